@@ -1,0 +1,224 @@
+/**
+ * The value model: every value a record, a parameter or an expression can hold, as plain JavaScript where JavaScript
+ * has the type and as one small immutable class per type where it has not.
+ *
+ * Why so: records arrive as JSON and leave as JSON, so objects, arrays, strings, booleans, null and nearly all numbers
+ * stay exactly what `JSON.parse` made (no wrapping on the hot path). The rest extends {@link Special}, so one
+ * `instanceof` separates a typed value from a user's object that happens to have the same keys.
+ *
+ * | database type | here |
+ * |---|---|
+ * | NONE | `undefined` |
+ * | NULL | `null` |
+ * | int (64-bit) | `number` when it is a safe integer (and not -0), else `bigint` |
+ * | float | `number` when it is not a safe integer (1.5, 1e300, NaN, -0), else {@link Float} (`1.0`, `2f`) |
+ * | decimal | {@link Decimal} |
+ * | string, bool, array | `string`, `boolean`, `ReadonlyArray<Value>` |
+ * | object | an object with prototype `Object.prototype` or `null`; only its own keys count |
+ * | the others | the classes below |
+ *
+ * Nobody mutates a value once it is made.
+ */
+import type { Decimal as DecimalNumber } from "decimal.js"
+
+export type Value =
+  | undefined
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | ReadonlyArray<Value>
+  | Obj
+  | Special
+
+/** An object value. Keys such as `__proto__` or `constructor` are plain data: read with {@link field}. */
+export type Obj = { readonly [key: string]: Value }
+
+/** Base of every value that JSON has no type for. */
+export abstract class Special {
+  abstract readonly type: SpecialType
+}
+
+export type SpecialType =
+  | "float" | "decimal" | "duration" | "datetime" | "uuid" | "bytes" | "set" | "regex" | "record" | "range"
+  | "geometry" | "table" | "closure"
+
+/** A float whose value is a safe integer: the one case a JavaScript number cannot tell from an int. */
+export class Float extends Special {
+  readonly type = "float"
+  readonly value: number
+  constructor(value: number) {
+    super()
+    this.value = value
+  }
+}
+
+export class Decimal extends Special {
+  readonly type = "decimal"
+  readonly value: DecimalNumber
+  constructor(value: DecimalNumber) {
+    super()
+    this.value = value
+  }
+}
+
+/** A point in time: whole seconds since the Unix epoch (may be negative) and nanoseconds 0..999_999_999 after them. */
+export class Datetime extends Special {
+  readonly type = "datetime"
+  readonly seconds: number
+  readonly nanos: number
+  constructor(seconds: number, nanos: number) {
+    super()
+    this.seconds = seconds
+    this.nanos = nanos
+  }
+}
+
+/** A length of time, never negative: whole seconds and nanoseconds 0..999_999_999. */
+export class Duration extends Special {
+  readonly type = "duration"
+  readonly seconds: number
+  readonly nanos: number
+  constructor(seconds: number, nanos: number) {
+    super()
+    this.seconds = seconds
+    this.nanos = nanos
+  }
+}
+
+/** A uuid as 36 lower-case characters. */
+export class Uuid extends Special {
+  readonly type = "uuid"
+  readonly text: string
+  constructor(text: string) {
+    super()
+    this.text = text
+  }
+}
+
+export class Bytes extends Special {
+  readonly type = "bytes"
+  readonly value: Uint8Array
+  constructor(value: Uint8Array) {
+    super()
+    this.value = value
+  }
+}
+
+/** A set: `items` sorted by the total order, without equal neighbours. */
+export class SetValue extends Special {
+  readonly type = "set"
+  readonly items: ReadonlyArray<Value>
+  constructor(items: ReadonlyArray<Value>) {
+    super()
+    this.items = items
+  }
+}
+
+/** A regular expression by its source; compiled by whoever matches with it. */
+export class Regex extends Special {
+  readonly type = "regex"
+  readonly source: string
+  constructor(source: string) {
+    super()
+    this.source = source
+  }
+}
+
+/** What may stand behind the colon of a record id. */
+export type RecordKey = number | bigint | string | Uuid | ReadonlyArray<Value> | Obj
+
+/**
+ * A record id. `text` is the database's own rendering (``person:`a b` ``) and is canonical: two ids are equal exactly
+ * when their texts are. Make one with `RecordId.make` or `RecordId.parse` (recordId.ts), which fill it in.
+ */
+export class RecordId extends Special {
+  readonly type = "record"
+  readonly table: string
+  readonly key: RecordKey
+  readonly text: string
+  constructor(table: string, key: RecordKey, text: string) {
+    super()
+    this.table = table
+    this.key = key
+    this.text = text
+  }
+}
+
+/** One end of a range; a missing bound is `undefined` in {@link Range}. */
+export interface Bound {
+  readonly value: Value
+  readonly inclusive: boolean
+}
+
+export class Range extends Special {
+  readonly type = "range"
+  readonly from: Bound | undefined
+  readonly to: Bound | undefined
+  constructor(from: Bound | undefined, to: Bound | undefined) {
+    super()
+    this.from = from
+    this.to = to
+  }
+}
+
+/** A record range `table:from..to`, as a source or a value: the table and the range of its keys. */
+export class RecordRange extends Special {
+  readonly type = "range"
+  readonly table: string
+  readonly range: Range
+  constructor(table: string, range: Range) {
+    super()
+    this.table = table
+    this.range = range
+  }
+}
+
+/** A geometry kept as the GeoJSON object it came as. */
+export class Geometry extends Special {
+  readonly type = "geometry"
+  readonly value: Obj
+  constructor(value: Obj) {
+    super()
+    this.value = value
+  }
+}
+
+/** A table name as a value (`type::table('person')`). */
+export class Table extends Special {
+  readonly type = "table"
+  readonly name: string
+  constructor(name: string) {
+    super()
+    this.name = name
+  }
+}
+
+const builtinKeys: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype))
+
+/** The own field `key` of an object, NONE when it is missing; never something inherited. */
+export const field = (object: Obj, key: string): Value =>
+  builtinKeys.has(key) && !Object.hasOwn(object, key) ? undefined : object[key]
+
+/** True for an object value (not null, array or {@link Special}). */
+export const isObj = (value: Value): value is Obj =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Special)
+
+/** Sets an own data property whatever its name (`__proto__` included). For objects under construction only. */
+export const setField = (target: Record<string, Value>, key: string, value: Value): void => {
+  if (key === "__proto__") Object.defineProperty(target, key, { value, enumerable: true, writable: true, configurable: true })
+  else target[key] = value
+}
+
+/** A JavaScript number that is a database int. */
+export const isInt = (value: Value): value is number | bigint =>
+  typeof value === "bigint" || (typeof value === "number" && Number.isSafeInteger(value) && !Object.is(value, -0))
+
+/** A float value from a JavaScript number. */
+export const float = (value: number): Value =>
+  Number.isSafeInteger(value) && !Object.is(value, -0) ? new Float(value) : value
+
+/** An int value from a bigint: a plain number where it is safe. */
+export const int = (value: bigint): number | bigint =>
+  value >= -9007199254740991n && value <= 9007199254740991n ? Number(value) : value
