@@ -57,16 +57,22 @@ export class QueryRefused extends Data.TaggedError("QueryRefused")<{
 export class ViewNotFound extends Data.TaggedError("ViewNotFound")<{ readonly id: string }> {}
 /** A queue of ours is full; the message names the limit, its value and the setting. */
 export class Overloaded extends Data.TaggedError("Overloaded")<{ readonly message: string; readonly retryAfterSecs: number }> {}
+/** A change skipped positions of the scheduler's log (D5); nothing was applied. */
+export class SequenceGap extends Data.TaggedError("SequenceGap")<{ readonly message: string; readonly expected: number }> {}
+/** A change of an older scheduler start, or of another log (D5); nothing was applied. */
+export class StaleEpoch extends Data.TaggedError("StaleEpoch")<{ readonly message: string }> {}
 /** The store refused a write; nothing was applied. */
 export class StoreFailed extends Data.TaggedError("StoreFailed")<{ readonly message: string; readonly cause?: unknown }> {}
 
+export type IngestError = Overloaded | SequenceGap | StaleEpoch | StoreFailed
+
 export class Views extends Context.Tag("ssp/Views")<Views, {
   /** Applies changes in order, as one step; answers when they are durable and every view is updated. */
-  readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, Overloaded | StoreFailed>
+  readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, IngestError>
   /**
    * The same without a fiber per call, for the hot route: `done` is called exactly once.
    */
-  readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | Overloaded | StoreFailed) => void) => void
+  readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
   readonly register: (registration: Registration) => Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
   /** Succeeds for an unknown id too (D16). */
   readonly unregister: (id: string) => Effect.Effect<void, StoreFailed>
