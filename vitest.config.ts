@@ -1,0 +1,25 @@
+/**
+ * How the tests run: which files, how many at once, how long one may take.
+ *
+ * Why so: the machines this runs on have two cores and some tests start servers of their own, so two workers at most;
+ * time-outs are far above what anything needs, because no test may depend on the speed of the machine. Files named
+ * `*.campaign.test.ts` run long and belong to `npm run campaign`.
+ */
+import { defineConfig } from "vitest/config"
+import { TallyReporter } from "./test/kit/TallyReporter.ts"
+
+const campaign = process.env["SVC_CAMPAIGN"] === "1"
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: campaign ? [] : ["test/**/*.campaign.test.ts"],
+    environment: "node",
+    pool: "forks",
+    maxWorkers: 2,
+    minWorkers: 1,
+    testTimeout: campaign ? 1_800_000 : 60_000,
+    hookTimeout: 60_000,
+    reporters: ["default", new TallyReporter()],
+  },
+})
