@@ -1,0 +1,234 @@
+/**
+ * The rules of the house, one function each: source files in, faults out (`path:line what is wrong`).
+ *
+ * Why functions and not assertions: test/tidy.test.ts runs every rule twice, on the project, where it must find
+ * nothing, and on a sample that breaks it, where it must find something. A rule that cannot fail would be no rule.
+ */
+import ts from "typescript"
+import { globalsOf, importsOf, lineOf, literalText, parse, resolveImport, type SourceFile, visit } from "./source.ts"
+
+export type Faults = ReadonlyArray<string>
+export type Rule = (files: ReadonlyArray<SourceFile>) => Faults
+
+const isTest = (path: string): boolean => path.startsWith("test/")
+
+const each = (check: (file: SourceFile, fault: (line: number, what: string) => void) => void): Rule => (files) => {
+  const faults: Array<string> = []
+  for (const file of files) check(file, (line, what) => faults.push(`${file.path}:${line} ${what}`))
+  return faults
+}
+
+/** The room a file lives in; files directly under src/ are doors. */
+export const roomOf = (path: string): string | undefined => {
+  if (!path.startsWith("src/")) return undefined
+  const parts = path.split("/").slice(1)
+  if (parts.length === 1) return "door"
+  return parts[0] === "core" && parts.length > 2 ? `core/${parts[1]}` : parts[0]
+}
+
+/** Which rooms a room may import, itself included. Rooms that are not here are unknown, which is a fault. */
+const sees: { readonly [room: string]: ReadonlyArray<string> } = {
+  core: ["core", "core/surql"],
+  "core/surql": ["core", "core/surql"],
+  "core/ivm": ["core", "core/surql", "core/ivm"],
+  "core/cluster": ["core", "core/cluster"],
+  "core/job": ["core", "core/job"],
+  protocol: ["core/*", "protocol"],
+  ports: ["core/*", "protocol", "ports"],
+  ssp: ["core/*", "protocol", "ports", "ssp"],
+  scheduler: ["core/*", "protocol", "ports", "scheduler"],
+  host: ["core/*", "protocol", "ports", "host"],
+  door: ["core/*", "protocol", "ports", "ssp", "scheduler", "host"],
+}
+
+const allowed = (from: string, to: string): boolean => {
+  const rooms = sees[from]
+  return rooms !== undefined && (rooms.includes(to) || (to.startsWith("core") && rooms.includes("core/*")))
+}
+
+export const imports: Rule = each((file, fault) => {
+  const room = roomOf(file.path)
+  if (room === undefined) return
+  if (sees[room] === undefined) fault(1, `room "${room}" is not on the map`)
+  for (const { specifier, line } of importsOf(file)) {
+    const target = resolveImport(file.path, specifier)
+    if (target === undefined) continue
+    const other = roomOf(target)
+    if (other === undefined || !allowed(room, other)) fault(line, `${room} imports ${other ?? target}`)
+  }
+})
+
+const valueModules = new Set([
+  "Array", "BigDecimal", "BigInt", "Boolean", "Brand", "Chunk", "Data", "Duration", "Either", "Equal", "Equivalence",
+  "Function", "Hash", "HashMap", "HashSet", "Iterable", "List", "Match", "MutableHashMap", "Number", "Option", "Order", "Ordering",
+  "pipe", "Predicate", "Record", "RedBlackTree", "SortedMap", "SortedSet", "String", "Struct", "Tuple", "Types", "identity", "absurd",
+])
+const valueLibraries = ["decimal.js", "@noble/hashes", "re2js", "sorted-btree"]
+
+const fromLibrary = (specifier: string, library: string): boolean => specifier === library || specifier.startsWith(`${library}/`)
+
+/** core is pure: value modules of effect and the value libraries, nothing that runs, waits or reads the world. */
+export const purity: Rule = each((file, fault) => {
+  if (roomOf(file.path)?.startsWith("core") !== true) return
+  for (const { specifier, names, line } of importsOf(file)) {
+    if (specifier.startsWith(".")) continue
+    if (specifier === "effect") {
+      for (const name of names) if (!valueModules.has(name)) fault(line, `core imports ${name} of effect`)
+    } else if (specifier.startsWith("effect/")) {
+      if (!valueModules.has(specifier.slice("effect/".length))) fault(line, `core imports ${specifier}`)
+    } else if (!valueLibraries.some((library) => fromLibrary(specifier, library))) fault(line, `core imports ${specifier}`)
+  }
+})
+
+const runtimes = ["@effect/platform-node", "@effect/sql-sqlite-node", "better-sqlite3", "undici", "ws", "surrealdb", "@surrealdb/node"]
+
+/** Nothing but host and the doors knows a runtime or a driver. */
+export const runtime: Rule = each((file, fault) => {
+  const room = roomOf(file.path)
+  if (room === undefined || room === "host" || room === "door") return
+  for (const { specifier, line } of importsOf(file)) {
+    if (specifier.startsWith("node:") || runtimes.some((library) => fromLibrary(specifier, library))) fault(line, `${room} imports ${specifier}`)
+  }
+})
+
+const bannedGlobals = new Set([
+  "console", "setTimeout", "setInterval", "setImmediate", "queueMicrotask", "process", "fetch", "globalThis", "performance",
+  "crypto", "Deno", "Bun", "eval", "Function",
+])
+
+/** Outside src/host nothing reads a clock, draws a random number, prints, waits by itself or looks at the environment. */
+export const banned: Rule = each((file, fault) => {
+  const room = roomOf(file.path)
+  if (room === undefined || room === "host") return
+  for (const { name, node } of globalsOf(file)) {
+    const parent = node.parent
+    const property = ts.isPropertyAccessExpression(parent) && parent.expression === node ? parent.name.text : undefined
+    if (bannedGlobals.has(name)) fault(lineOf(file, node), `uses ${name}`)
+    if (name === "Date" && property === "now") fault(lineOf(file, node), "uses Date.now")
+    if (name === "Date" && ts.isNewExpression(parent) && (parent.arguments?.length ?? 0) === 0) fault(lineOf(file, node), "uses new Date()")
+    if (name === "Math" && property === "random") fault(lineOf(file, node), "uses Math.random")
+  }
+})
+
+export const maxFileLines = 400
+export const maxFunctionLines = 70
+
+const isSuite = (node: ts.Node): boolean =>
+  ts.isCallExpression(node.parent) && /^(describe|suite)\b/.test(node.parent.expression.getText())
+
+export const sizes: Rule = each((file, fault) => {
+  const lines = file.text.split("\n").length - 1
+  if (lines >= maxFileLines) fault(1, `has ${lines} lines`)
+  visit(file.tree, (node) => {
+    if (!ts.isFunctionLike(node) || !("body" in node) || node.body === undefined) return
+    if (isTest(file.path) && isSuite(node)) return
+    const start = lineOf(file, node)
+    const length = file.tree.getLineAndCharacterOfPosition(node.end).line + 2 - start
+    if (length >= maxFunctionLines) fault(start, `has a function of ${length} lines`)
+  })
+})
+
+/** Every file opens with a doc comment: one sentence what lives here, then at least one more, why so. */
+export const headers: Rule = each((file, fault) => {
+  const opening = /^(?:#![^\n]*\n)?\/\*\*([\s\S]*?)\*\//.exec(file.text)
+  if (opening === null) return fault(1, "has no doc comment at the top")
+  const text = (opening[1] ?? "").replace(/^\s*\*/gm, " ").replace(/\s+/g, " ").trim()
+  const sentences = text.split(/[.:?!](?:\s|$)/).filter((sentence) => sentence.trim() !== "")
+  if (sentences.length < 2) fault(1, "says what lives here but not why")
+})
+
+export const noAny: Rule = each((file, fault) => {
+  visit(file.tree, (node) => {
+    if (node.kind === ts.SyntaxKind.AnyKeyword) fault(lineOf(file, node), "uses any")
+  })
+  for (const [index, line] of file.text.split("\n").entries()) {
+    if (/^\s*(?:\/\/|\/?\*+)\s*@ts-(?:ignore|nocheck)/.test(line)) fault(index + 1, "switches the type checker off")
+  }
+})
+
+/** A default export hides its name; vitest asks for one in its own file. */
+export const exportsRule: Rule = each((file, fault) => {
+  const imported = new Set(importsOf(file).flatMap(({ names }) => names))
+  visit(file.tree, (node) => {
+    const isDefault = ts.isExportAssignment(node) ||
+      (ts.canHaveModifiers(node) && ts.getModifiers(node)?.some((modifier) => modifier.kind === ts.SyntaxKind.DefaultKeyword) === true)
+    if (isDefault && file.path !== "vitest.config.ts") fault(lineOf(file, node), "has a default export")
+    if (!ts.isExportDeclaration(node)) return
+    if (node.moduleSpecifier !== undefined) fault(lineOf(file, node), "re-exports")
+    const clause = node.exportClause
+    if (clause === undefined || !ts.isNamedExports(clause)) return
+    for (const element of clause.elements) {
+      if (imported.has((element.propertyName ?? element.name).text)) fault(lineOf(file, node), "re-exports what it imports")
+    }
+  })
+})
+
+/** Every file is reached from a door, a test, a script or the test configuration. */
+export const reachable: Rule = (files) => {
+  const byPath = new Map(files.map((file) => [file.path, file]))
+  const isRoot = (path: string): boolean =>
+    roomOf(path) === "door" || path.endsWith(".test.ts") || /^scripts\/[^/]+(?:\/main)?\.ts$/.test(path) || path === "vitest.config.ts"
+  const seen = new Set<string>()
+  const queue = files.map((file) => file.path).filter(isRoot)
+  for (let path = queue.pop(); path !== undefined; path = queue.pop()) {
+    const file = byPath.get(path)
+    if (file === undefined || seen.has(path)) continue
+    seen.add(path)
+    for (const { specifier } of importsOf(file)) {
+      const target = resolveImport(path, specifier)
+      if (target !== undefined) queue.push(target)
+    }
+  }
+  return files.filter((file) => !seen.has(file.path)).map((file) => `${file.path}:1 nothing leads here`)
+}
+
+/** First arguments of `it`, `test`, `describe` and of rows (`{ name: "..." }`) in test files. */
+export const testNames = (files: ReadonlyArray<SourceFile>): ReadonlyArray<string> => {
+  const names: Array<string> = []
+  for (const file of files) {
+    if (!isTest(file.path)) continue
+    visit(file.tree, (node) => {
+      if (ts.isCallExpression(node) && /^(?:it|test|describe|seeded|row)\b/.test(node.expression.getText(file.tree))) {
+        const name = literalText(node.arguments[0])
+        if (name !== undefined) names.push(name)
+      }
+      if (ts.isPropertyAssignment(node) && node.name.getText(file.tree) === "name") {
+        const name = literalText(node.initializer)
+        if (name !== undefined) names.push(name)
+      }
+    })
+  }
+  return names
+}
+
+const numbersIn = (text: string): ReadonlyArray<string> => text.match(/\bD\d+a?\b/g) ?? []
+
+/** Decisions of README's table: number -> built or later. */
+export const decisions = (readme: string): ReadonlyMap<string, "built" | "later"> => {
+  const found = new Map<string, "built" | "later">()
+  for (const line of readme.split("\n")) {
+    const row = /^\|\s*(D\d+a?)\s*\|/.exec(line)
+    if (row?.[1] !== undefined) found.set(row[1], /\|\s*later\b[^|]*\|\s*$/.test(line) ? "later" : "built")
+  }
+  return found
+}
+
+/** Tests cite decisions that exist, and every decision that is built is cited by a test. */
+export const citations = (files: ReadonlyArray<SourceFile>, readme: string): Faults => {
+  const known = decisions(readme)
+  const cited = new Set(testNames(files).flatMap(numbersIn))
+  const unknown = [...cited].filter((number) => !known.has(number)).map((number) => `test names cite ${number}, README has no such decision`)
+  const later = [...cited].filter((number) => known.get(number) === "later").map((number) => `test names cite ${number}, README says it comes later`)
+  const unproven = [...known].filter(([number, state]) => state === "built" && !cited.has(number))
+    .map(([number]) => `README says ${number} is built, no test name cites it`)
+  return [...unknown, ...later, ...unproven]
+}
+
+/** Every number cited in a comment or a message of the source is a decision that README lists. */
+export const sourceCitations = (files: ReadonlyArray<SourceFile>, readme: string): Faults => {
+  const known = decisions(readme)
+  return files.filter((file) => file.path.startsWith("src/")).flatMap((file) =>
+    [...new Set(numbersIn(file.text))].filter((number) => !known.has(number)).map((number) => `${file.path}:1 cites ${number}, README has no such decision`))
+}
+
+export const sample = (path: string, text: string): SourceFile => parse(path, text)
