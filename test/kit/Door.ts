@@ -1,0 +1,166 @@
+/**
+ * A real server process for a test: started as its users start it, watched, stopped, its folder cleaned up.
+ *
+ * Why a process and not a layer: what the contract promises is what comes out of `node dist/ssp.js`, start-up faults,
+ * signals and `kill -9` included. The environment of the child holds nothing of ours but what the test gives it.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync, mkdtempSync, rmSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { request } from "./http.ts"
+import { root } from "./source.ts"
+
+export const secret = "s3cret-for-tests"
+
+export interface DoorOptions {
+  /** Command and arguments before nothing else; default `node dist/ssp.js`. */
+  readonly command?: ReadonlyArray<string>
+  /** Added to the environment; a value of undefined takes a default away. */
+  readonly env?: { readonly [name: string]: string | undefined }
+  /** Data folder to keep over restarts; by default a new one, removed with the door. */
+  readonly dataDir?: string
+}
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+const startBoundMs = 60_000
+
+export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms))
+
+/** Waits until `check` answers something other than undefined and false; the bound is for broken code only. */
+export const until = async <A>(what: string, check: () => Promise<A | undefined | false> | A | undefined | false, boundMs = 30_000): Promise<A> => {
+  const deadline = performance.now() + boundMs
+  for (;;) {
+    const found = await check()
+    if (found !== undefined && found !== false) return found
+    if (performance.now() > deadline) throw new Error(`waited ${boundMs} ms in vain: ${what}`)
+    await sleep(15)
+  }
+}
+
+export const freePort = (): Promise<number> =>
+  new Promise((done, failed) => {
+    const server = createServer()
+    server.on("error", failed)
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => typeof address === "object" && address !== null ? done(address.port) : failed(new Error("no port")))
+    })
+  })
+
+export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), "live-sidecar-"))
+
+export class Door {
+  readonly port: number
+  readonly url: string
+  readonly dataDir: string
+  readonly #child: ChildProcess
+  readonly #ownsFolder: boolean
+  #out = ""
+  #exit: Exit | undefined
+  readonly exited: Promise<Exit>
+
+  private constructor(child: ChildProcess, port: number, dataDir: string, ownsFolder: boolean) {
+    this.#child = child
+    this.port = port
+    this.url = `http://127.0.0.1:${port}`
+    this.dataDir = dataDir
+    this.#ownsFolder = ownsFolder
+    const collect = (chunk: Buffer): void => {
+      this.#out += chunk.toString("utf8")
+    }
+    child.stdout?.on("data", collect)
+    child.stderr?.on("data", collect)
+    this.exited = new Promise((done) => {
+      child.on("error", (error) => {
+        this.#out += String(error)
+        this.#exit ??= { code: -1, signal: null }
+        done(this.#exit)
+      })
+      child.on("close", (code, signal) => {
+        this.#exit ??= { code, signal }
+        done(this.#exit)
+      })
+    })
+  }
+
+  /** Starts a process without waiting for it to serve: for start faults and `--help`. */
+  static async spawn(options: DoorOptions = {}, ...args: ReadonlyArray<string>): Promise<Door> {
+    const command = options.command ?? [process.execPath, "dist/ssp.js"]
+    const port = await freePort()
+    const dataDir = options.dataDir ?? temporaryFolder()
+    const env: Record<string, string> = {}
+    const settings: Record<string, string | undefined> = {
+      PATH: process.env["PATH"], HOME: dataDir, LANG: "C.UTF-8", LISTEN_ADDR: `127.0.0.1:${port}`, SVC_AUTH_SECRET: secret,
+      SVC_DATA_DIR: dataDir, STORE_ADDR: "memory://", ...options.env,
+    }
+    for (const [name, value] of Object.entries(settings)) if (value !== undefined) env[name] = value
+    const child = spawn(command[0] ?? "", [...command.slice(1), ...args], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
+    return new Door(child, port, dataDir, options.dataDir === undefined)
+  }
+
+  /** Starts a process and waits until it answers `/version`. */
+  static async start(options: DoorOptions = {}, ...args: ReadonlyArray<string>): Promise<Door> {
+    for (let attempt = 1; ; attempt++) {
+      const door = await Door.spawn(options, ...args)
+      const serving = await door.#serving()
+      if (serving) return door
+      const logs = door.logs
+      await door.close()
+      if (attempt < 3 && /EADDRINUSE|in use/i.test(logs)) continue
+      throw new Error(`the process does not serve:\n${logs.slice(-4000)}`)
+    }
+  }
+
+  async #serving(): Promise<boolean> {
+    const deadline = performance.now() + startBoundMs
+    while (this.#exit === undefined && performance.now() < deadline) {
+      const answer = await request(this.url, { path: "/version", keepAlive: false }).catch(() => undefined)
+      if (answer?.status === 200) return true
+      await sleep(25)
+    }
+    return false
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? -1
+  }
+
+  /** Everything the process has printed so far, both streams. */
+  get logs(): string {
+    return this.#out
+  }
+
+  get exit(): Exit | undefined {
+    return this.#exit
+  }
+
+  signal(name: NodeJS.Signals): void {
+    if (this.#exit === undefined) this.#child.kill(name)
+  }
+
+  async stop(): Promise<Exit> {
+    this.signal("SIGTERM")
+    return this.exited
+  }
+
+  async kill(): Promise<Exit> {
+    this.signal("SIGKILL")
+    return this.exited
+  }
+
+  /** Ends the process if it still runs and removes the folder if it is ours. */
+  async close(): Promise<void> {
+    await this.kill()
+    if (this.#ownsFolder) removeFolder(this.dataDir)
+  }
+}
+
+export const removeFolder = (path: string): void => {
+  if (existsSync(path)) rmSync(path, { recursive: true, force: true })
+}

@@ -1,0 +1,92 @@
+/**
+ * A reader of server-sent events: opens a stream, keeps every event in order, waits for what a test needs.
+ *
+ * Why it keeps all of them: the law about deltas is checked by replaying a stream from its first event.
+ */
+import { type ClientRequest, type IncomingMessage, request } from "node:http"
+import { until } from "./Door.ts"
+
+export interface StreamEvent {
+  readonly event: string
+  readonly id: string | undefined
+  readonly data: { readonly [key: string]: unknown }
+}
+
+export class EventStream {
+  readonly events: Array<StreamEvent> = []
+  readonly headers: IncomingMessage["headers"]
+  readonly #request: ClientRequest
+  #rest = ""
+  #ended = false
+
+  private constructor(outgoing: ClientRequest, message: IncomingMessage) {
+    this.#request = outgoing
+    this.headers = message.headers
+    message.setEncoding("utf8")
+    message.on("data", (chunk: string) => this.#read(chunk))
+    message.on("close", () => {
+      this.#ended = true
+    })
+    message.on("error", () => {
+      this.#ended = true
+    })
+  }
+
+  static open(url: string, path: string, token: string, lastEventId?: string): Promise<EventStream> {
+    return new Promise((done, failed) => {
+      const headers = {
+        authorization: `Bearer ${token}`, accept: "text/event-stream", ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
+      }
+      const outgoing = request(new URL(path, url), { headers, agent: false }, (message) => {
+        if (message.statusCode === 200) return done(new EventStream(outgoing, message))
+        outgoing.destroy()
+        failed(new Error(`stream answered ${message.statusCode}`))
+      })
+      outgoing.on("error", failed)
+      outgoing.end()
+    })
+  }
+
+  #read(chunk: string): void {
+    this.#rest += chunk
+    for (let end = this.#rest.indexOf("\n\n"); end >= 0; end = this.#rest.indexOf("\n\n")) {
+      const event = parse(this.#rest.slice(0, end))
+      this.#rest = this.#rest.slice(end + 2)
+      if (event !== undefined) this.events.push(event)
+    }
+  }
+
+  /** The server has closed the stream. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Waits until at least `count` events came. */
+  async atLeast(count: number): Promise<ReadonlyArray<StreamEvent>> {
+    await until(`${count} events, have ${this.events.length}`, () => this.events.length >= count)
+    return this.events
+  }
+
+  /** Waits for an event after position `from` that `wanted` takes. */
+  find(what: string, wanted: (event: StreamEvent) => boolean, from = 0): Promise<StreamEvent> {
+    return until(what, () => this.events.slice(from).find(wanted))
+  }
+
+  close(): void {
+    this.#request.destroy()
+  }
+}
+
+const parse = (block: string): StreamEvent | undefined => {
+  const fields = new Map<string, string>()
+  for (const line of block.split("\n")) {
+    const colon = line.indexOf(":")
+    if (colon <= 0) continue
+    const name = line.slice(0, colon)
+    const value = line.slice(colon + 1).replace(/^ /, "")
+    fields.set(name, fields.has(name) ? `${fields.get(name)}\n${value}` : value)
+  }
+  const data = fields.get("data")
+  if (data === undefined) return undefined
+  return { event: fields.get("event") ?? "message", id: fields.get("id"), data: JSON.parse(data) as StreamEvent["data"] }
+}
