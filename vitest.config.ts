@@ -12,6 +12,8 @@ const campaign = process.env["SVC_CAMPAIGN"] === "1"
 
 export default defineConfig({
   test: {
+    // CommonJS packages look as they do in Node: the default export is `module.exports`.
+    deps: { interopDefault: false },
     include: ["test/**/*.test.ts"],
     exclude: campaign ? [] : ["test/**/*.campaign.test.ts"],
     environment: "node",

@@ -3,84 +3,36 @@
  *
  * The one service that the HTTP face, the cleanup loop and the lifecycle talk to; nobody else touches the engine.
  */
-import { Context, Data, type Effect, type Stream } from "effect"
+import { Context, Effect, Layer, type Stream } from "effect"
 import type { Change } from "../core/change.ts"
-
-export interface IngestAnswer {
-  readonly views_affected: number
-  readonly edges_updated: number
-}
-
-export type Format = "flat" | "tree" | "streaming"
-
-/** A view registration, checked for shape and typed, not yet compiled. */
-export interface Registration {
-  /** The id as the request gave it; answers show it so. */
-  readonly id: string
-  readonly surql: string
-  readonly clientId: string
-  readonly ttlMs: number
-  /** Parameters as JSON; typed by rule 3 of D1 when the query is compiled. */
-  readonly params: { readonly [name: string]: unknown } | null
-  /** Unix milliseconds. */
-  readonly lastActiveAtMs: number
-  readonly format: Format
-}
-
-/** Answer of `/view/register` and `GET /view/:id` (D8), and the `snapshot` event of the stream. */
-export interface ViewAnswer {
-  readonly query_id: string
-  readonly format: Format
-  readonly result_hash: string
-  readonly content_generation: number
-  readonly result_data: unknown
-  /** Rows left out because an expression fails on them (D2a); absent when there are none. */
-  readonly errors?: ReadonlyArray<{ readonly id: string; readonly reason: string }>
-}
-
-export type EndReason = "unregistered" | "expired" | "replaced" | "reset" | "moved" | "rebootstrap" | "shutdown"
-
-/** One server-sent event of `GET /view/:id/stream` (D11): `data` goes out as JSON. */
-export interface ViewEvent {
-  readonly event: "snapshot" | "delta" | "end"
-  /** `<incarnation>.<n>`; `end` has none. */
-  readonly id: string | undefined
-  readonly data: unknown
-}
-
-/** The query does not parse, or is not supported: line and column from 1. */
-export class QueryRefused extends Data.TaggedError("QueryRefused")<{
-  readonly message: string
-  readonly line: number
-  readonly column: number
-}> {}
-export class ViewNotFound extends Data.TaggedError("ViewNotFound")<{ readonly id: string }> {}
-/** A queue of ours is full; the message names the limit, its value and the setting. */
-export class Overloaded extends Data.TaggedError("Overloaded")<{ readonly message: string; readonly retryAfterSecs: number }> {}
-/** A change skipped positions of the scheduler's log (D5); nothing was applied. */
-export class SequenceGap extends Data.TaggedError("SequenceGap")<{ readonly message: string; readonly expected: number }> {}
-/** A change of an older scheduler start, or of another log (D5); nothing was applied. */
-export class StaleEpoch extends Data.TaggedError("StaleEpoch")<{ readonly message: string }> {}
-/** The store refused a write; nothing was applied. */
-export class StoreFailed extends Data.TaggedError("StoreFailed")<{ readonly message: string; readonly cause?: unknown }> {}
-
-export type IngestError = Overloaded | SequenceGap | StaleEpoch | StoreFailed
+import { Database, type DatabaseError } from "../ports/Database.ts"
+import { SavedState } from "../ports/SavedState.ts"
+import { Turn } from "../ports/Turn.ts"
+import { Config } from "./Config.ts"
+import type {
+  DebugDeps, DebugView, EndReason, Format, IngestAnswer, IngestError, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewNotFound
+} from "./viewTypes.ts"
+import { makeViews } from "./viewService.ts"
 
 export class Views extends Context.Tag("ssp/Views")<Views, {
-  /** Applies changes in order, as one step; answers when they are durable and every view is updated. */
-  readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, IngestError>
   /**
-   * The same without a fiber per call, for the hot route: `done` is called exactly once.
+   * Loads records and views from the store; the SSP is ready when this is done. Called once, before anything else.
    */
+  readonly restore: Effect.Effect<{ readonly records: number; readonly views: number }, DatabaseError>
+  /** Applies changes in order; answers when they are durable and every view is updated. */
+  readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, IngestError>
+  /** The same without a fiber per call, for the hot route: `done` is called exactly once. */
   readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
   readonly register: (registration: Registration) => Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
   /** Succeeds for an unknown id too (D16). */
-  readonly unregister: (id: string) => Effect.Effect<void, StoreFailed>
+  readonly unregister: (id: string) => Effect.Effect<void, Overloaded | StoreFailed>
   /** Clears views, records and the embedded store. */
-  readonly reset: Effect.Effect<void, StoreFailed>
+  readonly reset: Effect.Effect<void, Overloaded | StoreFailed>
   readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound>
   /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
-  readonly stream: (id: string, lastEventId: string | undefined) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
+  readonly stream: (id: string, format: Format | undefined, lastEventId: string | undefined) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
+  /** Ends every stream, telling its client why; new ones may still be opened. */
+  readonly endStreams: (reason: EndReason) => Effect.Effect<void>
   /** Body of `/debug/view/:view_id` (D13). */
   readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
   /** Body of `/debug/deps`. */
@@ -88,36 +40,17 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   /** Registered view ids. */
   readonly count: Effect.Effect<number>
   /** Removes what expired by `nowMs`; answers the ids removed (D14). */
-  readonly expire: (nowMs: number) => Effect.Effect<ReadonlyArray<string>, StoreFailed>
-}>() {}
-
-export interface DebugView {
-  readonly view_id: string
-  readonly cache_size: number
-  readonly last_hash: string
-  readonly format: Format
-  readonly cache: ReadonlyArray<{ readonly key: string; readonly version: number; readonly weight: number }>
-  readonly subquery_tables: ReadonlyArray<string>
-  readonly referenced_tables: ReadonlyArray<string>
-  readonly content_generation: number
-  readonly subquery_cache: { readonly [alias: string]: { readonly [parent: string]: ReadonlyArray<string> } }
-  /** Extension (D13): the operators, and why one is recomputed rather than maintained. */
-  readonly plan: ReadonlyArray<PlanRow>
-  readonly errors: ReadonlyArray<{ readonly id: string; readonly reason: string }>
-}
-
-export interface PlanRow {
-  readonly operator: string
-  readonly incremental: boolean
-  /** Why it is not incremental; null where it is. */
-  readonly reason: string | null
-  readonly rows: number
-}
-
-export interface DebugDeps {
-  readonly dependency_map: { readonly [table: string]: ReadonlyArray<string> }
-  readonly tables_in_store: ReadonlyArray<string>
-  readonly view_count: number
-  /** Extension: the query shapes and how many instances each has. */
-  readonly shapes: ReadonlyArray<{ readonly shape: string; readonly instances: number }>
+  readonly expire: (nowMs: number) => Effect.Effect<ReadonlyArray<string>, Overloaded | StoreFailed>
+}>() {
+  /** Ends all streams with `shutdown` and saves state when its scope closes. */
+  static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | Config> = Layer.scoped(
+    this,
+    Effect.gen(function*() {
+      const config = yield* Config
+      const database = yield* Database
+      const savedState = yield* SavedState
+      const turn = yield* Turn
+      return yield* makeViews(config, database, savedState, turn)
+    })
+  )
 }

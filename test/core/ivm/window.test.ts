@@ -22,7 +22,7 @@ test("L2 a window reports exactly the rows that cross its edges, for every START
     FastCheck.property(
       FastCheck.integer({ min: 0, max: 4 }),
       FastCheck.constantFrom(0, 1, 2, 3, 5, Infinity),
-      FastCheck.array(step, { maxLength: 60 }),
+      FastCheck.array(step, { minLength: 10, maxLength: 60, size: "max" }),
       (start, limit, steps) => {
         const rows = new Map<number, Item>()
         const shown = new Set<number>()

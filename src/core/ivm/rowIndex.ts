@@ -1,0 +1,83 @@
+/**
+ * A secondary index of one table by the values of some paths: which rows have this key?
+ *
+ * Built when the first shape needs it and dropped with the last (the engine counts). Rows whose path leaves the record
+ * (a link, an array on the way) have no fixed key: they are `dynamic`, and every instance of a shape has to look at
+ * them. Cost per change: O(1) when the key stays, two set operations when it moves.
+ */
+import { compositeKey, indexKey } from "../surql/key.ts"
+import { field, isObj, type Obj, type Value } from "../surql/value.ts"
+import type { Row } from "./store.ts"
+
+/** Key of a row whose indexed path does not stay inside the record. */
+export const dynamic: unique symbol = Symbol("dynamic")
+/** Key of a row that is not there. */
+export const absent: unique symbol = Symbol("absent")
+
+export type Path = ReadonlyArray<string>
+
+const follow = (doc: Obj, path: Path): Value | typeof dynamic => {
+  let value: Value = field(doc, path[0]!)
+  for (let i = 1; i < path.length; i++) {
+    if (isObj(value)) value = field(value, path[i]!)
+    else if (value === undefined || value === null || typeof value === "number" || typeof value === "boolean") value = undefined
+    else return dynamic
+  }
+  return value
+}
+
+/** The index key of a document, or {@link dynamic}. */
+export const keyOf = (doc: Obj, paths: ReadonlyArray<Path>): unknown => {
+  if (paths.length === 1) {
+    const value = follow(doc, paths[0]!)
+    return value === dynamic ? dynamic : indexKey(value)
+  }
+  const values: Array<Value> = []
+  for (const path of paths) {
+    const value = follow(doc, path)
+    if (value === dynamic) return dynamic
+    values.push(value)
+  }
+  return compositeKey(values)
+}
+
+/** The key an instance is filed under: the same function over its arguments. */
+export const keyOfArguments = (values: ReadonlyArray<Value>): unknown =>
+  values.length === 1 ? indexKey(values[0]) : compositeKey(values)
+
+export class RowIndex {
+  readonly paths: ReadonlyArray<Path>
+  oldKey: unknown = absent
+  newKey: unknown = absent
+  private readonly byKey = new Map<unknown, Set<string>>()
+
+  constructor(paths: ReadonlyArray<Path>, rows: Iterable<Row>) {
+    this.paths = paths
+    for (const row of rows) this.add(keyOf(row.doc, paths), row.id.text)
+  }
+
+  /** Ids (as text) of the rows filed under a key. */
+  ids(key: unknown): Iterable<string> {
+    return this.byKey.get(key) ?? []
+  }
+
+  /** Refiles a record; its old and new key stay readable as `oldKey` and `newKey` until the next call. */
+  move(text: string, before: Row | undefined, after: Row | undefined): void {
+    this.oldKey = before === undefined ? absent : keyOf(before.doc, this.paths)
+    this.newKey = after === undefined ? absent : keyOf(after.doc, this.paths)
+    if (this.oldKey === this.newKey) return
+    if (this.oldKey !== absent) this.remove(this.oldKey, text)
+    if (this.newKey !== absent) this.add(this.newKey, text)
+  }
+
+  private add(key: unknown, text: string): void {
+    const ids = this.byKey.get(key)
+    if (ids === undefined) this.byKey.set(key, new Set([text]))
+    else ids.add(text)
+  }
+
+  private remove(key: unknown, text: string): void {
+    const ids = this.byKey.get(key)
+    if (ids?.delete(text) === true && ids.size === 0) this.byKey.delete(key)
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * The records of this SSP, each held once: tables of immutable rows, versions (D4), and what was deleted.
+ *
+ * Rows are snapshots and never mutated, so a view may hold the row it last saw and compare by identity. Changes are
+ * applied in two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable
+ * in between and a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
+ */
+import sortedBTree from "sorted-btree"
+import type { Change } from "../change.ts"
+import { identical } from "../surql/order.ts"
+import { compareKeys } from "../surql/recordId.ts"
+import type { Obj, RecordId } from "../surql/value.ts"
+import { type Hash64, rowHash } from "./hash.ts"
+
+const BTree = sortedBTree.default
+
+/** One state of one record. `doc` holds the whole content, `id` included. */
+export class Row {
+  readonly id: RecordId
+  readonly version: number
+  readonly doc: Obj
+  private cachedHash: Hash64 | undefined = undefined
+
+  constructor(id: RecordId, version: number, doc: Obj) {
+    this.id = id
+    this.version = version
+    this.doc = doc
+  }
+
+  hash(): Hash64 {
+    return (this.cachedHash ??= rowHash(this.id.text, this.version, undefined))
+  }
+}
+
+/** What one change does to one record. `before` and `after` are both undefined only for a tombstone being loaded. */
+export interface Write {
+  readonly id: RecordId
+  readonly before: Row | undefined
+  readonly after: Row | undefined
+  /** The version this write leaves behind: of the row, or the last one of the deleted record. */
+  readonly version: number
+}
+
+/** Deleted records whose version is remembered exactly; beyond it a floor per store keeps versions growing. */
+export const maxTombstones = 1_000_000
+
+export const compareIds = (a: RecordId, b: RecordId): number =>
+  a === b ? 0 : a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1
+
+class TableRows {
+  readonly byId = new Map<string, Row>()
+  /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
+  private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
+
+  put(row: Row): void {
+    if (this.order !== undefined && !this.byId.has(row.id.text)) this.order.set(row.id, undefined)
+    this.byId.set(row.id.text, row)
+  }
+
+  remove(id: RecordId): void {
+    if (this.byId.delete(id.text)) this.order?.delete(id)
+  }
+
+  *inOrder(): Iterable<Row> {
+    if (this.order === undefined) {
+      this.order = new BTree<RecordId, undefined>(undefined, compareIds)
+      for (const row of this.byId.values()) this.order.set(row.id, undefined)
+    }
+    for (const id of this.order.keys()) {
+      const row = this.byId.get(id.text)
+      if (row !== undefined) yield row
+    }
+  }
+}
+
+export class Store {
+  private readonly tables = new Map<string, TableRows>()
+  private readonly tombstones = new Map<string, number>()
+  /** Records not in `tombstones` were never deleted with a version above this. */
+  private floor = 0
+
+  get(id: RecordId): Row | undefined {
+    return this.tables.get(id.table)?.byId.get(id.text)
+  }
+
+  /** The row with this id text, of a table already known. */
+  byText(table: string, text: string): Row | undefined {
+    return this.tables.get(table)?.byId.get(text)
+  }
+
+  /** Rows of a table in no particular order. */
+  rows(table: string): Iterable<Row> {
+    return this.tables.get(table)?.byId.values() ?? []
+  }
+
+  /** Rows of a table in record-key order. */
+  rowsInOrder(table: string): Iterable<Row> {
+    return this.tables.get(table)?.inOrder() ?? []
+  }
+
+  size(table: string): number {
+    return this.tables.get(table)?.byId.size ?? 0
+  }
+
+  /** Tables that hold at least one record, sorted. */
+  tableNames(): ReadonlyArray<string> {
+    return [...this.tables].filter(([, table]) => table.byId.size > 0).map(([name]) => name).sort()
+  }
+
+  /**
+   * What each change would do, in order, later ones seeing earlier ones. `undefined` where a change does nothing:
+   * deleting the unknown, a stale version, or content that is already so.
+   */
+  plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
+    const staged = new Map<string, Write>()
+    return changes.map((change) => {
+      const earlier = staged.get(change.id.text)
+      const before = earlier === undefined ? this.get(change.id) : earlier.after
+      const lastVersion = earlier?.version ?? before?.version ?? this.tombstones.get(change.id.text) ?? this.floor
+      const write = planOne(change, before, lastVersion)
+      if (write !== undefined) staged.set(change.id.text, write)
+      return write
+    })
+  }
+
+  apply(write: Write): void {
+    const { id, after } = write
+    if (after !== undefined) {
+      let table = this.tables.get(id.table)
+      if (table === undefined) this.tables.set(id.table, (table = new TableRows()))
+      table.put(after)
+      this.tombstones.delete(id.text)
+      return
+    }
+    this.tables.get(id.table)?.remove(id)
+    this.tombstones.set(id.text, write.version)
+    if (this.tombstones.size > maxTombstones) this.forgetOldestTombstones()
+  }
+
+  clear(): void {
+    this.tables.clear()
+    this.tombstones.clear()
+    this.floor = 0
+  }
+
+  private forgetOldestTombstones(): void {
+    let left = maxTombstones / 2
+    for (const [text, version] of this.tombstones) {
+      if (left-- <= 0) return
+      this.floor = Math.max(this.floor, version)
+      this.tombstones.delete(text)
+    }
+  }
+}
+
+const planOne = (change: Change, before: Row | undefined, lastVersion: number): Write | undefined => {
+  if (change.op === "DELETE") {
+    return before === undefined ? undefined : { id: before.id, before, after: undefined, version: before.version }
+  }
+  if (before === undefined) {
+    const version = change.version ?? lastVersion + 1
+    return { id: change.id, before, after: new Row(change.id, version, change.doc), version }
+  }
+  if (change.version !== undefined && change.version < before.version) return undefined
+  const same = identical(before.doc, change.doc)
+  if (same && (change.version === undefined || change.version === before.version)) return undefined
+  const version = change.version ?? before.version + 1
+  return { id: before.id, before, after: new Row(before.id, version, change.doc), version }
+}

@@ -1,0 +1,49 @@
+/**
+ * Positions in the scheduler's log (D5): which changes of a delivery are new, which are known, and what is missing.
+ *
+ * Pure, because it decides whether a change is applied at all: at or below the last applied position is dropped, the
+ * next one is taken, anything further is a gap, and nothing of a delivery with a gap or an old epoch is applied.
+ */
+import { Either } from "effect"
+import type { Change } from "./change.ts"
+
+/** The position last applied; nulls until the first change that carries one. */
+export interface Applied {
+  readonly seq: number | null
+  readonly logId: string | null
+  readonly epoch: number | null
+}
+
+export type Rejected =
+  | { readonly kind: "gap"; readonly expected: number; readonly got: number }
+  | { readonly kind: "stale"; readonly reason: string }
+
+export interface Admitted<P extends Applied> {
+  readonly changes: ReadonlyArray<Change>
+  readonly position: P
+}
+
+/** Changes to apply and the position after them. A change without a position is taken as it comes. */
+export const admit = <P extends Applied>(position: P, changes: ReadonlyArray<Change>): Either.Either<Admitted<P>, Rejected> => {
+  if (changes.every((change) => change.position === undefined)) return Either.right({ changes, position })
+  const fresh: Array<Change> = []
+  let at = position
+  for (const change of changes) {
+    const next = change.position
+    if (next === undefined) {
+      fresh.push(change)
+      continue
+    }
+    if (at.logId !== null && next.logId !== undefined && next.logId !== at.logId) {
+      return Either.left({ kind: "stale", reason: `log_id ${next.logId} is not the log this SSP follows (${at.logId})` })
+    }
+    if (at.epoch !== null && next.epoch !== undefined && next.epoch < at.epoch) {
+      return Either.left({ kind: "stale", reason: `epoch ${next.epoch} is older than ${at.epoch}, which this SSP has already seen` })
+    }
+    if (at.seq !== null && next.seq > at.seq + 1) return Either.left({ kind: "gap", expected: at.seq + 1, got: next.seq })
+    const known = at.seq !== null && next.seq <= at.seq
+    at = { ...at, seq: known ? at.seq : next.seq, logId: next.logId ?? at.logId, epoch: next.epoch ?? at.epoch }
+    if (!known) fresh.push(change)
+  }
+  return Either.right({ changes: fresh, position: at })
+}

@@ -1,0 +1,216 @@
+/**
+ * The database as an SSP sees it: where records and view registrations are kept, and where they come from at start.
+ *
+ * The port speaks typed values; how they are encoded is each layer's business. A commit is all or nothing and durable
+ * when it returns (as durable as the layer is: `layerMemory` keeps nothing beyond the process).
+ */
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Layer, Option, Stream } from "effect"
+import * as Encode from "../core/surql/encode.ts"
+import * as Ids from "../core/surql/recordId.ts"
+import type { Obj, RecordId } from "../core/surql/value.ts"
+
+/** One record's state: `doc` undefined means deleted, `version` then is its last one (D4). */
+export interface StoredRecord {
+  readonly id: RecordId
+  readonly version: number
+  readonly doc: Obj | undefined
+}
+
+/** A registered view as it is kept. */
+export interface StoredView {
+  /** Key below `_svc_query:` (D10); unique. */
+  readonly key: string
+  /** The id as the request gave it. */
+  readonly id: string
+  readonly surql: string
+  readonly clientId: string
+  readonly ttlMs: number
+  /** Parameters as the request's JSON text. */
+  readonly params: string
+  readonly format: string
+  readonly lastActiveAtMs: number
+}
+
+/** What a commit leaves behind besides records and views. */
+export interface StoredPosition {
+  /** Record writes committed since the store was made; never goes back. */
+  readonly writes: number
+  /** Position in the scheduler's log (D5), once known. */
+  readonly seq: number | null
+  readonly logId: string | null
+  readonly epoch: number | null
+}
+
+export const startPosition: StoredPosition = { writes: 0, seq: null, logId: null, epoch: null }
+
+/** One durable step. Later entries win over earlier ones with the same id or key. */
+export interface Commit {
+  readonly records: ReadonlyArray<StoredRecord>
+  readonly putViews: ReadonlyArray<StoredView>
+  readonly removeViews: ReadonlyArray<string>
+  readonly position: StoredPosition
+}
+
+/**
+ * A store that could not do its work. `damaged`: its content is not what was written; `locked`: another process has
+ * it; `newer`: written by a later version; `failed`: anything else, a full disk included, and worth another try.
+ */
+export class DatabaseError extends Data.TaggedError("DatabaseError")<{
+  readonly reason: "damaged" | "locked" | "newer" | "failed"
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+export class Database extends Context.Tag("ports/Database")<Database, {
+  readonly kind: "memory" | "sqlite"
+  /** All records and tombstones, in chunks, in the order their ids were first written. */
+  readonly records: Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError>
+  readonly views: Effect.Effect<ReadonlyArray<StoredView>, DatabaseError>
+  readonly position: Effect.Effect<StoredPosition, DatabaseError>
+  readonly commit: (commit: Commit) => Effect.Effect<void, DatabaseError>
+  /** Forgets everything, as one step. */
+  readonly reset: Effect.Effect<void, DatabaseError>
+}>() {
+  /** Keeps everything in the process and nothing beyond it (`memory://`). */
+  static readonly layerMemory: Layer.Layer<Database> = Layer.sync(this, () => {
+    const records = new Map<string, StoredRecord>()
+    const views = new Map<string, StoredView>()
+    let position = startPosition
+    return {
+      kind: "memory",
+      records: Stream.suspend(() => Stream.make([...records.values()])),
+      views: Effect.sync(() => [...views.values()]),
+      position: Effect.sync(() => position),
+      commit: (commit) =>
+        Effect.sync(() => {
+          for (const record of commit.records) records.set(record.id.text, record)
+          for (const view of commit.putViews) views.set(view.key, view)
+          for (const key of commit.removeViews) views.delete(key)
+          position = commit.position
+        }),
+      reset: Effect.sync(() => {
+        records.clear()
+        views.clear()
+        position = startPosition
+      })
+    }
+  })
+
+  /** The embedded store: one SQLite file behind the generic `SqlClient`; the door picks the driver. */
+  static readonly layerSqlite: Layer.Layer<Database, DatabaseError, SqlClient.SqlClient> = Layer.effect(
+    this,
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* prepare(sql)
+      return {
+        kind: "sqlite" as const,
+        records: readRecords(sql),
+        views: readViews(sql),
+        position: readPosition(sql),
+        commit: (commit: Commit) => write(sql, commit),
+        reset: Effect.gen(function*() {
+          yield* sql`DELETE FROM record`
+          yield* sql`DELETE FROM view`
+          yield* sql`DELETE FROM position`
+        }).pipe(sql.withTransaction, Effect.mapError(failure))
+      }
+    })
+  )
+}
+
+/** Version of the SQLite file's layout, kept in its `user_version`. */
+const layout = 1
+const chunkSize = 2_000
+
+/** Sorts out what SQLite says; the driver's error hides some causes deep. */
+const failure = (error: unknown): DatabaseError => {
+  if (error instanceof DatabaseError) return error
+  const codes: Array<string> = []
+  const words: Array<string> = []
+  for (let at: unknown = error; typeof at === "object" && at !== null && words.length < 8; at = "cause" in at ? at.cause : undefined) {
+    if ("code" in at && typeof at.code === "string") codes.push(at.code)
+    if ("message" in at && typeof at.message === "string") words.push(at.message)
+  }
+  const code = codes.join(" ")
+  const message = words.at(-1) ?? String(error)
+  const reason = /CORRUPT|NOTADB/.test(code) ? "damaged" : /BUSY|LOCKED/.test(code) ? "locked" : "failed"
+  return new DatabaseError({ reason, message: code === "" ? message : `${message} (${codes.at(-1)})`, cause: error })
+}
+
+/**
+ * Checks the file and makes it ours. Full synchronous mode: a commit is on disk when it returns. Exclusive locking:
+ * a second process on the same folder is told at once instead of writing between our reads.
+ */
+const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =>
+  Effect.gen(function*() {
+    yield* sql`PRAGMA busy_timeout = 0`
+    yield* sql`PRAGMA locking_mode = EXCLUSIVE`
+    yield* sql`PRAGMA synchronous = FULL`
+    const found = yield* sql<{ user_version: number }>`PRAGMA user_version`
+    const version = found[0]?.user_version ?? 0
+    if (version > layout) {
+      return yield* new DatabaseError({ reason: "newer", message: `written by a later version of this service (layout ${version}, this one knows ${layout})` })
+    }
+    const check = yield* sql<{ quick_check: string }>`PRAGMA quick_check(1)`
+    if (check[0]?.quick_check !== "ok") return yield* new DatabaseError({ reason: "damaged", message: check[0]?.quick_check ?? "integrity check gave no answer" })
+    yield* createTables(sql).pipe(sql.withTransaction)
+  }).pipe(Effect.mapError(failure))
+
+const createTables = (sql: SqlClient.SqlClient) =>
+  Effect.gen(function*() {
+    yield* sql`CREATE TABLE IF NOT EXISTS record (id TEXT PRIMARY KEY, version INTEGER NOT NULL, content TEXT)`
+    yield* sql`CREATE TABLE IF NOT EXISTS view (key TEXT PRIMARY KEY, id TEXT NOT NULL, surql TEXT NOT NULL, client_id TEXT NOT NULL,
+      ttl_ms INTEGER NOT NULL, params TEXT NOT NULL, format TEXT NOT NULL, last_active_at_ms INTEGER NOT NULL)`
+    yield* sql`CREATE TABLE IF NOT EXISTS position (one INTEGER PRIMARY KEY CHECK (one = 1), writes INTEGER NOT NULL, seq INTEGER, log_id TEXT, epoch INTEGER)`
+    yield* sql`PRAGMA user_version = 1`
+  })
+
+const write = (sql: SqlClient.SqlClient, commit: Commit): Effect.Effect<void, DatabaseError> =>
+  Effect.gen(function*() {
+    if (commit.records.length > 0) {
+      const rows = commit.records.map((record) => [record.id.text, record.version, record.doc === undefined ? null : Encode.encode(record.doc)])
+      // One statement for any number of rows: what costs is the call, not the row. `WHERE true` lets the parser see ON.
+      yield* sql`INSERT INTO record (id, version, content) SELECT value->>0, value->>1, value->>2 FROM json_each(${JSON.stringify(rows)}) WHERE true
+        ON CONFLICT (id) DO UPDATE SET version = excluded.version, content = excluded.content`
+    }
+    for (const view of commit.putViews) {
+      yield* sql`INSERT OR REPLACE INTO view (key, id, surql, client_id, ttl_ms, params, format, last_active_at_ms)
+        VALUES (${view.key}, ${view.id}, ${view.surql}, ${view.clientId}, ${view.ttlMs}, ${view.params}, ${view.format}, ${view.lastActiveAtMs})`
+    }
+    if (commit.removeViews.length > 0) yield* sql`DELETE FROM view WHERE key IN (SELECT value FROM json_each(${JSON.stringify(commit.removeViews)}))`
+    const { writes, seq, logId, epoch } = commit.position
+    yield* sql`INSERT OR REPLACE INTO position (one, writes, seq, log_id, epoch) VALUES (1, ${writes}, ${seq}, ${logId}, ${epoch})`
+  }).pipe(sql.withTransaction, Effect.mapError(failure))
+
+const readRecords = (sql: SqlClient.SqlClient): Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError> =>
+  Stream.paginateEffect(0, (after) =>
+    sql<{ row: number; id: string; version: number; content: string | null }>`
+      SELECT rowid AS row, id, version, content FROM record WHERE rowid > ${after} ORDER BY rowid LIMIT ${chunkSize}`.pipe(
+      Effect.mapError(failure),
+      Effect.flatMap((rows) => Effect.map(Effect.forEach(rows, readRecord), (records) => ({ rows, records }))),
+      Effect.map(({ rows, records }) => [records, rows.length < chunkSize ? Option.none() : Option.some(rows.at(-1)!.row)] as const)
+    ))
+
+const readRecord = (row: { readonly id: string; readonly version: number; readonly content: string | null }): Effect.Effect<StoredRecord, DatabaseError> =>
+  Effect.suspend(() => {
+    const id = Ids.parse(row.id)
+    const damaged = (message: string, cause?: unknown) => new DatabaseError({ reason: "damaged", message: `record ${row.id}: ${message}`, cause })
+    if (id === undefined) return Effect.fail(damaged("its id is not a record id"))
+    if (row.content === null) return Effect.succeed({ id, version: row.version, doc: undefined })
+    const { content } = row
+    return Effect.try({
+      try: () => ({ id, version: row.version, doc: Encode.decode(content) as Obj }),
+      catch: (cause) => damaged("its content does not decode", cause)
+    })
+  })
+
+const readViews = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<StoredView>, DatabaseError> =>
+  sql<StoredView>`SELECT key, id, surql, client_id AS clientId, ttl_ms AS ttlMs, params, format, last_active_at_ms AS lastActiveAtMs
+    FROM view ORDER BY rowid`.pipe(Effect.mapError(failure))
+
+const readPosition = (sql: SqlClient.SqlClient): Effect.Effect<StoredPosition, DatabaseError> =>
+  sql<StoredPosition>`SELECT writes, seq, log_id AS logId, epoch FROM position`.pipe(
+    Effect.map((rows) => rows[0] ?? startPosition),
+    Effect.mapError(failure)
+  )

@@ -1,0 +1,61 @@
+/**
+ * The saved state of an SSP (D23): one small text that is rewritten whole, for what the store does not keep itself.
+ *
+ * It only ever speeds up or smooths a restart: losing it costs nothing but that, so a damaged one is set aside,
+ * reported and rebuilt, never served.
+ */
+import { FileSystem, Path } from "@effect/platform"
+import { Context, Data, Effect, Layer } from "effect"
+
+export class SavedStateError extends Data.TaggedError("SavedStateError")<{ readonly message: string; readonly cause?: unknown }> {}
+
+export class SavedState extends Context.Tag("ports/SavedState")<SavedState, {
+  /** The text last saved; undefined when there is none. */
+  readonly load: Effect.Effect<string | undefined, SavedStateError>
+  /** Replaces it at once: a reader, or a crash, sees the old text or the new one. */
+  readonly save: (text: string) => Effect.Effect<void, SavedStateError>
+  /** Moves a text that cannot be used out of the way; answers where it went. */
+  readonly setAside: Effect.Effect<string, SavedStateError>
+}>() {
+  static readonly layerMemory: Layer.Layer<SavedState> = Layer.sync(this, () => {
+    let text: string | undefined
+    return {
+      load: Effect.sync(() => text),
+      save: (next) => Effect.sync(() => void (text = next)),
+      setAside: Effect.sync(() => {
+        text = undefined
+        return "nowhere: it was kept in memory"
+      })
+    }
+  })
+
+  /** One file, replaced by rename. The folder is made when it is missing. */
+  static readonly layerFile = (file: string): Layer.Layer<SavedState, never, FileSystem.FileSystem | Path.Path> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const fs = yield* FileSystem.FileSystem
+        const path = yield* Path.Path
+        const failed = (cause: unknown) => new SavedStateError({ message: `${file}: ${cause instanceof Error ? cause.message : String(cause)}`, cause })
+        const temporary = `${file}.new`
+        return {
+          load: fs.exists(file).pipe(
+            Effect.flatMap((exists) => (exists ? fs.readFileString(file) : Effect.succeed(undefined))),
+            Effect.mapError(failed)
+          ),
+          save: (text: string) =>
+            Effect.gen(function*() {
+              yield* fs.makeDirectory(path.dirname(file), { recursive: true })
+              const written = Effect.gen(function*() {
+                const handle = yield* fs.open(temporary, { flag: "w" })
+                yield* handle.writeAll(new TextEncoder().encode(text))
+                yield* handle.sync
+              })
+              yield* Effect.scoped(written)
+              yield* fs.rename(temporary, file)
+            }).pipe(Effect.mapError(failed)),
+          setAside: fs.rename(file, `${file}.damaged`).pipe(Effect.as(`${file}.damaged`), Effect.mapError(failed))
+        }
+      })
+    )
+}

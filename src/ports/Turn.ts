@@ -1,0 +1,14 @@
+/**
+ * One turn of the event loop: waits until the input that is ready now has been read.
+ *
+ * Why a port: group commit wants to gather every request that has already arrived before it pays for a flush, and
+ * only the runtime knows when that is.
+ */
+import { Context, Effect, Layer } from "effect"
+
+export class Turn extends Context.Tag("ports/Turn")<Turn, {
+  readonly next: Effect.Effect<void>
+}>() {
+  /** For tests and simulations: other fibers run, no input is waited for. */
+  static readonly layerYield: Layer.Layer<Turn> = Layer.succeed(this, { next: Effect.yieldNow() })
+}

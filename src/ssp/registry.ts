@@ -1,0 +1,77 @@
+/**
+ * The registered views: which key stands for which instance, with what registration, since when.
+ *
+ * Two ids with the same query and parameters share one instance (D9); what is a view's own is its generation (counted
+ * from its registration), its incarnation and its feed.
+ */
+import type { Instance } from "../core/ivm/instance.ts"
+import { toJson } from "../core/surql/json.ts"
+import type { StoredView } from "../ports/Database.ts"
+import type { Feed } from "./feed.ts"
+import type { Format, ViewAnswer } from "./viewTypes.ts"
+
+export interface Registered {
+  stored: StoredView
+  readonly instance: Instance
+  /** Added to the instance's generation to give the view's own. */
+  readonly generationOffset: number
+  /** New at every start, replacement and move; never holds a dot. */
+  readonly incarnation: string
+  feed: Feed | undefined
+}
+
+export const generationOf = (view: Registered): number => view.instance.generation + view.generationOffset
+
+export const formatOf = (view: Registered): Format =>
+  view.stored.format === "tree" || view.stored.format === "streaming" ? view.stored.format : "flat"
+
+/** The current result as D8 shapes it; `id` as the request gave it. */
+export const answerOf = (view: Registered, id: string, format: Format): ViewAnswer => {
+  const { instance } = view
+  const rows = instance.rows()
+  const errors = instance.errors()
+  const answer = {
+    query_id: id,
+    format,
+    result_hash: instance.hash(),
+    content_generation: generationOf(view),
+    result_data: format === "tree" ? rows.map((row) => toJson(row.value())) : rows.map((row) => [row.key, row.version])
+  }
+  return errors.length === 0 ? answer : { ...answer, errors }
+}
+
+export class Registry {
+  private readonly byKey = new Map<string, Registered>()
+  private readonly byInstance = new Map<Instance, Set<Registered>>()
+
+  get size(): number {
+    return this.byKey.size
+  }
+
+  get(key: string): Registered | undefined {
+    return this.byKey.get(key)
+  }
+
+  all(): Iterable<Registered> {
+    return this.byKey.values()
+  }
+
+  sharing(instance: Instance): ReadonlySet<Registered> {
+    return this.byInstance.get(instance) ?? none
+  }
+
+  put(view: Registered): void {
+    this.byKey.set(view.stored.key, view)
+    const sharing = this.byInstance.get(view.instance)
+    if (sharing === undefined) this.byInstance.set(view.instance, new Set([view]))
+    else sharing.add(view)
+  }
+
+  remove(view: Registered): void {
+    this.byKey.delete(view.stored.key)
+    const sharing = this.byInstance.get(view.instance)
+    if (sharing?.delete(view) === true && sharing.size === 0) this.byInstance.delete(view.instance)
+  }
+}
+
+const none: ReadonlySet<Registered> = new Set()

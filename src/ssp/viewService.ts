@@ -1,0 +1,303 @@
+/**
+ * The views service itself: engine, registry, committer and saved state put together.
+ *
+ * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
+ */
+import { Clock, Effect, Either, Mailbox, type Scope, Stream } from "effect"
+import type { Change } from "../core/change.ts"
+import { Engine } from "../core/ivm/engine.ts"
+import type { Instance } from "../core/ivm/instance.ts"
+import * as Json from "../core/surql/json.ts"
+import { parseSelect, positionOf } from "../core/surql/parse.ts"
+import { setField, type Value } from "../core/surql/value.ts"
+import { viewKey } from "../core/viewId.ts"
+import type { Database, StoredView } from "../ports/Database.ts"
+import { startPosition } from "../ports/Database.ts"
+import type { SavedState } from "../ports/SavedState.ts"
+import type { Turn } from "../ports/Turn.ts"
+import { type AppliedChange, Committer } from "./committer.ts"
+import { debugDepsOf, debugViewOf } from "./debug.ts"
+import { Feed } from "./feed.ts"
+import { loadGenerations, saveLoop } from "./generations.ts"
+import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
+import type { Views } from "./Views.ts"
+import {
+  type EndReason, type Format, type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, type ViewEvent,
+  ViewNotFound
+} from "./viewTypes.ts"
+
+export interface ViewLimits {
+  /** Deltas kept per streamed view. */
+  readonly streamBuffer: number
+  /** Registered views at most. */
+  readonly maxViews: number
+  /** Open streams at most. */
+  readonly maxStreams: number
+  /** Changes that may wait for the store. */
+  readonly maxPendingChanges: number
+  /** How long saved state may lag behind, milliseconds. */
+  readonly stateDebounceMs: number
+}
+
+/** Reads the request's JSON parameters by rule 3 of D1. */
+const typedParams = (params: { readonly [name: string]: unknown } | null): { readonly [name: string]: Value } => {
+  const typed: Record<string, Value> = {}
+  for (const name of Object.keys(params ?? {})) setField(typed, name, Json.fromJson(params?.[name]))
+  return typed
+}
+
+const acquire = (engine: Engine, surql: string, params: { readonly [name: string]: unknown } | null): Either.Either<Instance, QueryRefused> => {
+  const parsed = parseSelect(surql)
+  if (Either.isLeft(parsed)) return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
+  return Either.mapLeft(engine.acquire(parsed.right, typedParams(params)), (refused) => new QueryRefused({ message: refused.reason, ...positionOf(surql, refused.at) }))
+}
+
+const storedOf = (registration: Registration, key: string): StoredView => ({
+  key,
+  id: registration.id,
+  surql: registration.surql,
+  clientId: registration.clientId,
+  ttlMs: registration.ttlMs,
+  params: JSON.stringify(registration.params),
+  format: registration.format,
+  lastActiveAtMs: registration.lastActiveAtMs
+})
+
+/** Adds up what a delivery did, for its answer (D7). */
+const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): IngestAnswer => {
+  const views = new Set<Registered>()
+  let edges = 0
+  for (const change of applied) {
+    for (const { instance, delta } of change.touched) {
+      const sharing = registry.sharing(instance)
+      for (const view of sharing) views.add(view)
+      edges += sharing.size * (delta.additions.length + delta.updates.length + delta.removals.length)
+    }
+  }
+  return { views_affected: views.size, edges_updated: edges }
+}
+
+export const makeViews = (
+  limits: ViewLimits,
+  database: Database["Type"],
+  savedState: SavedState["Type"],
+  turn: Turn["Type"]
+): Effect.Effect<Views["Type"], never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const start = (yield* Clock.currentTimeMillis).toString(36)
+    const views = new ViewService(limits, database, savedState, turn, start)
+    yield* views.committer.run.pipe(Effect.forkScoped)
+    yield* saveLoop(savedState, limits.stateDebounceMs, views.snapshot).pipe(Effect.forkScoped)
+    yield* Effect.addFinalizer(() => views.stop)
+    return views
+  })
+
+class ViewService {
+  readonly committer: Committer
+  private readonly engine = new Engine()
+  private readonly registry = new Registry()
+  private readonly limits: ViewLimits
+  private readonly database: Database["Type"]
+  private readonly savedState: SavedState["Type"]
+  private readonly start: string
+  private incarnations = 0
+  private streams = 0
+
+  constructor(limits: ViewLimits, database: Database["Type"], savedState: SavedState["Type"], turn: Turn["Type"], start: string) {
+    this.limits = limits
+    this.database = database
+    this.savedState = savedState
+    this.start = start
+    this.committer = new Committer(this.engine, database, turn, startPosition, limits.maxPendingChanges)
+  }
+
+  readonly restore: Views["Type"]["restore"] = Effect.gen(this, function*() {
+    this.committer.position = yield* this.database.position
+    let records = 0
+    yield* Stream.runForEach(this.database.records, (chunk) =>
+      Effect.sync(() => {
+        for (const { id, version, doc } of chunk) this.engine.load(id, version, doc)
+        records += chunk.length
+      }))
+    const generations = yield* loadGenerations(this.savedState, this.committer.position.writes)
+    const stored = yield* this.database.views
+    for (const view of stored) {
+      const instance = acquire(this.engine, view.surql, JSON.parse(view.params) as { readonly [name: string]: unknown } | null)
+      if (Either.isLeft(instance)) {
+        yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
+      } else this.registry.put(this.registered(view, instance.right, generations(view.key)))
+    }
+    return { records, views: this.registry.size }
+  })
+
+  readonly ingest: Views["Type"]["ingest"] = (changes) =>
+    Effect.async<IngestAnswer, IngestError>((resume) => this.offer(changes, (answer) => resume("_tag" in answer ? Effect.fail(answer) : Effect.succeed(answer))))
+
+  readonly offer: Views["Type"]["offer"] = (changes, done) =>
+    this.committer.submit({
+      changes,
+      putViews: [],
+      removeViews: [],
+      done: (outcome) => {
+        if (Either.isLeft(outcome)) return done(outcome.left)
+        const answer = sumOf(this.registry, outcome.right)
+        this.publish(outcome.right)
+        done(answer)
+      }
+    })
+
+  readonly register: Views["Type"]["register"] = (registration) =>
+    Effect.suspend(() => {
+      const key = viewKey(registration.id)
+      if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
+      if (this.registry.size >= this.limits.maxViews && this.registry.get(key) === undefined) {
+        return Effect.fail(new Overloaded({ message: `${this.registry.size} views are registered, the limit is ${this.limits.maxViews} (SVC_MAX_VIEWS)`, retryAfterSecs: 60 }))
+      }
+      const instance = acquire(this.engine, registration.surql, registration.params)
+      if (Either.isLeft(instance)) return Effect.fail(instance.left)
+      return this.commitView(storedOf(registration, key), instance.right, registration)
+    })
+
+  readonly unregister: Views["Type"]["unregister"] = (id) => {
+    const key = viewKey(id)
+    return key === undefined ? Effect.void : this.remove(() => [key], "unregistered").pipe(Effect.asVoid)
+  }
+
+  readonly expire: Views["Type"]["expire"] = (nowMs) => {
+    const expired = () => [...this.registry.all()].filter((view) => view.stored.lastActiveAtMs + view.stored.ttlMs <= nowMs).map((view) => view.stored.key)
+    return Effect.suspend(() => (expired().length === 0 ? Effect.succeed([]) : this.remove(expired, "expired")))
+  }
+
+  readonly reset: Views["Type"]["reset"] = Effect.suspend(() =>
+    this.committer.alone(
+      this.database.reset.pipe(
+        Effect.mapError((cause) => new StoreFailed({ message: `the store refused to be cleared: ${cause.message}`, cause })),
+        Effect.map(() => {
+          this.committer.position = startPosition
+          for (const view of [...this.registry.all()]) this.drop(view, "reset")
+          this.engine.clear()
+        })
+      )
+    )
+  )
+
+  readonly read: Views["Type"]["read"] = (id, format) => Effect.map(this.find(id), (view) => answerOf(view, id, format ?? formatOf(view)))
+
+  readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
+    Effect.gen(this, function*() {
+      const view = yield* this.find(id)
+      if (this.streams >= this.limits.maxStreams) {
+        return yield* new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 })
+      }
+      const feed = (view.feed ??= new Feed(this.limits.streamBuffer))
+      const mailbox = yield* feed.listen(this.firstEvents(view, feed, id, format ?? formatOf(view), lastEventId))
+      this.streams++
+      return Mailbox.toStream(mailbox).pipe(Stream.ensuring(Effect.sync(() => {
+        this.streams--
+        feed.drop(mailbox)
+      })))
+    })
+
+  readonly debugView: Views["Type"]["debugView"] = (id) => Effect.map(this.find(id), (view) => debugViewOf(view, id))
+  readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
+  readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
+  readonly endStreams: Views["Type"]["endStreams"] = (reason) =>
+    Effect.sync(() => {
+      for (const view of this.registry.all()) view.feed?.end(reason)
+    })
+
+  /** What the saved state remembers (D23): the position, and each view's generation at it. */
+  readonly snapshot = () => ({
+    writes: this.committer.position.writes,
+    generations: [...this.registry.all()].map((view) => [view.stored.key, generationOf(view)] as const)
+  })
+
+  readonly stop: Effect.Effect<void> = Effect.suspend(() => Effect.zipRight(this.committer.drained, this.endStreams("shutdown")))
+
+  private find(id: string): Effect.Effect<Registered, ViewNotFound> {
+    return Effect.suspend(() => {
+      const key = viewKey(id)
+      const view = key === undefined ? undefined : this.registry.get(key)
+      return view === undefined ? Effect.fail(new ViewNotFound({ id })) : Effect.succeed(view)
+    })
+  }
+
+  private registered(stored: StoredView, instance: Instance, generation: number): Registered {
+    return {
+      stored,
+      instance,
+      generationOffset: generation - instance.generation,
+      incarnation: `${this.start}-${(this.incarnations++).toString(36)}`,
+      feed: undefined
+    }
+  }
+
+  private commitView(stored: StoredView, instance: Instance, registration: Registration): Effect.Effect<ViewAnswer, Overloaded | StoreFailed> {
+    return Effect.async<ViewAnswer, Overloaded | StoreFailed>((resume) =>
+      this.committer.submit({
+        changes: [],
+        putViews: [stored],
+        removeViews: [],
+        done: (outcome) => {
+          if (Either.isRight(outcome)) return resume(Effect.sync(() => answerOf(this.install(stored, instance), registration.id, registration.format)))
+          this.engine.release(instance)
+          const error = outcome.left
+          // A registration carries no positions, so the errors of D5 cannot come from it.
+          resume(error._tag === "Overloaded" || error._tag === "StoreFailed" ? Effect.fail(error) : Effect.die(error))
+        }
+      })
+    )
+  }
+
+  /** Puts a durable registration in place: refreshes the same view, or replaces another of that key (D9). */
+  private install(stored: StoredView, instance: Instance): Registered {
+    const existing = this.registry.get(stored.key)
+    if (existing !== undefined && existing.instance === instance && existing.stored.format === stored.format) {
+      existing.stored = stored
+      this.engine.release(instance)
+      return existing
+    }
+    if (existing !== undefined) this.drop(existing, "replaced")
+    const view = this.registered(stored, instance, 1)
+    this.registry.put(view)
+    return view
+  }
+
+  /** Removes views, deciding which only when nothing else is half-way: a refresh that came first wins. */
+  private remove(keysOf: () => ReadonlyArray<string>, reason: EndReason): Effect.Effect<ReadonlyArray<string>, StoreFailed> {
+    return this.committer.alone(Effect.gen(this, function*() {
+      const keys = keysOf()
+      yield* this.database.commit({ records: [], putViews: [], removeViews: keys, position: this.committer.position }).pipe(
+        Effect.mapError((cause) => new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause }))
+      )
+      const removed = keys.flatMap((key) => this.registry.get(key) ?? [])
+      for (const view of removed) this.drop(view, reason)
+      return removed.map((view) => view.stored.id)
+    }))
+  }
+
+  private drop(view: Registered, reason: EndReason): void {
+    this.registry.remove(view)
+    view.feed?.end(reason)
+    this.engine.release(view.instance)
+  }
+
+  private publish(applied: ReadonlyArray<AppliedChange>): void {
+    for (const { touched, seq } of applied) {
+      for (const { instance, delta, generation, hash } of touched) {
+        for (const view of this.registry.sharing(instance)) {
+          const n = generation + view.generationOffset
+          view.feed?.push(n, { event: "delta", id: `${view.incarnation}.${n}`, data: { seq, ...delta, subqueries: [], result_hash: hash } })
+        }
+      }
+    }
+  }
+
+  /** What a new listener gets first: the deltas it missed where they are buffered, else a snapshot. */
+  private firstEvents(view: Registered, feed: Feed, id: string, format: Format, lastEventId: string | undefined): ReadonlyArray<ViewEvent> {
+    const current = generationOf(view)
+    const [incarnation, n] = lastEventId?.split(".") ?? []
+    const missed = incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n) ? feed.after(Number(n), current) : undefined
+    return missed ?? [{ event: "snapshot", id: `${view.incarnation}.${current}`, data: answerOf(view, id, format) }]
+  }
+}
