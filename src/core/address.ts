@@ -1,0 +1,52 @@
+/**
+ * Network addresses as operators write them (D24): `host:port`, `:port`, `[ipv6]:port`, with or without a scheme.
+ *
+ * Pure text work; resolving names is nobody's business here.
+ */
+
+export interface HostPort {
+  /** Undefined means all interfaces. */
+  readonly host: string | undefined
+  readonly port: number
+}
+
+export const defaultListen = "127.0.0.1:8667"
+
+const wildcards = new Set(["0.0.0.0", "::"])
+
+const portOf = (text: string): number | undefined => {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : NaN
+  return port <= 65_535 ? port : undefined
+}
+
+const hostName = /^[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?$/
+
+/** Undefined when `text` is none of the forms. */
+export const parse = (text: string): HostPort | undefined => {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s/]*)):(\d+)$/.exec(text)
+  const port = portOf(match?.[3] ?? "")
+  if (match === null || port === undefined) return undefined
+  const host = match[1] ?? match[2] ?? ""
+  if (host === "") return { host: undefined, port }
+  return match[1] !== undefined || hostName.test(host) ? { host, port } : undefined
+}
+
+/** Host as it stands in a URL. */
+const inUrl = (host: string): string => (host.includes(":") ? `[${host}]` : host)
+
+/** An http(s) address without query, fragment and trailing slash; undefined when it is none. */
+export const httpBase = (text: string): string | undefined => {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  if (url.search !== "" || url.hash !== "" || url.username !== "" || url.password !== "") return undefined
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, "")
+}
+
+/** `ADVERTISE_ADDR`: a scheme is added where there is none. */
+export const advertised = (text: string): string | undefined => httpBase(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`)
+
+/** What others can reach a listener at: its host, or the machine's name where it listens on all interfaces. */
+export const reachable = (listen: HostPort, port: number, machine: string): string => {
+  const host = listen.host === undefined || wildcards.has(listen.host) ? machine : listen.host
+  return `http://${inUrl(host)}:${port}`
+}

@@ -1,0 +1,172 @@
+/**
+ * The configuration file `svc.yml` (D5a): which keys it may have, and the job tables and backends it describes.
+ *
+ * One file can serve SSP, scheduler and clients, so keys of the others are known here too; what nobody knows is a
+ * fault, because a misspelt key would otherwise silently do nothing.
+ */
+import { suggestion } from "./settings.ts"
+
+/** Where the jobs of a table go. */
+export interface JobTable {
+  readonly table: string
+  readonly name: string
+  readonly baseUrl: string
+  /** Bearer token for the backend. */
+  readonly authToken: string | undefined
+  readonly timeoutMs: number
+  readonly concurrency: number
+}
+
+export interface ServiceFile {
+  readonly jobTables: ReadonlyArray<JobTable>
+  /** Tables named without a backend: the scheduler's form of `job_tables`. */
+  readonly tablesWithoutBackend: ReadonlyArray<string>
+}
+
+/** Keys of the scheduler (specification, scheduler configuration). */
+export const schedulerKeys: ReadonlyArray<string> = [
+  "load_balance", "heartbeat_interval_ms", "heartbeat_timeout_ms", "bootstrap_chunk_size", "bootstrap_timeout_secs", "ingest_host", "ingest_port",
+  "replica_db_path", "wal_path", "ssp_poll_interval_ms", "max_buffer_per_ssp", "snapshot_update_interval_secs"
+]
+
+const dbKeys = ["url", "namespace", "database", "username", "password"]
+const topKeys = ["db", "job_tables", "backends", ...schedulerKeys]
+const jobKeys = ["name", "base_url", "auth_token", "timeout_ms", "concurrency"]
+const backendKeys = ["type", "baseUrl", "spec", "auth", "method"]
+
+export const defaultTimeoutMs = 30_000
+export const defaultConcurrency = 4
+
+type Mapping = { readonly [key: string]: unknown }
+
+const isMapping = (u: unknown): u is Mapping => typeof u === "object" && u !== null && !Array.isArray(u)
+
+/** Reads one mapping, collecting faults with the full key path. */
+class Reader {
+  readonly path: string
+  readonly faults: Array<string>
+  readonly map: Mapping
+
+  constructor(path: string, value: unknown, keys: ReadonlyArray<string> | undefined, faults: Array<string>) {
+    this.path = path
+    this.faults = faults
+    if (!isMapping(value)) this.fault("", `must be a mapping`)
+    this.map = isMapping(value) ? value : {}
+    if (keys === undefined) return
+    for (const key of Object.keys(this.map)) {
+      if (!keys.includes(key)) this.fault(key, `is not a known key${suggestion(key, keys)} Known: ${keys.join(", ")}`)
+    }
+  }
+
+  at(key: string): string {
+    return key === "" ? this.path : this.path === "" ? key : `${this.path}.${key}`
+  }
+
+  fault(key: string, what: string): void {
+    this.faults.push(`${this.at(key) === "" ? "the file" : this.at(key)} ${what}`)
+  }
+
+  /** Text; `required` makes a missing key a fault. */
+  text(key: string, required: boolean): string | undefined {
+    const value = this.map[key]
+    if (value === undefined || value === null) {
+      if (required) this.fault(key, "is missing; must be text")
+      return undefined
+    }
+    if (typeof value === "string" && value !== "") return value
+    this.fault(key, "must be text that is not empty")
+    return undefined
+  }
+
+  oneOf(key: string, only: string): void {
+    const value = this.text(key, true)
+    if (value !== undefined && value !== only) this.fault(key, `is ${JSON.stringify(value)}; must be ${only}, nothing else is supported`)
+  }
+
+  url(key: string): string | undefined {
+    const value = this.text(key, true)
+    if (value === undefined) return undefined
+    if (URL.canParse(value) && /^https?:\/\//i.test(value)) return value
+    this.fault(key, "is not shown here; must be an http:// or https:// address")
+    return undefined
+  }
+
+  integer(key: string, fallback: number, max: number): number {
+    const value = this.map[key]
+    if (value === undefined) return fallback
+    if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= max) return value
+    this.fault(key, `is ${JSON.stringify(value)}; must be a whole number from 1 to ${max}`)
+    return fallback
+  }
+}
+
+const jobTable = (table: string, value: unknown, faults: Array<string>): JobTable | undefined => {
+  const reader = new Reader(`job_tables.${table}`, value, jobKeys, faults)
+  if (!isMapping(value)) return undefined
+  const name = reader.text("name", true)
+  const baseUrl = reader.url("base_url")
+  const authToken = reader.text("auth_token", false)
+  const timeoutMs = reader.integer("timeout_ms", defaultTimeoutMs, 3_600_000)
+  const concurrency = reader.integer("concurrency", defaultConcurrency, 1000)
+  return name === undefined || baseUrl === undefined ? undefined : { table, name, baseUrl, authToken, timeoutMs, concurrency }
+}
+
+const backend = (name: string, value: unknown, faults: Array<string>): JobTable | undefined => {
+  const reader = new Reader(`backends.${name}`, value, backendKeys, faults)
+  if (!isMapping(value)) return undefined
+  reader.oneOf("type", "http")
+  const baseUrl = reader.url("baseUrl")
+  reader.text("spec", true)
+  const method = new Reader(reader.at("method"), reader.map["method"], ["type", "table", "schema"], faults)
+  method.oneOf("type", "outbox")
+  const table = method.text("table", true)
+  method.text("schema", true)
+  let authToken: string | undefined
+  if (reader.map["auth"] !== undefined) {
+    const auth = new Reader(reader.at("auth"), reader.map["auth"], ["type", "token"], faults)
+    auth.oneOf("type", "token")
+    authToken = auth.text("token", true)
+  }
+  return baseUrl === undefined || table === undefined ? undefined : { table, name, baseUrl, authToken, timeoutMs: defaultTimeoutMs, concurrency: defaultConcurrency }
+}
+
+/** Replaces `${NAME}` in every text by the environment; an unset name is a fault. Nothing else is touched. */
+export const interpolate = (value: unknown, env: { readonly [name: string]: string | undefined }, faults: Array<string>, path = ""): unknown => {
+  if (typeof value === "string") {
+    return value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, name: string) => {
+      const found = env[name]
+      if (found === undefined) faults.push(`${path} refers to \${${name}}, which is not set in the environment`)
+      return found ?? "unset"
+    })
+  }
+  if (Array.isArray(value)) return value.map((item, index) => interpolate(item, env, faults, `${path}[${index}]`))
+  if (!isMapping(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, interpolate(item, env, faults, path === "" ? key : `${path}.${key}`)]))
+}
+
+/** Reads the parsed file, references already replaced. The SSP's share of it; other processes check their own values. */
+export const read = (content: unknown, faults: Array<string>): ServiceFile => {
+  if (content === null || content === undefined) return { jobTables: [], tablesWithoutBackend: [] }
+  const top = new Reader("", content, topKeys, faults)
+  if (top.map["db"] !== undefined) new Reader("db", top.map["db"], dbKeys, faults)
+  const tables = new Map<string, JobTable>()
+  const without: Array<string> = []
+  const keep = (entry: JobTable | undefined): void => {
+    if (entry !== undefined) tables.set(entry.table, entry)
+  }
+  if (top.map["backends"] !== undefined) {
+    const backends = new Reader("backends", top.map["backends"], undefined, faults)
+    for (const [name, value] of Object.entries(backends.map)) keep(backend(name, value, faults))
+  }
+  const jobs = top.map["job_tables"]
+  if (Array.isArray(jobs)) {
+    for (const [index, table] of jobs.entries()) {
+      if (typeof table !== "string" || table === "") faults.push(`job_tables[${index}] must be the name of a table`)
+      else if (!tables.has(table)) without.push(table)
+    }
+  } else if (jobs !== undefined) {
+    const map = new Reader("job_tables", jobs, undefined, faults)
+    for (const [table, value] of Object.entries(map.map)) keep(jobTable(table, value, faults))
+  }
+  return { jobTables: [...tables.values()], tablesWithoutBackend: without }
+}

@@ -1,0 +1,158 @@
+/**
+ * Settings as a table: one documented knob per environment variable, read all at once with every fault named.
+ *
+ * The table is the documentation: `--help` and the README are printed from it, so neither can lag behind what is read.
+ */
+
+/** One setting. `read` answers undefined when `text` is not allowed. */
+export interface Knob<A> {
+  readonly env: string
+  /** As shown in tables; empty when there is none. */
+  readonly defaultText: string
+  readonly unit: string
+  readonly meaning: string
+  /** What is allowed, in words that finish "must be ...". */
+  readonly allowed: string
+  /** Never shown; may also come from the file that `<env>_FILE` names. */
+  readonly secret: boolean
+  readonly fallback: A
+  readonly read: (text: string) => A | undefined
+}
+
+export type Knobs = { readonly [name: string]: Knob<unknown> }
+export type Values<K extends Knobs> = { readonly [N in keyof K]: K[N] extends Knob<infer A> ? A : never }
+
+interface Words {
+  readonly meaning: string
+  readonly unit?: string
+}
+
+export const integer = (env: string, fallback: number, range: { readonly min: number; readonly max: number }, words: Words): Knob<number> => ({
+  env, fallback, defaultText: String(fallback), unit: words.unit ?? "", meaning: words.meaning, secret: false,
+  allowed: `a whole number from ${range.min} to ${range.max}`,
+  read: (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN
+    return value >= range.min && value <= range.max ? value : undefined
+  }
+})
+
+export const choice = <const A extends string>(env: string, options: ReadonlyArray<A>, fallback: A | undefined, words: Words & { readonly defaultText?: string }): Knob<A | undefined> => ({
+  env, fallback, defaultText: words.defaultText ?? fallback ?? "", unit: "", meaning: words.meaning, secret: false,
+  allowed: `one of ${options.join(", ")}`,
+  read: (text) => options.find((option) => option === text.toLowerCase())
+})
+
+export const text = (env: string, words: Words & { readonly defaultText?: string; readonly allowed?: string; readonly read?: (text: string) => string | undefined }): Knob<string | undefined> => ({
+  env, fallback: undefined, defaultText: words.defaultText ?? "", unit: "", meaning: words.meaning, secret: false,
+  allowed: words.allowed ?? "text", read: words.read ?? ((value) => value)
+})
+
+/** What a header can carry: visible ASCII, no blanks. */
+export const secret = (env: string, words: Words): Knob<string | undefined> => ({
+  env, fallback: undefined, defaultText: "", unit: "", meaning: words.meaning, secret: true,
+  allowed: "visible ASCII characters without blanks",
+  read: (value) => (/^[\x21-\x7e]+$/.test(value) ? value : undefined)
+})
+
+/** Anything but NUL; for passwords that never travel in a header. */
+export const password = (env: string, words: Words): Knob<string | undefined> => ({
+  ...secret(env, words), allowed: "any text", read: (value) => (value.includes("\0") ? undefined : value)
+})
+
+export interface ReadSources {
+  readonly env: { readonly [name: string]: string | undefined }
+  readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }
+}
+
+/** What a knob's name says, and where it says so: the variable, or the file that its `_FILE` variant names. */
+const found = (knob: Knob<unknown>, { env, readText }: ReadSources, faults: Array<string>): string | undefined => {
+  const direct = env[knob.env]
+  if (!knob.secret) return direct
+  const path = env[`${knob.env}_FILE`]
+  if (path === undefined || path === "") return direct
+  if (direct !== undefined && direct !== "") {
+    faults.push(`${knob.env} and ${knob.env}_FILE are both set; set one of them`)
+    return undefined
+  }
+  const content = readText(path)
+  if ("fault" in content) {
+    faults.push(`${knob.env}_FILE: ${path} cannot be read (${content.fault}); must name a readable file that holds the secret`)
+    return undefined
+  }
+  const line = content.text.replace(/\r?\n$/, "")
+  if (line === "") faults.push(`${knob.env}_FILE: ${path} is empty; must name a file that holds the secret`)
+  return line
+}
+
+/** User names and passwords inside an address are not shown either. */
+const masked = (value: string): string => value.replace(/\/\/[^@/]*@/, "//…@")
+
+const shown = (knob: Knob<unknown>, value: string): string => (knob.secret ? "a value that is not shown" : JSON.stringify(masked(value.length > 80 ? `${value.slice(0, 80)}…` : value)))
+
+/** Every knob's value. Empty text counts as unset. Faults are added to `faults`, each naming key, value and what is allowed. */
+export const readAll = <const K extends Knobs>(knobs: K, sources: ReadSources, faults: Array<string>): Values<K> => {
+  const values: { [name: string]: unknown } = {}
+  for (const [name, knob] of Object.entries(knobs)) {
+    const given = found(knob, sources, faults)
+    const value = given === undefined || given === "" ? knob.fallback : knob.read(given)
+    if (value === undefined && given !== undefined && given !== "") faults.push(`${knob.env} is ${shown(knob, given)}; must be ${knob.allowed}`)
+    values[name] = value
+  }
+  return values as Values<K>
+}
+
+/** Edit distance, small and plain: names are short. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+/** The known name closest to `name`, if it is close enough to be meant. */
+export const closest = (name: string, known: Iterable<string>): string | undefined => {
+  if (name.length > 100) return undefined
+  let best: string | undefined
+  let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1
+  for (const candidate of known) {
+    const d = distance(name.toLowerCase(), candidate.toLowerCase())
+    if (d < bestDistance) {
+      best = candidate
+      bestDistance = d
+    }
+  }
+  return best
+}
+
+/** `; did you mean "x"?` or nothing. */
+export const suggestion = (name: string, known: Iterable<string>): string => {
+  const near = closest(name, known)
+  return near === undefined ? "" : `; did you mean ${near}?`
+}
+
+/** Names in `env` that look like ours and are not (D5a): warned about, because platforms inject such names. */
+export const unknownNames = (env: { readonly [name: string]: string | undefined }, knobs: Knobs, others: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const known = new Set<string>(others)
+  for (const knob of Object.values(knobs)) {
+    known.add(knob.env)
+    if (knob.secret) known.add(`${knob.env}_FILE`)
+  }
+  return Object.keys(env)
+    .filter((name) => /^(?:SVC|STORE)_/.test(name) && !known.has(name))
+    .sort()
+    .map((name) => `${name} is not a setting of this service and is ignored${suggestion(name, known)}`)
+}
+
+/** Rows for `--help`, name and default first, the meaning below. */
+export const helpRows = (knobs: Knobs): string =>
+  Object.values(knobs).map((knob) => {
+    const unit = knob.unit === "" ? "" : ` ${knob.unit}`
+    const fallback = knob.defaultText === "" ? "unset" : `default ${knob.defaultText}${unit}`
+    const file = knob.secret ? ` (or ${knob.env}_FILE)` : ""
+    return `  ${knob.env}${file}, ${fallback}\n      ${knob.meaning} Allowed: ${knob.allowed}.`
+  }).join("\n")

@@ -1,0 +1,33 @@
+/**
+ * Where configuration comes from: the environment, the configuration file, and files that hold secrets.
+ *
+ * A port, so that reading settings stays free of any runtime and a test or another deployment can bring its own.
+ */
+import { Context, Layer } from "effect"
+
+/** The configuration file after parsing; `fault` when it could not be read or parsed. */
+export interface ConfigFile {
+  /** As shown to the operator. */
+  readonly path: string
+  readonly content: unknown
+  readonly fault: string | undefined
+}
+
+export interface ConfigSourceShape {
+  readonly env: { readonly [name: string]: string | undefined }
+  /** Undefined when there is none and none was asked for. */
+  readonly file: ConfigFile | undefined
+  /** Content of a file that holds a secret, or why it cannot be read. */
+  readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }
+  /** `path` relative to the configuration file's folder. */
+  readonly besideFile: (path: string) => string
+  /** The machine's name, for addresses that name no host (D24). */
+  readonly hostName: string
+}
+
+export class ConfigSource extends Context.Tag("ports/ConfigSource")<ConfigSource, ConfigSourceShape>() {
+  static readonly layerMemory = (given: Partial<ConfigSourceShape>): Layer.Layer<ConfigSource> =>
+    Layer.succeed(ConfigSource, {
+      env: {}, file: undefined, readText: () => ({ fault: "no such file" }), besideFile: (path) => path, hostName: "localhost", ...given
+    })
+}

@@ -1,0 +1,60 @@
+/**
+ * Reads a request's body as text, bounded, in a way that leaves the connection able to carry the refusal.
+ *
+ * A port, because the generic reader tears the connection down when it stops early, so that the client never sees the
+ * 413; a server that knows its sockets does better and cheaper (`host/NodeBody.ts`).
+ */
+import type { HttpServerRequest } from "@effect/platform"
+import { Context, Data, Effect, Layer, Stream } from "effect"
+
+/** `too large`: beyond the bound; `not utf-8`: the bytes are no text; `aborted`: the client went away. */
+export class BodyRefused extends Data.TaggedError("BodyRefused")<{ readonly reason: "too large" | "not utf-8" | "aborted" }> {}
+
+/** Strict: a byte sequence that is no UTF-8 is undefined, never a replacement character. */
+export const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const declaredLength = (request: HttpServerRequest.HttpServerRequest): number => Number(request.headers["content-length"] ?? 0)
+
+interface Collected {
+  readonly size: number
+  readonly chunks: ReadonlyArray<Uint8Array>
+}
+
+const join = ({ chunks, size }: Collected): Uint8Array => {
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.length
+  }
+  return whole
+}
+
+export class RequestBody extends Context.Tag("ports/RequestBody")<RequestBody, {
+  readonly text: (request: HttpServerRequest.HttpServerRequest, maxBytes: number) => Effect.Effect<string, BodyRefused>
+}>() {
+  /** For any server: what lies beyond the bound is read to its end and dropped. */
+  static readonly layer: Layer.Layer<RequestBody> = Layer.succeed(RequestBody, {
+    text: (request, maxBytes) => {
+      if (declaredLength(request) > maxBytes) return Effect.fail(new BodyRefused({ reason: "too large" }))
+      return request.stream.pipe(
+        Stream.runFold({ size: 0, chunks: [] } as Collected, (all, chunk): Collected => {
+          const size = all.size + chunk.length
+          return size > maxBytes ? { size, chunks: [] } : { size, chunks: [...all.chunks, chunk] }
+        }),
+        Effect.mapError(() => new BodyRefused({ reason: "aborted" })),
+        Effect.flatMap((all) => {
+          if (all.size > maxBytes) return Effect.fail(new BodyRefused({ reason: "too large" }))
+          const decoded = decodeUtf8(join(all))
+          return decoded === undefined ? Effect.fail(new BodyRefused({ reason: "not utf-8" })) : Effect.succeed(decoded)
+        })
+      )
+    }
+  })
+}

@@ -1,0 +1,95 @@
+/**
+ * The SSP's HTTP contract: every endpoint with every status, and what is checked before its handler runs.
+ *
+ * Declared once; handlers, client and the OpenAPI document derive from it. Checks run in the order of D6: route,
+ * bearer, readiness, size and shape. Middlewares wrap, so each endpoint lists them from the inside out.
+ */
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, HttpApiSecurity, HttpServerRequest, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import * as Errors from "./errors.ts"
+import * as Wire from "./wire.ts"
+
+/** `Authorization: Bearer <SVC_AUTH_SECRET>`, compared in constant time (D15). */
+export class Bearer extends HttpApiMiddleware.Tag<Bearer>()("SspApi/Bearer", {
+  failure: Errors.Unauthorized,
+  security: { bearer: HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Description, "The value of SVC_AUTH_SECRET")) }
+}) {}
+
+/** 503 until the SSP is ready. */
+export class Ready extends HttpApiMiddleware.Tag<Ready>()("SspApi/Ready", { failure: Errors.SspNotReady }) {}
+
+/** Reads the body whatever its content type says, bounded in size and depth (D17), and hands it on as JSON. */
+export class JsonBody extends HttpApiMiddleware.Tag<JsonBody>()("SspApi/JsonBody", {
+  provides: HttpServerRequest.HttpServerRequest,
+  failure: Schema.Union(Errors.PayloadTooLarge, Errors.InvalidRequest)
+}) {}
+
+const viewId = HttpApiSchema.param("view_id", Schema.String)
+
+const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
+
+const ingest = HttpApiEndpoint.post("ingest")`/ingest`
+  .setPayload(Wire.Ingest).addSuccess(Wire.Ingested)
+  .addError(Errors.InvalidOperation).addError(Errors.SequenceGap).addError(Errors.StaleEpoch).addError(Errors.Overloaded).addError(Errors.StoreFailed)
+  .middleware(JsonBody).middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Apply a record change", "Answers when the change is durable and every view is updated. An array is applied in order as one step (extension)."))
+
+const register = HttpApiEndpoint.post("register")`/view/register`
+  .setPayload(Wire.ViewRegistration).addSuccess(Wire.ViewResult)
+  .addError(Errors.InvalidQuery).addError(Errors.Overloaded).addError(Errors.StoreFailed)
+  .middleware(JsonBody).middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Register a view", "Answers the initial result. Registering an id again refreshes or replaces it (D9)."))
+
+const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
+  .setPayload(Wire.ViewUnregistration).addSuccess(Wire.Ok).addError(Errors.StoreFailed)
+  .middleware(JsonBody).middleware(Bearer)
+  .annotateContext(doc("Unregister a view", "200 for an unknown id too (D16)."))
+
+const view = HttpApiEndpoint.get("view")`/view/${viewId}`
+  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
+  .addSuccess(Wire.ViewResult).addError(Errors.ViewNotFound)
+  .middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Read a view (extension)", "The current result (D11), in the view's own format unless `format` asks for another."))
+
+const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
+  .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }))
+  .addError(Errors.ViewNotFound).addError(Errors.Overloaded)
+  .middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Follow a view (extension)", "Server-sent events `snapshot`, `delta`, `end` (D11); `Last-Event-ID` resumes."))
+
+const reset = HttpApiEndpoint.post("reset")`/reset`
+  .addSuccess(Wire.Ok).addError(Errors.StoreFailed).middleware(Bearer)
+  .annotateContext(doc("Clear all views and data", "Destructive (D16)."))
+
+const log = HttpApiEndpoint.post("log")`/log`
+  .setPayload(Wire.LogEntry).addSuccess(Wire.Ok).middleware(JsonBody).middleware(Bearer)
+  .annotateContext(doc("Write to the service's log", "Level `info` when absent."))
+
+const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
+  .addSuccess(Wire.DebugView).addError(Errors.ViewNotFound).middleware(Bearer)
+  .annotateContext(doc("Look inside a view", "Cache, dependencies and plan (D13)."))
+
+const debugDeps = HttpApiEndpoint.get("debugDeps")`/debug/deps`
+  .addSuccess(Wire.DebugDeps).middleware(Bearer)
+  .annotateContext(doc("Which views read which tables", "D13."))
+
+const health = HttpApiEndpoint.get("health")`/health`
+  .addSuccess(Wire.Healthy).addSuccess(Wire.Unhealthy, { status: 503 })
+  .annotateContext(doc("Readiness", "503 while bootstrapping or failed."))
+
+const version = HttpApiEndpoint.get("version")`/version`.addSuccess(Wire.Version)
+  .annotateContext(doc("Version and mode", "Answers as long as the process lives."))
+
+const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info)
+  .annotateContext(doc("Entities", "This SSP."))
+
+class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).annotate(OpenApi.Description, "Record changes in.") {}
+class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).annotate(OpenApi.Description, "Live views out.") {}
+class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).annotate(OpenApi.Description, "How it is doing.") {}
+
+export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor)
+  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.Internal)
+  .annotateContext(OpenApi.annotations({
+    title: "Live-query sidecar: SSP",
+    description: "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
+  })) {}

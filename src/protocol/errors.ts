@@ -1,0 +1,74 @@
+/**
+ * Every error answer of both servers (D6): code, status, extra headers, and the exact body `{ code, message, details? }`.
+ *
+ * Plain structs told apart by a literal `code`, not tagged error classes: HttpApi encodes errors through one union over
+ * the whole API, and a class would put its `_tag` on the wire.
+ */
+import { HttpApiSchema } from "@effect/platform"
+import { Schema } from "effect"
+
+const statuses = {
+  SSP_NOT_READY: 503,
+  SCHEDULER_CLONING: 503,
+  NO_SSP_AVAILABLE: 503,
+  OVERLOADED: 503,
+  UNAUTHORIZED: 401,
+  INVALID_REQUEST: 400,
+  INVALID_OPERATION: 400,
+  INVALID_QUERY: 400,
+  NOT_FOUND: 404,
+  VIEW_NOT_FOUND: 404,
+  SSP_NOT_REGISTERED: 404,
+  BUFFER_OVERFLOW: 409,
+  SEQUENCE_GAP: 409,
+  STALE_EPOCH: 409,
+  PAYLOAD_TOO_LARGE: 413,
+  REPLICA_FAILED: 500,
+  QUERY_FAILED: 500,
+  STORE_FAILED: 500,
+  INTERNAL: 500
+} as const
+
+export type Code = keyof typeof statuses
+
+/** HTTP status by code. */
+export const statusOf: { readonly [C in Code]: (typeof statuses)[C] } = statuses
+
+/** One fault of a request body: where (`record.id`, empty for the body itself) and what is wrong with it. */
+export const Fault = Schema.Struct({ path: Schema.String, reason: Schema.String })
+
+/** Where a query is wrong; both from 1. */
+export const Position = Schema.Struct({ line: Schema.Int, column: Schema.Int })
+
+const plain = <const C extends Code>(code: C, description: string) =>
+  Schema.Struct({ code: Schema.Literal(code), message: Schema.String })
+    .annotations({ ...HttpApiSchema.annotations({ status: statuses[code] }), identifier: code, description })
+
+const detailed = <const C extends Code, A, I>(code: C, details: Schema.Schema<A, I>, description: string) =>
+  Schema.Struct({ code: Schema.Literal(code), message: Schema.String, details })
+    .annotations({ ...HttpApiSchema.annotations({ status: statuses[code] }), identifier: code, description })
+
+export const SspNotReady = plain("SSP_NOT_READY", "The SSP is not ready; see /health.")
+export const Overloaded = plain("OVERLOADED", "A queue or a limit is full; try again after `Retry-After` seconds.")
+export const Unauthorized = plain("UNAUTHORIZED", "The bearer secret is missing or wrong.")
+export const InvalidRequest = detailed("INVALID_REQUEST", Schema.Array(Fault), "The request is malformed; one entry per fault.")
+export const InvalidOperation = detailed("INVALID_OPERATION", Schema.Array(Fault), "`op` is none of CREATE, UPDATE, DELETE.")
+export const InvalidQuery = detailed("INVALID_QUERY", Position, "The query does not parse or is not supported.")
+export const NotFound = plain("NOT_FOUND", "No such route, or another method.")
+export const ViewNotFound = plain("VIEW_NOT_FOUND", "No view is registered under this id.")
+export const SequenceGap = detailed("SEQUENCE_GAP", Schema.Struct({ expected: Schema.Int }), "Changes are missing before this one; nothing was applied (extension).")
+export const StaleEpoch = plain("STALE_EPOCH", "From an older scheduler start or another log; nothing was applied (extension).")
+export const PayloadTooLarge = plain("PAYLOAD_TOO_LARGE", "The body is larger than the limit that the message names.")
+export const StoreFailed = plain("STORE_FAILED", "The store refused a write; nothing was applied.")
+export const Internal = plain("INTERNAL", "A fault of the service itself; its log says more.")
+
+/** Any error answer as data, before it becomes a response. */
+export interface WireError {
+  readonly code: Code
+  readonly message: string
+  readonly details?: unknown
+}
+
+/** Whether a failure is already an error answer. */
+export const isWireError = (u: unknown): u is WireError =>
+  typeof u === "object" && u !== null && "code" in u && typeof u.code === "string" && Object.hasOwn(statuses, u.code) && "message" in u && typeof u.message === "string"

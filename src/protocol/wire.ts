@@ -1,0 +1,137 @@
+/**
+ * Every resource the SSP speaks, in the specification's order, as Schemas.
+ *
+ * Declarations only: the server, the client, the OpenAPI document and the tests derive from them. Names are the
+ * specification's; what it does not have is marked extension.
+ */
+import { Schema } from "effect"
+
+/** All faults of a body at once, not the first only. */
+const every = { parseOptions: { errors: "all" } } as const
+
+const text = Schema.String.annotations({ message: () => ({ message: "must be a string", override: true }) })
+
+const filled = (what: string) => text.pipe(Schema.filter((value) => value !== "" || `${what} must not be empty`))
+
+/** Any JSON object. */
+export const JsonObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).pipe(
+  Schema.filter((value) => !Array.isArray(value))
+).annotations({ message: () => ({ message: "must be an object", override: true }), identifier: "JsonObject" })
+
+const count = Schema.Int.pipe(Schema.nonNegative())
+
+// Record change
+
+/** `op` in any letter case (D3). */
+export const RecordChange = Schema.Struct({
+  table: filled("table"),
+  op: Schema.String.annotations({ description: "CREATE, UPDATE or DELETE" }),
+  id: Schema.String.annotations({ description: "<table>:<key>" }),
+  record: JsonObject.annotations({ description: "The whole new record; ignored for DELETE" }),
+  types: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.String }))).annotations({ description: "Extension (D1): type by path" }),
+  seq: Schema.optional(Schema.NullOr(count)).annotations({ description: "Extension (D5): position in the scheduler's log" }),
+  log_id: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension (D5)" }),
+  epoch: Schema.optional(Schema.NullOr(count)).annotations({ description: "Extension (D5)" }),
+  job_assignee: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension (D5): SSP that runs the job" })
+}).annotations({ ...every, identifier: "RecordChange" })
+
+/** One change, or several applied in order as one step (extension, D5). */
+export const Ingest = Schema.Union(RecordChange, Schema.NonEmptyArray(RecordChange)).annotations({ ...every, identifier: "Ingest" })
+
+// View registration
+
+export const formats = ["flat", "tree", "streaming"] as const
+
+export const Format = Schema.Literal(...formats).annotations({
+  identifier: "Format",
+  message: () => ({ message: `must be one of ${formats.join(", ")}`, override: true })
+})
+
+/** `ttl` and `lastActiveAt` are read in `ssp/HttpRegistration.ts`, where their faults are worded. */
+export const ViewRegistration = Schema.Struct({
+  id: filled("id").annotations({ description: "incantation:<key>" }),
+  surql: filled("surql").annotations({ description: "The query to materialize" }),
+  clientId: text,
+  ttl: text.annotations({ description: "Time to live: 30s, 10m, 1h30m, 1d; units ns us µs ms s m h d w y" }),
+  params: Schema.optional(Schema.NullOr(JsonObject)),
+  lastActiveAt: Schema.optional(text.annotations({ description: "ISO 8601; absent means now" })),
+  format: Schema.optional(Schema.NullOr(Format)).annotations({ description: "flat when absent or null" })
+}).annotations({ ...every, identifier: "ViewRegistration" })
+
+export const ViewUnregistration = Schema.Struct({ id: filled("id") }).annotations({ ...every, identifier: "ViewUnregistration" })
+
+// SSP registration
+
+export const SspRegistration = Schema.Struct({
+  ssp_id: filled("ssp_id"),
+  url: text.pipe(Schema.pattern(/^https?:\/\//)),
+  batch: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D5): takes arrays on /ingest" }),
+  job_tables: Schema.optional(Schema.Array(Schema.String)).annotations({ description: "Extension (D35)" })
+}).annotations({ ...every, identifier: "SspRegistration" })
+
+export const SspRegistered = Schema.Struct({ snapshot_seq: count }).annotations({ identifier: "SspRegistered" })
+
+// Log entry
+
+export const logLevels = ["error", "warn", "info", "debug", "trace"] as const
+
+export const LogEntry = Schema.Struct({
+  message: text,
+  level: Schema.optional(Schema.Literal(...logLevels).annotations({ message: () => ({ message: `must be one of ${logLevels.join(", ")}`, override: true }) })),
+  data: Schema.optional(JsonObject)
+}).annotations({ ...every, identifier: "LogEntry" })
+
+// Monitoring
+
+export const sspStatuses = ["bootstrapping", "ready", "failed"] as const
+
+export const Healthy = Schema.Struct({ status: Schema.Literal("ready") }).annotations({ identifier: "Healthy" })
+export const Unhealthy = Schema.Struct({ status: Schema.Literal("bootstrapping", "failed") }).annotations({ identifier: "Unhealthy" })
+
+export const Version = Schema.Struct({ version: Schema.String, mode: Schema.Literal("standalone", "scheduler") }).annotations({ identifier: "Version" })
+
+export const Info = Schema.Array(Schema.Struct({
+  entity: Schema.Literal("ssp", "scheduler"),
+  id: Schema.String,
+  status: Schema.String,
+  views: count
+})).annotations({ identifier: "Info" })
+
+const RowError = Schema.Struct({ id: Schema.String, reason: Schema.String })
+
+export const DebugView = Schema.Struct({
+  view_id: Schema.String,
+  cache_size: count,
+  last_hash: Schema.String,
+  format: Schema.NullOr(Schema.String),
+  cache: Schema.Array(Schema.Struct({ key: Schema.String, version: Schema.Number, weight: Schema.Number })),
+  subquery_tables: Schema.Array(Schema.String),
+  referenced_tables: Schema.Array(Schema.String),
+  content_generation: count,
+  subquery_cache: Schema.Record({ key: Schema.String, value: Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) }) }),
+  plan: Schema.Array(Schema.Struct({ operator: Schema.String, incremental: Schema.Boolean, reason: Schema.NullOr(Schema.String), rows: Schema.Number }))
+    .annotations({ description: "Extension (D13): operators, and why one is recomputed" }),
+  errors: Schema.Array(RowError).annotations({ description: "Extension (D2a): rows left out" })
+}).annotations({ identifier: "DebugView" })
+
+export const DebugDeps = Schema.Struct({
+  dependency_map: Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) }),
+  tables_in_store: Schema.Array(Schema.String),
+  view_count: count,
+  shapes: Schema.Array(Schema.Struct({ shape: Schema.String, instances: count })).annotations({ description: "Extension" })
+}).annotations({ identifier: "DebugDeps" })
+
+// Success bodies the specification leaves open
+
+export const Ingested = Schema.Struct({ views_affected: count, edges_updated: count }).annotations({ identifier: "Ingested", description: "D7" })
+
+export const Ok = Schema.Struct({ status: Schema.Literal("ok") }).annotations({ identifier: "Ok", description: "D7" })
+
+export const ViewResult = Schema.Struct({
+  query_id: Schema.String,
+  format: Format,
+  result_hash: Schema.String,
+  content_generation: count,
+  result_data: Schema.Unknown,
+  errors: Schema.optional(Schema.Array(RowError)).annotations({ description: "Extension (D2a): rows left out" })
+}).annotations({ identifier: "ViewResult", description: "D8. flat, streaming: [[record id, version], ...]; tree: the rows" })

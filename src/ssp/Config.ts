@@ -1,0 +1,156 @@
+/**
+ * Every setting of the SSP: name, default, unit, meaning, and what is allowed.
+ *
+ * A service like any other, so that a test or another deployment can give values without an environment. The table
+ * below is the only place a setting is declared; `--help` and the README are printed from it.
+ */
+import { Context, Effect, Layer, Random, Redacted } from "effect"
+import * as Address from "../core/address.ts"
+import * as ServiceFile from "../core/serviceFile.ts"
+import * as Settings from "../core/settings.ts"
+import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
+import { StartFault } from "../ports/StartFault.ts"
+
+const hour = 3_600_000
+
+export const knobs = {
+  listenAddr: Settings.text("LISTEN_ADDR", {
+    meaning: "Address the service listens on; `:8667` means all interfaces, port 0 takes a free one.", defaultText: "127.0.0.1:8667",
+    allowed: "host:port, :port or [ipv6]:port", read: (text) => (Address.parse(text) === undefined ? undefined : text)
+  }),
+  authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Bearer secret of the protected endpoints; unset, they all answer 401." }),
+  storeAddr: Settings.text("STORE_ADDR", {
+    meaning: "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing.", defaultText: "embedded store",
+    allowed: "unset or memory:// (database servers and other embedded databases are not built yet in this version)",
+    read: (text) => (text === "memory://" ? text : undefined)
+  }),
+  storeUser: Settings.text("STORE_USER", { meaning: "Database user." }),
+  storePass: Settings.password("STORE_PASS", { meaning: "Database password." }),
+  storeNs: Settings.text("STORE_NS", { meaning: "Database namespace." }),
+  storeDb: Settings.text("STORE_DB", { meaning: "Database name." }),
+  storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level the database user is defined at.", defaultText: "tried in that order" }),
+  configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file (job tables, backends).", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
+  ttlCleanupIntervalSecs: Settings.integer("TTL_CLEANUP_INTERVAL_SECS", 60, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the removal of expired views." }),
+  schedulerUrl: Settings.text("SCHEDULER_URL", {
+    meaning: "Scheduler address; set, it turns scheduler mode on.", allowed: "an http:// or https:// address", read: (text) => Address.httpBase(text)
+  }),
+  sspId: Settings.text("SSP_ID", {
+    meaning: "Name of this SSP.", defaultText: "ssp-<uuid>", allowed: "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot",
+    read: (text) => (/^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/.test(text) ? text : undefined)
+  }),
+  advertiseAddr: Settings.text("ADVERTISE_ADDR", {
+    meaning: "Address others reach this SSP at.", defaultText: "from LISTEN_ADDR", allowed: "host:port or an http:// or https:// address",
+    read: (text) => Address.advertised(text)
+  }),
+  heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, { min: 100, max: hour }, { unit: "ms", meaning: "Heartbeat period in scheduler mode." }),
+  dataDir: Settings.text("SVC_DATA_DIR", { meaning: "Folder of the embedded store and saved state.", defaultText: "./data (in scheduler mode ./data/<SSP_ID>)", allowed: "a path" }),
+  stateDebounceMs: Settings.integer("SVC_STATE_DEBOUNCE_MS", 2000, { min: 0, max: hour }, { unit: "ms", meaning: "Quiet time before state is saved." }),
+  maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. In scheduler mode 64 KiB more are taken." }),
+  streamBuffer: Settings.integer("SVC_STREAM_BUFFER", 1000, { min: 1, max: 1_000_000 }, { unit: "deltas", meaning: "Deltas kept per view, so that a stream resumes without a new snapshot." }),
+  maxViews: Settings.integer("SVC_MAX_VIEWS", 100_000, { min: 1, max: 10_000_000 }, { unit: "views", meaning: "Most registered views; beyond it registration answers 503." }),
+  maxStreams: Settings.integer("SVC_MAX_STREAMS", 1000, { min: 1, max: 1_000_000 }, { unit: "streams", meaning: "Most open event streams; beyond it 503." }),
+  maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
+  logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
+  logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" }),
+  jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job." }),
+  jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries." }),
+  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the compare with a configured database." })
+}
+
+/** Names of the scheduler that may stand in a shared environment. */
+const schedulerNames = [
+  "SVC_SCHEDULER_DB_URL", "SVC_SCHEDULER_DB_NAMESPACE", "SVC_SCHEDULER_DB_DATABASE", "SVC_SCHEDULER_DB_USERNAME", "SVC_SCHEDULER_DB_PASSWORD", "SVC_SCHEDULER_DB_PASSWORD_FILE",
+  "SVC_SCHEDULER_DELIVERY_WAIT_MS", "SVC_SCHEDULER_SSP_URL_ALLOW", ...ServiceFile.schedulerKeys.map((key) => `SVC_SCHEDULER_${key.toUpperCase()}`)
+]
+
+type Read = Settings.Values<typeof knobs>
+
+export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "storePass" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel"> {
+  readonly listen: Address.HostPort
+  readonly authSecret: Redacted.Redacted<string> | undefined
+  readonly storePass: Redacted.Redacted<string> | undefined
+  readonly sspId: string
+  readonly dataDir: string
+  /** `http://host:port` that others reach this SSP at (D24), given the port really bound. */
+  readonly advertisedUrl: (port: number) => string
+  readonly mode: "standalone" | "scheduler"
+  readonly logLevel: NonNullable<Read["logLevel"]>
+  /** `maxBodyBytes` and what an envelope may add to it (D17). */
+  readonly bodyLimitBytes: number
+  readonly jobTables: ReadonlyArray<ServiceFile.JobTable>
+  /** To be logged once at start. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+const envelopeBytes = 65_536
+
+/** Every fault at once, as the operator reads it. */
+const refused = (faults: ReadonlyArray<string>): StartFault =>
+  new StartFault({ exitCode: 2, message: [`${faults.length} fault${faults.length === 1 ? "" : "s"} in the configuration:`, ...faults.map((fault) => `  ${fault}`)].join("\n") })
+
+const readFile = (source: ConfigSourceShape, faults: Array<string>): ServiceFile.ServiceFile => {
+  const { file } = source
+  if (file === undefined) return ServiceFile.read(undefined, faults)
+  if (file.fault !== undefined) faults.push(`${file.path}: ${file.fault}`)
+  const inFile: Array<string> = []
+  const read = ServiceFile.read(ServiceFile.interpolate(file.content, source.env, inFile), inFile)
+  faults.push(...inFile.map((fault) => `${file.path}: ${fault}`))
+  return read
+}
+
+const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
+  const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames)]
+  if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
+  for (const table of file.tablesWithoutBackend) warnings.push(`job_tables names ${table} without a backend; give it base_url here or a backends entry, or its jobs will not run`)
+  return warnings
+}
+
+/** All of it, or every fault. `uuid` names an SSP that was given no name. */
+export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<SspConfigShape, StartFault> =>
+  Effect.suspend(() => {
+    const faults: Array<string> = []
+    const values = Settings.readAll(knobs, source, faults)
+    const file = readFile(source, faults)
+    const listen = Address.parse(values.listenAddr ?? Address.defaultListen)
+    if (faults.length > 0 || listen === undefined) return Effect.fail(refused(faults))
+    const sspId = values.sspId ?? `ssp-${uuid}`
+    const mode = values.schedulerUrl === undefined ? "standalone" : "scheduler"
+    const { authSecret, storePass, advertiseAddr, ...rest } = values
+    return Effect.succeed({
+      ...rest,
+      listen,
+      authSecret: authSecret === undefined ? undefined : Redacted.make(authSecret),
+      storePass: storePass === undefined ? undefined : Redacted.make(storePass),
+      sspId,
+      mode,
+      dataDir: values.dataDir ?? (mode === "standalone" ? "./data" : `./data/${sspId}`),
+      advertisedUrl: (port: number) => advertiseAddr ?? Address.reachable(listen, port, source.hostName),
+      logLevel: values.logLevel ?? "info",
+      bodyLimitBytes: values.maxBodyBytes + (mode === "scheduler" ? envelopeBytes : 0),
+      jobTables: file.jobTables,
+      warnings: warningsOf(source, values, file)
+    })
+  })
+
+const hex = (digits: number): Effect.Effect<string> =>
+  Effect.map(Effect.all(Array.from({ length: digits }, () => Random.nextIntBetween(0, 16))), (ns) => ns.map((n) => n.toString(16)).join(""))
+
+/** A version 4 uuid from the Random service, so that a seeded test gets the same one. */
+const uuid: Effect.Effect<string> = Effect.map(
+  Effect.all([hex(8), hex(4), hex(3), Random.nextIntBetween(8, 12), hex(3), hex(12)]),
+  ([a, b, c, variant, d, e]) => `${a}-${b}-4${c}-${variant.toString(16)}${d}-${e}`
+)
+
+export class SspConfig extends Context.Tag("ssp/Config")<SspConfig, SspConfigShape>() {
+  /** Environment and configuration file; the environment wins. */
+  static readonly layerEnv: Layer.Layer<SspConfig, StartFault, ConfigSource> = Layer.effect(
+    SspConfig,
+    Effect.gen(function*() {
+      return yield* read(yield* ConfigSource, yield* uuid)
+    })
+  )
+
+  /** Values given as environment text, for tests and composers. */
+  static readonly layerOf = (env: { readonly [name: string]: string }): Layer.Layer<SspConfig, StartFault> =>
+    SspConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env })))
+}
