@@ -17,7 +17,7 @@ export const secret = "s3cret-for-tests"
 export interface DoorOptions {
   /** Command and arguments before nothing else; default `node dist/ssp.js`. */
   readonly command?: ReadonlyArray<string>
-  /** Added to the environment; a value of undefined takes a default away. */
+  /** Added to the environment; undefined takes a default away, `{port}` in a value is the port the door will be asked on. */
   readonly env?: { readonly [name: string]: string | undefined }
   /** Data folder to keep over restarts; by default a new one, removed with the door. */
   readonly dataDir?: string
@@ -99,7 +99,7 @@ export class Door {
       PATH: process.env["PATH"], HOME: dataDir, LANG: "C.UTF-8", LISTEN_ADDR: `127.0.0.1:${port}`, SVC_AUTH_SECRET: secret,
       SVC_DATA_DIR: dataDir, STORE_ADDR: "memory://", ...options.env,
     }
-    for (const [name, value] of Object.entries(settings)) if (value !== undefined) env[name] = value
+    for (const [name, value] of Object.entries(settings)) if (value !== undefined) env[name] = value.replace("{port}", String(port))
     const child = spawn(command[0] ?? "", [...command.slice(1), ...args], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
     return new Door(child, port, dataDir, options.dataDir === undefined)
   }

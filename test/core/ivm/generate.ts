@@ -4,7 +4,7 @@
  * Values are few and collide often, types are mixed everywhere, and links dangle, because that is where engines differ
  * from the plain evaluator. A swarm mask per run switches features off, so that rare combinations still occur alone.
  */
-import type { Rng } from "../../kit/rng.ts"
+import type { Rng } from "../../kit/random.ts"
 
 export interface Swarm {
   readonly links: boolean
@@ -36,7 +36,7 @@ export const body = (rng: Rng, mask: Swarm): { readonly [key: string]: unknown }
   if (rng.chance(0.85)) record["n"] = scalar(rng, mask)
   if (rng.chance(0.85)) record["s"] = rng.chance(0.8) ? rng.pick(strings) : scalar(rng, mask)
   if (rng.chance(0.5)) record["flag"] = rng.chance(0.9) ? rng.chance(0.5) : scalar(rng, mask)
-  if (rng.chance(0.5)) record["tags"] = Array.from({ length: rng.int(0, 3) }, () => scalar(rng, mask))
+  if (rng.chance(0.5)) record["tags"] = Array.from({ length: rng.below(4) }, () => scalar(rng, mask))
   if (mask.nested && rng.chance(0.6)) record["sub"] = rng.chance(0.8) ? { x: scalar(rng, mask), y: { z: scalar(rng, mask) } } : scalar(rng, mask)
   if (mask.links && rng.chance(0.7)) record["friend"] = rng.chance(0.9) ? `${rng.pick(tables)}:${rng.pick(keys)}` : scalar(rng, mask)
   return record
@@ -73,8 +73,8 @@ export const query = (rng: Rng, mask: Swarm): string => {
   const links = mask.links && rng.chance(0.3) ? ", friend.s AS theirs, friend.friend.n AS far" : ""
   const shown = projection.startsWith("VALUE") ? projection : `${projection}${fails}${links}`
   const where = rng.chance(0.85) ? ` WHERE ${condition(rng, mask, 2)}` : ""
-  const limit = mask.windows && rng.chance(0.6) ? ` LIMIT ${rng.int(0, 6)}` : ""
-  const start = mask.windows && rng.chance(0.3) ? ` START ${rng.int(0, 4)}` : ""
+  const limit = mask.windows && rng.chance(0.6) ? ` LIMIT ${rng.below(7)}` : ""
+  const start = mask.windows && rng.chance(0.3) ? ` START ${rng.below(5)}` : ""
   return `SELECT ${shown} FROM ${rng.pick(tables)}${where}${order === "" ? "" : ` ORDER BY ${order}`}${limit}${start}`
 }
 
