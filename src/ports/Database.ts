@@ -62,7 +62,7 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
   readonly cause?: unknown
 }> {}
 
-export class Database extends Context.Tag("ports/Database")<Database, {
+export interface DatabaseShape {
   readonly kind: "memory" | "sqlite"
   /** All records and tombstones, in chunks, in the order their ids were first written. */
   readonly records: Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError>
@@ -71,9 +71,11 @@ export class Database extends Context.Tag("ports/Database")<Database, {
   readonly commit: (commit: Commit) => Effect.Effect<void, DatabaseError>
   /** Forgets everything, as one step. */
   readonly reset: Effect.Effect<void, DatabaseError>
-}>() {
+}
+
+export class Database extends Context.Tag("ports/Database")<Database, DatabaseShape>() {
   /** Keeps everything in the process and nothing beyond it (`memory://`). */
-  static readonly layerMemory: Layer.Layer<Database> = Layer.sync(this, () => {
+  static readonly layerMemory: Layer.Layer<Database> = Layer.sync(Database, (): DatabaseShape => {
     const records = new Map<string, StoredRecord>()
     const views = new Map<string, StoredView>()
     let position = startPosition
@@ -99,25 +101,20 @@ export class Database extends Context.Tag("ports/Database")<Database, {
 
   /** The embedded store: one SQLite file behind the generic `SqlClient`; the door picks the driver. */
   static readonly layerSqlite: Layer.Layer<Database, DatabaseError, SqlClient.SqlClient> = Layer.effect(
-    this,
-    Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      yield* prepare(sql)
-      return {
-        kind: "sqlite" as const,
-        records: readRecords(sql),
-        views: readViews(sql),
-        position: readPosition(sql),
-        commit: (commit: Commit) => write(sql, commit),
-        reset: Effect.gen(function*() {
-          yield* sql`DELETE FROM record`
-          yield* sql`DELETE FROM view`
-          yield* sql`DELETE FROM position`
-        }).pipe(sql.withTransaction, Effect.mapError(failure))
-      }
-    })
+    Database,
+    Effect.flatMap(SqlClient.SqlClient, (sql) => makeSqlite(sql))
   )
 }
+
+const makeSqlite = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseError> =>
+  Effect.as(prepare(sql), {
+    kind: "sqlite",
+    records: readRecords(sql),
+    views: readViews(sql),
+    position: readPosition(sql),
+    commit: (commit) => write(sql, commit),
+    reset: Effect.all([sql`DELETE FROM record`, sql`DELETE FROM view`, sql`DELETE FROM position`]).pipe(sql.withTransaction, Effect.asVoid, Effect.mapError(failure))
+  })
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 1
@@ -193,7 +190,7 @@ const readRecords = (sql: SqlClient.SqlClient): Stream.Stream<ReadonlyArray<Stor
     ))
 
 const readRecord = (row: { readonly id: string; readonly version: number; readonly content: string | null }): Effect.Effect<StoredRecord, DatabaseError> =>
-  Effect.suspend(() => {
+  Effect.suspend((): Effect.Effect<StoredRecord, DatabaseError> => {
     const id = Ids.parse(row.id)
     const damaged = (message: string, cause?: unknown) => new DatabaseError({ reason: "damaged", message: `record ${row.id}: ${message}`, cause })
     if (id === undefined) return Effect.fail(damaged("its id is not a record id"))

@@ -17,7 +17,7 @@ export class SavedState extends Context.Tag("ports/SavedState")<SavedState, {
   /** Moves a text that cannot be used out of the way; answers where it went. */
   readonly setAside: Effect.Effect<string, SavedStateError>
 }>() {
-  static readonly layerMemory: Layer.Layer<SavedState> = Layer.sync(this, () => {
+  static readonly layerMemory: Layer.Layer<SavedState> = Layer.sync(SavedState, () => {
     let text: string | undefined
     return {
       load: Effect.sync(() => text),
@@ -32,7 +32,7 @@ export class SavedState extends Context.Tag("ports/SavedState")<SavedState, {
   /** One file, replaced by rename. The folder is made when it is missing. */
   static readonly layerFile = (file: string): Layer.Layer<SavedState, never, FileSystem.FileSystem | Path.Path> =>
     Layer.effect(
-      this,
+      SavedState,
       Effect.gen(function*() {
         const fs = yield* FileSystem.FileSystem
         const path = yield* Path.Path

@@ -10,5 +10,5 @@ export class Turn extends Context.Tag("ports/Turn")<Turn, {
   readonly next: Effect.Effect<void>
 }>() {
   /** For tests and simulations: other fibers run, no input is waited for. */
-  static readonly layerYield: Layer.Layer<Turn> = Layer.succeed(this, { next: Effect.yieldNow() })
+  static readonly layerYield: Layer.Layer<Turn> = Layer.succeed(Turn, { next: Effect.yieldNow() })
 }

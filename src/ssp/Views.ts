@@ -8,7 +8,7 @@ import type { Change } from "../core/change.ts"
 import { Database, type DatabaseError } from "../ports/Database.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { Turn } from "../ports/Turn.ts"
-import { Config } from "./Config.ts"
+import { SspConfig } from "./Config.ts"
 import type {
   DebugDeps, DebugView, EndReason, Format, IngestAnswer, IngestError, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewNotFound
 } from "./viewTypes.ts"
@@ -25,9 +25,9 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
   readonly register: (registration: Registration) => Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
   /** Succeeds for an unknown id too (D16). */
-  readonly unregister: (id: string) => Effect.Effect<void, Overloaded | StoreFailed>
+  readonly unregister: (id: string) => Effect.Effect<void, StoreFailed>
   /** Clears views, records and the embedded store. */
-  readonly reset: Effect.Effect<void, Overloaded | StoreFailed>
+  readonly reset: Effect.Effect<void, StoreFailed>
   readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound>
   /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
   readonly stream: (id: string, format: Format | undefined, lastEventId: string | undefined) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
@@ -40,13 +40,13 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   /** Registered view ids. */
   readonly count: Effect.Effect<number>
   /** Removes what expired by `nowMs`; answers the ids removed (D14). */
-  readonly expire: (nowMs: number) => Effect.Effect<ReadonlyArray<string>, Overloaded | StoreFailed>
+  readonly expire: (nowMs: number) => Effect.Effect<ReadonlyArray<string>, StoreFailed>
 }>() {
   /** Ends all streams with `shutdown` and saves state when its scope closes. */
-  static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | Config> = Layer.scoped(
-    this,
+  static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | SspConfig> = Layer.scoped(
+    Views,
     Effect.gen(function*() {
-      const config = yield* Config
+      const config = yield* SspConfig
       const database = yield* Database
       const savedState = yield* SavedState
       const turn = yield* Turn

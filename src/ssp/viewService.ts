@@ -4,7 +4,6 @@
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
 import { Clock, Effect, Either, Mailbox, type Scope, Stream } from "effect"
-import type { Change } from "../core/change.ts"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/instance.ts"
 import * as Json from "../core/surql/json.ts"
@@ -147,7 +146,7 @@ class ViewService {
     })
 
   readonly register: Views["Type"]["register"] = (registration) =>
-    Effect.suspend(() => {
+    Effect.suspend((): ReturnType<Views["Type"]["register"]> => {
       const key = viewKey(registration.id)
       if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
       if (this.registry.size >= this.limits.maxViews && this.registry.get(key) === undefined) {

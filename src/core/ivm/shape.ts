@@ -9,7 +9,7 @@ import { Either } from "effect"
 import type { Expr, Idiom, Select } from "../surql/ast.ts"
 import { analyze } from "../surql/analyze.ts"
 import { canFail, compile, type Compiled, run, type Scope } from "../surql/evaluate.ts"
-import { isTruthy } from "../surql/order.ts"
+import { compareRecords } from "../surql/order.ts"
 import { print } from "../surql/print.ts"
 import { compileProjection } from "../surql/project.ts"
 import { compareTerm } from "../surql/sorting.ts"
@@ -18,7 +18,7 @@ import { isInt } from "../surql/value.ts"
 import type { PlanRow } from "./instance.ts"
 import { liftedPrefix } from "./lift.ts"
 import type { Path } from "./rowIndex.ts"
-import { compareIds, type Row } from "./store.ts"
+import type { Row } from "./store.ts"
 
 export interface SortTerm {
   readonly value: Compiled
@@ -145,7 +145,7 @@ const comparator = (sort: ReadonlyArray<SortTerm>) => (a: SortedRow, b: SortedRo
     const order = sort[i]!.compare(a.sort[i], b.sort[i])
     if (order !== 0) return order
   }
-  return compareIds(a.row.id, b.row.id)
+  return compareRecords(a.row.id, b.row.id)
 }
 
 /** START and LIMIT of one instance, as the database reads them: whole and not negative. */
@@ -171,5 +171,3 @@ export const planOf = (shape: Shape, matching: number, shown: number): ReadonlyA
     row("project", shown)
   ]
 }
-
-export const matches = (filter: Compiled | undefined, scope: Scope): boolean => filter === undefined || isTruthy(filter(scope))

@@ -7,8 +7,7 @@
  */
 import sortedBTree from "sorted-btree"
 import type { Change } from "../change.ts"
-import { identical } from "../surql/order.ts"
-import { compareKeys } from "../surql/recordId.ts"
+import { compareRecords, identical } from "../surql/order.ts"
 import type { Obj, RecordId } from "../surql/value.ts"
 import { type Hash64, rowHash } from "./hash.ts"
 
@@ -44,9 +43,6 @@ export interface Write {
 /** Deleted records whose version is remembered exactly; beyond it a floor per store keeps versions growing. */
 export const maxTombstones = 1_000_000
 
-export const compareIds = (a: RecordId, b: RecordId): number =>
-  a === b ? 0 : a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1
-
 class TableRows {
   readonly byId = new Map<string, Row>()
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
@@ -63,7 +59,7 @@ class TableRows {
 
   *inOrder(): Iterable<Row> {
     if (this.order === undefined) {
-      this.order = new BTree<RecordId, undefined>(undefined, compareIds)
+      this.order = new BTree<RecordId, undefined>(undefined, compareRecords)
       for (const row of this.byId.values()) this.order.set(row.id, undefined)
     }
     for (const id of this.order.keys()) {

@@ -195,6 +195,20 @@ export class Table extends Special {
   }
 }
 
+/** A closure `|$a, $b| a + b` as a value; lives only while a query is evaluated. `text` as written. */
+export class Closure extends Special {
+  readonly type = "closure"
+  readonly arity: number
+  readonly call: (args: ReadonlyArray<Value>) => Value
+  readonly text: string
+  constructor(arity: number, call: (args: ReadonlyArray<Value>) => Value, text: string) {
+    super()
+    this.arity = arity
+    this.call = call
+    this.text = text
+  }
+}
+
 const builtinKeys: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype))
 
 /** The own field `key` of an object, NONE when it is missing; never something inherited. */
