@@ -1,0 +1,200 @@
+/**
+ * JSON in and out: typing values once when they enter (D1), rendering them as the database does when they leave (D2).
+ *
+ * Why so: plain records are most of the traffic, so both directions hand back the very object they were given when
+ * nothing in it needs typing or rendering, and a string meets a regular expression only when its shape fits.
+ */
+import * as Datetimes from "./datetime.ts"
+import * as Durations from "./duration.ts"
+import { parseDecimal } from "./number.ts"
+import { compare, equal, sortedKeys } from "./order.ts"
+import * as RecordIds from "./recordId.ts"
+import * as Text from "./text.ts"
+import { Bytes, Datetime, Decimal, Float, Geometry, RecordId, SetValue, Special, Uuid, field, float, setField } from "./value.ts"
+import type { Obj, Value } from "./value.ts"
+
+const untyped = (json: string): Value => (Datetimes.mayBe(json) ? Datetimes.parse(json) ?? json : json)
+
+/** JSON as a value (D1 rule 3): complete RFC 3339 date-times become datetimes, everything else keeps its type. */
+export const fromJson = (json: unknown): Value => {
+  if (typeof json === "string") return untyped(json)
+  if (typeof json !== "object" || json === null) return json as Value
+  return Array.isArray(json) ? mapItems(json, fromJson) : mapObject(json as Obj, fromJson)
+}
+
+const mapItems = (items: ReadonlyArray<unknown>, f: (item: unknown) => Value): ReadonlyArray<Value> => {
+  let out: Array<Value> | undefined
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i], typed = f(item)
+    if (typed !== item && out === undefined) out = items.slice(0, i) as Array<Value>
+    if (out !== undefined) out.push(typed)
+  }
+  return out ?? (items as ReadonlyArray<Value>)
+}
+
+const mapObject = (object: Obj, f: (value: unknown, key: string) => Value): Obj => {
+  let out: Record<string, Value> | undefined
+  for (const key of Object.keys(object)) {
+    const value = object[key], typed = f(value, key)
+    if (typed === value) continue
+    if (out === undefined) {
+      out = {}
+      for (const k of Object.keys(object)) setField(out, k, object[k])
+    }
+    setField(out, key, typed)
+  }
+  return out ?? object
+}
+
+/** The declared types below one path: the type here, and the types of the children by name (`*` for array elements). */
+interface TypeTree {
+  type: string | undefined
+  readonly children: Map<string, TypeTree>
+}
+
+const treeOf = (types: { readonly [path: string]: string }): TypeTree => {
+  const root: TypeTree = { type: undefined, children: new Map() }
+  for (const path of Object.keys(types)) {
+    let node = root
+    for (const name of path.replaceAll("[*]", ".*").split(".")) {
+      let next = node.children.get(name)
+      if (next === undefined) node.children.set(name, next = { type: undefined, children: new Map() })
+      node = next
+    }
+    node.type = types[path]
+  }
+  return root
+}
+
+const trees = new WeakMap<object, TypeTree>()
+
+/**
+ * JSON as a value with declared types by path (D1 rules 2 and 4): `{ "a.b": "datetime", "tags.*": "uuid" }`, types as the
+ * database writes them. A string that does not parse as its type stays a string; paths not named follow `rest`: plain JSON, or (the default) rule 3.
+ */
+export const fromJsonTyped = (json: unknown, types: { readonly [path: string]: string }, rest: "plain" | "untyped" = "untyped"): Value => {
+  let tree = trees.get(types)
+  if (tree === undefined) trees.set(types, tree = treeOf(types))
+  return typed(json, tree, rest)
+}
+
+const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyped"): Value => {
+  if (tree === undefined) return rest === "plain" ? (json as Value) : fromJson(json)
+  if (tree.type !== undefined && (typeof json !== "object" || Array.isArray(json))) return typedAs(json, tree.type, tree, rest)
+  if (typeof json !== "object" || json === null) return typed(json, undefined, rest)
+  if (Array.isArray(json)) return mapItems(json, (item) => typed(item, tree.children.get("*"), rest))
+  return mapObject(json as Obj, (value, key) => typed(value, tree.children.get(key), rest))
+}
+
+/** Splits `a | b<c | d>` at the bars outside angle brackets. */
+const alternatives = (type: string): Array<string> => {
+  const out: Array<string> = []
+  let depth = 0, start = 0
+  for (let i = 0; i < type.length; i++) {
+    if (type[i] === "<") depth++
+    else if (type[i] === ">") depth--
+    else if (type[i] === "|" && depth === 0) {
+      out.push(type.slice(start, i).trim())
+      start = i + 1
+    }
+  }
+  out.push(type.slice(start).trim())
+  return out
+}
+
+const typedAs = (json: unknown, type: string, tree: TypeTree, rest: "plain" | "untyped"): Value => {
+  const options = alternatives(type)
+  if (options.length > 1) {
+    for (const option of options) {
+      const value = typedAs(json, option, tree, rest)
+      if (value !== json) return value
+    }
+    return json as Value
+  }
+  const [, name, inner] = /^(\w+)(?:<(.*)>)?$/.exec(type) ?? [undefined, type, undefined]
+  if (name === "option" && inner !== undefined) return typedAs(json, inner, tree, rest)
+  if (Array.isArray(json)) {
+    const children = tree.children.get("*")
+    const element = inner === undefined ? undefined : /^(.*?)(?:,\s*\d+)?$/.exec(inner)![1]!
+    const items = mapItems(json, (item) => children !== undefined || element === undefined ? typed(item, children, rest) : typedAs(item, element, tree, rest))
+    return name === "set" ? makeSet(items) : items
+  }
+  if (typeof json === "object" && json !== null) return typed(json, { type: undefined, children: tree.children }, rest)
+  return scalar(json, name!)
+}
+
+const scalar = (json: unknown, name: string): Value => {
+  if (typeof json === "number" && name === "float") return float(json)
+  if (typeof json === "number" && name === "decimal") return parseDecimal(Text.positional(json)) ?? json
+  if (typeof json !== "string") return json as Value
+  switch (name) {
+    case "datetime": return Datetimes.parse(json) ?? json
+    case "duration": return Durations.parse(json) ?? json
+    case "uuid": return uuidPattern.test(json) ? new Uuid(json.toLowerCase()) : json
+    case "decimal": return parseDecimal(json) ?? json
+    case "record": return RecordIds.parse(json) ?? json
+    default: return json
+  }
+}
+
+export const uuidPattern = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
+
+/** A set of the items: sorted, without equal neighbours. */
+export const makeSet = (items: ReadonlyArray<Value>): SetValue => {
+  const sorted = items.slice().sort(compare)
+  return new SetValue(sorted.filter((item, i) => i === 0 || !equal(item, sorted[i - 1])))
+}
+
+/**
+ * A value as JSON (D2), ready for `JSON.stringify`. NONE fields are left out, NONE elements and a NONE value are null,
+ * keys are sorted by code point, decimals are text, NaN and infinities null. An int beyond 2^53 becomes the nearest
+ * number here; {@link stringify} writes it exactly.
+ */
+export const toJson = (v: Value): unknown => {
+  switch (typeof v) {
+    case "undefined": return null
+    case "number": return Number.isFinite(v) ? v : null
+    case "bigint": return Number(v)
+    case "object":
+      if (v === null) return null
+      if (Array.isArray(v)) return v.map(toJson)
+      return v instanceof Special ? specialJson(v) : objectJson(v as Obj)
+    default: return v
+  }
+}
+
+const objectJson = (object: Obj): unknown => {
+  const out: Record<string, Value> = {}
+  for (const key of sortedKeys(object)) {
+    const value = field(object, key)
+    if (value !== undefined) setField(out, key, toJson(value) as Value)
+  }
+  return out
+}
+
+const specialJson = (v: Special): unknown => {
+  if (v instanceof RecordId) return v.text
+  if (v instanceof Datetime) return Datetimes.render(v)
+  if (v instanceof Uuid) return v.text
+  if (v instanceof Float) return v.value
+  if (v instanceof Decimal) return v.value.toFixed()
+  if (v instanceof SetValue) return v.items.map(toJson)
+  if (v instanceof Bytes) return Array.from(v.value)
+  if (v instanceof Geometry) return objectJson(v.value)
+  return Text.toText(v)
+}
+
+/** A value as JSON text: as {@link toJson}, but with integer-like keys in their sorted place and every int exact. */
+export const stringify = (v: Value): string => {
+  if (typeof v === "bigint") return String(v)
+  if (Array.isArray(v)) return "[" + v.map(stringify).join(",") + "]"
+  if (typeof v !== "object" || v === null || v instanceof Special) {
+    return v instanceof SetValue ? stringify(v.items) : JSON.stringify(toJson(v))
+  }
+  let out = ""
+  for (const key of sortedKeys(v as Obj)) {
+    const value = field(v as Obj, key)
+    if (value !== undefined) out += (out === "" ? "" : ",") + JSON.stringify(key) + ":" + stringify(value)
+  }
+  return "{" + out + "}"
+}

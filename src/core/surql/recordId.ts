@@ -1,0 +1,87 @@
+/**
+ * Record ids: making them, and reading them from text.
+ *
+ * Why so: an id's canonical text is its identity (map key, wire form, edge), so it is rendered once, when the id is made.
+ * Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
+ */
+import { unescape } from "./lex.ts"
+import { readKey } from "./literal.ts"
+import { compareKeys as orderKeys } from "./order.ts"
+import { recordKey, recordText } from "./text.ts"
+import { RecordId, int } from "./value.ts"
+import type { RecordKey } from "./value.ts"
+
+/** The record id of a table and a key. */
+export const make = (table: string, key: RecordKey): RecordId => new RecordId(table, key, recordText(table, key))
+
+/** The part behind the colon as the database prints it. */
+export const renderKey = (key: RecordKey): string => recordKey(key)
+
+const bare = /^[A-Za-z0-9_]+$/
+const digits = /^[+-]?\d+$/
+
+/** Text of digits as an int key; beyond 64 bits it stays a string, as in the database. */
+export const intKey = (text: string): number | bigint | string => {
+  if (text.length < 16) return Number(text) + 0
+  const value = BigInt(text.startsWith("+") ? text.slice(1) : text)
+  return value >= -9223372036854775808n && value <= 9223372036854775807n ? int(value) : text
+}
+
+/** A delimited name at the start of `text`: its content and the rest; `undefined` when it does not start with one. */
+const delimited = (text: string): readonly [string, string] | undefined => {
+  const close = text[0] === "`" ? "`" : text[0] === "⟨" ? "⟩" : ""
+  if (close === "") return undefined
+  let i = 1
+  while (i < text.length && text[i] !== close) i += text[i] === "\\" ? 2 : 1
+  if (i >= text.length) return undefined
+  const inner = unescape(text.slice(1, i))
+  return inner === undefined ? undefined : [inner, text.slice(i + 1)]
+}
+
+const parseKey = (text: string): RecordKey | undefined => {
+  if (bare.test(text)) return digits.test(text) ? intKey(text) : text
+  const first = text[0]
+  if (first === "`" || first === "⟨") {
+    const name = delimited(text)
+    return name !== undefined && name[1] === "" ? name[0] : undefined
+  }
+  if (first === "-" || first === "+") return digits.test(text) ? intKey(text) : undefined
+  return first === "[" || first === "{" || first === "u" ? readKey(text) : undefined
+}
+
+/** The table and the text of the key; `undefined` when the text does not start like a record id. */
+const splitId = (text: string): readonly [string, string] | undefined => {
+  const first = text[0]
+  if (first === "`" || first === "⟨") {
+    const name = delimited(text)
+    return name === undefined || name[1][0] !== ":" ? undefined : [name[0], name[1].slice(1)]
+  }
+  const colon = text.indexOf(":")
+  if (colon < 1) return undefined
+  const table = text.slice(0, colon)
+  return bare.test(table) ? [table, text.slice(colon + 1)] : undefined
+}
+
+/** Reads the database's text of a record id, all of it; `undefined` when it is none. */
+export const parse = (text: string): RecordId | undefined => {
+  const parts = splitId(text)
+  if (parts === undefined) return undefined
+  const key = parseKey(parts[1])
+  return key === undefined ? undefined : make(parts[0], key)
+}
+
+/**
+ * As {@link parse}, but a key that does not parse is taken as a string key as it stands (`person:a-b`), unless it starts
+ * like an escaped or composite one.
+ */
+export const parseLenient = (text: string): RecordId | undefined => {
+  const strict = parse(text)
+  if (strict !== undefined) return strict
+  const colon = text.indexOf(":")
+  const parts = splitId(text) ?? (colon > 0 && !/[`⟨]/.test(text[0]!) ? [text.slice(0, colon), text.slice(colon + 1)] as const : undefined)
+  if (parts === undefined || parts[1] === "" || /^[`⟨[{]/.test(parts[1])) return undefined
+  return make(parts[0], parts[1])
+}
+
+/** Order of record keys: ints < strings < uuids < arrays < objects. */
+export const compareKeys = (a: RecordKey, b: RecordKey): number => orderKeys(a, b)

@@ -1,0 +1,117 @@
+/**
+ * Values as query text, the way the database prints them: for `<string>`, string concatenation, messages and record ids.
+ *
+ * Why so: record ids are compared by their text and clients see it, so escaping must be the database's to the character.
+ */
+import * as Datetimes from "./datetime.ts"
+import * as Durations from "./duration.ts"
+import { sortedKeys } from "./order.ts"
+import {
+  Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special, Table, Uuid, field
+} from "./value.ts"
+import type { Bound, Obj, RecordKey, Value } from "./value.ts"
+
+/** A JavaScript number in positional notation (the database never prints exponents). */
+export const positional = (n: number): string => {
+  const text = String(n)
+  const at = text.indexOf("e")
+  if (at < 0) return Object.is(n, -0) ? "-0" : text
+  const sign = n < 0 ? "-" : ""
+  const mantissa = text.slice(sign.length, at)
+  const exponent = Number(text.slice(at + 1))
+  const [whole, part = ""] = mantissa.split(".") as [string, string?]
+  const digits = whole + part
+  const point = whole.length + exponent
+  if (point <= 0) return sign + "0." + "0".repeat(-point) + digits
+  return point >= digits.length ? sign + digits.padEnd(point, "0") : sign + digits.slice(0, point) + "." + digits.slice(point)
+}
+
+const floatText = (n: number): string =>
+  Number.isFinite(n) ? positional(n) + "f" : n !== n ? "NaN" : n > 0 ? "Infinity" : "-Infinity"
+
+const escapes: { readonly [char: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "\f": "\\f", "\b": "\\u{8}" }
+
+const escapeWith = (text: string, quote: string): string => {
+  let out = ""
+  for (const char of text) out += char === quote ? "\\" + quote : escapes[char] ?? char
+  return out
+}
+
+/** A string literal: single quotes unless it holds one. */
+export const quote = (text: string): string =>
+  text.includes("'") ? '"' + escapeWith(text, '"') + '"' : "'" + escapeWith(text, "'") + "'"
+
+const plain = /^[A-Za-z_][A-Za-z0-9_]*$/
+const plainKey = /^[A-Za-z0-9_]*[A-Za-z][A-Za-z0-9_]*$/
+
+/** An object key: bare, or in double quotes. */
+export const objectKey = (key: string): string => (plain.test(key) ? key : '"' + escapeWith(key, '"') + '"')
+
+/** A table name inside a record id: bare, or in back-ticks. */
+export const tableName = (name: string): string =>
+  plainKey.test(name) && name !== "NaN" && name !== "Infinity" ? name : "`" + escapeWith(name, "`") + "`"
+
+const keyString = (key: string): string =>
+  plainKey.test(key) && key !== "NaN" && key !== "Infinity" ? key : "`" + escapeWith(key, "`") + "`"
+
+/** The part of a record id behind the colon. */
+export const recordKey = (key: RecordKey): string =>
+  typeof key === "string" ? keyString(key) : typeof key === "number" || typeof key === "bigint" ? String(key) : render(key)
+
+/** The canonical text of a record id. */
+export const recordText = (table: string, key: RecordKey): string => tableName(table) + ":" + recordKey(key)
+
+const bound = (b: Bound | undefined, text: (v: Value) => string, side: "from" | "to"): string =>
+  b === undefined ? "" : side === "from" ? text(b.value) + (b.inclusive ? "" : ">") : (b.inclusive ? "=" : "") + text(b.value)
+
+const rangeText = (r: Range, text: (v: Value) => string): string => bound(r.from, text, "from") + ".." + bound(r.to, text, "to")
+
+const objectText = (o: Obj): string =>
+  Object.keys(o).length === 0 ? "{  }" : "{ " + sortedKeys(o).map((k) => objectKey(k) + ": " + render(field(o, k))).join(", ") + " }"
+
+const point = (v: Value): string => (Array.isArray(v) ? v.map((n) => toText(n).replace(/f$/, "")).join(", ") : "")
+
+const geometryText = (g: Obj): string => (field(g, "type") === "Point" ? `(${point(field(g, "coordinates"))})` : objectText(g))
+
+const hex = (bytes: Uint8Array): string => Array.from(bytes, (b) => b.toString(16).padStart(2, "0").toUpperCase()).join("")
+
+const specialText = (v: Special): string => {
+  if (v instanceof RecordId) return v.text
+  if (v instanceof Float) return floatText(v.value)
+  if (v instanceof Decimal) return v.value.toFixed() + "dec"
+  if (v instanceof Datetime) return `d'${Datetimes.render(v)}'`
+  if (v instanceof Duration) return Durations.render(v)
+  if (v instanceof Uuid) return `u'${v.text}'`
+  if (v instanceof SetValue) return v.items.length === 0 ? "{,}" : v.items.length === 1 ? `{${render(v.items[0])},}` : `{${v.items.map(render).join(", ")}}`
+  if (v instanceof Bytes) return `b"${hex(v.value)}"`
+  if (v instanceof Regex) return `/${v.source.replaceAll("/", "\\/")}/`
+  if (v instanceof RecordRange) return `${tableName(v.table)}:${rangeText(v.range, (k) => recordKey(k as RecordKey))}`
+  if (v instanceof Range) return rangeText(v, render)
+  if (v instanceof Geometry) return geometryText(v.value)
+  if (v instanceof Table) return tableName(v.name)
+  return v instanceof Closure ? v.text : ""
+}
+
+/** A value as a literal of the query language: `'a'`, `1.5f`, `d'2020-01-01T00:00:00Z'`, `{ a: 1 }`. */
+export const render = (v: Value): string => {
+  switch (typeof v) {
+    case "undefined": return "NONE"
+    case "string": return quote(v)
+    case "boolean": case "bigint": return String(v)
+    case "number": return Number.isSafeInteger(v) && !Object.is(v, -0) ? String(v) : floatText(v)
+    default:
+      if (v === null) return "NULL"
+      if (Array.isArray(v)) return "[" + v.map(render).join(", ") + "]"
+      return v instanceof Special ? specialText(v) : objectText(v as Obj)
+  }
+}
+
+/** A value as `<string>` casts it: like {@link render}, but strings, datetimes, uuids and decimals bare. */
+export const toText = (v: Value): string => {
+  if (typeof v === "string") return v
+  if (v instanceof Datetime) return Datetimes.render(v)
+  if (v instanceof Uuid) return v.text
+  if (v instanceof Decimal) return v.value.toFixed()
+  if (v instanceof Table) return v.name
+  return render(v)
+}
