@@ -4,8 +4,9 @@
  * Why every pair is a row: a middleware forgotten on one route is how such things go wrong. Order of checks: D6.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, create, expectError, type Row, send } from "../kit/contract.ts"
+import { contract, expectError, type Row, send } from "../kit/contract.ts"
 import { Door, secret } from "../kit/Door.ts"
+import { create } from "../kit/registration.ts"
 
 const protectedRoutes: ReadonlyArray<readonly [string, unknown?]> = [
   ["POST /ingest", create("auth:1")],

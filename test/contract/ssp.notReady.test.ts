@@ -4,8 +4,9 @@
  * Why with a dead scheduler: it is the one state of "not ready" that lasts, so every row can be seen on a real process.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, create, registration, type Row, send } from "../kit/contract.ts"
+import { contract, type Row, send } from "../kit/contract.ts"
 import { Door, freePort, until } from "../kit/Door.ts"
+import { create, registration } from "../kit/registration.ts"
 
 let door: Door
 beforeAll(async () => {

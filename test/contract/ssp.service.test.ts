@@ -4,9 +4,10 @@
  * Why limits are rows here: a request that is too large or too deep is part of the contract of every endpoint with a body.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { contract, create, expectError, faultsOf, registration, type Row, send } from "../kit/contract.ts"
+import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
 import { Door, secret, until } from "../kit/Door.ts"
 import { type Body, bodyOf, rawRequest } from "../kit/http.ts"
+import { create, registration } from "../kit/registration.ts"
 
 const limit = 2 * 1024 * 1024
 

@@ -5,10 +5,11 @@
  * events a test can wait for, without depending on how fast anything is.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { change, contract, create, registration, send } from "../kit/contract.ts"
+import { contract, send } from "../kit/contract.ts"
 import { Door, secret, until } from "../kit/Door.ts"
 import { EventStream } from "../kit/EventStream.ts"
 import { type Answer, type Body, bodyOf, request } from "../kit/http.ts"
+import { change, create, registration } from "../kit/registration.ts"
 
 let door: Door
 const open: Array<EventStream> = []

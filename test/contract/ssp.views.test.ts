@@ -5,9 +5,10 @@
  * lives on exactly these shapes.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { change, contract, create, expectError, faultsOf, registration, type Row, send } from "../kit/contract.ts"
+import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
 import { Door } from "../kit/Door.ts"
 import { type Answer, type Body, bodyOf } from "../kit/http.ts"
+import { change, create, registration } from "../kit/registration.ts"
 
 let door: Door
 beforeAll(async () => {

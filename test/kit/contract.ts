@@ -67,11 +67,3 @@ export const contract = (door: () => Door, rows: ReadonlyArray<Row>): void => {
     })
   }
 }
-
-/** A record change. */
-export const change = (op: string, id: string, record: unknown = {}): Body => ({ table: id.slice(0, id.indexOf(":")), op, id, record })
-
-export const create = (id: string, record: unknown = {}): Body => change("CREATE", id, record)
-
-/** A view registration with everything in it that must be. */
-export const registration = (id: string, surql: string, more: Body = {}): Body => ({ id, surql, clientId: "client", ttl: "1h", ...more })

@@ -99,7 +99,7 @@ const makers: { readonly [kind: string]: (random: Rng) => Buffer } = {
     const path = random.pick(paths)
     return post(path, spoiled(random, path))
   },
-  "prototype keys": (random) => post(random.pick(paths), `{"${random.pick(["__proto__", "constructor", "prototype"])}":${JSON.stringify(random.pick([{ table: "fuzz", id: "x", message: "x" }, null, [], { toString: 1 }]))},"op":{"__proto__":1}}`),
+  "prototype keys": (random) => post(random.pick(paths), `{"${random.pick(["__proto__", "constructor", "prototype"])}":${JSON.stringify(random.pick<unknown>([{ table: "fuzz", id: "x", message: "x" }, null, [], { toString: 1 }]))},"op":{"__proto__":1}}`),
   "a query that is none": (random) => post("/view/register", JSON.stringify({ ...view, surql: queries(random) })),
   "deep nesting": (random) => post(random.pick(paths), nested(random)),
   "huge strings": (random) => post(random.pick(paths), huge(random)),

@@ -7,11 +7,12 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
-import { create, expectError, registration, send } from "../kit/contract.ts"
+import { expectError, send } from "../kit/contract.ts"
 import { Door, secret } from "../kit/Door.ts"
 import { EventStream } from "../kit/EventStream.ts"
 import { bodyOf } from "../kit/http.ts"
 import { root } from "../kit/source.ts"
+import { create, registration } from "../kit/registration.ts"
 
 const deno = join(root, "node_modules/.bin/deno")
 

@@ -8,10 +8,11 @@ import { connect } from "node:net"
 import { networkInterfaces } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
-import { create, registration, send } from "../kit/contract.ts"
+import { send } from "../kit/contract.ts"
 import { Door, type DoorOptions, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { bodyOf, request } from "../kit/http.ts"
 import { root } from "../kit/source.ts"
+import { create, registration } from "../kit/registration.ts"
 
 const doors: Array<Door> = []
 const folders: Array<string> = []

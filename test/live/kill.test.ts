@@ -5,10 +5,11 @@
  * A write that was sent but not acknowledged may be there or not, but never half.
  */
 import { describe, expect } from "vitest"
-import { create, registration, send } from "../kit/contract.ts"
+import { send } from "../kit/contract.ts"
 import { Door, type DoorOptions, removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { type Body, bodyOf } from "../kit/http.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
+import { create, registration } from "../kit/registration.ts"
 
 /** Per record: the counter that was acknowledged last and the one that was sent last. */
 interface Known {

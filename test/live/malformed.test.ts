@@ -7,11 +7,12 @@
 import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect } from "vitest"
-import { create, registration, send } from "../kit/contract.ts"
+import { send } from "../kit/contract.ts"
 import { Door } from "../kit/Door.ts"
 import { bodyOf } from "../kit/http.ts"
 import { kinds, type Malformed, malformed } from "../kit/malformed.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
+import { create, registration } from "../kit/registration.ts"
 
 let door: Door
 beforeAll(async () => {

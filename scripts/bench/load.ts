@@ -1,0 +1,73 @@
+/**
+ * A load generator and a meter: prepared requests over keep-alive sockets, and the CPU time a server process spent on them.
+ *
+ * Why raw sockets: the generator must cost less than the server, or it measures itself. Why CPU time from /proc and not
+ * requests per second: on shared cores the first is stable and the second is not.
+ */
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { connect, type Socket } from "node:net"
+import { secret } from "../../test/kit/Door.ts"
+
+export const requestBytes = (path: string, body: unknown): Buffer => {
+  const text = JSON.stringify(body)
+  return Buffer.from(`POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
+}
+
+const ticksPerSecond = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }))
+
+/** User and system time of a process so far, all threads, in microseconds. */
+export const cpuMicros = (pid: number): number => {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 1e6 / ticksPerSecond
+}
+
+const open = (port: number): Promise<Socket> =>
+  new Promise((done, failed) => {
+    const socket = connect(port, "127.0.0.1", () => done(socket))
+    socket.setNoDelay(true)
+    socket.once("error", failed)
+  })
+
+/** Sends `count` requests over one socket, the next when the last is answered; every answer must be a 200. */
+const lane = (socket: Socket, next: () => Buffer | undefined): Promise<void> =>
+  new Promise((done, failed) => {
+    let text = ""
+    const send = (): void => {
+      const bytes = next()
+      if (bytes === undefined) {
+        socket.end()
+        return done()
+      }
+      socket.write(bytes)
+    }
+    socket.on("error", failed)
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1")
+      const end = text.indexOf("\r\n\r\n")
+      if (end < 0) return
+      const length = Number(/content-length: *(\d+)/i.exec(text)?.[1] ?? Number.NaN)
+      if (text.length < end + 4 + length) return
+      if (!text.startsWith("HTTP/1.1 200")) return failed(new Error(text.slice(0, 400)))
+      text = ""
+      send()
+    })
+    send()
+  })
+
+/** Posts `count` requests drawn from `make` over `connections` sockets; answers CPU microseconds of `pid` per request. */
+export const load = async (port: number, pid: number, count: number, make: (n: number) => Buffer, connections = 16): Promise<number> => {
+  const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)))
+  let sent = 0
+  const next = (): Buffer | undefined => sent < count ? make(sent++) : undefined
+  const before = cpuMicros(pid)
+  await Promise.all(sockets.map((socket) => lane(socket, next)))
+  return (cpuMicros(pid) - before) / count
+}
+
+export const median = (figures: ReadonlyArray<number>): number => {
+  const sorted = [...figures].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle] ?? 0 : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2
+}

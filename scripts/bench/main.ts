@@ -1,0 +1,108 @@
+/**
+ * `npm run bench`: what an ingest costs, as ratios measured side by side in one run.
+ *
+ * Two questions. Does the cost of an ingest depend on how many views are registered (law L4)? And how far is
+ * `POST /ingest` from the least a Node server can spend on such a request? Rounds are interleaved, so that whatever else
+ * the machine does hits all alike. `--check` exits 1 when a goal is missed; absolute speed is never judged.
+ */
+import { spawn } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import ts from "typescript"
+import { registration } from "../../test/kit/registration.ts"
+import { Door, freePort, until } from "../../test/kit/Door.ts"
+import { request } from "../../test/kit/http.ts"
+import { root } from "../../test/kit/source.ts"
+import { load, median, requestBytes } from "./load.ts"
+
+interface Target {
+  readonly name: string
+  readonly port: number
+  readonly pid: number
+  readonly close: () => Promise<void> | void
+  /** CPU microseconds per request, one figure per round. */
+  readonly figures: Array<number>
+}
+
+const rounds = 7
+const perRound = 6_000
+const ids = 2_000
+
+/** Bodies of about 180 bytes; every one changes the content of its record. */
+const posts = (authors: number): ((n: number) => Buffer) => {
+  const prepared = Array.from({ length: ids * 3 }, (_, n) =>
+    requestBytes("/ingest", { table: "post", op: n < ids ? "CREATE" : "UPDATE", id: `post:${n % ids}`, record: { author: `user:${(n * 7919) % authors}`, title: `Post number ${n}`, likes: n, tags: ["a", "b"], draft: false } }))
+  return (n) => prepared[n % prepared.length] as Buffer
+}
+
+const door = async (name: string, env: Record<string, string | undefined>): Promise<Target> => {
+  const running = await Door.start({ env: { SVC_LOG_LEVEL: "error", ...env } })
+  return { name, port: running.port, pid: running.pid, close: () => running.close(), figures: [] }
+}
+
+const bare = async (): Promise<Target> => {
+  const port = await freePort()
+  const code = ts.transpileModule(readFileSync(join(root, "scripts/bench/bare.ts"), "utf8"), { compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 } }).outputText
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", code], { env: { PORT: String(port) }, stdio: "inherit" })
+  await until("the bare server listens", () => request(`http://127.0.0.1:${port}`, { method: "POST", path: "/", body: {}, keepAlive: false }).then(() => true, () => false))
+  return { name: "bare node:http", port, pid: child.pid ?? -1, close: () => void child.kill(), figures: [] }
+}
+
+const register = async (target: Target, count: number): Promise<void> => {
+  await load(target.port, target.pid, count, (n) => requestBytes("/view/register", registration(`view-${n}`, `SELECT * FROM post WHERE author = user:${n}`)))
+}
+
+/** Runs every target in turn, round after round; the first round warms up and is not counted. */
+const race = async (targets: ReadonlyArray<readonly [Target, (n: number) => Buffer]>): Promise<void> => {
+  for (let round = 0; round <= rounds; round++) {
+    for (const [target, make] of targets) {
+      const figure = await load(target.port, target.pid, perRound, (n) => make(round * perRound + n))
+      if (round > 0) target.figures.push(figure)
+    }
+  }
+}
+
+interface Line {
+  readonly what: string
+  readonly against: string
+  readonly ratio: number
+  readonly goal: number
+}
+
+const compare = (one: Target, other: Target, goal: number): Line => ({ what: one.name, against: other.name, ratio: median(one.figures) / median(other.figures), goal })
+
+const show = (targets: ReadonlyArray<Target>, lines: ReadonlyArray<Line>): void => {
+  for (const target of targets) console.log(`  ${target.name.padEnd(36)} ${median(target.figures).toFixed(1).padStart(7)} us CPU per request, rounds ${target.figures.map((figure) => figure.toFixed(0)).join(" ")}`)
+  for (const { what, against, ratio, goal } of lines) console.log(`| ${what} / ${against} | ${ratio.toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`)
+}
+
+const viewCounts = async (): Promise<ReadonlyArray<Line>> => {
+  const few = await door("ingest, 100 views by author", {})
+  const many = await door("ingest, 10,000 views by author", {})
+  try {
+    await register(few, 100)
+    await register(many, 10_000)
+    await race([[few, posts(100)], [many, posts(10_000)]])
+    const lines = [compare(many, few, 1.5)]
+    show([few, many], lines)
+    return lines
+  } finally {
+    await Promise.all([few.close(), many.close()])
+  }
+}
+
+const againstBare = async (): Promise<ReadonlyArray<Line>> => {
+  const targets = [await bare(), await door("POST /ingest, memory://", {}), await door("POST /ingest, SQLite", { STORE_ADDR: undefined })] as const
+  try {
+    const make = posts(1_000)
+    await race(targets.map((target) => [target, make] as const))
+    const lines = [compare(targets[1], targets[0], 2), compare(targets[2], targets[0], 2)]
+    show(targets, lines)
+    return lines
+  } finally {
+    await Promise.all(targets.map((target) => target.close()))
+  }
+}
+
+const lines = [...await viewCounts(), ...await againstBare()]
+if (process.argv.includes("--check") && lines.some(({ ratio, goal }) => ratio > goal)) process.exitCode = 1
