@@ -1,10 +1,11 @@
 /**
- * What a node asks of the server in front of its routes: the routes too hot for a fiber each, and a word before it stops.
+ * What a node asks of the server in front of its routes: the routes too hot for a fiber each, and word of when it stops.
  *
  * The same decisions serve the declared routes, so a server without a front (tests, other deployments) behaves alike;
  * it is only slower.
  */
-import { Context, Effect, Layer } from "effect"
+import { Cause, Context, Deferred, Effect, Layer } from "effect"
+import { StartFault } from "./StartFault.ts"
 
 /** A response as data. */
 export interface Answer {
@@ -32,14 +33,47 @@ export class HotRoutes extends Context.Tag("ports/HotRoutes")<HotRoutes, Readonl
   static readonly layerNone: Layer.Layer<HotRoutes> = Layer.succeed(HotRoutes, [])
 }
 
-/** Tells long answers to come to their end, before the server waits for what is in flight. */
-export class Drain extends Context.Tag("ports/Drain")<Drain, {
-  readonly begin: Effect.Effect<void>
-  /** Returns once {@link begin} was called. */
-  readonly begun: Effect.Effect<void>
+/** What the process ends with: the fault itself where a loop named one. */
+const asFault = (cause: Cause.Cause<unknown>): StartFault => {
+  const error = Cause.squash(cause)
+  return error instanceof StartFault ? error : new StartFault({ exitCode: 1, message: `a fault of the service itself: ${Cause.pretty(cause)}` })
+}
+
+/** How the server and the node tell each other where they stand: listening, stopping, broken. */
+export class Serving extends Context.Tag("ports/Serving")<Serving, {
+  readonly listening: (port: number) => Effect.Effect<void>
+  /** Waits until the server listens; its port. */
+  readonly port: Effect.Effect<number>
+  /** Called before the server waits for what is in flight, so that long answers end. */
+  readonly stop: Effect.Effect<void>
+  /** Returns once {@link stop} was called. */
+  readonly stopping: Effect.Effect<void>
+  /** A loop met a defect: the process must not go on as if nothing had happened. */
+  readonly crash: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
+  /** Fails with the first crash, else waits for ever. */
+  readonly crashed: Effect.Effect<never, StartFault>
 }>() {
-  static readonly layer: Layer.Layer<Drain> = Layer.effect(
-    Drain,
-    Effect.map(Effect.makeLatch(false), (latch) => ({ begin: Effect.asVoid(latch.open), begun: latch.await }))
+  static readonly layer: Layer.Layer<Serving> = Layer.effect(
+    Serving,
+    Effect.gen(function*() {
+      const port = yield* Deferred.make<number>()
+      const stop = yield* Deferred.make<void>()
+      const crash = yield* Deferred.make<never, StartFault>()
+      return {
+        listening: (bound) => Effect.asVoid(Deferred.succeed(port, bound)),
+        port: Deferred.await(port),
+        stop: Effect.asVoid(Deferred.succeed(stop, undefined)),
+        stopping: Deferred.await(stop),
+        crash: (cause) => Effect.asVoid(Deferred.fail(crash, asFault(cause))),
+        crashed: Deferred.await(crash)
+      }
+    })
   )
+
+  /** Runs `loop` as long as the scope lives; a defect in it, or a fault it names, ends the process. */
+  static readonly fork = <R>(loop: Effect.Effect<unknown, StartFault, R>) =>
+    Effect.gen(function*() {
+      const serving = yield* Serving
+      yield* loop.pipe(Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : serving.crash(cause))), Effect.forkScoped)
+    })
 }

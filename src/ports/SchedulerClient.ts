@@ -24,6 +24,11 @@ export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<Schedu
   /** Answers the position of the snapshot frozen for this SSP. */
   readonly register: (registration: typeof SspRegistration.Type) => Effect.Effect<typeof SspRegistered.Type, SchedulerError>
 }>() {
+  /** For a standalone SSP, which never calls it. */
+  static readonly layerNone: Layer.Layer<SchedulerClient> = Layer.succeed(SchedulerClient, {
+    register: () => Effect.fail(unreachable("no scheduler is configured (setting SCHEDULER_URL)"))
+  })
+
   /** `url` without a trailing slash. */
   static readonly layerHttp = (url: string): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
     Layer.effect(

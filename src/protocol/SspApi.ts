@@ -52,6 +52,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .annotateContext(doc("Read a view (extension)", "The current result (D11), in the view's own format unless `format` asks for another."))
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
+  .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
   .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }))
   .addError(Errors.ViewNotFound).addError(Errors.Overloaded)
   .middleware(Ready).middleware(Bearer)

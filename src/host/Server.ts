@@ -1,0 +1,113 @@
+/**
+ * The Node HTTP server in front of a node: hot routes by callback, everything else through the declared Api.
+ *
+ * Built last and torn down first: while it waits for what is in flight, everything the handlers use is still there.
+ */
+import { HttpApiBuilder, HttpMiddleware } from "@effect/platform"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
+import { type Answer, type HotRoute, HotRoutes, Serving } from "../ports/Front.ts"
+import { StartFault } from "../ports/StartFault.ts"
+import { answerBrokenRequests, Connections } from "./connections.ts"
+import { readBody } from "./readBody.ts"
+
+export interface ListenOptions {
+  /** Undefined for all interfaces. */
+  readonly host: string | undefined
+  readonly port: number
+  /** Setting to name when the address cannot be had. */
+  readonly setting: string
+  readonly maxConnections: number
+}
+
+/** In-flight requests get this long to finish after a stop; the process gives up at 10 s. */
+const drainMs = 8000
+
+const timeouts = {
+  /** Longer than the usual pool's, so that the client closes first. */
+  keepAliveTimeout: 65_000,
+  headersTimeout: 66_000,
+  requestTimeout: 120_000
+}
+
+/** A connection on which nothing moves for so long is closed; streams send a comment every 15 s. */
+const silenceMs = 120_000
+
+const send = (response: ServerResponse, { body, headers, status }: Answer): void => {
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(status, headers === undefined ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : { "content-type": "application/json", "content-length": Buffer.byteLength(body), ...headers })
+  response.end(body)
+}
+
+const stopping: Answer = { status: 503, headers: { connection: "close" }, body: JSON.stringify({ code: "SSP_NOT_READY", message: "this process is stopping" }) }
+
+const internal: Answer = { status: 500, body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" }) }
+
+const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerResponse): void => {
+  const refused = route.admit(request.headers.authorization)
+  if (refused !== undefined) return send(response, refused)
+  readBody(request, route.maxBodyBytes, (body) => {
+    if (typeof body === "string") return route.accept(body, (answer) => send(response, answer))
+    if (body.reason !== "aborted") send(response, body.reason === "too large" ? route.tooLarge : route.notText)
+  })
+}
+
+/** `onDefect` hears what a hot route throws; the client gets a 500. */
+const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, isStopping: () => boolean, onDefect: (error: unknown) => void): RequestListener => {
+  const hot = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
+  return (request, response) => {
+    if (isStopping()) return send(response, stopping)
+    const route = hot.get(`${request.method} ${request.url}`)
+    if (route === undefined) return rest(request, response)
+    try {
+      serveHot(route, request, response)
+    } catch (error) {
+      onDefect(error)
+      send(response, internal)
+    }
+  }
+}
+
+const listen = (server: Server, { host, port, setting }: ListenOptions): Effect.Effect<number, StartFault> =>
+  Effect.async<number, StartFault>((resume) => {
+    const onError = (error: NodeJS.ErrnoException): void => {
+      const where = `${host ?? "all interfaces"}, port ${port}`
+      const why = error.code === "EADDRINUSE" ? "it is in use by another process" : error.code === "EACCES" ? "this user may not" : error.message
+      resume(Effect.fail(new StartFault({ exitCode: 1, message: `cannot listen on ${where}: ${why}; set ${setting} to an address that is free` })))
+    }
+    server.once("error", onError)
+    server.listen({ port, ...(host === undefined ? {} : { host }) }, () => {
+      server.off("error", onError)
+      const address = server.address()
+      resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port))
+    })
+  })
+
+/** Serves until its scope closes; then stops accepting, ends streams, finishes what is in flight. */
+export const layer = (options: ListenOptions) =>
+  Layer.scopedDiscard(
+    Effect.gen(function*() {
+      const serving = yield* Serving
+      const app = yield* HttpApiBuilder.httpApp
+      const handler = yield* NodeHttpServer.makeHandler(app).pipe(Effect.locally(HttpMiddleware.currentTracerDisabledWhen, () => true))
+      const runtime = yield* Effect.runtime()
+      const log = (error: unknown): void => void Effect.runFork(Effect.provide(Effect.logError("a request met a fault of the service itself", error), runtime))
+      let stopped = false
+      const server = createServer(timeouts)
+      server.maxConnections = options.maxConnections
+      server.timeout = silenceMs
+      answerBrokenRequests(server)
+      const connections = new Connections(server)
+      const listener = makeListener(yield* HotRoutes, handler, () => stopped, log)
+      server.on("request", listener)
+      server.on("checkExpectation", listener)
+      yield* Effect.acquireRelease(listen(server, options), () =>
+        Effect.gen(function*() {
+          stopped = true
+          yield* serving.stop
+          const cut = yield* Effect.async<number>((resume) => connections.close(drainMs, (count) => resume(Effect.succeed(count))))
+          if (cut > 0) yield* Effect.logWarning(`${cut} connections were still busy after ${drainMs} ms and were cut`)
+        })).pipe(Effect.flatMap(serving.listening))
+    })
+  ).pipe(Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer]), Layer.provide(NodeHttpServer.layerContext))

@@ -1,0 +1,92 @@
+/**
+ * What the HTTP parser itself refuses, and how connections end: the parts of a server below its routes.
+ *
+ * Node answers a broken request with an empty body or a closed socket; here every client gets JSON with a code.
+ */
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import type { Answer } from "../ports/Front.ts"
+
+/** How long a refused connection may go on sending before it is cut. */
+const lingerMs = 1000
+
+/** A whole response as text, for a connection that has no parser any more. */
+export const rawResponse = ({ body, headers, status }: Answer): string => {
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, "connection: close", "content-type: application/json", `content-length: ${Buffer.byteLength(body)}`,
+    ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`)
+  ]
+  return `${lines.join("\r\n")}\r\n\r\n${body}`
+}
+
+const refusal = (status: number, reason: string): Answer => ({
+  status, body: JSON.stringify({ code: "INVALID_REQUEST", message: `request ${reason}`, details: [{ path: "", reason }] })
+})
+
+const byParser = (code: string, detail: string): Answer => {
+  if (code === "HPE_HEADER_OVERFLOW") return refusal(431, "has headers larger than the limit of 16384 bytes (fixed, no setting)")
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return refusal(408, "was not received in time")
+  return refusal(400, `is not valid HTTP: ${detail}`)
+}
+
+/** Whether an answer is already on its way on this connection. */
+const answering = (socket: Duplex): boolean => {
+  const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined
+  return typeof message === "object" && message !== null && "headersSent" in message && message.headersSent === true
+}
+
+/** Answers what the parser refuses, once a connection, then closes it without a reset. */
+export const answerBrokenRequests = (server: Server): void => {
+  const refused = new WeakSet<Duplex>()
+  server.on("clientError", (error: Error & { readonly code?: string; readonly reason?: string }, socket) => {
+    if (refused.has(socket)) return
+    refused.add(socket)
+    if (!socket.writable || error.code === "ECONNRESET" || answering(socket)) return void socket.destroy()
+    socket.end(rawResponse(byParser(error.code ?? "", error.reason ?? "it could not be read")))
+    setTimeout(() => socket.destroy(), lingerMs).unref()
+  })
+  server.on("connect", (request: IncomingMessage, socket: Duplex) => {
+    socket.on("error", () => socket.destroy())
+    socket.end(rawResponse({ status: 404, body: JSON.stringify({ code: "NOT_FOUND", message: `CONNECT ${String(request.url).slice(0, 300)}: no such route` }) }))
+  })
+}
+
+/** Follows what is in flight, so that a stop can be clean. */
+export class Connections {
+  readonly server: Server
+  readonly inFlight = new Set<ServerResponse>()
+  readonly sockets = new Set<Socket>()
+
+  constructor(server: Server) {
+    this.server = server
+    server.on("connection", (socket: Socket) => {
+      this.sockets.add(socket)
+      socket.once("close", () => this.sockets.delete(socket))
+    })
+    server.on("request", (_: IncomingMessage, response: ServerResponse) => {
+      this.inFlight.add(response)
+      response.once("close", () => this.inFlight.delete(response))
+    })
+  }
+
+  /**
+   * Stops accepting, lets what is in flight finish, closes connections as they fall idle, and cuts what is left after
+   * `deadlineMs`. `done` gets the number of connections cut.
+   */
+  close(deadlineMs: number, done: (cut: number) => void): void {
+    let cut = 0
+    for (const response of this.inFlight) if (!response.headersSent) response.setHeader("connection", "close")
+    const idle = setInterval(() => this.server.closeIdleConnections(), 50)
+    const deadline = setTimeout(() => {
+      cut = this.sockets.size
+      for (const socket of this.sockets) socket.destroy()
+    }, deadlineMs)
+    this.server.close(() => {
+      clearInterval(idle)
+      clearTimeout(deadline)
+      done(cut)
+    })
+    this.server.closeIdleConnections()
+  }
+}

@@ -1,0 +1,22 @@
+/**
+ * The removal of views that nobody kept alive, every `TTL_CLEANUP_INTERVAL_SECS` (D14).
+ *
+ * A store that fails is tried again at the next turn; a defect ends the process.
+ */
+import { Clock, Duration, Effect, Layer } from "effect"
+import { Serving } from "../ports/Front.ts"
+import { SspConfig } from "./Config.ts"
+import { Views } from "./Views.ts"
+
+const sweep = Effect.gen(function*() {
+  const views = yield* Views
+  const expired = yield* views.expire(yield* Clock.currentTimeMillis)
+  if (expired.length > 0) yield* Effect.logInfo(`${expired.length} views expired`).pipe(Effect.annotateLogs("views", expired.slice(0, 20)))
+}).pipe(Effect.catchTag("StoreFailed", (error) => Effect.logWarning(`expired views could not be removed: ${error.message}; trying again at the next turn`)))
+
+export const layer: Layer.Layer<never, never, Views | SspConfig | Serving> = Layer.scopedDiscard(
+  Effect.gen(function*() {
+    const { ttlCleanupIntervalSecs } = yield* SspConfig
+    yield* Serving.fork(Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(ttlCleanupIntervalSecs)), sweep)))
+  })
+)

@@ -1,0 +1,99 @@
+/**
+ * The handlers of the SSP's endpoints, each a line or two: everything they decide lies elsewhere.
+ *
+ * Kept uninterruptible where they write: a client that hangs up must not leave a registration half made.
+ */
+import { HttpApiBuilder, HttpApiSwagger, HttpRouter } from "@effect/platform"
+import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
+import { Serving } from "../ports/Front.ts"
+import { Release } from "../ports/Release.ts"
+import { SspApi } from "../protocol/SspApi.ts"
+import { SspConfig } from "./Config.ts"
+import { mapped, overloaded } from "./HttpErrors.ts"
+import * as Guards from "./HttpGuards.ts"
+import * as Ingest from "./HttpIngest.ts"
+import * as Registrations from "./HttpRegistration.ts"
+import * as EventStream from "./HttpStream.ts"
+import { Lifecycle } from "./Lifecycle.ts"
+import { Views } from "./Views.ts"
+
+const ok = { status: "ok" } as const
+const whole = { uninterruptible: true } as const
+
+const levels = { error: LogLevel.Error, warn: LogLevel.Warning, info: LogLevel.Info, debug: LogLevel.Debug, trace: LogLevel.Trace }
+
+const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
+  Effect.gen(function*() {
+    const views = yield* Views
+    return handlers
+      .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => Ingest.handle(views, json)), whole)
+      .handle("reset", () => Effect.as(mapped(views.reset), ok), whole)
+      .handle("log", ({ payload: { data, level, message } }) =>
+        Effect.logWithLevel(levels[level ?? "info"], message).pipe(Effect.annotateLogs(data === undefined ? { from: "client" } : { from: "client", data }), Effect.as(ok)))
+  }))
+
+const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
+  Effect.gen(function*() {
+    const views = yield* Views
+    const serving = yield* Serving
+    const { maxStreams } = yield* SspConfig
+    let open = 0
+    const counted = Stream.acquireRelease(Effect.sync(() => void open++), () => Effect.sync(() => void open--))
+    const room = Effect.suspend(() =>
+      open < maxStreams ? Effect.void : Effect.fail(overloaded({ message: `${open} event streams are open, the limit is ${maxStreams} (setting SVC_MAX_STREAMS)`, retryAfterSecs: 5 })))
+    return handlers
+      .handle("register", ({ payload }) =>
+        Effect.gen(function*() {
+          const registration = yield* Registrations.read(payload, yield* Clock.currentTimeMillis)
+          return yield* mapped(views.register(registration))
+        }), whole)
+      .handle("unregister", ({ payload }) => Effect.as(mapped(views.unregister(payload.id)), ok), whole)
+      .handle("view", ({ path, urlParams }) => mapped(views.read(path.view_id, urlParams.format)))
+      .handleRaw("stream", ({ path, request, urlParams }) =>
+        Effect.map(
+          Effect.zipRight(room, mapped(views.stream(path.view_id, urlParams.format, request.headers["last-event-id"]))),
+          (events) => EventStream.respond(events, serving.stopping, counted)
+        ))
+  }))
+
+const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
+  Effect.gen(function*() {
+    const views = yield* Views
+    const lifecycle = yield* Lifecycle
+    const { version } = yield* Release
+    const { sspId } = yield* SspConfig
+    return handlers
+      .handle("health", () => Effect.sync(() => ({ status: lifecycle.phase() })))
+      .handle("version", () => Effect.succeed({ version, mode: lifecycle.mode }))
+      .handle("info", () => Effect.map(views.count, (count) => [{ entity: "ssp" as const, id: sspId, status: lifecycle.phase(), views: count }]))
+      .handle("debugView", ({ path }) => mapped(views.debugView(path.view_id)))
+      .handle("debugDeps", () => views.debugDeps)
+  }))
+
+const pages = ["/openapi.json", "/docs"]
+
+const routes: ReadonlyArray<readonly [string, RegExp]> = [
+  ...Object.values(SspApi.groups).flatMap((group) => Object.values(group.endpoints).map((endpoint) => [endpoint.method, endpoint.path] as const)),
+  ...pages.map((path) => ["GET", path] as const)
+].map(([method, path]) => [method, new RegExp(`^${path.replace(/:[a-z_]+/g, "[^/]+")}$`)])
+
+/** Methods a path takes, for the answer to any other. */
+const allow = (path: string): ReadonlyArray<string> => {
+  const methods = routes.filter(([, pattern]) => pattern.test(path)).map(([method]) => method)
+  return methods.includes("GET") ? [...methods, "HEAD"] : methods
+}
+
+/** Exact paths; a view id may be long. */
+const layerRouting = HttpRouter.setRouterConfig({ caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, maxParamLength: 16_384 })
+
+/** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
+export const layer = Layer.mergeAll(
+  HttpApiBuilder.middleware(SspApi, Guards.answerEverything(allow)),
+  HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
+  HttpApiSwagger.layer({ path: "/docs" })
+).pipe(
+  Layer.provideMerge(HttpApiBuilder.api(SspApi)),
+  Layer.provide([layerData, layerView, layerMonitor]),
+  Layer.provide(Guards.layer),
+  Layer.provideMerge(layerRouting)
+)

@@ -1,0 +1,67 @@
+/**
+ * `POST /ingest`: from body to answer, by callback, for the declared route and for the server's hot route alike.
+ *
+ * Why no Effect inside: this is the one route whose cost per request decides how much the service can take. A fiber per
+ * request alone costs more than everything that is done here.
+ */
+import { Effect, Either, Layer } from "effect"
+import * as Change from "../core/change.ts"
+import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
+import { SspConfig } from "./Config.ts"
+import * as Errors from "./HttpErrors.ts"
+import * as Guards from "./HttpGuards.ts"
+import { Lifecycle } from "./Lifecycle.ts"
+import { Views } from "./Views.ts"
+import type { IngestAnswer, IngestError } from "./viewTypes.ts"
+
+const isError = (answer: IngestAnswer | IngestError): answer is IngestError => "_tag" in answer
+
+const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
+  isError(answer)
+    ? Errors.toAnswer(Errors.fromWorld(answer))
+    : { status: 200, body: `{"views_affected":${answer.views_affected},"edges_updated":${answer.edges_updated}}` }
+
+/** Reads the changes and offers them; `done` is called exactly once. */
+const accept = (views: Pick<typeof Views.Service, "offer">, body: string, done: (answer: Answer) => void): void => {
+  const json = Guards.parseJson(body)
+  if (Either.isLeft(json)) return done(Errors.toAnswer(json.left))
+  const changes = Change.decodeChanges(json.right)
+  if (Either.isLeft(changes)) return done(Errors.toAnswer(changes.left))
+  views.offer(changes.right, (answer) => done(toAnswer(answer)))
+}
+
+/** The declared route: bearer, readiness and body were seen to by its middlewares. */
+export const handle = (views: typeof Views.Service, json: unknown) =>
+  Effect.gen(function*() {
+    const changes = Change.decodeChanges(json)
+    return Either.isLeft(changes) ? yield* Effect.fail(refused(changes.left)) : yield* Errors.mapped(views.ingest(changes.right))
+  })
+
+const refused = ({ code, details, message }: Change.ChangeRefused) =>
+  code === "INVALID_OPERATION" ? { code, details, message } : { code, details, message }
+
+export const layerHot: Layer.Layer<HotRoutes, never, Views | Lifecycle | SspConfig> = Layer.effect(
+  HotRoutes,
+  Effect.gen(function*() {
+    const views = yield* Views
+    const lifecycle = yield* Lifecycle
+    const config = yield* SspConfig
+    const authorized = Guards.makeAuthorized(config)
+    const unauthorized = Errors.toAnswer(Errors.unauthorized)
+    const route: HotRoute = {
+      method: "POST",
+      path: "/ingest",
+      maxBodyBytes: config.bodyLimitBytes,
+      admit: (authorization) => {
+        if (!authorized(authorization)) return unauthorized
+        const phase = lifecycle.phase()
+        return phase === "ready" ? undefined : Errors.toAnswer(Errors.notReady(phase))
+      },
+      accept: (body, answer) => accept(views, body, answer),
+      tooLarge: Errors.toAnswer(Errors.tooLarge(config.bodyLimitBytes)),
+      notText: Errors.toAnswer(Errors.notText)
+    }
+    return [route]
+  })
+)
+

@@ -1,0 +1,38 @@
+/**
+ * An SSP, put together: routes, guards, views, lifecycle and loops as one layer that needs only ports.
+ *
+ * Somebody else's deployment provides other ports (`Database`, `SavedState`, `Turn`, `RequestBody`, `SchedulerClient`,
+ * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; the door `src/ssp.ts` is one example. Two in one
+ * process: wrap each in `Layer.fresh`.
+ */
+import { Effect, Layer } from "effect"
+import { Serving } from "../ports/Front.ts"
+import { Release } from "../ports/Release.ts"
+import type { SspConfigShape } from "./Config.ts"
+import * as Expiry from "./Expiry.ts"
+import * as Http from "./Http.ts"
+import * as HttpIngest from "./HttpIngest.ts"
+import { Lifecycle } from "./Lifecycle.ts"
+import { Views } from "./Views.ts"
+
+export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(
+  Layer.provideMerge(Lifecycle.layer),
+  Layer.provideMerge(Views.layer),
+  Layer.provideMerge(Serving.layer)
+)
+
+/** Where the data is, for people. */
+export const storeText = ({ dataDir, storeAddr }: Pick<SspConfigShape, "dataDir" | "storeAddr">): string =>
+  storeAddr === undefined ? `embedded SQLite in ${dataDir}` : `${storeAddr} (nothing is kept)`
+
+/** Says what runs where, then waits; fails when a loop of the node does. */
+export const serve = (config: SspConfigShape) =>
+  Effect.gen(function*() {
+    const serving = yield* Serving
+    const { version } = yield* Release
+    for (const warning of config.warnings) yield* Effect.logWarning(warning)
+    const port = yield* serving.port
+    const host = config.listen.host === undefined ? "all interfaces" : config.listen.host
+    yield* Effect.logInfo(`SSP ${config.sspId} ${version} listens on ${host}, port ${port}: ${config.mode} mode, store ${storeText(config)}`)
+    return yield* serving.crashed
+  })
