@@ -104,11 +104,11 @@ describe("D17 limits", () => {
     expect(answer?.json).toMatchObject({ code: "PAYLOAD_TOO_LARGE" })
   })
   it("D17 POST /ingest 413 SVC_MAX_BODY_BYTES moves the limit", async () => {
-    const own = await Door.start({ env: { SVC_MAX_BODY_BYTES: "1000" } })
+    const own = await Door.start({ env: { SVC_MAX_BODY_BYTES: "2000" } })
     try {
-      expect((await send(own, { ask: "POST /ingest", body: padded(1000, "a:1") })).status).toBe(200)
-      const body = expectError(await send(own, { ask: "POST /ingest", body: padded(1001, "a:1") }), 413, "PAYLOAD_TOO_LARGE")
-      expect(body["message"]).toEqual(expect.stringContaining("1000"))
+      expect((await send(own, { ask: "POST /ingest", body: padded(2000, "a:1") })).status).toBe(200)
+      const body = expectError(await send(own, { ask: "POST /ingest", body: padded(2001, "a:1") }), 413, "PAYLOAD_TOO_LARGE")
+      expect(body["message"]).toEqual(expect.stringContaining("2000"))
     } finally {
       await own.close()
     }

@@ -104,11 +104,11 @@ export class Door {
     return new Door(child, port, dataDir, options.dataDir === undefined)
   }
 
-  /** Starts a process and waits until it answers `/version`. */
+  /** Starts a process and waits until it answers: `/health` 200, or `/version` where a scheduler decides when it is ready. */
   static async start(options: DoorOptions = {}, ...args: ReadonlyArray<string>): Promise<Door> {
     for (let attempt = 1; ; attempt++) {
       const door = await Door.spawn(options, ...args)
-      const serving = await door.#serving()
+      const serving = await door.#serving(options.env?.["SCHEDULER_URL"] === undefined ? "/health" : "/version")
       if (serving) return door
       const logs = door.logs
       await door.close()
@@ -117,10 +117,10 @@ export class Door {
     }
   }
 
-  async #serving(): Promise<boolean> {
+  async #serving(path: string): Promise<boolean> {
     const deadline = performance.now() + startBoundMs
     while (this.#exit === undefined && performance.now() < deadline) {
-      const answer = await request(this.url, { path: "/version", keepAlive: false }).catch(() => undefined)
+      const answer = await request(this.url, { path, keepAlive: false }).catch(() => undefined)
       if (answer?.status === 200) return true
       await sleep(25)
     }
