@@ -24,11 +24,13 @@ export interface ListenOptions {
 /** In-flight requests get this long to finish after a stop; the process gives up at 10 s. */
 const drainMs = 8000
 
-const timeouts = {
+const serverOptions = {
   /** Longer than the usual pool's, so that the client closes first. */
   keepAliveTimeout: 65_000,
   headersTimeout: 66_000,
-  requestTimeout: 120_000
+  requestTimeout: 120_000,
+  /** Seen to here, where the answer is JSON. */
+  requireHostHeader: false
 }
 
 /** A connection on which nothing moves for so long is closed; streams send a comment every 15 s. */
@@ -41,6 +43,11 @@ const send = (response: ServerResponse, { body, headers, status }: Answer): void
 }
 
 const stopping: Answer = { status: 503, headers: { connection: "close" }, body: JSON.stringify({ code: "SSP_NOT_READY", message: "this process is stopping" }) }
+
+const noHost: Answer = {
+  status: 400, headers: { connection: "close" },
+  body: JSON.stringify({ code: "INVALID_REQUEST", message: "request has no Host header", details: [{ path: "", reason: "has no Host header" }] })
+}
 
 const internal: Answer = { status: 500, body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" }) }
 
@@ -58,6 +65,7 @@ const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, is
   const hot = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
   return (request, response) => {
     if (isStopping()) return send(response, stopping)
+    if (request.headers.host === undefined && request.httpVersion === "1.1") return send(response, noHost)
     const route = hot.get(`${request.method} ${request.url}`)
     if (route === undefined) return rest(request, response)
     try {
@@ -94,7 +102,7 @@ export const layer = (options: ListenOptions) =>
       const runtime = yield* Effect.runtime()
       const log = (error: unknown): void => void Effect.runFork(Effect.provide(Effect.logError("a request met a fault of the service itself", error), runtime))
       let stopped = false
-      const server = createServer(timeouts)
+      const server = createServer(serverOptions)
       server.maxConnections = options.maxConnections
       server.timeout = silenceMs
       answerBrokenRequests(server)

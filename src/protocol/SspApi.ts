@@ -88,9 +88,24 @@ class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).ann
 class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).annotate(OpenApi.Description, "Live views out.") {}
 class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).annotate(OpenApi.Description, "How it is doing.") {}
 
+/**
+ * The library announces its own decode error wherever something is decoded; ours takes its place on the wire, so the
+ * document must not name the other.
+ */
+const withoutDecodeError = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.filter((item) => !isDecodeErrorRef(item)).map(withoutDecodeError)
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !libraryNames.has(key)).map(([key, item]) => [key, withoutDecodeError(item)]))
+}
+
+const libraryNames = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
+
+const isDecodeErrorRef = (item: unknown): boolean => typeof item === "object" && item !== null && "$ref" in item && item.$ref === "#/components/schemas/HttpApiDecodeError"
+
 export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor)
   .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: SSP",
+    transform: (spec) => withoutDecodeError(spec) as typeof spec,
     description: "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
   })) {}

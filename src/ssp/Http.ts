@@ -3,7 +3,7 @@
  *
  * Kept uninterruptible where they write: a client that hangs up must not leave a registration half made.
  */
-import { HttpApiBuilder, HttpApiSwagger, HttpRouter } from "@effect/platform"
+import { HttpApiBuilder, HttpApiSwagger, HttpRouter, OpenApi } from "@effect/platform"
 import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
 import { Serving } from "../ports/Front.ts"
 import { Release } from "../ports/Release.ts"
@@ -86,13 +86,16 @@ const allow = (path: string): ReadonlyArray<string> => {
 /** Exact paths; a view id may be long. */
 const layerRouting = HttpRouter.setRouterConfig({ caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, maxParamLength: 16_384 })
 
+/** The documents carry the version of this build. */
+const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApiBuilder.api(SspApi.annotate(OpenApi.Version, version))))
+
 /** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
 export const layer = Layer.mergeAll(
   HttpApiBuilder.middleware(SspApi, Guards.answerEverything(allow)),
   HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(
-  Layer.provideMerge(HttpApiBuilder.api(SspApi)),
+  Layer.provideMerge(layerApi),
   Layer.provide([layerData, layerView, layerMonitor]),
   Layer.provide(Guards.layer),
   Layer.provideMerge(layerRouting)

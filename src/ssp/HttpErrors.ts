@@ -80,9 +80,29 @@ const cut = (reason: string): string => (reason.length > 300 ? `${reason.slice(0
 
 const dotted = (path: ReadonlyArray<PropertyKey>): string => path.map((step, i) => (typeof step === "number" ? `[${step}]` : i === 0 ? String(step) : `.${String(step)}`)).join("")
 
+/** One fault a place: of the members of a union (a value, null, absent) the first is what the client meant. */
+const faultsOf = (error: HttpApiError.HttpApiDecodeError): ReadonlyArray<{ readonly path: string; readonly reason: string }> => {
+  const byPath = new Map<string, string>()
+  for (const issue of error.issues) {
+    const path = dotted(issue.path)
+    if (!byPath.has(path) && byPath.size < 100) byPath.set(path, path === "" ? "must be a JSON object" : cut(issue.message))
+  }
+  return [...byPath].map(([path, reason]) => ({ path, reason }))
+}
+
+const decodable = (path: string): boolean => {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** `allow` answers the methods a path knows, in upper case. */
 const noRoute = (request: HttpServerRequest.HttpServerRequest, allow: (path: string) => ReadonlyArray<string>): Answer => {
   const path = request.url.split("?", 1)[0] ?? ""
+  if (!decodable(path)) return toAnswer({ code: "NOT_FOUND", message: `${request.method} ${cut(path)}: the path is not valid percent-encoding` })
   const methods = allow(path)
   const takes = methods.length === 0 ? "no such route; GET /openapi.json lists them" : `this path takes ${methods.join(", ")}`
   const answer = toAnswer({ code: "NOT_FOUND", message: `${request.method} ${cut(path)}: ${takes}` })
@@ -96,8 +116,7 @@ export const answerCause = (cause: Cause.Cause<unknown>, allow: (path: string) =
   const error = failure._tag === "Some" ? failure.value : undefined
   if (isWireError(error)) return Effect.succeed(respond(toAnswer(error)))
   if (error instanceof HttpApiError.HttpApiDecodeError && !isOurResponse(error)) {
-    const details = error.issues.slice(0, 100).map((issue) => ({ path: dotted(issue.path), reason: cut(issue.message) }))
-    return Effect.succeed(respond(toAnswer(invalidRequest(details))))
+    return Effect.succeed(respond(toAnswer(invalidRequest(faultsOf(error)))))
   }
   if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(respond(noRoute(error.request, allow)))
   return Effect.as(Effect.logError("a request met a fault of the service itself", cause), respond(toAnswer(internal)))
