@@ -18,6 +18,13 @@ export class SchedulerError extends Data.TaggedError("SchedulerError")<{
 
 const timeout = Duration.seconds(10)
 
+/** The innermost message says most: `connect ECONNREFUSED 127.0.0.1:9667`. */
+const reasonOf = (error: unknown): string => {
+  let inner = error
+  for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
+  return inner instanceof Error && inner.message !== "" ? inner.message : String(error)
+}
+
 const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
 
 export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<SchedulerClient, {
@@ -39,7 +46,7 @@ export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<Schedu
             HttpClientRequest.bodyUnsafeJson(registration),
             client.execute,
             Effect.timeoutFail({ duration: timeout, onTimeout: () => unreachable(`no answer within ${Duration.format(timeout)}`) }),
-            Effect.catchTag("RequestError", (error) => Effect.fail(unreachable(error.description ?? error.message))),
+            Effect.catchTag("RequestError", (error) => Effect.fail(unreachable(reasonOf(error)))),
             Effect.catchTag("ResponseError", (error) => Effect.fail(unreachable(error.message))),
             Effect.flatMap(answered),
             Effect.scoped
