@@ -48,6 +48,7 @@ export const knobs = {
   maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. In scheduler mode 64 KiB more are taken." }),
   streamBuffer: Settings.integer("SVC_STREAM_BUFFER", 1000, { min: 1, max: 1_000_000 }, { unit: "deltas", meaning: "Deltas kept per view, so that a stream resumes without a new snapshot." }),
   maxViews: Settings.integer("SVC_MAX_VIEWS", 100_000, { min: 1, max: 10_000_000 }, { unit: "views", meaning: "Most registered views; beyond it registration answers 503." }),
+  maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the store; beyond it 503 OVERLOADED." }),
   maxStreams: Settings.integer("SVC_MAX_STREAMS", 1000, { min: 1, max: 1_000_000 }, { unit: "streams", meaning: "Most open event streams; beyond it 503." }),
   maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),

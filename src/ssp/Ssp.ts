@@ -15,11 +15,10 @@ import * as HttpIngest from "./HttpIngest.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Views } from "./Views.ts"
 
-export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(
-  Layer.provideMerge(Lifecycle.layer),
-  Layer.provideMerge(Views.layer),
-  Layer.provideMerge(Serving.layer)
-)
+/** Over any `Views` and `Serving`. */
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(Layer.provideMerge(Lifecycle.layer))
+
+export const layer = layerOver.pipe(Layer.provideMerge(Views.layer), Layer.provideMerge(Serving.layer))
 
 /** Where the data is, for people. */
 export const storeText = ({ dataDir, storeAddr }: Pick<SspConfigShape, "dataDir" | "storeAddr">): string =>

@@ -5,9 +5,10 @@
  * from its registration), its incarnation and its feed.
  */
 import type { Instance } from "../core/ivm/instance.ts"
+import { addTo, removeFrom } from "../core/multimap.ts"
 import { toJson } from "../core/surql/json.ts"
 import type { StoredView } from "../ports/Database.ts"
-import type { Feed } from "./feed.ts"
+import { Feed } from "./feed.ts"
 import type { Format, ViewAnswer } from "./viewTypes.ts"
 
 export interface Registered {
@@ -17,6 +18,7 @@ export interface Registered {
   readonly generationOffset: number
   /** New at every start, replacement and move; never holds a dot. */
   readonly incarnation: string
+  /** Made by {@link Registry.feedOf} when the view is first streamed. */
   feed: Feed | undefined
 }
 
@@ -43,6 +45,8 @@ export const answerOf = (view: Registered, id: string, format: Format): ViewAnsw
 export class Registry {
   private readonly byKey = new Map<string, Registered>()
   private readonly byInstance = new Map<Instance, Set<Registered>>()
+  /** Of each instance, the views somebody streams: all that a change has to tell. */
+  private readonly streamed = new Map<Instance, Set<Registered>>()
 
   get size(): number {
     return this.byKey.size
@@ -56,22 +60,32 @@ export class Registry {
     return this.byKey.values()
   }
 
-  sharing(instance: Instance): ReadonlySet<Registered> {
-    return this.byInstance.get(instance) ?? none
+  /** How many view ids show this instance. */
+  sharing(instance: Instance): number {
+    return this.byInstance.get(instance)?.size ?? 0
+  }
+
+  streaming(instance: Instance): Iterable<Registered> {
+    return this.streamed.get(instance) ?? []
+  }
+
+  /** The view's feed; from now on its deltas are buffered. */
+  feedOf(view: Registered, capacity: number): Feed {
+    if (view.feed === undefined) {
+      view.feed = new Feed(capacity)
+      addTo(this.streamed, view.instance, view)
+    }
+    return view.feed
   }
 
   put(view: Registered): void {
     this.byKey.set(view.stored.key, view)
-    const sharing = this.byInstance.get(view.instance)
-    if (sharing === undefined) this.byInstance.set(view.instance, new Set([view]))
-    else sharing.add(view)
+    addTo(this.byInstance, view.instance, view)
   }
 
   remove(view: Registered): void {
     this.byKey.delete(view.stored.key)
-    const sharing = this.byInstance.get(view.instance)
-    if (sharing?.delete(view) === true && sharing.size === 0) this.byInstance.delete(view.instance)
+    removeFrom(this.byInstance, view.instance, view)
+    removeFrom(this.streamed, view.instance, view)
   }
 }
-
-const none: ReadonlySet<Registered> = new Set()

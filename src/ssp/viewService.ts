@@ -7,7 +7,7 @@ import { Clock, Effect, Either, Mailbox, type Scope, Stream } from "effect"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/instance.ts"
 import * as Json from "../core/surql/json.ts"
-import { parseSelect, positionOf } from "../core/surql/parse.ts"
+import { parseSelect, place } from "../core/surql/parse.ts"
 import { setField, type Value } from "../core/surql/value.ts"
 import { viewKey } from "../core/viewId.ts"
 import type { Database, StoredView } from "../ports/Database.ts"
@@ -16,7 +16,7 @@ import type { SavedState } from "../ports/SavedState.ts"
 import type { Turn } from "../ports/Turn.ts"
 import { type AppliedChange, Committer } from "./committer.ts"
 import { debugDepsOf, debugViewOf } from "./debug.ts"
-import { Feed } from "./feed.ts"
+import type { Feed } from "./feed.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
 import type { Views } from "./Views.ts"
@@ -48,7 +48,7 @@ const typedParams = (params: { readonly [name: string]: unknown } | null): { rea
 const acquire = (engine: Engine, surql: string, params: { readonly [name: string]: unknown } | null): Either.Either<Instance, QueryRefused> => {
   const parsed = parseSelect(surql)
   if (Either.isLeft(parsed)) return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
-  return Either.mapLeft(engine.acquire(parsed.right, typedParams(params)), (refused) => new QueryRefused({ message: refused.reason, ...positionOf(surql, refused.at) }))
+  return Either.mapLeft(engine.acquire(parsed.right, typedParams(params)), (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) }))
 }
 
 const storedOf = (registration: Registration, key: string): StoredView => ({
@@ -64,16 +64,18 @@ const storedOf = (registration: Registration, key: string): StoredView => ({
 
 /** Adds up what a delivery did, for its answer (D7). */
 const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): IngestAnswer => {
-  const views = new Set<Registered>()
+  const instances = new Set<Instance>()
+  let views = 0
   let edges = 0
   for (const change of applied) {
     for (const { instance, delta } of change.touched) {
       const sharing = registry.sharing(instance)
-      for (const view of sharing) views.add(view)
-      edges += sharing.size * (delta.additions.length + delta.updates.length + delta.removals.length)
+      if (!instances.has(instance)) views += sharing
+      instances.add(instance)
+      edges += sharing * (delta.additions.length + delta.updates.length + delta.removals.length)
     }
   }
-  return { views_affected: views.size, edges_updated: edges }
+  return { views_affected: views, edges_updated: edges }
 }
 
 export const makeViews = (
@@ -188,7 +190,7 @@ class ViewService {
       if (this.streams >= this.limits.maxStreams) {
         return yield* new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 })
       }
-      const feed = (view.feed ??= new Feed(this.limits.streamBuffer))
+      const feed = this.registry.feedOf(view, this.limits.streamBuffer)
       const mailbox = yield* feed.listen(this.firstEvents(view, feed, id, format ?? formatOf(view), lastEventId))
       this.streams++
       return Mailbox.toStream(mailbox).pipe(Stream.ensuring(Effect.sync(() => {
@@ -284,7 +286,7 @@ class ViewService {
   private publish(applied: ReadonlyArray<AppliedChange>): void {
     for (const { touched, seq } of applied) {
       for (const { instance, delta, generation, hash } of touched) {
-        for (const view of this.registry.sharing(instance)) {
+        for (const view of this.registry.streaming(instance)) {
           const n = generation + view.generationOffset
           view.feed?.push(n, { event: "delta", id: `${view.incarnation}.${n}`, data: { seq, ...delta, subqueries: [], result_hash: hash } })
         }

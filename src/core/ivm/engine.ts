@@ -12,6 +12,7 @@ import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
 import { print } from "../surql/print.ts"
 import type { Obj, RecordId, Value } from "../surql/value.ts"
+import { addTo, removeFrom } from "../multimap.ts"
 import { ShapeGroup } from "./group.ts"
 import type { Instance, Touched } from "./instance.ts"
 import { lift } from "./lift.ts"
@@ -221,14 +222,3 @@ export class Engine {
 const indexName = (shape: Shape): string => `${shape.table}\n${JSON.stringify(shape.paths)}`
 
 const tablesOf = (instance: Instance): ReadonlySet<string> => new Set([...instance.mainTables, ...instance.otherTables])
-
-const addTo = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
-  const values = map.get(key)
-  if (values === undefined) map.set(key, new Set([value]))
-  else values.add(value)
-}
-
-const removeFrom = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
-  const values = map.get(key)
-  if (values?.delete(value) === true && values.size === 0) map.delete(key)
-}

@@ -5,6 +5,7 @@
  * its old key and those of its new key, and to nobody else. Cost: two lookups per shape, whatever the number of
  * instances. A shape without indexed conjuncts, and a row without a fixed key, are shown to every instance.
  */
+import { addTo, removeFrom } from "../multimap.ts"
 import type { Value } from "../surql/value.ts"
 import type { Maintained } from "./maintained.ts"
 import { absent, dynamic, keyOfArguments, type RowIndex } from "./rowIndex.ts"
@@ -25,19 +26,12 @@ export class ShapeGroup {
 
   add(instance: Maintained): void {
     this.instances.add(instance)
-    if (this.index === undefined) return
-    const key = this.argumentKey(instance.params)
-    const filed = this.byArguments.get(key)
-    if (filed === undefined) this.byArguments.set(key, new Set([instance]))
-    else filed.add(instance)
+    if (this.index !== undefined) addTo(this.byArguments, this.argumentKey(instance.params), instance)
   }
 
   remove(instance: Maintained): void {
     this.instances.delete(instance)
-    if (this.index === undefined) return
-    const key = this.argumentKey(instance.params)
-    const filed = this.byArguments.get(key)
-    if (filed?.delete(instance) === true && filed.size === 0) this.byArguments.delete(key)
+    if (this.index !== undefined) removeFrom(this.byArguments, this.argumentKey(instance.params), instance)
   }
 
   /** Ids of the rows an instance with these arguments has to look at first; undefined means all. */

@@ -5,6 +5,7 @@
  * (a link, an array on the way) have no fixed key: they are `dynamic`, and every instance of a shape has to look at
  * them. Cost per change: O(1) when the key stays, two set operations when it moves.
  */
+import { addTo, removeFrom } from "../multimap.ts"
 import { compositeKey, indexKey } from "../surql/key.ts"
 import { field, isObj, type Obj, type Value } from "../surql/value.ts"
 import type { Row } from "./store.ts"
@@ -53,7 +54,7 @@ export class RowIndex {
 
   constructor(paths: ReadonlyArray<Path>, rows: Iterable<Row>) {
     this.paths = paths
-    for (const row of rows) this.add(keyOf(row.doc, paths), row.id.text)
+    for (const row of rows) addTo(this.byKey, keyOf(row.doc, paths), row.id.text)
   }
 
   /** Ids (as text) of the rows filed under a key. */
@@ -66,18 +67,7 @@ export class RowIndex {
     this.oldKey = before === undefined ? absent : keyOf(before.doc, this.paths)
     this.newKey = after === undefined ? absent : keyOf(after.doc, this.paths)
     if (this.oldKey === this.newKey) return
-    if (this.oldKey !== absent) this.remove(this.oldKey, text)
-    if (this.newKey !== absent) this.add(this.newKey, text)
-  }
-
-  private add(key: unknown, text: string): void {
-    const ids = this.byKey.get(key)
-    if (ids === undefined) this.byKey.set(key, new Set([text]))
-    else ids.add(text)
-  }
-
-  private remove(key: unknown, text: string): void {
-    const ids = this.byKey.get(key)
-    if (ids?.delete(text) === true && ids.size === 0) this.byKey.delete(key)
+    if (this.oldKey !== absent) removeFrom(this.byKey, this.oldKey, text)
+    if (this.newKey !== absent) addTo(this.byKey, this.newKey, text)
   }
 }
