@@ -1,0 +1,165 @@
+/**
+ * The life of the process: signals, logs, and what its data folder holds over a restart (D22, D23).
+ *
+ * Why as a process: signals, locks and restarts exist nowhere else. The tests mostly wait, so they run side by side.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { connect } from "node:net"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { send } from "../kit/contract.ts"
+import { type DoorOptions, secret, until } from "../kit/Door.ts"
+import { bodyOf, request } from "../kit/http.ts"
+import { create, registration } from "../kit/registration.ts"
+import { workshop } from "../kit/workshop.ts"
+
+describe.concurrent("signals", () => {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    it(`${signal} stops with exit code 0 and finishes the request in flight`, async ({ onTestFinished }) => {
+      const use = workshop(onTestFinished)
+      const door = await use.start()
+      const body = JSON.stringify(create("a:1"))
+      const answer = new Promise<string>((done) => {
+        let text = ""
+        const socket = connect(door.port, "127.0.0.1", () => {
+          socket.write(`POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 10)}`)
+          setTimeout(() => {
+            door.signal(signal)
+            setTimeout(() => socket.write(body.slice(10)), 200)
+          }, 200)
+        })
+        socket.on("data", (chunk) => {
+          text += chunk.toString()
+        })
+        socket.on("close", () => done(text))
+        socket.on("error", () => done(text))
+      })
+      expect(await door.exited).toEqual({ code: 0, signal: null })
+      expect(await answer).toMatch(/^HTTP\/1\.1 200 /)
+    })
+  }
+  it("a second signal exits at once though a request still hangs", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const door = await use.start()
+    const socket = connect(door.port, "127.0.0.1", () => socket.write(`POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{`))
+    socket.on("error", () => {})
+    await send(door, { ask: "GET /debug/deps" })
+    door.signal("SIGTERM")
+    await until("the first signal is seen: no new connections", async () => (await request(door.url, { path: "/health", keepAlive: false }).catch(() => undefined))?.status !== 200)
+    expect(door.exit).toBeUndefined()
+    const asked = performance.now()
+    door.signal("SIGTERM")
+    const exit = await door.exited
+    expect(exit).not.toEqual({ code: 0, signal: null })
+    expect(performance.now() - asked).toBeLessThan(8_000)
+    socket.destroy()
+  })
+  it("SIGTERM is answered within 10 s by exit code 0 even when a request never ends", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const door = await use.start()
+    const socket = connect(door.port, "127.0.0.1", () => socket.write(`POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{`))
+    socket.on("error", () => {})
+    await send(door, { ask: "GET /debug/deps" })
+    expect(await door.stop()).toEqual({ code: 0, signal: null })
+    socket.destroy()
+  })
+})
+
+describe.concurrent("logs", () => {
+  it("are one JSON object per line when the output is no terminal", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const door = await use.start()
+    await send(door, { ask: "POST /log", body: { message: "for the log", level: "warn", data: { a: 1 } } })
+    await until("the message", () => door.logs.includes("for the log"))
+    await door.stop()
+    const lines = door.logs.split("\n").filter((line) => line !== "")
+    expect(lines.length).toBeGreaterThan(1)
+    for (const line of lines) expect(() => JSON.parse(line) as unknown, line).not.toThrow()
+  })
+})
+
+describe.concurrent("D22 data folder", () => {
+  const sqlite = (dataDir: string): DoorOptions => ({ dataDir, env: { STORE_ADDR: undefined } })
+  it("D22 D23 records, versions, views and generations are there after a clean stop and start", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const dataDir = use.folder()
+    const first = await use.start(sqlite(dataDir))
+    await send(first, { ask: "POST /view/register", body: registration("v", "SELECT * FROM a WHERE n > 0", { format: "tree" }) })
+    for (const n of [1, 2, 3]) await send(first, { ask: "POST /ingest", body: create("a:1", { n }) })
+    await send(first, { ask: "POST /ingest", body: create("a:⟨odd id⟩", { n: 1.5, big: 12345678901234, nothing: null, at: "2024-01-01T00:00:00.123456789Z", deep: { list: [1, [2, { a: null }]] } }) })
+    const before = bodyOf(await send(first, { ask: "GET /view/v" }))
+    expect(before).toMatchObject({ content_generation: 5, result_data: [{ id: "a:1", n: 3 }, { n: 1.5, nothing: null }] })
+    expect((await first.stop()).code).toBe(0)
+    const second = await use.start(sqlite(dataDir))
+    expect(bodyOf(await send(second, { ask: "GET /view/v" }))).toEqual(before)
+    expect(bodyOf(await send(second, { ask: "GET /view/v?format=flat" }))["result_data"]).toEqual([["a:1", 3], [expect.any(String), 1]])
+  })
+  it("D22 memory:// keeps nothing", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const dataDir = use.folder()
+    const first = await use.start({ dataDir })
+    await send(first, { ask: "POST /ingest", body: create("a:1") })
+    await first.stop()
+    const second = await use.start({ dataDir })
+    expect((await send(second, { ask: "GET /debug/deps" })).json).toMatchObject({ tables_in_store: [] })
+  })
+  it("D22 a second process on the same folder gets a clear fault that names it, the first goes on", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const dataDir = use.folder()
+    const first = await use.start(sqlite(dataDir))
+    const second = await use.run(sqlite(dataDir))
+    expect(second.exit?.code).toBeGreaterThan(0)
+    expect(second.logs).toContain(dataDir)
+    expect((await send(first, { ask: "POST /ingest", body: create("a:1") })).status).toBe(200)
+  })
+  it("D22 a damaged database file is refused with exit code 3 and a message naming it", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const dataDir = use.folder()
+    const first = await use.start(sqlite(dataDir))
+    for (let n = 0; n < 200; n++) await send(first, { ask: "POST /ingest", body: create(`a:${n}`, { text: "x".repeat(500) }) })
+    await first.stop()
+    const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" }).map((name) => join(dataDir, name))
+    const database = files.filter((path) => isSqlite(path))
+    expect(database).toHaveLength(1)
+    const bytes = readFileSync(database[0] ?? "")
+    bytes.fill(0xa5, 100, bytes.length)
+    writeFileSync(database[0] ?? "", bytes)
+    const second = await use.run(sqlite(dataDir))
+    expect([second.exit?.code, second.logs.includes(database[0] ?? "?")]).toEqual([3, true])
+  })
+  it("D23 a damaged saved state is set aside and reported, and the views are right all the same", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const dataDir = use.folder()
+    const first = await use.start(sqlite(dataDir))
+    await send(first, { ask: "POST /view/register", body: registration("v", "SELECT * FROM a") })
+    await send(first, { ask: "POST /ingest", body: create("a:1") })
+    const before = bodyOf(await send(first, { ask: "GET /view/v" }))
+    expect(before).toMatchObject({ content_generation: 2, result_data: [["a:1", 1]] })
+    await first.stop()
+    const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" }).map((name) => join(dataDir, name))
+    const states = files.filter((path) => path.endsWith(".json"))
+    expect(states.length).toBeGreaterThan(0)
+    for (const path of states) writeFileSync(path, "{ damaged")
+    const second = await use.start(sqlite(dataDir))
+    const after = bodyOf(await send(second, { ask: "GET /view/v" }))
+    expect({ ...after, content_generation: 0 }).toEqual({ ...before, content_generation: 0 })
+    expect(after["content_generation"]).toBeGreaterThanOrEqual(Number(before["content_generation"]))
+    expect(second.logs).toMatch(/damaged/)
+  })
+  it("D22 a folder that cannot be used is a fault that names it", async ({ onTestFinished }) => {
+    const use = workshop(onTestFinished)
+    const path = join(use.folder(), "file")
+    writeFileSync(path, "no folder")
+    const door = await use.run(sqlite(path))
+    expect(door.exit?.code).toBeGreaterThan(0)
+    expect(door.logs).toContain(path)
+  })
+})
+
+const isSqlite = (path: string): boolean => {
+  try {
+    return readFileSync(path).subarray(0, 15).toString() === "SQLite format 3"
+  } catch {
+    return false
+  }
+}
