@@ -51,29 +51,34 @@ const noHost: Answer = {
 
 const internal: Answer = { status: 500, body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" }) }
 
-const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerResponse): void => {
-  const refused = route.admit(request.headers.authorization)
-  if (refused !== undefined) return send(response, refused)
-  readBody(request, route.maxBodyBytes, (body) => {
-    if (typeof body === "string") return route.accept(body, (answer) => send(response, answer))
-    if (body.reason !== "aborted") send(response, body.reason === "too large" ? route.tooLarge : route.notText)
+/** `onDefect` hears what the route throws, whichever callback it comes from; the client gets a 500. */
+const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerResponse, onDefect: (error: unknown) => void): void => {
+  const guarded = (work: () => void): void => {
+    try {
+      work()
+    } catch (error) {
+      onDefect(error)
+      send(response, internal)
+    }
+  }
+  guarded(() => {
+    const refused = route.admit(request.headers.authorization)
+    if (refused !== undefined) return send(response, refused)
+    readBody(request, route.maxBodyBytes, (body) => {
+      if (typeof body === "string") return guarded(() => route.accept(body, (answer) => send(response, answer)))
+      if (body.reason !== "aborted") send(response, body.reason === "too large" ? route.tooLarge : route.notText)
+    })
   })
 }
 
-/** `onDefect` hears what a hot route throws; the client gets a 500. */
 const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, isStopping: () => boolean, onDefect: (error: unknown) => void): RequestListener => {
   const hot = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
   return (request, response) => {
     if (isStopping()) return send(response, stopping)
     if (request.headers.host === undefined && request.httpVersion === "1.1") return send(response, noHost)
     const route = hot.get(`${request.method} ${request.url}`)
-    if (route === undefined) return rest(request, response)
-    try {
-      serveHot(route, request, response)
-    } catch (error) {
-      onDefect(error)
-      send(response, internal)
-    }
+    if (route === undefined) rest(request, response)
+    else serveHot(route, request, response, onDefect)
   }
 }
 

@@ -1,0 +1,73 @@
+/**
+ * The SSP's configuration as a whole: defaults, every fault at once, what is derived, what is only warned about.
+ *
+ * Why without a process: the door's tests prove that it is printed; these prove what it says.
+ */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { ConfigSourceShape } from "../../src/ports/ConfigSource.ts"
+import * as Cli from "../../src/ssp/Cli.ts"
+import * as Config from "../../src/ssp/Config.ts"
+
+const source = (env: { readonly [name: string]: string }, more: Partial<ConfigSourceShape> = {}): ConfigSourceShape => ({
+  env, file: undefined, readText: () => ({ fault: "none" }), besideFile: (path) => path, hostName: "box", ...more
+})
+const read = (env: { readonly [name: string]: string }, more?: Partial<ConfigSourceShape>) => Config.read(source(env, more), "uuid")
+const faults = (env: { readonly [name: string]: string }, more?: Partial<ConfigSourceShape>) => Effect.map(Effect.flip(read(env, more)), ({ exitCode, message }) => ({ exitCode, lines: message.split("\n").map((line) => line.trim()) }))
+const file = (content: unknown, fault?: string): Partial<ConfigSourceShape> => ({ file: { path: "/etc/svc.yml", content, fault } })
+
+describe("SSP configuration", () => {
+  it.effect("the specification's defaults", () =>
+    Effect.gen(function*() {
+      const config = yield* read({ SVC_AUTH_SECRET: "s" })
+      expect(config).toMatchObject({
+        listen: { host: "127.0.0.1", port: 8667 }, ttlCleanupIntervalSecs: 60, heartbeatIntervalMs: 5000, mode: "standalone", sspId: "ssp-uuid", dataDir: "./data",
+        storeAddr: undefined, maxBodyBytes: 2_097_152, bodyLimitBytes: 2_097_152, streamBuffer: 1000, logLevel: "info", warnings: []
+      })
+    }))
+  it.effect("D17 D22 scheduler mode: room for the envelope, a data folder of its own", () =>
+    Effect.gen(function*() {
+      const config = yield* read({ SCHEDULER_URL: "http://scheduler:9667/", SSP_ID: "one", LISTEN_ADDR: ":0" })
+      expect([config.mode, config.schedulerUrl, config.bodyLimitBytes, config.dataDir, config.advertisedUrl(4000)]).toEqual(["scheduler", "http://scheduler:9667", 2_097_152 + 65_536, "./data/one", "http://box:4000"])
+    }))
+  it.effect("D5a every fault at once, exit code 2", () =>
+    Effect.gen(function*() {
+      const { exitCode, lines } = yield* faults({ LISTEN_ADDR: "x", SCHEDULER_URL: "ftp://x", SVC_LOG_LEVEL: "loud", SVC_MAX_BODY_BYTES: "1e6", SSP_ID: "../up" }, file({ job_tabels: {} }))
+      expect([exitCode, lines[0]]).toEqual([2, "6 faults in the configuration:"])
+      for (const name of ["LISTEN_ADDR", "SCHEDULER_URL", "SVC_LOG_LEVEL", "SVC_MAX_BODY_BYTES", "SSP_ID", "/etc/svc.yml: job_tabels"]) expect(lines.filter((line) => line.startsWith(name)), name).toHaveLength(1)
+    }))
+  it.effect("D22 a store that is not built yet is a fault that says so", () => Effect.map(faults({ STORE_ADDR: "ws://db:8000" }), ({ lines }) => expect(lines[1]).toMatch(/STORE_ADDR is "ws:\/\/db:8000"; must be unset or memory:\/\/ .*not built yet/)))
+  it.effect("a file that cannot be read is a fault that names it", () => Effect.map(faults({}, file(undefined, "cannot be read")), ({ lines }) => expect(lines).toContain("/etc/svc.yml: cannot be read")))
+  it.effect("D5a secrets are redacted, job tables are read, references come from the environment", () =>
+    Effect.gen(function*() {
+      const config = yield* read({ SVC_AUTH_SECRET: "topsecret", TOKEN: "tok" }, file({ load_balance: "x", job_tables: { job: { name: "n", base_url: "http://a", auth_token: "${TOKEN}" } } }))
+      expect(JSON.stringify({ ...config, jobTables: [] })).not.toContain("topsecret")
+      expect(config.authSecret === undefined ? undefined : Redacted.value(config.authSecret)).toBe("topsecret")
+      expect(config.jobTables).toMatchObject([{ table: "job", authToken: "tok", timeoutMs: 30_000 }])
+    }))
+  it.effect("D5a D15 warnings: unset secret, unknown names, job tables without a backend", () =>
+    Effect.gen(function*() {
+      const { warnings } = yield* read({ SVC_AUTH_SECRET: "", SVC_LOG_LEVLE: "x", SVC_SCHEDULER_INGEST_PORT: "1" }, file({ job_tables: ["mail"] }))
+      expect(warnings).toHaveLength(3)
+      expect(warnings[0]).toContain("did you mean SVC_LOG_LEVEL?")
+      expect(warnings[1]).toContain("SVC_AUTH_SECRET is not set")
+      expect(warnings[2]).toContain("mail")
+    }))
+  it("every setting is documented, by a name of its own", () => {
+    const all = Object.values(Config.knobs)
+    expect(new Set(all.map(({ env }) => env)).size).toBe(all.length)
+    for (const { allowed, env, meaning } of all) expect([env, allowed.length > 3, meaning.endsWith(".")]).toEqual([env, true, true])
+  })
+})
+
+describe("command line", () => {
+  it("knows its options; anything else is a fault with a suggestion", () => {
+    expect(["--help", "-h", "--version", "--check-config", "--quickstart"].map((arg) => Cli.parse([arg])._tag)).toEqual(Array(5).fill("Right"))
+    const fault = Cli.parse(["--chek-config", "--port=1"])
+    expect(fault._tag === "Left" ? [fault.left.exitCode, fault.left.message] : []).toEqual([2, expect.stringMatching(/did you mean --check-config\?[^]*--port=1/)])
+  })
+  it("--help names every setting", () => {
+    const text = Cli.help("1.0.0")
+    for (const { env } of Object.values(Config.knobs)) expect(text).toContain(`  ${env}`)
+  })
+})

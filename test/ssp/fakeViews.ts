@@ -1,0 +1,87 @@
+/**
+ * A `Views` that does what its test says, and an SSP's HTTP face over it on a real server.
+ *
+ * Why a fake: every error a service can have must reach the wire, and the real one does not fail on demand. The query
+ * text of a registration, or the table of a change, names what happens.
+ */
+import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
+import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
+import { layerNode } from "../../src/host/readBody.ts"
+import * as Server from "../../src/host/Server.ts"
+import { Release } from "../../src/ports/Release.ts"
+import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
+import { SspConfig } from "../../src/ssp/Config.ts"
+import * as Ssp from "../../src/ssp/Ssp.ts"
+import { Views } from "../../src/ssp/Views.ts"
+import { type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, SequenceGap, StaleEpoch, StoreFailed, type ViewAnswer, type ViewEvent, ViewNotFound } from "../../src/ssp/viewTypes.ts"
+
+export const secret = "s3cret"
+
+const ingested: { readonly [table: string]: IngestAnswer | IngestError } = {
+  overloaded: new Overloaded({ message: "the queue holds 5, the limit (setting X)", retryAfterSecs: 2.2 }),
+  gap: new SequenceGap({ message: "expected 5", expected: 5 }),
+  stale: new StaleEpoch({ message: "older" }),
+  broken: new StoreFailed({ message: "disk full", cause: new Error("not for the wire") })
+}
+
+const answer = ({ format, id }: Pick<Registration, "format" | "id">): ViewAnswer => ({ query_id: id, format, result_hash: "h", content_generation: 1, result_data: [] })
+
+const registered = (registration: Registration): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> => {
+  switch (registration.surql) {
+    case "REFUSED": return Effect.fail(new QueryRefused({ message: "no", line: 2, column: 3 }))
+    case "DEFECT": return Effect.die(new Error("inner secret"))
+    case "ODD": return Effect.succeed({ ...answer(registration), content_generation: 1.5 })
+    case "SLOW": return Effect.delay(Effect.succeed(answer(registration)), "300 millis")
+    case "NEVER": return Effect.never
+    default: return Effect.succeed(answer(registration))
+  }
+}
+
+const result = (table: string): IngestAnswer | IngestError => ingested[table] ?? { views_affected: 1, edges_updated: 2 }
+
+const snapshot: ViewEvent = { event: "snapshot", id: "a.0", data: { text: "two\nlines" } }
+
+/** What a test may watch or replace. */
+export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<Views> =>
+  Layer.sync(Views, () => ({
+    restore: Effect.succeed({ records: 0, views: 0 }),
+    ingest: (changes) =>
+      Effect.suspend(() => {
+        const found = result(changes[0]?.id.table ?? "")
+        return "_tag" in found ? Effect.fail(found) : Effect.succeed(found)
+      }),
+    offer: (changes, done) => {
+      if (changes[0]?.id.table === "defect") throw new Error("inner secret")
+      done(result(changes[0]?.id.table ?? ""))
+    },
+    register: registered,
+    unregister: () => Effect.void,
+    reset: Effect.void,
+    read: (id, format) => (id === "here" ? Effect.succeed(answer({ id, format: format ?? "flat" })) : Effect.fail(new ViewNotFound({ id }))),
+    stream: (id, _format, last) => (id === "here" ? Effect.succeed(Stream.concat(Stream.make(last === undefined ? snapshot : { ...snapshot, id: last }), Stream.never)) : Effect.fail(new ViewNotFound({ id }))),
+    endStreams: () => Effect.void,
+    debugView: (id) => Effect.fail(new ViewNotFound({ id })),
+    debugDeps: Effect.succeed({ dependency_map: {}, tables_in_store: [], view_count: 0, shapes: [] }),
+    count: Effect.succeed(7),
+    expire: () => Effect.succeed([]),
+    ...own
+  }))
+
+/** Everything but the server. */
+export const node = (views: Layer.Layer<Views>, env: { readonly [name: string]: string } = {}, scheduler: Layer.Layer<SchedulerClient> = SchedulerClient.layerNone) =>
+  Ssp.layerOver.pipe(
+    Layer.provideMerge(views),
+    Layer.provideMerge(Serving.layer),
+    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler]),
+    Layer.provideMerge(SspConfig.layerOf({ SVC_AUTH_SECRET: secret, SSP_ID: "me", ...env })),
+    Layer.provideMerge(Logger.minimumLogLevel(LogLevel.None))
+  )
+
+const listen = { host: "127.0.0.1", port: 0, setting: "LISTEN_ADDR", maxConnections: 100 }
+
+/** With `front: false` even `/ingest` goes through the declared Api. */
+export const served = (views: Layer.Layer<Views>, options: { readonly front: boolean; readonly env?: { readonly [name: string]: string } } = { front: true }) => {
+  const inner = node(views, options.env)
+  const server = Server.layer(listen)
+  return Layer.fresh((options.front ? server : Layer.provide(server, Layer.succeed(HotRoutes, [] as ReadonlyArray<HotRoute>))).pipe(Layer.provideMerge(inner)))
+}
