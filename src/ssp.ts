@@ -30,9 +30,9 @@ const serve = (quickstart: boolean) => Effect.gen(function*() {
   const source = quickstart ? Layer.provide(Quickstart.layerSecret, ConfigFile.layer) : ConfigFile.layer
   const config = yield* Effect.provide(SspConfig, Layer.provide(SspConfig.layerEnv, source))
   const server = Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "LISTEN_ADDR" })
-  const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen.host, Redacted.value(config.authSecret), Ssp.storeText(config)) : Layer.empty
+  const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, Redacted.value(config.authSecret), Ssp.storeText(config)) : Layer.empty
   return yield* Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel)))))
 })
 
 const check = Effect.provide(SspConfig, Layer.provide(SspConfig.layerEnv, ConfigFile.layer))
-Process.run(Cli.main(process.argv.slice(2), serve, check).pipe(Effect.provide(Released.layer)))
+Process.run(Cli.main(Process.args(), serve, check).pipe(Effect.provide(Released.layer)))

@@ -30,6 +30,8 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 
 /** Runs `program`; a first SIGTERM or SIGINT interrupts it, a second ends the process. */
 export const run = (program: Effect.Effect<unknown, unknown>): void => {
+  // Whoever reads our output may leave before us; that must not take the service down.
+  for (const output of [process.stdout, process.stderr]) output.on("error", () => {})
   const fiber = Effect.runFork(program)
   let signalled = false
   const onSignal = (): void => {
@@ -45,3 +47,6 @@ export const run = (program: Effect.Effect<unknown, unknown>): void => {
   process.on("SIGINT", onSignal)
   fiber.addObserver((exit) => leave(codeOf(exit)))
 }
+
+/** What stands behind the program's name on the command line. */
+export const args = (): ReadonlyArray<string> => process.argv.slice(2)

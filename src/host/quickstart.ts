@@ -5,6 +5,7 @@
  */
 import { Effect, Layer } from "effect"
 import { randomBytes } from "node:crypto"
+import { type HostPort, reachable } from "../core/address.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import { Serving } from "../ports/Front.ts"
 
@@ -37,13 +38,13 @@ const lines = (url: string, secret: string, made: boolean, store: string): Reado
 }
 
 /** Prints once the server listens. `secret` is shown only when this run made it up. */
-export const layerGreeting = (host: string | undefined, secret: string, store: string): Layer.Layer<never, never, Serving> =>
+export const layerGreeting = (listen: HostPort, secret: string, store: string): Layer.Layer<never, never, Serving> =>
   Layer.scopedDiscard(
     Effect.gen(function*() {
       const serving = yield* Serving
       const made = !["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => (process.env[name] ?? "") !== "")
       yield* serving.port.pipe(
-        Effect.map((port) => void process.stdout.write(`${lines(`http://${host ?? "127.0.0.1"}:${port}`, secret, made, store).join("\n")}\n`)),
+        Effect.map((port) => void process.stdout.write(`${lines(reachable(listen, port, "127.0.0.1"), secret, made, store).join("\n")}\n`)),
         Effect.forkScoped
       )
     })

@@ -12,7 +12,7 @@ describe("D18 phase", () => {
   it("D18 loading makes ready; exhausted attempts make failed; success after all makes ready", () => {
     expect([after(), after("Loaded"), after("AttemptsExhausted"), after("AttemptsExhausted", "Loaded")]).toEqual(["bootstrapping", "ready", "failed", "ready"])
   })
-  it("D19 losing the data makes bootstrapping, but never hides that attempts failed", () => {
+  it("losing the data makes bootstrapping, but never hides that attempts failed", () => {
     expect([after("Loaded", "DataLost"), after("AttemptsExhausted", "DataLost"), after("Loaded", "AttemptsExhausted")]).toEqual(["bootstrapping", "failed", "ready"])
   })
   it("says whether anything changed, and refuses nothing", () => {
