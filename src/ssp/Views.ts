@@ -6,11 +6,12 @@
 import { Context, Effect, Layer, type Stream } from "effect"
 import type { Change } from "../core/change.ts"
 import { Database, type DatabaseError } from "../ports/Database.ts"
+import { Serving } from "../ports/Front.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { Turn } from "../ports/Turn.ts"
 import { SspConfig } from "./Config.ts"
 import type {
-  DebugDeps, DebugView, EndReason, Format, IngestAnswer, IngestError, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewNotFound
+  DebugDeps, DebugView, Format, IngestAnswer, IngestError, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewNotFound
 } from "./viewTypes.ts"
 import { makeViews } from "./viewService.ts"
 
@@ -31,8 +32,6 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound>
   /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
   readonly stream: (id: string, format: Format | undefined, lastEventId: string | undefined) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
-  /** Ends every stream, telling its client why; new ones may still be opened. */
-  readonly endStreams: (reason: EndReason) => Effect.Effect<void>
   /** Body of `/debug/view/:view_id` (D13). */
   readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
   /** Body of `/debug/deps`. */
@@ -43,14 +42,15 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly expire: (nowMs: number) => Effect.Effect<ReadonlyArray<string>, StoreFailed>
 }>() {
   /** Ends all streams with `shutdown` and saves state when its scope closes. */
-  static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | SspConfig> = Layer.scoped(
+  static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | Serving | SspConfig> = Layer.scoped(
     Views,
     Effect.gen(function*() {
       const config = yield* SspConfig
       const database = yield* Database
       const savedState = yield* SavedState
       const turn = yield* Turn
-      return yield* makeViews(config, database, savedState, turn)
+      const serving = yield* Serving
+      return yield* makeViews(config, database, savedState, turn, (loop) => Effect.provideService(Serving.fork(loop), Serving, serving))
     })
   )
 }

@@ -44,7 +44,7 @@ export const loadGenerations = (savedState: SavedState["Type"], writes: number):
   )
 
 /** Saves whenever something has changed, at most once per `debounceMs`, and once more at the end. */
-export const saveLoop = (savedState: SavedState["Type"], debounceMs: number, snapshot: () => Generations): Effect.Effect<void> => {
+export const saveLoop = (savedState: SavedState["Type"], debounceMs: number, snapshot: () => Generations): Effect.Effect<never> => {
   let saved = -1
   let views = -1
   const save = Effect.suspend(() => {

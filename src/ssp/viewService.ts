@@ -78,17 +78,19 @@ const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): Inges
   return { views_affected: views, edges_updated: edges }
 }
 
+/** `fork` runs the service's loops for the life of the scope and is told of their defects. */
 export const makeViews = (
   limits: ViewLimits,
   database: Database["Type"],
   savedState: SavedState["Type"],
-  turn: Turn["Type"]
+  turn: Turn["Type"],
+  fork: (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
 ): Effect.Effect<Views["Type"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const start = (yield* Clock.currentTimeMillis).toString(36)
     const views = new ViewService(limits, database, savedState, turn, start)
-    yield* views.committer.run.pipe(Effect.forkScoped)
-    yield* saveLoop(savedState, limits.stateDebounceMs, views.snapshot).pipe(Effect.forkScoped)
+    yield* fork(views.committer.run)
+    yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
     return views
   })
@@ -202,10 +204,6 @@ class ViewService {
   readonly debugView: Views["Type"]["debugView"] = (id) => Effect.map(this.find(id), (view) => debugViewOf(view, id))
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
-  readonly endStreams: Views["Type"]["endStreams"] = (reason) =>
-    Effect.sync(() => {
-      for (const view of this.registry.all()) view.feed?.end(reason)
-    })
 
   /** What the saved state remembers (D23): the position, and each view's generation at it. */
   readonly snapshot = () => ({
@@ -213,7 +211,12 @@ class ViewService {
     generations: [...this.registry.all()].map((view) => [view.stored.key, generationOf(view)] as const)
   })
 
-  readonly stop: Effect.Effect<void> = Effect.suspend(() => Effect.zipRight(this.committer.drained, this.endStreams("shutdown")))
+  /** Finishes what was accepted, then ends the streams. */
+  readonly stop: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.map(this.committer.drained, () => {
+      for (const view of this.registry.all()) view.feed?.end("shutdown")
+    })
+  )
 
   private find(id: string): Effect.Effect<Registered, ViewNotFound> {
     return Effect.suspend(() => {
