@@ -4,7 +4,7 @@
  * Node answers a broken request with an empty body or a closed socket; here every client gets JSON with a code.
  */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
-import type { Socket } from "node:net"
+import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import type { Answer } from "../ports/Front.ts"
 
@@ -52,6 +52,16 @@ export const answerBrokenRequests = (server: Server): void => {
   })
 }
 
+/** How often connections are looked at while stopping, and how long idle ones may stay. */
+const sweepMs = 25
+const graceMs = 150
+
+/** An HTTP server's own `close` closes idle connections at once; that of the server below it does not. */
+const stopAccepting = (server: Server, done: () => void): void => {
+  if (server instanceof NetServer) NetServer.prototype.close.call(server, done)
+  else (server as Server).close(done)
+}
+
 /** Follows what is in flight, so that a stop can be clean. */
 export class Connections {
   readonly server: Server
@@ -72,21 +82,25 @@ export class Connections {
 
   /**
    * Stops accepting, lets what is in flight finish, closes connections as they fall idle, and cuts what is left after
-   * `deadlineMs`. `done` gets the number of connections cut.
+   * `deadlineMs`. `done` gets the number of connections cut. For a moment idle connections stay, so that a request
+   * already on its way is answered (the server says 503 and closes) and not met by a reset.
    */
   close(deadlineMs: number, done: (cut: number) => void): void {
     let cut = 0
     for (const response of this.inFlight) if (!response.headersSent) response.setHeader("connection", "close")
-    const idle = setInterval(() => this.server.closeIdleConnections(), 50)
+    let waitedMs = 0
+    const idle = setInterval(() => {
+      waitedMs += sweepMs
+      if (waitedMs >= graceMs) this.server.closeIdleConnections()
+    }, sweepMs)
     const deadline = setTimeout(() => {
       cut = this.sockets.size
       for (const socket of this.sockets) socket.destroy()
     }, deadlineMs)
-    this.server.close(() => {
+    stopAccepting(this.server, () => {
       clearInterval(idle)
       clearTimeout(deadline)
       done(cut)
     })
-    this.server.closeIdleConnections()
   }
 }

@@ -117,6 +117,20 @@ describe("stopping", () => {
   })
 })
 
+describe("stopping under load", () => {
+  it("a request already on its way on an idle connection is answered 503 and close, not met by a reset", async () => {
+    const { close, port } = await start()
+    const idle = open(port, `GET /health HTTP/1.1\r\n${head}\r\n`)
+    await expect.poll(() => idle.got.text.includes("ready"), { timeout: 20_000 }).toBe(true)
+    const closed = close()
+    idle.socket.write(`GET /version HTTP/1.1\r\n${head}\r\n`)
+    await closed
+    await expect.poll(() => idle.got.closed, { timeout: 20_000 }).toBe(true)
+    expect(idle.got.text).toMatch(/HTTP\/1\.1 503 [^]*connection: close[^]*"SSP_NOT_READY"/i)
+    expect(idle.got.error).toBe("")
+  })
+})
+
 describe("listening", () => {
   it("D24 an address in use is a fault that names address and setting, exit code 1", async () => {
     const { port } = await start()
