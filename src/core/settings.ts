@@ -15,6 +15,8 @@ export interface Knob<A> {
   readonly allowed: string
   /** Never shown; may also come from the file that `<env>_FILE` names. */
   readonly secret: boolean
+  /** Read and checked, but nothing uses it yet. */
+  readonly later: boolean
   readonly fallback: A
   readonly read: (text: string) => A | undefined
 }
@@ -25,10 +27,16 @@ export type Values<K extends Knobs> = { readonly [N in keyof K]: K[N] extends Kn
 interface Words {
   readonly meaning: string
   readonly unit?: string
+  readonly later?: boolean
 }
 
+/** What every kind of knob shares. */
+const documented = (env: string, { later = false, meaning, unit = "" }: Words) => ({
+  env, unit, later, secret: false, meaning: later ? `${meaning} Not used yet in this version.` : meaning
+})
+
 export const integer = (env: string, fallback: number, range: { readonly min: number; readonly max: number }, words: Words): Knob<number> => ({
-  env, fallback, defaultText: String(fallback), unit: words.unit ?? "", meaning: words.meaning, secret: false,
+  ...documented(env, words), fallback, defaultText: String(fallback),
   allowed: `a whole number from ${range.min} to ${range.max}`,
   read: (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN
@@ -37,19 +45,19 @@ export const integer = (env: string, fallback: number, range: { readonly min: nu
 })
 
 export const choice = <const A extends string>(env: string, options: ReadonlyArray<A>, fallback: A | undefined, words: Words & { readonly defaultText?: string }): Knob<A | undefined> => ({
-  env, fallback, defaultText: words.defaultText ?? fallback ?? "", unit: "", meaning: words.meaning, secret: false,
+  ...documented(env, words), fallback, defaultText: words.defaultText ?? fallback ?? "",
   allowed: `one of ${options.join(", ")}`,
   read: (text) => options.find((option) => option === text.toLowerCase())
 })
 
 export const text = (env: string, words: Words & { readonly defaultText?: string; readonly allowed?: string; readonly read?: (text: string) => string | undefined }): Knob<string | undefined> => ({
-  env, fallback: undefined, defaultText: words.defaultText ?? "", unit: "", meaning: words.meaning, secret: false,
+  ...documented(env, words), fallback: undefined, defaultText: words.defaultText ?? "",
   allowed: words.allowed ?? "text", read: words.read ?? ((value) => value)
 })
 
 /** What a header can carry: visible ASCII, no blanks. */
 export const secret = (env: string, words: Words): Knob<string | undefined> => ({
-  env, fallback: undefined, defaultText: "", unit: "", meaning: words.meaning, secret: true,
+  ...documented(env, words), fallback: undefined, defaultText: "", secret: true,
   allowed: "visible ASCII characters without blanks",
   read: (value) => (/^[\x21-\x7e]+$/.test(value) ? value : undefined)
 })
@@ -147,6 +155,10 @@ export const unknownNames = (env: { readonly [name: string]: string | undefined 
     .sort()
     .map((name) => `${name} is not a setting of this service and is ignored${suggestion(name, known)}`)
 }
+
+/** Settings that are given although nothing uses them yet. */
+export const unusedNames = (env: { readonly [name: string]: string | undefined }, knobs: Knobs): ReadonlyArray<string> =>
+  Object.values(knobs).filter((knob) => knob.later && (env[knob.env] ?? "") !== "").map((knob) => `${knob.env} is set, but not used yet in this version`)
 
 /** Rows for `--help`, name and default first, the meaning below. */
 export const helpRows = (knobs: Knobs): string =>

@@ -24,11 +24,11 @@ export const knobs = {
     allowed: "unset or memory:// (database servers and other embedded databases are not built yet in this version)",
     read: (text) => (text === "memory://" ? text : undefined)
   }),
-  storeUser: Settings.text("STORE_USER", { meaning: "Database user." }),
-  storePass: Settings.password("STORE_PASS", { meaning: "Database password." }),
-  storeNs: Settings.text("STORE_NS", { meaning: "Database namespace." }),
-  storeDb: Settings.text("STORE_DB", { meaning: "Database name." }),
-  storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level the database user is defined at.", defaultText: "tried in that order" }),
+  storeUser: Settings.text("STORE_USER", { meaning: "Database user.", later: true }),
+  storePass: Settings.password("STORE_PASS", { meaning: "Database password.", later: true }),
+  storeNs: Settings.text("STORE_NS", { meaning: "Database namespace.", later: true }),
+  storeDb: Settings.text("STORE_DB", { meaning: "Database name.", later: true }),
+  storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level the database user is defined at.", later: true, defaultText: "tried in that order" }),
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file (job tables, backends).", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
   ttlCleanupIntervalSecs: Settings.integer("TTL_CLEANUP_INTERVAL_SECS", 60, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the removal of expired views." }),
   schedulerUrl: Settings.text("SCHEDULER_URL", {
@@ -42,7 +42,7 @@ export const knobs = {
     meaning: "Address others reach this SSP at.", defaultText: "from LISTEN_ADDR", allowed: "host:port or an http:// or https:// address",
     read: (text) => Address.advertised(text)
   }),
-  heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, { min: 100, max: hour }, { unit: "ms", meaning: "Heartbeat period in scheduler mode." }),
+  heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, { min: 100, max: hour }, { unit: "ms", meaning: "Heartbeat period in scheduler mode.", later: true }),
   dataDir: Settings.text("SVC_DATA_DIR", { meaning: "Folder of the embedded store and saved state.", defaultText: "./data (in scheduler mode ./data/<SSP_ID>)", allowed: "a path" }),
   stateDebounceMs: Settings.integer("SVC_STATE_DEBOUNCE_MS", 2000, { min: 0, max: hour }, { unit: "ms", meaning: "Quiet time before state is saved." }),
   maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. In scheduler mode 64 KiB more are taken." }),
@@ -53,9 +53,9 @@ export const knobs = {
   maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
   logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" }),
-  jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job." }),
-  jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries." }),
-  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the compare with a configured database." })
+  jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job.", later: true }),
+  jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries.", later: true }),
+  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the compare with a configured database.", later: true })
 }
 
 /** Names of the scheduler that may stand in a shared environment. */
@@ -100,7 +100,7 @@ const readFile = (source: ConfigSourceShape, faults: Array<string>): ServiceFile
 }
 
 const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
-  const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames)]
+  const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames), ...Settings.unusedNames(source.env, knobs)]
   if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
   for (const table of file.tablesWithoutBackend) warnings.push(`job_tables names ${table} without a backend; give it base_url here or a backends entry, or its jobs will not run`)
   return warnings

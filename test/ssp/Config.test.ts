@@ -45,13 +45,14 @@ describe("SSP configuration", () => {
       expect(config.authSecret === undefined ? undefined : Redacted.value(config.authSecret)).toBe("topsecret")
       expect(config.jobTables).toMatchObject([{ table: "job", authToken: "tok", timeoutMs: 30_000 }])
     }))
-  it.effect("D5a D15 warnings: unset secret, unknown names, job tables without a backend", () =>
+  it.effect("D5a D15 warnings: unset secret, unknown names, settings of later versions, job tables without a backend", () =>
     Effect.gen(function*() {
-      const { warnings } = yield* read({ SVC_AUTH_SECRET: "", SVC_LOG_LEVLE: "x", SVC_SCHEDULER_INGEST_PORT: "1" }, file({ job_tables: ["mail"] }))
-      expect(warnings).toHaveLength(3)
+      const { warnings } = yield* read({ SVC_AUTH_SECRET: "", SVC_LOG_LEVLE: "x", SVC_SCHEDULER_INGEST_PORT: "1", STORE_USER: "root" }, file({ job_tables: ["mail"] }))
+      expect(warnings).toHaveLength(4)
       expect(warnings[0]).toContain("did you mean SVC_LOG_LEVEL?")
-      expect(warnings[1]).toContain("SVC_AUTH_SECRET is not set")
-      expect(warnings[2]).toContain("mail")
+      expect(warnings[1]).toBe("STORE_USER is set, but not used yet in this version")
+      expect(warnings[2]).toContain("SVC_AUTH_SECRET is not set")
+      expect(warnings[3]).toContain("mail")
     }))
   it("every setting is documented, by a name of its own", () => {
     const all = Object.values(Config.knobs)
