@@ -52,7 +52,7 @@ const query = (name: string, surql: string, at?: Body): Row => ({
   check: (_, body) => expect(body["details"]).toEqual(at ?? { line: expect.any(Number), column: expect.any(Number) }),
 })
 
-describe("POST /view/register refused", () => {
+describe("POST /view/register refused: L6 what is not supported is refused, never ignored", () => {
   const whole = registration("r", all)
   const without = (key: string): Body => Object.fromEntries(Object.entries(whole).filter(([name]) => name !== key))
   contract(() => door, [
@@ -154,6 +154,20 @@ describe("GET /debug", () => {
       cache: [{ key: "person:1", version: 1, weight: 1 }], subquery_tables: [], referenced_tables: ["person"], subquery_cache: {},
     })
     expect(body["plan"]).toEqual(expect.arrayContaining([expect.objectContaining({ operator: expect.any(String), incremental: expect.any(Boolean) })]))
+  })
+  it("GET /debug/deps 200 L4 views that differ in constants or params only share one shape, equal ones one instance", async () => {
+    const own = await Door.start()
+    try {
+      for (let n = 0; n < 50; n++) await send(own, { ask: "POST /view/register", body: registration(`c${n}`, `SELECT * FROM a WHERE author = user:${n % 25}`) })
+      for (let n = 0; n < 50; n++) await send(own, { ask: "POST /view/register", body: registration(`p${n}`, "SELECT * FROM a WHERE author = $u", { params: { u: `user:${n % 25}` } }) })
+      const body = bodyOf(await send(own, { ask: "GET /debug/deps" }))
+      expect(body["view_count"]).toBe(100)
+      const shapes = body["shapes"] as ReadonlyArray<{ readonly instances: number }>
+      expect(shapes.length).toBeLessThanOrEqual(2)
+      expect(shapes.reduce((sum, shape) => sum + shape.instances, 0)).toBeLessThanOrEqual(50)
+    } finally {
+      await own.close()
+    }
   })
   it("GET /debug/deps 200 D13 which view reads which table, tables in the store, the number of views", async () => {
     const own = await Door.start()
