@@ -58,7 +58,7 @@ export type Expr =
   /** `person:[$x, 1]`: a record id whose key has to be evaluated. A constant one is a literal. */
   | { readonly kind: "record"; readonly at: number; readonly table: string; readonly key: Expr }
   | { readonly kind: "unary"; readonly at: number; readonly op: "-" | "!" | "+"; readonly operand: Expr }
-  | { readonly kind: "binary"; readonly at: number; readonly op: BinaryOp; readonly left: Expr; readonly right: Expr }
+  | { readonly kind: "binary"; readonly at: number; readonly op: BinaryOp; readonly left: Expr; readonly right: Expr; /** Written `==`: means the same, but unnamed results are called so. */ readonly double?: true }
   | { readonly kind: "range"; readonly at: number; readonly from: Expr | undefined; readonly fromInclusive: boolean; readonly to: Expr | undefined; readonly toInclusive: boolean }
   | { readonly kind: "cast"; readonly at: number; readonly type: string; readonly operand: Expr }
   | { readonly kind: "call"; readonly at: number; readonly name: string; readonly args: ReadonlyArray<Expr> }
@@ -87,11 +87,17 @@ export type Part =
   | { readonly kind: "where"; readonly where: Expr }
   | { readonly kind: "method"; readonly name: string; readonly args: ReadonlyArray<Expr> }
   | { readonly kind: "destructure"; readonly entries: ReadonlyArray<Destructured> }
-  | { readonly kind: "graph"; readonly at: number; readonly direction: "out" | "in" | "both"; readonly tables: ReadonlyArray<string>; readonly where: Expr | undefined; readonly query: Select | undefined; readonly alias: Idiom | undefined }
-  | { readonly kind: "recurse"; readonly at: number; readonly min: number; readonly max: number | undefined; readonly mode: "plain" | "path" | "collect" | "shortest"; readonly target: Expr | undefined; readonly body: ReadonlyArray<Part> }
+  /** `->edge`, `<-(a, b WHERE c LIMIT 1)`, `->(SELECT ... FROM e ...)`; no tables is `?`, any. With `query`, filter, order and limit stand in it. */
+  | { readonly kind: "graph"; readonly at: number; readonly direction: "out" | "in" | "both"; readonly tables: ReadonlyArray<string>; readonly where: Expr | undefined; readonly limit: Expr | undefined; readonly start: Expr | undefined; readonly query: Select | undefined; readonly alias: Idiom | undefined }
+  /** `{1..3+path}(->a->b)`; `inclusive` keeps the starting record. */
+  | { readonly kind: "recurse"; readonly at: number; readonly min: number; readonly max: number | undefined; readonly mode: "plain" | "path" | "collect" | "shortest"; readonly inclusive: boolean; readonly target: Expr | undefined; readonly body: ReadonlyArray<Part> }
+  /** `@` inside a recursion: the place where it goes on. */
+  | { readonly kind: "repeat"; readonly at: number }
 
 export interface Destructured {
   readonly name: string
+  /** Written `name: expr` (its own path) rather than `name`, `name.*` or `name.{..}`. */
+  readonly aliased: boolean
   /** Path below the current value; `name` itself when the entry is just a name. */
   readonly expr: Expr
 }

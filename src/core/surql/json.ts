@@ -6,8 +6,9 @@
  */
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
+import { makeSet } from "./makeSet.ts"
 import { parseDecimal } from "./number.ts"
-import { compare, equal, sortedKeys } from "./order.ts"
+import { sortedKeys } from "./order.ts"
 import * as RecordIds from "./recordId.ts"
 import * as Text from "./text.ts"
 import { Bytes, Datetime, Decimal, Float, Geometry, RecordId, SetValue, Special, Uuid, field, float, setField } from "./value.ts"
@@ -138,12 +139,6 @@ const scalar = (json: unknown, name: string): Value => {
 }
 
 export const uuidPattern = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
-
-/** A set of the items: sorted, without equal neighbours. */
-export const makeSet = (items: ReadonlyArray<Value>): SetValue => {
-  const sorted = items.slice().sort(compare)
-  return new SetValue(sorted.filter((item, i) => i === 0 || !equal(item, sorted[i - 1])))
-}
 
 /**
  * A value as JSON (D2), ready for `JSON.stringify`. NONE fields are left out, NONE elements and a NONE value are null,

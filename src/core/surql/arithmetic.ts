@@ -1,0 +1,151 @@
+/**
+ * `+ - * / % **` and negation over all types, with the database's rules for ints, floats, decimals and dates.
+ *
+ * Why so: two small ints are by far the usual case and are decided first; the rest is by type. What cannot be computed
+ * fails with the database's words, except division, whose failures the database answers with NaN.
+ */
+import * as Datetimes from "./datetime.ts"
+import * as Durations from "./duration.ts"
+import { raise } from "./failure.ts"
+import { makeSet } from "./makeSet.ts"
+import { D, decimal, isNumber, toDecimal, toFloat } from "./number.ts"
+import type { Dec, NumberValue } from "./number.ts"
+import { render, toText } from "./text.ts"
+import { Datetime, Decimal, Duration, Float, SetValue, float, int, isInt, isObj, setField } from "./value.ts"
+import type { Obj, Value } from "./value.ts"
+
+const shown = (v: Value): string => (typeof v === "string" ? v : render(v))
+
+type Verb = "addition" | "subtraction" | "multiplication" | "division" | "remainder"
+
+const cannot = (verb: Verb, a: Value, b: Value): never => raise(`Cannot perform ${verb} with '${shown(a)}' and '${shown(b)}'`)
+
+const inRange = (v: bigint): boolean => v >= -9223372036854775808n && v <= 9223372036854775807n
+
+interface NumberOp {
+  readonly verb: Verb
+  readonly small: (a: number, b: number) => number
+  readonly big: (a: bigint, b: bigint) => bigint | undefined
+  readonly float: (a: number, b: number) => number
+  readonly decimal: (a: Dec, b: Dec) => Dec
+}
+
+const addition: NumberOp = { verb: "addition", small: (a, b) => a + b, big: (a, b) => a + b, float: (a, b) => a + b, decimal: (a, b) => D.add(a, b) }
+const subtraction: NumberOp = { verb: "subtraction", small: (a, b) => a - b, big: (a, b) => a - b, float: (a, b) => a - b, decimal: (a, b) => D.sub(a, b) }
+const multiplication: NumberOp = { verb: "multiplication", small: (a, b) => a * b, big: (a, b) => a * b, float: (a, b) => a * b, decimal: (a, b) => D.mul(a, b) }
+const remainder: NumberOp = {
+  verb: "remainder", small: (a, b) => a % b, big: (a, b) => (b === 0n ? undefined : a % b), float: (a, b) => a % b, decimal: (a, b) => D.mod(a, b)
+}
+
+const numeric = (op: NumberOp, a: NumberValue, b: NumberValue): Value => {
+  if (isInt(a) && isInt(b)) {
+    if (typeof a === "number" && typeof b === "number") {
+      const small = op.small(a, b)
+      if (Number.isSafeInteger(small)) return small + 0
+    }
+    const big = op.big(BigInt(a), BigInt(b))
+    return big === undefined || !inRange(big) ? cannot(op.verb, a, b) : int(big)
+  }
+  if (!(a instanceof Decimal) && !(b instanceof Decimal)) return float(op.float(toFloat(a), toFloat(b)))
+  const x = a instanceof Decimal ? a.value : toDecimal(a), y = b instanceof Decimal ? b.value : toDecimal(b)
+  return (x.isFinite() && y.isFinite() ? decimal(op.decimal(x, y)) : undefined) ?? cannot(op.verb, a, b)
+}
+
+const merge = (a: Obj, b: Obj): Obj => {
+  const out: Record<string, Value> = {}
+  for (const key of Object.keys(a)) setField(out, key, a[key])
+  for (const key of Object.keys(b)) setField(out, key, b[key])
+  return out
+}
+
+const negativeResult = (a: Value, op: string, b: Value): never => raise(`Failed to compute: "${toText(a)} ${op} ${toText(b)}", as the operation results in a negative value.`)
+
+/** `a + b` */
+export const add = (a: Value, b: Value): Value => {
+  if (isNumber(a) && isNumber(b)) return numeric(addition, a, b)
+  if (typeof a === "string" && typeof b === "string") return a + b
+  if (a instanceof Duration && b instanceof Duration) return Durations.fromNanos(Durations.toNanos(a) + Durations.toNanos(b)) ?? cannot("addition", a, b)
+  if (a instanceof Datetime && b instanceof Duration) return Datetimes.fromNanos(Datetimes.toNanos(a) + Durations.toNanos(b))
+  if (a instanceof Duration && b instanceof Datetime) return Datetimes.fromNanos(Durations.toNanos(a) + Datetimes.toNanos(b))
+  if (Array.isArray(a) && Array.isArray(b)) return [...(a as ReadonlyArray<Value>), ...(b as ReadonlyArray<Value>)]
+  if (a instanceof SetValue && b instanceof SetValue) return makeSet([...a.items, ...b.items])
+  if (isObj(a) && isObj(b)) return merge(a, b)
+  return cannot("addition", a, b)
+}
+
+/** `a - b` */
+export const subtract = (a: Value, b: Value): Value => {
+  if (isNumber(a) && isNumber(b)) return numeric(subtraction, a, b)
+  if (a instanceof Duration && b instanceof Duration) return Durations.fromNanos(Durations.toNanos(a) - Durations.toNanos(b)) ?? negativeResult(a, "-", b)
+  if (a instanceof Datetime && b instanceof Duration) return Datetimes.fromNanos(Datetimes.toNanos(a) - Durations.toNanos(b))
+  if (a instanceof Datetime && b instanceof Datetime) return Durations.fromNanos(Datetimes.toNanos(a) - Datetimes.toNanos(b)) ?? negativeResult(a, "-", b)
+  return cannot("subtraction", a, b)
+}
+
+const scale = (d: Duration, by: number): Duration | undefined => {
+  const nanos = (d.seconds + d.nanos / 1e9) * by * 1e9
+  if (!Number.isFinite(nanos) || nanos < 0) return undefined
+  return Durations.fromNanos(BigInt(Math.round(nanos)))
+}
+
+/** `a * b` */
+export const multiply = (a: Value, b: Value): Value => {
+  if (isNumber(a) && isNumber(b)) return numeric(multiplication, a, b)
+  if (a instanceof Duration && isNumber(b)) {
+    return (isInt(b) ? (b < 0 ? undefined : Durations.fromNanos(Durations.toNanos(a) * BigInt(b))) : scale(a, toFloat(b))) ?? cannot("multiplication", a, b)
+  }
+  return cannot("multiplication", a, b)
+}
+
+/** `a / b`; whatever cannot be divided is NaN, as in the database. */
+export const divide = (a: Value, b: Value): Value => {
+  if (a instanceof Duration && isNumber(b)) {
+    if (toFloat(b) === 0) return NaN
+    return (isInt(b) ? (b < 0 ? undefined : Durations.fromNanos(Durations.toNanos(a) / BigInt(b))) : scale(a, 1 / toFloat(b))) ?? NaN
+  }
+  if (!isNumber(a) || !isNumber(b)) return NaN
+  if (isInt(a) && isInt(b)) {
+    if (BigInt(b) === 0n) return NaN
+    const quotient = BigInt(a) / BigInt(b)
+    return inRange(quotient) ? int(quotient) : NaN
+  }
+  if (!(a instanceof Decimal) && !(b instanceof Decimal)) return float(toFloat(a) / toFloat(b))
+  const x = a instanceof Decimal ? a.value : toDecimal(a), y = b instanceof Decimal ? b.value : toDecimal(b)
+  return !x.isFinite() || !y.isFinite() || y.isZero() ? NaN : decimal(D.div(x, y)) ?? NaN
+}
+
+/** `a % b` */
+export const modulo = (a: Value, b: Value): Value => {
+  if (!isNumber(a) || !isNumber(b)) return cannot("remainder", a, b)
+  if ((isInt(b) || b instanceof Decimal) && toFloat(b) === 0 && (isInt(a) || a instanceof Decimal)) return cannot("remainder", a, b)
+  return numeric(remainder, a, b)
+}
+
+/** `a ** b` */
+export const raisePower = (a: Value, b: Value): Value => {
+  const fail = (): never => raise(`Cannot raise the value '${shown(a)}' with '${shown(b)}'`)
+  if (!isNumber(a) || !isNumber(b)) return fail()
+  if (isInt(a) && isInt(b)) {
+    if (b < 0) return fail()
+    const base = BigInt(a), exponent = BigInt(b)
+    if (base === 0n || base === 1n || base === -1n) return int(exponent === 0n ? 1n : base === -1n && exponent % 2n === 0n ? 1n : base)
+    if (exponent > 63n) return fail()
+    const big = base ** exponent
+    return inRange(big) ? int(big) : fail()
+  }
+  if (a instanceof Decimal || b instanceof Decimal) {
+    const x = a instanceof Decimal ? a.value : toDecimal(a), y = b instanceof Decimal ? b.value : toDecimal(b)
+    if (!x.isFinite() || !y.isFinite() || y.abs().gt(10000)) return fail()
+    return decimal(D.pow(x, y)) ?? fail()
+  }
+  return float(Math.pow(toFloat(a), toFloat(b)))
+}
+
+/** `-a` */
+export const negate = (a: Value): Value => {
+  if (typeof a === "number") return Number.isSafeInteger(a) && !Object.is(a, -0) ? 0 - a : float(-a)
+  if (typeof a === "bigint" && a !== -9223372036854775808n) return int(-a)
+  if (a instanceof Float) return float(-a.value)
+  if (a instanceof Decimal) return new Decimal(new D(a.value).neg())
+  return raise(`Cannot negate the value '${render(a)}'`)
+}

@@ -1,0 +1,165 @@
+/**
+ * Casts: `<int> '5'`, `<array<string>> x`, `<set> [1, 1]`.
+ *
+ * Why so: a cast either gives the type or fails with the database's words; which conversions exist is the database's list.
+ */
+import * as Datetimes from "./datetime.ts"
+import * as Durations from "./duration.ts"
+import { raise } from "./failure.ts"
+import { uuidPattern } from "./json.ts"
+import { makeSet } from "./makeSet.ts"
+import { decimal, isNumber, parseDecimal, toDecimal, toFloat } from "./number.ts"
+import * as RecordIds from "./recordId.ts"
+import { render, toText } from "./text.ts"
+import { Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Table, Uuid, float, int, isInt, isObj } from "./value.ts"
+import type { Value } from "./value.ts"
+
+const none = Symbol("none")
+type Result = Value | typeof none
+
+const toInt = (v: Value): Result => {
+  if (isInt(v)) return v
+  if (typeof v === "number" || v instanceof Float) { const n = toFloat(v); return Number.isInteger(n) && Math.abs(n) < 9.3e18 ? int(BigInt(n)) : none }
+  if (v instanceof Decimal) return v.value.isInteger() ? int(BigInt(v.value.toFixed())) : none
+  if (typeof v === "string" && /^[+-]?\d+$/.test(v)) {
+    const big = BigInt(v.startsWith("+") ? v.slice(1) : v)
+    return big >= -9223372036854775808n && big <= 9223372036854775807n ? int(big) : none
+  }
+  return none
+}
+
+const floatText = /^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)$/i
+
+const toFloatValue = (v: Value): Result => {
+  if (isNumber(v)) return float(toFloat(v))
+  if (typeof v !== "string" || !floatText.test(v)) return none
+  const lower = v.toLowerCase().replace(/^\+/, "")
+  if (/nan$/.test(lower)) return NaN
+  return float(/inf/.test(lower) ? (lower.startsWith("-") ? -Infinity : Infinity) : Number(v))
+}
+
+const toDecimalValue = (v: Value): Result => {
+  if (isNumber(v)) { const exact = v instanceof Decimal ? v.value : toDecimal(v); return exact.isFinite() ? decimal(exact) ?? none : none }
+  return typeof v === "string" ? parseDecimal(v) ?? none : none
+}
+
+const toNumber = (v: Value): Result => {
+  if (isNumber(v)) return v
+  if (typeof v !== "string") return none
+  const whole = toInt(v)
+  return whole !== none ? whole : toFloatValue(v) !== none ? toFloatValue(v) : toDecimalValue(v)
+}
+
+const items = (v: Value): ReadonlyArray<Value> | undefined => {
+  if (Array.isArray(v)) return v as ReadonlyArray<Value>
+  if (v instanceof SetValue) return v.items
+  if (v instanceof Bytes) return Array.from(v.value)
+  if (v instanceof Range) return rangeItems(v)
+  return undefined
+}
+
+/** The ints of a range; `undefined` when its ends are not ints or it is longer than a million. */
+export const rangeItems = (r: Range): ReadonlyArray<Value> | undefined => {
+  const from = r.from, to = r.to
+  if (from === undefined || to === undefined || !isInt(from.value) || !isInt(to.value)) return undefined
+  const start = Number(from.value) + (from.inclusive ? 0 : 1), end = Number(to.value) + (to.inclusive ? 1 : 0)
+  if (end - start > 1_000_000) return raise("The range is too long to be made an array")
+  return Array.from({ length: Math.max(0, end - start) }, (_, i) => start + i)
+}
+
+const toBytes = (v: Value): Result => {
+  if (v instanceof Bytes) return v
+  if (typeof v === "string") return new Bytes(new Uint8Array(utf8(v)))
+  return Array.isArray(v) && (v as ReadonlyArray<Value>).every((n) => typeof n === "number" && n >= 0 && n < 256 && Number.isInteger(n)) ? new Bytes(Uint8Array.from(v as ReadonlyArray<number>)) : none
+}
+
+/** The UTF-8 bytes of a string. */
+export const utf8 = (text: string): Array<number> => {
+  const out: Array<number> = []
+  for (const char of text) {
+    const c = char.codePointAt(0)!
+    if (c < 0x80) out.push(c)
+    else if (c < 0x800) out.push(0xc0 | (c >> 6), 0x80 | (c & 63))
+    else if (c < 0x10000) out.push(0xe0 | (c >> 12), 0x80 | ((c >> 6) & 63), 0x80 | (c & 63))
+    else out.push(0xf0 | (c >> 18), 0x80 | ((c >> 12) & 63), 0x80 | ((c >> 6) & 63), 0x80 | (c & 63))
+  }
+  return out
+}
+
+/** UTF-8 bytes as a string; `undefined` when they are not valid. */
+export const fromUtf8 = (bytes: Uint8Array): string | undefined => {
+  try {
+    return decodeURIComponent(Array.from(bytes, (b) => "%" + b.toString(16).padStart(2, "0")).join(""))
+  } catch {
+    return undefined
+  }
+}
+
+const scalar = (name: string, v: Value): Result => {
+  switch (name) {
+    case "any": return v
+    case "none": return v === undefined ? v : none
+    case "null": return v === null ? v : none
+    case "bool": return typeof v === "boolean" ? v : v === "true" ? true : v === "false" ? false : none
+    case "int": return toInt(v)
+    case "float": return toFloatValue(v)
+    case "decimal": return toDecimalValue(v)
+    case "number": return toNumber(v)
+    case "string": return v instanceof Bytes ? fromUtf8(v.value) ?? none : toText(v)
+    case "datetime": return v instanceof Datetime ? v : typeof v === "string" ? Datetimes.parse(v, true) ?? none : none
+    case "duration": return v instanceof Duration ? v : typeof v === "string" ? Durations.parse(v) ?? none : none
+    case "uuid": return v instanceof Uuid ? v : typeof v === "string" && uuidPattern.test(v) ? new Uuid(v.toLowerCase()) : none
+    case "bytes": return toBytes(v)
+    case "object": return isObj(v) ? v : none
+    case "regex": return v instanceof Regex ? v : typeof v === "string" ? new Regex(v) : none
+    case "range": return v instanceof Range ? v : Array.isArray(v) && v.length === 2 ? new Range({ value: v[0], inclusive: true }, { value: v[1], inclusive: false }) : none
+    case "geometry": case "point": return v instanceof Geometry ? v : none
+    case "table": return v instanceof Table ? v : typeof v === "string" ? new Table(v) : none
+    default: return none
+  }
+}
+
+const record = (v: Value, tables: string | undefined): Result => {
+  const id = v instanceof RecordId ? v : typeof v === "string" ? RecordIds.parse(v) : undefined
+  return id === undefined || (tables !== undefined && !tables.split("|").some((t) => t.trim() === id.table)) ? none : id
+}
+
+const convert = (type: string, v: Value): Result => {
+  const m = /^(\w+)<(.*)>$/s.exec(type)
+  const name = m?.[1] ?? type, inner = m?.[2]
+  if (name === "record") return record(v, inner)
+  if (name === "option") return v === undefined || v === null || inner === undefined ? v : convert(inner, v)
+  if (name === "array" || name === "set") {
+    const list = items(v)
+    if (list === undefined) return none
+    const [, element, size] = inner === undefined ? [undefined, "any", undefined] : /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
+    const out = list.map((item) => cast(element!, item))
+    if (size !== undefined && out.length > Number(size)) return none
+    return name === "set" ? makeSet(out) : out
+  }
+  return scalar(name, v)
+}
+
+/** Casts a value to a type written as the parser keeps it; fails when there is no such conversion. */
+export const cast = (type: string, v: Value): Value => {
+  for (const option of splitUnion(type)) {
+    const out = convert(option, v)
+    if (out !== none) return out
+  }
+  return raise(`Could not cast into \`${type}\` using input \`${render(v)}\``)
+}
+
+const splitUnion = (type: string): ReadonlyArray<string> => {
+  if (!type.includes("|")) return [type]
+  const out: Array<string> = []
+  let depth = 0, start = 0
+  for (let i = 0; i <= type.length; i++) {
+    if (type[i] === "<") depth++
+    else if (type[i] === ">") depth--
+    else if (i === type.length || (type[i] === "|" && depth === 0)) {
+      out.push(type.slice(start, i).trim())
+      start = i + 1
+    }
+  }
+  return out
+}

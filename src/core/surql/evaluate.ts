@@ -1,0 +1,197 @@
+/**
+ * Expressions compiled once to closures, and run any number of times.
+ *
+ * Why so: a filter runs once per change and candidate row, so nothing is interpreted there: a field is one closure that reads
+ * one property, a comparison of two primitives one more. Failing evaluation throws a private exception that {@link run} turns
+ * into a value; a compiled closure must therefore only be called under `run` (or where {@link canFail} says it cannot fail).
+ */
+import { Either } from "effect"
+import type { BinaryOp, Expr, Idiom } from "./ast.ts"
+import { add, divide, modulo, multiply, negate, raisePower, subtract } from "./arithmetic.ts"
+import { cast } from "./cast.ts"
+import { allEqual, anyEqual, contains, containsAll, containsAny, intersects } from "./containment.ts"
+import { EvalError, raise } from "./failure.ts"
+import type { Failure } from "./failure.ts"
+import { functions } from "./functions.ts"
+import { makeObject } from "./makeObject.ts"
+import { makeSet } from "./makeSet.ts"
+import { compare, equal, isTruthy } from "./order.ts"
+import { compileIdiom } from "./paths.ts"
+import { print } from "./print.ts"
+import * as RecordIds from "./recordId.ts"
+import type { Compiled, Scope } from "./scope.ts"
+import { spend } from "./scope.ts"
+import { compileStatement } from "./select.ts"
+import { render } from "./text.ts"
+import { Closure, Range, Table, Uuid, isInt, isObj } from "./value.ts"
+import type { RecordKey, Value } from "./value.ts"
+
+/** Runs a compiled expression. Error: why it failed. */
+export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Failure> => {
+  try {
+    return Either.right(compiled(scope))
+  } catch (error) {
+    if (error instanceof EvalError) return Either.left({ reason: error.reason })
+    if (error instanceof RangeError && /call stack/.test(error.message)) return Either.left({ reason: "The query recurses too deep" })
+    throw error
+  }
+}
+
+/** Compiles an expression. Cost: once per expression; the result keeps no state. */
+export const compile = (expr: Expr): Compiled => {
+  switch (expr.kind) {
+    case "literal": { const { value } = expr; return () => value }
+    case "param": return param(expr.name)
+    case "array": return array(expr.items.map(compile))
+    case "set": { const items = array(expr.items.map(compile)); return (s) => makeSet(items(s) as ReadonlyArray<Value>) }
+    case "object": return object(expr.entries)
+    case "record": { const { table } = expr, key = compile(expr.key); return (s) => RecordIds.make(table, recordKey(key(s))) }
+    case "unary": return unary(expr.op, compile(expr.operand))
+    case "binary": return binary(expr.op, compile(expr.left), compile(expr.right))
+    case "range": return range(expr)
+    case "cast": { const { type } = expr, operand = compile(expr.operand); return (s) => cast(type, operand(s)) }
+    case "call": return call(expr.name, expr.args.map(compile))
+    case "closure": return closure(expr)
+    case "if": return branch(expr.branches.map(([c, v]) => [compile(c), compile(v)] as const), expr.otherwise && compile(expr.otherwise))
+    case "subquery": return compileStatement(expr.query)
+    case "table": { const value = new Table(expr.name); return () => value }
+    case "idiom": return compileIdiom(expr)
+  }
+}
+
+const param = (name: string): Compiled => {
+  if (name === "this" || name === "self") return (s) => s.doc
+  if (name === "parent") return (s) => s.parent
+  const builtin = name in {}
+  return builtin ? (s) => (Object.hasOwn(s.params, name) ? s.params[name] : undefined) : (s) => s.params[name]
+}
+
+const array = (items: ReadonlyArray<Compiled>): Compiled => (s) => {
+  const out: Array<Value> = new Array(items.length)
+  for (let i = 0; i < items.length; i++) out[i] = items[i]!(s)
+  return out
+}
+
+const object = (entries: ReadonlyArray<readonly [string, Expr]>): Compiled => {
+  const compiled = entries.map(([key, e]) => [key, compile(e)] as const)
+  return (s) => makeObject(compiled.map(([key, e]) => [key, e(s)] as const))
+}
+
+/** A value as the key of a record id. */
+export const recordKey = (v: Value): RecordKey => {
+  if (isInt(v) || typeof v === "string" || v instanceof Uuid || Array.isArray(v) || isObj(v)) return v as RecordKey
+  return raise(`Unable to coerce ${render(v)} into a record id key`)
+}
+
+const unary = (op: "-" | "!" | "+", operand: Compiled): Compiled =>
+  op === "!" ? (s) => !isTruthy(operand(s)) : op === "-" ? (s) => negate(operand(s)) : operand
+
+const comparisons: { readonly [op: string]: (a: Value, b: Value) => Value } = {
+  "=": equal, "!=": (a, b) => !equal(a, b), "*=": allEqual, "?=": anyEqual,
+  "<": (a, b) => compare(a, b) < 0, "<=": (a, b) => compare(a, b) <= 0, ">": (a, b) => compare(a, b) > 0, ">=": (a, b) => compare(a, b) >= 0,
+  "+": add, "-": subtract, "*": multiply, "/": divide, "%": modulo, "**": raisePower,
+  IN: (a, b) => contains(b, a), "NOT IN": (a, b) => !contains(b, a), CONTAINS: contains, CONTAINSNOT: (a, b) => !contains(a, b),
+  CONTAINSALL: containsAll, CONTAINSANY: containsAny, CONTAINSNONE: (a, b) => !containsAny(a, b),
+  ALLINSIDE: (a, b) => containsAll(b, a), ANYINSIDE: (a, b) => containsAny(b, a), NONEINSIDE: (a, b) => !containsAny(b, a),
+  OUTSIDE: (a, b) => !intersects(a, b), INTERSECTS: intersects
+}
+
+const binary = (op: BinaryOp, left: Compiled, right: Compiled): Compiled => {
+  switch (op) {
+    case "AND": return (s) => { const l = left(s); return isTruthy(l) ? right(s) : l }
+    case "OR": return (s) => { const l = left(s); return isTruthy(l) ? l : right(s) }
+    case "??": return (s) => { const l = left(s); return l === undefined || l === null ? right(s) : l }
+    case "?:": return (s) => { const l = left(s); return isTruthy(l) ? l : right(s) }
+    case "=": return (s) => equal(left(s), right(s))
+    default: {
+      const f = comparisons[op]!
+      return (s) => f(left(s), right(s))
+    }
+  }
+}
+
+const range = (expr: Extract<Expr, { kind: "range" }>): Compiled => {
+  const from = expr.from && compile(expr.from), to = expr.to && compile(expr.to)
+  const { fromInclusive, toInclusive } = expr
+  return (s) => new Range(from && { value: from(s), inclusive: fromInclusive }, to && { value: to(s), inclusive: toInclusive })
+}
+
+const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
+  const fn = functions.get(name)
+  if (fn === undefined) return () => raise(`The function '${name}' does not exist`)
+  if (fn.constant !== undefined) { const { constant } = fn; return () => constant }
+  const wrong = args.length < fn.min || args.length > fn.max
+  if (wrong) return () => raise(`Incorrect arguments for function ${name}(). ${fn.arity}`)
+  const [first, second] = args
+  if (args.length === 1) return (s) => fn.call([first!(s)], s, name)
+  if (args.length === 2) return (s) => fn.call([first!(s), second!(s)], s, name)
+  return (s) => fn.call(args.map((a) => a(s)), s, name)
+}
+
+const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
+  const body = compile(expr.body)
+  const text = print(expr)
+  return (s) => new Closure(expr.params.length, (args) => {
+    spend(s.budget, 1)
+    const params: Record<string, Value> = { ...s.params }
+    for (let i = 0; i < expr.params.length; i++) params[expr.params[i]!] = args[i]
+    return body({ doc: s.doc, params, parent: s.parent, source: s.source, budget: s.budget })
+  }, text)
+}
+
+const branch = (branches: ReadonlyArray<readonly [Compiled, Compiled]>, otherwise: Compiled | undefined): Compiled => (s) => {
+  for (const [condition, value] of branches) if (isTruthy(condition(s))) return value(s)
+  return otherwise === undefined ? undefined : otherwise(s)
+}
+
+const safeOps: ReadonlySet<BinaryOp> = new Set<BinaryOp>([
+  "OR", "AND", "??", "?:", "=", "!=", "*=", "?=", "<", "<=", ">", ">=", "IN", "NOT IN", "CONTAINS", "CONTAINSNOT", "CONTAINSALL", "CONTAINSANY",
+  "CONTAINSNONE", "ALLINSIDE", "ANYINSIDE", "NONEINSIDE", "OUTSIDE", "INTERSECTS", "/"
+])
+
+const children = (expr: Expr): ReadonlyArray<Expr> => {
+  switch (expr.kind) {
+    case "array": case "set": return expr.items
+    case "object": return expr.entries.map(([, e]) => e)
+    case "record": return [expr.key]
+    case "unary": case "cast": return [expr.operand]
+    case "binary": return [expr.left, expr.right]
+    case "range": return [expr.from, expr.to].filter((e) => e !== undefined)
+    case "call": return expr.args
+    case "if": return [...expr.branches.flat(), ...(expr.otherwise === undefined ? [] : [expr.otherwise])]
+    default: return []
+  }
+}
+
+const pathCanFail = (idiom: Idiom): boolean => (idiom.start !== undefined && canFail(idiom.start)) || idiom.parts.some((p) => {
+  switch (p.kind) {
+    case "field": case "all": case "last": case "flatten": case "optional": return false
+    case "index": return canFail(p.index)
+    case "where": return canFail(p.where)
+    default: return true
+  }
+})
+
+/** False only when evaluation cannot fail, whatever the document. Paths, comparisons, logic and literals cannot. */
+export const canFail = (expr: Expr): boolean => {
+  switch (expr.kind) {
+    case "record": case "call": case "cast": case "closure": case "subquery": return expr.kind !== "call" || functions.get(expr.name)?.constant === undefined
+    case "idiom": return pathCanFail(expr)
+    case "unary": return expr.op === "-" || canFail(expr.operand)
+    case "binary": return !safeOps.has(expr.op) || canFail(expr.left) || canFail(expr.right)
+    default: return children(expr).some(canFail)
+  }
+}
+
+/** True when the value depends on parameters at most: no document, no other record, nothing that changes by itself. */
+export const isConstant = (expr: Expr): boolean => {
+  switch (expr.kind) {
+    case "literal": return true
+    case "param": return expr.name !== "this" && expr.name !== "self" && expr.name !== "parent"
+    case "call": { const fn = functions.get(expr.name); return fn !== undefined && fn.pure && !fn.reads && expr.args.every(isConstant) }
+    case "closure": return false
+    case "subquery": case "table": return false
+    case "idiom": return expr.start !== undefined && expr.start.kind !== "param" && isConstant(expr.start) && expr.parts.every((p) => p.kind === "all" || p.kind === "last" || p.kind === "flatten" || (p.kind === "index" && isConstant(p.index)))
+    default: return children(expr).every(isConstant)
+  }
+}

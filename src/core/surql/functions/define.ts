@@ -1,0 +1,80 @@
+/**
+ * How a function is declared: its parameters by type, and what it does with checked arguments.
+ *
+ * Why so: argument checks and their wording are the same for all functions, so a function states types and its body may rely
+ * on them. A body that cannot compute raises the database's words.
+ */
+import { raise } from "../failure.ts"
+import { isNumber, toFloat } from "../number.ts"
+import type { Scope } from "../scope.ts"
+import { render } from "../text.ts"
+import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Uuid, int, isInt, isObj } from "../value.ts"
+import type { Value } from "../value.ts"
+
+export interface Fn {
+  readonly min: number
+  readonly max: number
+  /** The tail of the message for a wrong number of arguments. */
+  readonly arity: string
+  /** Same arguments, same result. */
+  readonly pure: boolean
+  /** Looks at the document or at other records. */
+  readonly reads: boolean
+  /** A named constant (`math::pi`) rather than a function. */
+  readonly constant?: Value
+  readonly call: (args: ReadonlyArray<Value>, scope: Scope, name: string) => Value
+}
+
+export type Table = { readonly [name: string]: Fn }
+
+/** Parameter types; `?` in front makes one optional, `...` any number of the last. */
+export type Param = string
+
+const types: { readonly [name: string]: (v: Value) => boolean } = {
+  any: () => true, array: Array.isArray, string: (v) => typeof v === "string", number: isNumber, bool: (v) => typeof v === "boolean",
+  int: (v) => isInt(v) || ((v instanceof Float || v instanceof Decimal) && Number.isInteger(toFloat(v))) || (typeof v === "number" && Number.isInteger(v)),
+  object: isObj, datetime: (v) => v instanceof Datetime, duration: (v) => v instanceof Duration, record: (v) => v instanceof RecordId,
+  function: (v) => v instanceof Closure, set: (v) => v instanceof SetValue, regex: (v) => v instanceof Regex, uuid: (v) => v instanceof Uuid,
+  bytes: (v) => v instanceof Bytes, geometry: (v) => v instanceof Geometry, range: (v) => v instanceof Range, float: isNumber
+}
+
+const fits = (type: string, v: Value): boolean => type.split("|").some((t) => types[t.trim()]!(v))
+
+const asInt = (v: Value): Value => (isInt(v) ? v : isNumber(v) ? int(BigInt(Math.trunc(toFloat(v)))) : v)
+
+const shownType = (type: string): string => (type === "regex|string" ? "string | regex" : type.replaceAll("|", " | "))
+
+const wrong = (name: string, index: number, type: string, v: Value): never =>
+  raise(`Incorrect arguments for function ${name}(). Argument ${index + 1} was the wrong type. Expected \`${shownType(type)}\` but found \`${render(v)}\``)
+
+const arityText = (min: number, max: number): string =>
+  max === Infinity ? `Expected ${min} or more arguments` : min === max ? `Expected ${min} argument${min === 1 ? "" : "s"}` : `Expected ${min} to ${max} arguments`
+
+type Body<A extends ReadonlyArray<unknown>> = (args: A, scope: Scope, name: string) => Value
+
+/** A pure function of checked arguments. The body names the types it declared in its own parameter list. */
+export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<Param>, body: Body<A>, more: Partial<Pick<Fn, "pure" | "reads">> = {}): Fn => {
+  const rest = params.some((p) => p.startsWith("..."))
+  const specs = params.map((p) => p.replace(/^(\?|\.\.\.)/, ""))
+  const min = params.filter((p) => !p.startsWith("?") && !p.startsWith("...")).length
+  const max = rest ? Infinity : params.length
+  return {
+    min, max, arity: arityText(min, max), pure: true, reads: false, ...more,
+    call: (given, scope, name) => {
+      const args: Array<Value> = given.slice()
+      for (let i = 0; i < args.length; i++) {
+        const type = specs[Math.min(i, specs.length - 1)]!
+        if (params[i]?.startsWith("?") === true && args[i] === undefined) continue
+        if (!fits(type, args[i])) wrong(name, i, type, args[i])
+        if (type === "int") args[i] = asInt(args[i])
+      }
+      return body(args as unknown as A, scope, name)
+    }
+  }
+}
+
+/** A named constant. */
+export const constant = (value: Value): Fn => ({ min: 0, max: 0, arity: arityText(0, 0), pure: true, reads: false, constant: value, call: () => value })
+
+/** A function the language has and this evaluator knowingly has not. */
+export const volatile = (body: Fn["call"]): Fn => ({ min: 0, max: Infinity, arity: "", pure: false, reads: false, call: body })

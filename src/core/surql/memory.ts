@@ -1,0 +1,47 @@
+/**
+ * A source over plain tables in memory, with an index of edges.
+ *
+ * Why so: the plain evaluator needs records by id, tables in key order and edges by endpoint; this is the smallest thing
+ * that gives all three. The engine has its own, over its shared store.
+ */
+import { compareRecords, compareStrings } from "./order.ts"
+import { recordOf } from "./paths.ts"
+import type { Source } from "./scope.ts"
+import { RecordId, field } from "./value.ts"
+import type { Obj } from "./value.ts"
+
+/** Builds a source of full documents (each with its `id`), in any order. Cost: a sort per table, once. */
+export const fromRecords = (records: Iterable<Obj>): Source => {
+  const byText = new Map<string, Obj>()
+  const tables = new Map<string, Array<RecordId>>()
+  const edges = new Map<string, Array<RecordId>>()
+  const add = <K>(map: Map<K, Array<RecordId>>, key: K, id: RecordId): void => {
+    const list = map.get(key)
+    if (list === undefined) map.set(key, [id])
+    else list.push(id)
+  }
+  for (const doc of records) {
+    const id = field(doc, "id")
+    if (!(id instanceof RecordId)) continue
+    if (!byText.has(id.text)) add(tables, id.table, id)
+    byText.set(id.text, doc)
+  }
+  for (const ids of tables.values()) ids.sort(compareRecords)
+  for (const [table, ids] of [...tables].sort((a, b) => compareStrings(a[0], b[0]))) {
+    for (const id of ids) {
+      const doc = byText.get(id.text)!
+      const from = recordOf(field(doc, "in")), to = recordOf(field(doc, "out"))
+      if (from === undefined || to === undefined) continue
+      for (const key of [`out ${from.text}`, `in ${to.text}`]) {
+        add(edges, key, id)
+        add(edges, `${key} ${table}`, id)
+      }
+    }
+  }
+  return {
+    record: (id) => byText.get(id.text),
+    rows: (table) => (tables.get(table) ?? []).map((id) => byText.get(id.text)!),
+    edges: (of, direction, table) => edges.get(table === undefined ? `${direction} ${of.text}` : `${direction} ${of.text} ${table}`) ?? [],
+    tables: () => [...tables.keys()].sort(compareStrings)
+  }
+}

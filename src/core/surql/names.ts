@@ -1,0 +1,39 @@
+/**
+ * The path under which an unnamed projected expression is shown.
+ *
+ * Why so: clients read results by these names, so they are the database's: a path keeps its fields and graph steps and
+ * loses indexes, filters and methods; a call is its function's name; anything else its own text.
+ */
+import type { Expr, Idiom, Part } from "./ast.ts"
+import { graphText, printName } from "./print.ts"
+
+const path = (at: number, names: ReadonlyArray<string>): Idiom => ({ kind: "idiom", at, start: undefined, parts: names.map((name) => ({ kind: "field", name })) })
+
+/** Names of the parts of a path that show. */
+const shown = (parts: ReadonlyArray<Part>): Array<string> => {
+  const names: Array<string> = []
+  for (const part of parts) {
+    if (part.kind === "field") names.push(part.name)
+    else if (part.kind === "graph") names.push(graphText(part, "name"))
+  }
+  return names
+}
+
+/** The path an alias names: indexes and such do not show. */
+export const aliasNames = (idiom: Idiom): Array<string> => shown(idiom.parts)
+
+/** The path of an unnamed expression. */
+export const nameOf = (expr: Expr): Idiom => {
+  switch (expr.kind) {
+    case "param": return path(expr.at, [expr.name])
+    case "call": return path(expr.at, [expr.args.length === 0 && /^(math|duration)::/.test(expr.name) ? printName(expr) : expr.name])
+    case "idiom": {
+      const names = shown(expr.parts)
+      if (expr.start === undefined) return path(expr.at, names)
+      if (expr.start.kind === "param") return path(expr.at, ["$" + expr.start.name, ...names])
+      const start: Idiom = { kind: "idiom", at: expr.at, start: expr.start, parts: expr.parts.filter((p) => p.kind === "field" || p.kind === "graph") }
+      return path(expr.at, [start.parts.length === 0 && expr.start.kind !== "binary" ? printName(expr.start) : printName(start)])
+    }
+    default: return path(expr.at, [printName(expr)])
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * SELECT and its clauses, in the order the database takes them.
+ *
+ * Why so: a clause that is not understood is refused where it stands; none is skipped, because a view that ignores part
+ * of its query shows wrong data without a sign.
+ */
+import type { Expr, Field, Idiom, OrderTerm, Select } from "./ast.ts"
+import { nameOf } from "./names.ts"
+import { expression, inherited } from "./parseExpression.ts"
+import { basicIdiom, plainIdiom } from "./parseIdiom.ts"
+import { advance, eatOp, eatWord, expectWord, fail, isWord, nested, peek, withNames } from "./parser.ts"
+import type { Parser } from "./parser.ts"
+import { print } from "./print.ts"
+
+/** A whole SELECT; the current token is the word. */
+export const select = (p: Parser): Select => selectTail(p, sources)
+
+/** SELECT with its own reader of what stands behind FROM (graph steps take edge tables only). */
+export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): Select => nested(p, () => withNames(p, "field", () => {
+  const at = expectWord(p, "SELECT").at
+  const value = isWord(p, "VALUE") && !isFieldCalled(p) && eatWord(p, "VALUE")
+  const list = value ? [single(p)] : fields(p)
+  const omit = eatWord(p, "OMIT") ? idioms(p, plainIdiom) : []
+  expectWord(p, "FROM")
+  const only = isWord(p, "ONLY") && !endsSource(p) && eatWord(p, "ONLY")
+  const from = readSources(p)
+  if (eatWord(p, "WITH")) indexHint(p)
+  const where = condition(p)
+  const split = eatWord(p, "SPLIT") ? (eatWord(p, "ON"), idioms(p, basicIdiom)) : []
+  requireSelected(list, split, "SPLIT")
+  if (split.length > 0 && isWord(p, "GROUP")) fail("SPLIT and GROUP cannot be used together", p.token.at)
+  const group = groups(p)
+  if (group !== undefined) requireSelected(list, group, "GROUP BY")
+  const order = orders(p)
+  requireSelected(list, order.map((o) => o.idiom), "ORDER BY")
+  const { limit, start } = limits(p)
+  const fetch = eatWord(p, "FETCH") ? idioms(p, plainIdiom) : []
+  trailing(p)
+  return { kind: "select", at, value, fields: list, omit, only, from, where, split, group, order, limit, start, fetch }
+}))
+
+/** `SELECT value FROM t` and `SELECT value, x`: a field of that name. */
+const isFieldCalled = (p: Parser): boolean => {
+  const t = peek(p)
+  return (t.kind === "op" && (t.text === "," || t.text === ".")) || (t.kind === "ident" && /^(from|as|omit)$/i.test(t.text) && !/^(from)$/i.test(t.text))
+}
+
+/** `FROM only WHERE ..`: a table of that name. */
+const endsSource = (p: Parser): boolean => {
+  const t = peek(p)
+  return t.kind === "end" || (t.kind === "op" && t.text !== "[" && t.text !== "{" && t.text !== "(" && t.text !== "|" && t.text !== "->")
+}
+
+const fields = (p: Parser): Array<Field> => {
+  const out: Array<Field> = []
+  do {
+    const at = p.token.at
+    if (eatOp(p, "*")) out.push({ kind: "all", at })
+    else out.push(single(p))
+  } while (eatOp(p, ","))
+  return out
+}
+
+const single = (p: Parser): Field => {
+  const at = p.token.at
+  const expr = expression(p)
+  return { kind: "expr", at, expr, alias: eatWord(p, "AS") ? plainIdiom(p) : undefined }
+}
+
+const idioms = (p: Parser, read: (p: Parser) => Idiom): Array<Idiom> => {
+  const out: Array<Idiom> = []
+  do out.push(read(p))
+  while (eatOp(p, ","))
+  return out
+}
+
+const sources = (p: Parser): Array<Expr> => {
+  const out: Array<Expr> = []
+  do out.push(withNames(p, "table", () => inherited(p)))
+  while (eatOp(p, ","))
+  return out
+}
+
+const indexHint = (p: Parser): void => {
+  if (eatWord(p, "NOINDEX") || eatWord(p, "NO")) {
+    eatWord(p, "INDEX")
+    return
+  }
+  expectWord(p, "INDEX")
+  do basicIdiom(p)
+  while (eatOp(p, ","))
+}
+
+/** WHERE, if it stands here. */
+export const condition = (p: Parser): Expr | undefined => (eatWord(p, "WHERE") ? expression(p) : undefined)
+
+const groups = (p: Parser): Array<Idiom> | undefined => {
+  if (!eatWord(p, "GROUP")) return undefined
+  if (eatWord(p, "ALL")) return []
+  eatWord(p, "BY")
+  return idioms(p, basicIdiom)
+}
+
+const orders = (p: Parser): Array<OrderTerm> => {
+  if (!eatWord(p, "ORDER")) return []
+  eatWord(p, "BY")
+  if (isWord(p, "RAND") && peek(p).text === "(") fail("ORDER BY rand() is not deterministic and not supported", p.token.at)
+  const out: Array<OrderTerm> = []
+  do {
+    const idiom = basicIdiom(p)
+    const collate = eatWord(p, "COLLATE")
+    const numeric = eatWord(p, "NUMERIC")
+    const descending = eatWord(p, "DESC") || eatWord(p, "DESCENDING")
+    if (!descending && !eatWord(p, "ASC")) eatWord(p, "ASCENDING")
+    out.push({ idiom, descending, collate, numeric })
+  } while (eatOp(p, ","))
+  return out
+}
+
+/** LIMIT and START, in either order. */
+export const limits = (p: Parser): { readonly limit: Expr | undefined; readonly start: Expr | undefined } => {
+  let limit: Expr | undefined, start: Expr | undefined
+  for (let i = 0; i < 2; i++) {
+    if (limit === undefined && eatWord(p, "LIMIT")) {
+      eatWord(p, "BY")
+      limit = expression(p)
+    } else if (start === undefined && eatWord(p, "START")) {
+      eatWord(p, "AT")
+      start = expression(p)
+    }
+  }
+  return { limit, start }
+}
+
+/** Clauses that change nothing here are taken, those that would are refused. */
+const trailing = (p: Parser): void => {
+  if (isWord(p, "VERSION")) fail("VERSION is not supported: only the current data is kept", p.token.at)
+  if (eatWord(p, "TIMEOUT")) expression(p)
+  eatWord(p, "TEMPFILES")
+  if (isWord(p, "EXPLAIN")) fail("EXPLAIN is not supported", p.token.at)
+  if (isWord(p, "PARALLEL")) {
+    advance(p)
+    fail("PARALLEL does not exist any more", p.token.at)
+  }
+}
+
+/** What is sorted, split or grouped by must be selected, by alias or by the same text. */
+const requireSelected = (list: ReadonlyArray<Field>, idioms: ReadonlyArray<Idiom>, clause: string): void => {
+  if (idioms.length === 0 || list.some((f) => f.kind === "all")) return
+  const known = new Set<string>()
+  for (const f of list) {
+    if (f.kind === "all") continue
+    if (f.alias !== undefined) known.add(print(f.alias))
+    known.add(print(f.expr))
+    if (f.expr.kind !== "idiom") known.add(print(nameOf(f.expr)))
+  }
+  for (const idiom of idioms) if (!known.has(print(idiom))) fail(`\`${print(idiom)}\` in ${clause} is not selected: select it, or name an expression so`, idiom.at)
+}
+

@@ -1,0 +1,45 @@
+/**
+ * Type names in casts and closure parameters: `<array<int, 5>>`, `|$x: string|`.
+ *
+ * Why so: types are kept as canonical text; the few casts that exist are looked up by it.
+ */
+import { advance, eatOp, expected, fail, isOp, name } from "./parser.ts"
+import type { Parser } from "./parser.ts"
+
+const known: ReadonlySet<string> = new Set([
+  "any", "array", "bool", "bytes", "datetime", "decimal", "duration", "float", "geometry", "int", "none", "null", "number", "object", "option",
+  "point", "range", "record", "regex", "set", "string", "uuid", "function", "table", "file"
+])
+
+/** A type up to the `>` that ends it, which is taken. The `<` has been taken. */
+export const castType = (p: Parser): string => {
+  const type = union(p)
+  if (!eatOp(p, ">")) expected(p, "`>`")
+  return type
+}
+
+const union = (p: Parser): string => {
+  const parts = [single(p)]
+  while (eatOp(p, "|")) parts.push(single(p))
+  return parts.join(" | ")
+}
+
+/** One type, without `|`. */
+export const single = (p: Parser): string => {
+  const at = p.token.at
+  const base = name(p, "a type").toLowerCase()
+  if (!known.has(base)) fail(`unknown type \`${base}\``, at)
+  if (!isOp(p, "<")) return base
+  advance(p)
+  const args = [base === "record" || base === "geometry" || base === "table" ? names(p) : union(p)]
+  while (eatOp(p, ",")) args.push(advance(p).text)
+  if (!eatOp(p, ">")) expected(p, "`>`")
+  return `${base}<${args.join(", ")}>`
+}
+
+/** Table names inside `record<a | b>`. */
+const names = (p: Parser): string => {
+  const parts = [name(p, "a table")]
+  while (eatOp(p, "|")) parts.push(name(p, "a table"))
+  return parts.join(" | ")
+}

@@ -1,0 +1,102 @@
+/**
+ * The parser's state and small tools: the current token, expectations, and faults with their place.
+ *
+ * Why so: recursive descent over on-demand tokens is the simplest parser that can follow the language's context rules. Inside
+ * it a fault is thrown as the private {@link Fault}; `parse.ts` catches it at the public boundary and makes it a value.
+ */
+import * as Lex from "./lex.ts"
+import type { Token } from "./lex.ts"
+
+export interface Parser {
+  readonly text: string
+  /** The current token. */
+  token: Token
+  depth: number
+  /** Whether a bare name is a field of the document (else a table, in FROM). */
+  names: "field" | "table"
+}
+
+/** Thrown inside the parser only. */
+export class Fault {
+  readonly message: string
+  readonly at: number
+  constructor(message: string, at: number) {
+    this.message = message
+    this.at = at
+  }
+}
+
+export const maxDepth = 64
+
+export const open = (text: string): Parser => ({ text, token: Lex.next(text, 0), depth: 0, names: "field" })
+
+export const fail = (message: string, at: number): never => {
+  throw new Fault(message, at)
+}
+
+export const notYet = (what: string, at: number): never => fail(`${what} is not supported yet`, at)
+
+/** Moves to the next token and hands out the current one. */
+export const advance = (p: Parser): Token => {
+  const t = p.token
+  if (t.kind === "bad") fail(t.text, t.at)
+  p.token = Lex.next(p.text, t.end)
+  return t
+}
+
+/** Goes on reading at `at` (after a piece that was read by its own rules). */
+export const resume = (p: Parser, at: number): void => {
+  p.token = Lex.next(p.text, at)
+}
+
+/** The token behind the current one. */
+export const peek = (p: Parser): Token => Lex.next(p.text, p.token.end)
+
+export const isOp = (p: Parser, op: string): boolean => p.token.kind === "op" && p.token.text === op
+
+export const eatOp = (p: Parser, op: string): boolean => {
+  if (!isOp(p, op)) return false
+  advance(p)
+  return true
+}
+
+/** True when the current token is this keyword (upper case), whatever letter case it is written in. */
+export const isWord = (p: Parser, word: string): boolean =>
+  p.token.kind === "ident" && p.token.text.length === word.length && p.token.text.toUpperCase() === word
+
+export const eatWord = (p: Parser, word: string): boolean => {
+  if (!isWord(p, word)) return false
+  advance(p)
+  return true
+}
+
+const shown = (t: Token): string => (t.kind === "end" ? "the end of the query" : t.kind === "string" ? "a string" : "`" + (t.kind === "param" ? "$" : "") + t.text + "`")
+
+/** Refuses the current token. */
+export const expected = (p: Parser, what: string): never =>
+  fail(p.token.kind === "bad" ? p.token.text : `expected ${what}, found ${shown(p.token)}`, p.token.at)
+
+export const expectOp = (p: Parser, op: string): Token => (isOp(p, op) ? advance(p) : expected(p, "`" + op + "`"))
+
+export const expectWord = (p: Parser, word: string): Token => (isWord(p, word) ? advance(p) : expected(p, word))
+
+/** A name: bare or quoted. */
+export const name = (p: Parser, what = "a name"): string =>
+  p.token.kind === "ident" || p.token.kind === "quoted" ? advance(p).text : expected(p, what)
+
+/** Runs `body` one level deeper, refusing what nests too deep to evaluate safely. */
+export const nested = <A>(p: Parser, body: () => A): A => {
+  if (++p.depth > maxDepth) fail(`the query nests deeper than ${maxDepth} levels`, p.token.at)
+  const out = body()
+  p.depth--
+  return out
+}
+
+/** Runs `body` with bare names read as fields or tables. */
+export const withNames = <A>(p: Parser, names: "field" | "table", body: () => A): A => {
+  const before = p.names
+  p.names = names
+  const out = body()
+  p.names = before
+  return out
+}

@@ -1,0 +1,111 @@
+/**
+ * Recursive paths: `{1..3}(->knows->person)`, with `+collect`, `+path` and `+shortest=record`.
+ *
+ * Why so: a plain recursion repeats the path on its own result and stops at a dead end, at the largest depth, or when
+ * nothing changes; the others walk the graph breadth first. Depth is bounded by 256, as in the database.
+ */
+import type { Part } from "./ast.ts"
+import { compile } from "./evaluate.ts"
+import { raise } from "./failure.ts"
+import { indexKey } from "./key.ts"
+import { equal, identical } from "./order.ts"
+import type { Step } from "./paths.ts"
+import type { Compiled, Scope } from "./scope.ts"
+import { spend } from "./scope.ts"
+import type { Value } from "./value.ts"
+
+type Recurse = Extract<Part, { kind: "recurse" }>
+
+const maxDepth = 256
+
+const isFinal = (v: Value): boolean => v === undefined || v === null || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isFinal))
+
+/** One level of a walk: nested lists flat, dead ends gone. */
+const level = (v: Value): ReadonlyArray<Value> =>
+  Array.isArray(v) ? (v as ReadonlyArray<Value>).flatMap(level) : v === undefined || v === null ? [] : [v]
+
+const clean = (v: Value): Value => (Array.isArray(v) ? level(v) : v)
+
+const plain = (part: Recurse, body: Step): Step => (v, s) => {
+  let current = v
+  const max = part.max ?? maxDepth
+  for (let depth = 1; ; depth++) {
+    spend(s.budget, 1)
+    const next = clean(body(current, s))
+    if (isFinal(next) || (depth > part.min && identical(next, current))) {
+      if (depth > part.min) return current
+      return Array.isArray(next) ? [] : undefined
+    }
+    if (depth >= max) return next
+    current = next
+  }
+}
+
+const collect = (part: Recurse, body: Step): Step => (v, s) => {
+  const seen = new Set<unknown>([indexKey(v)])
+  const out: Array<Value> = part.inclusive ? [v] : []
+  let front: ReadonlyArray<Value> = [v]
+  for (let depth = 1; depth <= (part.max ?? maxDepth) && front.length > 0; depth++) {
+    const next: Array<Value> = []
+    for (const found of front.flatMap((item) => level(body(item, s)))) {
+      spend(s.budget, 1)
+      const key = indexKey(found)
+      if (seen.has(key)) continue
+      seen.add(key)
+      next.push(found)
+      if (depth >= part.min) out.push(found)
+    }
+    front = next
+  }
+  return out
+}
+
+const paths = (part: Recurse, body: Step): Step => (v, s) => {
+  const done: Array<ReadonlyArray<Value>> = []
+  let open: Array<ReadonlyArray<Value>> = [[v]]
+  for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
+    const next: Array<ReadonlyArray<Value>> = []
+    for (const path of open) {
+      const found = level(body(path[path.length - 1], s))
+      spend(s.budget, found.length + 1)
+      if (found.length === 0 && depth > part.min) done.push(path)
+      for (const item of found) next.push([...path, item])
+    }
+    open = next
+  }
+  const all = [...done, ...open]
+  return part.inclusive ? all : all.map((path) => path.slice(1))
+}
+
+const shortest = (part: Recurse, body: Step, target: Compiled): Step => (v, s) => {
+  const goal = target(s)
+  const seen = new Set<unknown>([indexKey(v)])
+  let open: Array<ReadonlyArray<Value>> = [[v]]
+  for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
+    const next: Array<ReadonlyArray<Value>> = []
+    for (const path of open) {
+      for (const found of level(body(path[path.length - 1], s))) {
+        spend(s.budget, 1)
+        const longer = [...path, found]
+        if (equal(found, goal)) return part.inclusive ? longer : longer.slice(1)
+        const key = indexKey(found)
+        if (seen.has(key)) continue
+        seen.add(key)
+        next.push(longer)
+      }
+    }
+    open = next
+  }
+  return undefined
+}
+
+/** Compiles a recursion and what follows it. Without a body in parentheses the rest of the path is the body. */
+export const compileRecursion = (part: Recurse, next: Step, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {
+  const body = part.body.length === 0 ? next : compileParts(part.body)
+  const after: Step = part.body.length === 0 ? (v) => v : next
+  const step = part.mode === "plain" ? plain(part, body) : part.mode === "collect" ? collect(part, body) : part.mode === "path" ? paths(part, body) : shortest(part, body, compile(part.target!))
+  return (v: Value, s: Scope) => {
+    if (part.min === 0) return raise("Found 0 for bound but expected at least 1.")
+    return v === undefined || v === null ? undefined : after(step(v, s), s)
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * The parser: what it refuses, where, and with which words; and that printing is canonical.
+ *
+ * Why so: meaning is checked against the real engine elsewhere; places and messages only we can state.
+ */
+import { Either } from "effect"
+import { describe, expect, it } from "vitest"
+import { parseSelect, parseStatements } from "../../../src/core/surql/parse.ts"
+import { print } from "../../../src/core/surql/print.ts"
+
+const fault = (text: string): string => {
+  const parsed = parseSelect(text)
+  return Either.isLeft(parsed) ? `${parsed.left.line}:${parsed.left.column} ${parsed.left.message}` : `accepted as ${print(parsed.right)}`
+}
+
+const printed = (text: string): string => Either.match(parseSelect(text), { onLeft: (e) => `refused: ${e.message}`, onRight: print })
+
+describe("refusals name the place", () => {
+  it.each([
+    ["", "1:1 expected SELECT, found the end of the query"],
+    ["SELECT * FROM a WHER x = 1", "1:17 expected the end of the query, found `WHER`"],
+    ["SELECT *\nFROM a\n  WHERE x ==", "3:13 expected an expression, found the end of the query"],
+    ["SELECT * FROM a WHERE x = 1 = 2", "1:29 comparisons do not chain; use parentheses"],
+    ["SELECT nope::x() FROM a", "1:8 unknown function `nope::x`"],
+    ["SELECT coun() FROM a", "1:8 unknown function `coun`; did you mean `count`?"],
+    ["SELECT a FROM t ORDER BY b", "1:26 `b` in ORDER BY is not selected: select it, or name an expression so"],
+    ["SELECT 'x FROM a", "1:8 this string is never closed"],
+    ["SELECT * FROM a /* x", "1:16 this comment is never closed"],
+    ["SELECT * FROM a LIMIT 1 LIMIT 2", "1:25 expected the end of the query, found `LIMIT`"],
+    ["SELECT * FROM a; SELECT * FROM b", "1:18 expected the end of the query, found `SELECT`"],
+    ["SELECT * FROM a WHERE x = d'2020'", "1:27 this is not a datetime; expected d'2020-01-01T00:00:00Z'"],
+    ["SELECT 1e FROM a", "1:8 `1e` is not a number"],
+    ["SELECT * FROM (DELETE a)", "1:16 DELETE is not allowed here; only SELECT and RETURN are"],
+    ["SELECT é FROM a", "1:8 unexpected character `é`"]
+  ])("%s", (text, message) => {
+    expect(fault(text)).toBe(message)
+  })
+  it("a query that nests too deep or is too long is refused, not run into the ground", () => {
+    expect(fault(`SELECT ${"(".repeat(500)}1${")".repeat(500)} FROM a`)).toContain("nests deeper than 64 levels")
+    expect(fault(`SELECT * FROM a WHERE x = '${"x".repeat(70000)}'`)).toContain("longer than 65536")
+  })
+  it("statements that write are refused", () => {
+    for (const text of ["CREATE a", "DELETE a", "UPDATE a SET x = 1", "LET $a = 1", "DEFINE TABLE a", "USE NS a", "LIVE SELECT * FROM a"]) expect(Either.isLeft(parseStatements(text)), text).toBe(true)
+  })
+})
+
+describe("printing", () => {
+  it.each([
+    ["select * from a where b=1 and c==2;", "SELECT * FROM a WHERE (b = 1) AND (c == 2)"],
+    ["SELECT a . b , c AS d FROM x ORDER a.b ASC LIMIT 1 START 2 -- note", "SELECT a.b, c AS d FROM x ORDER BY a.b LIMIT 1 START 2"],
+    ["SELECT VALUE (((a))) FROM ONLY x:1", "SELECT VALUE a FROM ONLY x:1"],
+    ["SELECT * FROM a WHERE x ∈ [1] || !(y IS NOT 'q')", "SELECT * FROM a WHERE (x IN [1]) OR (!(y != 'q'))"],
+    ["SELECT ->likes->(person WHERE age>1).name FROM a", "SELECT ->likes->(person WHERE age > 1).name FROM a"],
+    ["SELECT a - (b - c), (a - b) - c FROM x", "SELECT a - (b - c), (a - b) - c FROM x"]
+  ])("%s", (text, out) => {
+    expect(printed(text)).toBe(out)
+    expect(printed(out)).toBe(out)
+  })
+})
