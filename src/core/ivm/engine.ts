@@ -11,7 +11,7 @@ import { analyze } from "../surql/analyze.ts"
 import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
 import { print } from "../surql/print.ts"
-import type { Obj, RecordId, Value } from "../surql/value.ts"
+import { field, type Obj, type RecordId, setField, type Value } from "../surql/value.ts"
 import { addTo, removeFrom } from "../multimap.ts"
 import { ShapeGroup } from "./group.ts"
 import type { Instance, Touched } from "./instance.ts"
@@ -82,7 +82,7 @@ export class Engine {
       if (delta !== undefined) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
     }
     this.dirty = []
-    for (const instance of this.recomputedByTable.get(id.table) ?? []) {
+    for (const instance of [...this.recomputedByTable.get(id.table) ?? [], ...this.recomputedByTable.get(anyTable) ?? []]) {
       const delta = instance.recompute()
       if (delta !== undefined) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
     }
@@ -102,10 +102,12 @@ export class Engine {
     const facts = analyze(select)
     const volatile = facts.nonDeterministic[0]
     if (volatile !== undefined) return Either.left({ reason: `${volatile.name} gives another answer each time and cannot be part of a live view`, at: volatile.at })
-    if (select.group !== undefined) return Either.left({ reason: "GROUP is not supported in a live view yet", at: select.at })
+    const missing = notLiveYet(select)
+    if (missing !== undefined) return Either.left({ reason: `${missing} is not supported in a live view yet`, at: select.at })
     const lifted = lift(select, this.source.scope({}, params))
-    const used: Record<string, Value> = { ...lifted.args }
-    for (const name of facts.params) used[name] = params[name]
+    const given = { ...params, ...lifted.args }
+    const used: Record<string, Value> = {}
+    for (const name of analyze(lifted.select).params) setField(used, name, field(given, name))
     const text = print(lifted.select)
     const key = `${text}\n${encode(used)}`
     const existing = this.held.get(key)
@@ -113,7 +115,7 @@ export class Engine {
       existing.uses++
       return Either.right(existing.instance)
     }
-    const held = this.make(lifted.select, { ...params, ...lifted.args }, key, text)
+    const held = this.make(lifted.select, used, key, text)
     return Either.map(held, (made) => {
       this.held.set(key, made)
       return made.instance
@@ -155,7 +157,7 @@ export class Engine {
     if (Either.isLeft(bounds)) return Either.left({ reason: bounds.left, at: (select.limit ?? select.start ?? select).at })
     if (typeof group === "string") {
       const facts = analyze(select)
-      const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables }
+      const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, readsAnyTable: facts.reaches || facts.computedSource }
       const instance = new Recomputed(about, group, rerun(select, params, this.source, this.store))
       for (const table of tablesOf(instance)) addTo(this.recomputedByTable, table, instance)
       return Either.right({ instance, group: undefined, uses: 1 })
@@ -219,6 +221,14 @@ export class Engine {
   }
 }
 
+/** What has no stable row keys yet. */
+const notLiveYet = (select: Select): string | undefined =>
+  select.group !== undefined ? "GROUP" : select.split.length > 0 ? "SPLIT" : select.only ? "ONLY" : undefined
+
 const indexName = (shape: Shape): string => `${shape.table}\n${JSON.stringify(shape.paths)}`
 
-const tablesOf = (instance: Instance): ReadonlySet<string> => new Set([...instance.mainTables, ...instance.otherTables])
+const tablesOf = (instance: Recomputed): ReadonlySet<string> =>
+  instance.readsAnyTable ? new Set([anyTable]) : new Set([...instance.mainTables, ...instance.otherTables])
+
+/** Stands for all tables: a query that follows links may read any of them. */
+const anyTable = ""

@@ -8,7 +8,8 @@
  */
 import { Either } from "effect"
 import type { Expr, Select } from "../surql/ast.ts"
-import { compile, isConstant, run, type Scope } from "../surql/evaluate.ts"
+import { compile, isConstant, run } from "../surql/evaluate.ts"
+import type { Scope } from "../surql/scope.ts"
 import { Regex, type Value } from "../surql/value.ts"
 
 export interface Lifted {

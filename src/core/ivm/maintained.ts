@@ -7,9 +7,10 @@
  * what is held and never recomputed, so a link that changed meanwhile cannot confuse it.
  */
 import { Either } from "effect"
-import { run, type Scope } from "../surql/evaluate.ts"
-import { isTruthy } from "../surql/order.ts"
 import { encode } from "../surql/encode.ts"
+import { run } from "../surql/evaluate.ts"
+import { isTruthy } from "../surql/order.ts"
+import type { Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { DeltaBuilder, type Shown } from "./delta.ts"
 import { HashSum, rowHash } from "./hash.ts"
@@ -137,14 +138,17 @@ export class Maintained implements Instance, Reader {
   private evaluate(row: Row, before: Member | undefined, routed: boolean): Member | undefined {
     const { plainShape: shape, around } = this
     const scope = around.scope(row, this.params)
-    const outcome = shape.total ? Either.right(this.match(row, scope, before, routed)) : run((s) => this.match(row, s, before, routed) as unknown as Value, scope)
-    if (shape.reaches) around.watch(this, row.id.text, around.reads())
-    if (Either.isRight(outcome)) {
-      this.failing?.delete(row.id.text)
-      return outcome.right as Member | undefined
+    if (shape.total) {
+      const member = this.match(row, scope, before, routed)
+      if (shape.reaches) around.watch(this, row.id.text, around.reads())
+      return member
     }
-    ;(this.failing ??= new Map()).set(row.id.text, outcome.left.reason)
-    return undefined
+    let member: Member | undefined
+    const outcome = run((s) => void (member = this.match(row, s, before, routed)), scope)
+    if (shape.reaches) around.watch(this, row.id.text, around.reads())
+    if (Either.isLeft(outcome)) (this.failing ??= new Map()).set(row.id.text, outcome.left.reason)
+    else this.failing?.delete(row.id.text)
+    return member
   }
 
   private match(row: Row, scope: Scope, before: Member | undefined, routed: boolean): Member | undefined {

@@ -25,6 +25,8 @@ export class Recomputed implements Instance {
   readonly shape: string
   readonly mainTables: ReadonlyArray<string>
   readonly otherTables: ReadonlyArray<string>
+  /** It follows links or computes its sources, so any table may be among those it reads. */
+  readonly readsAnyTable: boolean
   generation = 1
   private readonly reason: string
   private readonly evaluate: () => Outcome
@@ -32,11 +34,12 @@ export class Recomputed implements Instance {
   private failing: ReadonlyArray<RowError> = []
   private readonly sum = new HashSum()
 
-  constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables">, reason: string, evaluate: () => Outcome) {
+  constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Outcome) {
     this.key = about.key
     this.shape = about.shape
     this.mainTables = about.mainTables
     this.otherTables = about.otherTables
+    this.readsAnyTable = about.readsAnyTable
     this.reason = reason
     this.evaluate = evaluate
     this.recompute()

@@ -9,6 +9,7 @@ import sortedBTree from "sorted-btree"
 import type { Change } from "../change.ts"
 import { compareRecords, identical } from "../surql/order.ts"
 import type { Obj, RecordId } from "../surql/value.ts"
+import { EdgeIndex } from "./edgeIndex.ts"
 import { type Hash64, rowHash } from "./hash.ts"
 
 const BTree = sortedBTree.default
@@ -74,6 +75,7 @@ export class Store {
   private readonly tombstones = new Map<string, number>()
   /** Records not in `tombstones` were never deleted with a version above this. */
   private floor = 0
+  private edgeIndex: EdgeIndex | undefined = undefined
 
   get(id: RecordId): Row | undefined {
     return this.tables.get(id.table)?.byId.get(id.text)
@@ -98,6 +100,15 @@ export class Store {
     return this.tables.get(table)?.byId.size ?? 0
   }
 
+  /** The edges among the records, indexed from the first call on. */
+  edges(): EdgeIndex {
+    if (this.edgeIndex === undefined) {
+      this.edgeIndex = new EdgeIndex()
+      for (const table of this.tables.values()) for (const row of table.byId.values()) this.edgeIndex.move(undefined, row)
+    }
+    return this.edgeIndex
+  }
+
   /** Tables that hold at least one record, sorted. */
   tableNames(): ReadonlyArray<string> {
     return [...this.tables].filter(([, table]) => table.byId.size > 0).map(([name]) => name).sort()
@@ -120,7 +131,8 @@ export class Store {
   }
 
   apply(write: Write): void {
-    const { id, after } = write
+    const { id, before, after } = write
+    this.edgeIndex?.move(before, after)
     if (after !== undefined) {
       let table = this.tables.get(id.table)
       if (table === undefined) this.tables.set(id.table, (table = new TableRows()))
@@ -136,6 +148,7 @@ export class Store {
   clear(): void {
     this.tables.clear()
     this.tombstones.clear()
+    this.edgeIndex = undefined
     this.floor = 0
   }
 

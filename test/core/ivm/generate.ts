@@ -52,7 +52,7 @@ const path = (rng: Rng, mask: Swarm): string => {
 }
 
 const condition = (rng: Rng, mask: Swarm, depth: number): string => {
-  if (depth > 0 && rng.chance(0.5)) {
+  if (depth > 0 && rng.chance(0.45)) {
     const joined = `${condition(rng, mask, depth - 1)} ${rng.pick(["AND", "OR", "&&", "||"])} ${condition(rng, mask, depth - 1)}`
     return rng.chance(0.3) ? `!(${joined})` : `(${joined})`
   }
@@ -60,6 +60,7 @@ const condition = (rng: Rng, mask: Swarm, depth: number): string => {
   if (rng.chance(0.15)) return `${path(rng, mask)} IN [${literal(rng)}, ${literal(rng)}, ${literal(rng)}]`
   if (rng.chance(0.15)) return `tags ${rng.pick(["CONTAINS", "CONTAINSNOT"])} ${literal(rng)}`
   if (rng.chance(0.1)) return path(rng, mask)
+  if (mask.links && rng.chance(0.15)) return `friend.${rng.pick(["n", "s", "friend.n"])} = ${literal(rng)}`
   const op = rng.chance(0.5) ? "=" : rng.pick(["!=", "<", "<=", ">", ">="])
   return rng.chance(0.2) ? `${literal(rng)} ${op} ${path(rng, mask)}` : `${path(rng, mask)} ${op} ${literal(rng)}`
 }
