@@ -64,13 +64,13 @@ describe("POST /view/register refused: L6 what is not supported is refused, neve
     ...[5, "yesterday", "", "2024-13-45T00:00:00Z"].map((value) => bad(`lastActiveAt is ${JSON.stringify(value)}`, { ...whole, lastActiveAt: value }, "lastActiveAt")),
     ...["table", "", "FLAT", 5, {}].map((value) => bad(`D8 format is ${JSON.stringify(value)}`, { ...whole, format: value }, "format")),
     ...["", "10", "m", "-5m", "1.5h", "10 m", "10 minutes", "m10", "1h-30m"].map((ttl) => bad(`D14 ttl is ${JSON.stringify(ttl)}`, { ...whole, ttl }, "ttl")),
-    query("nothing", "", undefined), query("no query", "hello world", { line: 1, column: 1 }), query("no source", "SELECT * FROM"),
+    bad("an empty query", { ...whole, surql: "" }, "surql"), query("blanks for a query", " \n "), query("no query", "hello world", { line: 1, column: 1 }), query("no source", "SELECT * FROM"),
     query("D6 line and column from 1", "SELECT *\nFROM person\nWHERE age >< 3", { line: 3, column: expect.any(Number) }),
     query("a tail that means nothing", "SELECT * FROM person nonsense here"), query("two statements", "SELECT * FROM person; SELECT * FROM person"),
     query("a statement that writes", "DELETE person"), query("another that writes", "CREATE person:9"), query("an unclosed string", "SELECT * FROM person WHERE name = 'Ann"),
     query("an unclosed parenthesis", "SELECT * FROM person WHERE (age = 1"), query("an operator without an operand", "SELECT * FROM person WHERE age >"),
     query("time::now(), which no view can hold still", "SELECT * FROM person WHERE at < time::now()"), query("rand()", "SELECT * FROM person WHERE a = rand()"),
-    query("LIMIT -1", "SELECT * FROM person LIMIT -1"), query("ORDER BY nothing", "SELECT * FROM person ORDER BY"),
+    query("LIMIT -1", "SELECT * FROM person LIMIT -1"), query("ORDER BY what is not selected, as the database refuses it", "SELECT id FROM person ORDER BY age"), query("ORDER BY nothing", "SELECT * FROM person ORDER BY"),
   ])
   it("POST /view/register 400 D9 leaves nothing registered", async () => {
     for (const id of ["r", "q"]) expectError(await send(door, { ask: `GET /view/${id}` }), 404, "VIEW_NOT_FOUND")
@@ -110,7 +110,7 @@ describe("what a registration means", () => {
   })
   it("D2 equal sort keys are ordered by record id, LIMIT and START cut after the order", async () => {
     await send(door, { ask: "POST /ingest", body: ["3", "1", "2", "4"].map((key) => create(`ord:${key}`, { g: key === "4" ? 0 : 1 })) })
-    expect(await result("o1", "SELECT id FROM ord ORDER BY g DESC LIMIT 2 START 1")).toEqual([{ id: "ord:2" }, { id: "ord:3" }])
+    expect(await result("o1", "SELECT id, g FROM ord ORDER BY g DESC LIMIT 2 START 1")).toEqual([{ id: "ord:2", g: 1 }, { id: "ord:3", g: 1 }])
     expect(await result("o2", "SELECT id, g AS `a b` FROM ord ORDER BY g LIMIT 1")).toEqual([{ id: "ord:4", "a b": 0 }])
   })
   it("D1 params are typed as records are: a date-time compares as one", async () => {

@@ -22,13 +22,12 @@ const rank = (value: Json | undefined): number =>
 const above = (value: Json | undefined, bound: number, orEqual = false): boolean =>
   typeof value === "number" ? (orEqual ? value >= bound : value > bound) : rank(value) > 3
 
-const at = (record: JsonObject, ...path: ReadonlyArray<string>): Json | undefined => {
-  let value: Json | undefined = record
-  for (const name of path) {
-    if (typeof value !== "object" || value === null || Array.isArray(value) || !Object.hasOwn(value, name)) return undefined
-    value = (value as JsonObject)[name]
-  }
-  return value
+/** A path; through an array it gives the array of what each element has there, as the database does. */
+const at = (value: Json | undefined, ...path: ReadonlyArray<string>): Json | undefined => {
+  const [name, ...rest] = path
+  if (name === undefined) return value
+  if (Array.isArray(value)) return value.map((item: Json) => at(item, ...path) ?? null)
+  return typeof value === "object" && value !== null && Object.hasOwn(value, name) ? at((value as JsonObject)[name], ...rest) : undefined
 }
 
 export const liveViews: ReadonlyArray<LiveView> = [
@@ -45,7 +44,7 @@ export const liveViews: ReadonlyArray<LiveView> = [
   { id: "strong/quakes ?", surql: "SELECT * FROM earthquakes WHERE properties.mag >= $min.mag AND properties.status = 'reviewed'", params: { min: { mag: 4.5 } }, byHand: (r) => above(at(r, "properties", "mag"), 4.5, true) && at(r, "properties", "status") === "reviewed" },
   { id: "quakes-now", surql: "SELECT id, properties.place AS place, properties.mag AS mag FROM earthquakes ORDER BY mag DESC, place LIMIT 25" },
   { id: "networks", surql: "SELECT id, properties.net AS net FROM earthquakes WHERE $nets CONTAINS properties.net AND properties.types CONTAINS 'shakemap'", params: { nets: ["us", "ak", "nc"] }, byHand: (r) => ["us", "ak", "nc"].includes(at(r, "properties", "net") as string) && holds(at(r, "properties", "types"), "shakemap") },
-  { id: "deep", surql: "SELECT id, geometry.coordinates AS c FROM earthquakes WHERE (properties.tsunami = 1 OR properties.felt > 5) AND NOT properties.alert = 'green'", byHand: (r) => (at(r, "properties", "tsunami") === 1 || above(at(r, "properties", "felt"), 5)) && at(r, "properties", "alert") !== "green" },
+  { id: "deep", surql: "SELECT id, geometry.coordinates AS c FROM earthquakes WHERE (properties.tsunami = 1 OR properties.felt > 5) AND !(properties.alert = 'green')", byHand: (r) => (at(r, "properties", "tsunami") === 1 || above(at(r, "properties", "felt"), 5)) && at(r, "properties", "alert") !== "green" },
   { id: "imports", surql: "SELECT id, Name, Origin FROM cars WHERE Origin != 'USA' AND (Cylinders = 4 OR Horsepower > 100)", byHand: (r) => r["Origin"] !== "USA" && (r["Cylinders"] === 4 || above(r["Horsepower"], 100)) },
   { id: "null-power", surql: "SELECT * FROM cars WHERE Horsepower = NULL", byHand: (r) => r["Horsepower"] === null },
   { id: "thrifty", surql: "SELECT * FROM cars WHERE Year > '1975' ORDER BY Miles_per_Gallon DESC, Weight_in_lbs LIMIT 15 START 5" },
