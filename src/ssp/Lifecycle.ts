@@ -23,8 +23,16 @@ const backoff = (failures: number): Effect.Effect<void> =>
   Effect.flatMap(Random.next, (part) => Effect.sleep(Duration.millis(Math.round(part * backoffCeilingMs(failures)))))
 
 /** A store that cannot be opened or read, as a reason not to start (D22): damaged or newer content is refused with 3. */
-export const fromDatabase = (error: DatabaseError): StartFault =>
-  new StartFault({ exitCode: error.reason === "damaged" || error.reason === "newer" ? 3 : 1, message: error.message })
+export const fromDatabase = ({ message, reason }: DatabaseError): StartFault =>
+  new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message: `${message}; ${advice[reason]}` })
+
+/** What an operator can do, by reason. */
+const advice: { readonly [R in DatabaseError["reason"]]: string } = {
+  damaged: "it is refused, not repaired: restore a copy, or set SVC_DATA_DIR to another folder",
+  newer: "start the version that wrote it, or set SVC_DATA_DIR to another folder",
+  locked: "another process has it: stop that one, or set SVC_DATA_DIR to another folder",
+  failed: "see SVC_DATA_DIR and STORE_ADDR"
+}
 
 export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, {
   readonly phase: () => Phase.Phase

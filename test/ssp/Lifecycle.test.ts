@@ -39,7 +39,7 @@ describe("standalone", () => {
       Effect.gen(function*() {
         const { phase, serving } = yield* build(node(fakeViews({ restore: new DatabaseError({ reason, message: "store.db: no" }) })))
         const fault = yield* Effect.flip(serving.crashed)
-        expect([fault.exitCode, fault.message, phase()]).toEqual([code, "store.db: no", "bootstrapping"])
+        expect([fault.exitCode, fault.message, phase()]).toEqual([code, expect.stringMatching(/^store\.db: no; .*SVC_DATA_DIR/), "bootstrapping"])
       }))
   }
   it.scoped("a defect in a loop ends the process with 1", () =>
