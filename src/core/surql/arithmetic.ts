@@ -133,8 +133,8 @@ export const raisePower = (a: Value, b: Value): Value => {
     const big = base ** exponent
     return inRange(big) ? int(big) : fail()
   }
-  if (a instanceof Decimal || b instanceof Decimal) {
-    const x = a instanceof Decimal ? a.value : toDecimal(a), y = b instanceof Decimal ? b.value : toDecimal(b)
+  if (a instanceof Decimal) {
+    const x = a.value, y = b instanceof Decimal ? b.value : toDecimal(b)
     if (!x.isFinite() || !y.isFinite() || y.abs().gt(10000)) return fail()
     return decimal(D.pow(x, y)) ?? fail()
   }

@@ -63,7 +63,7 @@ export type Expr =
   | { readonly kind: "cast"; readonly at: number; readonly type: string; readonly operand: Expr }
   | { readonly kind: "call"; readonly at: number; readonly name: string; readonly args: ReadonlyArray<Expr> }
   | { readonly kind: "closure"; readonly at: number; readonly params: ReadonlyArray<string>; readonly body: Expr }
-  | { readonly kind: "if"; readonly at: number; readonly branches: ReadonlyArray<readonly [Expr, Expr]>; readonly otherwise: Expr | undefined }
+  | { readonly kind: "if"; readonly at: number; readonly branches: ReadonlyArray<readonly [Expr, Expr]>; readonly otherwise: Expr | undefined; /** Written with THEN and END. */ readonly worded?: true }
   | { readonly kind: "subquery"; readonly at: number; readonly query: Statement }
   /** A bare table name where a source is expected (FROM); elsewhere a bare name is an idiom. */
   | { readonly kind: "table"; readonly at: number; readonly name: string }

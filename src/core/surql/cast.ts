@@ -11,7 +11,7 @@ import { makeSet } from "./makeSet.ts"
 import { decimal, isNumber, parseDecimal, toDecimal, toFloat } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
 import { render, toText } from "./text.ts"
-import { Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Table, Uuid, float, int, isInt, isObj } from "./value.ts"
+import { Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Table, Uuid, field, float, int, isInt, isObj } from "./value.ts"
 import type { Value } from "./value.ts"
 
 const none = Symbol("none")
@@ -70,7 +70,7 @@ export const rangeItems = (r: Range): ReadonlyArray<Value> | undefined => {
 const toBytes = (v: Value): Result => {
   if (v instanceof Bytes) return v
   if (typeof v === "string") return new Bytes(new Uint8Array(utf8(v)))
-  return Array.isArray(v) && (v as ReadonlyArray<Value>).every((n) => typeof n === "number" && n >= 0 && n < 256 && Number.isInteger(n)) ? new Bytes(Uint8Array.from(v as ReadonlyArray<number>)) : none
+  return Array.isArray(v) && (v as ReadonlyArray<Value>).every(isInt) ? new Bytes(Uint8Array.from(v as ReadonlyArray<number | bigint>, Number)) : none
 }
 
 /** The UTF-8 bytes of a string. */
@@ -113,7 +113,8 @@ const scalar = (name: string, v: Value): Result => {
     case "object": return isObj(v) ? v : none
     case "regex": return v instanceof Regex ? v : typeof v === "string" ? new Regex(v) : none
     case "range": return v instanceof Range ? v : Array.isArray(v) && v.length === 2 ? new Range({ value: v[0], inclusive: true }, { value: v[1], inclusive: false }) : none
-    case "geometry": case "point": return v instanceof Geometry ? v : none
+    case "geometry": return v instanceof Geometry ? v : none
+    case "point": return v instanceof Geometry && field(v.value, "type") === "Point" ? v : Array.isArray(v) && v.length === 2 && v.every(isNumber) ? new Geometry({ type: "Point", coordinates: v.map((n) => float(toFloat(n))) }) : none
     case "table": return v instanceof Table ? v : typeof v === "string" ? new Table(v) : none
     default: return none
   }
@@ -134,7 +135,7 @@ const convert = (type: string, v: Value): Result => {
     if (list === undefined) return none
     const [, element, size] = inner === undefined ? [undefined, "any", undefined] : /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
     const out = list.map((item) => cast(element!, item))
-    if (size !== undefined && out.length > Number(size)) return none
+    if (size !== undefined && out.length !== Number(size)) return raise(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${out.length}\``)
     return name === "set" ? makeSet(out) : out
   }
   return scalar(name, v)

@@ -51,7 +51,7 @@ export const containsAny = (container: Value, values: Value): boolean => {
   return items !== undefined && isContainer(container) && some(items, (v) => contains(container, v))
 }
 
-const isContainer = (v: Value): boolean => Array.isArray(v) || v instanceof SetValue || typeof v === "string" || isObj(v) || v instanceof Geometry
+const isContainer = (v: Value): boolean => Array.isArray(v) || v instanceof SetValue || typeof v === "string" || v instanceof Geometry
 
 /** `a ?= b`: any element equal, or plainly equal. */
 export const anyEqual = (a: Value, b: Value): boolean => {

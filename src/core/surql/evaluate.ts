@@ -17,7 +17,7 @@ import { makeObject } from "./makeObject.ts"
 import { makeSet } from "./makeSet.ts"
 import { compare, equal, isTruthy } from "./order.ts"
 import { compileIdiom } from "./paths.ts"
-import { print } from "./print.ts"
+import { printName } from "./print.ts"
 import * as RecordIds from "./recordId.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { spend } from "./scope.ts"
@@ -130,7 +130,7 @@ const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
 
 const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   const body = compile(expr.body)
-  const text = print(expr)
+  const text = printName(expr)
   return (s) => new Closure(expr.params.length, (args) => {
     spend(s.budget, 1)
     const params: Record<string, Value> = { ...s.params }

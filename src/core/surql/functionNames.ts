@@ -7,6 +7,15 @@ import { functions } from "./functions.ts"
 
 export const isFunctionName = (name: string): boolean => functions.has(name) && functions.get(name)?.constant === undefined
 
+const unsupportedNames: ReadonlySet<string> = new Set([
+  "value::diff", "value::patch", "value::expect", "sleep", "geo::area", "geo::is_valid", "geo::centroid", "string::similarity::fuzzy", "string::similarity::smithwaterman",
+  "string::html::sanitize", "encoding::cbor::encode", "encoding::cbor::decode", "sequence::nextval", "type::file", "type::try_file", "object::matches",
+  "crypto::argon2::compare", "crypto::bcrypt::compare", "crypto::pbkdf2::compare", "crypto::scrypt::compare"
+])
+
+/** True for functions the database has and this evaluator knowingly has not. */
+export const isUnsupported = (name: string): boolean => unsupportedNames.has(name) || /^(search|http|file|api|schema|eval)::/.test(name)
+
 export const isConstantName = (name: string): boolean => functions.get(name)?.constant !== undefined
 
 const distance = (a: string, b: string): number => {

@@ -2,10 +2,35 @@
  * All functions of the language by name.
  *
  * Why so: one table, so that the parser can refuse unknown names with the closest known ones, the analysis knows what is pure,
- * and the list in the README is generated.
+ * and the list in the README is generated. It is filled on first use, because the families lean on parts of the evaluator
+ * that lean on this table.
  */
+import { array } from "./functions/array.ts"
 import { base } from "./functions/base.ts"
+import { crypto } from "./functions/crypto.ts"
 import type { Fn } from "./functions/define.ts"
+import { geo } from "./functions/geo.ts"
+import { higher } from "./functions/higher.ts"
+import { math } from "./functions/math.ts"
+import { misc } from "./functions/misc.ts"
+import { object } from "./functions/object.ts"
+import { set } from "./functions/set.ts"
+import { similarity } from "./functions/similarity.ts"
+import { statistics } from "./functions/statistics.ts"
+import { string } from "./functions/string.ts"
+import { stringTests } from "./functions/stringTests.ts"
+import { time } from "./functions/time.ts"
+import { type } from "./functions/type.ts"
+import { vector } from "./functions/vector.ts"
+
+let table: ReadonlyMap<string, Fn> | undefined
+
+const all = (): ReadonlyMap<string, Fn> =>
+  (table ??= new Map([array, base, crypto, geo, higher, math, misc, object, set, similarity, statistics, string, stringTests, time, type, vector].flatMap((family) => Object.entries(family))))
 
 /** Name (lower case, full path) to function. */
-export const functions: ReadonlyMap<string, Fn> = new Map([base].flatMap((table) => Object.entries(table)))
+export const functions = {
+  get: (name: string): Fn | undefined => all().get(name),
+  has: (name: string): boolean => all().has(name),
+  keys: (): IterableIterator<string> => all().keys() as IterableIterator<string>
+}

@@ -71,6 +71,10 @@ const compareComplex = (a: Value, b: Value): number => {
   return compareRanges(a, b)
 }
 
+/** Sorted by a comparison. JavaScript's own sort puts `undefined` last whatever it is told; here NONE sorts like any value. */
+export const sortValues = (items: ReadonlyArray<Value>, by: (a: Value, b: Value) => number): Array<Value> =>
+  items.includes(undefined) ? items.map((v) => [v] as const).sort((a, b) => by(a[0], b[0])).map(([v]) => v) : items.slice().sort(by)
+
 /** Record ids: by table name, then by key. */
 export const compareRecords = (a: RecordId, b: RecordId): number =>
   a.text === b.text ? 0 : compareStrings(a.table, b.table) || compareKeys(a.key, b.key)

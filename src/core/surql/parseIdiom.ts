@@ -5,6 +5,7 @@
  */
 import type { Destructured, Expr, Idiom, Part, Select } from "./ast.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
+import { primary } from "./parsePrimary.ts"
 import { condition, limits, selectTail } from "./parseSelect.ts"
 import { advance, eatOp, eatWord, expectOp, expected, fail, isOp, isWord, name, nested, notYet, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
@@ -111,7 +112,7 @@ const recursion = (p: Parser, at: number): Part => {
     else fail("expected path, collect, shortest or inclusive", p.token.at)
     if (word === "shortest") {
       expectOp(p, "=")
-      target = nested(p, () => inherited(p))
+      target = nested(p, () => primary(p))
     }
   }
   expectOp(p, "}")

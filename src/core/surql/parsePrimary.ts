@@ -4,7 +4,7 @@
  * Why so: constant composites (`[1, 2]`, `person:['a', 1]`) become one literal here, so that nothing evaluates them again.
  */
 import type { Expr, Statement } from "./ast.ts"
-import { closest, isConstantName, isFunctionName } from "./functionNames.ts"
+import { closest, isConstantName, isFunctionName, isUnsupported } from "./functionNames.ts"
 import * as Lex from "./lex.ts"
 import { makeObject } from "./makeObject.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
@@ -14,7 +14,7 @@ import { castType, single } from "./parseType.ts"
 import { advance, eatOp, eatWord, expectOp, expectWord, expected, fail, isOp, isWord, name, nested, notYet, peek, resume, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import * as RecordIds from "./recordId.ts"
-import { Geometry, RecordRange, Range, Regex, Special, Uuid } from "./value.ts"
+import { Geometry, RecordRange, Range, Regex, Special, Uuid, float } from "./value.ts"
 import type { Bound, RecordKey, Value } from "./value.ts"
 
 const starters: ReadonlySet<string> = new Set(["(", "[", "{", "|", "||", "/", "->", "<-", "<->", "-", "+", "!", "<", "$", "@"])
@@ -63,7 +63,7 @@ const symbol = (p: Parser): Expr => {
       return literal(t.at, new Regex(regex.text), p.text.slice(t.at, regex.end))
     }
     case "->": case "<-": case "<->": case "<~": return { kind: "idiom", at: t.at, start: undefined, parts: [lookup(p)] }
-    case "@": return notYet("`@`", t.at)
+    case "@": advance(p); return { kind: "param", at: t.at, name: "this" }
     case "∅": advance(p); return literal(t.at, undefined, "NONE")
     default: return expected(p, "an expression")
   }
@@ -123,6 +123,7 @@ const call = (p: Parser, first: Lex.Token): Expr => {
     return fail(isFunctionName(path) ? `expected \`(\` after the function \`${path}\`` : unknown("constant", path), first.at)
   }
   if (first.text === "fn" || path.startsWith("fn::") || path.startsWith("ml::") || path.startsWith("mod::")) fail("functions defined in a database are not supported", first.at)
+  if (isUnsupported(path)) fail(`the function \`${path}\` is not supported`, first.at)
   if (!isFunctionName(path)) fail(unknown("function", path), first.at)
   if (end === first.at) expected(p, "`(`")
   advance(p)
@@ -259,7 +260,7 @@ const coordinate = (p: Parser): Expr => {
   const y = inherited(p)
   expectOp(p, ")")
   if (x.kind !== "literal" || y.kind !== "literal") return fail("expected two numbers", at)
-  return literal(at, new Geometry({ type: "Point", coordinates: [x.value, y.value] }), p.text.slice(at, p.token.after))
+  return literal(at, new Geometry({ type: "Point", coordinates: [x, y].map((e) => (e.kind === "literal" && typeof e.value === "number" ? float(e.value) : undefined)) }), p.text.slice(at, p.token.after))
 }
 
 const closure = (p: Parser): Expr => {
@@ -305,6 +306,6 @@ const branch = (p: Parser): Expr => nested(p, () => {
     }
     const last = otherwise ? body() : undefined
     if (worded) expectWord(p, "END")
-    return { kind: "if", at, branches, otherwise: last }
+    return { kind: "if", at, branches, otherwise: last, ...(worded ? { worded: true as const } : {}) }
   }
 })

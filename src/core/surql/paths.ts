@@ -64,8 +64,8 @@ export const compileParts = (parts: ReadonlyArray<Part>): Step => {
     case "where": return where(compile(part.where), compileParts(rest))
     case "optional": return optional(compileParts(rest))
     case "method": return method(part.name, part.args.map(compile), compileParts(rest))
-    case "recurse": return compileRecursion(part, compileParts(rest), compileParts)
-    case "repeat": return () => raise("Tried to use a `@` repeat recurse symbol in a position where it is not supported")
+    case "recurse": return compileRecursion(part, rest, compileParts)
+    case "repeat": return (v, s) => (s.repeat === undefined ? raise("Tried to use a `@` repeat recurse symbol in a position where it is not supported") : s.repeat(v, s))
   }
 }
 

@@ -39,7 +39,13 @@ const rangeText = (e: Extract<Expr, { kind: "range" }>, style: Style): string =>
   return from + ".." + (e.to === undefined ? "" : (e.toInclusive ? "=" : "") + bracketed(e.to, 11, style))
 }
 
-const ifText = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
+const ifText = (e: Extract<Expr, { kind: "if" }>, style: Style): string => (e.worded === true ? wordedIf(e, style) : bracedIf(e, style))
+
+const wordedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
+  e.branches.map(([c, v]) => `IF ${expr(c, style)} THEN ${expr(v, style)}`).join(" ELSE ") +
+  (e.otherwise === undefined ? "" : ` ELSE ${expr(e.otherwise, style)}`) + " END"
+
+const bracedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
   e.branches.map(([c, v]) => `IF ${expr(c, style)} { ${expr(v, style)} }`).join(" ELSE ") +
   (e.otherwise === undefined ? "" : ` ELSE { ${expr(e.otherwise, style)} }`)
 
@@ -60,7 +66,7 @@ const expr = (e: Expr, style: Style): string => {
     case "range": return rangeText(e, style)
     case "cast": return `<${e.type}> ${bracketed(e.operand, 9, style)}`
     case "call": return /^(?:math|duration|time)::[a-z0-9_]+$/.test(e.name) && e.args.length === 0 && style === "name" && !e.name.startsWith("time") ? constantName(e.name) : `${e.name}(${list(e.args)})`
-    case "closure": return `|${e.params.map((p) => "$" + p).join(", ")}| ${expr(e.body, style)}`
+    case "closure": return `|${e.params.map((p) => "$" + p + (style === "name" ? ": any" : "")).join(", ")}| ${expr(e.body, style)}`
     case "if": return ifText(e, style)
     case "subquery": return style === "exact" ? `(${statement(e.query, style)})` : statement(e.query, style)
     case "table": return Text.tableName(e.name)

@@ -32,7 +32,7 @@ const plain = (part: Recurse, body: Step): Step => (v, s) => {
   for (let depth = 1; ; depth++) {
     spend(s.budget, 1)
     const next = clean(body(current, s))
-    if (isFinal(next) || (depth > part.min && identical(next, current))) {
+    if (isFinal(next) || identical(next, current)) {
       if (depth > part.min) return current
       return Array.isArray(next) ? [] : undefined
     }
@@ -99,11 +99,30 @@ const shortest = (part: Recurse, body: Step, target: Compiled): Step => (v, s) =
   return undefined
 }
 
+const hasRepeat = (parts: ReadonlyArray<Part>): boolean => parts.some((p) =>
+  p.kind === "repeat" || (p.kind === "destructure" && p.entries.some((d) => d.expr.kind === "idiom" && hasRepeat(d.expr.parts))))
+
+/** A tree: the path goes on below each place marked `@`, down to the largest depth. */
+const tree = (part: Recurse, body: Step): Step => {
+  const at = (depth: number): Step => (v, s) => body(v, {
+    ...s,
+    repeat: (inner, scope) => {
+      spend(scope.budget, 1)
+      if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
+      if (depth >= maxDepth) return raise("Exceeded the idiom recursion limit of 256.")
+      return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max) ? inner : at(depth + 1)(inner, scope)
+    }
+  })
+  return at(1)
+}
+
 /** Compiles a recursion and what follows it. Without a body in parentheses the rest of the path is the body. */
-export const compileRecursion = (part: Recurse, next: Step, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {
-  const body = part.body.length === 0 ? next : compileParts(part.body)
-  const after: Step = part.body.length === 0 ? (v) => v : next
-  const step = part.mode === "plain" ? plain(part, body) : part.mode === "collect" ? collect(part, body) : part.mode === "path" ? paths(part, body) : shortest(part, body, compile(part.target!))
+export const compileRecursion = (part: Recurse, rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {
+  const inline = part.body.length === 0
+  const body = compileParts(inline ? rest : part.body)
+  const after: Step = inline ? (v) => v : compileParts(rest)
+  const repeats = hasRepeat(inline ? rest : part.body)
+  const step = repeats ? tree(part, body) : part.mode === "plain" ? plain(part, body) : part.mode === "collect" ? collect(part, body) : part.mode === "path" ? paths(part, body) : shortest(part, body, compile(part.target!))
   return (v: Value, s: Scope) => {
     if (part.min === 0) return raise("Found 0 for bound but expected at least 1.")
     return v === undefined || v === null ? undefined : after(step(v, s), s)

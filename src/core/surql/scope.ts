@@ -48,6 +48,8 @@ export interface Scope {
   readonly parent: Value
   readonly source: Source
   readonly budget: Budget
+  /** Inside a recursive path: goes on from a value at `@`. */
+  readonly repeat?: (v: Value, scope: Scope) => Value
 }
 
 export type Compiled = (scope: Scope) => Value

@@ -69,7 +69,7 @@ const rangeText = (r: Range, text: (v: Value) => string): string => bound(r.from
 const objectText = (o: Obj): string =>
   Object.keys(o).length === 0 ? "{  }" : "{ " + sortedKeys(o).map((k) => objectKey(k) + ": " + render(field(o, k))).join(", ") + " }"
 
-const point = (v: Value): string => (Array.isArray(v) ? v.map((n) => toText(n).replace(/f$/, "")).join(", ") : "")
+const point = (v: Value): string => (Array.isArray(v) ? v.map((n) => render(n).replace(/f$/, "")).join(", ") : "")
 
 const geometryText = (g: Obj): string => (field(g, "type") === "Point" ? `(${point(field(g, "coordinates"))})` : objectText(g))
 
@@ -105,6 +105,9 @@ export const render = (v: Value): string => {
       return v instanceof Special ? specialText(v) : objectText(v as Obj)
   }
 }
+
+/** A value inside a longer text: as {@link toText}, but decimals keep their suffix. */
+export const rawText = (v: Value): string => (v instanceof Decimal ? v.value.toFixed() + "dec" : toText(v))
 
 /** A value as `<string>` casts it: like {@link render}, but strings, datetimes, uuids and decimals bare. */
 export const toText = (v: Value): string => {

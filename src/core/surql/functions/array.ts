@@ -1,0 +1,197 @@
+/**
+ * `array::*` without closures: building, picking, combining, sorting.
+ *
+ * Why so: elements compare by the language's equality; positions may count from the end; what would make a huge array is
+ * refused before it is made.
+ */
+import { raise } from "../failure.ts"
+import { indexKey } from "../key.ts"
+import { spend } from "../scope.ts"
+import type { Scope } from "../scope.ts"
+import { compareTerm } from "../sorting.ts"
+import { compare, equal, isTruthy, sortValues } from "../order.ts"
+import { rawText } from "../text.ts"
+import { Range, isInt } from "../value.ts"
+import type { Value } from "../value.ts"
+import { define } from "./define.ts"
+import type { Fn, Table } from "./define.ts"
+
+type Items = ReadonlyArray<Value>
+
+/** Elements without later equal ones. */
+export const distinct = (items: Items): Array<Value> => {
+  const seen = new Set<unknown>()
+  return items.filter((v) => !seen.has(indexKey(v)) && seen.add(indexKey(v)) !== undefined)
+}
+
+const includes = (items: Items, v: Value): boolean => items.some((item) => equal(item, v))
+
+const bad = (name: string, message: string): never => raise(`Incorrect arguments for function ${name}(). ${message}`)
+
+const maxItems = 1_000_000
+
+/** Fails when a result would hold more elements than is sensible; pays for the others. */
+export const limited = (scope: Scope, name: string, n: number): void => {
+  if (n > maxItems) bad(name, `Output must not exceed ${maxItems} elements.`)
+  spend(scope.budget, n)
+}
+
+/** First and last (exclusive) position of `(range)`, `(start)` or `(start, end)`, negative ones from the end. */
+export const span = (name: string, length: number, from: Value, to: Value): readonly [number, number] => {
+  const at = (v: Value): number => (isInt(v) ? (v < 0 ? Math.max(0, length + Number(v)) : Number(v)) : bad(name, "Argument 1 was the wrong type. Expected `int`"))
+  if (from === undefined) return [0, length]
+  if (to === undefined && from instanceof Range) {
+    const start = from.from === undefined ? 0 : at(from.from.value) + (from.from.inclusive ? 0 : 1)
+    const end = from.to === undefined ? length : at(from.to.value) + (from.to.inclusive ? 1 : 0)
+    return [start, Math.min(end, length)]
+  }
+  return [at(from), to === undefined ? length : Math.min(at(to), length)]
+}
+
+const part = (items: Items, from: Value, to: Value): Items => {
+  const [start, end] = span("array::range", items.length, from, to)
+  return end <= start ? [] : items.slice(start, end)
+}
+
+const difference = (a: Items, b: Items): Items => {
+  const rest = b.slice()
+  const out = a.filter((v) => {
+    const at = rest.findIndex((w) => equal(v, w))
+    if (at >= 0) rest.splice(at, 1)
+    return at < 0
+  })
+  return [...out, ...rest]
+}
+
+const intersect = (a: Items, b: Items): Items => {
+  const rest = b.slice()
+  return a.filter((v) => {
+    const at = rest.findIndex((w) => equal(v, w))
+    if (at >= 0) rest.splice(at, 1)
+    return at >= 0
+  })
+}
+
+const chunks = (name: string, items: Items, size: number): Items => {
+  if (size < 1) return bad(name, "The second argument must be an integer greater than 0")
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size))
+}
+
+const windows = (name: string, items: Items, size: number): Items => {
+  if (size < 1) return bad(name, "The second argument must be an integer greater than 0")
+  return Array.from({ length: Math.max(0, items.length - size + 1) }, (_, i) => items.slice(i, i + size))
+}
+
+const transpose = (items: Items): Items => {
+  const columns = items.map((v): Items => (Array.isArray(v) ? (v as Items) : [v]))
+  const height = Math.max(0, ...columns.map((c) => c.length))
+  return Array.from({ length: height }, (_, row) => columns.map((c) => c[row]))
+}
+
+const sortWith = (collate: boolean, numeric: boolean): Fn => {
+  const idiom = { kind: "idiom", at: 0, start: undefined, parts: [] } as const
+  const ascending = compareTerm({ idiom, descending: false, collate, numeric })
+  return define<[Items, Value?]>(["array", "?any"], ([a, order]) =>
+    sortValues(a, order === "desc" || order === false ? (x, y) => ascending(y, x) : ascending))
+}
+
+const insert = (a: Items, v: Value, at: number): Items => {
+  const i = at < 0 ? at + a.length : at
+  return i < 0 || i > a.length ? a : [...a.slice(0, i), v, ...a.slice(i)]
+}
+
+const swap = (a: Items, from: number, to: number): Items => {
+  const place = (n: number, which: number): number =>
+    n < -a.length || n >= a.length ? bad("array::swap", `Argument ${which} is out of range. Expected a number between ${-a.length} and ${a.length}`) : n < 0 ? n + a.length : n
+  const out = a.slice(), i = place(from, 1), j = place(to, 2)
+  ;[out[i], out[j]] = [out[j], out[i]]
+  return out
+}
+
+const fill = (a: Items, v: Value, from: Value, to: Value): Items => {
+  const [start, end] = span("array::fill", a.length, from, to)
+  return a.map((item, i) => (i >= start && i < end ? v : item))
+}
+
+const sequence = (scope: Scope, name: string, from: number, count: number): Items => {
+  limited(scope, name, count)
+  return Array.from({ length: Math.max(0, count) }, (_, i) => from + i)
+}
+
+const range = (scope: Scope, from: Value, to: Value): Items => {
+  const r = from instanceof Range && to === undefined ? from : undefined
+  if (r === undefined && (!isInt(from) || !isInt(to))) return bad("array::range", "Argument 1 was the wrong type. Expected `int`")
+  if (r !== undefined && (r.from === undefined || r.to === undefined || !isInt(r.from.value) || !isInt(r.to.value))) return bad("array::range", "Argument 1 was the wrong type. Expected `range<int>`")
+  const start = r === undefined ? Number(from) : Number(r.from!.value) + (r.from!.inclusive ? 0 : 1)
+  const end = r === undefined ? Number(to) : Number(r.to!.value) + (r.to!.inclusive ? 1 : 0)
+  return sequence(scope, "array::range", start, Math.max(0, end - start))
+}
+
+/** Element-wise boolean operation; missing elements count as NONE. */
+const boolean = (f: (a: boolean, b: boolean) => boolean): Fn =>
+  define<[Items, Items]>(["array", "array"], ([a, b]) => Array.from({ length: Math.max(a.length, b.length) }, (_, i) => f(isTruthy(a[i]), isTruthy(b[i]))))
+
+/** Element-wise operation on operands rather than booleans, as the database's `logical_*`. */
+const logical = (f: (a: Value, b: Value) => Value): Fn =>
+  define<[Items, Items]>(["array", "array"], ([a, b]) => Array.from({ length: Math.max(a.length, b.length) }, (_, i) => f(i < a.length ? a[i] : null, i < b.length ? b[i] : null)))
+
+const xor = (a: Value, b: Value): Value => {
+  const v = isTruthy(a) !== isTruthy(b)
+  return isTruthy(a) === v ? a : isTruthy(b) === v ? b : v
+}
+
+
+export const array: Table = {
+  "array::add": define<[Items, Value]>(["array", "any"], ([a, v]) => (Array.isArray(v) ? v as Items : [v]).reduce<Array<Value>>((out, item) => (includes(out, item) ? out : [...out, item]), a.slice())),
+  "array::append": define<[Items, Value]>(["array", "any"], ([a, v]) => [...a, v]),
+  "array::at": define<[Items, number]>(["array", "int"], ([a, i]) => a[i < 0 ? a.length + i : i]),
+  "array::boolean_and": boolean((a, b) => a && b),
+  "array::boolean_not": define<[Items]>(["array"], ([a]) => a.map((v) => !isTruthy(v))),
+  "array::boolean_or": boolean((a, b) => a || b),
+  "array::boolean_xor": boolean((a, b) => a !== b),
+  "array::clump": define<[Items, number]>(["array", "int"], ([a, n], _, name) => chunks(name, a, n)),
+  "array::combine": define<[Items, Items]>(["array", "array"], ([a, b], s, name) => { limited(s, name, a.length * b.length); return a.flatMap((x) => b.map((y) => [x, y])) }),
+  "array::complement": define<[Items, Items]>(["array", "array"], ([a, b]) => a.filter((v) => !includes(b, v))),
+  "array::concat": define<ReadonlyArray<Items>>(["...array"], (all) => all.flatMap((a) => a)),
+  "array::difference": define<[Items, Items]>(["array", "array"], ([a, b]) => difference(a, b)),
+  "array::distinct": define<[Items]>(["array"], ([a]) => distinct(a)),
+  "array::fill": define<[Items, Value, Value?, Value?]>(["array", "any", "?any", "?int"], ([a, v, from, to]) => fill(a, v, from, to)),
+  "array::first": define<[Items]>(["array"], ([a]) => a[0]),
+  "array::flatten": define<[Items]>(["array"], ([a]) => a.flatMap((v) => (Array.isArray(v) ? (v as Items) : [v]))),
+  "array::group": define<[Items]>(["array"], ([a]) => distinct(a.flatMap((v) => (Array.isArray(v) ? (v as Items) : [v])))),
+  "array::insert": define<[Items, Value, number?]>(["array", "any", "?int"], ([a, v, i]) => (i === undefined ? [...a, v] : insert(a, v, i))),
+  "array::intersect": define<[Items, Items]>(["array", "array"], ([a, b]) => intersect(a, b)),
+  "array::is_empty": define<[Items]>(["array"], ([a]) => a.length === 0),
+  "array::join": define<[Items, string]>(["array", "string"], ([a, by]) => a.map(rawText).join(by)),
+  "array::last": define<[Items]>(["array"], ([a]) => a[a.length - 1]),
+  "array::len": define<[Items]>(["array"], ([a]) => a.length),
+  "array::logical_and": logical((a, b) => (isTruthy(a) ? b : a)),
+  "array::logical_or": logical((a, b) => (isTruthy(a) ? a : b)),
+  "array::logical_xor": logical(xor),
+  "array::matches": define<[Items, Value]>(["array", "any"], ([a, v]) => a.map((item) => equal(item, v))),
+  "array::max": define<[Items]>(["array"], ([a]) => a.reduce((x, y) => (compare(y, x) >= 0 ? y : x), a[0])),
+  "array::min": define<[Items]>(["array"], ([a]) => a.reduce((x, y) => (compare(y, x) < 0 ? y : x), a[0])),
+  "array::pop": define<[Items]>(["array"], ([a]) => a[a.length - 1]),
+  "array::prepend": define<[Items, Value]>(["array", "any"], ([a, v]) => [v, ...a]),
+  "array::push": define<[Items, Value]>(["array", "any"], ([a, v]) => [...a, v]),
+  "array::range": define<[Value, Value?]>(["any", "?int"], ([from, to], s) => range(s, from, to)),
+  "array::remove": define<[Items, number]>(["array", "int"], ([a, i]) => { const at = i < 0 ? a.length + i : i; return a.filter((_, n) => n !== at) }),
+  "array::repeat": define<[Value, number]>(["any", "int"], ([v, n], s, name) => {
+    if (n < 0) return raise(`Failed to compute: "array::repeat(${n})", as the operation results in a negative value.`)
+    limited(s, name, n)
+    return Array.from({ length: n }, () => v)
+  }),
+  "array::reverse": define<[Items]>(["array"], ([a]) => a.slice().reverse()),
+  "array::sequence": define<[number, number?]>(["int", "?int"], ([a, b], s, name) => (b === undefined ? sequence(s, name, 0, a) : sequence(s, name, a, b))),
+  "array::slice": define<[Items, Value?, Value?]>(["array", "?any", "?int"], ([a, from, to]) => part(a, from, to)),
+  "array::sort": sortWith(false, false),
+  "array::sort::asc": define<[Items]>(["array"], ([a]) => sortValues(a, compare)),
+  "array::sort::desc": define<[Items]>(["array"], ([a]) => sortValues(a, (x, y) => compare(y, x))),
+  "array::sort_lexical": sortWith(true, false),
+  "array::sort_natural": sortWith(false, true),
+  "array::sort_natural_lexical": sortWith(true, true),
+  "array::swap": define<[Items, number, number]>(["array", "int", "int"], ([a, i, j]) => swap(a, i, j)),
+  "array::transpose": define<[Items]>(["array"], ([a]) => transpose(a)),
+  "array::union": define<[Items, Items]>(["array", "array"], ([a, b]) => distinct([...a, ...b])),
+  "array::windows": define<[Items, number]>(["array", "int"], ([a, n], _, name) => windows(name, a, n)),
+}

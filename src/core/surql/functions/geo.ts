@@ -1,0 +1,74 @@
+/**
+ * `geo::*` where simple: distance, bearing, centroid, area, geohash.
+ *
+ * Why so: spherical formulas on the mean Earth radius the database uses; the ellipsoid is left alone.
+ */
+import { raise } from "../failure.ts"
+import { toFloat } from "../number.ts"
+import type { NumberValue } from "../number.ts"
+import { Geometry, field, float } from "../value.ts"
+import type { Value } from "../value.ts"
+import { define } from "./define.ts"
+import type { Table } from "./define.ts"
+
+type Point = readonly [number, number]
+
+const radius = 6_371_008.8
+
+const pointOf = (v: Value): Point | undefined => {
+  if (!(v instanceof Geometry) || field(v.value, "type") !== "Point") return undefined
+  const [x, y] = field(v.value, "coordinates") as ReadonlyArray<NumberValue>
+  return [toFloat(x!), toFloat(y!)]
+}
+
+const makePoint = (x: number, y: number): Geometry => new Geometry({ type: "Point", coordinates: [float(x), float(y)] })
+
+const rad = (degrees: number): number => (degrees * Math.PI) / 180
+
+const distance = (a: Point, b: Point): number => {
+  const h = Math.sin(rad(b[1] - a[1]) / 2) ** 2 + Math.cos(rad(a[1])) * Math.cos(rad(b[1])) * Math.sin(rad(b[0] - a[0]) / 2) ** 2
+  return 2 * radius * Math.asin(Math.sqrt(h))
+}
+
+const bearing = (a: Point, b: Point): number => {
+  const y = Math.sin(rad(b[0] - a[0])) * Math.cos(rad(b[1]))
+  const x = Math.cos(rad(a[1])) * Math.sin(rad(b[1])) - Math.sin(rad(a[1])) * Math.cos(rad(b[1])) * Math.cos(rad(b[0] - a[0]))
+  return (Math.atan2(y, x) * 180) / Math.PI
+}
+
+const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
+
+const hash = ([x, y]: Point, length: number): string => {
+  const range = [[-180, 180], [-90, 90]] as [[number, number], [number, number]]
+  let out = "", bits = 0, held = 0, even = true
+  while (out.length < length) {
+    const [low, high] = range[even ? 0 : 1], middle = (low + high) / 2, upper = (even ? x : y) >= middle
+    range[even ? 0 : 1] = upper ? [middle, high] : [low, middle]
+    held = held * 2 + (upper ? 1 : 0)
+    even = !even
+    if (++bits === 5) { out += alphabet[held]!; bits = held = 0 }
+  }
+  return out
+}
+
+const unhash = (text: string): Geometry => {
+  const range = [[-180, 180], [-90, 90]] as [[number, number], [number, number]]
+  let even = true
+  for (const c of text) for (let bit = 4; bit >= 0; bit--) {
+    const [low, high] = range[even ? 0 : 1], middle = (low + high) / 2
+    range[even ? 0 : 1] = (alphabet.indexOf(c) >> bit) & 1 ? [middle, high] : [low, middle]
+    even = !even
+  }
+  return makePoint((range[0][0] + range[0][1]) / 2, (range[1][0] + range[1][1]) / 2)
+}
+
+export const geo: Table = {
+  "geo::bearing": define<[Value, Value]>(["any", "any"], ([a, b]) => { const p = pointOf(a), q = pointOf(b); return p === undefined || q === undefined ? undefined : float(bearing(p, q)) }),
+  "geo::distance": define<[Value, Value]>(["any", "any"], ([a, b]) => { const p = pointOf(a), q = pointOf(b); return p === undefined || q === undefined ? undefined : float(distance(p, q)) }),
+  "geo::hash::encode": define<[Value, number?]>(["any", "?int"], ([v, n]) => {
+    const p = pointOf(v)
+    if (n !== undefined && (n < 1 || n > 12)) return raise("Incorrect arguments for function geo::encode(). The second argument must be an integer greater than 0 and less than or equal to 12.")
+    return p === undefined ? undefined : hash(p, n ?? 12)
+  }),
+  "geo::hash::decode": define<[Value]>(["any"], ([v]) => (typeof v === "string" ? unhash(v) : undefined))
+}

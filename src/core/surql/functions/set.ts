@@ -1,0 +1,43 @@
+/**
+ * `set::*` without closures.
+ *
+ * Why so: sets are kept sorted, so positions follow the total order and every result that is a set is normalised again.
+ */
+import { contains } from "../containment.ts"
+import { makeSet } from "../makeSet.ts"
+import { equal } from "../order.ts"
+import { rawText } from "../text.ts"
+import { SetValue } from "../value.ts"
+import type { Value } from "../value.ts"
+import { span } from "./array.ts"
+import { define } from "./define.ts"
+import type { Table } from "./define.ts"
+
+const itemsOf = (v: Value): ReadonlyArray<Value> => (Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : [v])
+
+const without = (a: SetValue, b: ReadonlyArray<Value>): SetValue => new SetValue(a.items.filter((v) => !b.some((w) => equal(v, w))))
+
+const slice = (a: SetValue, from: Value, to: Value): SetValue => {
+  const [start, end] = span("set::slice", a.items.length, from, to)
+  return new SetValue(end <= start ? [] : a.items.slice(start, end))
+}
+
+export const set: Table = {
+  "set::add": define<[SetValue, Value]>(["set", "any"], ([a, v]) => makeSet([...a.items, ...itemsOf(v)])),
+  "set::at": define<[SetValue, number]>(["set", "int"], ([a, i]) => a.items[i < 0 ? a.items.length + i : i]),
+  "set::complement": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => without(a, b.items)),
+  "set::contains": define<[SetValue, Value]>(["set", "any"], ([a, v]) => contains(a, v)),
+  "set::difference": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => makeSet([...without(a, b.items).items, ...without(b, a.items).items])),
+  "set::first": define<[SetValue]>(["set"], ([a]) => a.items[0]),
+  "set::flatten": define<[SetValue]>(["set"], ([a]) => makeSet(a.items.flatMap(itemsOf))),
+  "set::intersect": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => new SetValue(a.items.filter((v) => contains(b, v)))),
+  "set::is_empty": define<[SetValue]>(["set"], ([a]) => a.items.length === 0),
+  "set::join": define<[SetValue, string]>(["set", "string"], ([a, by]) => a.items.map(rawText).join(by)),
+  "set::last": define<[SetValue]>(["set"], ([a]) => a.items[a.items.length - 1]),
+  "set::len": define<[SetValue]>(["set"], ([a]) => a.items.length),
+  "set::max": define<[SetValue]>(["set"], ([a]) => a.items[a.items.length - 1]),
+  "set::min": define<[SetValue]>(["set"], ([a]) => a.items[0]),
+  "set::remove": define<[SetValue, Value]>(["set", "any"], ([a, v]) => without(a, itemsOf(v))),
+  "set::slice": define<[SetValue, Value?, Value?]>(["set", "?any", "?int"], ([a, from, to]) => slice(a, from, to)),
+  "set::union": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => makeSet([...a.items, ...b.items]))
+}

@@ -1,0 +1,119 @@
+/**
+ * `time::*` on given datetimes; `time::now` and its like are not deterministic and refused in live views.
+ *
+ * Why so: parts of a date come from the proleptic calendar in datetime.ts; rounding counts from the Unix epoch.
+ */
+import { civil, daysFromCivil, daysInMonth, fromCivil, fromNanos, isLeap, toNanos } from "../datetime.ts"
+import type { Civil } from "../datetime.ts"
+import * as Durations from "../duration.ts"
+import { raise } from "../failure.ts"
+import { compare } from "../order.ts"
+import { render } from "../text.ts"
+import { Datetime, Duration, Uuid, int } from "../value.ts"
+import type { Value } from "../value.ts"
+import { constant, define, volatile } from "./define.ts"
+import type { Fn, Table } from "./define.ts"
+import { formatTime } from "./timeFormat.ts"
+
+const now = (name: string): never => raise(`${name}() without a datetime is not deterministic`)
+
+/** A part of a datetime; without an argument it would be of now. */
+const part = (body: (d: Datetime, c: Civil) => Value): Fn => define<[Datetime?]>(["?datetime"], ([d], _, name) => (d === undefined ? now(name) : body(d, civil(d))))
+
+/** Day of the week, Monday 1. */
+export const weekday = (d: Datetime): number => (((Math.floor(d.seconds / 86400) + 3) % 7) + 7) % 7 + 1
+
+/** Day of the year from 1. */
+export const yearDay = (c: Civil): number => daysFromCivil(c.year, c.month, c.day) - daysFromCivil(c.year, 1, 1) + 1
+
+/** ISO week: its year and number. */
+export const isoWeek = (d: Datetime): readonly [number, number] => {
+  const thursday = civil(new Datetime((Math.floor(d.seconds / 86400) - weekday(d) + 4) * 86400, 0))
+  return [thursday.year, Math.floor((yearDay(thursday) - 1) / 7) + 1]
+}
+
+const floorTo = (d: Datetime, by: Duration): bigint => {
+  const n = toNanos(d), step = Durations.toNanos(by)
+  return n - (((n % step) + step) % step)
+}
+
+const rounding = (body: (floor: bigint, n: bigint, step: bigint) => bigint): Fn => define<[Datetime, Duration]>(["datetime", "duration"], ([d, by]) => {
+  const step = Durations.toNanos(by)
+  return step === 0n ? d : fromNanos(body(floorTo(d, by), toNanos(d), step))
+})
+
+const units = ["year", "month", "day", "hour", "minute", "second"]
+
+const group = (d: Datetime, unit: string): Value => {
+  const at = units.indexOf(unit)
+  if (at < 0) return raise("Incorrect arguments for function time::group(). The second argument must be a string, and can be one of 'year', 'month', 'day', 'hour', 'minute', or 'second'.")
+  const c = civil(d)
+  return fromCivil({ year: c.year, month: at >= 1 ? c.month : 1, day: at >= 2 ? c.day : 1, hour: at >= 3 ? c.hour : 0, minute: at >= 4 ? c.minute : 0, second: at >= 5 ? c.second : 0, nanos: 0 })
+}
+
+const from = (scale: bigint): Fn => define<[number | bigint]>(["int"], ([n]) => fromNanos(BigInt(n) * scale))
+
+const extreme = (sign: number): Fn => define<[ReadonlyArray<Value>]>(["array"], ([a], _, name) => a.reduce<Value>((best, v) => {
+  if (!(v instanceof Datetime)) return raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``)
+  return best === undefined || compare(v, best) * sign > 0 ? v : best
+}, undefined))
+
+const set = (unit: keyof Civil, word: string, max: (c: Civil) => number, min: number): Fn => define<[Datetime, number]>(["datetime", "number"], ([d, n]) => {
+  const c = civil(d)
+  const next = { ...c, [unit]: n }
+  if (!Number.isInteger(n) || n < min || n > max(c) || next.day > daysInMonth(next.year, next.month)) return raise(`Unable to set datetime to ${word.replace("_", String(n))}`)
+  return fromCivil(next)
+})
+
+const fromUlid = (text: string): Value => {
+  if (!/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i.test(text)) return raise("Incorrect arguments for function time::from_ulid(). The first argument must be a string, containing a valid ULID.")
+  const millis = Array.from(text.slice(0, 10).toUpperCase()).reduce((n, c) => n * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".indexOf(c), 0)
+  return fromNanos(BigInt(millis) * 1_000_000n)
+}
+
+const fromUuid = (u: Uuid): Value => {
+  const hex = u.text.replaceAll("-", ""), version = hex[12]
+  if (version === "7") return fromNanos(BigInt("0x" + hex.slice(0, 12)) * 1_000_000n)
+  const ticks = version === "1" ? hex.slice(13, 16) + hex.slice(8, 12) + hex.slice(0, 8) : version === "6" ? hex.slice(0, 12) + hex.slice(13, 16) : undefined
+  if (ticks === undefined) return raise("Incorrect arguments for function time::from_uuid(). The first argument must be a v1, v6 or v7 UUID.")
+  return fromNanos((BigInt("0x" + ticks) - 0x01b21dd213814000n) * 100n)
+}
+
+export const time: Table = {
+  "time::ceil": rounding((floor, n, step) => (floor === n ? n : floor + step)),
+  "time::day": part((_, c) => c.day),
+  "time::floor": rounding((floor) => floor),
+  "time::format": define<[Datetime, string]>(["datetime", "string"], ([d, format]) => formatTime(d, format)),
+  "time::group": define<[Datetime, string]>(["datetime", "string"], ([d, unit]) => group(d, unit)),
+  "time::hour": part((_, c) => c.hour),
+  "time::max": extreme(1),
+  "time::micros": part((d) => int(toNanos(d) / 1000n - (toNanos(d) % 1000n < 0n ? 1n : 0n))),
+  "time::millis": part((d) => d.seconds * 1000 + Math.floor(d.nanos / 1e6)),
+  "time::min": extreme(-1),
+  "time::minute": part((_, c) => c.minute),
+  "time::month": part((_, c) => c.month),
+  "time::nano": part((d) => int(toNanos(d))),
+  "time::now": volatile((_, __, name) => raise(`${name}() is not deterministic`)),
+  "time::round": rounding((floor, n, step) => (2n * (n - floor) >= step ? floor + step : floor)),
+  "time::second": part((_, c) => c.second),
+  "time::timezone": volatile((_, __, name) => raise(`${name}() is not deterministic`)),
+  "time::unix": part((d) => d.seconds),
+  "time::wday": part((d) => weekday(d)),
+  "time::week": part((d) => isoWeek(d)[1]),
+  "time::yday": part((_, c) => yearDay(c)),
+  "time::year": part((_, c) => c.year),
+  "time::from_micros": from(1000n), "time::from_millis": from(1_000_000n), "time::from_nanos": from(1n), "time::from_secs": from(1_000_000_000n), "time::from_unix": from(1_000_000_000n),
+  "time::from_ulid": define<[string]>(["string"], ([s]) => fromUlid(s)),
+  "time::from_uuid": define<[Uuid]>(["uuid"], ([u]) => fromUuid(u)),
+  "time::is_leap_year": part((_, c) => isLeap(c.year)),
+  "time::set_year": set("year", "year _", () => 262142, -262143),
+  "time::set_month": set("month", "month _", () => 12, 1),
+  "time::set_day": set("day", "day _", (c) => daysInMonth(c.year, c.month), 1),
+  "time::set_hour": set("hour", "hour _", () => 23, 0),
+  "time::set_minute": set("minute", "_ minutes", () => 59, 0),
+  "time::set_second": set("second", "_ seconds", () => 59, 0),
+  "time::set_nanosecond": set("nanos", "_ nanoseconds", () => 1_999_999_999, 0),
+  "time::epoch": constant(new Datetime(0, 0)),
+  "time::minimum": constant(new Datetime(daysFromCivil(-262143, 1, 1) * 86400, 0)),
+  "time::maximum": constant(new Datetime(daysFromCivil(262142, 12, 31) * 86400 + 86399, 999_999_999))
+}

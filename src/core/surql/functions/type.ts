@@ -1,0 +1,109 @@
+/**
+ * `type::*`: conversions, tests and record ids from parts.
+ *
+ * Why so: conversions are the casts under another name; `type::field` reads the document and is treated by the projection
+ * too, which names the output by its argument.
+ */
+import { cast } from "../cast.ts"
+import { EvalError, raise } from "../failure.ts"
+import { kindOf } from "../methods.ts"
+import { compileParts } from "../paths.ts"
+import * as RecordIds from "../recordId.ts"
+import type { Scope } from "../scope.ts"
+import { rawText, render, toText } from "../text.ts"
+import { Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, SetValue, Table as TableName, Uuid, field, isInt, isObj } from "../value.ts"
+import type { RecordKey, Value } from "../value.ts"
+import { isNumber } from "../number.ts"
+import { define } from "./define.ts"
+import type { Fn, Table } from "./define.ts"
+
+const conversion = (type: string): Fn => define<[Value]>(["any"], ([v]) => cast(type, v))
+
+const attempt = (type: string): Fn => define<[Value]>(["any"], ([v]) => {
+  try {
+    return cast(type, v)
+  } catch (error) {
+    if (error instanceof EvalError) return undefined
+    throw error
+  }
+})
+
+const is = (test: (v: Value) => boolean): Fn => define<[Value]>(["any"], ([v]) => test(v))
+
+const geometry = (type: string): Fn => is((v) => v instanceof Geometry && field(v.value, "type") === type)
+
+const table = (v: Value): Value =>
+  v instanceof TableName ? v : v instanceof RecordId ? new TableName(v.table) : typeof v === "string" ? new TableName(v) : raise(`Found ${toText(v)} for the table, which is not valid`)
+
+const key = (v: Value): RecordKey => {
+  if (v instanceof RecordId) return v.key
+  if (isInt(v) || Array.isArray(v) || isObj(v) || v instanceof Uuid) return v as RecordKey
+  if (isNumber(v)) return v instanceof Decimal ? v.value.toFixed() : String(v instanceof Float ? v.value : v)
+  const text = rawText(v)
+  return text === "" ? raise("Found '' for the Record ID but this is not a valid id") : text
+}
+
+const record = (args: ReadonlyArray<Value>): Value => {
+  const [a, b] = args
+  if (args.length === 1 || b === undefined) return cast("record", a)
+  const name = a instanceof TableName ? a.name : toText(a)
+  if (name === "") return raise("Found '' for the table, which is not valid")
+  if (b instanceof Range) return new RecordRange(name, b)
+  return RecordIds.make(name, key(b))
+}
+
+const isRecord = (v: Value, name: Value): boolean => v instanceof RecordId && (name === undefined || v.table === toText(name))
+
+/** Reads a dotted path of the document. */
+const path = (v: Value, scope: Scope): Value =>
+  typeof v === "string" ? compileParts(v.split(".").map((name) => ({ kind: "field", name }) as const))(scope.doc, scope) : raise(`Incorrect arguments for function type::field(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(v)}\``)
+
+const exactKind = (v: Value): string => {
+  if (isInt(v)) return "int"
+  if (v instanceof Decimal) return "decimal"
+  if (isNumber(v)) return "float"
+  if (v instanceof Geometry) return geometryKinds[String(field(v.value, "type"))] ?? "geometry"
+  return kindOf(v)
+}
+
+const geometryKinds: { readonly [type: string]: string } = {
+  Point: "geometry<point>", LineString: "geometry<line>", Polygon: "geometry<polygon>", MultiPoint: "geometry<multipoint>", MultiLineString: "geometry<multiline>",
+  MultiPolygon: "geometry<multipolygon>", GeometryCollection: "geometry<collection>"
+}
+
+const convertible = ["array", "bool", "bytes", "datetime", "decimal", "duration", "float", "geometry", "int", "number", "point", "range", "set", "string", "uuid"]
+
+export const type: Table = {
+  ...Object.fromEntries(convertible.flatMap((t) => [[`type::${t}`, conversion(t)], [`type::try_${t}`, attempt(t)]])),
+  "type::string_lossy": conversion("string"),
+  "type::table": define<[Value]>(["any"], ([v]) => table(v)),
+  "type::record": define<ReadonlyArray<Value>>(["any", "?any"], record),
+  "type::field": define<[Value]>(["any"], ([v], scope) => path(v, scope), { reads: true }),
+  "type::fields": define<[ReadonlyArray<Value>]>(["array"], ([a], scope) => a.map((v) => path(v, scope)), { reads: true }),
+  "type::of": define<[Value]>(["any"], ([v]) => exactKind(v)),
+  "type::is_array": is(Array.isArray),
+  "type::is_bool": is((v) => typeof v === "boolean"),
+  "type::is_bytes": is((v) => v instanceof Bytes),
+  "type::is_collection": geometry("GeometryCollection"),
+  "type::is_datetime": is((v) => v instanceof Datetime),
+  "type::is_decimal": is((v) => v instanceof Decimal),
+  "type::is_duration": is((v) => v instanceof Duration),
+  "type::is_float": is((v) => isNumber(v) && !isInt(v) && !(v instanceof Decimal)),
+  "type::is_geometry": is((v) => v instanceof Geometry),
+  "type::is_int": is(isInt),
+  "type::is_line": geometry("LineString"),
+  "type::is_multiline": geometry("MultiLineString"),
+  "type::is_multipoint": geometry("MultiPoint"),
+  "type::is_multipolygon": geometry("MultiPolygon"),
+  "type::is_none": is((v) => v === undefined),
+  "type::is_null": is((v) => v === null),
+  "type::is_number": is(isNumber),
+  "type::is_object": is(isObj),
+  "type::is_point": geometry("Point"),
+  "type::is_polygon": geometry("Polygon"),
+  "type::is_range": is((v) => v instanceof Range),
+  "type::is_record": define<[Value, Value?]>(["any", "?string"], ([v, name]) => isRecord(v, name)),
+  "type::is_set": is((v) => v instanceof SetValue),
+  "type::is_string": is((v) => typeof v === "string"),
+  "type::is_uuid": is((v) => v instanceof Uuid)
+}
