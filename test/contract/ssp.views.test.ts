@@ -70,6 +70,7 @@ describe("POST /view/register refused: L6 what is not supported is refused, neve
     query("a statement that writes", "DELETE person"), query("another that writes", "CREATE person:9"), query("an unclosed string", "SELECT * FROM person WHERE name = 'Ann"),
     query("an unclosed parenthesis", "SELECT * FROM person WHERE (age = 1"), query("an operator without an operand", "SELECT * FROM person WHERE age >"),
     query("time::now(), which no view can hold still", "SELECT * FROM person WHERE at < time::now()"), query("rand()", "SELECT * FROM person WHERE a = rand()"),
+    ...["SELECT count() FROM person GROUP ALL", "SELECT age FROM person GROUP BY age", "SELECT * FROM person SPLIT tags", "SELECT * FROM ONLY person:1"].map((surql) => query(`not built yet: ${surql}`, surql)),
     query("LIMIT -1", "SELECT * FROM person LIMIT -1"), query("ORDER BY what is not selected, as the database refuses it", "SELECT id FROM person ORDER BY age"), query("ORDER BY nothing", "SELECT * FROM person ORDER BY"),
   ])
   it("POST /view/register 400 D9 leaves nothing registered", async () => {
@@ -113,6 +114,19 @@ describe("what a registration means", () => {
     expect(await result("o1", "SELECT id, g FROM ord ORDER BY g DESC LIMIT 2 START 1")).toEqual([{ id: "ord:2", g: 1 }, { id: "ord:3", g: 1 }])
     expect(await result("o2", "SELECT id, g AS `a b` FROM ord ORDER BY g LIMIT 1")).toEqual([{ id: "ord:4", "a b": 0 }])
   })
+  it("D2a a row on which an expression fails is left out, named in errors, and back when it no longer fails", async () => {
+    await send(door, { ask: "POST /ingest", body: [create("sum:1", { n: 1 }), create("sum:2", { n: "x" })] })
+    const first = bodyOf(await register("sums", "SELECT id, n + 1 AS m FROM sum", { format: "tree" }))
+    expect(first).toMatchObject({ result_data: [{ id: "sum:1", m: 2 }], errors: [{ id: "sum:2", reason: expect.stringMatching(/\S/) }] })
+    expect((await send(door, { ask: "POST /ingest", body: create("sum:3", {}) })).status).toBe(200)
+    const debug = bodyOf(await send(door, { ask: "GET /debug/view/sums" }))
+    expect((debug["errors"] as ReadonlyArray<{ readonly id: string }>).map((error) => error.id).sort()).toEqual(["sum:2", "sum:3"])
+    expect((await send(door, { ask: "POST /ingest", body: change("UPDATE", "sum:2", { n: 5 }) })).json).toEqual({ views_affected: 1, edges_updated: 1 })
+    await send(door, { ask: "POST /ingest", body: change("UPDATE", "sum:1", { n: null }) })
+    const last = bodyOf(await send(door, { ask: "GET /view/sums" }))
+    expect(last["result_data"]).toEqual([{ id: "sum:2", m: 6 }])
+    expect((last["errors"] as ReadonlyArray<{ readonly id: string }>).map((error) => error.id).sort()).toEqual(["sum:1", "sum:3"])
+  })
   it("D1 params are typed as records are: a date-time compares as one", async () => {
     await send(door, { ask: "POST /ingest", body: create("when:1", { at: "2024-05-01T10:00:00Z" }) })
     expect(await result("w", "SELECT id FROM when WHERE at = $t", { params: { t: "2024-05-01T12:00:00+02:00" } })).toEqual([{ id: "when:1" }])
@@ -154,6 +168,16 @@ describe("GET /debug", () => {
       cache: [{ key: "person:1", version: 1, weight: 1 }], subquery_tables: [], referenced_tables: ["person"], subquery_cache: {},
     })
     expect(body["plan"]).toEqual(expect.arrayContaining([expect.objectContaining({ operator: expect.any(String), incremental: expect.any(Boolean) })]))
+  })
+  it("GET /debug/view/:view_id 200 L6 D13 what is run again says why, and is exact all the same", async () => {
+    await send(door, { ask: "POST /ingest", body: [create("par:1", { n: 1 }), create("chi:1", { of: 1 })] })
+    await register("again", "SELECT id, (SELECT id FROM chi WHERE of = $parent.n) AS chis FROM par", { format: "tree" })
+    await register("kept", "SELECT * FROM par WHERE n = 1 ORDER BY n LIMIT 3")
+    const plans = await Promise.all(["again", "kept"].map(async (id) => bodyOf(await send(door, { ask: `GET /debug/view/${id}` }))["plan"] as ReadonlyArray<Body>))
+    expect(plans[0]?.some((row) => row["incremental"] === false && /\S/.test(String(row["reason"])))).toBe(true)
+    expect(plans[1]?.every((row) => row["incremental"] === true && row["reason"] === null)).toBe(true)
+    await send(door, { ask: "POST /ingest", body: create("chi:2", { of: 1 }) })
+    expect(bodyOf(await send(door, { ask: "GET /view/again" }))["result_data"]).toEqual([{ id: "par:1", chis: [{ id: "chi:1" }, { id: "chi:2" }] }])
   })
   it("GET /debug/deps 200 L4 views that differ in constants or params only share one shape, equal ones one instance", async () => {
     const own = await Door.start()

@@ -165,7 +165,7 @@ export const exportsRule: Rule = each((file, fault) => {
   })
 })
 
-/** Every file is reached from a door, a test, a script or the test configuration. */
+/** Every file is reached from a door, a test, a script or the test configuration, by import or named as a path to run. */
 export const reachable: Rule = (files) => {
   const byPath = new Map(files.map((file) => [file.path, file]))
   const isRoot = (path: string): boolean =>
@@ -180,6 +180,9 @@ export const reachable: Rule = (files) => {
       const target = resolveImport(path, specifier)
       if (target !== undefined) queue.push(target)
     }
+    visit(file.tree, (node) => {
+      if (ts.isStringLiteral(node) && byPath.has(node.text)) queue.push(node.text)
+    })
   }
   return files.filter((file) => !seen.has(file.path)).map((file) => `${file.path}:1 nothing leads here`)
 }
