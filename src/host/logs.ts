@@ -37,9 +37,12 @@ const text = Logger.make<unknown, string>(({ annotations, cause, date, logLevel,
   return `${date.toTimeString().slice(0, 8)} ${nameOf(logLevel).padEnd(5)} ${oneLine(textOf(message))}${extra}${pretty === undefined ? "" : `\n${pretty}`}`
 })
 
+/** A record as one line. */
+export const lines: { readonly [F in Format]: Logger.Logger<unknown, string> } = { json, text }
+
 /** `format` undefined: by whether standard output is a terminal. */
 export const layer = (format: Format | undefined, level: Level): Layer.Layer<never> => {
-  const chosen = (format ?? (process.stdout.isTTY ? "text" : "json")) === "json" ? json : text
+  const chosen = lines[format ?? (process.stdout.isTTY ? "text" : "json")]
   const written = Logger.map(chosen, (line) => void process.stdout.write(`${line}\n`))
   return Layer.merge(Logger.replace(Logger.defaultLogger, written), Logger.minimumLogLevel(minimum[level]))
 }
