@@ -6,7 +6,6 @@
 import { Layer } from "effect"
 import { existsSync, readFileSync } from "node:fs"
 import { hostname } from "node:os"
-import { dirname, resolve } from "node:path"
 import { parseDocument } from "yaml"
 import { type ConfigFile, ConfigSource } from "../ports/ConfigSource.ts"
 
@@ -46,7 +45,6 @@ export const layer: Layer.Layer<ConfigSource> = Layer.sync(ConfigSource, () => {
     env: process.env,
     file: path === undefined ? undefined : parse(path),
     readText,
-    besideFile: (other) => resolve(path === undefined ? "." : dirname(path), other),
     hostName: hostname()
   }
 })

@@ -19,8 +19,6 @@ export interface ConfigSourceShape {
   readonly file: ConfigFile | undefined
   /** Content of a file that holds a secret, or why it cannot be read. */
   readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }
-  /** `path` relative to the configuration file's folder. */
-  readonly besideFile: (path: string) => string
   /** The machine's name, for addresses that name no host (D24). */
   readonly hostName: string
 }
@@ -28,6 +26,6 @@ export interface ConfigSourceShape {
 export class ConfigSource extends Context.Tag("ports/ConfigSource")<ConfigSource, ConfigSourceShape>() {
   static readonly layerMemory = (given: Partial<ConfigSourceShape>): Layer.Layer<ConfigSource> =>
     Layer.succeed(ConfigSource, {
-      env: {}, file: undefined, readText: () => ({ fault: "no such file" }), besideFile: (path) => path, hostName: "localhost", ...given
+      env: {}, file: undefined, readText: () => ({ fault: "no such file" }), hostName: "localhost", ...given
     })
 }

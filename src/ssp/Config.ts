@@ -66,6 +66,11 @@ const schedulerNames = [
 
 type Read = Settings.Values<typeof knobs>
 
+/** Where the jobs of a table go; the token never shows when a configuration is printed. */
+export interface JobTable extends Omit<ServiceFile.JobTable, "authToken"> {
+  readonly authToken: Redacted.Redacted<string> | undefined
+}
+
 export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "storePass" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel"> {
   readonly listen: Address.HostPort
   readonly authSecret: Redacted.Redacted<string> | undefined
@@ -78,7 +83,7 @@ export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" |
   readonly logLevel: NonNullable<Read["logLevel"]>
   /** `maxBodyBytes` and what an envelope may add to it (D17). */
   readonly bodyLimitBytes: number
-  readonly jobTables: ReadonlyArray<ServiceFile.JobTable>
+  readonly jobTables: ReadonlyArray<JobTable>
   /** To be logged once at start. */
   readonly warnings: ReadonlyArray<string>
 }
@@ -88,6 +93,8 @@ const envelopeBytes = 65_536
 /** Every fault at once, as the operator reads it. */
 const refused = (faults: ReadonlyArray<string>): StartFault =>
   new StartFault({ exitCode: 2, message: [`${faults.length} fault${faults.length === 1 ? "" : "s"} in the configuration:`, ...faults.map((fault) => `  ${fault}`)].join("\n") })
+
+const redacted = (secret: string | undefined): Redacted.Redacted<string> | undefined => (secret === undefined ? undefined : Redacted.make(secret))
 
 const readFile = (source: ConfigSourceShape, faults: Array<string>): ServiceFile.ServiceFile => {
   const { file } = source
@@ -120,15 +127,15 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     return Effect.succeed({
       ...rest,
       listen,
-      authSecret: authSecret === undefined ? undefined : Redacted.make(authSecret),
-      storePass: storePass === undefined ? undefined : Redacted.make(storePass),
+      authSecret: redacted(authSecret),
+      storePass: redacted(storePass),
       sspId,
       mode,
       dataDir: values.dataDir ?? (mode === "standalone" ? "./data" : `./data/${sspId}`),
       advertisedUrl: (port: number) => advertiseAddr ?? Address.reachable(listen, port, source.hostName),
       logLevel: values.logLevel ?? "info",
       bodyLimitBytes: values.maxBodyBytes + (mode === "scheduler" ? envelopeBytes : 0),
-      jobTables: file.jobTables,
+      jobTables: file.jobTables.map((table) => ({ ...table, authToken: redacted(table.authToken) })),
       warnings: warningsOf(source, values, file)
     })
   })
