@@ -56,4 +56,29 @@ describe("an array of changes", () => {
     expect(await balances("rows")).toEqual(state)
     expect(reads, "enough reads fell between the writes").toBeGreaterThan(transfers / 4)
   })
+
+  seeded("L3 D5 an array of a thousand changes is one step too: no read falls inside it", "test/live/atomic.test.ts", async () => {
+    const size = 1_001
+    await send(door, { ask: "POST /ingest", body: Array.from({ length: size }, (_, n) => create(`tick:${n}`, { round: 0 })) })
+    await send(door, { ask: "POST /view/register", body: registration("ticks", "SELECT * FROM tick") })
+    let writing = true
+    let reads = 0
+    const torn = new Set<string>()
+    const reader = async (): Promise<void> => {
+      while (writing) {
+        const rows = bodyOf(await send(door, { ask: "GET /view/ticks?format=tree" }))["result_data"] as ReadonlyArray<{ readonly round: number }>
+        const rounds = [...new Set(rows.map((row) => row.round))]
+        if (rounds.length !== 1) torn.add(rounds.join(" and "))
+        reads += 1
+      }
+    }
+    const readers = [reader(), reader(), reader()]
+    for (let round = 1; round <= 20; round++) {
+      expect((await send(door, { ask: "POST /ingest", body: Array.from({ length: size }, (_, n) => change("UPDATE", `tick:${n}`, { round })) })).status).toBe(200)
+    }
+    writing = false
+    await Promise.all(readers)
+    expect(reads).toBeGreaterThan(20)
+    expect([...torn]).toEqual([])
+  })
 })
