@@ -6,6 +6,7 @@
 import { Clock, Duration, Effect, Layer } from "effect"
 import { Serving } from "../ports/Front.ts"
 import { SspConfig } from "./Config.ts"
+import { Lifecycle } from "./Lifecycle.ts"
 import { Views } from "./Views.ts"
 
 const sweep = Effect.gen(function*() {
@@ -14,9 +15,10 @@ const sweep = Effect.gen(function*() {
   if (expired.length > 0) yield* Effect.logInfo(`${expired.length} views expired`).pipe(Effect.annotateLogs("views", expired.slice(0, 20)))
 }).pipe(Effect.catchTag("StoreFailed", (error) => Effect.logWarning(`expired views could not be removed: ${error.message}; trying again at the next turn`)))
 
-export const layer: Layer.Layer<never, never, Views | SspConfig | Serving> = Layer.scopedDiscard(
+export const layer: Layer.Layer<never, never, Views | Lifecycle | SspConfig | Serving> = Layer.scopedDiscard(
   Effect.gen(function*() {
     const { ttlCleanupIntervalSecs } = yield* SspConfig
-    yield* Serving.fork(Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(ttlCleanupIntervalSecs)), sweep)))
+    const { loaded } = yield* Lifecycle
+    yield* Serving.fork(Effect.zipRight(loaded, Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(ttlCleanupIntervalSecs)), sweep))))
   })
 )

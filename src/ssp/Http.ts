@@ -9,7 +9,7 @@ import { Serving } from "../ports/Front.ts"
 import { Release } from "../ports/Release.ts"
 import { SspApi } from "../protocol/SspApi.ts"
 import { SspConfig } from "./Config.ts"
-import { mapped, overloaded } from "./HttpErrors.ts"
+import { mapped } from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as Ingest from "./HttpIngest.ts"
 import * as Registrations from "./HttpRegistration.ts"
@@ -25,9 +25,10 @@ const levels = { error: LogLevel.Error, warn: LogLevel.Warning, info: LogLevel.I
 const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
   Effect.gen(function*() {
     const views = yield* Views
+    const { loaded } = yield* Lifecycle
     return handlers
       .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => Ingest.handle(views, json)), whole)
-      .handle("reset", () => Effect.as(mapped(views.reset), ok), whole)
+      .handle("reset", () => Effect.as(Effect.zipRight(loaded, mapped(views.reset)), ok), whole)
       .handle("log", ({ payload: { data, level, message } }) =>
         Effect.logWithLevel(levels[level ?? "info"], message).pipe(Effect.annotateLogs(data === undefined ? { from: "client" } : { from: "client", data }), Effect.as(ok)))
   }))
@@ -35,25 +36,20 @@ const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
 const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
   Effect.gen(function*() {
     const views = yield* Views
+    const { loaded } = yield* Lifecycle
     const serving = yield* Serving
-    const { maxStreams } = yield* SspConfig
-    let open = 0
-    const counted = Stream.acquireRelease(Effect.sync(() => void open++), () => Effect.sync(() => void open--))
-    const room = Effect.suspend(() =>
-      open < maxStreams ? Effect.void : Effect.fail(overloaded({ message: `${open} event streams are open, the limit is ${maxStreams} (setting SVC_MAX_STREAMS)`, retryAfterSecs: 5 })))
     return handlers
       .handle("register", ({ payload }) =>
         Effect.gen(function*() {
           const registration = yield* Registrations.read(payload, yield* Clock.currentTimeMillis)
           return yield* mapped(views.register(registration))
         }), whole)
-      .handle("unregister", ({ payload }) => Effect.as(mapped(views.unregister(payload.id)), ok), whole)
+      .handle("unregister", ({ payload }) => Effect.as(Effect.zipRight(loaded, mapped(views.unregister(payload.id))), ok), whole)
       .handle("view", ({ path, urlParams }) => mapped(views.read(path.view_id, urlParams.format)))
       .handleRaw("stream", ({ path, request, urlParams }) =>
-        Effect.map(
-          Effect.zipRight(room, mapped(views.stream(path.view_id, urlParams.format, request.headers["last-event-id"]))),
-          (events) => EventStream.respond(events, serving.stopping, counted)
-        ))
+        request.method === "HEAD"
+          ? Effect.as(mapped(views.read(path.view_id, urlParams.format)), EventStream.respond(Stream.empty, serving.stopping))
+          : Effect.map(mapped(views.stream(path.view_id, urlParams.format, request.headers["last-event-id"])), (events) => EventStream.respond(events, serving.stopping)))
   }))
 
 const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>

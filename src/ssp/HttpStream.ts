@@ -33,9 +33,8 @@ export const untilStopping = (events: Stream.Stream<ViewEvent>, stopping: Effect
 
 const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () => encoder.encode(": still here\n\n"))
 
-/** Response with the whole stream; `counted` wraps what is acquired while it runs. */
-export const respond = (events: Stream.Stream<ViewEvent>, stopping: Effect.Effect<void>, counted: Stream.Stream<void>): HttpServerResponse.HttpServerResponse =>
+export const respond = (events: Stream.Stream<ViewEvent>, stopping: Effect.Effect<void>): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.stream(
-    Stream.flatMap(counted, () => Stream.merge(Stream.map(untilStopping(events, stopping), encodeEvent), heartbeats, { haltStrategy: "left" })),
+    Stream.merge(Stream.map(untilStopping(events, stopping), encodeEvent), heartbeats, { haltStrategy: "left" }),
     { contentType: "text/event-stream", headers: { "cache-control": "no-store", "x-accel-buffering": "no" } }
   )

@@ -4,7 +4,7 @@
  * The phase is also readable without an effect, for the hot route. In scheduler mode registration is tried for ever,
  * with full jitter, so that a cluster that comes back is not met by all SSPs at once.
  */
-import { Context, Duration, Effect, Layer, Random } from "effect"
+import { Context, Deferred, Duration, Effect, Layer, Random } from "effect"
 import * as Phase from "../core/cluster/phase.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
@@ -37,6 +37,8 @@ const advice: { readonly [R in DatabaseError["reason"]]: string } = {
 export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, {
   readonly phase: () => Phase.Phase
   readonly mode: "standalone" | "scheduler"
+  /** Waits until the store is read; what changes it without asking for readiness (D6) waits here. */
+  readonly loaded: Effect.Effect<void>
 }>() {
   /** A standalone SSP is ready once its store is loaded; the server listens meanwhile, so that `/health` can say so. */
   static readonly layer: Layer.Layer<Lifecycle, never, SspConfig | Views | SchedulerClient | Serving> = Layer.scoped(
@@ -44,6 +46,7 @@ export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, {
     Effect.gen(function*() {
       const { mode } = yield* SspConfig
       const views = yield* Views
+      const loaded = yield* Deferred.make<void>()
       let phase: Phase.Phase = "bootstrapping"
       const happened = (event: Phase.PhaseEvent): Effect.Effect<void> =>
         Effect.suspend(() => {
@@ -52,9 +55,9 @@ export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, {
           phase = step.state
           return step.changed ? Effect.logInfo(`${from} -> ${step.state}: ${step.note}`) : Effect.void
         })
-      if (mode === "standalone") yield* Serving.fork(Effect.zipRight(restore(views), happened("Loaded")))
-      else yield* Serving.fork(register(happened))
-      return { phase: () => phase, mode }
+      if (mode === "standalone") yield* Serving.fork(Effect.all([restore(views), Deferred.succeed(loaded, undefined), happened("Loaded")]))
+      else yield* Effect.zipRight(Deferred.succeed(loaded, undefined), Serving.fork(register(happened)))
+      return { phase: () => phase, mode, loaded: Deferred.await(loaded) }
     })
   )
 }

@@ -32,7 +32,7 @@ describe("event stream", () => {
     }))
   it.effect("D11 a comment goes out every 15 s of silence", () =>
     Effect.gen(function*() {
-      const { body } = HttpStream.respond(Stream.concat(Stream.make(delta), Stream.never), Effect.never, Stream.make(undefined))
+      const { body } = HttpStream.respond(Stream.concat(Stream.make(delta), Stream.never), Effect.never)
       if (body._tag !== "Stream") throw new Error("no stream")
       const fiber = yield* Effect.fork(Stream.runCollect(Stream.take(body.stream, 3)))
       yield* TestClock.adjust("31 seconds")

@@ -4,7 +4,7 @@
  * Why under a test clock: ten failures with backoff take minutes that no test has.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Ref, TestClock } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Option, Ref, TestClock } from "effect"
 import { Serving } from "../../src/ports/Front.ts"
 import { DatabaseError } from "../../src/ports/Database.ts"
 import { SchedulerClient, SchedulerError } from "../../src/ports/SchedulerClient.ts"
@@ -23,7 +23,8 @@ const build = (layer: ReturnType<typeof node>) =>
     const serving = Context.get(context, Serving)
     yield* serving.listening(8667)
     yield* TestClock.adjust(0)
-    return { phase: Context.get(context, Lifecycle).phase, serving }
+    const { loaded, phase } = Context.get(context, Lifecycle)
+    return { loaded, phase, serving }
   })
 
 describe("standalone", () => {
@@ -56,6 +57,18 @@ describe("standalone", () => {
       yield* build(node(fakeViews({ expire: (now) => Effect.as(Ref.update(sweeps, (all) => [...all, now]), []) }), { TTL_CLEANUP_INTERVAL_SECS: "7" }))
       yield* TestClock.adjust("22 seconds")
       expect(yield* Ref.get(sweeps)).toEqual([7000, 14_000, 21_000])
+    }))
+})
+
+describe("while the store loads", () => {
+  it.scoped("what needs no readiness but changes the store waits until it is read", () =>
+    Effect.gen(function*() {
+      const { loaded, phase } = yield* build(node(fakeViews({ restore: Effect.delay(Effect.succeed({ records: 0, views: 0 }), "5 seconds"), expire: () => Effect.die(new Error("too early")) }), { TTL_CLEANUP_INTERVAL_SECS: "1" }))
+      const waiting = yield* Effect.fork(loaded)
+      yield* TestClock.adjust("4900 millis")
+      expect([phase(), yield* Fiber.poll(waiting)]).toEqual(["bootstrapping", Option.none()])
+      yield* TestClock.adjust("100 millis")
+      yield* Fiber.join(waiting)
     }))
 })
 

@@ -58,7 +58,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     unregister: () => Effect.void,
     reset: Effect.void,
     read: (id, format) => (id === "here" ? Effect.succeed(answer({ id, format: format ?? "flat" })) : Effect.fail(new ViewNotFound({ id }))),
-    stream: (id, _format, last) => (id === "here" ? Effect.succeed(Stream.concat(Stream.make(last === undefined ? snapshot : { ...snapshot, id: last }), Stream.never)) : Effect.fail(new ViewNotFound({ id }))),
+    stream: (id, _format, last) => (id === "full" ? Effect.fail(new Overloaded({ message: "no room for streams", retryAfterSecs: 5 })) : id === "here" ? Effect.succeed(Stream.concat(Stream.make(last === undefined ? snapshot : { ...snapshot, id: last }), Stream.never)) : Effect.fail(new ViewNotFound({ id }))),
     endStreams: () => Effect.void,
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
     debugDeps: Effect.succeed({ dependency_map: {}, tables_in_store: [], view_count: 0, shapes: [] }),
