@@ -37,6 +37,12 @@ const remainder: NumberOp = {
   verb: "remainder", small: (a, b) => a % b, big: (a, b) => (b === 0n ? undefined : a % b), float: (a, b) => a % b, decimal: (a, b) => D.mod(a, b)
 }
 
+/** A number as a decimal; what no decimal can be (NaN, infinity) is zero, as in the database. */
+const finite = (n: NumberValue): Dec => {
+  const d = n instanceof Decimal ? n.value : toDecimal(n)
+  return d.isFinite() ? d : new D(0)
+}
+
 const numeric = (op: NumberOp, a: NumberValue, b: NumberValue): Value => {
   if (isInt(a) && isInt(b)) {
     if (typeof a === "number" && typeof b === "number") {
@@ -47,8 +53,7 @@ const numeric = (op: NumberOp, a: NumberValue, b: NumberValue): Value => {
     return big === undefined || !inRange(big) ? cannot(op.verb, a, b) : int(big)
   }
   if (!(a instanceof Decimal) && !(b instanceof Decimal)) return float(op.float(toFloat(a), toFloat(b)))
-  const x = a instanceof Decimal ? a.value : toDecimal(a), y = b instanceof Decimal ? b.value : toDecimal(b)
-  return (x.isFinite() && y.isFinite() ? decimal(op.decimal(x, y)) : undefined) ?? cannot(op.verb, a, b)
+  return decimal(op.decimal(finite(a), finite(b))) ?? cannot(op.verb, a, b)
 }
 
 const merge = (a: Obj, b: Obj): Obj => {

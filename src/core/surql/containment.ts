@@ -41,7 +41,7 @@ const itemsOf = (v: Value): ReadonlyArray<Value> | undefined => (Array.isArray(v
 export const containsAll = (container: Value, values: Value): boolean => {
   if (typeof container === "string" && typeof values === "string") return container.includes(values)
   const items = itemsOf(values)
-  return items !== undefined && isContainer(container) && !some(items, (v) => !contains(container, v))
+  return items !== undefined && !some(items, (v) => !(isContainer(container) && contains(container, v)))
 }
 
 /** `container CONTAINSANY values` */

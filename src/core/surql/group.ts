@@ -10,14 +10,14 @@ import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { compositeKey } from "./key.ts"
-import { isNumber } from "./number.ts"
+import { isNumber, toFloat } from "./number.ts"
 import { compare, isTruthy } from "./order.ts"
 import { print } from "./print.ts"
 import { outputNames } from "./project.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
-import { Datetime } from "./value.ts"
+import { Datetime, float } from "./value.ts"
 import type { Value } from "./value.ts"
 
 /** Computes one output value from the scopes of a group's rows. */
@@ -44,9 +44,12 @@ const isAggregate = (e: Expr): boolean => {
 
 const values = (compiled: Compiled, rows: ReadonlyArray<Scope>): Array<Value> => rows.map((row) => compiled(row))
 
+/** Over a group these are computed with floats, even from decimals. */
+const floats: ReadonlySet<string> = new Set(["math::mean", "math::stddev", "math::variance"])
+
 /** Aggregates skip what they cannot add up, as the database does over groups. */
 const usable = (name: string, items: ReadonlyArray<Value>): ReadonlyArray<Value> =>
-  name.startsWith("math::") ? items.filter(isNumber) : name.startsWith("time::") ? items.filter((v) => v instanceof Datetime) : items
+  floats.has(name) ? items.filter(isNumber).map((n) => float(toFloat(n))) : name.startsWith("math::") ? items.filter(isNumber) : name.startsWith("time::") ? items.filter((v) => v instanceof Datetime) : items
 
 const aggregateCall = (e: Extract<Expr, { kind: "call" }>): Aggregate => {
   const [first, ...rest] = e.args
@@ -66,7 +69,7 @@ const aggregateCall = (e: Extract<Expr, { kind: "call" }>): Aggregate => {
   return (rows, outer) => {
     const items = usable(e.name, values(value, rows))
     const scope = rows[0] ?? outer
-    if (e.name === "array::flatten" || e.name === "array::group") return fn.call([items], scope, e.name)
+    if (e.name === "array::group") return items
     return fn.call([items, ...others.map((o) => o(scope))], scope, e.name)
   }
 }

@@ -224,6 +224,16 @@ const braces = (p: Parser): Expr => {
   return head
 }
 
+/** `{ expression }` where no object can stand. */
+const block = (p: Parser): Expr => {
+  expectOp(p, "{")
+  const value = nested(p, () => inherited(p))
+  if (isOp(p, ";") && peek(p).text === "}") advance(p)
+  if (isOp(p, ";")) notYet("a block of several statements", p.token.at)
+  expectOp(p, "}")
+  return value
+}
+
 const object = (p: Parser): Expr => nested(p, () => {
   const at = expectOp(p, "{").at
   const entries: Array<readonly [string, Expr]> = []
@@ -293,8 +303,7 @@ const branch = (p: Parser): Expr => nested(p, () => {
   const body = (): Expr => {
     if (worded) return inherited(p)
     if (!isOp(p, "{")) expected(p, "`{` or THEN")
-    const block = braces(p)
-    return block
+    return block(p)
   }
   for (;;) {
     if (worded) expectWord(p, "THEN")

@@ -18,7 +18,7 @@ import { print } from "./print.ts"
 import { compileProjection } from "./project.ts"
 import type { Budget, Compiled, Scope, Source } from "./scope.ts"
 import { spend } from "./scope.ts"
-import { replaceAt } from "./shape.ts"
+import { copyOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
 import { toText } from "./text.ts"
 import { RecordId, RecordRange, Range, Table, field, isInt, isObj } from "./value.ts"
@@ -123,39 +123,61 @@ const each = (items: ReadonlyArray<Item>, left: Array<LeftOut> | undefined, step
   return out
 }
 
-/** SPLIT on a path of the document, or of the row where it names an alias. */
-const splitter = (idiom: Idiom, onRow: boolean) => (item: Item): ReadonlyArray<Item> => {
-  const whole = onRow ? item.value : item.scope.doc
-  const read = compileParts(idiom.parts)(whole, item.scope)
-  if (!Array.isArray(read)) return [item]
-  return (read as ReadonlyArray<Value>).map((element) => {
-    const doc = replaceAt(whole, idiom.parts, () => element)
-    return onRow ? { ...item, value: doc } : { ...item, scope: { ...item.scope, doc } }
-  })
+/** SPLIT on a path of the document (SELECT VALUE): a row per element, which takes the array's place. */
+const docSplitter = (idiom: Idiom) => {
+  const read = compileParts(idiom.parts)
+  return (item: Item): ReadonlyArray<Item> => {
+    const found = read(item.scope.doc, item.scope)
+    if (!Array.isArray(found)) return [item]
+    return (found as ReadonlyArray<Value>).map((element) => ({ ...item, scope: { ...item.scope, doc: replaceAt(item.scope.doc, idiom.parts, () => element) } }))
+  }
+}
+
+/** SPLIT on a path of the projected row. */
+const rowSplitter = (idiom: Idiom) => {
+  const names = aliasNames(idiom), read = atOutput(idiom), steps = compileParts(idiom.parts)
+  return (item: Item): ReadonlyArray<Item> => {
+    const plain = read(item)
+    const found = plain === undefined ? steps(item.value, item.scope) : plain
+    if (!Array.isArray(found) || !isObj(item.value)) return [item]
+    const row = item.value
+    return (found as ReadonlyArray<Value>).map((element) => {
+      const copy = copyOf(row)
+      setPath(copy, names, element)
+      return { ...item, value: copy }
+    })
+  }
 }
 
 const whole = (clause: "LIMIT" | "START", v: Value): number =>
   isInt(v) && v >= 0 ? Number(v) : raise(`Found ${toText(v)} but the ${clause} clause must evaluate to a positive integer`)
 
+interface SortReader {
+  /** Looks into the projected row rather than the document. */
+  readonly fromRow: boolean
+  readonly read: (item: Item) => Value
+}
+
 /** Reads a sort value: inside the row where the path starts with an alias, else from the document. */
-const sortReader = (select: Select, idiom: Idiom): ((item: Item) => Value) => {
+const sortReader = (select: Select, idiom: Idiom): SortReader => {
   const text = print(idiom)
-  if (select.group !== undefined) {
-    if (select.value) return (item) => item.value
-    return atOutput(idiom)
+  if (select.group !== undefined || (select.split.length > 0 && !select.value)) {
+    return { fromRow: true, read: select.value ? (item) => item.value : atOutput(idiom) }
   }
   for (const f of select.fields) {
     if (f.kind !== "expr" || f.alias === undefined) continue
     const alias = print(f.alias)
-    if (alias === text) { const value = compile(f.expr); return (item) => value(item.scope) }
-    if (text.startsWith(alias + ".") || text.startsWith(alias + "[")) return atOutput(idiom)
+    if (alias === text) return fromDoc(compile(f.expr))
+    if (text.startsWith(alias + ".") || text.startsWith(alias + "[")) return { fromRow: true, read: atOutput(idiom) }
   }
   for (const f of select.fields) {
-    if (f.kind === "expr" && f.alias === undefined && print(f.expr) !== text && f.expr.kind !== "idiom" && fieldNames(f.expr) === text) { const value = compile(f.expr); return (item) => value(item.scope) }
+    if (f.kind === "expr" && f.alias === undefined && print(f.expr) !== text && f.expr.kind !== "idiom" && fieldNames(f.expr) === text) return fromDoc(compile(f.expr))
   }
   const steps = compileParts(idiom.parts)
-  return (item) => steps(item.scope.doc, item.scope)
+  return { fromRow: false, read: (item) => steps(item.scope.doc, item.scope) }
 }
+
+const fromDoc = (value: Compiled): SortReader => ({ fromRow: false, read: (item) => value(item.scope) })
 
 const fieldNames = (e: Expr): string => (e.kind === "call" ? e.name : "")
 
@@ -184,17 +206,34 @@ const fetching = (select: Select) => {
 export const compileSelect = (select: Select): Plan => {
   const sources = select.from.map(compile)
   const where = select.where && compile(select.where)
-  const aliases = new Set(select.fields.flatMap((f) => (f.kind === "expr" && f.alias !== undefined ? [print(f.alias)] : [])))
-  const docSplits = select.split.filter((i) => !aliases.has(print(i))).map((i) => splitter(i, false))
-  const rowSplits = select.split.filter((i) => aliases.has(print(i))).map((i) => splitter(i, true))
+  const docSplits = select.value ? select.split.map(docSplitter) : []
+  const rowSplits = select.value ? [] : select.split.map(rowSplitter)
   const grouping = select.group === undefined ? undefined : compileGrouping(select, select.group)
   const { project } = grouping === undefined ? compileProjection(select) : { project: undefined }
-  const order = select.order.map((term) => ({ read: sortReader(select, term.idiom), compare: compareTerm(term) }))
+  const order = select.order.map((term) => ({ ...sortReader(select, term.idiom), compare: compareTerm(term) }))
   const limit = select.limit && compile(select.limit), start = select.start && compile(select.start)
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
   const filter = where === undefined ? undefined : compileFilter(where)
+  // Where nothing but the window decides which rows are shown, only those are projected, so that only those can fail.
+  const lazy = grouping === undefined && rowSplits.length === 0 && order.every((o) => !o.fromRow)
+  const windowFirst = (outer: Scope, given: ReadonlyArray<Value> | undefined): Array<SelectedRow> => {
+    const from = start === undefined ? 0 : whole("START", start(outer))
+    const count = limit === undefined ? Infinity : whole("LIMIT", limit(outer))
+    let items: Array<Item> = []
+    if (given === undefined) for (const source of sources) expand(items, outer, source(outer), false)
+    else for (const v of given) expand(items, outer, v, true)
+    if (filter !== undefined) items = items.filter((item) => filter(item) !== undefined)
+    for (const split of docSplits) items = items.flatMap(split)
+    if (order.length > 0) items = sorted(items.map((item) => ({ ...item, sort: order.map((o) => o.read(item)) })), order)
+    if (from > 0 || count !== Infinity) items = items.slice(from, from + count)
+    return items.map((item) => {
+      const row = project!(item.scope)
+      return { value: fetch === undefined ? row : fetch(row, outer), record: item.record }
+    })
+  }
   return {
     run: (outer, left, given) => {
+      if (lazy && left === undefined) return windowFirst(outer, given)
       let items: Array<Item> = []
       if (given === undefined) for (const source of sources) expand(items, outer, source(outer), false)
       else for (const v of given) expand(items, outer, v, true)
