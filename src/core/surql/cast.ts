@@ -129,7 +129,7 @@ const convert = (type: string, v: Value): Result => {
   const m = /^(\w+)<(.*)>$/s.exec(type)
   const name = m?.[1] ?? type, inner = m?.[2]
   if (name === "record") return record(v, inner)
-  if (name === "option") return v === undefined || v === null || inner === undefined ? v : convert(inner, v)
+  if (name === "option") return v === undefined || inner === undefined ? v : convert(inner, v)
   if (name === "array" || name === "set") {
     const list = items(v)
     if (list === undefined) return none

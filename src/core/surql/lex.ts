@@ -187,7 +187,7 @@ export const next = (text: string, from: number): Token => {
 const param = (text: string, at: number, after: number): Token => {
   const first = text.charCodeAt(at + 1)
   if (text[at + 1] === "`" || text[at + 1] === "⟨") return quotedName("param", text, at + 1, at, after)
-  if (!isIdent(first)) return token("op", "$", undefined, at, at + 1, after)
+  if (!isIdentStart(first)) return token("op", "$", undefined, at, at + 1, after)
   const end = identifierEnd(text, at + 1)
   return token("param", text.slice(at + 1, end), undefined, at, end, after)
 }

@@ -42,6 +42,9 @@ export const expression = (p: Parser): Expr => withNames(p, "field", () => inher
 /** An expression in which bare names are what they are where it stands. */
 export const inherited = (p: Parser): Expr => nested(p, () => climb(p, power.base))
 
+/** Operators in a row on one level: a tree of them is as deep as it is long. */
+const maxChain = 1000
+
 const infix = (p: Parser): Infix | undefined => {
   const t = p.token
   if (t.kind === "op") {
@@ -66,7 +69,8 @@ const rangeOp = (p: Parser): { readonly end: number; readonly fromInclusive: boo
 const climb = (p: Parser, min: number): Expr => {
   let left = prefix(p)
   let covered = true
-  for (;;) {
+  for (let count = 0; ; count++) {
+    if (count > maxChain) fail(`more than ${maxChain} operators in a row`, p.token.at)
     const range = min < power.range ? rangeOp(p) : undefined
     if (range !== undefined) {
       left = rangeRest(p, left, range)

@@ -20,12 +20,18 @@ const continues = (p: Parser): boolean => {
 export const idiomRest = (p: Parser, start: Expr): Expr => {
   if (!continues(p)) return start
   const parts: Array<Part> = []
-  while (continues(p)) parts.push(part(p))
+  while (continues(p)) parts.push(bounded(p, parts))
   if (start.kind === "idiom" && start.start === undefined) return { kind: "idiom", at: start.at, start: undefined, parts: [...start.parts, ...parts] }
   if (start.kind === "idiom" && start.parts.length === 0) return { kind: "idiom", at: start.at, start: start.start, parts }
   if (start.kind === "table") return { kind: "idiom", at: start.at, start: undefined, parts: [{ kind: "field", name: start.name }, ...parts] }
   return { kind: "idiom", at: start.at, start, parts }
 }
+
+const maxParts = 128
+
+/** The next part of a path that is not too long to evaluate. */
+const bounded = (p: Parser, parts: ReadonlyArray<Part>): Part =>
+  parts.length >= maxParts ? fail(`a path of more than ${maxParts} parts`, p.token.at) : part(p)
 
 const part = (p: Parser): Part => {
   const t = p.token
@@ -118,7 +124,7 @@ const recursion = (p: Parser, at: number): Part => {
   expectOp(p, "}")
   const body: Array<Part> = []
   if (eatOp(p, "(")) {
-    while (continues(p)) body.push(part(p))
+    while (continues(p)) body.push(bounded(p, body))
     expectOp(p, ")")
   }
   return { kind: "recurse", at, min, max, mode, inclusive, target, body }
@@ -174,7 +180,7 @@ export const plainIdiom = (p: Parser): Idiom => {
   const at = p.token.at
   const first: Part = isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->") ? lookup(p) : { kind: "field", name: name(p, "a field") }
   const parts: Array<Part> = [first]
-  while (continues(p)) parts.push(part(p))
+  while (continues(p)) parts.push(bounded(p, parts))
   return { kind: "idiom", at, start: undefined, parts }
 }
 

@@ -13,8 +13,9 @@ import { select } from "./parseSelect.ts"
 import { castType, single } from "./parseType.ts"
 import { advance, eatOp, eatWord, expectOp, expectWord, expected, fail, isOp, isWord, name, nested, notYet, peek, resume, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
+import * as Regexes from "./regex.ts"
 import * as RecordIds from "./recordId.ts"
-import { Geometry, RecordRange, Range, Regex, Special, Uuid, float } from "./value.ts"
+import { Float, Geometry, RecordRange, Range, Regex, Special, Uuid, float } from "./value.ts"
 import type { Bound, RecordKey, Value } from "./value.ts"
 
 const starters: ReadonlySet<string> = new Set(["(", "[", "{", "|", "||", "/", "->", "<-", "<->", "-", "+", "!", "<", "$", "@"])
@@ -59,11 +60,15 @@ const symbol = (p: Parser): Expr => {
     case "/": {
       const regex = Lex.regex(p.text, t.at)
       if (regex.kind === "bad") return fail(regex.text, regex.at)
+      if (Regexes.compile(regex.text) === undefined) fail("this is not a valid regular expression", regex.at)
       resume(p, regex.end)
       return literal(t.at, new Regex(regex.text), p.text.slice(t.at, regex.end))
     }
     case "->": case "<-": case "<->": case "<~": return { kind: "idiom", at: t.at, start: undefined, parts: [lookup(p)] }
-    case "@": advance(p); return { kind: "param", at: t.at, name: "this" }
+    case "@":
+      advance(p)
+      if (p.token.kind !== "op" || !/^(\.|\[|->|<-|<->)$/.test(p.token.text)) expected(p, "a path behind `@`")
+      return { kind: "param", at: t.at, name: "this" }
     case "∅": advance(p); return literal(t.at, undefined, "NONE")
     default: return expected(p, "an expression")
   }
@@ -142,6 +147,7 @@ const recordId = (p: Parser, table: Lex.Token): Expr => {
   const key = recordKey(p, table)
   const after = p.token
   if (after.kind === "op" && after.at === after.after && (after.text === ".." || after.text === "..=" || (after.text === ">" && p.text.startsWith("..", after.end)))) return recordRange(p, table, key, after.at)
+  if (after.kind === "op" && after.at === after.after && after.text === ">") expected(p, "`..` behind `>` directly behind a record id")
   if (key.kind !== "literal") return { kind: "record", at: table.at, table: table.text, key }
   const id = RecordIds.make(table.text, key.value as RecordKey)
   return literal(table.at, id, id.text)
@@ -156,6 +162,7 @@ const recordRange = (p: Parser, table: Lex.Token, from: Expr | undefined, at: nu
   const bare = Lex.bareKey(p.text, end)
   const hasEnd = next.at === end && (bare.text !== "" || next.kind === "quoted" || next.kind === "param" || (next.kind === "op" && (next.text === "[" || next.text === "{")))
   if (!hasEnd) resume(p, end)
+  if (!hasEnd && inclusive) expected(p, "a record key directly behind `..=`")
   const to = hasEnd ? keyAt(p, end) : undefined
   const bound = (e: Expr | undefined, included: boolean): Bound | undefined => {
     if (e === undefined) return undefined
@@ -269,8 +276,9 @@ const coordinate = (p: Parser): Expr => {
   expectOp(p, ",")
   const y = inherited(p)
   expectOp(p, ")")
-  if (x.kind !== "literal" || y.kind !== "literal") return fail("expected two numbers", at)
-  return literal(at, new Geometry({ type: "Point", coordinates: [x, y].map((e) => (e.kind === "literal" && typeof e.value === "number" ? float(e.value) : undefined)) }), p.text.slice(at, p.token.after))
+  const numbers = [x, y].map((e) => (e.kind === "literal" && typeof e.value === "number" ? float(e.value) : e.kind === "literal" && e.value instanceof Float ? e.value : undefined))
+  if (numbers.includes(undefined)) return fail("expected two numbers", at)
+  return literal(at, new Geometry({ type: "Point", coordinates: numbers }), p.text.slice(at, p.token.after))
 }
 
 const closure = (p: Parser): Expr => {

@@ -18,11 +18,11 @@ export const select = (p: Parser): Select => selectTail(p, sources)
 /** SELECT with its own reader of what stands behind FROM (graph steps take edge tables only). */
 export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): Select => nested(p, () => withNames(p, "field", () => {
   const at = expectWord(p, "SELECT").at
-  const value = isWord(p, "VALUE") && !isFieldCalled(p) && eatWord(p, "VALUE")
+  const value = eatWord(p, "VALUE")
   const list = value ? [single(p)] : fields(p)
   const omit = eatWord(p, "OMIT") ? idioms(p, plainIdiom) : []
   expectWord(p, "FROM")
-  const only = isWord(p, "ONLY") && !endsSource(p) && eatWord(p, "ONLY")
+  const only = eatWord(p, "ONLY")
   const from = readSources(p)
   if (eatWord(p, "WITH")) indexHint(p)
   const where = condition(p)
@@ -38,18 +38,6 @@ export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): 
   trailing(p)
   return { kind: "select", at, value, fields: list, omit, only, from, where, split, group, order, limit, start, fetch }
 }))
-
-/** `SELECT value FROM t` and `SELECT value, x`: a field of that name. */
-const isFieldCalled = (p: Parser): boolean => {
-  const t = peek(p)
-  return (t.kind === "op" && (t.text === "," || t.text === ".")) || (t.kind === "ident" && /^(from|as|omit)$/i.test(t.text) && !/^(from)$/i.test(t.text))
-}
-
-/** `FROM only WHERE ..`: a table of that name. */
-const endsSource = (p: Parser): boolean => {
-  const t = peek(p)
-  return t.kind === "end" || (t.kind === "op" && t.text !== "[" && t.text !== "{" && t.text !== "(" && t.text !== "|" && t.text !== "->")
-}
 
 const fields = (p: Parser): Array<Field> => {
   const out: Array<Field> = []

@@ -32,9 +32,15 @@ export const single = (p: Parser): string => {
   if (!isOp(p, "<")) return base
   advance(p)
   const args = [base === "record" || base === "geometry" || base === "table" ? names(p) : union(p)]
-  while (eatOp(p, ",")) args.push(advance(p).text)
+  while (eatOp(p, ",")) args.push(size(p))
   if (!eatOp(p, ">")) expected(p, "`>`")
   return `${base}<${args.join(", ")}>`
+}
+
+/** The number of elements in `array<int, 5>`. */
+const size = (p: Parser): string => {
+  const t = advance(p)
+  return t.kind === "value" && /^\d+$/.test(t.text) ? t.text : fail("expected a number of elements", t.at)
 }
 
 /** Table names inside `record<a | b>`. */

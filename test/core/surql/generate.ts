@@ -52,6 +52,10 @@ const comparison: Text = pick("=", "!=", "<", "<=", ">", ">=", "IN", "NOT IN", "
 
 const unary: Text = pick("array::len", "string::len", "count", "type::of", "string::uppercase", "math::abs", "array::distinct", "array::first", "not", "type::is_none", "type::is_number", "type::string", "object::keys", "array::sort", "math::sum", "string::concat", "array::flatten", "type::is_array", "type::is_record", "array::max", "array::min", "array::reverse")
 
+const binaryCall: Text = pick("array::union", "array::difference", "array::intersect", "array::complement", "array::concat", "array::append", "array::add", "string::concat", "string::contains", "string::starts_with", "string::split", "array::at", "array::matches", "array::index_of", "array::any", "array::all", "array::join", "math::pow", "object::extend", "array::includes", "array::clump", "array::slice", "string::repeat", "string::slice", "array::windows", "array::remove", "array::prepend")
+
+const method: Text = pick("len()", "is_none()", "is_array()", "to_string()", "first()", "uppercase()", "keys()", "distinct()", "sort()", "chain(|$v| [$v])", "map(|$v| $v)", "filter(|$v| $v > 1)", "any(|$v| $v = 'a')", "type_of()", "abs()", "id()", "tb()", "reverse()", "is_string()")
+
 const { expression } = fc.letrec((tie) => ({
   expression: fc.oneof(
     { maxDepth: 3, depthIdentifier: "e" },
@@ -62,7 +66,10 @@ const { expression } = fc.letrec((tie) => ({
     { weight: 2, arbitrary: fc.tuple(tie("expression"), pick("+", "-", "*", "/", "%"), tie("expression")).map(([a, op, b]) => `(${a as string} ${op} ${b as string})`) },
     { weight: 1, arbitrary: (tie("expression") as Text).map((a) => `(!${a})`) },
     { weight: 2, arbitrary: fc.tuple(unary, tie("expression")).map(([f, a]) => `${f}(${a as string})`) },
-    { weight: 1, arbitrary: fc.tuple(pick("string", "int", "float", "array", "bool"), tie("expression")).map(([t, a]) => `(<${t}> ${a as string})`) },
+    { weight: 2, arbitrary: fc.tuple(binaryCall, tie("expression"), tie("expression")).map(([f, a, b]) => `${f}(${a as string}, ${b as string})`) },
+    { weight: 1, arbitrary: fc.tuple(path.filter((p) => !p.includes("->") && !p.includes("<-")), method).map(([a, m]) => `${a}.${m}`) },
+    { weight: 1, arbitrary: fc.tuple(pick("array::map", "array::filter", "array::find"), tie("expression"), pick("$v", "$v + 1", "$v > 1", "[$v, $i]", "$v.x", "$v = 'a'", "type::of($v)")).map(([f, a, c]) => `${f}(${a as string}, |$v${c.includes("$i") ? ", $i" : ""}| ${c})`) },
+    { weight: 1, arbitrary: fc.tuple(pick("string", "int", "float", "array", "bool", "decimal", "number", "set", "array<string>", "option<int>", "record", "datetime", "duration"), tie("expression")).map(([t, a]) => `(<${t}> ${a as string})`) },
     { weight: 1, arbitrary: fc.array(tie("expression") as Text, { maxLength: 2 }).map((items) => `[${items.join(", ")}]`) },
     { weight: 1, arbitrary: fc.tuple(tie("expression"), tie("expression"), tie("expression")).map(([a, b, c]) => `(IF ${a as string} { ${b as string} } ELSE { ${c as string} })`) }
   )
@@ -99,7 +106,7 @@ export const query: Text = fc.oneof(
   { weight: 6, arbitrary: fc.tuple(fc.array(expression, { minLength: 1, maxLength: 3 }), source, where, window).map(([e, s, w, l]) => `SELECT ${e.map((x, i) => `${x} AS k${i}`).join(", ")} FROM ${s}${w}${l}`) },
   { weight: 4, arbitrary: fc.tuple(expression, source, where, window).map(([e, s, w, l]) => `SELECT VALUE ${e} FROM ${s}${w}${l}`) },
   { weight: 2, arbitrary: fc.tuple(fc.subarray(["a", "b", "o.x", "r.a", "l", "id", "nope.x"], { minLength: 1 }), source, where).map(([f, s, w]) => `SELECT ${f.join(", ")} FROM ${s}${w}`) },
-  { weight: 2, arbitrary: fc.tuple(path, source, where, pick("", " DESC")).map(([p, s, w, d]) => `SELECT id, ${p} AS k FROM ${s}${w} ORDER BY k${d}, id`) },
+  { weight: 2, arbitrary: fc.tuple(path, source, where, pick("", " DESC", " COLLATE", " NUMERIC", " COLLATE NUMERIC DESC")).map(([p, s, w, d]) => `SELECT id, ${p} AS k FROM ${s}${w} ORDER BY k${d}, id`) },
   { weight: 3, arbitrary: fc.tuple(fc.array(aggregate, { minLength: 1, maxLength: 2 }), pick("p", "q"), pick("a", "b", "c", "o.x AS g", "type::of(a) AS g")).map(([as, t, g]) => `SELECT ${g}, ${as.map((a, i) => `${a} AS k${i}`).join(", ")} FROM ${t} GROUP BY ${g.replace(/.* AS /, "")}`) },
   { weight: 1, arbitrary: fc.tuple(aggregate, pick("p", "q"), plainWhere).map(([a, t, w]) => `SELECT ${a} AS k FROM ${t}${w} GROUP ALL`) },
   { weight: 2, arbitrary: fc.tuple(subquery, source).map(([q, s]) => `SELECT id, ${q} AS k FROM ${s}`) },

@@ -6,6 +6,7 @@
  */
 import { raise } from "../failure.ts"
 import { isNumber, toFloat } from "../number.ts"
+import { spend } from "../scope.ts"
 import type { Scope } from "../scope.ts"
 import { render } from "../text.ts"
 import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Uuid, int, isInt, isObj } from "../value.ts"
@@ -50,6 +51,13 @@ const wrong = (name: string, index: number, type: string, v: Value): never =>
 const arityText = (min: number, max: number): string =>
   max === Infinity ? `Expected ${min} or more arguments` : min === max ? `Expected ${min} argument${min === 1 ? "" : "s"}` : `Expected ${min} to ${max} arguments`
 
+/** Elements an argument list holds: what a call at least looks at. */
+const sizeOf = (args: ReadonlyArray<Value>): number => {
+  let size = 0
+  for (const arg of args) size += Array.isArray(arg) ? arg.length : typeof arg === "string" ? arg.length >> 6 : 0
+  return size
+}
+
 type Body<A extends ReadonlyArray<unknown>> = (args: A, scope: Scope, name: string) => Value
 
 /** A pure function of checked arguments. The body names the types it declared in its own parameter list. */
@@ -62,6 +70,7 @@ export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<P
     min, max, arity: arityText(min, max), pure: true, reads: false, ...more,
     call: (given, scope, name) => {
       const args: Array<Value> = given.slice()
+      spend(scope.budget, 1 + sizeOf(args))
       for (let i = 0; i < args.length; i++) {
         const type = specs[Math.min(i, specs.length - 1)]!
         if (params[i]?.startsWith("?") === true && args[i] === undefined) continue

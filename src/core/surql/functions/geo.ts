@@ -33,7 +33,7 @@ const distance = (a: Point, b: Point): number => {
 const bearing = (a: Point, b: Point): number => {
   const y = Math.sin(rad(b[0] - a[0])) * Math.cos(rad(b[1]))
   const x = Math.cos(rad(a[1])) * Math.sin(rad(b[1])) - Math.sin(rad(a[1])) * Math.cos(rad(b[1])) * Math.cos(rad(b[0] - a[0]))
-  return (Math.atan2(y, x) * (180 / Math.PI) + 360) % 360
+  return ((Math.atan2(y, x) * (180 / Math.PI) + 540) % 360) - 180
 }
 
 const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
