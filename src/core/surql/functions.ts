@@ -9,11 +9,13 @@ import { array } from "./functions/array.ts"
 import { base } from "./functions/base.ts"
 import { crypto } from "./functions/crypto.ts"
 import type { Fn } from "./functions/define.ts"
+import { duration } from "./functions/duration.ts"
+import { encoding } from "./functions/encoding.ts"
 import { geo } from "./functions/geo.ts"
 import { higher } from "./functions/higher.ts"
 import { math } from "./functions/math.ts"
-import { misc } from "./functions/misc.ts"
 import { object } from "./functions/object.ts"
+import { record } from "./functions/record.ts"
 import { set } from "./functions/set.ts"
 import { similarity } from "./functions/similarity.ts"
 import { statistics } from "./functions/statistics.ts"
@@ -22,11 +24,12 @@ import { stringTests } from "./functions/stringTests.ts"
 import { time } from "./functions/time.ts"
 import { type } from "./functions/type.ts"
 import { vector } from "./functions/vector.ts"
+import { volatile } from "./functions/volatile.ts"
 
 let table: ReadonlyMap<string, Fn> | undefined
 
 const all = (): ReadonlyMap<string, Fn> =>
-  (table ??= new Map([array, base, crypto, geo, higher, math, misc, object, set, similarity, statistics, string, stringTests, time, type, vector].flatMap((family) => Object.entries(family))))
+  (table ??= new Map([array, base, crypto, duration, encoding, geo, higher, math, object, record, set, similarity, statistics, string, stringTests, time, type, vector, volatile].flatMap((family) => Object.entries(family))))
 
 /** Name (lower case, full path) to function. */
 export const functions = {

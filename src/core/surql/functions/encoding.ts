@@ -1,26 +1,13 @@
 /**
- * `duration::*`, `record::*`, `meta::*`, `bytes::*`, `parse::*`, `encoding::*`, and what is knowingly refused.
+ * `encoding::*`, `bytes::*` and `parse::*`: text and bytes taken apart.
  *
- * Why so: small families, each a line per function.
+ * Why so: base64 and the parts of URLs and addresses are short enough to write down; no part of the core may ask the host.
  */
-import * as Durations from "../duration.ts"
 import { raise } from "../failure.ts"
-import { recordOf } from "../paths.ts"
-import { spend } from "../scope.ts"
-import { Bytes, Duration, RecordId, field, int, isObj } from "../value.ts"
+import { Bytes } from "../value.ts"
 import type { Value } from "../value.ts"
-import { constant, define, volatile } from "./define.ts"
+import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
-
-const unit = (nanos: bigint): Fn => define<[Duration]>(["duration"], ([d]) => int(Durations.toNanos(d) / nanos))
-
-const fromUnit = (nanos: bigint): Fn => define<[number | bigint]>(["int"], ([n], _, name) =>
-  Durations.fromNanos(BigInt(n) * nanos) ?? raise(`Incorrect arguments for function ${name}(). The argument is not a valid duration`))
-
-const unitNanos: ReadonlyArray<readonly [string, bigint]> = [
-  ["nanos", 1n], ["micros", 1_000n], ["millis", 1_000_000n], ["secs", 1_000_000_000n], ["mins", 60_000_000_000n], ["hours", 3_600_000_000_000n],
-  ["days", 86_400_000_000_000n], ["weeks", 604_800_000_000_000n], ["years", 31_536_000_000_000_000n]
-]
 
 const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -65,21 +52,7 @@ const urlPart = (pick: (u: Url) => Value): Fn => define<[string]>(["string"], ([
 
 const email = /^([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+)@([\p{L}\p{N}.-]+\.[\p{L}\p{N}-]+)$/u
 
-const refused = (names: ReadonlyArray<string>): Table => Object.fromEntries(names.map((name) => [name, volatile(() => raise(`${name}() is not deterministic, and not available here`))]))
-
-export const misc: Table = {
-  ...Object.fromEntries(unitNanos.flatMap(([name, nanos]) => [[`duration::${name}`, unit(nanos)], ...(name === "years" ? [] : [[`duration::from_${name}`, fromUnit(nanos)]] as const)] as const)),
-  "duration::max": constant(new Duration(9007199254740991, 999_999_999)),
-  "record::exists": define<[RecordId]>(["record"], ([id], scope) => { spend(scope.budget, 1); return scope.source.record(id) !== undefined }, { reads: true }),
-  "record::id": define<[RecordId]>(["record"], ([id]) => id.key as Value),
-  "record::is_edge": define<[Value]>(["record|string"], ([v], scope) => {
-    const id = recordOf(v), doc = id === undefined ? undefined : scope.source.record(id)
-    return isObj(doc) && recordOf(field(doc, "in")) !== undefined && recordOf(field(doc, "out")) !== undefined
-  }, { reads: true }),
-  "record::table": define<[RecordId]>(["record"], ([id]) => id.table),
-  "record::tb": define<[RecordId]>(["record"], ([id]) => id.table),
-  "meta::id": define<[RecordId]>(["record"], ([id]) => id.key as Value),
-  "meta::tb": define<[RecordId]>(["record"], ([id]) => id.table),
+export const encoding: Table = {
   "bytes::len": define<[Bytes]>(["bytes"], ([b]) => b.value.length),
   "parse::email::host": define<[string]>(["string"], ([s]) => email.exec(s)?.[2]),
   "parse::email::user": define<[string]>(["string"], ([s]) => email.exec(s)?.[1]),
@@ -91,11 +64,5 @@ export const misc: Table = {
   "parse::url::query": urlPart((u) => u.query),
   "parse::url::scheme": urlPart((u) => u.scheme),
   "encoding::base64::decode": define<[string]>(["string"], ([s]) => decode64(s)),
-  "encoding::base64::encode": define<[Bytes, boolean?]>(["bytes", "?bool"], ([v, padded]) => encode64(v.value, padded === true)),
-  ...refused([
-    "rand", "rand::bool", "rand::duration", "rand::enum", "rand::float", "rand::id", "rand::int", "rand::string", "rand::time", "rand::ulid", "rand::uuid", "rand::uuid::v4",
-    "rand::uuid::v7", "array::shuffle", "session::ac", "session::db", "session::id", "session::ip", "session::ns", "session::origin", "session::rd", "session::token",
-    "crypto::argon2::generate", "crypto::bcrypt::generate", "crypto::pbkdf2::generate", "crypto::scrypt::generate"
-  ])
+  "encoding::base64::encode": define<[Bytes, boolean?]>(["bytes", "?bool"], ([v, padded]) => encode64(v.value, padded === true))
 }
-

@@ -1,0 +1,24 @@
+/**
+ * `record::*` and `meta::*`: parts of a record id, and whether there is such a record.
+ *
+ * Why so: those that look at other records say so, so that nothing takes them for constants.
+ */
+import { recordOf } from "../paths.ts"
+import { spend } from "../scope.ts"
+import { RecordId, field, isObj } from "../value.ts"
+import type { Value } from "../value.ts"
+import { define } from "./define.ts"
+import type { Table } from "./define.ts"
+
+export const record: Table = {
+  "record::exists": define<[RecordId]>(["record"], ([id], scope) => { spend(scope.budget, 1); return scope.source.record(id) !== undefined }, { reads: true }),
+  "record::id": define<[RecordId]>(["record"], ([id]) => id.key as Value),
+  "record::is_edge": define<[Value]>(["record|string"], ([v], scope) => {
+    const id = recordOf(v), doc = id === undefined ? undefined : scope.source.record(id)
+    return isObj(doc) && recordOf(field(doc, "in")) !== undefined && recordOf(field(doc, "out")) !== undefined
+  }, { reads: true }),
+  "record::table": define<[RecordId]>(["record"], ([id]) => id.table),
+  "record::tb": define<[RecordId]>(["record"], ([id]) => id.table),
+  "meta::id": define<[RecordId]>(["record"], ([id]) => id.key as Value),
+  "meta::tb": define<[RecordId]>(["record"], ([id]) => id.table)
+}
