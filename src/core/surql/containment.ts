@@ -48,8 +48,11 @@ export const containsAll = (container: Value, values: Value): boolean => {
 export const containsAny = (container: Value, values: Value): boolean => {
   if (typeof container === "string" && typeof values === "string") return container.includes(values)
   const items = itemsOf(values)
-  return items !== undefined && isContainer(container) && some(items, (v) => contains(container, v))
+  return items !== undefined && isContainer(container) && !mismatched(container, items) && some(items, (v) => contains(container, v))
 }
+
+/** A string looks only for lists of strings. */
+const mismatched = (container: Value, items: ReadonlyArray<Value>): boolean => typeof container === "string" && some(items, (v) => typeof v !== "string")
 
 const isContainer = (v: Value): boolean => Array.isArray(v) || v instanceof SetValue || typeof v === "string" || v instanceof Geometry
 

@@ -77,11 +77,11 @@ const whole = (v: Value): number => (isInt(v) && v >= 0 ? Number(v) : raise("Exp
 /** Compiles a graph step and what follows it. */
 export const compileGraph = (part: Graph, rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {
   const walk = compileStep(part)
-  const after = chain(rest, compileParts)
+  const after = chain(rest, compileParts), otherwise = compileParts(rest)
   const step: Step = (v, s) => {
     if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map((item) => step(item, s))
     const id = startOf(v)
-    return id === undefined ? undefined : after(walk(id, s), s)
+    return id === undefined ? otherwise(undefined, s) : after(walk(id, s), s)
   }
   return step
 }

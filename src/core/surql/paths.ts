@@ -152,10 +152,14 @@ const all = (next: Step): Step => (v, s) => {
 /** `...` flattens between graph steps only; elsewhere the database goes on with each element. */
 const flatten = (next: Step): Step => (v, s) => (Array.isArray(v) ? mapItems(v as ReadonlyArray<Value>, next, s) : next(v, s))
 
-const last = (next: Step): Step => (v, s) => next(Array.isArray(v) ? (v as ReadonlyArray<Value>)[v.length - 1] : undefined, s)
+const last = (next: Step): Step => (v, s) =>
+  Array.isArray(v) ? next((v as ReadonlyArray<Value>)[v.length - 1], s) : endsAt(v) ? undefined : next(undefined, s)
+
+/** Objects and records end a path at `[$]` and `[WHERE ..]`; anything else goes on as NONE. */
+const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
 
 const where = (condition: Compiled, next: Step): Step => (v, s) => {
-  if (!Array.isArray(v)) return next(undefined, s)
+  if (!Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
   const items = v as ReadonlyArray<Value>
   spend(s.budget, items.length)
   return next(items.filter((item) => {

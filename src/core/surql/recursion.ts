@@ -42,7 +42,7 @@ const plain = (part: Recurse, body: Step): Step => (v, s) => {
 }
 
 const collect = (part: Recurse, body: Step): Step => (v, s) => {
-  const seen = new Set<unknown>([indexKey(v)])
+  const seen = new Set<unknown>(part.inclusive ? [indexKey(v)] : [])
   const out: Array<Value> = part.inclusive ? [v] : []
   let front: ReadonlyArray<Value> = [v]
   for (let depth = 1; depth <= (part.max ?? maxDepth) && front.length > 0; depth++) {

@@ -81,7 +81,7 @@ const inKeys = (range: Range, key: RecordKey): boolean => {
 }
 
 /** The rows one source value stands for. */
-const expand = (out: Array<Item>, outer: Scope, v: Value, inArray: boolean): void => {
+const expand = (out: Array<Item>, outer: Scope, v: Value): void => {
   if (v === undefined || v === null) return
   if (v instanceof Table) {
     for (const doc of outer.source.rows(v.name)) emit(out, outer, doc, recordOf(field(doc, "id")))
@@ -94,8 +94,8 @@ const expand = (out: Array<Item>, outer: Scope, v: Value, inArray: boolean): voi
     }
     return
   }
-  if (Array.isArray(v) && !inArray) {
-    for (const item of v as ReadonlyArray<Value>) expand(out, outer, item, true)
+  if (Array.isArray(v)) {
+    for (const item of v as ReadonlyArray<Value>) expand(out, outer, item)
     return
   }
   const id = recordOf(v)
@@ -220,8 +220,8 @@ export const compileSelect = (select: Select): Plan => {
     const from = start === undefined ? 0 : whole("START", start(outer))
     const count = limit === undefined ? Infinity : whole("LIMIT", limit(outer))
     let items: Array<Item> = []
-    if (given === undefined) for (const source of sources) expand(items, outer, source(outer), false)
-    else for (const v of given) expand(items, outer, v, true)
+    if (given === undefined) for (const source of sources) expand(items, outer, source(outer))
+    else for (const v of given) expand(items, outer, v)
     if (filter !== undefined) items = items.filter((item) => filter(item) !== undefined)
     for (const split of docSplits) items = items.flatMap(split)
     if (order.length > 0) items = sorted(items.map((item) => ({ ...item, sort: order.map((o) => o.read(item)) })), order)
@@ -235,8 +235,8 @@ export const compileSelect = (select: Select): Plan => {
     run: (outer, left, given) => {
       if (lazy && left === undefined) return windowFirst(outer, given)
       let items: Array<Item> = []
-      if (given === undefined) for (const source of sources) expand(items, outer, source(outer), false)
-      else for (const v of given) expand(items, outer, v, true)
+      if (given === undefined) for (const source of sources) expand(items, outer, source(outer))
+      else for (const v of given) expand(items, outer, v)
       if (filter !== undefined) items = each(items, left, filter)
       for (const split of docSplits) items = items.flatMap(split)
       if (grouping !== undefined) items = grouped(grouping, items, outer, left)

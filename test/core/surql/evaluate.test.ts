@@ -119,7 +119,7 @@ describe("limits", () => {
 })
 
 describe("other statements", () => {
-  it("D28 several statements, RETURN, INFO FOR DB and INFO FOR TABLE", () => {
+  it("several statements, RETURN, INFO FOR DB and INFO FOR TABLE", () => {
     expect(Either.getOrThrow(parseStatements("RETURN 1; SELECT * FROM post; INFO FOR DB;")).map((s) => s.kind)).toEqual(["return", "select", "infoDb"])
     expect(Object.keys((answer("INFO FOR DB") as { tables: object }).tables)).toEqual(["follows", "post", "user"])
     expect(answer("INFO FOR TABLE post")).toMatchObject({ fields: {} })

@@ -45,14 +45,14 @@ export const tables: ReadonlyArray<string> = ["p", "q", "e"]
 const path: Text = fc.oneof(
   { weight: 8, arbitrary: pick(...fields, "id", "nope") },
   { weight: 4, arbitrary: pick("o.x", "o.y", "r.a", "r.b", "l.x", "l[0]", "l[$]", "l[1].x", "r.r.a", "o.nope", "a.x", "r.o.x", "l.a", "r.id", "l.*", "o.{x}", "r.{a, b}", "l.{x}", "l[0..1]") },
-  { weight: 1, arbitrary: pick("->e", "->e->p", "->e.w", "<-e", "->e->?", "<-e<-p.a", "->(e WHERE w > 1)", "->e->p.a", "<->e") }
+  { weight: 1, arbitrary: pick("->e", "->e->p", "->e.w", "<-e", "->e->?", "<-e<-p.a", "->(e WHERE w > 1)", "->e->p.a", "<->e", "->(SELECT w FROM e ORDER BY w, id)", "->e[WHERE w]->?", "r->e", "r<-e.w", "->e.{w, out}", "->(e LIMIT 1)", "->e.out.a", "->?->?", "id.{1}(->e->?)", "id.{2}(->e->?)", "id.{1..2+collect}(->e->?)", "<-e.in.r") }
 )
 
 const comparison: Text = pick("=", "!=", "<", "<=", ">", ">=", "IN", "NOT IN", "CONTAINS", "CONTAINSNOT", "==", "?=", "*=", "CONTAINSALL", "CONTAINSANY", "CONTAINSNONE", "ALLINSIDE", "ANYINSIDE", "NONEINSIDE")
 
 const unary: Text = pick("array::len", "string::len", "count", "type::of", "string::uppercase", "math::abs", "array::distinct", "array::first", "not", "type::is_none", "type::is_number", "type::string", "object::keys", "array::sort", "math::sum", "string::concat", "array::flatten", "type::is_array", "type::is_record", "array::max", "array::min", "array::reverse")
 
-const binaryCall: Text = pick("array::union", "array::difference", "array::intersect", "array::complement", "array::concat", "array::append", "array::add", "string::concat", "string::contains", "string::starts_with", "string::split", "array::at", "array::matches", "array::index_of", "array::any", "array::all", "array::join", "math::pow", "object::extend", "array::includes", "array::clump", "array::slice", "string::repeat", "string::slice", "array::windows", "array::remove", "array::prepend")
+const binaryCall: Text = pick("array::union", "array::difference", "array::intersect", "array::complement", "array::concat", "array::append", "array::add", "string::concat", "string::contains", "string::starts_with", "string::split", "array::at", "array::matches", "array::any", "array::all", "array::join", "math::pow", "object::extend", "array::clump", "array::slice", "string::repeat", "string::slice", "array::windows", "array::remove", "array::prepend")
 
 const method: Text = pick("len()", "is_none()", "is_array()", "to_string()", "first()", "uppercase()", "keys()", "distinct()", "sort()", "chain(|$v| [$v])", "map(|$v| $v)", "filter(|$v| $v > 1)", "any(|$v| $v = 'a')", "type_of()", "abs()", "id()", "tb()", "reverse()", "is_string()")
 
@@ -96,7 +96,7 @@ const window: Text = fc.oneof({ weight: 3, arbitrary: fc.constant("") }, { weigh
 
 const order: Text = fc.oneof(fc.constant(""), fc.tuple(pick(...fields), pick("", " DESC")).map(([f, d]) => ` ORDER BY ${f}${d}, id`))
 
-const subquery: Text = fc.tuple(pick("*", "VALUE id", "VALUE a", "a, b"), pick("p", "q"), pick("", " WHERE a = $parent.a", " WHERE id = $parent.r", " WHERE r = $parent.id", " WHERE a > 1"), pick("", " LIMIT 2")).map(([f, t, w, l]) => `(SELECT ${f} FROM ${t}${w}${l})`)
+const subquery: Text = fc.tuple(pick("*", "VALUE id", "VALUE a", "a, b", "VALUE (SELECT VALUE id FROM q WHERE a = $parent.a)", "VALUE [a, $parent.a]"), pick("p", "q"), pick("", " WHERE a = $parent.a", " WHERE id = $parent.r", " WHERE r = $parent.id", " WHERE a > 1", " WHERE a IN $parent.l", " WHERE $parent.a ?? true", " WHERE [$this.id, $parent.id] CONTAINS r"), pick("", " LIMIT 2")).map(([f, t, w, l]) => `(SELECT ${f} FROM ${t}${w}${l})`)
 
 const aggregate: Text = pick("count()", "count(a)", "math::sum(a)", "math::max(a)", "math::mean(a)", "array::group(b)", "array::distinct(b)", "count(a > 1)", "b", "array::len(array::group(b))", "count() + 1", "math::min(a)")
 
@@ -108,6 +108,11 @@ export const query: Text = fc.oneof(
   { weight: 2, arbitrary: fc.tuple(fc.subarray(["a", "b", "o.x", "r.a", "l", "id", "nope.x"], { minLength: 1 }), source, where).map(([f, s, w]) => `SELECT ${f.join(", ")} FROM ${s}${w}`) },
   { weight: 2, arbitrary: fc.tuple(path, source, where, pick("", " DESC", " COLLATE", " NUMERIC", " COLLATE NUMERIC DESC")).map(([p, s, w, d]) => `SELECT id, ${p} AS k FROM ${s}${w} ORDER BY k${d}, id`) },
   { weight: 3, arbitrary: fc.tuple(fc.array(aggregate, { minLength: 1, maxLength: 2 }), pick("p", "q"), pick("a", "b", "c", "o.x AS g", "type::of(a) AS g")).map(([as, t, g]) => `SELECT ${g}, ${as.map((a, i) => `${a} AS k${i}`).join(", ")} FROM ${t} GROUP BY ${g.replace(/.* AS /, "")}`) },
+  { weight: 2, arbitrary: fc.tuple(aggregate, pick("p", "q"), pick("a, b", "type::of(a) AS g, c", "r.a AS g, b"), window).map(([a, t, g, w]) => { const by = g.replace(/[^,]* AS /g, ""); return `SELECT ${g}, ${a} AS k FROM ${t} GROUP BY ${by} ORDER BY ${by}${w}` }) },
+  { weight: 1, arbitrary: fc.tuple(pick("VALUE a", "VALUE [a, count()]", "VALUE count()", "VALUE { n: count(), a: a }"), pick("p", "q")).map(([f, t]) => `SELECT ${f} FROM ${t} GROUP BY a`).filter((q) => !q.includes("count()") || true) },
+  { weight: 1, arbitrary: fc.tuple(expression, source).map(([e, s]) => `SELECT VALUE k FROM (SELECT ${e} AS k, id FROM ${s}) WHERE k`) },
+  { weight: 1, arbitrary: fc.tuple(path, path, source, where).map(([a, b, s, w]) => `SELECT ${a}, ${b} AS k.z, id FROM ${s}${w}`) },
+  { weight: 1, arbitrary: fc.tuple(fc.array(value, { maxLength: 4 }), pick("*", "VALUE $this", "VALUE a", "x")).map(([vs, f]) => `SELECT ${f} FROM [${vs.join(", ")}]`) },
   { weight: 1, arbitrary: fc.tuple(aggregate, pick("p", "q"), plainWhere).map(([a, t, w]) => `SELECT ${a} AS k FROM ${t}${w} GROUP ALL`) },
   { weight: 2, arbitrary: fc.tuple(subquery, source).map(([q, s]) => `SELECT id, ${q} AS k FROM ${s}`) },
   { weight: 1, arbitrary: fc.tuple(pick("r", "l", "a", "r, l", "r.r"), source, where).map(([f, s, w]) => `SELECT * FROM ${s}${w} FETCH ${f}`) },

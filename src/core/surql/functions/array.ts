@@ -37,9 +37,10 @@ export const limited = (scope: Scope, name: string, n: number): void => {
 }
 
 /** First and last (exclusive) position of `(range)`, `(start)` or `(start, end)`, negative ones from the end. */
-export const span = (name: string, length: number, from: Value, to: Value): readonly [number, number] => {
+export const span = (name: string, length: number, given: Items): readonly [number, number] => {
+  const [from, to] = given
   const at = (v: Value): number => (isInt(v) ? (v < 0 ? Math.max(0, length + Number(v)) : Number(v)) : bad(name, "Argument 1 was the wrong type. Expected `int`"))
-  if (from === undefined) return [0, length]
+  if (given.length === 0) return [0, length]
   if (to === undefined && from instanceof Range) {
     const start = from.from === undefined ? 0 : at(from.from.value) + (from.from.inclusive ? 0 : 1)
     const end = from.to === undefined ? length : at(from.to.value) + (from.to.inclusive ? 1 : 0)
@@ -48,8 +49,8 @@ export const span = (name: string, length: number, from: Value, to: Value): read
   return [at(from), to === undefined ? length : Math.min(at(to), length)]
 }
 
-const part = (items: Items, from: Value, to: Value): Items => {
-  const [start, end] = span("array::range", items.length, from, to)
+const part = (items: Items, given: Items): Items => {
+  const [start, end] = span("array::range", items.length, given)
   return end <= start ? [] : items.slice(start, end)
 }
 
@@ -108,8 +109,8 @@ const swap = (a: Items, from: number, to: number): Items => {
   return out
 }
 
-const fill = (a: Items, v: Value, from: Value, to: Value): Items => {
-  const [start, end] = span("array::fill", a.length, from, to)
+const fill = (a: Items, v: Value, given: Items): Items => {
+  const [start, end] = span("array::fill", a.length, given)
   return a.map((item, i) => (i >= start && i < end ? v : item))
 }
 
@@ -155,7 +156,7 @@ export const array: Table = {
   "array::concat": define<ReadonlyArray<Items>>(["...array"], (all) => all.flatMap((a) => a)),
   "array::difference": define<[Items, Items]>(["array", "array"], ([a, b]) => difference(a, b)),
   "array::distinct": define<[Items]>(["array"], ([a]) => distinct(a)),
-  "array::fill": define<[Items, Value, Value?, Value?]>(["array", "any", "?any", "?int"], ([a, v, from, to]) => fill(a, v, from, to)),
+  "array::fill": define<[Items, Value, ...ReadonlyArray<Value>]>(["array", "any", "?any", "?int"], ([a, v, ...given]) => fill(a, v, given)),
   "array::first": define<[Items]>(["array"], ([a]) => a[0]),
   "array::flatten": define<[Items]>(["array"], ([a]) => a.flatMap((v) => (Array.isArray(v) ? (v as Items) : [v]))),
   "array::group": define<[Items]>(["array"], ([a]) => distinct(a.flatMap((v) => (Array.isArray(v) ? (v as Items) : [v])))),
@@ -183,7 +184,7 @@ export const array: Table = {
   }),
   "array::reverse": define<[Items]>(["array"], ([a]) => a.slice().reverse()),
   "array::sequence": define<[number, number?]>(["int", "?int"], ([a, b], s, name) => (b === undefined ? sequence(s, name, 0, a) : sequence(s, name, a, b))),
-  "array::slice": define<[Items, Value?, Value?]>(["array", "?any", "?int"], ([a, from, to]) => part(a, from, to)),
+  "array::slice": define<[Items, ...ReadonlyArray<Value>]>(["array", "?any", "?int"], ([a, ...given]) => part(a, given)),
   "array::sort": sortWith(false, false),
   "array::sort::asc": define<[Items]>(["array"], ([a]) => sortValues(a, compare)),
   "array::sort::desc": define<[Items]>(["array"], ([a]) => sortValues(a, (x, y) => compare(y, x))),

@@ -73,7 +73,6 @@ export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<P
       spend(scope.budget, 1 + sizeOf(args))
       for (let i = 0; i < args.length; i++) {
         const type = specs[Math.min(i, specs.length - 1)]!
-        if (params[i]?.startsWith("?") === true && args[i] === undefined) continue
         if (!fits(type, args[i])) wrong(name, i, type, args[i])
         if (type === "int") args[i] = asInt(args[i])
       }

@@ -17,8 +17,8 @@ const itemsOf = (v: Value): ReadonlyArray<Value> => (Array.isArray(v) ? (v as Re
 
 const without = (a: SetValue, b: ReadonlyArray<Value>): SetValue => new SetValue(a.items.filter((v) => !b.some((w) => equal(v, w))))
 
-const slice = (a: SetValue, from: Value, to: Value): SetValue => {
-  const [start, end] = span("set::slice", a.items.length, from, to)
+const slice = (a: SetValue, given: ReadonlyArray<Value>): SetValue => {
+  const [start, end] = span("set::slice", a.items.length, given)
   return new SetValue(end <= start ? [] : a.items.slice(start, end))
 }
 
@@ -38,6 +38,6 @@ export const set: Table = {
   "set::max": define<[SetValue]>(["set"], ([a]) => a.items[a.items.length - 1]),
   "set::min": define<[SetValue]>(["set"], ([a]) => a.items[0]),
   "set::remove": define<[SetValue, Value]>(["set", "any"], ([a, v]) => without(a, itemsOf(v))),
-  "set::slice": define<[SetValue, Value?, Value?]>(["set", "?any", "?int"], ([a, from, to]) => slice(a, from, to)),
+  "set::slice": define<[SetValue, ...ReadonlyArray<Value>]>(["set", "?any", "?int"], ([a, ...given]) => slice(a, given)),
   "set::union": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => makeSet([...a.items, ...b.items]))
 }

@@ -18,9 +18,9 @@ const two = (body: (a: string, b: string) => Value): Fn => define<[string, strin
 
 const capitalize = (s: string): string => s.replace(/(^|\s)(\p{Ll})/gu, (_, before: string, c: string) => before + c.toUpperCase())
 
-const slice = (s: string, from: Value, to: Value): string => {
+const slice = (s: string, given: ReadonlyArray<Value>): string => {
   const chars = Array.from(s)
-  const [start, end] = span("array::slice", chars.length, from, to)
+  const [start, end] = span("array::slice", chars.length, given)
   return end <= start ? "" : chars.slice(start, end).join("")
 }
 
@@ -62,7 +62,7 @@ export const string: Table = {
   "string::repeat": define<[string, number]>(["string", "int"], ([s, n], scope, name) => { limited(scope, name, n < 0 ? Infinity : s.length * n); return s.repeat(n) }),
   "string::replace": define<[string, Value, string]>(["string", "any", "string"], ([s, search, by]) => replace(s, search, by)),
   "string::reverse": text((s) => Array.from(s).reverse().join("")),
-  "string::slice": define<[string, Value?, Value?]>(["string", "?any", "?int"], ([s, from, to]) => slice(s, from, to)),
+  "string::slice": define<[string, ...ReadonlyArray<Value>]>(["string", "?any", "?int"], ([s, ...given]) => slice(s, given)),
   "string::slug": text(slug),
   "string::split": two(split),
   "string::starts_with": two((a, b) => a.startsWith(b)),

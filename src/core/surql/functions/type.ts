@@ -45,7 +45,7 @@ const key = (v: Value): RecordKey => {
 
 const record = (args: ReadonlyArray<Value>): Value => {
   const [a, b] = args
-  if (args.length === 1 || b === undefined) return cast("record", a)
+  if (args.length === 1) return cast("record", a)
   const name = a instanceof TableName ? a.name : toText(a)
   if (name === "") return raise("Found '' for the table, which is not valid")
   if (b instanceof Range) return new RecordRange(name, b)
