@@ -126,8 +126,7 @@ const decodeAt = (json: unknown, at: string): Either.Either<Change, ChangeRefuse
   const faults: Array<Fault> = []
   if (typeof table !== "string" || table === "") faults.push({ path: `${at}table`, reason: `must be a non-empty string, got ${shown(table)}` })
   const op = opOf(opText)
-  const opFault = { path: `${at}op`, reason: `must be CREATE, UPDATE or DELETE, got ${shown(opText)}` }
-  if (op === undefined) faults.push(opFault)
+  if (op === undefined) faults.push({ path: `${at}op`, reason: `must be CREATE, UPDATE or DELETE, got ${shown(opText)}` })
   const id = typeof idText === "string" ? Ids.parseLenient(idText) : undefined
   if (id === undefined) faults.push({ path: `${at}id`, reason: `must be a record id of the form <table>:<key>, got ${shown(idText)}` })
   else if (typeof table === "string" && id.table !== table) faults.push({ path: `${at}id`, reason: `must be a record of table ${shown(table)}, got ${shown(idText)}` })

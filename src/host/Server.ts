@@ -33,7 +33,10 @@ const serverOptions = {
   requireHostHeader: false
 }
 
-/** A connection on which nothing moves for so long is closed; streams send a comment every 15 s. */
+/**
+ * A connection on which nothing moves for so long is closed; streams send a comment every 15 s. Set per request and not
+ * on hot routes: their bodies are bounded by `requestTimeout`, and a timer per request is a tenth of their cost.
+ */
 const silenceMs = 120_000
 
 const send = (response: ServerResponse, { body, headers, status }: Answer): void => {
@@ -77,8 +80,10 @@ const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, is
     if (isStopping()) return send(response, stopping)
     if (request.headers.host === undefined && request.httpVersion === "1.1") return send(response, noHost)
     const route = hot.get(`${request.method} ${request.url}`)
-    if (route === undefined) rest(request, response)
-    else serveHot(route, request, response, onDefect)
+    if (route === undefined) {
+      request.socket.setTimeout(silenceMs)
+      rest(request, response)
+    } else serveHot(route, request, response, onDefect)
   }
 }
 
@@ -109,7 +114,6 @@ export const layer = (options: ListenOptions) =>
       let stopped = false
       const server = createServer(serverOptions)
       server.maxConnections = options.maxConnections
-      server.timeout = silenceMs
       answerBrokenRequests(server)
       const connections = new Connections(server)
       const listener = makeListener(yield* HotRoutes, handler, () => stopped, log)

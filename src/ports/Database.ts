@@ -5,7 +5,7 @@
  * when it returns (as durable as the layer is: `layerMemory` keeps nothing beyond the process).
  */
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer, Option, Stream } from "effect"
+import { Context, Data, Effect, Layer, Option, Schema, Stream } from "effect"
 import * as Encode from "../core/surql/encode.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import type { Obj, RecordId } from "../core/surql/value.ts"
@@ -113,12 +113,16 @@ const makeSqlite = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, Data
     views: readViews(sql),
     position: readPosition(sql),
     commit: (commit) => write(sql, commit),
-    reset: Effect.all([sql`DELETE FROM record`, sql`DELETE FROM view`, sql`DELETE FROM position`]).pipe(sql.withTransaction, Effect.asVoid, Effect.mapError(failure))
+    reset: Effect.all([sql`DELETE FROM record`, sql`DELETE FROM view`]).pipe(sql.withTransaction, Effect.asVoid, Effect.mapError(failure))
   })
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 1
 const chunkSize = 2_000
+
+const decodePosition = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({
+  writes: Schema.Int, seq: Schema.NullOr(Schema.Int), logId: Schema.NullOr(Schema.String), epoch: Schema.NullOr(Schema.Int)
+})))
 
 /** Sorts out what SQLite says; the driver's error hides some causes deep. */
 const failure = (error: unknown): DatabaseError => {
@@ -159,31 +163,42 @@ const createTables = (sql: SqlClient.SqlClient) =>
     yield* sql`CREATE TABLE IF NOT EXISTS record (id TEXT PRIMARY KEY, version INTEGER NOT NULL, content TEXT)`
     yield* sql`CREATE TABLE IF NOT EXISTS view (key TEXT PRIMARY KEY, id TEXT NOT NULL, surql TEXT NOT NULL, client_id TEXT NOT NULL,
       ttl_ms INTEGER NOT NULL, params TEXT NOT NULL, format TEXT NOT NULL, last_active_at_ms INTEGER NOT NULL)`
-    yield* sql`CREATE TABLE IF NOT EXISTS position (one INTEGER PRIMARY KEY CHECK (one = 1), writes INTEGER NOT NULL, seq INTEGER, log_id TEXT, epoch INTEGER)`
     yield* sql`PRAGMA user_version = 1`
   })
 
-const write = (sql: SqlClient.SqlClient, commit: Commit): Effect.Effect<void, DatabaseError> =>
+/** The position is kept as the record with no id, so that a commit of records is one statement and its own transaction. */
+const positionId = ""
+
+const writeRecords = (sql: SqlClient.SqlClient, { position, records }: Commit) => {
+  const rows: Array<readonly [id: string, version: number, content: string | null]> = [[positionId, 0, JSON.stringify(position)]]
+  for (const { doc, id, version } of records) rows.push([id.text, version, doc === undefined ? null : Encode.encode(doc)])
+  // One statement for any number of rows: what costs is the call, not the row. `WHERE true` lets the parser see ON.
+  return sql`INSERT INTO record (id, version, content) SELECT value->>0, value->>1, value->>2 FROM json_each(${JSON.stringify(rows)}) WHERE true
+    ON CONFLICT (id) DO UPDATE SET version = excluded.version, content = excluded.content`
+}
+
+const writeAll = (sql: SqlClient.SqlClient, commit: Commit) =>
   Effect.gen(function*() {
-    if (commit.records.length > 0) {
-      const rows = commit.records.map((record) => [record.id.text, record.version, record.doc === undefined ? null : Encode.encode(record.doc)])
-      // One statement for any number of rows: what costs is the call, not the row. `WHERE true` lets the parser see ON.
-      yield* sql`INSERT INTO record (id, version, content) SELECT value->>0, value->>1, value->>2 FROM json_each(${JSON.stringify(rows)}) WHERE true
-        ON CONFLICT (id) DO UPDATE SET version = excluded.version, content = excluded.content`
-    }
+    yield* writeRecords(sql, commit)
     for (const view of commit.putViews) {
       yield* sql`INSERT OR REPLACE INTO view (key, id, surql, client_id, ttl_ms, params, format, last_active_at_ms)
         VALUES (${view.key}, ${view.id}, ${view.surql}, ${view.clientId}, ${view.ttlMs}, ${view.params}, ${view.format}, ${view.lastActiveAtMs})`
     }
     if (commit.removeViews.length > 0) yield* sql`DELETE FROM view WHERE key IN (SELECT value FROM json_each(${JSON.stringify(commit.removeViews)}))`
-    const { writes, seq, logId, epoch } = commit.position
-    yield* sql`INSERT OR REPLACE INTO position (one, writes, seq, log_id, epoch) VALUES (1, ${writes}, ${seq}, ${logId}, ${epoch})`
-  }).pipe(sql.withTransaction, Effect.mapError(failure))
+  }).pipe(sql.withTransaction)
+
+const write = (sql: SqlClient.SqlClient, commit: Commit): Effect.Effect<void, DatabaseError> =>
+  (commit.putViews.length + commit.removeViews.length === 0 ? writeRecords(sql, commit) : writeAll(sql, commit)).pipe(
+    Effect.asVoid,
+    Effect.mapError(failure),
+    // Spans are built even when nobody collects them, and this runs once per flush.
+    Effect.withTracerEnabled(false)
+  )
 
 const readRecords = (sql: SqlClient.SqlClient): Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError> =>
   Stream.paginateEffect(0, (after) =>
     sql<{ row: number; id: string; version: number; content: string | null }>`
-      SELECT rowid AS row, id, version, content FROM record WHERE rowid > ${after} ORDER BY rowid LIMIT ${chunkSize}`.pipe(
+      SELECT rowid AS row, id, version, content FROM record WHERE rowid > ${after} AND id <> ${positionId} ORDER BY rowid LIMIT ${chunkSize}`.pipe(
       Effect.mapError(failure),
       Effect.flatMap((rows) => Effect.map(Effect.forEach(rows, readRecord), (records) => ({ rows, records }))),
       Effect.map(({ rows, records }) => [records, rows.length < chunkSize ? Option.none() : Option.some(rows.at(-1)!.row)] as const)
@@ -207,7 +222,7 @@ const readViews = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<Stored
     FROM view ORDER BY rowid`.pipe(Effect.mapError(failure))
 
 const readPosition = (sql: SqlClient.SqlClient): Effect.Effect<StoredPosition, DatabaseError> =>
-  sql<StoredPosition>`SELECT writes, seq, log_id AS logId, epoch FROM position`.pipe(
-    Effect.map((rows) => rows[0] ?? startPosition),
+  sql<{ content: string }>`SELECT content FROM record WHERE id = ${positionId}`.pipe(
+    Effect.flatMap(([row]) => (row === undefined ? Effect.succeed(startPosition) : Effect.mapError(decodePosition(row.content), (cause) => new DatabaseError({ reason: "damaged", message: "the stored position does not decode", cause })))),
     Effect.mapError(failure)
   )

@@ -62,8 +62,11 @@ const storedOf = (registration: Registration, key: string): StoredView => ({
   lastActiveAtMs: registration.lastActiveAtMs
 })
 
+const nothingTouched: IngestAnswer = { views_affected: 0, edges_updated: 0 }
+
 /** Adds up what a delivery did, for its answer (D7). */
 const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): IngestAnswer => {
+  if (applied.every((change) => change.touched.length === 0)) return nothingTouched
   const instances = new Set<Instance>()
   let views = 0
   let edges = 0
@@ -187,19 +190,10 @@ class ViewService {
   readonly read: Views["Type"]["read"] = (id, format) => Effect.map(this.find(id), (view) => answerOf(view, id, format ?? formatOf(view)))
 
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
-    Effect.gen(this, function*() {
-      const view = yield* this.find(id)
-      if (this.streams >= this.limits.maxStreams) {
-        return yield* new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 })
-      }
-      const feed = this.registry.feedOf(view, this.limits.streamBuffer)
-      const mailbox = yield* feed.listen(this.firstEvents(view, feed, id, format ?? formatOf(view), lastEventId))
-      this.streams++
-      return Mailbox.toStream(mailbox).pipe(Stream.ensuring(Effect.sync(() => {
-        this.streams--
-        feed.drop(mailbox)
-      })))
-    })
+    Effect.flatMap(this.find(id), () =>
+      this.streams < this.limits.maxStreams
+        ? Effect.succeed(Stream.unwrapScoped(this.listen(id, format, lastEventId)))
+        : Effect.fail(new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 })))
 
   readonly debugView: Views["Type"]["debugView"] = (id) => Effect.map(this.find(id), (view) => debugViewOf(view, id))
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
@@ -217,6 +211,22 @@ class ViewService {
       for (const view of this.registry.all()) view.feed?.end("shutdown")
     })
   )
+
+  /** Begins to listen when the stream is first pulled, so that one nobody pulls holds nothing. */
+  private listen(id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, never, Scope.Scope> {
+    return Effect.gen(this, function*() {
+      const view = yield* Effect.option(this.find(id))
+      if (view._tag === "None") return Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason: "unregistered" } })
+      const feed = this.registry.feedOf(view.value, this.limits.streamBuffer)
+      const first = this.firstEvents(view.value, feed, id, format ?? formatOf(view.value), lastEventId)
+      const mailbox = yield* Effect.acquireRelease(Effect.tap(feed.listen(first), () => Effect.sync(() => this.streams++)), (opened) =>
+        Effect.sync(() => {
+          this.streams--
+          feed.drop(opened)
+        }))
+      return Mailbox.toStream(mailbox)
+    })
+  }
 
   private find(id: string): Effect.Effect<Registered, ViewNotFound> {
     return Effect.suspend(() => {

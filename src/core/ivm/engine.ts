@@ -14,6 +14,7 @@ import { print } from "../surql/print.ts"
 import { field, type Obj, type RecordId, setField, type Value } from "../surql/value.ts"
 import { addTo, removeFrom } from "../multimap.ts"
 import { ShapeGroup } from "./group.ts"
+import type { Delta } from "./delta.ts"
 import type { Instance, Touched } from "./instance.ts"
 import { lift } from "./lift.ts"
 import { Maintained, type Surroundings } from "./maintained.ts"
@@ -76,17 +77,7 @@ export class Engine {
     this.refile(id, before, after)
     for (const group of this.groupsByTable.get(id.table) ?? []) group.route(id.text, after)
     this.readers.reread(id.text)
-    const touched: Array<Touched> = []
-    for (const instance of this.dirty) {
-      const delta = instance.finish()
-      if (delta !== undefined) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
-    }
-    this.dirty = []
-    for (const instance of [...this.recomputedByTable.get(id.table) ?? [], ...this.recomputedByTable.get(anyTable) ?? []]) {
-      const delta = instance.recompute()
-      if (delta !== undefined) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
-    }
-    return touched
+    return this.finish(id.table)
   }
 
   /** Puts a record (or a tombstone) in place before any instance exists: restore and bootstrap. */
@@ -149,6 +140,19 @@ export class Engine {
     const counts = new Map<string, number>()
     for (const { instance } of this.held.values()) counts.set(instance.shape, (counts.get(instance.shape) ?? 0) + 1)
     return [...counts].map(([shape, instances]) => ({ shape: shape.replaceAll("\u0000", "_"), instances }))
+  }
+
+  /** Ends a step: the net delta of every instance it changed, and the recomputed ones run again. */
+  private finish(table: string): ReadonlyArray<Touched> {
+    if (this.dirty.length === 0 && this.recomputedByTable.size === 0) return untouched
+    const touched: Array<Touched> = []
+    const note = (instance: Maintained | Recomputed, delta: Delta | undefined): void => {
+      if (delta !== undefined) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
+    }
+    for (const instance of this.dirty) note(instance, instance.finish())
+    this.dirty = []
+    for (const name of [table, anyTable]) for (const instance of this.recomputedByTable.get(name) ?? untouched) note(instance, instance.recompute())
+    return touched
   }
 
   private make(select: Select, params: { readonly [name: string]: Value }, key: string, text: string): Either.Either<Held, Refused> {
@@ -229,6 +233,8 @@ const indexName = (shape: Shape): string => `${shape.table}\n${JSON.stringify(sh
 
 const tablesOf = (instance: Recomputed): ReadonlySet<string> =>
   instance.readsAnyTable ? new Set([anyTable]) : new Set([...instance.mainTables, ...instance.otherTables])
+
+const untouched: ReadonlyArray<never> = []
 
 /** Stands for all tables: a query that follows links may read any of them. */
 const anyTable = ""

@@ -119,11 +119,16 @@ export class Store {
    * deleting the unknown, a stale version, or content that is already so.
    */
   plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
+    const [only] = changes
+    if (changes.length === 1 && only !== undefined) {
+      const before = this.get(only.id)
+      return [planOne(only, before, before?.version ?? this.lastVersion(only.id.text))]
+    }
     const staged = new Map<string, Write>()
     return changes.map((change) => {
       const earlier = staged.get(change.id.text)
       const before = earlier === undefined ? this.get(change.id) : earlier.after
-      const lastVersion = earlier?.version ?? before?.version ?? this.tombstones.get(change.id.text) ?? this.floor
+      const lastVersion = earlier?.version ?? before?.version ?? this.lastVersion(change.id.text)
       const write = planOne(change, before, lastVersion)
       if (write !== undefined) staged.set(change.id.text, write)
       return write
@@ -150,6 +155,10 @@ export class Store {
     this.tombstones.clear()
     this.edgeIndex = undefined
     this.floor = 0
+  }
+
+  private lastVersion(text: string): number {
+    return this.tombstones.get(text) ?? this.floor
   }
 
   private forgetOldestTombstones(): void {
