@@ -17,6 +17,8 @@ import { load, median, requestBytes } from "./load.ts"
 
 interface Target {
   readonly name: string
+  /** Connections of the load, 16 unless it says otherwise. */
+  readonly connections?: number
   readonly port: number
   readonly pid: number
   readonly close: () => Promise<void> | void
@@ -57,7 +59,7 @@ const register = async (target: Target, count: number): Promise<void> => {
 const race = async (targets: ReadonlyArray<readonly [Target, (n: number) => Buffer]>): Promise<void> => {
   for (let round = 0; round < warmUps + rounds; round++) {
     for (const [target, make] of targets) {
-      const figure = await load(target.port, target.pid, perRound, (n) => make(round * perRound + n))
+      const figure = await load(target.port, target.pid, perRound, (n) => make(round * perRound + n), target.connections)
       if (round >= warmUps) target.figures.push(figure)
     }
   }
@@ -73,7 +75,7 @@ interface Line {
 const compare = (one: Target, other: Target, goal: number): Line => ({ what: one.name, against: other.name, ratio: median(one.figures) / median(other.figures), goal })
 
 const show = (targets: ReadonlyArray<Target>, lines: ReadonlyArray<Line>): void => {
-  for (const target of targets) console.log(`  ${target.name.padEnd(36)} ${median(target.figures).toFixed(1).padStart(7)} us CPU per request, rounds ${target.figures.map((figure) => figure.toFixed(0)).join(" ")}`)
+  for (const target of targets) console.log(`  ${target.name.padEnd(42)} ${median(target.figures).toFixed(1).padStart(7)} us CPU per request, rounds ${target.figures.map((figure) => figure.toFixed(0)).join(" ")}`)
   for (const { what, against, ratio, goal } of lines) console.log(`| ${what} / ${against} | ${ratio.toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`)
 }
 
@@ -92,13 +94,19 @@ const viewCounts = async (): Promise<ReadonlyArray<Line>> => {
   }
 }
 
+/** The same server under more connections, with figures of its own. */
+const wider = (target: Target, connections: number): Target => ({ ...target, name: `${target.name}, ${connections} connections`, connections, figures: [] })
+
 const againstBare = async (): Promise<ReadonlyArray<Line>> => {
   const targets = [await bare(), await door("POST /ingest, memory://", {}), await door("POST /ingest, SQLite", { STORE_ADDR: undefined })] as const
+  const [bare16, memory16, sqlite16] = targets
+  const [bare64, memory64, sqlite64] = [wider(bare16, 64), wider(memory16, 64), wider(sqlite16, 64)]
   try {
     const make = posts(1_000)
-    await race(targets.map((target) => [target, make] as const))
-    const lines = [compare(targets[1], targets[0], 2), compare(targets[2], targets[0], 2)]
-    show(targets, lines)
+    const all = [...targets, bare64, memory64, sqlite64]
+    await race(all.map((target) => [target, make] as const))
+    const lines = [compare(memory16, bare16, 2), compare(sqlite16, bare16, 2), compare(memory64, bare64, 2), compare(sqlite64, bare64, 2)]
+    show(all, lines)
     return lines
   } finally {
     await Promise.all(targets.map((target) => target.close()))
