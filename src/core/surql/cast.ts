@@ -17,9 +17,12 @@ import type { Value } from "./value.ts"
 const none = Symbol("none")
 type Result = Value | typeof none
 
+/** A whole float beyond 64 bits becomes the nearest int, as in the database. */
+const saturated = (n: bigint): Value => int(n > 9223372036854775807n ? 9223372036854775807n : n < -9223372036854775808n ? -9223372036854775808n : n)
+
 const toInt = (v: Value): Result => {
   if (isInt(v)) return v
-  if (typeof v === "number" || v instanceof Float) { const n = toFloat(v); return Number.isInteger(n) && Math.abs(n) < 9.3e18 ? int(BigInt(n)) : none }
+  if (typeof v === "number" || v instanceof Float) { const n = toFloat(v); return Number.isInteger(n) ? saturated(BigInt(n)) : none }
   if (v instanceof Decimal) return v.value.isInteger() ? int(BigInt(v.value.toFixed())) : none
   if (typeof v === "string" && /^[+-]?\d+$/.test(v)) {
     const big = BigInt(v.startsWith("+") ? v.slice(1) : v)

@@ -69,7 +69,7 @@ const expr = (e: Expr, style: Style): string => {
     case "closure": return `|${e.params.map((p) => "$" + p + (style === "name" ? ": any" : "")).join(", ")}| ${expr(e.body, style)}`
     case "if": return ifText(e, style)
     case "subquery": return style === "exact" ? `(${statement(e.query, style)})` : statement(e.query, style)
-    case "table": return Text.tableName(e.name)
+    case "table": return e.name === "" ? "?" : Text.tableName(e.name)
     case "idiom": return idiomText(e, style)
   }
 }
@@ -88,9 +88,9 @@ const entryText = (d: Destructured, style: Style): string => {
 export const graphText = (p: Extract<Part, { kind: "graph" }>, style: Style = "exact"): string => {
   const arrow = p.direction === "out" ? "->" : p.direction === "in" ? "<-" : "<->"
   const tables = p.tables.length === 0 ? "?" : p.tables.map(Text.tableName).join(", ")
-  if (p.query !== undefined) return `${arrow}(${selectText(p.query, style).replace(/ FROM $/, " FROM ?")})`
+  if (p.query !== undefined) return `${arrow}(${selectText(p.query, style)})`
   const clauses = (p.where === undefined ? "" : ` WHERE ${expr(p.where, style)}`) + (p.limit === undefined ? "" : ` LIMIT ${expr(p.limit, style)}`) + (p.start === undefined ? "" : ` START ${expr(p.start, style)}`)
-  return clauses === "" && p.tables.length < 2 ? arrow + tables : `${arrow}(${tables}${clauses})`
+  return p.tables.length < 2 && (clauses === "" || (style === "name" && p.where === undefined)) ? arrow + tables : `${arrow}(${tables}${clauses})`
 }
 
 const recurseText = (p: Extract<Part, { kind: "recurse" }>, style: Style): string => {

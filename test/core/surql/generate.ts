@@ -13,7 +13,7 @@ const pick = (...texts: ReadonlyArray<string>): Text => fc.constantFrom(...texts
 
 const scalar: Text = fc.oneof(
   { weight: 6, arbitrary: pick("0", "1", "2", "3", "-1", "10") },
-  { weight: 2, arbitrary: pick("1.0f", "1.5f", "2dec", "0.5dec", "-2.5f", "9007199254740993", "1e300f") },
+  { weight: 2, arbitrary: pick("1.0f", "1.5f", "2dec", "3dec", "-2.5f", "9007199254740993", "1e300f") },
   { weight: 5, arbitrary: pick("'a'", "'b'", "'B'", "'abc'", "''", "'10'", "'9'", "'é'", "'a b'") },
   { weight: 2, arbitrary: pick("true", "false", "NULL", "NONE") },
   { weight: 2, arbitrary: pick("d'2020-01-01T00:00:00Z'", "d'2021-06-01T12:30:00.5Z'", "1h", "90m", "0ns", "u'018a6680-bef9-701b-9025-e1754f296a0f'") },
@@ -69,7 +69,7 @@ const { expression } = fc.letrec((tie) => ({
     { weight: 2, arbitrary: fc.tuple(binaryCall, tie("expression"), tie("expression")).map(([f, a, b]) => `${f}(${a as string}, ${b as string})`) },
     { weight: 1, arbitrary: fc.tuple(path.filter((p) => !p.includes("->") && !p.includes("<-")), method).map(([a, m]) => `${a}.${m}`) },
     { weight: 1, arbitrary: fc.tuple(pick("array::map", "array::filter", "array::find"), tie("expression"), pick("$v", "$v + 1", "$v > 1", "[$v, $i]", "$v.x", "$v = 'a'", "type::of($v)")).map(([f, a, c]) => `${f}(${a as string}, |$v${c.includes("$i") ? ", $i" : ""}| ${c})`) },
-    { weight: 1, arbitrary: fc.tuple(pick("string", "int", "float", "array", "bool", "decimal", "number", "set", "array<string>", "option<int>", "record", "datetime", "duration"), tie("expression")).map(([t, a]) => `(<${t}> ${a as string})`) },
+    { weight: 1, arbitrary: fc.tuple(pick("string", "int", "float", "array", "bool", "decimal", "number", "set", "option<int>", "record", "datetime", "duration"), tie("expression")).map(([t, a]) => `(<${t}> ${a as string})`) },
     { weight: 1, arbitrary: fc.array(tie("expression") as Text, { maxLength: 2 }).map((items) => `[${items.join(", ")}]`) },
     { weight: 1, arbitrary: fc.tuple(tie("expression"), tie("expression"), tie("expression")).map(([a, b, c]) => `(IF ${a as string} { ${b as string} } ELSE { ${c as string} })`) }
   )

@@ -1,0 +1,112 @@
+/**
+ * What SELECT does to rows besides filtering and projecting: SPLIT, ORDER BY and FETCH.
+ *
+ * Why so: each works on whole rows with paths, so they share the reading of a path in a projected row.
+ */
+import type { Expr, Idiom, OrderTerm, Select } from "./ast.ts"
+import { compile } from "./evaluate.ts"
+import { aliasNames } from "./names.ts"
+import { compareRecords } from "./order.ts"
+import { compileParts, recordOf } from "./paths.ts"
+import { print } from "./print.ts"
+import type { Compiled, Scope } from "./scope.ts"
+import { spend } from "./scope.ts"
+import { copyOf, replaceAt, setPath } from "./shape.ts"
+import { compareTerm } from "./sorting.ts"
+import type { Item } from "./sources.ts"
+import { field, isObj } from "./value.ts"
+import type { Value } from "./value.ts"
+
+/** SPLIT on a path of the document (SELECT VALUE): a row per element, which takes the array's place. */
+export const docSplitter = (idiom: Idiom) => {
+  const read = compileParts(idiom.parts)
+  return (item: Item): ReadonlyArray<Item> => {
+    const found = read(item.scope.doc, item.scope)
+    if (!Array.isArray(found)) return [item]
+    return (found as ReadonlyArray<Value>).map((element) => ({ ...item, scope: { ...item.scope, doc: replaceAt(item.scope.doc, idiom.parts, () => element) } }))
+  }
+}
+
+/** SPLIT on a path of the projected row. */
+export const rowSplitter = (idiom: Idiom) => {
+  const names = aliasNames(idiom), read = atOutput(idiom), steps = compileParts(idiom.parts)
+  return (item: Item): ReadonlyArray<Item> => {
+    const plain = read(item)
+    const found = plain === undefined ? steps(item.value, item.scope) : plain
+    if (!Array.isArray(found) || !isObj(item.value)) return [item]
+    const row = item.value
+    return (found as ReadonlyArray<Value>).map((element) => {
+      const copy = copyOf(row)
+      setPath(copy, names, element)
+      return { ...item, value: copy }
+    })
+  }
+}
+
+export interface SortReader {
+  /** Looks into the projected row rather than the document. */
+  readonly fromRow: boolean
+  readonly read: (item: Item) => Value
+}
+
+/** Reads a sort value: inside the row where the path starts with an alias, else from the document. */
+export const sortReader = (select: Select, idiom: Idiom): SortReader => {
+  const text = print(idiom)
+  if (select.group !== undefined || (select.split.length > 0 && !select.value)) {
+    return { fromRow: true, read: select.value ? (item) => item.value : atOutput(idiom) }
+  }
+  for (const f of select.fields) {
+    if (f.kind !== "expr" || f.alias === undefined) continue
+    const alias = print(f.alias)
+    if (alias === text) return fromDoc(compile(f.expr))
+    if (text.startsWith(alias + ".") || text.startsWith(alias + "[")) return { fromRow: true, read: atOutput(idiom) }
+  }
+  for (const f of select.fields) {
+    if (f.kind === "expr" && f.alias === undefined && print(f.expr) !== text && f.expr.kind !== "idiom" && fieldNames(f.expr) === text) return fromDoc(compile(f.expr))
+  }
+  const steps = compileParts(idiom.parts)
+  return { fromRow: false, read: (item) => steps(item.scope.doc, item.scope) }
+}
+
+const fromDoc = (value: Compiled): SortReader => ({ fromRow: false, read: (item) => value(item.scope) })
+
+const fieldNames = (e: Expr): string => (e.kind === "call" ? e.name : "")
+
+/** Output rows nest by the names of a path. */
+const atOutput = (idiom: Idiom): ((item: Item) => Value) => {
+  const names = aliasNames(idiom)
+  return (item) => names.reduce<Value>((v, name) => (isObj(v) ? field(v, name) : undefined), item.value)
+}
+
+/** One ORDER BY term, compiled. */
+export interface Sort extends SortReader {
+  readonly compare: (a: Value, b: Value) => number
+}
+
+export const compileSort = (select: Select, term: OrderTerm): Sort => ({ ...sortReader(select, term.idiom), compare: compareTerm(term) })
+
+/** Rows with their sort values, sorted; equal ones by record id. */
+export const sorted = (items: Array<Item>, order: ReadonlyArray<Sort>): Array<Item> =>
+  items.sort((a, b) => {
+    for (let i = 0; i < order.length; i++) {
+      const c = order[i]!.compare(a.sort[i], b.sort[i])
+      if (c !== 0) return c
+    }
+    return a.record !== undefined && b.record !== undefined ? compareRecords(a.record, b.record) : 0
+  })
+
+/** FETCH: record ids at the named paths become documents. */
+export const fetching = (select: Select) => {
+  const load = (scope: Scope) => (v: Value): Value => {
+    if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map(load(scope))
+    const id = recordOf(v)
+    if (id === undefined) return v
+    spend(scope.budget, 1)
+    return scope.source.record(id)
+  }
+  return (value: Value, scope: Scope): Value => select.fetch.reduce<Value>((row, idiom) => {
+    let out = row
+    for (let n = 1; n <= idiom.parts.length; n++) if (idiom.parts[n - 1]!.kind === "field" || n === idiom.parts.length) out = replaceAt(out, idiom.parts.slice(0, n), load(scope))
+    return out
+  }, value)
+}
