@@ -32,12 +32,16 @@ export const answerOf = (view: Registered, id: string, format: Format): ViewAnsw
   const { instance } = view
   const rows = instance.rows()
   const errors = instance.errors()
+  const tree = () => {
+    const values = rows.map((row) => toJson(row.value()))
+    return instance.only ? values[0] ?? null : values
+  }
   const answer = {
     query_id: id,
     format,
     result_hash: instance.hash(),
     content_generation: generationOf(view),
-    result_data: format === "tree" ? rows.map((row) => toJson(row.value())) : rows.map((row) => [row.key, row.version])
+    result_data: format === "tree" ? tree() : rows.map((row) => [row.key, row.version])
   }
   return errors.length === 0 ? answer : { ...answer, errors }
 }

@@ -45,10 +45,10 @@ const typedParams = (params: { readonly [name: string]: unknown } | null): { rea
   return typed
 }
 
-const acquire = (engine: Engine, surql: string, params: { readonly [name: string]: unknown } | null): Either.Either<Instance, QueryRefused> => {
+const acquire = (engine: Engine, surql: string, params: { readonly [name: string]: unknown } | null, generation = 1): Either.Either<Instance, QueryRefused> => {
   const parsed = parseSelect(surql)
   if (Either.isLeft(parsed)) return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
-  return Either.mapLeft(engine.acquire(parsed.right, typedParams(params)), (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) }))
+  return Either.mapLeft(engine.acquire(parsed.right, typedParams(params), generation), (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) }))
 }
 
 const storedOf = (registration: Registration, key: string): StoredView => ({
@@ -128,10 +128,11 @@ class ViewService {
     const generations = yield* loadGenerations(this.savedState, this.committer.position.writes)
     const stored = yield* this.database.views
     for (const view of stored) {
-      const instance = acquire(this.engine, view.surql, JSON.parse(view.params) as { readonly [name: string]: unknown } | null)
+      const generation = generations(view.key)
+      const instance = acquire(this.engine, view.surql, JSON.parse(view.params) as { readonly [name: string]: unknown } | null, generation)
       if (Either.isLeft(instance)) {
         yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
-      } else this.registry.put(this.registered(view, instance.right, generations(view.key)))
+      } else this.registry.put(this.registered(view, instance.right, generation))
     }
     return { records, views: this.registry.size }
   })

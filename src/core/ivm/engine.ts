@@ -15,6 +15,7 @@ import { field, type Obj, type RecordId, setField, type Value } from "../surql/v
 import { addTo, removeFrom } from "../multimap.ts"
 import { ShapeGroup } from "./group.ts"
 import type { Delta } from "./delta.ts"
+import { endsOf } from "./edgeIndex.ts"
 import type { Instance, Touched } from "./instance.ts"
 import { lift } from "./lift.ts"
 import { Maintained, type Surroundings } from "./maintained.ts"
@@ -23,7 +24,7 @@ import { Recomputed } from "./recomputed.ts"
 import { rerun } from "./rerun.ts"
 import { RowIndex } from "./rowIndex.ts"
 import { boundsOf, plan, type Shape } from "./shape.ts"
-import { TrackedSource } from "./source.ts"
+import { edgeRead, TrackedSource } from "./source.ts"
 import { Row, Store, type Write } from "./store.ts"
 
 export interface Refused {
@@ -57,7 +58,7 @@ export class Engine {
 
   constructor() {
     this.around = {
-      scope: (row, params) => this.source.scope(row.doc, params),
+      scope: (row, params) => this.source.scope(row.doc, params, row.id.text),
       reads: () => this.source.reads,
       watch: (reader, text, reads) => this.readers.watch(reader, text, reads),
       row: (table, text) => this.store.byText(table, text),
@@ -77,6 +78,7 @@ export class Engine {
     this.refile(id, before, after)
     for (const group of this.groupsByTable.get(id.table) ?? []) group.route(id.text, after)
     this.readers.reread(id.text)
+    if (this.store.hasEdges) for (const read of edgeReads(before, after)) this.readers.reread(read)
     return this.finish(id.table)
   }
 
@@ -86,16 +88,14 @@ export class Engine {
   }
 
   /**
-   * The instance for a query and its parameters, made and filled when it is not there yet. Each call needs one
-   * {@link release}. Refuses what a live view cannot be, with the offset in the query text.
+   * The instance for a query and its parameters, made and filled when it is not there yet, at the generation given then.
+   * Each call needs one {@link release}. Refuses what a live view cannot be, with the offset in the query text.
    */
-  acquire(select: Select, params: { readonly [name: string]: Value }): Either.Either<Instance, Refused> {
+  acquire(select: Select, params: { readonly [name: string]: Value }, generation = 1): Either.Either<Instance, Refused> {
     const facts = analyze(select)
     const volatile = facts.nonDeterministic[0]
     if (volatile !== undefined) return Either.left({ reason: `${volatile.name} gives another answer each time and cannot be part of a live view`, at: volatile.at })
-    const missing = notLiveYet(select)
-    if (missing !== undefined) return Either.left({ reason: `${missing} is not supported in a live view yet`, at: select.at })
-    const lifted = lift(select, this.source.scope({}, params))
+    const lifted = lift(select, this.source.scope({}, params, ""))
     const given = { ...params, ...lifted.args }
     const used: Record<string, Value> = {}
     for (const name of analyze(lifted.select).params) setField(used, name, field(given, name))
@@ -106,7 +106,7 @@ export class Engine {
       existing.uses++
       return Either.right(existing.instance)
     }
-    const held = this.make(lifted.select, used, key, text)
+    const held = this.make(lifted.select, used, { key, text, generation })
     return Either.map(held, (made) => {
       this.held.set(key, made)
       return made.instance
@@ -155,18 +155,18 @@ export class Engine {
     return touched
   }
 
-  private make(select: Select, params: { readonly [name: string]: Value }, key: string, text: string): Either.Either<Held, Refused> {
+  private make(select: Select, params: { readonly [name: string]: Value }, { generation, key, text }: { readonly key: string; readonly text: string; readonly generation: number }): Either.Either<Held, Refused> {
     const group = this.groupOf(select, text)
-    const bounds = boundsOf(select, this.source.scope({}, params))
+    const bounds = boundsOf(select, this.source.scope({}, params, ""))
     if (Either.isLeft(bounds)) return Either.left({ reason: bounds.left, at: (select.limit ?? select.start ?? select).at })
     if (typeof group === "string") {
       const facts = analyze(select)
-      const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, readsAnyTable: facts.reaches || facts.computedSource }
+      const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
       const instance = new Recomputed(about, group, rerun(select, params, this.source, this.store))
       for (const table of tablesOf(instance)) addTo(this.recomputedByTable, table, instance)
       return Either.right({ instance, group: undefined, uses: 1 })
     }
-    const instance = new Maintained(key, group.shape, params, bounds.right, this.around)
+    const instance = new Maintained(key, group.shape, params, bounds.right, this.around, generation)
     group.add(instance)
     this.fill(group, instance)
     return Either.right({ instance, group, uses: 1 })
@@ -225,14 +225,22 @@ export class Engine {
   }
 }
 
-/** What has no stable row keys yet. */
-const notLiveYet = (select: Select): string | undefined =>
-  select.group !== undefined ? "GROUP" : select.split.length > 0 ? "SPLIT" : select.only ? "ONLY" : undefined
-
 const indexName = (shape: Shape): string => `${shape.table}\n${JSON.stringify(shape.paths)}`
 
 const tablesOf = (instance: Recomputed): ReadonlySet<string> =>
   instance.readsAnyTable ? new Set([anyTable]) : new Set([...instance.mainTables, ...instance.otherTables])
+
+/** Every look at edges that a change of this record can have changed the answer of. */
+function* edgeReads(before: Row | undefined, after: Row | undefined): Iterable<string> {
+  for (const row of [before, after]) {
+    const ends = row && endsOf(row.doc)
+    if (row === undefined || ends === undefined) continue
+    for (const table of [row.id.table, undefined]) {
+      yield edgeRead("out", table, ends.in)
+      yield edgeRead("in", table, ends.out)
+    }
+  }
+}
 
 const untouched: ReadonlyArray<never> = []
 

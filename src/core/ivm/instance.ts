@@ -36,7 +36,9 @@ export interface Instance {
   /** The table of the main rows, and those only read along the way. */
   readonly mainTables: ReadonlyArray<string>
   readonly otherTables: ReadonlyArray<string>
-  /** Starts at 1 and grows by one with each step that changed the result. */
+  /** `FROM ONLY`: the answer is the one row, or null. */
+  readonly only: boolean
+  /** Grows by one with each step that changed the result. */
   readonly generation: number
   readonly size: number
   readonly hash: () => string

@@ -31,11 +31,11 @@ export interface Member extends Shown {
 export interface Surroundings {
   /** A scope over the store that notes which records are read; reused, never kept. */
   readonly scope: (row: Row, params: { readonly [name: string]: Value }) => Scope
-  /** Texts of the records read since the last call of `scope`. */
-  readonly reads: () => ReadonlyArray<string>
+  /** What was read since the last call of `scope`; see TrackedSource. */
+  readonly reads: () => ReadonlySet<string>
   readonly row: (table: string, text: string) => Row | undefined
   /** Replaces what a row of this reader has read. */
-  readonly watch: (reader: Reader, text: string, reads: ReadonlyArray<string>) => void
+  readonly watch: (reader: Reader, text: string, reads: ReadonlySet<string>) => void
   /** Called when a step first changes this instance. */
   readonly dirty: (instance: Maintained) => void
 }
@@ -44,8 +44,8 @@ export class Maintained implements Instance, Reader {
   readonly key: string
   readonly plainShape: Shape
   readonly params: { readonly [name: string]: Value }
-  readonly otherTables: ReadonlyArray<string> = []
-  generation = 1
+  readonly only = false
+  generation: number
   private readonly members = new Map<string, Member>()
   private readonly window: Window<Member> | undefined
   private failing: Map<string, string> | undefined = undefined
@@ -54,11 +54,12 @@ export class Maintained implements Instance, Reader {
   private sorted: ReadonlyArray<Member> | undefined = undefined
   private readonly around: Surroundings
 
-  constructor(key: string, shape: Shape, params: { readonly [name: string]: Value }, bounds: { readonly start: number; readonly limit: number }, around: Surroundings) {
+  constructor(key: string, shape: Shape, params: { readonly [name: string]: Value }, bounds: { readonly start: number; readonly limit: number }, around: Surroundings, generation: number) {
     this.key = key
     this.plainShape = shape
     this.params = params
     this.around = around
+    this.generation = generation
     this.window = shape.windowed
       ? new Window<Member>(shape.compare, bounds.start, bounds.limit, { entered: (row) => this.entered(row), left: (row) => this.left(row) })
       : undefined
@@ -70,6 +71,10 @@ export class Maintained implements Instance, Reader {
 
   get mainTables(): ReadonlyArray<string> {
     return [this.plainShape.table]
+  }
+
+  get otherTables(): ReadonlyArray<string> {
+    return this.plainShape.otherTables
   }
 
   get size(): number {
@@ -108,7 +113,7 @@ export class Maintained implements Instance, Reader {
     this.update(text, this.around.row(this.plainShape.table, text), false)
   }
 
-  /** Ends the first fill: what is there now is generation 1 and no delta. */
+  /** Ends the first fill: what is there now is no delta. */
   begin(): void {
     this.pending = undefined
   }
@@ -159,7 +164,7 @@ export class Maintained implements Instance, Reader {
     let digest: string | undefined = undefined
     if (shape.checksProjection) {
       const shown = shape.project(scope)
-      if (shape.reaches && this.around.reads().length > 0) digest = encode(shown)
+      if (shape.reaches && this.around.reads().size > 0) digest = encode(shown)
     }
     if (before !== undefined && before.row === row && before.digest === digest && sort.length === 0) return before
     return { key: row.id.text, version: row.version, digest, row, sort }
@@ -168,7 +173,7 @@ export class Maintained implements Instance, Reader {
   /** The row is gone or filed elsewhere: what it failed with or read no longer matters. */
   private forget(text: string): void {
     this.failing?.delete(text)
-    if (this.plainShape.reaches) this.around.watch(this, text, [])
+    if (this.plainShape.reaches) this.around.watch(this, text, nothing)
   }
 
   private replace(before: Member, after: Member): void {
@@ -223,3 +228,4 @@ export class Maintained implements Instance, Reader {
 }
 
 const noSort: ReadonlyArray<Value> = []
+const nothing: ReadonlySet<string> = new Set()

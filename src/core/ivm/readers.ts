@@ -1,7 +1,7 @@
 /**
- * Read tracking: which rows of which instances looked at a record other than themselves.
+ * Read tracking: which rows of which instances looked at something other than themselves, a record or the edges of one.
  *
- * When a record changes, exactly these rows are evaluated again. Rows that read nothing (the usual case) cost nothing.
+ * When that changes, exactly these rows are evaluated again. Rows that read nothing (the usual case) cost nothing.
  * State: record -> reader -> rows, and the way back to forget. Cost: O(records read) per evaluated row.
  */
 
@@ -10,22 +10,22 @@ export interface Reader {
   readonly reread: (rowText: string) => void
 }
 
-const none: ReadonlyArray<string> = []
+const none: ReadonlySet<string> = new Set()
 
 export class Readers {
   private readonly byRecord = new Map<string, Map<Reader, Set<string>>>()
-  private readonly byReader = new Map<Reader, Map<string, ReadonlyArray<string>>>()
+  private readonly byReader = new Map<Reader, Map<string, ReadonlySet<string>>>()
 
   /** Replaces what this row of this reader has read. */
-  watch(reader: Reader, rowText: string, reads: ReadonlyArray<string>): void {
+  watch(reader: Reader, rowText: string, reads: ReadonlySet<string>): void {
     const before = this.byReader.get(reader)?.get(rowText) ?? none
-    if (before.length === 0 && reads.length === 0) return
-    for (const record of before) if (!reads.includes(record)) this.unlink(record, reader, rowText)
+    if (before.size === 0 && reads.size === 0) return
+    for (const record of before) if (!reads.has(record)) this.unlink(record, reader, rowText)
     for (const record of reads) this.link(record, reader, rowText)
     let rows = this.byReader.get(reader)
     if (rows === undefined) this.byReader.set(reader, (rows = new Map()))
-    if (reads.length === 0) rows.delete(rowText)
-    else rows.set(rowText, [...reads])
+    if (reads.size === 0) rows.delete(rowText)
+    else rows.set(rowText, reads)
   }
 
   /** Forgets everything a reader has read. */

@@ -7,17 +7,19 @@
 import { encode } from "../surql/encode.ts"
 import type { Value } from "../surql/value.ts"
 import { type Delta, DeltaBuilder, type Shown } from "./delta.ts"
-import { HashSum, rowHash } from "./hash.ts"
+import { type Hash64, HashSum, rowHash } from "./hash.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 
 /** What one run of the query gave: rows in order, and those left out. */
 export interface Outcome {
-  readonly rows: ReadonlyArray<{ readonly key: string; readonly version: number; readonly value: Value }>
+  /** `version` undefined for a row that is no record: it then gets the generation in which it last changed. */
+  readonly rows: ReadonlyArray<{ readonly key: string; readonly version: number | undefined; readonly value: Value }>
   readonly errors: ReadonlyArray<RowError>
 }
 
 interface ShownRow extends Shown {
   readonly value: Value
+  readonly hash: Hash64
 }
 
 export class Recomputed implements Instance {
@@ -27,23 +29,26 @@ export class Recomputed implements Instance {
   readonly otherTables: ReadonlyArray<string>
   /** It follows links or computes its sources, so any table may be among those it reads. */
   readonly readsAnyTable: boolean
-  generation = 1
+  readonly only: boolean
+  generation: number
   private readonly reason: string
   private readonly evaluate: () => Outcome
   private shown = new Map<string, ShownRow>()
   private failing: ReadonlyArray<RowError> = []
   private readonly sum = new HashSum()
 
-  constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Outcome) {
+  constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Outcome) {
     this.key = about.key
     this.shape = about.shape
     this.mainTables = about.mainTables
     this.otherTables = about.otherTables
     this.readsAnyTable = about.readsAnyTable
+    this.only = about.only
     this.reason = reason
     this.evaluate = evaluate
+    this.generation = about.generation - 1
     this.recompute()
-    this.generation = 1
+    this.generation = about.generation
   }
 
   get size(): number {
@@ -62,10 +67,13 @@ export class Recomputed implements Instance {
     const builder = new DeltaBuilder()
     for (const row of rows) {
       const old = before.get(row.key)
-      const now: ShownRow = { key: row.key, version: row.version, digest: encode(row.value), value: row.value }
+      const digest = encode(row.value)
+      const version = row.version ?? (old?.digest === digest ? old.version : this.generation + 1)
+      // The generation is this process's own; a hash has to be the same on every SSP.
+      const now: ShownRow = { key: row.key, version, digest, value: row.value, hash: rowHash(row.key, row.version ?? 0, digest) }
       after.set(row.key, now)
       if (old !== undefined) this.drop(builder, old)
-      this.sum.add(rowHash(now.key, now.version, now.digest))
+      this.sum.add(now.hash)
       builder.entered(now)
     }
     for (const old of before.values()) if (!after.has(old.key)) this.drop(builder, old)
@@ -89,7 +97,7 @@ export class Recomputed implements Instance {
   }
 
   private drop(builder: DeltaBuilder, row: ShownRow): void {
-    this.sum.remove(rowHash(row.key, row.version, row.digest))
+    this.sum.remove(row.hash)
     builder.left(row)
   }
 }

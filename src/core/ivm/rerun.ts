@@ -5,8 +5,10 @@
  */
 import { Either } from "effect"
 import type { Select } from "../surql/ast.ts"
+import { encode } from "../surql/encode.ts"
+import { aliasNames } from "../surql/names.ts"
 import { selectRows } from "../surql/select.ts"
-import type { Value } from "../surql/value.ts"
+import { field, isObj, type Value } from "../surql/value.ts"
 import type { Outcome } from "./recomputed.ts"
 import { queryBudget, type TrackedSource } from "./source.ts"
 import type { Store } from "./store.ts"
@@ -15,12 +17,23 @@ import type { Store } from "./store.ts"
 export const rerun = (select: Select, params: { readonly [name: string]: Value }, source: TrackedSource, store: Store) => (): Outcome => {
   const selected = selectRows(select, { source, params, budget: queryBudget(), onFailure: "leaveOut" })
   if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }] }
+  const keyOf = rowKeys(select)
   const seen = new Map<string, number>()
   const rows = selected.right.rows.map(({ record, value }) => {
-    const id = record?.text ?? ""
-    const times = (seen.get(id) ?? 0) + 1
-    seen.set(id, times)
-    return { key: times === 1 ? id : `${id}#${times}`, version: record === undefined ? 0 : store.get(record)?.version ?? 0, value }
+    const key = record?.text ?? keyOf(value)
+    const times = (seen.get(key) ?? 0) + 1
+    seen.set(key, times)
+    return { key: times === 1 ? key : `${key}#${times}`, version: record === undefined ? undefined : store.get(record)?.version ?? 0, value }
   })
   return { rows, errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", reason: left.reason })) }
+}
+
+/**
+ * Stable keys for rows that are no records: a group is named by the values of its keys, any other row by its content.
+ * Rows that would share a key (SPLIT shows a record several times) are numbered in result order.
+ */
+const rowKeys = (select: Select): ((value: Value) => string) => {
+  if (select.group === undefined || select.value) return encode
+  const paths = select.group.map(aliasNames)
+  return (row) => encode(paths.map((path) => path.reduce<Value>((value, name) => (isObj(value) ? field(value, name) : undefined), row)))
 }

@@ -7,7 +7,7 @@
  */
 import { Either } from "effect"
 import type { Expr, Idiom, Select } from "../surql/ast.ts"
-import { analyze } from "../surql/analyze.ts"
+import { analyze, type Facts } from "../surql/analyze.ts"
 import { canFail, compile, run } from "../surql/evaluate.ts"
 import { compareRecords } from "../surql/order.ts"
 import { print } from "../surql/print.ts"
@@ -34,6 +34,8 @@ export interface SortedRow {
 export interface Shape {
   readonly text: string
   readonly table: string
+  /** Tables named along the way; a link may lead to others still. */
+  readonly otherTables: ReadonlyArray<string>
   /** Indexed paths, and the parameter each must equal. */
   readonly paths: ReadonlyArray<Path>
   readonly argumentNames: ReadonlyArray<string>
@@ -94,21 +96,20 @@ const sortExpr = (select: Select, idiom: Idiom): Expr | Declined => {
   return idiom
 }
 
-const declined = (select: Select): string | undefined => {
-  const facts = analyze(select)
+const declined = (select: Select, facts: Facts): string | undefined => {
   if (select.from.length !== 1 || select.from[0]?.kind !== "table") return "the source is not one whole table"
   if (select.group !== undefined) return "GROUP is not maintained yet"
   if (select.split.length > 0) return "SPLIT is not maintained yet"
   if (select.fetch.length > 0) return "FETCH is not maintained yet"
   if (select.only) return "ONLY is not maintained yet"
   if (facts.subqueries) return "subqueries are not maintained yet"
-  if (facts.graph) return "graph paths are not maintained yet"
   return undefined
 }
 
 /** Compiles a lifted query, or says why it cannot be maintained. */
 export const plan = (select: Select): Shape | Declined => {
-  const reason = declined(select)
+  const facts = analyze(select)
+  const reason = declined(select, facts)
   const source = select.from[0]
   if (reason !== undefined || source?.kind !== "table") return { reason: reason ?? "the source is not one whole table" }
   const sortExprs: Array<Expr> = []
@@ -123,10 +124,11 @@ export const plan = (select: Select): Shape | Declined => {
   const paths = indexed.filter((part) => part !== undefined)
   const projection = compileProjection(select)
   const sort = sortExprs.map((expr, i): SortTerm => ({ value: compile(expr), compare: compareTerm(select.order[i]!) }))
-  const reaches = analyze(select).reaches
+  const { reaches } = facts
   return {
     text: print(select),
     table: source.name,
+    otherTables: facts.referencedTables.filter((table) => table !== source.name),
     paths: paths.map((part) => part.path),
     argumentNames: paths.map((part) => part.name),
     filter: select.where && compile(select.where),

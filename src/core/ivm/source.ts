@@ -11,26 +11,30 @@ import type { Store } from "./store.ts"
 const rowSteps = 1_000_000
 const querySteps = 100_000_000
 
+/** Names a look at the edges of a record, as {@link TrackedSource} notes it: no record's text starts so. */
+export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string => `\u0000${direction} ${table ?? ""}\u0000${record.text}`
+
 export class TrackedSource implements Source {
-  /** Texts of the records read since {@link scope} was last called; a record that is missing counts too. */
-  reads: ReadonlyArray<string> = none
-  private noted: Array<string> | undefined = undefined
+  /** What was read since {@link scope} was last called: texts of records, missing ones too, and {@link edgeRead}s. */
+  reads: ReadonlySet<string> = none
+  private noted: Set<string> | undefined = undefined
+  private own = ""
   private readonly store: Store
 
   constructor(store: Store) {
     this.store = store
   }
 
-  /** A scope for one row's evaluation. */
-  scope(doc: Obj, params: { readonly [name: string]: Value }): Scope {
+  /** A scope for the evaluation of one row, whose own record is not noted. */
+  scope(doc: Obj, params: { readonly [name: string]: Value }, own: string): Scope {
     this.reads = none
     this.noted = undefined
+    this.own = own
     return { doc, params, parent: undefined, source: this, budget: budget(rowSteps, rowSetting) }
   }
 
   record(id: RecordId): Obj | undefined {
-    if (this.noted === undefined) this.reads = this.noted = [id.text]
-    else if (!this.noted.includes(id.text)) this.noted.push(id.text)
+    if (id.text !== this.own) this.note(id.text)
     return this.store.get(id)?.doc
   }
 
@@ -39,15 +43,21 @@ export class TrackedSource implements Source {
   }
 
   edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
+    this.note(edgeRead(direction, table, record))
     return this.store.edges().edges(record, direction, table)
   }
 
   tables(): Iterable<string> {
     return this.store.tableNames()
   }
+
+  private note(read: string): void {
+    if (this.noted === undefined) this.reads = this.noted = new Set()
+    this.noted.add(read)
+  }
 }
 
-const none: ReadonlyArray<string> = []
+const none: ReadonlySet<string> = new Set()
 const rowSetting = "the limit of steps per row"
 
 /** A budget for running a whole query. */

@@ -100,6 +100,11 @@ export class Store {
     return this.tables.get(table)?.byId.size ?? 0
   }
 
+  /** Whether anybody has asked for edges yet. */
+  get hasEdges(): boolean {
+    return this.edgeIndex !== undefined
+  }
+
   /** The edges among the records, indexed from the first call on. */
   edges(): EdgeIndex {
     if (this.edgeIndex === undefined) {

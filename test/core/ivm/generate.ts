@@ -12,10 +12,13 @@ export interface Swarm {
   readonly windows: boolean
   readonly failing: boolean
   readonly nested: boolean
+  readonly graph: boolean
+  /** Queries that are run again rather than maintained. */
+  readonly rerun: boolean
 }
 
 export const swarm = (rng: Rng): Swarm => ({
-  links: rng.chance(0.6), mixedTypes: rng.chance(0.7), windows: rng.chance(0.7), failing: rng.chance(0.4), nested: rng.chance(0.6)
+  links: rng.chance(0.6), mixedTypes: rng.chance(0.7), windows: rng.chance(0.7), failing: rng.chance(0.4), nested: rng.chance(0.6), graph: rng.chance(0.4), rerun: rng.chance(0.4)
 })
 
 const numbers: ReadonlyArray<unknown> = [0, 1, 2, 3, -1, 1.5, 2.5]
@@ -42,6 +45,11 @@ export const body = (rng: Rng, mask: Swarm): { readonly [key: string]: unknown }
   return record
 }
 
+/** An edge record; now and then one end is missing or no record. */
+export const edge = (rng: Rng): { readonly [key: string]: unknown } => ({
+  in: rng.chance(0.95) ? `person:${rng.pick(keys)}` : rng.pick(odd), out: rng.chance(0.95) ? `post:${rng.pick(keys)}` : rng.pick(odd), w: rng.below(4)
+})
+
 const literal = (rng: Rng): string => rng.pick(["0", "1", "2", "1.5", "-1", "'a'", "'b'", "'ab'", "''", "'10'", "true", "false", "NULL", "NONE", "[1]", "[1, 'a']", "person:1", "$p", "$o.x"])
 
 const path = (rng: Rng, mask: Swarm): string => {
@@ -56,6 +64,7 @@ const condition = (rng: Rng, mask: Swarm, depth: number): string => {
     const joined = `${condition(rng, mask, depth - 1)} ${rng.pick(["AND", "OR", "&&", "||"])} ${condition(rng, mask, depth - 1)}`
     return rng.chance(0.3) ? `!(${joined})` : `(${joined})`
   }
+  if (mask.graph && rng.chance(0.2)) return rng.pick(["->likes->post CONTAINS post:1", "count(->likes) > 1", "<-likes", "->likes->post.n CONTAINS 1", "->(likes WHERE w > 1)->post", "<-likes<-person.s CONTAINS 'a'"])
   if (mask.failing && rng.chance(0.2)) return `${path(rng, mask)} ${rng.pick(["+", "-", "*"])} 1 > ${literal(rng)}`
   if (rng.chance(0.15)) return `${path(rng, mask)} IN [${literal(rng)}, ${literal(rng)}, ${literal(rng)}]`
   if (rng.chance(0.15)) return `tags ${rng.pick(["CONTAINS", "CONTAINSNOT"])} ${literal(rng)}`
@@ -65,18 +74,39 @@ const condition = (rng: Rng, mask: Swarm, depth: number): string => {
   return rng.chance(0.2) ? `${literal(rng)} ${op} ${path(rng, mask)}` : `${path(rng, mask)} ${op} ${literal(rng)}`
 }
 
+const rerunQuery = (rng: Rng, mask: Swarm): string => {
+  const table = rng.pick(tables)
+  const where = rng.chance(0.5) ? ` WHERE ${condition(rng, mask, 1)}` : ""
+  return rng.pick([
+    `SELECT s, count() AS c FROM ${table}${where} GROUP BY s`,
+    `SELECT count() AS c, array::group(n) AS ns FROM ${table}${where} GROUP ALL`,
+    `SELECT flag, s, count() AS c FROM ${table}${where} GROUP BY flag, s ORDER BY c DESC LIMIT 3`,
+    `SELECT VALUE s FROM ${table}${where} GROUP BY s`,
+    `SELECT * FROM ${table}${where} SPLIT tags`,
+    `SELECT * FROM ONLY ${table}:1`,
+    `SELECT * FROM ${table}:1..b`,
+    `SELECT id, n FROM person, post${where} LIMIT 7`,
+    `SELECT *, (SELECT VALUE n FROM post WHERE s = $parent.s) AS theirs FROM person${where}`,
+    `SELECT * FROM ${table} WHERE s IN (SELECT VALUE s FROM ${rng.pick(tables)} WHERE n > 1)`,
+    `SELECT id, friend FROM ${table}${where} FETCH friend`,
+    `SELECT * FROM [${table}:1, ${table}:2, person:a]`
+  ])
+}
+
 /** A live query over one table, in the language the engine maintains. */
 export const query = (rng: Rng, mask: Swarm): string => {
+  if (mask.rerun && rng.chance(0.3)) return rerunQuery(rng, mask)
   const ordered = rng.chance(0.6)
   const order = ordered ? rng.pick(["n", "s", "n DESC", "s DESC", "n, s DESC", "flag, n"]) : ""
   const projection = ordered || rng.chance(0.5) ? "*" : rng.pick(["n, s", "id, n AS number", "id, sub.x, s", "VALUE n", "*, s AS shown"])
   const fails = mask.failing && rng.chance(0.3) ? ", n + 1 AS next" : ""
   const links = mask.links && rng.chance(0.3) ? ", friend.s AS theirs, friend.friend.n AS far" : ""
   const shown = projection.startsWith("VALUE") ? projection : `${projection}${fails}${links}`
+  const graph = mask.graph && rng.chance(0.4) && !shown.startsWith("VALUE") ? rng.pick([", ->likes->post AS liked", ", <-likes<-person.n AS fans", ", ->likes.w AS weights", ", ->?->? AS all"]) : ""
   const where = rng.chance(0.85) ? ` WHERE ${condition(rng, mask, 2)}` : ""
   const limit = mask.windows && rng.chance(0.6) ? ` LIMIT ${rng.below(7)}` : ""
   const start = mask.windows && rng.chance(0.3) ? ` START ${rng.below(5)}` : ""
-  return `SELECT ${shown} FROM ${rng.pick(tables)}${where}${order === "" ? "" : ` ORDER BY ${order}`}${limit}${start}`
+  return `SELECT ${shown}${graph} FROM ${rng.pick(tables)}${where}${order === "" ? "" : ` ORDER BY ${order}`}${limit}${start}`
 }
 
 export const params = (rng: Rng): { readonly [name: string]: unknown } => ({ p: rng.pick([...numbers, ...strings]), o: { x: rng.pick([...numbers, ...strings]) } })

@@ -9,13 +9,13 @@ import { toJson } from "../../../src/core/surql/json.ts"
 import type { Value } from "../../../src/core/surql/value.ts"
 
 export interface PlainResult {
-  /** `[record id, version, row as JSON]` in result order. */
-  readonly rows: ReadonlyArray<readonly [string, number, unknown]>
+  /** `[row key, version, row as JSON]` in result order; no version where the row is no record. */
+  readonly rows: ReadonlyArray<readonly [string, number | undefined, unknown]>
   /** Records left out because an expression fails on them. */
   readonly errors: ReadonlySet<string>
 }
 
 export const plainRows = (store: Store, select: Select, params: { readonly [name: string]: Value }): PlainResult => {
   const { errors, rows } = rerun(select, params, new TrackedSource(store), store)()
-  return { rows: rows.map((row) => [row.key, row.version, toJson(row.value)]), errors: new Set(errors.map((error) => error.id)) }
+  return { rows: rows.map((row) => [row.key, row.version, toJson(row.value)] as const), errors: new Set(errors.map((error) => error.id)) }
 }
