@@ -4,8 +4,13 @@
  * Why so: the engine routes changes by table, decides from this whether rows can be maintained one by one, and refuses what
  * has another answer each time it is asked.
  */
+import { Either } from "effect"
 import type { Expr, Idiom, Part, Select, Statement } from "./ast.ts"
+import { compile, isConstant, run } from "./evaluate.ts"
 import { functions } from "./functions.ts"
+import { recordOf } from "./paths.ts"
+import { budget } from "./scope.ts"
+import type { Source } from "./scope.ts"
 import { RecordId, RecordRange, Table } from "./value.ts"
 import type { Value } from "./value.ts"
 
@@ -72,7 +77,7 @@ const expr = (w: Walk, e: Expr, bound: ReadonlySet<string>): void => {
 
 const call = (w: Walk, e: Extract<Expr, { kind: "call" }>, bound: ReadonlySet<string>): void => {
   const fn = functions.get(e.name)
-  if (fn !== undefined && !fn.pure) w.volatile.push({ name: e.name + "()", at: e.at })
+  if (fn !== undefined && (!fn.pure || (fn.pureWithArguments === true && e.args.length === 0))) w.volatile.push({ name: e.name + "()", at: e.at })
   if (fn?.reads === true) w.reaches = true
   all(w, e.args, bound)
 }
@@ -134,10 +139,31 @@ const source = (w: Walk, e: Expr): void => {
   }
 }
 
-/** Walks a query. Cost: its size. */
-export const analyze = (select: Select): Facts => {
+/** The tables a source value stands for; `undefined` when it stands for none. */
+const tablesOf = (v: Value): ReadonlyArray<string> | undefined => {
+  if (v instanceof Table) return [v.name]
+  if (v instanceof RecordRange) return [v.table]
+  if (!Array.isArray(v)) { const id = recordOf(v); return id === undefined ? undefined : [id.table] }
+  const all = (v as ReadonlyArray<Value>).map(tablesOf)
+  return all.every((t) => t !== undefined) ? all.flat() : undefined
+}
+
+/** A source that depends on parameters only, resolved with them: `FROM $id`, `FROM type::record('user', $u)`. */
+const resolved = (w: Walk, e: Expr, params: { readonly [name: string]: Value }): boolean => {
+  if (!isConstant(e)) return false
+  const v = run(compile(e), { doc: undefined, params, parent: undefined, source: nowhere, budget: budget(10_000, "SVC_QUERY_STEPS") })
+  const tables = Either.isRight(v) ? tablesOf(v.right) : undefined
+  for (const table of tables ?? []) w.main.add(table)
+  if (tables !== undefined) expr(w, e, new Set())
+  return tables !== undefined
+}
+
+const nowhere: Source = { record: () => undefined, rows: () => [], edges: () => [] }
+
+/** Walks a query. With `params`, sources that depend on them only are resolved to their tables. Cost: its size. */
+export const analyze = (select: Select, params?: { readonly [name: string]: Value }): Facts => {
   const w: Walk = { main: new Set(), referenced: new Set(), params: new Set(), volatile: [], reaches: false, graph: false, subqueries: false, computed: false }
-  for (const e of select.from) source(w, e)
+  for (const e of select.from) if (params === undefined || e.kind === "table" || e.kind === "literal" || !resolved(w, e, params)) source(w, e)
   clauses(w, select, new Set())
   return {
     mainTables: [...w.main], referencedTables: [...w.referenced], params: [...w.params], reaches: w.reaches, graph: w.graph,

@@ -135,7 +135,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
     spend(s.budget, 1)
     const params: Record<string, Value> = { ...s.params }
     for (let i = 0; i < expr.params.length; i++) params[expr.params[i]!] = args[i]
-    return body({ doc: s.doc, params, parent: s.parent, source: s.source, budget: s.budget })
+    return body({ ...s, params })
   }, text)
 }
 
@@ -188,7 +188,7 @@ export const isConstant = (expr: Expr): boolean => {
   switch (expr.kind) {
     case "literal": return true
     case "param": return expr.name !== "this" && expr.name !== "self" && expr.name !== "parent"
-    case "call": { const fn = functions.get(expr.name); return fn !== undefined && fn.pure && !fn.reads && expr.args.every(isConstant) }
+    case "call": { const fn = functions.get(expr.name); return fn !== undefined && fn.pure && !fn.reads && (expr.args.length > 0 || fn.pureWithArguments !== true) && expr.args.every(isConstant) }
     case "closure": return false
     case "subquery": case "table": return false
     case "idiom": return expr.start !== undefined && expr.start.kind !== "param" && isConstant(expr.start) && expr.parts.every((p) => p.kind === "all" || p.kind === "last" || p.kind === "flatten" || (p.kind === "index" && isConstant(p.index)))

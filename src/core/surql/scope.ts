@@ -5,7 +5,7 @@
  * records a row looked at, and bound every evaluation by counted steps instead of a clock.
  */
 import { raise } from "./failure.ts"
-import type { Obj, RecordId, Value } from "./value.ts"
+import type { Datetime, Obj, RecordId, Value } from "./value.ts"
 
 /** Other records, as they are right now. Rows are full documents with their `id`; nobody mutates them. */
 export interface Source {
@@ -48,6 +48,8 @@ export interface Scope {
   readonly parent: Value
   readonly source: Source
   readonly budget: Budget
+  /** The present for `time::now()`; without it that fails, as it must in a live view. */
+  readonly now?: Datetime
   /** Inside a recursive path: goes on from a value at `@`. */
   readonly repeat?: (v: Value, scope: Scope) => Value
 }

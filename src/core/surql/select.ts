@@ -22,7 +22,7 @@ import { expand, inner } from "./sources.ts"
 import type { Item } from "./sources.ts"
 import { toText } from "./text.ts"
 import { RecordId, isInt } from "./value.ts"
-import type { Value } from "./value.ts"
+import type { Datetime, Value } from "./value.ts"
 
 /** A result row and the record it comes from (`undefined` for grouped rows and values that are no record). */
 export interface SelectedRow {
@@ -45,6 +45,8 @@ export interface Options {
   readonly source: Source
   readonly params: { readonly [name: string]: Value }
   readonly budget: Budget
+  /** The present, for `time::now()`; without it such calls fail. */
+  readonly now?: Datetime
   /** What a failing row does: fail the statement (default), or be left out and listed. */
   readonly onFailure?: "fail" | "leaveOut"
 }
@@ -173,7 +175,9 @@ function* attempt<A>(body: () => Slices<A>): Slices<Either.Either<A, Failure>> {
   }
 }
 
-const scopeOf = (options: Options): Scope => ({ doc: undefined, params: options.params, parent: undefined, source: options.source, budget: options.budget })
+const scopeOf = (options: Options): Scope => ({
+  doc: undefined, params: options.params, parent: undefined, source: options.source, budget: options.budget, ...(options.now === undefined ? {} : { now: options.now })
+})
 
 /** {@link selectRows}, pausing between slices of rows. */
 export const selectRowsSliced = (select: Select, options: Options): Slices<Either.Either<Selected, Failure>> => attempt(function* () {

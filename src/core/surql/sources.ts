@@ -19,7 +19,7 @@ export interface Item {
 }
 
 /** The scope of a row inside a query. */
-export const inner = (outer: Scope, doc: Value): Scope => ({ doc, params: outer.params, parent: outer.doc, source: outer.source, budget: outer.budget })
+export const inner = (outer: Scope, doc: Value): Scope => ({ doc, params: outer.params, parent: outer.doc, source: outer.source, budget: outer.budget, ...(outer.now === undefined ? {} : { now: outer.now }) })
 
 const emit = (out: Array<Item>, outer: Scope, doc: Value, record: RecordId | undefined): void => {
   spend(outer.budget, 1)

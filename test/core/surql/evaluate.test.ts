@@ -162,5 +162,17 @@ describe("analyze", () => {
     expect(facts.nonDeterministic).toEqual([{ name: "time::now()", at: 107 }])
     expect(analyze(parse("SELECT a, b + 1 AS c FROM post WHERE a = $x"))).toMatchObject({ reaches: false, graph: false, subqueries: false, referencedTables: [], params: ["x"] })
     expect(analyze(parse("SELECT * FROM $t"))).toMatchObject({ computedSource: true, mainTables: [] })
+    expect(analyze(parse("SELECT time::day() AS d, time::day(at) AS e FROM post")).nonDeterministic).toEqual([{ name: "time::day()", at: 7 }])
+  })
+  it("resolves sources that depend on parameters only", () => {
+    const facts = (text: string, params: { readonly [name: string]: Value }) => analyze(parse(text), params)
+    expect(facts("SELECT * FROM $t", { t: "user:a" })).toMatchObject({ computedSource: false, mainTables: ["user"], params: ["t"] })
+    expect(facts("SELECT * FROM type::record('user', $u), type::table($t)", { u: 1, t: "post" })).toMatchObject({ computedSource: false, mainTables: ["user", "post"], params: ["u", "t"] })
+    expect(facts("SELECT * FROM $t", { t: 5 })).toMatchObject({ computedSource: true, mainTables: [] })
+  })
+  it("the present is an argument", () => {
+    const now = (text: string, given: object): unknown => Either.getOrThrow(evaluate(Either.getOrThrow(parseStatements(text))[0]!, { source, params: {}, budget: budget(1e4, "TEST_STEPS"), ...given }))
+    expect(toJson(now("SELECT VALUE [time::now(), time::year()] FROM ONLY post:1", { now: fromJson("2024-05-06T00:00:00Z") }) as Value)).toEqual(["2024-05-06T00:00:00Z", 2024])
+    expect(answer("RETURN time::now()")).toBe("failed: time::now() without a datetime is not deterministic")
   })
 })

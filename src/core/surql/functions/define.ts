@@ -19,6 +19,8 @@ export interface Fn {
   readonly arity: string
   /** Same arguments, same result. */
   readonly pure: boolean
+  /** Pure only when it is given arguments (`time::day()` is of now). */
+  readonly pureWithArguments?: true
   /** Looks at the document or at other records. */
   readonly reads: boolean
   /** A named constant (`math::pi`) rather than a function. */

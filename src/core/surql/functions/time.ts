@@ -8,6 +8,7 @@ import type { Civil } from "../datetime.ts"
 import * as Durations from "../duration.ts"
 import { raise } from "../failure.ts"
 import { compare } from "../order.ts"
+import type { Scope } from "../scope.ts"
 import { render } from "../text.ts"
 import { Datetime, Duration, Uuid, int } from "../value.ts"
 import type { Value } from "../value.ts"
@@ -15,10 +16,14 @@ import { constant, define, volatile } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 import { formatTime } from "./timeFormat.ts"
 
-const now = (name: string): never => raise(`${name}() without a datetime is not deterministic`)
+/** The present, where the caller gave one. */
+const now = (scope: Scope, name: string): Datetime => scope.now ?? raise(`${name}() without a datetime is not deterministic`)
 
-/** A part of a datetime; without an argument it would be of now. */
-const part = (body: (d: Datetime, c: Civil) => Value): Fn => define<[Datetime?]>(["?datetime"], ([d], _, name) => (d === undefined ? now(name) : body(d, civil(d))))
+/** A part of a datetime; without an argument, of now. */
+const part = (body: (d: Datetime, c: Civil) => Value): Fn => ({
+  ...define<[Datetime?]>(["?datetime"], ([given], scope, name) => { const d = given ?? now(scope, name); return body(d, civil(d)) }),
+  pureWithArguments: true
+})
 
 /** Day of the week, Monday 1. */
 export const weekday = (d: Datetime): number => (((Math.floor(d.seconds / 86400) + 3) % 7) + 7) % 7 + 1
@@ -93,7 +98,7 @@ export const time: Table = {
   "time::minute": part((_, c) => c.minute),
   "time::month": part((_, c) => c.month),
   "time::nano": part((d) => int(toNanos(d))),
-  "time::now": volatile((_, __, name) => raise(`${name}() is not deterministic`)),
+  "time::now": volatile((_, scope, name) => now(scope, name)),
   "time::round": rounding((floor, n, step) => (2n * (n - floor) >= step ? floor + step : floor)),
   "time::second": part((_, c) => c.second),
   "time::timezone": volatile((_, __, name) => raise(`${name}() is not deterministic`)),
