@@ -65,6 +65,7 @@ const expr = (w: Walk, e: Expr, bound: ReadonlySet<string>): void => {
     case "record": w.referenced.add(e.table); return expr(w, e.key, bound)
     case "unary": case "cast": return expr(w, e.operand, bound)
     case "binary": return all(w, [e.left, e.right], bound)
+    case "recordRange": w.referenced.add(e.table); return all(w, [e.from, e.to], bound)
     case "range": return all(w, [e.from, e.to], bound)
     case "call": return call(w, e, bound)
     case "closure": return expr(w, e.body, new Set([...bound, ...e.params]))
@@ -132,6 +133,7 @@ const source = (w: Walk, e: Expr): void => {
   else if (e.kind === "literal" && (e.value instanceof RecordId || e.value instanceof RecordRange)) w.main.add(e.value.table)
   else if (e.kind === "literal" && Array.isArray(e.value)) for (const v of e.value as ReadonlyArray<Value>) { if (v instanceof RecordId) w.main.add(v.table) }
   else if (e.kind === "array") for (const item of e.items) source(w, item)
+  else if (e.kind === "recordRange") { w.main.add(e.table); all(w, [e.from, e.to], new Set()) }
   else if (e.kind === "record") { w.main.add(e.table); expr(w, e.key, new Set()) }
   else {
     w.computed = true

@@ -57,6 +57,8 @@ export type Expr =
   | { readonly kind: "object"; readonly at: number; readonly entries: ReadonlyArray<readonly [string, Expr]> }
   /** `person:[$x, 1]`: a record id whose key has to be evaluated. A constant one is a literal. */
   | { readonly kind: "record"; readonly at: number; readonly table: string; readonly key: Expr }
+  /** `person:[$x]..[$y]`: a record range with an end that has to be evaluated. A constant one is a literal. */
+  | { readonly kind: "recordRange"; readonly at: number; readonly table: string; readonly from: Expr | undefined; readonly fromInclusive: boolean; readonly to: Expr | undefined; readonly toInclusive: boolean }
   | { readonly kind: "unary"; readonly at: number; readonly op: "-" | "!" | "+"; readonly operand: Expr }
   | { readonly kind: "binary"; readonly at: number; readonly op: BinaryOp; readonly left: Expr; readonly right: Expr; /** Written `==`: means the same, but unnamed results are called so. */ readonly double?: true }
   | { readonly kind: "range"; readonly at: number; readonly from: Expr | undefined; readonly fromInclusive: boolean; readonly to: Expr | undefined; readonly toInclusive: boolean }

@@ -23,7 +23,7 @@ import type { Compiled, Scope } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { compileStatement } from "./select.ts"
 import { render } from "./text.ts"
-import { Closure, Range, Table, Uuid, isInt, isObj } from "./value.ts"
+import { Closure, Range, RecordRange, Table, Uuid, isInt, isObj } from "./value.ts"
 import type { RecordKey, Value } from "./value.ts"
 
 /** Runs a compiled expression. Error: why it failed. */
@@ -49,6 +49,7 @@ export const compile = (expr: Expr): Compiled => {
     case "unary": return unary(expr.op, compile(expr.operand))
     case "binary": return binary(expr.op, compile(expr.left), compile(expr.right))
     case "range": return range(expr)
+    case "recordRange": return recordRange(expr)
     case "cast": { const { type } = expr, operand = compile(expr.operand); return (s) => cast(type, operand(s)) }
     case "call": return call(expr.name, expr.args.map(compile))
     case "closure": return closure(expr)
@@ -116,6 +117,13 @@ const range = (expr: Extract<Expr, { kind: "range" }>): Compiled => {
   return (s) => new Range(from && { value: from(s), inclusive: fromInclusive }, to && { value: to(s), inclusive: toInclusive })
 }
 
+const recordRange = (expr: Extract<Expr, { kind: "recordRange" }>): Compiled => {
+  const from = expr.from && compile(expr.from), to = expr.to && compile(expr.to)
+  const { table, fromInclusive, toInclusive } = expr
+  return (s) => new RecordRange(table, new Range(
+    from && { value: recordKey(from(s)) as Value, inclusive: fromInclusive }, to && { value: recordKey(to(s)) as Value, inclusive: toInclusive }))
+}
+
 const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
   const fn = functions.get(name)
   if (fn === undefined) return () => raise(`The function '${name}' does not exist`)
@@ -156,7 +164,7 @@ const children = (expr: Expr): ReadonlyArray<Expr> => {
     case "record": return [expr.key]
     case "unary": case "cast": return [expr.operand]
     case "binary": return [expr.left, expr.right]
-    case "range": return [expr.from, expr.to].filter((e) => e !== undefined)
+    case "range": case "recordRange": return [expr.from, expr.to].filter((e) => e !== undefined)
     case "call": return expr.args
     case "if": return [...expr.branches.flat(), ...(expr.otherwise === undefined ? [] : [expr.otherwise])]
     default: return []
@@ -175,7 +183,7 @@ const pathCanFail = (idiom: Idiom): boolean => (idiom.start !== undefined && can
 /** False only when evaluation cannot fail, whatever the document. Paths, comparisons, logic and literals cannot. */
 export const canFail = (expr: Expr): boolean => {
   switch (expr.kind) {
-    case "record": case "call": case "cast": case "closure": case "subquery": return expr.kind !== "call" || functions.get(expr.name)?.constant === undefined
+    case "record": case "recordRange": case "call": case "cast": case "closure": case "subquery": return expr.kind !== "call" || functions.get(expr.name)?.constant === undefined
     case "idiom": return pathCanFail(expr)
     case "unary": return expr.op === "-" || canFail(expr.operand)
     case "binary": return !safeOps.has(expr.op) || canFail(expr.left) || canFail(expr.right)

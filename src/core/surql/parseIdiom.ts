@@ -7,6 +7,7 @@ import type { Destructured, Expr, Idiom, Part, Select } from "./ast.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
 import { primary } from "./parsePrimary.ts"
 import { condition, limits, selectTail } from "./parseSelect.ts"
+import { RecordId } from "./value.ts"
 import { advance, eatOp, eatWord, expectOp, expected, fail, isOp, isWord, name, nested, notYet, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 
@@ -98,7 +99,7 @@ const destructured = (p: Parser): Array<Destructured> => {
 
 const depthNumber = (p: Parser): number => {
   const t = p.token
-  if (t.kind !== "value" || typeof t.value !== "number" || t.value < 0 || t.value > 256) return fail("expected a depth from 0 to 256", t.at)
+  if (t.kind !== "value" || typeof t.value !== "number" || !Number.isInteger(t.value) || t.value < 0 || t.value > 256) return fail("expected a depth from 0 to 256", t.at)
   advance(p)
   return t.value
 }
@@ -118,7 +119,8 @@ const recursion = (p: Parser, at: number): Part => {
     else fail("expected path, collect, shortest or inclusive", p.token.at)
     if (word === "shortest") {
       expectOp(p, "=")
-      target = nested(p, () => primary(p))
+      const goal = nested(p, () => primary(p))
+      target = goal.kind === "param" || goal.kind === "record" || (goal.kind === "literal" && goal.value instanceof RecordId) ? goal : fail("expected a param or a record id", goal.at)
     }
   }
   expectOp(p, "}")

@@ -164,10 +164,10 @@ const recordRange = (p: Parser, table: Lex.Token, from: Expr | undefined, at: nu
   if (!hasEnd) resume(p, end)
   if (!hasEnd && inclusive) expected(p, "a record key directly behind `..=`")
   const to = hasEnd ? keyAt(p, end) : undefined
-  const bound = (e: Expr | undefined, included: boolean): Bound | undefined => {
-    if (e === undefined) return undefined
-    return e.kind === "literal" ? { value: e.value, inclusive: included } : notYet("a range of record ids with computed ends", e.at)
+  if ((from !== undefined && from.kind !== "literal") || (to !== undefined && to.kind !== "literal")) {
+    return { kind: "recordRange", at: table.at, table: table.text, from, fromInclusive: !exclusive, to, toInclusive: inclusive }
   }
+  const bound = (e: { readonly value: Value } | undefined, included: boolean): Bound | undefined => e && { value: e.value, inclusive: included }
   const range = new RecordRange(table.text, new Range(bound(from, !exclusive), bound(to, inclusive)))
   return literal(table.at, range, p.text.slice(table.at, p.token.after))
 }

@@ -19,7 +19,7 @@ export const select = (p: Parser): Select => selectTail(p, sources)
 export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): Select => nested(p, () => withNames(p, "field", () => {
   const at = expectWord(p, "SELECT").at
   const value = eatWord(p, "VALUE")
-  const list = value ? [single(p)] : fields(p)
+  const list = value ? [single(p, basicIdiom)] : fields(p)
   const omit = eatWord(p, "OMIT") ? idioms(p, plainIdiom) : []
   expectWord(p, "FROM")
   const only = eatWord(p, "ONLY")
@@ -49,10 +49,10 @@ const fields = (p: Parser): Array<Field> => {
   return out
 }
 
-const single = (p: Parser): Field => {
+const single = (p: Parser, alias: (p: Parser) => Idiom = plainIdiom): Field => {
   const at = p.token.at
   const expr = expression(p)
-  return { kind: "expr", at, expr, alias: eatWord(p, "AS") ? plainIdiom(p) : undefined }
+  return { kind: "expr", at, expr, alias: eatWord(p, "AS") ? alias(p) : undefined }
 }
 
 const idioms = (p: Parser, read: (p: Parser) => Idiom): Array<Idiom> => {

@@ -11,6 +11,8 @@ const known: ReadonlySet<string> = new Set([
   "point", "range", "record", "regex", "set", "string", "uuid", "function", "table", "file"
 ])
 
+const generic: ReadonlySet<string> = new Set(["array", "set", "option", "record", "geometry", "table"])
+
 /** A type up to the `>` that ends it, which is taken. The `<` has been taken. */
 export const castType = (p: Parser): string => {
   const type = union(p)
@@ -29,7 +31,8 @@ export const single = (p: Parser): string => {
   const at = p.token.at
   const base = name(p, "a type").toLowerCase()
   if (!known.has(base)) fail(`unknown type \`${base}\``, at)
-  if (!isOp(p, "<")) return base
+  if (!isOp(p, "<")) return base === "option" ? expected(p, "`<`") : base
+  if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, p.token.at)
   advance(p)
   const args = [base === "record" || base === "geometry" || base === "table" ? names(p) : union(p)]
   while (eatOp(p, ",")) args.push(size(p))

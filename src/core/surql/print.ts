@@ -61,6 +61,7 @@ const expr = (e: Expr, style: Style): string => {
     case "set": return e.items.length === 0 ? "{,}" : e.items.length === 1 ? `{${list(e.items)},}` : `{${list(e.items)}}`
     case "object": return e.entries.length === 0 ? "{  }" : `{ ${e.entries.map(([k, v]) => Text.objectKey(k) + ": " + expr(v, style)).join(", ")} }`
     case "record": return `${Text.tableName(e.table)}:${expr(e.key, style)}`
+    case "recordRange": return `${Text.tableName(e.table)}:${rangeText({ ...e, kind: "range" }, style)}`
     case "unary": return e.op + bracketed(e.operand, e.operand.kind === "unary" && e.op !== "!" ? 10 : 9, style)
     case "binary": return `${bracketed(e.left, opLevel(e.op), style)} ${opName(e.op, e.double === true, style)} ${bracketed(e.right, opLevel(e.op), style)}`
     case "range": return rangeText(e, style)

@@ -9,13 +9,19 @@ import { RE2JS } from "re2js"
 const cache = new Map<string, RE2JS | undefined>()
 const cacheSize = 500
 
+/** A brace that is no repetition: a literal here, an error in the database's engine. */
+const strayBrace = (source: string): boolean => {
+  const bare = source.replace(/\\[pPxuU]\{[^}]*\}|\\[\s\S]/g, "").replace(/\[\^?\]?[^\]]*\]/g, "x")
+  return /(?:^|[(|])\{|\{(?!\d+(?:,\d*)?\})/.test(bare)
+}
+
 /** The compiled pattern, `undefined` when it is no valid one. */
 export const compile = (source: string): RE2JS | undefined => {
   if (cache.has(source)) return cache.get(source)
   if (cache.size >= cacheSize) cache.clear()
   let compiled: RE2JS | undefined
   try {
-    compiled = RE2JS.compile(source)
+    compiled = strayBrace(source) ? undefined : RE2JS.compile(source)
   } catch {
     compiled = undefined
   }
