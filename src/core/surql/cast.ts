@@ -123,15 +123,23 @@ const scalar = (name: string, v: Value): Result => {
   }
 }
 
+const isOneOf = (name: string, list: string): boolean => list.split("|").some((t) => t.trim() === name)
+
+const geometryNames: { readonly [type: string]: string } = {
+  Point: "point", LineString: "line", Polygon: "polygon", MultiPoint: "multipoint", MultiLineString: "multiline", MultiPolygon: "multipolygon", GeometryCollection: "collection"
+}
+
 const record = (v: Value, tables: string | undefined): Result => {
   const id = v instanceof RecordId ? v : typeof v === "string" ? RecordIds.parse(v) : undefined
-  return id === undefined || (tables !== undefined && !tables.split("|").some((t) => t.trim() === id.table)) ? none : id
+  return id === undefined || (tables !== undefined && !isOneOf(id.table, tables)) ? none : id
 }
 
 const convert = (type: string, v: Value): Result => {
   const m = /^(\w+)<(.*)>$/s.exec(type)
   const name = m?.[1] ?? type, inner = m?.[2]
   if (name === "record") return record(v, inner)
+  if (name === "table" && inner !== undefined) return v instanceof Table && isOneOf(v.name, inner) ? v : none
+  if (name === "geometry" && inner !== undefined) return v instanceof Geometry && isOneOf(geometryNames[String(field(v.value, "type"))] ?? "", inner) ? v : none
   if (name === "option") return v === undefined || inner === undefined ? v : convert(inner, v)
   if (name === "array" || name === "set") {
     const list = items(v)

@@ -18,7 +18,7 @@ import { compileProjection } from "./project.ts"
 import { compileSort, docSplitter, fetching, rowSplitter, sorted } from "./reshape.ts"
 import type { Budget, Compiled, Scope, Source } from "./scope.ts"
 import { spend } from "./scope.ts"
-import { expand, inner } from "./sources.ts"
+import { compileSources, expand, inner } from "./sources.ts"
 import type { Item } from "./sources.ts"
 import { toText } from "./text.ts"
 import { RecordId, isInt } from "./value.ts"
@@ -105,7 +105,7 @@ function* grouped(grouping: Grouping, items: ReadonlyArray<Item>, outer: Scope, 
 
 /** Compiles a SELECT once; the plan may be run any number of times. */
 export const compileSelect = (select: Select): Plan => {
-  const sources = select.from.map(compile)
+  const sources = compileSources(select)
   const filter = select.where && filterStep(compile(select.where))
   const docSplits = select.value ? select.split.map(docSplitter) : []
   const rowSplits = select.value ? [] : select.split.map(rowSplitter)
@@ -126,7 +126,7 @@ export const compileSelect = (select: Select): Plan => {
   return {
     run: function* (outer, left, given) {
       let items: Array<Item> = []
-      for (const v of given ?? sources.map((source) => source(outer))) expand(items, outer, v)
+      for (const v of given ?? sources(outer)) expand(items, outer, v)
       if (filter !== undefined) items = yield* each(items, left, filter)
       for (const split of docSplits) items = items.flatMap(split)
       const late = windowFirst && left === undefined

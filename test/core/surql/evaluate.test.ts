@@ -118,6 +118,22 @@ describe("limits", () => {
   })
 })
 
+describe("lookups", () => {
+  it("a filter on one id reads one record, and answers what the scan answers", () => {
+    let scans = 0
+    const counting: Source = { ...source, rows: (table) => { scans++; return source.rows(table) } }
+    const ids = (text: string): unknown => toJson(Either.getOrThrow(evaluate(Either.getOrThrow(parseStatements(text))[0]!, { source: counting, params: { who: "user:a" }, budget: budget(1e4, "TEST_STEPS") })))
+    expect(ids("SELECT VALUE id FROM user WHERE id = user:a AND name = 'Ann'")).toEqual(["user:a"])
+    expect(ids("SELECT VALUE id FROM user WHERE $who = id")).toEqual(["user:a"])
+    expect(ids("SELECT VALUE id FROM user WHERE id = post:1")).toEqual([])
+    expect(scans).toBe(0)
+    expect(ids("SELECT VALUE (SELECT VALUE name FROM user WHERE id = $parent.author)[0] FROM post")).toEqual(["Ann", "Bob", "Ann"])
+    expect(scans).toBe(1)
+    expect(ids("SELECT VALUE id FROM user WHERE id = 5 OR id = user:b")).toEqual(["user:b"])
+    expect(ids("SELECT VALUE id FROM user WHERE id = 5")).toEqual([])
+  })
+})
+
 describe("other statements", () => {
   it("several statements, RETURN, INFO FOR DB and INFO FOR TABLE", () => {
     expect(Either.getOrThrow(parseStatements("RETURN 1; SELECT * FROM post; INFO FOR DB;")).map((s) => s.kind)).toEqual(["return", "select", "infoDb"])

@@ -40,6 +40,17 @@ const mutate = (next: () => number): string => {
   return out.join("")
 }
 
+/** Milliseconds a text takes; a slow one is tried again, because other processes make pauses too. */
+const timed = (text: string): number => {
+  let best = Infinity
+  for (let n = 0; n < 3 && best > 20; n++) {
+    const began = performance.now()
+    parseStatements(text)
+    best = Math.min(best, performance.now() - began)
+  }
+  return best
+}
+
 let db: Surreal
 beforeAll(async () => {
   db = new Surreal({ engines: createNodeEngines() })
@@ -55,9 +66,8 @@ describe("mutated texts", () => {
     let slowest = 0
     for (let i = 0; i < runs; i++) {
       const text = mutate(next)
-      const began = performance.now()
       const parsed = parseStatements(text)
-      slowest = Math.max(slowest, performance.now() - began)
+      slowest = Math.max(slowest, timed(text))
       // A comment would swallow the wrapper below.
       if (Either.isRight(parsed) && !/--|\/\/|#|\/\*/.test(text)) accepted.push(text)
     }
