@@ -10,11 +10,11 @@ import { raise } from "./failure.ts"
 import { makeSet } from "./makeSet.ts"
 import { D, decimal, isNumber, toDecimal, toFloat } from "./number.ts"
 import type { Dec, NumberValue } from "./number.ts"
-import { render, toText } from "./text.ts"
+import { rawText, render, toText } from "./text.ts"
 import { Datetime, Decimal, Duration, Float, SetValue, float, int, isInt, isObj, setField } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
 
-const shown = (v: Value): string => (typeof v === "string" ? v : render(v))
+const shown = rawText
 
 type Verb = "addition" | "subtraction" | "multiplication" | "division" | "remainder"
 

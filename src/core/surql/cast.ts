@@ -158,7 +158,7 @@ export const cast = (type: string, v: Value): Value => {
     const out = convert(option, v)
     if (out !== none) return out
   }
-  return raise(`Could not cast into \`${type}\` using input \`${render(v)}\``)
+  return raise(`Could not cast into \`${type.replace(/^option<(.*)>$/s, "none | $1").replace(/^set(?=<|$)/, "array")}\` using input \`${render(v)}\``)
 }
 
 const splitUnion = (type: string): ReadonlyArray<string> => {

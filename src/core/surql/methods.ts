@@ -5,8 +5,9 @@
  */
 import { raise } from "./failure.ts"
 import { functions } from "./functions.ts"
+import { isNumber } from "./number.ts"
 import type { Scope } from "./scope.ts"
-import { Bytes, Closure, Datetime, Duration, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special, Table, Uuid } from "./value.ts"
+import { Bytes, Closure, Datetime, Duration, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special, Decimal, Table, Uuid, field, isInt } from "./value.ts"
 import type { Value } from "./value.ts"
 
 /** The database's name of a value's type, as in messages and `type::of`. */
@@ -21,6 +22,20 @@ export const kindOf = (v: Value): string => {
   if (v instanceof RecordRange || v instanceof Range) return "range"
   if (v instanceof Datetime || v instanceof Duration || v instanceof Uuid || v instanceof Bytes || v instanceof SetValue || v instanceof Regex || v instanceof RecordId || v instanceof Geometry || v instanceof Table) return v.type
   return v instanceof Closure ? "function" : "number"
+}
+
+/** As {@link kindOf}, with the kind of number and of geometry: what `type::of` answers. */
+export const exactKind = (v: Value): string => {
+  if (isInt(v)) return "int"
+  if (v instanceof Decimal) return "decimal"
+  if (isNumber(v)) return "float"
+  if (v instanceof Geometry) return geometryKinds[String(field(v.value, "type"))] ?? "geometry"
+  return kindOf(v)
+}
+
+const geometryKinds: { readonly [type: string]: string } = {
+  Point: "geometry<point>", LineString: "geometry<line>", Polygon: "geometry<polygon>", MultiPoint: "geometry<multipoint>", MultiLineString: "geometry<multiline>",
+  MultiPolygon: "geometry<multipolygon>", GeometryCollection: "geometry<collection>"
 }
 
 /** Families a method is looked for in, by type. */
@@ -60,6 +75,6 @@ export const callMethod = (v: Value, name: string, args: ReadonlyArray<Value>, s
   const path = resolveMethod(v, name)
   const fn = path === undefined ? undefined : functions.get(path)
   if (path === undefined || fn === undefined) return raise(`There was a problem running the ${name}() function. no such method found for the ${kindOf(v)} type`)
-  if (args.length + 1 < fn.min || args.length + 1 > fn.max) return raise(`Incorrect arguments for function ${path}(). ${fn.arity}`)
+  if (args.length + 1 < fn.min || args.length + 1 > fn.max) return raise(`Incorrect arguments for method ${name}(). ${fn.arity}`)
   return fn.call([v, ...args], scope, path)
 }

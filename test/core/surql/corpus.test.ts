@@ -31,6 +31,16 @@ describe("corpus", () => {
     expect(asked).toEqual(file.cases)
   })
 
+  it.each(files.map((f) => [f.name, f] as const))("%s: failures are worded as the engine words them", (_, file) => {
+    const source = fromRecords(records(file.data))
+    const wrong: Array<string> = []
+    for (const c of file.cases) {
+      const mine = ours(source, c.query)
+      if (mine.startsWith("ERR") && c.planner?.startsWith("ERR") === true && mine !== c.planner && mine !== c.older) wrong.push(`${c.query}\n  engine ${c.planner}\n  ours   ${mine}`)
+    }
+    expect(wrong.join("\n")).toBe("")
+  })
+
   it.each(files.map((f) => [f.name, f] as const))("%s: our answers are the recorded ones", (_, file) => {
     const source = fromRecords(records(file.data))
     const wrong: Array<string> = []

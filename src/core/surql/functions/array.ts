@@ -10,7 +10,7 @@ import { spend } from "../scope.ts"
 import type { Scope } from "../scope.ts"
 import { compareTerm } from "../sorting.ts"
 import { compare, equal, isTruthy, sortValues } from "../order.ts"
-import { rawText } from "../text.ts"
+import { rawText, render } from "../text.ts"
 import { Range, isInt } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
@@ -39,7 +39,7 @@ export const limited = (scope: Scope, name: string, n: number): void => {
 /** First and last (exclusive) position of `(range)`, `(start)` or `(start, end)`, negative ones from the end. */
 export const span = (name: string, length: number, given: Items): readonly [number, number] => {
   const [from, to] = given
-  const at = (v: Value): number => (isInt(v) ? (v < 0 ? Math.max(0, length + Number(v)) : Number(v)) : bad(name, "Argument 1 was the wrong type. Expected `int`"))
+  const at = (v: Value): number => (isInt(v) ? (v < 0 ? Math.max(0, length + Number(v)) : Number(v)) : bad(name, `Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``))
   if (given.length === 0) return [0, length]
   if (to === undefined && from instanceof Range) {
     const start = from.from === undefined ? 0 : at(from.from.value) + (from.from.inclusive ? 0 : 1)
@@ -178,7 +178,7 @@ export const array: Table = {
   "array::range": define<[Value, Value?]>(["any", "?int"], ([from, to], s) => range(s, from, to)),
   "array::remove": define<[Items, number]>(["array", "int"], ([a, i]) => { const at = i < 0 ? a.length + i : i; return a.filter((_, n) => n !== at) }),
   "array::repeat": define<[Value, number]>(["any", "int"], ([v, n], s, name) => {
-    if (n < 0) return raise(`Failed to compute: "array::repeat(${n})", as the operation results in a negative value.`)
+    if (n < 0) return bad(name, "Expected argument 2 to be a positive number")
     limited(s, name, n)
     return Array.from({ length: n }, () => v)
   }),

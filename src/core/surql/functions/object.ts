@@ -6,7 +6,7 @@
 import { raise } from "../failure.ts"
 import { sortedKeys } from "../order.ts"
 import { render, toText } from "../text.ts"
-import { kindOf } from "../methods.ts"
+import { exactKind } from "../methods.ts"
 import { Closure, field, setField } from "../value.ts"
 import type { Obj, Value } from "../value.ts"
 import { define } from "./define.ts"
@@ -15,7 +15,7 @@ import type { Table } from "./define.ts"
 const fromEntries = (entries: ReadonlyArray<Value>): Obj => {
   const out: Record<string, Value> = {}
   for (const entry of entries) {
-    if (!Array.isArray(entry) || entry.length !== 2) return raise(`Incorrect arguments for function object::from_entries(). Expected entries, found ${kindOf(entry)}`)
+    if (!Array.isArray(entry) || entry.length !== 2) return raise(`Incorrect arguments for function object::from_entries(). Expected entries, found ${exactKind(entry)}`)
     const [key, value] = entry as ReadonlyArray<Value>
     setField(out, toText(key), value)
   }

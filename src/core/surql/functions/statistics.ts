@@ -19,8 +19,9 @@ type Numbers = ReadonlyArray<NumberValue>
 
 /** A function of an array of numbers; any other element is an argument error. */
 const over = (params: ReadonlyArray<string>, body: (numbers: Numbers, args: ReadonlyArray<Value>, name: string) => Value): Fn =>
-  define<ReadonlyArray<Value>>(["array", ...params], ([a, ...rest], _, name) => {
-    for (const v of a as ReadonlyArray<Value>) if (!isNumber(v)) raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`number\` but found \`${render(v)}\``)
+  define<ReadonlyArray<Value>>(["any", ...params], ([a, ...rest], _, name) => {
+    if (!Array.isArray(a)) raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`array<number>\` but found \`${render(a)}\``)
+    for (const v of a as ReadonlyArray<Value>) if (!isNumber(v)) raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`number\` but found \`${render(v)}\` when coercing an element of \`array<number>\``)
     return body(a as Numbers, rest, name)
   })
 

@@ -6,7 +6,7 @@
  */
 import { cast } from "../cast.ts"
 import { EvalError, raise } from "../failure.ts"
-import { kindOf } from "../methods.ts"
+import { exactKind } from "../methods.ts"
 import { compileParts } from "../paths.ts"
 import * as RecordIds from "../recordId.ts"
 import type { Scope } from "../scope.ts"
@@ -57,19 +57,6 @@ const isRecord = (v: Value, name: Value): boolean => v instanceof RecordId && (n
 /** Reads a dotted path of the document. */
 const path = (v: Value, scope: Scope): Value =>
   typeof v === "string" ? compileParts(v.split(".").map((name) => ({ kind: "field", name }) as const))(scope.doc, scope) : raise(`Incorrect arguments for function type::field(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(v)}\``)
-
-const exactKind = (v: Value): string => {
-  if (isInt(v)) return "int"
-  if (v instanceof Decimal) return "decimal"
-  if (isNumber(v)) return "float"
-  if (v instanceof Geometry) return geometryKinds[String(field(v.value, "type"))] ?? "geometry"
-  return kindOf(v)
-}
-
-const geometryKinds: { readonly [type: string]: string } = {
-  Point: "geometry<point>", LineString: "geometry<line>", Polygon: "geometry<polygon>", MultiPoint: "geometry<multipoint>", MultiLineString: "geometry<multiline>",
-  MultiPolygon: "geometry<multipolygon>", GeometryCollection: "geometry<collection>"
-}
 
 const convertible = ["array", "bool", "bytes", "datetime", "decimal", "duration", "float", "geometry", "int", "number", "point", "range", "set", "string", "uuid"]
 
