@@ -10,6 +10,8 @@ export interface LiveView {
   readonly id: string
   readonly surql: string
   readonly params?: JsonObject
+  /** Rows are groups, not records: their keys and versions are the service's own. */
+  readonly grouped?: true
   /** The filter by hand, on the record as it was sent. */
   readonly byHand?: (record: JsonObject) => boolean
 }
@@ -48,6 +50,9 @@ export const liveViews: ReadonlyArray<LiveView> = [
   { id: "imports", surql: "SELECT id, Name, Origin FROM cars WHERE Origin != 'USA' AND (Cylinders = 4 OR Horsepower > 100)", byHand: (r) => r["Origin"] !== "USA" && (r["Cylinders"] === 4 || above(r["Horsepower"], 100)) },
   { id: "null-power", surql: "SELECT * FROM cars WHERE Horsepower = NULL", byHand: (r) => r["Horsepower"] === null },
   { id: "thrifty", surql: "SELECT * FROM cars WHERE Year > '1975' ORDER BY Miles_per_Gallon DESC, Weight_in_lbs LIMIT 15 START 5" },
+  { id: "per origin", surql: "SELECT Origin, count() AS n, count(Horsepower > 100) AS strong FROM cars GROUP BY Origin", grouped: true },
+  { id: "per size", surql: "SELECT Cylinders AS size, count() AS n FROM cars WHERE Horsepower > 90 GROUP BY size ORDER BY n DESC LIMIT 3", grouped: true },
+  { id: "rivals", surql: "SELECT id, (SELECT VALUE id FROM cars WHERE Origin = $parent.Origin AND Horsepower > $parent.Horsepower LIMIT 3) AS rivals FROM cars WHERE Horsepower > 215" },
   { id: "one-car", surql: "SELECT Name, Acceleration FROM cars WHERE id = $id", params: { id: "cars:`ford pinto #38`" } },
 ]
 
