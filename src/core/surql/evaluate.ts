@@ -23,7 +23,7 @@ import type { Compiled, Scope } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { compileStatement } from "./select.ts"
 import { render } from "./text.ts"
-import { Closure, Range, RecordRange, Table, Uuid, isInt, isObj } from "./value.ts"
+import { Closure, Range, RecordRange, Table, Uuid, isInt, isObj, setField } from "./value.ts"
 import type { RecordKey, Value } from "./value.ts"
 
 /** Runs a compiled expression. Error: why it failed. */
@@ -142,7 +142,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   return (s) => new Closure(expr.params.length, (args) => {
     spend(s.budget, 1)
     const params: Record<string, Value> = { ...s.params }
-    for (let i = 0; i < expr.params.length; i++) params[expr.params[i]!] = args[i]
+    for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, args[i])
     return body({ ...s, params })
   }, text)
 }
@@ -171,7 +171,10 @@ const children = (expr: Expr): ReadonlyArray<Expr> => {
   }
 }
 
-const pathCanFail = (idiom: Idiom): boolean => (idiom.start !== undefined && canFail(idiom.start)) || idiom.parts.some((p) => {
+/** Longer paths may fan out over lists of links of lists of links, and run out of budget. */
+const maxCertain = 2
+
+const pathCanFail = (idiom: Idiom): boolean => idiom.parts.length > maxCertain || (idiom.start !== undefined && canFail(idiom.start)) || idiom.parts.some((p) => {
   switch (p.kind) {
     case "field": case "all": case "last": case "flatten": case "optional": return false
     case "index": return canFail(p.index)

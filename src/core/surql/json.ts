@@ -6,6 +6,7 @@
  */
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
+import { geometryOf } from "./makeObject.ts"
 import { makeSet } from "./makeSet.ts"
 import { parseDecimal } from "./number.ts"
 import { sortedKeys } from "./order.ts"
@@ -120,6 +121,7 @@ const typedAs = (json: unknown, type: string, tree: TypeTree, rest: "plain" | "u
     const items = mapItems(json, (item) => children !== undefined || element === undefined ? typed(item, children, rest) : typedAs(item, element, tree, rest))
     return name === "set" ? makeSet(items) : items
   }
+  if (typeof json === "object" && json !== null && (name === "geometry" || name === "point")) return geometryOf(json as Obj) ?? (json as Value)
   if (typeof json === "object" && json !== null) return typed(json, { type: undefined, children: tree.children }, rest)
   return scalar(json, name!)
 }
@@ -179,12 +181,13 @@ const specialJson = (v: Special): unknown => {
   return Text.toText(v)
 }
 
-/** A value as JSON text: as {@link toJson}, but with integer-like keys in their sorted place and every int exact. */
+/** A value as JSON text: as {@link toJson}, but with integer-like keys in their sorted place, every int exact,
+ * and whole floats told apart (`2.0`). */
 export const stringify = (v: Value): string => {
   if (typeof v === "bigint") return String(v)
   if (Array.isArray(v)) return "[" + v.map(stringify).join(",") + "]"
   if (typeof v !== "object" || v === null || v instanceof Special) {
-    return v instanceof SetValue ? stringify(v.items) : JSON.stringify(toJson(v))
+    return v instanceof SetValue ? stringify(v.items) : v instanceof Float ? `${v.value}.0` : v instanceof Geometry ? stringify(v.value) : JSON.stringify(toJson(v))
   }
   let out = ""
   for (const key of sortedKeys(v as Obj)) {

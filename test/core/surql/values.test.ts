@@ -113,7 +113,7 @@ describe("JSON", () => {
   })
   it("D2 values leave as the database renders them", () => {
     const v = { z: 1, a: undefined, b: [undefined, null], c: dec("1.50"), d: NaN, e: new Duration(5400, 0), f: id("a:⟨x y⟩"), g: new Bytes(Uint8Array.of(104)), h: makeSet([2, 1]), i: new Float(2), k: 9007199254740993n }
-    expect(stringify(v)).toBe('{"b":[null,null],"c":"1.5","d":null,"e":"1h30m","f":"a:`x y`","g":[104],"h":[1,2],"i":2,"k":9007199254740993,"z":1}')
+    expect(stringify(v)).toBe('{"b":[null,null],"c":"1.5","d":null,"e":"1h30m","f":"a:`x y`","g":[104],"h":[1,2],"i":2.0,"k":9007199254740993,"z":1}')
     expect(JSON.stringify(toJson({ b: 1, a: undefined, A: [undefined] }))).toBe('{"A":[null],"b":1}')
     expect(toJson(undefined)).toBeNull()
   })
