@@ -7,8 +7,9 @@
 import { Context, Effect, Layer } from "effect"
 
 export class Turn extends Context.Tag("ports/Turn")<Turn, {
-  readonly next: Effect.Effect<void>
+  /** Calls back once, later. */
+  readonly next: (run: () => void) => void
 }>() {
   /** For tests and simulations: other fibers run, no input is waited for. */
-  static readonly layerYield: Layer.Layer<Turn> = Layer.succeed(Turn, { next: Effect.yieldNow() })
+  static readonly layerYield: Layer.Layer<Turn> = Layer.succeed(Turn, { next: (run) => void Effect.runFork(Effect.zipRight(Effect.yieldNow(), Effect.sync(run))) })
 }

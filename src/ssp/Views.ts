@@ -50,7 +50,10 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
       const savedState = yield* SavedState
       const turn = yield* Turn
       const serving = yield* Serving
-      return yield* makeViews(config, database, savedState, turn, (loop) => Effect.provideService(Serving.fork(loop), Serving, serving))
+      return yield* makeViews(config, database, savedState, turn, {
+        fork: (loop) => Effect.provideService(Serving.fork(loop), Serving, serving),
+        crash: (cause) => Effect.runSync(serving.crash(cause))
+      })
     })
   )
 }

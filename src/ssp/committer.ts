@@ -11,7 +11,7 @@ import type { Engine } from "../core/ivm/engine.ts"
 import type { Touched } from "../core/ivm/instance.ts"
 import type { Write } from "../core/ivm/store.ts"
 import { admit, type Rejected } from "../core/sequence.ts"
-import type { Database, StoredPosition, StoredView } from "../ports/Database.ts"
+import { type Database, type DatabaseError, startPosition, type StoredPosition, type StoredRecord, type StoredView } from "../ports/Database.ts"
 import type { Turn } from "../ports/Turn.ts"
 import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "./viewTypes.ts"
 
@@ -44,21 +44,26 @@ interface Planned {
 
 type Entry = Work | { readonly alone: Effect.Effect<void> }
 
+/** What the committer needs of the world around it, all by callback: a fiber per request would cost more than its work. */
+export interface Surroundings {
+  readonly engine: Engine
+  readonly database: Database["Type"]
+  readonly turn: Turn["Type"]
+  /** Runs an effect; `done` is called exactly once. A defect in either ends the process. */
+  readonly run: <A, E>(effect: Effect.Effect<A, E>, done: (result: Either.Either<A, E>) => void) => void
+}
+
 export class Committer {
-  position: StoredPosition
-  private readonly engine: Engine
-  private readonly database: Database["Type"]
-  private readonly turn: Turn["Type"]
+  position: StoredPosition = startPosition
+  private readonly around: Surroundings
   private readonly maxPending: number
   private queue: Array<Entry> = []
   private pending = 0
-  private wake: (() => void) | undefined = undefined
+  /** A cycle is running or about to: whoever enqueues need not start one. */
+  private busy = false
 
-  constructor(engine: Engine, database: Database["Type"], turn: Turn["Type"], position: StoredPosition, maxPending: number) {
-    this.engine = engine
-    this.database = database
-    this.turn = turn
-    this.position = position
+  constructor(around: Surroundings, maxPending: number) {
+    this.around = around
     this.maxPending = maxPending
   }
 
@@ -79,30 +84,28 @@ export class Committer {
     })
   }
 
-  /** Serves the queue for ever; the owner forks it. */
-  readonly run: Effect.Effect<never> = Effect.forever(Effect.suspend(() => this.next()))
-
   /** Resolves when everything submitted so far has been answered. */
   readonly drained: Effect.Effect<void> = Effect.suspend(() => this.alone(Effect.void))
 
   private enqueue(entry: Entry): void {
     this.queue.push(entry)
-    const { wake } = this
-    this.wake = undefined
-    wake?.()
+    if (this.busy) return
+    this.busy = true
+    this.around.turn.next(this.cycle)
   }
 
-  private next(): Effect.Effect<void> {
-    return Effect.gen(this, function*() {
-      if (this.queue.length === 0) yield* Effect.async<void>((resume) => void (this.wake = () => resume(Effect.void)))
-      yield* this.turn.next
-      const first = this.queue[0]
-      if (first === undefined) return
-      if ("alone" in first) {
-        this.queue.shift()
-        yield* Effect.uninterruptible(first.alone)
-      } else yield* Effect.uninterruptible(this.batch(this.take()))
-    })
+  private readonly cycle = (): void => {
+    const first = this.queue[0]
+    if (first === undefined) this.busy = false
+    else if ("alone" in first) {
+      this.queue.shift()
+      this.around.run(first.alone, this.again)
+    } else this.commit(this.take())
+  }
+
+  private readonly again = (): void => {
+    if (this.queue.length === 0) this.busy = false
+    else this.around.turn.next(this.cycle)
   }
 
   /** The leading entries that can share a commit. */
@@ -119,26 +122,27 @@ export class Committer {
     return batch
   }
 
-  private batch(batch: ReadonlyArray<Work>): Effect.Effect<void> {
-    return Effect.gen(this, function*() {
-      const { planned, position } = this.planAll(batch)
-      const writes = planned.flatMap((part) => part.writes).filter((write) => write !== undefined)
-      const putViews = planned.flatMap((part) => part.work.putViews)
-      const removeViews = planned.flatMap((part) => part.work.removeViews)
-      const after = { ...position, writes: position.writes + writes.length }
-      if (writes.length + putViews.length + removeViews.length > 0 || position !== this.position) {
-        const records = writes.map((write) => ({ id: write.id, version: write.version, doc: write.after?.doc }))
-        const failed = yield* this.database.commit({ records, putViews, removeViews, position: after }).pipe(Effect.flip, Effect.option)
-        if (failed._tag === "Some") {
-          const error = new StoreFailed({ message: `the store refused the write: ${failed.value.message}`, cause: failed.value })
-          yield* Effect.logError(error.message)
-          for (const part of planned) part.work.done(Either.left(error))
-          return
-        }
-        this.position = after
-      }
-      yield* this.applyAll(planned)
+  private commit(batch: ReadonlyArray<Work>): void {
+    const { planned, position } = this.planAll(batch)
+    const records: Array<StoredRecord> = []
+    for (const { writes } of planned) {
+      for (const write of writes) if (write !== undefined) records.push({ id: write.id, version: write.version, doc: write.after?.doc })
+    }
+    const putViews = planned.flatMap((part) => part.work.putViews)
+    const removeViews = planned.flatMap((part) => part.work.removeViews)
+    if (records.length + putViews.length + removeViews.length === 0 && position === this.position) return this.applyFrom(planned, 0)
+    const after = { ...position, writes: position.writes + records.length }
+    this.around.run(this.around.database.commit({ records, putViews, removeViews, position: after }), (result) => {
+      if (Either.isLeft(result)) return this.refuse(planned, result.left)
+      this.position = after
+      this.applyFrom(planned, 0)
     })
+  }
+
+  private refuse(planned: ReadonlyArray<Planned>, cause: DatabaseError): void {
+    const error = new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause })
+    for (const { work } of planned) work.done(Either.left(error))
+    this.around.run(Effect.logError(error.message), this.again)
   }
 
   /** Admits and plans every part; a part that is rejected is answered here and takes no place in the batch. */
@@ -153,7 +157,7 @@ export class Committer {
         admitted.push({ work, changes: result.right.changes })
       }
     }
-    const writes = this.engine.plan(admitted.flatMap((part) => part.changes))
+    const writes = this.around.engine.plan(admitted.flatMap((part) => part.changes))
     let offset = 0
     const planned = admitted.map(({ work, changes }) => {
       const own = writes.slice(offset, offset + changes.length)
@@ -163,24 +167,20 @@ export class Committer {
     return { planned, position }
   }
 
-  private applyAll(planned: ReadonlyArray<Planned>): Effect.Effect<void> {
-    return Effect.gen(this, function*() {
-      let sinceTurn = 0
-      for (const { work, changes, writes } of planned) {
-        const applied: Array<AppliedChange> = []
-        for (let i = 0; i < writes.length; i++) {
-          const write = writes[i]
-          applied.push({ seq: changes[i]?.position?.seq ?? null, touched: write === undefined ? [] : this.engine.apply(write) })
-          if (++sinceTurn >= sliceSize) {
-            sinceTurn = 0
-            yield* this.turn.next
-          }
-        }
-        work.done(Either.right(applied))
-      }
-    })
+  /** Applies and answers part by part, each whole (law L3), with a turn of the event loop between slices. */
+  private applyFrom(planned: ReadonlyArray<Planned>, from: number): void {
+    let applied = 0
+    for (let i = from; i < planned.length; i++) {
+      const { changes, work, writes } = planned[i]!
+      work.done(Either.right(writes.map((write, n) => ({ seq: changes[n]?.position?.seq ?? null, touched: write === undefined ? untouched : this.around.engine.apply(write) }))))
+      applied += writes.length
+      if (applied >= sliceSize && i + 1 < planned.length) return this.around.turn.next(() => this.applyFrom(planned, i + 1))
+    }
+    this.again()
   }
 }
+
+const untouched: ReadonlyArray<Touched> = []
 
 const rejection = (rejected: Rejected): SequenceGap | StaleEpoch =>
   rejected.kind === "gap"

@@ -3,7 +3,7 @@
  *
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
-import { Clock, Effect, Either, Mailbox, type Scope, Stream } from "effect"
+import { Cause, Clock, Effect, Either, Exit, Mailbox, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/instance.ts"
 import * as Json from "../core/surql/json.ts"
@@ -81,26 +81,55 @@ const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): Inges
   return { views_affected: views, edges_updated: edges }
 }
 
-/** `fork` runs the service's loops for the life of the scope and is told of their defects. */
+/** What the service takes from its surroundings besides its ports. */
+export interface Supervision {
+  /** Runs a loop for the life of the scope and is told of its defects. */
+  readonly fork: (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
+  /** A broken invariant: the process must not go on as if nothing had happened. */
+  readonly crash: (cause: Cause.Cause<unknown>) => void
+}
+
 export const makeViews = (
   limits: ViewLimits,
   database: Database["Type"],
   savedState: SavedState["Type"],
   turn: Turn["Type"],
-  fork: (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
+  { crash, fork }: Supervision
 ): Effect.Effect<Views["Type"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const start = (yield* Clock.currentTimeMillis).toString(36)
-    const views = new ViewService(limits, database, savedState, turn, start)
-    yield* fork(views.committer.run)
+    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+    const guarded = (work: () => void): void => {
+      try {
+        work()
+      } catch (defect) {
+        crash(Cause.die(defect))
+      }
+    }
+    const engine = new Engine()
+    const committer = new Committer({
+      engine,
+      database,
+      turn: { next: (run) => turn.next(() => guarded(run)) },
+      run: (effect, done) =>
+        runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
+    }, limits.maxPendingChanges)
+    const views = new ViewService(limits, { committer, database, engine, savedState }, start)
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
     return views
   })
 
-class ViewService {
+interface Parts {
   readonly committer: Committer
-  private readonly engine = new Engine()
+  readonly database: Database["Type"]
+  readonly engine: Engine
+  readonly savedState: SavedState["Type"]
+}
+
+class ViewService {
+  private readonly committer: Committer
+  private readonly engine: Engine
   private readonly registry = new Registry()
   private readonly limits: ViewLimits
   private readonly database: Database["Type"]
@@ -109,12 +138,13 @@ class ViewService {
   private incarnations = 0
   private streams = 0
 
-  constructor(limits: ViewLimits, database: Database["Type"], savedState: SavedState["Type"], turn: Turn["Type"], start: string) {
+  constructor(limits: ViewLimits, { committer, database, engine, savedState }: Parts, start: string) {
+    this.committer = committer
+    this.engine = engine
     this.limits = limits
     this.database = database
     this.savedState = savedState
     this.start = start
-    this.committer = new Committer(this.engine, database, turn, startPosition, limits.maxPendingChanges)
   }
 
   readonly restore: Views["Type"]["restore"] = Effect.gen(this, function*() {

@@ -5,7 +5,7 @@
  * what a restart remembers.
  */
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Either, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Cause, Deferred, Effect, Either, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { type Change, decodeChange } from "../../src/core/change.ts"
 import { type Commit, Database, DatabaseError, type DatabaseShape } from "../../src/ports/Database.ts"
@@ -55,7 +55,7 @@ const withViews = <A>(body: (kit: Kit) => Effect.Effect<A, unknown, Scope.Scope>
     const turn = yield* Turn
     let scope = yield* Scope.make()
     const start = Effect.gen(function*() {
-      const views = yield* makeViews(limits, store.database, saved, turn, (loop) => Effect.asVoid(Effect.forkScoped(loop))).pipe(Scope.extend(scope))
+      const views = yield* makeViews(limits, store.database, saved, turn, { fork: (loop) => Effect.asVoid(Effect.forkScoped(loop)), crash: (cause) => { throw new Error(Cause.pretty(cause)) } }).pipe(Scope.extend(scope))
       yield* views.restore.pipe(Effect.orDie)
       return views
     })
