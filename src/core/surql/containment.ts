@@ -6,7 +6,7 @@
  */
 import { contains as geometryContains, intersects as geometryIntersects } from "./geometry.ts"
 import { compare, equal } from "./order.ts"
-import { Geometry, Range, SetValue, isObj } from "./value.ts"
+import { Geometry, Range, SetValue, Uuid, isObj } from "./value.ts"
 import type { Value } from "./value.ts"
 
 const some = (items: ReadonlyArray<Value>, test: (v: Value) => boolean): boolean => {
@@ -31,6 +31,7 @@ export const contains = (container: Value, v: Value): boolean => {
   if (container instanceof SetValue) return some(container.items, (item) => equal(item, v))
   if (typeof container === "string") return typeof v === "string" && container.includes(v)
   if (container instanceof Range) return inRange(container, v)
+  if (container instanceof Uuid) return typeof v === "string" && container.text.includes(v)
   if (container instanceof Geometry) return v instanceof Geometry && geometryContains(container, v)
   return isObj(container) && typeof v === "string" && Object.hasOwn(container, v)
 }

@@ -143,7 +143,7 @@ const index = (at: Compiled, next: Step): Step => {
 }
 
 const all = (next: Step): Step => (v, s) => {
-  if (Array.isArray(v)) return mapItems(v as ReadonlyArray<Value>, (item, inner) => next(next === identity && item instanceof RecordId ? fetch(item, inner) : item, inner), s)
+  if (Array.isArray(v)) return mapItems(v as ReadonlyArray<Value>, (item, inner) => next(item instanceof RecordId ? fetch(item, inner) : item, inner), s)
   if (isObj(v)) return next(v, s)
   const id = recordOf(v)
   return next(id && fetch(id, s), s)
