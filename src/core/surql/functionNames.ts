@@ -5,7 +5,10 @@
  */
 import { functions } from "./functions.ts"
 
-export const isFunctionName = (name: string): boolean => functions.has(name) && functions.get(name)?.constant === undefined
+/** Reached as a method only. */
+const methodOnly = "value::chain"
+
+export const isFunctionName = (name: string): boolean => functions.has(name) && functions.get(name)?.constant === undefined && name !== methodOnly
 
 const unsupportedNames: ReadonlySet<string> = new Set([
   "value::diff", "value::patch", "value::expect", "sleep", "geo::area", "geo::is_valid", "geo::centroid", "string::similarity::fuzzy", "string::similarity::smithwaterman",

@@ -5,7 +5,7 @@
  * too, which names the output by its argument.
  */
 import { cast } from "../cast.ts"
-import { EvalError, raise } from "../failure.ts"
+import { raise } from "../failure.ts"
 import { exactKind } from "../methods.ts"
 import { compileParts } from "../paths.ts"
 import * as RecordIds from "../recordId.ts"
@@ -18,15 +18,6 @@ import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 
 const conversion = (type: string): Fn => define<[Value]>(["any"], ([v]) => cast(type, v))
-
-const attempt = (type: string): Fn => define<[Value]>(["any"], ([v]) => {
-  try {
-    return cast(type, v)
-  } catch (error) {
-    if (error instanceof EvalError) return undefined
-    throw error
-  }
-})
 
 const is = (test: (v: Value) => boolean): Fn => define<[Value]>(["any"], ([v]) => test(v))
 
@@ -61,7 +52,7 @@ const path = (v: Value, scope: Scope): Value =>
 const convertible = ["array", "bool", "bytes", "datetime", "decimal", "duration", "float", "geometry", "int", "number", "point", "range", "set", "string", "uuid"]
 
 export const type: Table = {
-  ...Object.fromEntries(convertible.flatMap((t) => [[`type::${t}`, conversion(t)], [`type::try_${t}`, attempt(t)]])),
+  ...Object.fromEntries(convertible.map((t) => [`type::${t}`, conversion(t)])),
   "type::string_lossy": conversion("string"),
   "type::table": define<[Value]>(["any"], ([v]) => table(v)),
   "type::record": define<ReadonlyArray<Value>>(["any", "?any"], record),
