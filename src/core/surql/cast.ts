@@ -18,7 +18,7 @@ const none = Symbol("none")
 type Result = Value | typeof none
 
 /** A whole float beyond 64 bits becomes the nearest int, as in the database. */
-const saturated = (n: bigint): Value => int(n > 9223372036854775807n ? 9223372036854775807n : n < -9223372036854775808n ? -9223372036854775808n : n)
+export const saturated = (n: bigint): Value => int(n > 9223372036854775807n ? 9223372036854775807n : n < -9223372036854775808n ? -9223372036854775808n : n)
 
 const toInt = (v: Value): Result => {
   if (isInt(v)) return v
@@ -147,7 +147,7 @@ const convert = (type: string, v: Value): Result => {
     const [, element, size] = inner === undefined ? [undefined, "any", undefined] : /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
     const out = list.map((item) => cast(element!, item))
     if (size !== undefined && out.length !== Number(size)) return raise(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${out.length}\``)
-    return name === "set" ? makeSet(out) : out
+    return name === "set" ? makeSet(out, "last") : out
   }
   return scalar(name, v)
 }

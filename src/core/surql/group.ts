@@ -17,7 +17,7 @@ import { outputNames } from "./project.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
-import { Datetime, float } from "./value.ts"
+import { Datetime, Decimal, float } from "./value.ts"
 import type { Value } from "./value.ts"
 
 /** Computes one output value from the scopes of a group's rows. */
@@ -49,7 +49,7 @@ const floats: ReadonlySet<string> = new Set(["math::mean", "math::stddev", "math
 
 /** Aggregates skip what they cannot add up, as the database does over groups. */
 const usable = (name: string, items: ReadonlyArray<Value>): ReadonlyArray<Value> =>
-  floats.has(name) ? items.filter(isNumber).map((n) => float(toFloat(n))) : name.startsWith("math::") ? items.filter(isNumber) : name.startsWith("time::") ? items.filter((v) => v instanceof Datetime) : items
+  floats.has(name) ? items.filter(isNumber).map((n) => (n instanceof Decimal ? float(toFloat(n)) : n)) : name.startsWith("math::") ? items.filter(isNumber) : name.startsWith("time::") ? items.filter((v) => v instanceof Datetime) : items
 
 const aggregateCall = (e: Extract<Expr, { kind: "call" }>): Aggregate => {
   const [first, ...rest] = e.args

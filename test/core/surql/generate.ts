@@ -50,11 +50,11 @@ const path: Text = fc.oneof(
 
 const comparison: Text = pick("=", "!=", "<", "<=", ">", ">=", "IN", "NOT IN", "CONTAINS", "CONTAINSNOT", "==", "?=", "*=", "CONTAINSALL", "CONTAINSANY", "CONTAINSNONE", "ALLINSIDE", "ANYINSIDE", "NONEINSIDE")
 
-const unary: Text = pick("array::len", "string::len", "count", "type::of", "string::uppercase", "math::abs", "array::distinct", "array::first", "not", "type::is_none", "type::is_number", "type::string", "object::keys", "array::sort", "math::sum", "string::concat", "array::flatten", "type::is_array", "type::is_record", "array::max", "array::min", "array::reverse")
+const unary: Text = pick("array::len", "string::len", "count", "type::of", "string::uppercase", "math::abs", "array::distinct", "array::first", "not", "type::is_none", "type::is_number", "object::keys", "array::sort", "math::sum", "string::concat", "array::flatten", "type::is_array", "type::is_record", "array::max", "array::min", "array::reverse")
 
 const binaryCall: Text = pick("array::union", "array::difference", "array::intersect", "array::complement", "array::concat", "array::append", "array::add", "string::concat", "string::contains", "string::starts_with", "string::split", "array::at", "array::matches", "array::any", "array::all", "array::join", "math::pow", "object::extend", "array::clump", "array::slice", "string::repeat", "string::slice", "array::windows", "array::remove", "array::prepend")
 
-const method: Text = pick("len()", "is_none()", "is_array()", "to_string()", "first()", "uppercase()", "keys()", "distinct()", "sort()", "chain(|$v| [$v])", "map(|$v| $v)", "filter(|$v| $v > 1)", "any(|$v| $v = 'a')", "type_of()", "abs()", "id()", "tb()", "reverse()", "is_string()")
+const method: Text = pick("len()", "is_none()", "is_array()", "first()", "uppercase()", "keys()", "distinct()", "sort()", "chain(|$v| [$v])", "map(|$v| $v)", "filter(|$v| $v > 1)", "any(|$v| $v = 'a')", "type_of()", "abs()", "id()", "tb()", "reverse()", "is_string()")
 
 const { expression } = fc.letrec((tie) => ({
   expression: fc.oneof(

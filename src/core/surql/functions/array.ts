@@ -13,7 +13,7 @@ import { compare, equal, isTruthy, sortValues } from "../order.ts"
 import { rawText, render } from "../text.ts"
 import { Range, isInt } from "../value.ts"
 import type { Value } from "../value.ts"
-import { define } from "./define.ts"
+import { asInt, define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 
 type Items = ReadonlyArray<Value>
@@ -39,7 +39,7 @@ export const limited = (scope: Scope, name: string, n: number): void => {
 /** First and last (exclusive) position of `(range)`, `(start)` or `(start, end)`, negative ones from the end. */
 export const span = (name: string, length: number, given: Items): readonly [number, number] => {
   const [from, to] = given
-  const at = (v: Value): number => (isInt(v) ? (v < 0 ? Math.max(0, length + Number(v)) : Number(v)) : bad(name, `Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``))
+  const at = (given: Value): number => { const v = asInt(given); return isInt(v) ? (v < 0 ? Math.max(0, length + Number(v)) : Number(v)) : bad(name, `Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``) }
   if (given.length === 0) return [0, length]
   if (to === undefined && from instanceof Range) {
     const start = from.from === undefined ? 0 : at(from.from.value) + (from.from.inclusive ? 0 : 1)

@@ -4,12 +4,13 @@
  * Why so: argument checks and their wording are the same for all functions, so a function states types and its body may rely
  * on them. A body that cannot compute raises the database's words.
  */
+import { saturated } from "../cast.ts"
 import { raise } from "../failure.ts"
 import { isNumber, toFloat } from "../number.ts"
 import { spend } from "../scope.ts"
 import type { Scope } from "../scope.ts"
 import { render } from "../text.ts"
-import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Uuid, int, isInt, isObj } from "../value.ts"
+import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Uuid, isInt, isObj } from "../value.ts"
 import type { Value } from "../value.ts"
 
 export interface Fn {
@@ -43,7 +44,8 @@ const types: { readonly [name: string]: (v: Value) => boolean } = {
 
 const fits = (type: string, v: Value): boolean => type.split("|").some((t) => types[t.trim()]!(v))
 
-const asInt = (v: Value): Value => (isInt(v) ? v : isNumber(v) ? int(BigInt(Math.trunc(toFloat(v)))) : v)
+/** A whole number as an int; what is none stays as it is. */
+export const asInt = (v: Value): Value => (isInt(v) || !isNumber(v) || !Number.isInteger(toFloat(v)) ? v : saturated(BigInt(toFloat(v))))
 
 const shownType = (type: string): string => (type === "regex|string" ? "string | regex" : type.replaceAll("|", " | "))
 

@@ -29,7 +29,7 @@ export const set: Table = {
   "set::contains": define<[SetValue, Value]>(["set", "any"], ([a, v]) => contains(a, v)),
   "set::difference": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => makeSet([...without(a, b.items).items, ...without(b, a.items).items])),
   "set::first": define<[SetValue]>(["set"], ([a]) => a.items[0]),
-  "set::flatten": define<[SetValue]>(["set"], ([a]) => makeSet(a.items.flatMap(itemsOf))),
+  "set::flatten": define<[SetValue]>(["set"], ([a]) => makeSet(a.items.flatMap(itemsOf), "last")),
   "set::intersect": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => new SetValue(a.items.filter((v) => contains(b, v)))),
   "set::is_empty": define<[SetValue]>(["set"], ([a]) => a.items.length === 0),
   "set::join": define<[SetValue, string]>(["set", "string"], ([a, by]) => a.items.map(rawText).join(by)),

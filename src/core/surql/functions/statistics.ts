@@ -29,7 +29,8 @@ const sorted = (n: Numbers): Numbers => n.slice().sort(compareNumbers)
 
 const sum = (n: Numbers): Value => n.reduce<Value>((a, b) => add(a, b), 0)
 
-const mean = (n: Numbers): number => (n.length === 0 ? NaN : n.reduce<number>((a, b) => a + toFloat(b), 0) / n.length)
+/** Ints are added exactly before they are divided. */
+const mean = (n: Numbers): number => (n.length === 0 ? NaN : toFloat(sum(n) as NumberValue) / n.length)
 
 const median = (n: Numbers): Value => {
   const s = sorted(n), middle = Math.floor(s.length / 2)
