@@ -23,7 +23,7 @@ import { Window } from "./window.ts"
 /** A matching row as this instance holds it. */
 export interface Member extends Shown {
   readonly row: Row
-  /** Values of the ORDER BY terms; empty where the result has no window and is sorted when it is read. */
+  /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
   readonly sort: ReadonlyArray<Value>
 }
 
@@ -160,11 +160,12 @@ export class Maintained implements Instance, Reader {
     const shape = this.plainShape
     const filter = routed ? shape.residual : shape.filter
     if (filter !== undefined && !isTruthy(filter(scope))) return undefined
-    const sort = shape.windowed ? shape.sort.map((term) => term.value(scope)) : noSort
+    const sort = shape.windowed || shape.reaches ? shape.sort.map((term) => term.value(scope)) : noSort
     let digest: string | undefined = undefined
     if (shape.checksProjection) {
       const shown = shape.project(scope)
-      if (shape.reaches && this.around.reads().size > 0) digest = encode(shown)
+      // A row whose place depends on another record is as visible as one that shows it.
+      if (shape.reaches && this.around.reads().size > 0) digest = encode([shown, sort])
     }
     if (before !== undefined && before.row === row && before.digest === digest && sort.length === 0) return before
     return { key: row.id.text, version: row.version, digest, row, sort }
@@ -209,7 +210,7 @@ export class Maintained implements Instance, Reader {
   private inOrder(): ReadonlyArray<Member> {
     const shape = this.plainShape
     const members = [...this.members.values()]
-    const keyed = shape.sort.length === 0
+    const keyed = shape.sort.length === 0 || shape.reaches
       ? members
       : members.map((member) => ({ ...member, sort: shape.sort.map((term) => this.sortValue(term.value, member.row)) }))
     return keyed.sort(shape.compare)

@@ -97,7 +97,7 @@ const rerunQuery = (rng: Rng, mask: Swarm): string => {
 export const query = (rng: Rng, mask: Swarm): string => {
   if (mask.rerun && rng.chance(0.3)) return rerunQuery(rng, mask)
   const ordered = rng.chance(0.6)
-  const order = ordered ? rng.pick(["n", "s", "n DESC", "s DESC", "n, s DESC", "flag, n"]) : ""
+  const order = ordered ? rng.pick(["n", "s", "n DESC", "s DESC", "n, s DESC", "flag, n", ...(mask.links ? ["friend.n", "friend.n DESC, s"] : [])]) : ""
   const projection = ordered || rng.chance(0.5) ? "*" : rng.pick(["n, s", "id, n AS number", "id, sub.x, s", "VALUE n", "*, s AS shown"])
   const fails = mask.failing && rng.chance(0.3) ? ", n + 1 AS next" : ""
   const links = mask.links && rng.chance(0.3) ? ", friend.s AS theirs, friend.friend.n AS far" : ""
