@@ -202,6 +202,24 @@ describe("the life of a view", () => {
         expect(yield* rows(again, "a")).toEqual([["t:1", 6]])
       })))
 
+  it.effect("D8 rows that are no records: the hash is that of their content, over a restart and on another SSP; versions only grow", () =>
+    withViews(({ views, restart }) =>
+      Effect.gen(function*() {
+        const text = "SELECT kind, count() AS n FROM t GROUP BY kind"
+        yield* views.register(registration("a", text))
+        for (let i = 0; i < 6; i++) yield* views.ingest([change(`t:${i}`, { kind: i % 2 })])
+        const before = yield* views.read("a", "flat")
+        const again = yield* restart
+        const after = yield* again.read("a", "flat")
+        expect(after.result_hash).toBe(before.result_hash)
+        const fresh = yield* again.register(registration("b", `${text} ORDER BY kind`))
+        expect(fresh.result_hash).toBe(before.result_hash)
+        const versions = (answer: typeof before) => (answer.result_data as ReadonlyArray<readonly [string, number]>).map(([, version]) => version)
+        expect(versions(after).every((version, i) => version >= (versions(before)[i] ?? 0))).toBe(true)
+        yield* again.ingest([change("t:9", { kind: 1 })])
+        expect((yield* again.read("a", "flat")).result_hash).not.toBe(before.result_hash)
+      })))
+
   it.effect("D4 a record created again after a restart gets a version above its last one", () =>
     withViews(({ views, restart }) =>
       Effect.gen(function*() {

@@ -9,7 +9,7 @@
 import { Either } from "effect"
 import { encode } from "../surql/encode.ts"
 import { run } from "../surql/evaluate.ts"
-import { isTruthy } from "../surql/order.ts"
+import { compareStrings, isTruthy } from "../surql/order.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { DeltaBuilder, type Shown } from "./delta.ts"
@@ -132,7 +132,7 @@ export class Maintained implements Instance, Reader {
   }
 
   errors(): ReadonlyArray<RowError> {
-    return [...(this.failing ?? [])].map(([id, reason]) => ({ id, reason }))
+    return [...(this.failing ?? [])].map(([id, reason]) => ({ id, reason })).sort((a, b) => compareStrings(a.id, b.id))
   }
 
   plan(): ReadonlyArray<PlanRow> {
