@@ -34,7 +34,7 @@ const ids = 2_000
 /** Bodies of about 180 bytes; every one changes the content of its record. */
 const posts = (authors: number): ((n: number) => Buffer) => {
   const prepared = Array.from({ length: ids * 3 }, (_, n) =>
-    requestBytes("/ingest", { table: "post", op: n < ids ? "CREATE" : "UPDATE", id: `post:${n % ids}`, record: { author: `user:${(n * 7919) % authors}`, title: `Post number ${n}`, likes: n, tags: ["a", "b"], draft: false } }))
+    requestBytes("/ingest", { table: "post", op: n < ids ? "CREATE" : "UPDATE", id: `post:${n % ids}`, record: { author: `user:${(n * 7919 + Math.floor(n / ids) * 13) % authors}`, title: `Post number ${n}`, likes: n, tags: ["a", "b"], draft: false } }))
   return (n) => prepared[n % prepared.length] as Buffer
 }
 

@@ -123,7 +123,7 @@ export const layer = (options: ListenOptions) =>
         Effect.gen(function*() {
           stopped = true
           yield* serving.stop
-          yield* Effect.logInfo(`stopping: no new connections, ${connections.inFlight.size} requests and streams to finish`)
+          yield* Effect.logInfo(`stopping: no new connections, ${connections.inFlight().length} requests and streams to finish`)
           const cut = yield* Effect.async<number>((resume) => connections.close(drainMs, (count) => resume(Effect.succeed(count))))
           if (cut > 0) yield* Effect.logWarning(`${cut} connections were still busy after ${drainMs} ms and were cut`)
         })).pipe(Effect.flatMap(serving.listening))

@@ -65,19 +65,21 @@ const stopAccepting = (server: Server, done: () => void): void => {
 /** Follows what is in flight, so that a stop can be clean. */
 export class Connections {
   readonly server: Server
-  readonly inFlight = new Set<ServerResponse>()
-  readonly sockets = new Set<Socket>()
+  /** Open connections, each with its latest response: remembering costs a request nothing to clean up. */
+  private readonly sockets = new Map<Socket, ServerResponse | undefined>()
 
   constructor(server: Server) {
     this.server = server
     server.on("connection", (socket: Socket) => {
-      this.sockets.add(socket)
+      this.sockets.set(socket, undefined)
       socket.once("close", () => this.sockets.delete(socket))
     })
-    server.on("request", (_: IncomingMessage, response: ServerResponse) => {
-      this.inFlight.add(response)
-      response.once("close", () => this.inFlight.delete(response))
-    })
+    server.on("request", (request: IncomingMessage, response: ServerResponse) => void this.sockets.set(request.socket, response))
+  }
+
+  /** Requests and streams that are not answered yet. */
+  inFlight(): ReadonlyArray<ServerResponse> {
+    return [...this.sockets.values()].filter((response): response is ServerResponse => response !== undefined && !response.writableFinished && !response.destroyed)
   }
 
   /**
@@ -87,7 +89,7 @@ export class Connections {
    */
   close(deadlineMs: number, done: (cut: number) => void): void {
     let cut = 0
-    for (const response of this.inFlight) if (!response.headersSent) response.setHeader("connection", "close")
+    for (const response of this.inFlight()) if (!response.headersSent) response.setHeader("connection", "close")
     let waitedMs = 0
     const idle = setInterval(() => {
       waitedMs += sweepMs
@@ -95,7 +97,7 @@ export class Connections {
     }, sweepMs)
     const deadline = setTimeout(() => {
       cut = this.sockets.size
-      for (const socket of this.sockets) socket.destroy()
+      for (const socket of this.sockets.keys()) socket.destroy()
     }, deadlineMs)
     stopAccepting(this.server, () => {
       clearInterval(idle)

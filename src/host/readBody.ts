@@ -15,35 +15,37 @@ export const readBody = (message: IncomingMessage, maxBytes: number, done: (body
   let first: Buffer | undefined
   let chunks: Array<Buffer> | undefined
   let size = 0
-  const stop = (): void => {
-    message.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose)
-  }
+  // Listeners are never taken off: that costs more than the one comparison they make once they are done.
+  let finished = false
   const finish = (body: string | BodyRefused): void => {
-    stop()
+    if (finished) return
+    finished = true
     done(body)
   }
+  const stop = (): void => {
+    finished = true
+  }
   const tooLarge = (): void => {
-    stop()
     message.resume()
-    done(new BodyRefused({ reason: "too large" }))
+    finish(new BodyRefused({ reason: "too large" }))
   }
-  const onData = (chunk: Buffer): void => {
-    size += chunk.length
-    if (size > maxBytes) tooLarge()
-    else if (first === undefined) first = chunk
-    else (chunks ??= [first]).push(chunk)
-  }
-  const onEnd = (): void => {
-    if (first === undefined) return finish("")
-    const whole = chunks === undefined ? first : Buffer.concat(chunks, size)
-    finish(isUtf8(whole) ? whole.toString("utf8") : new BodyRefused({ reason: "not utf-8" }))
-  }
-  const onClose = (): void => finish(new BodyRefused({ reason: "aborted" }))
   if (Number(message.headers["content-length"]) > maxBytes) {
     tooLarge()
     return stop
   }
-  message.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose)
+  message.on("data", (chunk: Buffer) => {
+    if (finished) return
+    size += chunk.length
+    if (size > maxBytes) tooLarge()
+    else if (first === undefined) first = chunk
+    else (chunks ??= [first]).push(chunk)
+  })
+  message.on("end", () => {
+    if (first === undefined) return finish("")
+    const whole = chunks === undefined ? first : Buffer.concat(chunks, size)
+    finish(isUtf8(whole) ? whole.toString("utf8") : new BodyRefused({ reason: "not utf-8" }))
+  })
+  message.on("close", () => finish(new BodyRefused({ reason: "aborted" })))
   return stop
 }
 
