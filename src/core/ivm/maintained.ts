@@ -14,6 +14,7 @@ import type { Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { DeltaBuilder, type Shown } from "./delta.ts"
 import { HashSum, rowHash } from "./hash.ts"
+import { Keyed } from "./keyed.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Reader } from "./readers.ts"
 import { planOf, type Shape } from "./shape.ts"
@@ -46,7 +47,7 @@ export class Maintained implements Instance, Reader {
   readonly params: { readonly [name: string]: Value }
   readonly only = false
   generation: number
-  private readonly members = new Map<string, Member>()
+  private readonly members = new Keyed<Member>()
   private readonly window: Window<Member> | undefined
   private failing: Map<string, string> | undefined = undefined
   private readonly sum = new HashSum()
@@ -95,7 +96,7 @@ export class Maintained implements Instance, Reader {
     if (row === undefined) this.forget(text)
     if (before === undefined) {
       if (after === undefined) return
-      this.members.set(text, after)
+      this.members.set(after)
       if (this.window === undefined) this.entered(after)
       else this.window.insert(after)
     } else if (after === undefined) {
@@ -103,7 +104,7 @@ export class Maintained implements Instance, Reader {
       if (this.window === undefined) this.left(before)
       else this.window.remove(before)
     } else if (after !== before) {
-      this.members.set(text, after)
+      this.members.set(after)
       this.replace(before, after)
     }
   }

@@ -5,7 +5,6 @@
  * (a link, an array on the way) have no fixed key: they are `dynamic`, and every instance of a shape has to look at
  * them. Cost per change: O(1) when the key stays, two set operations when it moves.
  */
-import { addTo, removeFrom } from "../multimap.ts"
 import { compositeKey, indexKey } from "../surql/key.ts"
 import { field, isObj, type Obj, type Value } from "../surql/value.ts"
 import type { Row } from "./store.ts"
@@ -50,16 +49,18 @@ export class RowIndex {
   readonly paths: ReadonlyArray<Path>
   oldKey: unknown = absent
   newKey: unknown = absent
-  private readonly byKey = new Map<unknown, Set<string>>()
+  /** A lone id stands for itself: unique keys are common, and a set for each costs more than all the rest. */
+  private readonly byKey = new Map<unknown, string | Set<string>>()
 
   constructor(paths: ReadonlyArray<Path>, rows: Iterable<Row>) {
     this.paths = paths
-    for (const row of rows) addTo(this.byKey, keyOf(row.doc, paths), row.id.text)
+    for (const row of rows) this.add(keyOf(row.doc, paths), row.id.text)
   }
 
   /** Ids (as text) of the rows filed under a key. */
   ids(key: unknown): Iterable<string> {
-    return this.byKey.get(key) ?? []
+    const ids = this.byKey.get(key)
+    return ids === undefined ? [] : typeof ids === "string" ? [ids] : ids
   }
 
   /** Refiles a record; its old and new key stay readable as `oldKey` and `newKey` until the next call. */
@@ -67,7 +68,18 @@ export class RowIndex {
     this.oldKey = before === undefined ? absent : keyOf(before.doc, this.paths)
     this.newKey = after === undefined ? absent : keyOf(after.doc, this.paths)
     if (this.oldKey === this.newKey) return
-    if (this.oldKey !== absent) removeFrom(this.byKey, this.oldKey, text)
-    if (this.newKey !== absent) addTo(this.byKey, this.newKey, text)
+    if (this.oldKey !== absent) this.remove(this.oldKey, text)
+    if (this.newKey !== absent) this.add(this.newKey, text)
+  }
+  private add(key: unknown, text: string): void {
+    const ids = this.byKey.get(key)
+    if (ids === undefined) this.byKey.set(key, text)
+    else if (typeof ids !== "string") ids.add(text)
+    else if (ids !== text) this.byKey.set(key, new Set([ids, text]))
+  }
+
+  private remove(key: unknown, text: string): void {
+    const ids = this.byKey.get(key)
+    if (ids === text || (typeof ids === "object" && ids.delete(text) && ids.size === 0)) this.byKey.delete(key)
   }
 }
