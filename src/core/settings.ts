@@ -3,6 +3,7 @@
  *
  * The table is the documentation: `--help` and the README are printed from it, so neither can lag behind what is read.
  */
+import { levenshtein } from "./levenshtein.ts"
 
 /** One setting. `read` answers undefined when `text` is not allowed. */
 export interface Knob<A> {
@@ -109,26 +110,13 @@ export const readAll = <const K extends Knobs>(knobs: K, sources: ReadSources, f
   return values as Values<K>
 }
 
-/** Edit distance, small and plain: names are short. */
-const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
-}
-
 /** The known name closest to `name`, if it is close enough to be meant. */
 export const closest = (name: string, known: Iterable<string>): string | undefined => {
   if (name.length > 100) return undefined
   let best: string | undefined
   let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
-    const d = distance(name.toLowerCase(), candidate.toLowerCase())
+    const d = levenshtein(name.toLowerCase(), candidate.toLowerCase())
     if (d < bestDistance) {
       best = candidate
       bestDistance = d

@@ -3,6 +3,7 @@
  *
  * Why so: a typo in a query should be answered with the name that was meant.
  */
+import { levenshtein } from "../levenshtein.ts"
 import { functions } from "./functions.ts"
 
 /** Reached as a method only. */
@@ -21,19 +22,9 @@ export const isUnsupported = (name: string): boolean => unsupportedNames.has(nam
 
 export const isConstantName = (name: string): boolean => functions.get(name)?.constant !== undefined
 
-const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
-    row = next
-  }
-  return row[b.length]!
-}
-
 /** Up to two known names nearest to an unknown one, if any is near. */
 export const closest = (name: string): ReadonlyArray<string> => {
   if (name.length > 60) return []
-  const ranked = [...functions.keys()].map((known) => [distance(name, known), known] as const).sort((a, b) => a[0] - b[0])
+  const ranked = [...functions.keys()].map((known) => [levenshtein(name, known), known] as const).sort((a, b) => a[0] - b[0])
   return ranked.filter(([d]) => d <= Math.max(2, name.length / 3)).slice(0, 2).map(([, known]) => known)
 }

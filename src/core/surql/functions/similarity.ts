@@ -3,6 +3,7 @@
  *
  * Why so: small textbook algorithms; a library for each would be heavier than the code.
  */
+import { levenshtein } from "../../levenshtein.ts"
 import { raise } from "../failure.ts"
 import { spend } from "../scope.ts"
 import { float } from "../value.ts"
@@ -17,16 +18,6 @@ const measure = (body: (a: Chars, b: Chars) => Value): Fn => define<[string, str
   spend(scope.budget, Math.ceil((a.length * b.length) / 16))
   return body(Array.from(a), Array.from(b))
 })
-
-const levenshtein = (a: Chars, b: Chars): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
-    row = next
-  }
-  return row[b.length]!
-}
 
 /** Optimal string alignment: neighbours may be swapped, each only once. */
 const osa = (a: Chars, b: Chars): number => {
