@@ -126,7 +126,9 @@ export const compileSelect = (select: Select): Plan => {
   return {
     run: function* (outer, left, given) {
       let items: Array<Item> = []
-      for (const v of given ?? sources(outer)) expand(items, outer, v)
+      // Sources and bounds of a subquery see the row around it, as `$this` and as `$parent`.
+      const around = outer.parent === outer.doc ? outer : inner(outer, outer.doc)
+      for (const v of given ?? sources(around)) expand(items, outer, v)
       if (filter !== undefined) items = yield* each(items, left, filter)
       for (const split of docSplits) items = items.flatMap(split)
       const late = windowFirst && left === undefined
@@ -134,7 +136,7 @@ export const compileSelect = (select: Select): Plan => {
       else if (!late) items = yield* each(items, left, projected)
       for (const split of rowSplits) items = items.flatMap(split)
       if (order.length > 0) items = sorted(yield* each(items, left, withSort), order)
-      items = window(items, outer)
+      items = window(items, around)
       if (late) items = yield* each(items, left, projected)
       return items.map((item) => ({ value: fetch === undefined ? item.value : fetch(item.value, outer), record: item.record }))
     }
