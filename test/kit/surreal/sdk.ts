@@ -1,0 +1,25 @@
+/**
+ * The official SDK's client as our own driver makes it, for tests that are another client of the same database.
+ *
+ * Why not `new Surreal()`: Node 20 has no WebSocket, and with two frames in one tick the SDK loses one unless events
+ * come one at a time.
+ */
+import { createRequire } from "node:module"
+import { Surreal } from "surrealdb"
+
+const { WebSocket: Ws } = createRequire(import.meta.url)("ws") as { readonly WebSocket: new(url: string, protocols: string, options: object) => WebSocket }
+
+class OneAtATime extends Ws {
+  constructor(url: string, protocols: string) {
+    super(url, protocols, { allowSynchronousEvents: false })
+  }
+}
+
+export const newClient = (): Surreal => new Surreal({ websocketImpl: OneAtATime as unknown as typeof WebSocket })
+
+/** Connected and signed in as root. */
+export const rootClient = async (server: { readonly url: string; readonly user: string; readonly pass: string }, namespace = "n", database = "d"): Promise<Surreal> => {
+  const db = newClient()
+  await db.connect(server.url, { namespace, database, authentication: { username: server.user, password: server.pass } })
+  return db
+}
