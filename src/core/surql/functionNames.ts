@@ -12,8 +12,8 @@ const methodOnly = "value::chain"
 export const isFunctionName = (name: string): boolean => functions.has(name) && functions.get(name)?.constant === undefined && name !== methodOnly
 
 const unsupportedNames: ReadonlySet<string> = new Set([
-  "value::diff", "value::patch", "value::expect", "sleep", "geo::area", "geo::is_valid", "geo::centroid", "string::similarity::fuzzy", "string::similarity::smithwaterman",
-  "string::html::sanitize", "encoding::cbor::encode", "encoding::cbor::decode", "sequence::nextval", "type::file", "type::try_file", "object::matches",
+  "value::expect", "sleep", 
+  "string::html::sanitize", "sequence::nextval", "type::file", "type::try_file", "object::matches",
   "crypto::argon2::compare", "crypto::bcrypt::compare", "crypto::pbkdf2::compare", "crypto::scrypt::compare"
 ])
 

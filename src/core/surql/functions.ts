@@ -23,13 +23,14 @@ import { string } from "./functions/string.ts"
 import { stringTests } from "./functions/stringTests.ts"
 import { time } from "./functions/time.ts"
 import { type } from "./functions/type.ts"
+import { value } from "./functions/value.ts"
 import { vector } from "./functions/vector.ts"
 import { volatile } from "./functions/volatile.ts"
 
 let table: ReadonlyMap<string, Fn> | undefined
 
 const all = (): ReadonlyMap<string, Fn> =>
-  (table ??= new Map([array, base, crypto, duration, encoding, geo, higher, math, object, record, set, similarity, statistics, string, stringTests, time, type, vector, volatile].flatMap((family) => Object.entries(family))))
+  (table ??= new Map([array, base, crypto, duration, encoding, geo, higher, math, object, record, set, similarity, statistics, string, stringTests, time, type, value, vector, volatile].flatMap((family) => Object.entries(family))))
 
 /** Name (lower case, full path) to function. */
 export const functions = {

@@ -8,18 +8,20 @@ import { isNumber, toFloat } from "./number.ts"
 import { Geometry, field, isObj } from "./value.ts"
 import type { Value } from "./value.ts"
 
-type Point = readonly [number, number]
+export type Point = readonly [number, number]
 
-const points = (v: Value): Array<Point> => {
+/** All positions in a coordinates array, however deep. */
+export const pointsOf = (v: Value): Array<Point> => {
   if (!Array.isArray(v)) return []
   const items = v as ReadonlyArray<Value>
   const x = items[0], y = items[1]
   if (items.length === 2 && isNumber(x) && isNumber(y)) return [[toFloat(x), toFloat(y)]]
-  return items.flatMap(points)
+  return items.flatMap(pointsOf)
 }
 
-const rings = (v: Value, depth: number): Array<Array<Point>> =>
-  depth === 0 ? [points(v)] : Array.isArray(v) ? (v as ReadonlyArray<Value>).flatMap((item) => rings(item, depth - 1)) : []
+/** Lists of positions `depth` levels down. */
+export const ringsOf = (v: Value, depth: number): Array<Array<Point>> =>
+  depth === 0 ? [pointsOf(v)] : Array.isArray(v) ? (v as ReadonlyArray<Value>).flatMap((item) => ringsOf(item, depth - 1)) : []
 
 interface Shape {
   readonly points: ReadonlyArray<Point>
@@ -32,11 +34,11 @@ const shapeOf = (g: Geometry): Shape => {
   const none: Shape = { points: [], lines: [], polygons: [] }
   const list = (Array.isArray(c) ? c : []) as ReadonlyArray<Value>
   switch (field(g.value, "type")) {
-    case "Point": case "MultiPoint": return { ...none, points: points(c) }
-    case "LineString": return { ...none, lines: [points(c)] }
-    case "MultiLineString": return { ...none, lines: rings(c, 1) }
-    case "Polygon": return { ...none, polygons: [rings(c, 1)] }
-    case "MultiPolygon": return { ...none, polygons: list.map((p) => rings(p, 1)) }
+    case "Point": case "MultiPoint": return { ...none, points: pointsOf(c) }
+    case "LineString": return { ...none, lines: [pointsOf(c)] }
+    case "MultiLineString": return { ...none, lines: ringsOf(c, 1) }
+    case "Polygon": return { ...none, polygons: [ringsOf(c, 1)] }
+    case "MultiPolygon": return { ...none, polygons: list.map((p) => ringsOf(p, 1)) }
     default: {
       const parts = field(g.value, "geometries")
       const shapes = (Array.isArray(parts) ? (parts as ReadonlyArray<Value>) : []).map((p) => (p instanceof Geometry ? shapeOf(p) : isObj(p) ? shapeOf(new Geometry(p)) : none))

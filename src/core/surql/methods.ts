@@ -47,6 +47,7 @@ const families: { readonly [kind: string]: ReadonlyArray<string> } = {
 /** Methods that are called differently from their function. */
 const renamed: { readonly [method: string]: string } = {
   "string::similarity_fuzzy": "string::similarity::fuzzy", "string::similarity_jaro": "string::similarity::jaro", "string::similarity_jaro_winkler": "string::similarity::jaro_winkler",
+  "string::similarity_smithwaterman": "string::similarity::smithwaterman",
   "string::distance_hamming": "string::distance::hamming", "string::distance_levenshtein": "string::distance::levenshtein", "string::semver_compare": "string::semver::compare",
   "string::html_encode": "string::html::encode", "string::html_sanitize": "string::html::sanitize", "array::vector_add": "vector::add", "array::sort_asc": "array::sort::asc", "array::sort_desc": "array::sort::desc"
 }

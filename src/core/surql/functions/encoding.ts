@@ -3,6 +3,8 @@
  *
  * Why so: base64 and the parts of URLs and addresses are short enough to write down; no part of the core may ask the host.
  */
+import { decode } from "../cborDecode.ts"
+import { encode, hasClosure } from "../cborEncode.ts"
 import { raise } from "../failure.ts"
 import { Bytes } from "../value.ts"
 import type { Value } from "../value.ts"
@@ -52,6 +54,17 @@ const urlPart = (pick: (u: Url) => Value): Fn => define<[string]>(["string"], ([
 
 const email = /^([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+)@([\p{L}\p{N}.-]+\.[\p{L}\p{N}-]+)$/u
 
+const encodeCbor = (v: Value): Value => {
+  const bytes = encode(v)
+  if (bytes !== undefined) return new Bytes(bytes)
+  return raise(hasClosure(v) ? "Closure values cannot be converted to public value" : "Incorrect arguments for function encoding::cbor::encode(). Value could not be encoded into CBOR")
+}
+
+const decodeCbor = (b: Bytes): Value => {
+  const decoded = decode(b.value)
+  return decoded === undefined ? raise("Incorrect arguments for function encoding::cbor::decode(). invalid cbor") : decoded.value
+}
+
 export const encoding: Table = {
   "bytes::len": define<[Bytes]>(["bytes"], ([b]) => b.value.length),
   "parse::email::host": define<[string]>(["string"], ([s]) => email.exec(s)?.[2]),
@@ -64,5 +77,7 @@ export const encoding: Table = {
   "parse::url::query": urlPart((u) => u.query),
   "parse::url::scheme": urlPart((u) => u.scheme),
   "encoding::base64::decode": define<[string]>(["string"], ([s]) => decode64(s)),
-  "encoding::base64::encode": define<[Bytes, boolean?]>(["bytes", "?bool"], ([v, padded]) => encode64(v.value, padded === true))
+  "encoding::base64::encode": define<[Bytes, boolean?]>(["bytes", "?bool"], ([v, padded]) => encode64(v.value, padded === true)),
+  "encoding::cbor::decode": define<[Bytes]>(["bytes"], ([b]) => decodeCbor(b)),
+  "encoding::cbor::encode": define<[Value]>(["any"], ([v]) => encodeCbor(v))
 }

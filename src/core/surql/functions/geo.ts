@@ -1,17 +1,17 @@
 /**
- * `geo::*` where simple: distance, bearing, centroid, area, geohash.
+ * `geo::*`: distance, bearing, area, centroid, validity, geohash.
  *
- * Why so: spherical formulas on the mean Earth radius the database uses; the ellipsoid is left alone.
+ * Why so: spherical formulas on the Earth radius the database uses; the ellipsoid is left alone.
  */
 import { raise } from "../failure.ts"
+import type { Point } from "../geometry.ts"
+import * as Measure from "../measure.ts"
 import { toFloat } from "../number.ts"
 import type { NumberValue } from "../number.ts"
 import { Geometry, field, float } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
-
-type Point = readonly [number, number]
 
 const radius = 6_371_008.8
 
@@ -62,7 +62,15 @@ const unhash = (text: string): Geometry => {
   return makePoint((range[0][0] + range[0][1]) / 2, (range[1][0] + range[1][1]) / 2)
 }
 
+const centroid = (g: Geometry): Value => {
+  const at = Measure.centroid(g)
+  return at === undefined ? undefined : makePoint(...at)
+}
+
 export const geo: Table = {
+  "geo::area": define<[Geometry]>(["geometry"], ([g]) => float(Measure.area(g))),
+  "geo::centroid": define<[Geometry]>(["geometry"], ([g]) => centroid(g)),
+  "geo::is_valid": define<[Geometry]>(["geometry"], ([g]) => Measure.onEarth(g)),
   "geo::bearing": define<[Value, Value]>(["any", "any"], ([a, b]) => { const p = pointOf(a), q = pointOf(b); return p === undefined || q === undefined ? undefined : float(bearing(p, q)) }),
   "geo::distance": define<[Value, Value]>(["any", "any"], ([a, b]) => { const p = pointOf(a), q = pointOf(b); return p === undefined || q === undefined ? undefined : float(distance(p, q)) }),
   "geo::hash::encode": define<[Value, number?]>(["any", "?int"], ([v, n]) => {

@@ -1,5 +1,5 @@
 /**
- * `object::*` and `value::*`.
+ * `object::*`.
  *
  * Why so: keys come out sorted, as the database keeps them; later keys win.
  */
@@ -7,7 +7,7 @@ import { raise } from "../failure.ts"
 import { sortedKeys } from "../order.ts"
 import { render, toText } from "../text.ts"
 import { exactKind } from "../methods.ts"
-import { Closure, field, setField } from "../value.ts"
+import { field, setField } from "../value.ts"
 import type { Obj, Value } from "../value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
@@ -40,6 +40,5 @@ export const object: Table = {
   "object::keys": define<[Obj]>(["object"], ([o]) => sortedKeys(o)),
   "object::len": define<[Obj]>(["object"], ([o]) => Object.keys(o).length),
   "object::remove": define<[Obj, Value]>(["object", "any"], ([o, targets]) => remove(o, targets)),
-  "object::values": define<[Obj]>(["object"], ([o]) => sortedKeys(o).map((k) => field(o, k))),
-  "value::chain": define<[Value, Closure]>(["any", "function"], ([v, f]) => f.call([v]))
+  "object::values": define<[Obj]>(["object"], ([o]) => sortedKeys(o).map((k) => field(o, k)))
 }

@@ -96,6 +96,64 @@ const dice = (a: Chars, b: Chars): number => {
   return (2 * shared) / (x.length + y.length - 2)
 }
 
+type Kind = "start" | "upper" | "lower" | "digit" | "gap" | "sign"
+
+const kindOf = (c: string): Kind =>
+  c === "\0" ? "start" : " /\\|()[]{}".includes(c) ? "gap" : /^[!-'*-.:-@^-`~]$/.test(c) ? "sign" : /^[0-9]$/.test(c) ? "digit" : /^[A-Z]$/.test(c) ? "upper" : "lower"
+
+/** What each character of a text is worth as a place to match: the beginning of a word counts, that of the text twice. */
+const placeBonuses = (text: Chars): ReadonlyArray<number> => {
+  let before: Kind = "start"
+  return text.map((c, j) => {
+    const at = kindOf(c)
+    const bonus = before === "start" || before === "gap" ? 8 : before === "sign" ? 7 : at === "upper" && (before === "lower" || before === "digit") ? 6 : 0
+    before = at
+    return j === 0 ? bonus * 2 : bonus
+  })
+}
+
+const asciiLower = (c: string): string => (/^[A-Z]$/.test(c) ? c.toLowerCase() : c)
+
+/** For each character of a pattern, where it is first found behind the one before; nothing when it is not. */
+const firstPlaces = (text: Chars, pattern: Chars): ReadonlyArray<number> | undefined => {
+  const out: Array<number> = []
+  text.forEach((c, j) => { if (out.length < pattern.length && asciiLower(c) === asciiLower(pattern[out.length]!)) out.push(j) })
+  return out.length === pattern.length ? out : undefined
+}
+
+const unreachable = -32768
+
+/**
+ * The fuzzy finder's score of a pattern in a text (Smith-Waterman with affine gaps): 16 a match (2 less in the other letter case),
+ * at least 4 more next to the one before, -3 to open a gap, -1 per character of it; 0 where the pattern is not within.
+ * `met[j]` is the best score that ends with a match at character j, `skipped[j]` with it left out, `run[j]` the bonus of the run.
+ * Rows are used in turn and keep what they held, because the database's library does; the library also keeps them from one call to
+ * the next, so the database's own answers vary with what it compared before. Here every call starts with empty rows.
+ */
+const fuzzy = (text: Chars, pattern: Chars): number => {
+  const places = firstPlaces(text, pattern)
+  if (pattern.length === 0 || places === undefined) return 0
+  const bonuses = placeBonuses(text)
+  const row = (skipped: number) => ({ met: new Array<number>(text.length + 1).fill(unreachable), skipped: new Array<number>(text.length + 1).fill(skipped), run: new Array<number>(text.length + 1).fill(0) })
+  let above = row(-1), here = row(unreachable)
+  pattern.forEach((p, i) => {
+    for (let j = places[i]!; j < text.length; j++) {
+      const c = text[j]!
+      if (asciiLower(c) === asciiLower(p)) {
+        const run = Math.max(here.run[j]!, bonuses[j]!, 4)
+        here.run[j] = run
+        here.met[j + 1] = (p === c ? 16 : 14) + Math.max(above.met[j]! + run, above.skipped[j]! + bonuses[j]!)
+      } else {
+        here.met[j + 1] = unreachable
+        here.run[j + 1] = 0
+      }
+      here.skipped[j + 1] = Math.max(here.met[j]! - 4, here.skipped[j]! - 1)
+    }
+    ;[above, here] = [here, above]
+  })
+  return above.met.slice(places[places.length - 1]).reduce((a, b) => Math.max(a, b))
+}
+
 const hamming = (a: Chars, b: Chars): Value =>
   a.length !== b.length ? raise("Incorrect arguments for function string::distance::hamming(). Strings must be of equal length.") : a.filter((c, i) => c !== b[i]).length
 
@@ -106,7 +164,9 @@ export const similarity: Table = {
   "string::distance::normalized_damerau_levenshtein": measure(normalized(damerau)),
   "string::distance::normalized_levenshtein": measure(normalized(levenshtein)),
   "string::distance::osa": measure(osa),
+  "string::similarity::fuzzy": measure(fuzzy),
   "string::similarity::jaro": measure((a, b) => float(jaro(a, b))),
   "string::similarity::jaro_winkler": measure((a, b) => float(jaroWinkler(a, b))),
+  "string::similarity::smithwaterman": measure(fuzzy),
   "string::similarity::sorensen_dice": measure((a, b) => float(dice(a, b)))
 }
