@@ -1,5 +1,6 @@
 /**
- * Network addresses as operators write them (D24): `host:port`, `:port`, `[ipv6]:port`, with or without a scheme.
+ * Addresses as operators write them: of listeners and servers (D24), `host:port`, `:port`, `[ipv6]:port`, with or without
+ * a scheme; and of stores (D22).
  *
  * Pure text work; resolving names is nobody's business here.
  */
@@ -49,4 +50,49 @@ export const advertised = (text: string): string | undefined => httpBase(/^[a-z]
 export const reachable = (listen: HostPort, port: number, machine: string): string => {
   const host = listen.host === undefined || wildcards.has(listen.host) ? machine : listen.host
   return `http://${inUrl(host)}:${port}`
+}
+
+/** A database server: `url` as its SDK takes it, ending in `/rpc`. */
+export interface ServerStore {
+  readonly kind: "server"
+  readonly url: string
+}
+
+/** A database inside the process: `url` as the operator wrote it. */
+export interface EmbeddedStore {
+  readonly kind: "embedded"
+  readonly url: string
+}
+
+export type Store = { readonly kind: "memory" } | ServerStore | EmbeddedStore
+
+const serverScheme = /^(?:ws|wss|http|https):\/\//i
+const anyScheme = /^[a-z][a-z0-9+.-]*:\/\//i
+
+/** The scheme is kept as it is written: what asks for TLS gets TLS or nothing. */
+const serverUrl = (text: string): string | undefined => {
+  if (!URL.canParse(text)) return undefined
+  const { hash, hostname, origin, password, pathname, search, username } = new URL(text)
+  if (hostname === "" || search !== "" || hash !== "" || username !== "" || password !== "") return undefined
+  const path = pathname.replace(/\/+$/, "")
+  const base = origin === "null" ? `${new URL(text).protocol}//${new URL(text).host}` : origin
+  return `${base}${path.endsWith("/rpc") ? path : `${path}/rpc`}`
+}
+
+/**
+ * `STORE_ADDR`: `memory://`; `ws://`, `wss://`, `http://`, `https://` or bare `host:port` (taken as `ws://`) for a server;
+ * `mem://`, `surrealkv://folder`, `rocksdb://folder` for the database inside the process. Undefined when it is none of them.
+ */
+export const store = (text: string): Store | undefined => {
+  if (text === "memory://") return { kind: "memory" }
+  if (text === "mem://" || /^(?:surrealkv|rocksdb):\/\/./.test(text)) return { kind: "embedded", url: text }
+  if (serverScheme.test(text)) {
+    const url = serverUrl(text)
+    return url === undefined ? undefined : { kind: "server", url }
+  }
+  const [address, ...path] = text.split("/")
+  const parsed = anyScheme.test(text) ? undefined : parse(address ?? "")
+  if (parsed === undefined || parsed.host === undefined) return undefined
+  const url = serverUrl(`ws://${inUrl(parsed.host)}:${parsed.port}/${path.join("/")}`)
+  return url === undefined ? undefined : { kind: "server", url }
 }
