@@ -1,0 +1,60 @@
+/**
+ * The real database as the judge of a finished history: its records are loaded, its views' queries are run there.
+ *
+ * Why the answers as the database's own text: it tells types apart which JSON does not. Where the database's two
+ * evaluators differ, the engine has to answer like one of them; where a row fails, the database fails the whole
+ * statement and a view leaves the row out (D2a), so such views are not compared.
+ */
+import { fromJson } from "../../../src/core/surql/json.ts"
+import { render } from "../../../src/core/surql/text.ts"
+import { field, type Obj, RecordId, type Value } from "../../../src/core/surql/value.ts"
+import type { Instance } from "../../../src/core/ivm/instance.ts"
+import { agree, type Engines } from "../surql/engine.ts"
+import { edgeTables, type Json, tables } from "./generateData.ts"
+import type { Model } from "./model.ts"
+
+/** A record as the loader takes it: what begins with `in` is an edge. */
+const line = (id: RecordId, doc: Obj): string => {
+  const from = field(doc, "in"), to = field(doc, "out")
+  const isEdge = from instanceof RecordId && to instanceof RecordId
+  const names = Object.keys(doc).filter((name) => name !== "id").sort((a, b) => (isEdge ? 1 : -1) * (Number(b === "in") - Number(a === "in")))
+  return `${id.text} { ${names.map((name) => `${name}: ${render(doc[name])}`).join(", ")} }`
+}
+
+const load = (engines: Engines, model: Model): Promise<void> =>
+  engines.load([...model.records.values()].map(({ doc, id }) => line(id, doc)), [...tables, ...edgeTables])
+
+const literal = (given: Json, path: ReadonlyArray<string>): string => render(fromJson(path.reduce<unknown>((value, name) => (value as Json)[name], given)))
+
+/** A query with its parameters written out. */
+const spelled = (query: string, params: Json): string =>
+  query.replace(/\$(p|o\.x|o\.y\.z|k|ids)\b/g, (_, path: string) => literal(params, path.split(".")))
+
+export interface Asked {
+  readonly query: string
+  readonly params: Json
+  readonly instance: Instance
+}
+
+const answerOf = (instance: Instance): string => {
+  const rows = instance.rows().map((row) => row.value())
+  return render([instance.only ? rows[0] : (rows as Value)])
+}
+
+/** The views whose rows are not what the database answers, and how many were compared. */
+export const compareWithDatabase = async (engines: Engines, model: Model, views: Iterable<Asked>): Promise<{ readonly compared: number; readonly wrong: ReadonlyArray<string> }> => {
+  await load(engines, model)
+  const wrong: Array<string> = []
+  let compared = 0
+  for (const { instance, params, query } of views) {
+    if (instance.errors().length > 0) continue
+    const mine = answerOf(instance)
+    if (instance.only && instance.size === 0) continue
+    const text = spelled(query, params)
+    const [planner, older] = await engines.ask(text)
+    compared++
+    if (agree(planner, mine) || agree(older, mine)) continue
+    wrong.push(`${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`)
+  }
+  return { compared, wrong }
+}

@@ -1,0 +1,343 @@
+/**
+ * Runs one case (views and changes as plain data) on the engine and holds every law against it after every step.
+ *
+ * Why data and not code: a case that fails can be cut down by leaving steps out, printed, and committed as it stands.
+ * The laws are checked from outside: rows, keys, versions, failing records, deltas, generations and hashes as a client
+ * sees them, whichever way the engine maintains a query.
+ */
+import { Either } from "effect"
+import { decodeChange, type Change } from "../../../src/core/change.ts"
+import { Engine } from "../../../src/core/ivm/engine.ts"
+import type { Instance, Touched } from "../../../src/core/ivm/instance.ts"
+import type { Write } from "../../../src/core/ivm/store.ts"
+import { encode } from "../../../src/core/surql/encode.ts"
+import { fromJson } from "../../../src/core/surql/json.ts"
+import { parseSelect } from "../../../src/core/surql/parse.ts"
+import { render } from "../../../src/core/surql/text.ts"
+import type { Value } from "../../../src/core/surql/value.ts"
+import { Model, plainly, type PlainResult } from "./model.ts"
+
+type Json = { readonly [key: string]: unknown }
+
+export type Step =
+  /** Registers a view under a name. */
+  | { readonly watch: string; readonly query: string; readonly params?: Json }
+  | { readonly release: string }
+  /** Record changes, one step each. */
+  | { readonly write: ReadonlyArray<unknown> }
+  /** Record changes, one step for all. */
+  | { readonly batch: ReadonlyArray<unknown> }
+  /** A new engine takes over the records; the views are registered again. */
+  | { readonly restart: true }
+
+export type Case = ReadonlyArray<Step>
+
+export interface Violation {
+  readonly step: number
+  readonly view: string | undefined
+  readonly what: string
+}
+
+export interface Tally {
+  /** Views held against the oracle. */
+  checks: number
+  /** Changes that had an effect. */
+  changes: number
+  deltas: number
+  additions: number
+  updates: number
+  removals: number
+  failing: number
+  batches: number
+  maxRows: number
+}
+
+export const newTally = (): Tally => ({ checks: 0, changes: 0, deltas: 0, additions: 0, updates: 0, removals: 0, failing: 0, batches: 0, maxRows: 0 })
+
+export interface Shown {
+  readonly version: number
+  readonly text: string
+}
+
+interface View {
+  readonly name: string
+  readonly query: string
+  readonly params: { readonly [name: string]: Value }
+  readonly plain: () => PlainResult
+  instance: Instance
+  generation: number
+  hash: string
+  /** What a client that follows the deltas holds. */
+  shown: ReadonlyMap<string, Shown>
+  /** Every content there was, by hash, and the other way round. */
+  readonly contents: Map<string, string>
+  readonly hashes: Map<string, string>
+}
+
+class Broken {
+  readonly what: string
+  constructor(what: string) {
+    this.what = what
+  }
+}
+
+const broken = (what: string): never => {
+  throw new Broken(what)
+}
+
+export const decode = (json: unknown): Change => {
+  const decoded = decodeChange(json)
+  if (Either.isLeft(decoded)) throw new Error(`${JSON.stringify(json)}: ${decoded.left.message}`)
+  return decoded.right
+}
+
+/** `applyAll` of an engine that has it: several writes as one step. */
+export const batching = (engine: Engine): ((writes: ReadonlyArray<Write>) => ReadonlyArray<Touched>) | undefined => {
+  const applyAll: unknown = Reflect.get(engine, "applyAll")
+  return typeof applyAll === "function" ? (writes) => Reflect.apply(applyAll, engine, [writes]) as ReadonlyArray<Touched> : undefined
+}
+
+/** A new engine with the records of a model. */
+export const loaded = (model: Model): Engine => {
+  const engine = new Engine()
+  for (const { id, version, doc } of model.records.values()) engine.load(id, version, doc)
+  for (const { id, version } of model.gone.values()) engine.load(id, version, undefined)
+  return engine
+}
+
+const show = (instance: Instance): Map<string, Shown> => {
+  const shown = new Map<string, Shown>()
+  for (const row of instance.rows()) {
+    if (shown.has(row.key)) broken(`two rows have the key ${row.key}`)
+    shown.set(row.key, { version: row.version, text: encode(row.value()) })
+  }
+  return shown
+}
+
+const contentOf = (plain: PlainResult): string => plain.rows.map((row) => `${row.record ?? ""} ${row.version ?? ""} ${row.text}`).join("\n")
+
+const lines = (rows: Iterable<string>): string => [...rows].map((row) => `\n    ${row}`).join("")
+
+/** L1: rows, order, keys, versions, size and failing records are those of a fresh run. */
+const checkResult = (instance: Instance, shown: ReadonlyMap<string, Shown>, plain: PlainResult): void => {
+  let i = 0
+  let same = shown.size === plain.rows.length
+  const seen = new Set<string>()
+  for (const [key, { text, version }] of shown) {
+    const row = plain.rows[i++]
+    if (!same || row === undefined) break
+    same = row.text === text && (row.record === undefined || (row.version === version && (seen.has(row.record) ? key.startsWith(row.record) : key === row.record)))
+    if (row.record !== undefined) seen.add(row.record)
+  }
+  if (!same) {
+    broken(`L1 rows\n  expected${lines(plain.rows.map((row) => `${row.record ?? "-"} v${row.version ?? "-"} ${render(row.value)}`))}\n  got${lines(instance.rows().map((row) => `${row.key} v${row.version} ${render(row.value())}`))}`)
+  }
+  if (instance.size !== shown.size) broken(`L1 size is ${instance.size} with ${shown.size} rows`)
+  const failing = new Set(instance.errors().map(({ id }) => id))
+  if (failing.size !== plain.failing.size || [...failing].some((id) => !plain.failing.has(id))) {
+    broken(`D2a failing records: expected [${[...plain.failing].sort().join(" ")}], got [${[...failing].sort().join(" ")}]`)
+  }
+}
+
+const differ = (a: Shown, b: Shown): boolean => a.version !== b.version || a.text !== b.text
+
+/** L2: the delta leads from one result to the next, and announces nothing that did not change. */
+const checkDelta = (before: ReadonlyMap<string, Shown>, now: ReadonlyMap<string, Shown>, touched: Touched | undefined, lenient: boolean): void => {
+  const announced = new Set<string>()
+  const once = (key: string): void => {
+    if (announced.has(key)) broken(`L2 ${key} is announced twice`)
+    announced.add(key)
+  }
+  const { additions, removals, updates } = touched?.delta ?? { additions: [], removals: [], updates: [] }
+  for (const [key, version] of additions) {
+    once(key)
+    if (before.has(key) || now.get(key)?.version !== version) broken(`L2 addition of [${key}, ${version}] to ${shownText(before)} which becomes ${shownText(now)}`)
+  }
+  for (const key of removals) {
+    once(key)
+    if (!before.has(key) || now.has(key)) broken(`L2 removal of ${key} from ${shownText(before)} which becomes ${shownText(now)}`)
+  }
+  const moved = lenient || sequence(before, now) !== sequence(now, before)
+  for (const [key, version] of updates) {
+    once(key)
+    const old = before.get(key), new_ = now.get(key)
+    if (old === undefined || new_?.version !== version) broken(`L2 update of [${key}, ${version}] in ${shownText(before)} which becomes ${shownText(now)}`)
+    else if (!differ(old, new_) && !moved) broken(`L2 an update of ${key} is announced and nothing of it has changed: ${old.text}`)
+  }
+  for (const [key, old] of before) {
+    const new_ = now.get(key)
+    if ((new_ === undefined || differ(old, new_)) && !announced.has(key)) broken(`L2 ${key} ${new_ === undefined ? "is gone" : "has changed"} without a word: ${old.text} -> ${new_?.text ?? "nothing"}`)
+  }
+  for (const key of now.keys()) if (!before.has(key) && !announced.has(key)) broken(`L2 ${key} has come without a word`)
+  const quiet = (shown: ReadonlyMap<string, Shown>): string => [...shown.keys()].filter((key) => !announced.has(key)).join(" ")
+  if (quiet(before) !== quiet(now) && !lenient) broken(`L2 rows nobody spoke of have changed places: ${quiet(before)} -> ${quiet(now)}`)
+}
+
+const shownText = (shown: ReadonlyMap<string, Shown>): string => `[${[...shown].map(([key, { version }]) => `${key} v${version}`).join(", ")}]`
+
+/** Keys of `a` that are in `b` too, in the order of `a`. */
+const sequence = (a: ReadonlyMap<string, Shown>, b: ReadonlyMap<string, Shown>): string => [...a.keys()].filter((key) => b.has(key)).join("\n")
+
+/**
+ * Rows placed by what a link leads to count as changed when that value changes, whether they move or not; where such a
+ * query is run again, a move alone is not announced yet.
+ */
+const placedByLink = (query: string): boolean => /ORDER BY [^()]*\b(friend|author|links|a\d|x)\b/.test(query)
+
+/** One delta, one generation, another hash; no delta, none of it. Within a history, hash and content belong together. */
+const checkHash = (view: View, touched: Touched | undefined, content: string): void => {
+  const { instance } = view
+  const hash = instance.hash()
+  if (touched === undefined) {
+    if (hash !== view.hash) broken(`L2 the hash changes from ${view.hash} to ${hash} without a delta`)
+    if (instance.generation !== view.generation) broken(`L2 the generation goes from ${view.generation} to ${instance.generation} without a delta`)
+  } else {
+    if (hash !== touched.hash || instance.generation !== touched.generation) broken(`L3 the step says hash ${touched.hash}, generation ${touched.generation}; the result says ${hash}, ${instance.generation}`)
+    if (instance.generation !== view.generation + 1) broken(`D13 the generation goes from ${view.generation} to ${instance.generation} in one step`)
+  }
+  const other = view.contents.get(hash)
+  if (other !== undefined && other !== content && !placedByLink(view.query)) broken(`the hash ${hash} stands for two contents:${lines([other, "and", content])}`)
+  const former = view.hashes.get(content)
+  if (former !== undefined && former !== hash && !placedByLink(view.query)) broken(`L5 one content has had the hashes ${former} and ${hash}:${lines([content])}`)
+  view.contents.set(hash, content)
+  view.hashes.set(content, hash)
+}
+
+class Runner {
+  readonly model = new Model()
+  readonly views = new Map<string, View>()
+  engine = new Engine()
+  private readonly tally: Tally
+
+  constructor(tally: Tally) {
+    this.tally = tally
+  }
+
+  step(step: Step): void {
+    if ("watch" in step) return this.watch(step.watch, step.query, step.params ?? {})
+    if ("release" in step) return this.release(step.release)
+    if ("restart" in step) return this.restart()
+    if ("batch" in step && batching(this.engine) !== undefined) {
+      this.tally.batches++
+      return this.change(step.batch)
+    }
+    for (const json of "write" in step ? step.write : step.batch) this.change([json])
+  }
+
+  /** Ends the case: a new engine with the same records answers the same, and nothing stays behind. */
+  end(): void {
+    this.restart()
+    for (const name of [...this.views.keys()]) this.release(name)
+    if (this.engine.shapes().length > 0) broken(`shapes stay behind: ${JSON.stringify(this.engine.shapes())}`)
+  }
+
+  private watch(name: string, query: string, given: Json): void {
+    const parsed = parseSelect(query)
+    if (Either.isLeft(parsed)) return broken(`does not parse: ${parsed.left.message} in ${query}`)
+    const params = fromJson(given) as { readonly [name: string]: Value }
+    const view: View = { name, query, params, plain: plainly(parsed.right, params, this.model), instance: this.acquire(query, params, 1), generation: 1, hash: "", shown: new Map(), contents: new Map(), hashes: new Map() }
+    this.views.set(name, view)
+    this.begin(view)
+  }
+
+  private acquire(query: string, params: { readonly [name: string]: Value }, generation: number): Instance {
+    const made = this.engine.acquire(Either.getOrThrow(parseSelect(query)), params, generation)
+    return Either.isRight(made) ? made.right : broken(`L6 refused: ${made.left.reason}, ${query}`)
+  }
+
+  /** The first look at an instance. */
+  private begin(view: View): void {
+    this.current = view
+    const { instance } = view
+    view.generation = instance.generation
+    view.hash = instance.hash()
+    view.shown = show(instance)
+    for (const row of instance.plan()) if (row.incremental === (row.reason !== null)) broken(`L6 ${row.operator} is ${row.incremental ? "" : "not "}incremental, reason ${row.reason}`)
+    this.check(view, undefined)
+  }
+
+  private release(name: string): void {
+    const view = this.views.get(name)
+    if (view === undefined) return
+    this.views.delete(name)
+    this.engine.release(view.instance)
+  }
+
+  private restart(): void {
+    this.engine = loaded(this.model)
+    for (const view of this.views.values()) {
+      const before = [...view.shown.values()].map(({ text }) => text).join("\n")
+      view.instance = this.acquire(view.query, view.params, view.generation)
+      this.current = view
+      if (view.instance.hash() !== view.hash) broken(`L5 the hash after a restart is ${view.instance.hash()}, was ${view.hash}`)
+      if ([...show(view.instance).values()].map(({ text }) => text).join("\n") !== before) broken("L5 the rows after a restart are others")
+      if (view.instance.generation !== view.generation) broken(`L5 the generation after a restart is ${view.instance.generation}, was ${view.generation}`)
+    }
+    for (const view of this.views.values()) this.begin(view)
+  }
+
+  private change(jsons: ReadonlyArray<unknown>): void {
+    const changes = jsons.map(decode)
+    this.current = undefined
+    const planned = this.engine.plan(changes)
+    changes.forEach((change, i) => {
+      const effective = this.model.take(change)
+      if (effective) this.tally.changes++
+      if (effective !== (planned[i] !== undefined)) broken(`D3 ${change.op} ${change.id.text} ${effective ? "has" : "has no"} effect, the plan says otherwise`)
+    })
+    const writes = planned.filter((write) => write !== undefined)
+    const [only] = writes
+    const touched = only === undefined ? [] : jsons.length === 1 ? this.engine.apply(only) : batching(this.engine)!(writes)
+    const byInstance = new Map<Instance, Touched>()
+    for (const one of touched) {
+      if (byInstance.has(one.instance)) broken(`L2 two deltas for ${one.instance.shape} in one step`)
+      byInstance.set(one.instance, one)
+    }
+    for (const view of this.views.values()) this.check(view, byInstance.get(view.instance))
+    const known = new Set([...this.views.values()].map(({ instance }) => instance))
+    for (const instance of byInstance.keys()) if (!known.has(instance)) broken(`a delta for ${instance.shape}, which nobody watches`)
+  }
+
+  current: View | undefined = undefined
+
+  private check(view: View, touched: Touched | undefined): void {
+    this.current = view
+    const { tally } = this, { instance } = view
+    const plain = view.plain()
+    const now = show(instance)
+    checkResult(instance, now, plain)
+    checkDelta(view.shown, now, touched, placedByLink(view.query))
+    checkHash(view, touched, contentOf(plain))
+    view.shown = now
+    view.hash = instance.hash()
+    view.generation = instance.generation
+    tally.checks++
+    tally.maxRows = Math.max(tally.maxRows, now.size)
+    tally.failing += plain.failing.size
+    if (touched === undefined) return
+    tally.deltas++
+    tally.additions += touched.delta.additions.length
+    tally.updates += touched.delta.updates.length
+    tally.removals += touched.delta.removals.length
+  }
+}
+
+/** The first law a case breaks, if any. `after` sees engine, model and views when all steps are done. */
+export const runCase = (steps: Case, tally: Tally = newTally(), after?: (runner: { readonly engine: Engine; readonly model: Model; readonly views: ReadonlyMap<string, { readonly query: string; readonly params: { readonly [name: string]: Value }; readonly instance: Instance }> }) => void): Violation | undefined => {
+  const runner = new Runner(tally)
+  for (let i = 0; i <= steps.length; i++) {
+    try {
+      const step = steps[i]
+      if (step !== undefined) runner.step(step)
+      else {
+        runner.current = undefined
+        after?.(runner)
+        runner.end()
+      }
+    } catch (error) {
+      const what = error instanceof Broken ? error.what : error instanceof Error ? (error.stack ?? error.message).split("\n").slice(0, 6).join("\n  ") : String(error)
+      return { step: i, view: runner.current?.name, what }
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,69 @@
+/**
+ * Cuts a failing case down to one that is short enough to read: first the views, then the steps, then the records' fields.
+ *
+ * Why by leaving things out: every subset of a case is a case. What is left fails with the same law, so that one fault is
+ * not traded for another on the way. The number of runs is bounded, so a red test stays quick.
+ */
+import { type Case, runCase, type Step, type Violation } from "./runCase.ts"
+
+const law = (violation: Violation | undefined): string | undefined => violation?.what.split(/[ :\n]/, 2).join(" ")
+
+/** Splits steps into the smallest that can be left out. */
+const single = (steps: Case): Array<Step> => steps.flatMap((step): Array<Step> => ("write" in step ? step.write.map((change) => ({ write: [change] })) : [step]))
+
+type Body = { readonly [key: string]: unknown }
+
+const without = (change: Body, name: string): Body => ({ ...change, record: Object.fromEntries(Object.entries(change["record"] as Body).filter(([key]) => key !== name)) })
+
+export interface Shrunk {
+  readonly steps: Case
+  readonly violation: Violation
+}
+
+export const shrink = (failing: Case, found: Violation, budget = 600): Shrunk => {
+  let runs = budget
+  let best: Shrunk = { steps: single(failing).slice(0), violation: found }
+  const attempt = (steps: Case): boolean => {
+    if (runs-- <= 0) return false
+    const violation = runCase(steps)
+    if (violation === undefined || law(violation) !== law(found)) return false
+    best = { steps: steps.slice(0, violation.step + 1), violation }
+    return true
+  }
+  attempt(single(best.steps.map((step) => ("batch" in step ? { write: step.batch } : step))))
+  attempt(best.steps.filter((step) => !("watch" in step || "release" in step) || ("watch" in step ? step.watch : step.release) === found.view))
+  for (let size = Math.ceil(best.steps.length / 2); size >= 1 && runs > 0; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (let at = Math.max(0, best.steps.length - size); at > -size && runs > 0; at -= size) attempt(best.steps.filter((_, i) => i < at || i >= at + size))
+  }
+  for (let i = 0; i < best.steps.length && runs > 0; i++) {
+    const step = best.steps[i]!
+    if (!("write" in step)) continue
+    for (const name of Object.keys((step.write[0] as Body)["record"] as Body)) {
+      const current = best.steps[i]
+      if (current === undefined || !("write" in current)) break
+      attempt(best.steps.map((other, j) => (i === j ? { write: [without(current.write[0] as Body, name)] } : other)))
+    }
+  }
+  shorten(() => best, attempt)
+  return best
+}
+
+const clauses = [/ FETCH [^()]*$/, / (LIMIT|START) \S+( (LIMIT|START) \S+)?$/, / ORDER BY [^()]*?(?= LIMIT| START| FETCH|$)/, / OMIT \S+/, / WHERE .*?(?= ORDER| GROUP| LIMIT| START| SPLIT|$)/]
+
+/** Leaves out whole clauses of the queries where it still fails. */
+const shorten = (best: () => Shrunk, attempt: (steps: Case) => boolean): void => {
+  for (const clause of clauses) {
+    for (let i = 0; i < best().steps.length; i++) {
+      const step = best().steps[i]!
+      if (!("watch" in step)) continue
+      const query = step.query.replace(clause, "")
+      if (query !== step.query) attempt(best().steps.map((other, j) => (i === j ? { ...step, query } : other)))
+    }
+  }
+}
+
+/** What a red test says: the law, the view, and the case to commit to found.ts. */
+export const report = ({ steps, violation }: Shrunk): string => {
+  const query = steps.flatMap((step) => ("watch" in step && step.watch === violation.view ? [`${step.query}  ${JSON.stringify(step.params ?? {})}`] : []))[0]
+  return `${violation.what}\n  query ${query ?? "-"}\n  case\n[\n${steps.map((step) => `  ${JSON.stringify(step)}`).join(",\n")}\n]`
+}
