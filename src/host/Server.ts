@@ -69,7 +69,7 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
     if (refused !== undefined) return send(response, refused)
     readBody(request, route.maxBodyBytes, (body) => {
       if (typeof body === "string") return guarded(() => route.accept(body, (answer) => send(response, answer)))
-      if (body.reason !== "aborted") send(response, body.reason === "too large" ? route.tooLarge : route.notText)
+      send(response, body.reason === "too large" ? route.tooLarge : route.notText)
     })
   })
 }

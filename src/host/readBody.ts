@@ -10,49 +10,62 @@ import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { BodyRefused, RequestBody } from "../ports/RequestBody.ts"
 
-/** `done` is called exactly once, with the text or why there is none; returns how to stop listening. */
-export const readBody = (message: IncomingMessage, maxBytes: number, done: (body: string | BodyRefused) => void): () => void => {
+/** Why there is no text. Plain data, made once: an error per request, even one nobody gets, is a tenth of its cost. */
+export interface NoText {
+  readonly reason: "too large" | "not utf-8"
+}
+
+const tooLarge: NoText = { reason: "too large" }
+const notUtf8: NoText = { reason: "not utf-8" }
+
+/**
+ * `done` is called once, with the text or why there is none; not at all when the client goes away before the end: there
+ * is nobody to answer. Returns how to stop listening.
+ */
+export const readBody = (message: IncomingMessage, maxBytes: number, done: (body: string | NoText) => void): () => void => {
   let first: Buffer | undefined
   let chunks: Array<Buffer> | undefined
   let size = 0
   // Listeners are never taken off: that costs more than the one comparison they make once they are done.
   let finished = false
-  const finish = (body: string | BodyRefused): void => {
-    if (finished) return
+  const finish = (body: string | NoText): void => {
     finished = true
     done(body)
   }
   const stop = (): void => {
     finished = true
   }
-  const tooLarge = (): void => {
+  const refuse = (): void => {
     message.resume()
-    finish(new BodyRefused({ reason: "too large" }))
+    finish(tooLarge)
   }
   if (Number(message.headers["content-length"]) > maxBytes) {
-    tooLarge()
+    refuse()
     return stop
   }
   message.on("data", (chunk: Buffer) => {
     if (finished) return
     size += chunk.length
-    if (size > maxBytes) tooLarge()
+    if (size > maxBytes) refuse()
     else if (first === undefined) first = chunk
     else (chunks ??= [first]).push(chunk)
   })
   message.on("end", () => {
+    if (finished) return
     if (first === undefined) return finish("")
     const whole = chunks === undefined ? first : Buffer.concat(chunks, size)
-    finish(isUtf8(whole) ? whole.toString("utf8") : new BodyRefused({ reason: "not utf-8" }))
+    finish(isUtf8(whole) ? whole.toString("utf8") : notUtf8)
   })
-  message.on("close", () => finish(new BodyRefused({ reason: "aborted" })))
   return stop
 }
 
 export const layerNode: Layer.Layer<RequestBody> = Layer.succeed(RequestBody, {
   text: (request, maxBytes) =>
     Effect.async<string, BodyRefused>((resume) => {
-      const stop = readBody(NodeHttpServerRequest.toIncomingMessage(request), maxBytes, (body) => resume(typeof body === "string" ? Effect.succeed(body) : Effect.fail(body)))
+      const message = NodeHttpServerRequest.toIncomingMessage(request)
+      const stop = readBody(message, maxBytes, (body) => resume(typeof body === "string" ? Effect.succeed(body) : Effect.fail(new BodyRefused(body))))
+      // Comes after every end too; the first answer is the one that counts.
+      message.on("close", () => resume(Effect.fail(new BodyRefused({ reason: "aborted" }))))
       return Effect.sync(stop)
     })
 })
