@@ -1,8 +1,10 @@
 /**
  * What a step changed in one view's result (law L2): collected while the step runs, netted when it ends.
  *
- * Formula: per record, (first `before` seen, last `after` seen); equal ends cancel. So a row that a window drops and
- * takes back within one step is not announced, and nothing is announced twice. Cost: O(1) per row that moved.
+ * Formula: per row, (first `before` seen, last `after` seen); equal ends cancel. So a row that a window drops and takes
+ * back within one step is not announced, and nothing is announced twice. Children (rows of subqueries shown under an
+ * alias) are told as occurrences: one entry for each place a child comes into, changes in or goes out of, so that a
+ * child under two parents is counted and not overwritten. Cost: O(1) per row that moved and per child that changed.
  */
 
 /** A row as a result shows it: the record, its version, and a digest of other shown content. */
@@ -10,15 +12,40 @@ export interface Shown {
   readonly key: string
   readonly version: number
   readonly digest: string | undefined
+  /** The results of the subqueries this row shows, by alias. */
+  readonly children?: ReadonlyArray<Child> | undefined
+}
+
+/** The result of a subquery as a row shows it. */
+export interface Child {
+  readonly alias: string
+  readonly result: ChildResult
+}
+
+export interface ChildResult {
+  /** The rows now. */
+  readonly shownRows: () => Iterable<Shown>
+  /** What the current step has changed in it. */
+  readonly lastDelta: () => Delta | undefined
 }
 
 /** `[row key, version]`, as on the wire. */
 export type Entry = readonly [key: string, version: number]
 
+/** A child that came, changed or went under one parent and alias. */
+export interface ChildEntry {
+  readonly alias: string
+  readonly parent: string
+  readonly id: string
+  readonly version: number
+  readonly op: "add" | "update" | "remove"
+}
+
 export interface Delta {
   readonly additions: ReadonlyArray<Entry>
   readonly updates: ReadonlyArray<Entry>
   readonly removals: ReadonlyArray<string>
+  readonly subqueries: ReadonlyArray<ChildEntry>
 }
 
 export class DeltaBuilder {
@@ -41,12 +68,86 @@ export class DeltaBuilder {
     const additions: Array<Entry> = []
     const updates: Array<Entry> = []
     const removals: Array<string> = []
+    let subqueries: Array<ChildEntry> | undefined = undefined
     for (const [key, { before, after }] of this.moves) {
       if (before === undefined) {
         if (after !== undefined) additions.push([key, after.version])
       } else if (after === undefined) removals.push(key)
       else if (after.version !== before.version || after.digest !== before.digest) updates.push([key, after.version])
+      if (before?.children !== undefined || after?.children !== undefined) childChanges((subqueries ??= []), key, before?.children ?? none, after?.children ?? none)
     }
-    return additions.length + updates.length + removals.length === 0 ? undefined : { additions, updates, removals }
+    if (additions.length + updates.length + removals.length + (subqueries?.length ?? 0) === 0) return undefined
+    return { additions, updates, removals, subqueries: subqueries ?? none }
   }
+}
+
+const none: ReadonlyArray<never> = []
+
+const childChanges = (out: Array<ChildEntry>, parent: string, before: ReadonlyArray<Child>, after: ReadonlyArray<Child>): void => {
+  for (let i = 0; i < Math.max(before.length, after.length); i++) {
+    const old = before[i]
+    const now = after[i]
+    if (old !== undefined && old.result === now?.result) stepOf(out, parent, old)
+    else exchanged(out, old === undefined ? none : entriesBefore(parent, old), now === undefined ? none : entriesNow(parent, now))
+  }
+}
+
+/** What the step changed in a child result that was shown before and still is. */
+const stepOf = (out: Array<ChildEntry>, parent: string, { alias, result }: Child): void => {
+  const delta = result.lastDelta()
+  if (delta === undefined) return
+  for (const [id, version] of delta.additions) out.push({ alias, parent, id, version, op: "add" })
+  for (const [id, version] of delta.updates) out.push({ alias, parent, id, version, op: "update" })
+  for (const id of delta.removals) out.push({ alias, parent, id, version: 0, op: "remove" })
+  for (const entry of delta.subqueries) out.push(entry)
+}
+
+/** One result taken away and another put in its place: only the difference is told. */
+const exchanged = (out: Array<ChildEntry>, before: Iterable<ChildEntry>, after: Iterable<ChildEntry>): void => {
+  const gone = new Map<string, Array<ChildEntry>>()
+  for (const entry of before) {
+    const name = placeOf(entry)
+    const same = gone.get(name)
+    if (same === undefined) gone.set(name, [entry])
+    else same.push(entry)
+  }
+  for (const entry of after) {
+    const old = gone.get(placeOf(entry))?.pop()
+    if (old === undefined) out.push(entry)
+    else if (old.version !== entry.version) out.push({ ...entry, op: "update" })
+  }
+  for (const entries of gone.values()) for (const entry of entries) out.push({ ...entry, op: "remove" })
+}
+
+const placeOf = ({ alias, id, parent }: ChildEntry): string => `${alias}\n${parent}\n${id}`
+
+/** Everything a child result shows, as additions, children of children included. */
+const entriesNow = (parent: string, { alias, result }: Child): Array<ChildEntry> => {
+  const out: Array<ChildEntry> = []
+  for (const row of result.shownRows()) {
+    out.push({ alias, parent, id: row.key, version: row.version, op: "add" })
+    for (const child of row.children ?? none) out.push(...entriesNow(row.key, child))
+  }
+  return out
+}
+
+/** The same as it was before the current step. A changed child's version before is not known: 0 makes it an update. */
+const entriesBefore = (parent: string, child: Child): Iterable<ChildEntry> => {
+  const entries = entriesNow(parent, child)
+  const step: Array<ChildEntry> = []
+  stepOf(step, parent, child)
+  if (step.length === 0) return entries
+  const held = new Map<string, Array<ChildEntry>>()
+  for (const entry of entries) {
+    const same = held.get(placeOf(entry))
+    if (same === undefined) held.set(placeOf(entry), [entry])
+    else same.push(entry)
+  }
+  for (const entry of step) {
+    const same = held.get(placeOf(entry))
+    if (entry.op === "add") same?.pop()
+    else if (entry.op === "remove") held.set(placeOf(entry), [...(same ?? none), entry])
+    else if (same !== undefined && same.length > 0) same[same.length - 1] = { ...entry, version: 0 }
+  }
+  return [...held.values()].flat()
 }

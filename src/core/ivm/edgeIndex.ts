@@ -9,6 +9,7 @@ import sortedBTree from "sorted-btree"
 import { compareRecords } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import { field, type Obj, RecordId } from "../surql/value.ts"
+import { edgeRead } from "./source.ts"
 import type { Row } from "./store.ts"
 
 const BTree = sortedBTree.default
@@ -59,5 +60,17 @@ export class EdgeIndex {
   private unlink(ends: Map<string, Ends>, at: RecordId, edge: RecordId): void {
     const edges = ends.get(at.text)
     if (edges?.delete(edge) === true && edges.size === 0) ends.delete(at.text)
+  }
+}
+
+/** Every look at edges that a change of this record can have changed the answer of. */
+export function* edgeReads(before: Row | undefined, after: Row | undefined): Iterable<string> {
+  for (const row of [before, after]) {
+    const ends = row && endsOf(row.doc)
+    if (row === undefined || ends === undefined) continue
+    for (const table of [row.id.table, undefined]) {
+      yield edgeRead("out", table, ends.in)
+      yield edgeRead("in", table, ends.out)
+    }
   }
 }

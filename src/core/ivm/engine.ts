@@ -1,68 +1,91 @@
 /**
  * The view engine: the store, the shapes and the instances, and the one step that moves them all (laws L1-L6).
  *
- * Mutable inside, sealed outside: synchronous, deterministic, one owner. A change goes `plan` (pure) -> the owner makes
- * it durable -> `apply`, which cannot fail. Cost of `apply`: per shape on the table two index lookups, per instance
- * found one evaluation and O(log n), per row that had read this record one evaluation; nothing per registered view.
+ * Mutable inside, sealed outside: synchronous, deterministic, one owner. Changes go `plan` (pure) -> the owner makes them
+ * durable -> `apply`, which cannot fail. A step works from the inside out: an instance is settled after the subqueries
+ * it holds (its rank is how deep they nest), and what a settled instance changed is read again by exactly the rows that
+ * hold it. Cost of a step: per shape on the table two index lookups, per instance found one evaluation and O(log n), per
+ * row that had read what changed one evaluation; nothing per registered view.
  */
 import { Either } from "effect"
 import type { Change } from "../change.ts"
+import { addTo, removeFrom } from "../multimap.ts"
 import { analyze } from "../surql/analyze.ts"
 import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
 import { print } from "../surql/print.ts"
-import { field, type Obj, type RecordId, setField, type Value } from "../surql/value.ts"
-import { addTo, removeFrom } from "../multimap.ts"
+import type { Scope } from "../surql/scope.ts"
+import type { Obj, RecordId } from "../surql/value.ts"
+import { edgeReads } from "./edgeIndex.ts"
 import { ShapeGroup } from "./group.ts"
-import type { Delta } from "./delta.ts"
-import { endsOf } from "./edgeIndex.ts"
+import { Indexes } from "./indexes.ts"
 import type { Instance, Touched } from "./instance.ts"
-import { lift } from "./lift.ts"
+import { lift, type LiftedSubquery, liftSubquery, type Params } from "./lift.ts"
 import { Maintained, type Surroundings } from "./maintained.ts"
-import { Readers } from "./readers.ts"
+import { type Read, Readers } from "./readers.ts"
 import { Recomputed } from "./recomputed.ts"
 import { rerun } from "./rerun.ts"
-import { RowIndex } from "./rowIndex.ts"
-import { boundsOf, plan, type Shape } from "./shape.ts"
-import { edgeRead, TrackedSource } from "./source.ts"
-import { Row, Store, type Write } from "./store.ts"
+import { boundsOf, plan } from "./shape.ts"
+import { slotsOf } from "./slots.ts"
+import { defaultSteps, type StepLimits, StoreSource, tableRead, TrackedSource } from "./source.ts"
+import { newSpy, type Spy } from "./spy.ts"
+import { netOf, Row, Store, type Write } from "./store.ts"
 
 export interface Refused {
   readonly reason: string
   readonly at: number
 }
 
+export interface EngineOptions extends Partial<StepLimits> {
+  /** Counts the work of steps. */
+  readonly spy?: Spy
+}
+
 interface Held {
   readonly instance: Maintained | Recomputed
   readonly group: ShapeGroup | undefined
+  /** How many views hold it; rows that show it as a subquery are known to the readers. */
   uses: number
+  /** The first fill, while it goes on. */
+  filling: Iterator<undefined, void> | undefined
 }
 
-interface SharedIndex {
-  readonly index: RowIndex
-  uses: number
-}
+/** Rows looked at between two pauses of a fill. */
+const sliceRows = 256
 
 export class Engine {
   readonly store = new Store()
-  private readonly source = new TrackedSource(this.store)
-  private readonly readers = new Readers()
+  private readonly limits: StepLimits
+  private readonly source: TrackedSource
+  private readonly readers = new Readers((read) => this.idle.push(read as Maintained))
   private readonly held = new Map<string, Held>()
   private readonly groups = new Map<string, ShapeGroup>()
   private readonly groupsByTable = new Map<string, Set<ShapeGroup>>()
-  private readonly indexes = new Map<string, SharedIndex>()
-  private readonly indexesByTable = new Map<string, Set<RowIndex>>()
+  private readonly indexes = new Indexes(this.store)
   private readonly recomputedByTable = new Map<string, Set<Recomputed>>()
-  private dirty: Array<Maintained> = []
+  /** Subqueries lifted so far; `undefined` for those that cannot be maintained. */
+  private readonly lifted = new WeakMap<Select, LiftedSubquery | undefined>()
   private readonly around: Surroundings
+  private dirty: Array<Maintained> = []
+  /** Subqueries that no row reads any more. */
+  private idle: Array<Maintained> = []
+  private highestRank = 0
+  private steps = 0
 
-  constructor() {
+  constructor(options: EngineOptions = {}) {
+    this.limits = { rowSteps: options.rowSteps ?? defaultSteps.rowSteps, querySteps: options.querySteps ?? defaultSteps.querySteps }
+    this.source = new TrackedSource(this.store, this.limits, (query, scope) => {
+      const instance = this.resultOf(query, scope)
+      return instance && { read: instance, value: () => this.source.aside(() => instance.value()) }
+    })
     this.around = {
-      scope: (row, params) => this.source.scope(row.doc, params, row.id.text),
-      reads: () => this.source.reads,
+      store: this.store,
+      source: this.source,
+      spy: options.spy ?? newSpy(),
+      resultOf: (query, scope) => this.resultOf(query, scope),
       watch: (reader, text, reads) => this.readers.watch(reader, text, reads),
-      row: (table, text) => this.store.byText(table, text),
-      dirty: (instance) => this.dirty.push(instance)
+      dirty: (instance) => this.dirty.push(instance),
+      step: () => this.steps
     }
   }
 
@@ -73,13 +96,12 @@ export class Engine {
 
   /** Applies one planned write and answers every view it changed. */
   apply(write: Write): ReadonlyArray<Touched> {
-    const { id, before, after } = write
-    this.store.apply(write)
-    this.refile(id, before, after)
-    for (const group of this.groupsByTable.get(id.table) ?? []) group.route(id.text, after)
-    this.readers.reread(id.text)
-    if (this.store.hasEdges) for (const read of edgeReads(before, after)) this.readers.reread(read)
-    return this.finish(id.table)
+    return this.step([write])
+  }
+
+  /** Applies planned writes as one step: every view they changed, with one delta each. */
+  applyAll(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
+    return this.step(writes.length > 1 ? netOf(writes) : writes)
   }
 
   /** Puts a record (or a tombstone) in place before any instance exists: restore and bootstrap. */
@@ -91,44 +113,53 @@ export class Engine {
    * The instance for a query and its parameters, made and filled when it is not there yet, at the generation given then.
    * Each call needs one {@link release}. Refuses what a live view cannot be, with the offset in the query text.
    */
-  acquire(select: Select, params: { readonly [name: string]: Value }, generation = 1): Either.Either<Instance, Refused> {
+  acquire(select: Select, params: Params, generation = 1): Either.Either<Instance, Refused> {
+    const slices = this.acquireSliced(select, params, generation)
+    for (;;) {
+      const step = slices.next()
+      if (step.done === true) return step.value
+    }
+  }
+
+  /**
+   * {@link acquire} in slices: pauses between a few hundred rows, and changes may be applied meanwhile. Ended early, it
+   * leaves nothing behind.
+   */
+  *acquireSliced(select: Select, params: Params, generation = 1): Generator<undefined, Either.Either<Instance, Refused>, void> {
     const facts = analyze(select)
     const volatile = facts.nonDeterministic[0]
     if (volatile !== undefined) return Either.left({ reason: `${volatile.name} gives another answer each time and cannot be part of a live view`, at: volatile.at })
     const lifted = lift(select, this.source.scope({}, params, ""))
-    const given = { ...params, ...lifted.args }
-    const used: Record<string, Value> = {}
-    for (const name of analyze(lifted.select).params) setField(used, name, field(given, name))
     const text = print(lifted.select)
-    const key = `${text}\n${encode(used)}`
-    const existing = this.held.get(key)
-    if (existing !== undefined) {
-      existing.uses++
-      return Either.right(existing.instance)
+    const key = `${text}\n${encode(lifted.params)}`
+    const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false })
+    if ("reason" in made) return Either.left(made)
+    made.uses++
+    let finished = false
+    try {
+      while (made.filling !== undefined) {
+        this.fillOn(made)
+        if (made.filling !== undefined) yield
+      }
+      finished = true
+    } finally {
+      if (!finished) this.release(made.instance)
     }
-    const held = this.make(lifted.select, used, { key, text, generation })
-    return Either.map(held, (made) => {
-      this.held.set(key, made)
-      return made.instance
-    })
+    return Either.right(made.instance)
   }
 
   release(instance: Instance): void {
     const held = this.held.get(instance.key)
-    if (held === undefined || --held.uses > 0) return
-    this.held.delete(instance.key)
-    if (held.instance instanceof Recomputed) {
-      for (const table of tablesOf(held.instance)) removeFrom(this.recomputedByTable, table, held.instance)
-      return
-    }
-    this.readers.forget(held.instance)
-    held.group?.remove(held.instance)
-    if (held.group?.instances.size === 0) this.dropGroup(held.group)
+    if (held === undefined || held.instance !== instance) return
+    held.uses--
+    this.dropUnused(held)
+    this.dropIdle()
   }
 
   /** Forgets all records and instances. */
   clear(): void {
     for (const held of [...this.held.values()]) {
+      if (held.uses === 0) continue
       held.uses = 1
       this.release(held.instance)
     }
@@ -142,47 +173,137 @@ export class Engine {
     return [...counts].map(([shape, instances]) => ({ shape: shape.replaceAll("\u0000", "_"), instances }))
   }
 
-  /** Ends a step: the net delta of every instance it changed, and the recomputed ones run again. */
-  private finish(table: string): ReadonlyArray<Touched> {
-    if (this.dirty.length === 0 && this.recomputedByTable.size === 0) return untouched
-    const touched: Array<Touched> = []
-    const note = (instance: Maintained | Recomputed, delta: Delta | undefined): void => {
-      if (delta !== undefined) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
+  private step(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
+    this.steps++
+    for (const { after, before, id, ...write } of writes) {
+      this.store.apply({ after, before, id, ...write })
+      this.indexes.move(id, before, after)
     }
-    for (const instance of this.dirty) note(instance, instance.finish())
-    this.dirty = []
-    for (const name of [table, anyTable]) for (const instance of this.recomputedByTable.get(name) ?? untouched) note(instance, instance.recompute())
+    const rereads = new Map<Maintained, Set<string>>()
+    for (const write of writes) this.collectReads(write, rereads)
+    const touched: Array<Touched> = []
+    for (let rank = 0; rank <= this.highestRank; rank++) {
+      for (const write of writes) for (const group of this.groupsByTable.get(write.id.table) ?? none) if (group.shape.rank === rank) group.route(write)
+      for (const [reader, rows] of rereads) {
+        if (reader.rank !== rank) continue
+        for (const row of rows) reader.reread(row)
+        rereads.delete(reader)
+      }
+      this.settle(rereads, touched)
+    }
+    if (this.recomputedByTable.size > 0) this.runAgain(writes, touched)
+    if (this.idle.length > 0) this.dropIdle()
     return touched
   }
 
-  private make(select: Select, params: { readonly [name: string]: Value }, { generation, key, text }: { readonly key: string; readonly text: string; readonly generation: number }): Either.Either<Held, Refused> {
-    const group = this.groupOf(select, text)
-    const bounds = boundsOf(select, this.source.scope({}, params, ""))
-    if (Either.isLeft(bounds)) return Either.left({ reason: bounds.left, at: (select.limit ?? select.start ?? select).at })
-    if (typeof group === "string") {
-      const facts = analyze(select)
-      const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
-      const instance = new Recomputed(about, group, rerun(select, params, this.source, this.store))
-      for (const table of tablesOf(instance)) addTo(this.recomputedByTable, table, instance)
-      return Either.right({ instance, group: undefined, uses: 1 })
-    }
-    const instance = new Maintained(key, group.shape, params, bounds.right, this.around, generation)
-    group.add(instance)
-    this.fill(group, instance)
-    return Either.right({ instance, group, uses: 1 })
+  /** The rows that have read something this write changes. */
+  private collectReads(write: Write, rereads: Map<Maintained, Set<string>>): void {
+    if (this.readers.empty) return
+    this.collect(write.id.text, rereads)
+    this.collect(tableRead(write.id.table), rereads)
+    if (this.store.hasEdges) for (const read of edgeReads(write.before, write.after)) this.collect(read, rereads)
   }
 
-  /** Shows a new instance the rows it has to look at: those under its key where there is an index, else the table. */
-  private fill(group: ShapeGroup, instance: Maintained): void {
+  private collect(read: Read, rereads: Map<Maintained, Set<string>>): void {
+    for (const [reader, rows] of this.readers.of(read)) {
+      const known = rereads.get(reader as Maintained)
+      if (known === undefined) rereads.set(reader as Maintained, new Set(rows))
+      else for (const row of rows) known.add(row)
+    }
+  }
+
+  /** Ends the step for the instances that moved: their net delta, and word to the rows that hold them. */
+  private settle(rereads: Map<Maintained, Set<string>>, touched: Array<Touched>): void {
+    if (this.dirty.length === 0) return
+    const { dirty } = this
+    this.dirty = []
+    for (const instance of dirty) {
+      const { delta, moved } = instance.finish()
+      if (moved) this.collect(instance, rereads)
+      if (delta !== undefined && this.held.get(instance.key)!.uses > 0) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
+    }
+  }
+
+  private runAgain(writes: ReadonlyArray<Write>, touched: Array<Touched>): void {
+    const tables = new Set([anyTable, ...writes.map((write) => write.id.table)])
+    const instances = new Set<Recomputed>()
+    for (const table of tables) for (const instance of this.recomputedByTable.get(table) ?? none) instances.add(instance)
+    for (const instance of instances) {
+      const delta = instance.recompute()
+      if (delta !== undefined) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
+    }
+  }
+
+  /** The maintained result of a subquery for the row in scope, made when it is not there yet. */
+  private resultOf(query: Select, scope: Scope): Maintained | undefined {
+    if (!this.lifted.has(query)) {
+      const lifted = liftSubquery(query)
+      this.lifted.set(query, "reason" in plan(lifted.select) ? undefined : lifted)
+    }
+    const lifted = this.lifted.get(query)
+    const params = lifted?.params(scope)
+    if (lifted === undefined || params === undefined) return undefined
+    const key = `${strictPrefix}${lifted.text}\n${encode(params)}`
+    const existing = this.held.get(key)?.instance
+    if (existing !== undefined) return existing instanceof Maintained ? existing : undefined
+    return this.source.aside(() => {
+      const made = this.make(query, lifted.select, params, { key, text: lifted.text, generation: 1, strict: true })
+      if ("reason" in made || !(made.instance instanceof Maintained)) return undefined
+      while (made.filling !== undefined) this.fillOn(made)
+      return made.instance
+    })
+  }
+
+  private make(
+    original: Select, select: Select, params: Params, about: { readonly key: string; readonly text: string; readonly generation: number; readonly strict: boolean }
+  ): Held | Refused {
+    const scope = this.source.scope({}, params, "")
+    const bounds = boundsOf(select, scope)
+    if (Either.isLeft(bounds)) return { reason: bounds.left, at: (original.limit ?? original.start ?? original).at }
+    const group = this.groupOf(select, about.text)
+    const slots = typeof group === "string" ? { reason: group } : group.shape.table !== undefined ? undefined : slotsOf(group.shape.sources, params)
+    if (slots !== undefined && "reason" in slots) {
+      this.dropUnusedGroup(group)
+      return about.strict ? { reason: slots.reason, at: original.at } : this.recomputed(original, select, params, { ...about, reason: slots.reason })
+    }
+    const { shape } = group as ShapeGroup
+    const instance = new Maintained({ key: about.key, shape, params, bounds: bounds.right, slots, strict: about.strict, generation: about.generation }, this.around)
+    const held: Held = { instance, group: group as ShapeGroup, uses: 0, filling: this.fill(group as ShapeGroup, instance) }
+    this.held.set(about.key, held)
+    this.enlist(group as ShapeGroup, instance)
+    return held
+  }
+
+  private recomputed(original: Select, select: Select, params: Params, { generation, key, reason, text }: { readonly key: string; readonly text: string; readonly generation: number; readonly reason: string }): Held {
+    const facts = analyze(original, params)
+    const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
+    const instance = new Recomputed(about, reason, rerun(select, params, new StoreSource(this.store), this.store, this.limits))
+    for (const table of tablesOf(instance)) addTo(this.recomputedByTable, table, instance)
+    const held: Held = { instance, group: undefined, uses: 0, filling: undefined }
+    this.held.set(key, held)
+    return held
+  }
+
+  /** Shows a new instance the rows it has to look at: those under its key where there is an index, else its sources. */
+  private *fill(group: ShapeGroup, instance: Maintained): Generator<undefined, void, void> {
     const { table } = group.shape
-    const candidates = group.candidates(instance.params)
-    if (candidates === undefined) for (const row of this.store.rows(table)) instance.update(row.id.text, row, false)
-    else {
-      for (const text of candidates.routed) instance.update(text, this.store.byText(table, text), true)
-      for (const text of candidates.dynamic) instance.update(text, this.store.byText(table, text), false)
+    let count = 0
+    for (const [text, row, routed] of candidatesOf(group, instance, this.store)) {
+      // Changes may have come while this paused: what is shown is the row as it is now.
+      instance.update(text, row === undefined ? this.store.byText(table!, text) : row, routed)
+      if (++count % sliceRows === 0) yield
     }
     instance.begin()
-    this.dirty = []
+  }
+
+  private fillOn(held: Held): void {
+    if (held.filling?.next().done === true) held.filling = undefined
+  }
+
+  private enlist(group: ShapeGroup, instance: Maintained): void {
+    group.add(instance)
+    for (const table of instance.mainTables) addTo(this.groupsByTable, table, group)
+    this.highestRank = Math.max(this.highestRank, group.shape.rank)
   }
 
   private groupOf(select: Select, text: string): ShapeGroup | string {
@@ -190,59 +311,60 @@ export class Engine {
     if (known !== undefined) return known
     const shape = plan(select)
     if ("reason" in shape) return shape.reason
-    const group = new ShapeGroup(shape, shape.paths.length === 0 ? undefined : this.useIndex(shape))
+    const group = new ShapeGroup(shape, shape.paths.length === 0 ? undefined : this.indexes.use(shape.table!, shape.paths))
     this.groups.set(text, group)
-    addTo(this.groupsByTable, shape.table, group)
     return group
   }
 
-  private dropGroup(group: ShapeGroup): void {
-    this.groups.delete(group.shape.text)
-    removeFrom(this.groupsByTable, group.shape.table, group)
-    if (group.index === undefined) return
-    const name = indexName(group.shape)
-    const shared = this.indexes.get(name)
-    if (shared === undefined || --shared.uses > 0) return
-    this.indexes.delete(name)
-    removeFrom(this.indexesByTable, group.shape.table, shared.index)
-  }
-
-  private useIndex(shape: Shape): RowIndex {
-    const name = indexName(shape)
-    const existing = this.indexes.get(name)
-    if (existing !== undefined) {
-      existing.uses++
-      return existing.index
+  private dropUnused(held: Held): void {
+    const { group, instance } = held
+    if (held.uses > 0 || this.readers.has(instance)) return
+    this.held.delete(instance.key)
+    if (instance instanceof Recomputed) {
+      for (const table of tablesOf(instance)) removeFrom(this.recomputedByTable, table, instance)
+      return
     }
-    const index = new RowIndex(shape.paths, this.store.rows(shape.table))
-    this.indexes.set(name, { index, uses: 1 })
-    addTo(this.indexesByTable, shape.table, index)
-    return index
+    this.readers.forget(instance)
+    group!.remove(instance)
+    for (const table of instance.mainTables) if (!group!.readsTable(table)) removeFrom(this.groupsByTable, table, group!)
+    this.dropUnusedGroup(group!)
   }
 
-  private refile(id: RecordId, before: Row | undefined, after: Row | undefined): void {
-    for (const index of this.indexesByTable.get(id.table) ?? []) index.move(id.text, before, after)
+  /** Lets go of the subqueries that no row reads any more, and of what those read. */
+  private dropIdle(): void {
+    for (let instance = this.idle.pop(); instance !== undefined; instance = this.idle.pop()) {
+      const held = this.held.get(instance.key)
+      if (held?.instance === instance) this.dropUnused(held)
+    }
+  }
+
+  private dropUnusedGroup(group: ShapeGroup | string): void {
+    if (typeof group === "string" || group.instances.size > 0) return
+    this.groups.delete(group.shape.text)
+    if (group.index !== undefined) this.indexes.release(group.shape.table!, group.shape.paths)
   }
 }
 
-const indexName = (shape: Shape): string => `${shape.table}\n${JSON.stringify(shape.paths)}`
+/** What a new instance has to look at: record texts to look up, or rows. */
+function* candidatesOf(group: ShapeGroup, instance: Maintained, store: Store): Iterable<readonly [text: string, row: Row | undefined, routed: boolean]> {
+  const candidates = group.candidates(instance.params)
+  if (candidates === undefined) {
+    const rows = instance.slots === undefined ? store.rows(group.shape.table!) : instance.slots.rows(store)
+    for (const row of rows) yield [row.id.text, row, false]
+    return
+  }
+  for (const text of [...candidates.routed]) yield [text, undefined, true]
+  for (const text of [...candidates.dynamic]) yield [text, undefined, false]
+}
 
 const tablesOf = (instance: Recomputed): ReadonlySet<string> =>
   instance.readsAnyTable ? new Set([anyTable]) : new Set([...instance.mainTables, ...instance.otherTables])
 
-/** Every look at edges that a change of this record can have changed the answer of. */
-function* edgeReads(before: Row | undefined, after: Row | undefined): Iterable<string> {
-  for (const row of [before, after]) {
-    const ends = row && endsOf(row.doc)
-    if (row === undefined || ends === undefined) continue
-    for (const table of [row.id.table, undefined]) {
-      yield edgeRead("out", table, ends.in)
-      yield edgeRead("in", table, ends.out)
-    }
-  }
-}
-
-const untouched: ReadonlyArray<never> = []
+const none: ReadonlyArray<never> = []
 
 /** Stands for all tables: a query that follows links may read any of them. */
 const anyTable = ""
+
+/** Results of subqueries fail where views leave rows out, so they are instances of their own. */
+const strictPrefix = "\u0001"
+

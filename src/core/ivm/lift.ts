@@ -1,21 +1,28 @@
 /**
- * Lifting constants out of a query: `author = user:1` and `author = $u` become one shape with one argument.
+ * Lifting out of a query what does not depend on its rows: `author = user:1`, `author = $u` and `author = $parent.id` become
+ * one shape with one argument.
  *
- * Why: all views of one shape share one set of compiled closures and one argument index, so that a change costs the
- * number of shapes and not the number of views (law L4). Only WHERE, START and LIMIT are lifted: in the projection a
- * constant's text names the output field. A constant that cannot be evaluated stays where it is and fails row by row,
- * as it does in the database. Regular expressions stay too: equality with one is a match and cannot be indexed.
+ * Why: all instances of one shape share one set of compiled closures and one argument index, so that a change costs the
+ * number of shapes and not the number of views (law L4). Constants are lifted from FROM, WHERE, START and LIMIT only: in
+ * the projection their text names the output field. A constant that cannot be evaluated stays where it is and fails row
+ * by row, as it does in the database. Regular expressions stay too: equality with one is a match and cannot be indexed.
  */
 import { Either } from "effect"
 import type { Expr, Select } from "../surql/ast.ts"
+import { analyze } from "../surql/analyze.ts"
 import { compile, isConstant, run } from "../surql/evaluate.ts"
-import type { Scope } from "../surql/scope.ts"
-import { Regex, type Value } from "../surql/value.ts"
+import { print } from "../surql/print.ts"
+import { rewriteRows } from "../surql/rewrite.ts"
+import type { Compiled, Scope } from "../surql/scope.ts"
+import { inner } from "../surql/sources.ts"
+import { field, Regex, setField, type Value } from "../surql/value.ts"
+
+export type Params = { readonly [name: string]: Value }
 
 export interface Lifted {
   readonly select: Select
-  /** Values of the lifted constants, by the parameter name that stands for each in `select`. */
-  readonly args: { readonly [name: string]: Value }
+  /** Everything `select` needs, by parameter name: lifted values and the user's parameters that are left. */
+  readonly params: Params
 }
 
 /** No parameter a user can write starts so. */
@@ -24,28 +31,95 @@ export const liftedPrefix = "\u0000"
 const holdsRegex = (value: Value): boolean =>
   value instanceof Regex || (Array.isArray(value) && (value as ReadonlyArray<Value>).some(holdsRegex))
 
-/** `scope` gives the user's parameters; its document is never read. */
-export const lift = (select: Select, scope: Scope): Lifted => {
-  const args: Record<string, Value> = {}
-  let count = 0
-  const constant = (expr: Expr): Expr | undefined => {
-    if (!isConstant(expr)) return undefined
-    const value = run(compile(expr), scope)
-    if (Either.isLeft(value) || holdsRegex(value.right)) return undefined
-    const name = `${liftedPrefix}${count++}`
-    args[name] = value.right
-    return { kind: "param", at: expr.at, name }
+/** Puts parameters in place of constants; `take` gives the name, or `undefined` to leave one where it is. */
+const withoutConstants = (select: Select, take: (expr: Expr) => string | undefined, wholeBounds: boolean): Select => {
+  const lifted = (expr: Expr): Expr | undefined => {
+    const name = take(expr)
+    return name === undefined ? undefined : { kind: "param", at: expr.at, name }
   }
   const walk = (expr: Expr): Expr => {
-    const lifted = constant(expr)
-    if (lifted !== undefined) return lifted
+    const param = isConstant(expr) ? lifted(expr) : undefined
+    if (param !== undefined) return param
     if (expr.kind === "binary") return { ...expr, left: walk(expr.left), right: walk(expr.right) }
     if (expr.kind === "unary") return { ...expr, operand: walk(expr.operand) }
     return expr
   }
-  const optional = (expr: Expr | undefined): Expr | undefined => expr && walk(expr)
+  const bound = (expr: Expr | undefined): Expr | undefined => expr && (wholeBounds || isConstant(expr) ? lifted(expr) ?? expr : expr)
   return {
-    select: { ...select, where: optional(select.where), limit: optional(select.limit), start: optional(select.start) },
-    args
+    ...select,
+    from: select.from.map((source) => (source.kind === "table" ? source : bound(source)!)),
+    where: select.where && walk(select.where),
+    limit: bound(select.limit),
+    start: bound(select.start)
+  }
+}
+
+const used = (select: Select, given: Params): Params => {
+  const params: Record<string, Value> = {}
+  for (const name of analyze(select).params) setField(params, name, field(given, name))
+  return params
+}
+
+/** Lifts a query that stands alone. `scope` gives the user's parameters; its document is never read. */
+export const lift = (select: Select, scope: Scope): Lifted => {
+  const args: Record<string, Value> = {}
+  let count = 0
+  const lifted = withoutConstants(select, (expr) => {
+    const value = run(compile(expr), scope)
+    if (Either.isLeft(value) || holdsRegex(value.right)) return undefined
+    const name = `${liftedPrefix}${count++}`
+    args[name] = value.right
+    return name
+  }, false)
+  return { select: lifted, params: used(lifted, { ...scope.params, ...args }) }
+}
+
+/** A subquery lifted once, for every row around it. */
+export interface LiftedSubquery {
+  readonly select: Select
+  readonly text: string
+  /** The parameters for one row around it; `undefined` where one cannot be evaluated, and the subquery has to be run. */
+  readonly params: (outer: Scope) => Params | undefined
+}
+
+interface Argument {
+  readonly name: string
+  readonly value: Compiled
+}
+
+const isParent = (expr: Expr): boolean => expr.kind === "param" && expr.name === "parent"
+
+/** Lifts a subquery: what it takes from the row around it are its arguments. */
+export const liftSubquery = (query: Select): LiftedSubquery => {
+  const parents: Array<Argument> = []
+  const args: Array<Argument> = []
+  const argument = (list: Array<Argument>, prefix: string, expr: Expr): string => {
+    const name = `${prefix}${list.length}`
+    list.push({ name, value: compile(expr) })
+    return name
+  }
+  const rows = rewriteRows(query, (expr) => {
+    const whole = isParent(expr) || (expr.kind === "idiom" && expr.start !== undefined && isParent(expr.start) && expr.parts.every((part) => part.kind === "field"))
+    return whole ? { kind: "param", at: expr.at, name: argument(parents, `${liftedPrefix}p`, expr) } : undefined
+  })
+  const select = withoutConstants(rows, (expr) => argument(args, liftedPrefix, expr), true)
+  const free = analyze(select).params
+  return {
+    select,
+    text: print(select),
+    params: (outer) => {
+      const around = inner(outer, outer.doc)
+      const given: Record<string, Value> = {}
+      for (const { name, value } of parents) given[name] = value(around)
+      const scope = { ...around, params: { ...outer.params, ...given } }
+      const params: Record<string, Value> = {}
+      for (const { name, value } of args) {
+        const result = run(value, scope)
+        if (Either.isLeft(result) || holdsRegex(result.right)) return undefined
+        given[name] = result.right
+      }
+      for (const name of free) setField(params, name, Object.hasOwn(given, name) ? given[name] : field(outer.params, name))
+      return params
+    }
   }
 }

@@ -17,6 +17,8 @@ export interface Outcome {
   readonly errors: ReadonlyArray<RowError>
 }
 
+const noOrder: Hash64 = { high: 0, low: 0 }
+
 interface ShownRow extends Shown {
   readonly value: Value
   readonly hash: Hash64
@@ -36,6 +38,8 @@ export class Recomputed implements Instance {
   private shown = new Map<string, ShownRow>()
   private failing: ReadonlyArray<RowError> = []
   private readonly sum = new HashSum()
+  /** Here the order is not always a function of what the rows show, so it is part of the hash. */
+  private order = noOrder
 
   constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Outcome) {
     this.key = about.key
@@ -63,6 +67,7 @@ export class Recomputed implements Instance {
   recompute(): Delta | undefined {
     const { rows, errors } = this.evaluate()
     const before = this.shown
+    const moved = movedKeys([...before.keys()], rows.map((row) => row.key))
     const after = new Map<string, ShownRow>()
     const builder = new DeltaBuilder()
     for (const row of rows) {
@@ -74,11 +79,14 @@ export class Recomputed implements Instance {
       after.set(row.key, now)
       if (old !== undefined) this.drop(builder, old)
       this.sum.add(now.hash)
-      builder.entered(now)
+      builder.entered(moved.has(row.key) ? { ...now, digest: `${digest} moved` } : now)
     }
     for (const old of before.values()) if (!after.has(old.key)) this.drop(builder, old)
     this.shown = after
     this.failing = errors
+    this.sum.remove(this.order)
+    this.order = orderHash(rows.map((row) => row.key))
+    this.sum.add(this.order)
     const delta = builder.finish()
     if (delta !== undefined) this.generation++
     return delta
@@ -100,4 +108,31 @@ export class Recomputed implements Instance {
     this.sum.remove(row.hash)
     builder.left(row)
   }
+}
+
+const orderHash = (keys: ReadonlyArray<string>): Hash64 => (keys.length < 2 ? noOrder : rowHash("", 0, keys.join("\n")))
+
+/**
+ * The keys that changed places: those outside a longest run of common keys that stand in the same order in both.
+ * Cost: O(n log n).
+ */
+const movedKeys = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ReadonlySet<string> => {
+  const places = new Map(before.map((key, place) => [key, place]))
+  const common = after.filter((key) => places.has(key))
+  const tails: Array<number> = []
+  const previous: Array<number> = []
+  const placeAt = (i: number): number => places.get(common[i]!)!
+  for (let i = 0; i < common.length; i++) {
+    let low = 0
+    for (let high = tails.length; low < high;) {
+      const middle = (low + high) >> 1
+      if (placeAt(tails[middle]!) < placeAt(i)) low = middle + 1
+      else high = middle
+    }
+    previous[i] = low > 0 ? tails[low - 1]! : -1
+    tails[low] = i
+  }
+  const moved = new Set(common)
+  for (let i = tails.at(-1) ?? -1; i >= 0; i = previous[i]!) moved.delete(common[i]!)
+  return moved
 }

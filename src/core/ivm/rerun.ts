@@ -10,12 +10,12 @@ import { aliasNames } from "../surql/names.ts"
 import { selectRows } from "../surql/select.ts"
 import { field, isObj, type Value } from "../surql/value.ts"
 import type { Outcome } from "./recomputed.ts"
-import { queryBudget, type TrackedSource } from "./source.ts"
+import { queryBudget, type StepLimits, type StoreSource } from "./source.ts"
 import type { Store } from "./store.ts"
 
 /** A query that fails as a whole shows no rows and names the reason under an empty id. */
-export const rerun = (select: Select, params: { readonly [name: string]: Value }, source: TrackedSource, store: Store) => (): Outcome => {
-  const selected = selectRows(select, { source, params, budget: queryBudget(), onFailure: "leaveOut" })
+export const rerun = (select: Select, params: { readonly [name: string]: Value }, source: StoreSource, store: Store, limits: StepLimits) => (): Outcome => {
+  const selected = selectRows(select, { source, params, budget: queryBudget(limits), onFailure: "leaveOut" })
   if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }] }
   const keyOf = rowKeys(select)
   const seen = new Map<string, number>()

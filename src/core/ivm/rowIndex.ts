@@ -47,8 +47,8 @@ export const keyOfArguments = (values: ReadonlyArray<Value>): unknown =>
 
 export class RowIndex {
   readonly paths: ReadonlyArray<Path>
-  oldKey: unknown = absent
-  newKey: unknown = absent
+  /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
+  private last: { readonly before: Row | undefined; readonly after: Row | undefined; readonly oldKey: unknown; readonly newKey: unknown } = { before: undefined, after: undefined, oldKey: absent, newKey: absent }
   /** A lone id stands for itself: unique keys are common, and a set for each costs more than all the rest. */
   private readonly byKey = new Map<unknown, string | Set<string>>()
 
@@ -63,14 +63,23 @@ export class RowIndex {
     return ids === undefined ? [] : typeof ids === "string" ? [ids] : ids
   }
 
-  /** Refiles a record; its old and new key stay readable as `oldKey` and `newKey` until the next call. */
-  move(text: string, before: Row | undefined, after: Row | undefined): void {
-    this.oldKey = before === undefined ? absent : keyOf(before.doc, this.paths)
-    this.newKey = after === undefined ? absent : keyOf(after.doc, this.paths)
-    if (this.oldKey === this.newKey) return
-    if (this.oldKey !== absent) this.remove(this.oldKey, text)
-    if (this.newKey !== absent) this.add(this.newKey, text)
+  /** The keys of a record's two states. */
+  keys(before: Row | undefined, after: Row | undefined): { readonly oldKey: unknown; readonly newKey: unknown } {
+    if (this.last.before === before && this.last.after === after) return this.last
+    const oldKey = before === undefined ? absent : keyOf(before.doc, this.paths)
+    const newKey = after === undefined ? absent : keyOf(after.doc, this.paths)
+    this.last = { before, after, oldKey, newKey }
+    return this.last
   }
+
+  /** Refiles a record. */
+  move(text: string, before: Row | undefined, after: Row | undefined): void {
+    const { newKey, oldKey } = this.keys(before, after)
+    if (oldKey === newKey) return
+    if (oldKey !== absent) this.remove(oldKey, text)
+    if (newKey !== absent) this.add(newKey, text)
+  }
+
   private add(key: unknown, text: string): void {
     const ids = this.byKey.get(key)
     if (ids === undefined) this.byKey.set(key, text)

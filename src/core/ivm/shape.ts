@@ -3,21 +3,24 @@
  *
  * `plan` decides here, per query, whether its result can be maintained row by row; where it cannot, it says why and
  * the engine recomputes that view (law L6). The indexed conjuncts are those `path = constant` parts of the filter
- * that must hold for every matching row; the rest is the residual.
+ * that must hold for every matching row; the rest is the residual. Subqueries shown as fields are the shape's children:
+ * a row holds their results and shows them, and changes when they do.
  */
 import { Either } from "effect"
-import type { Expr, Idiom, Select } from "../surql/ast.ts"
-import { analyze, type Facts } from "../surql/analyze.ts"
+import type { Expr, Field, Select } from "../surql/ast.ts"
+import { analyze } from "../surql/analyze.ts"
 import { canFail, compile, run } from "../surql/evaluate.ts"
 import { compareRecords } from "../surql/order.ts"
 import { print } from "../surql/print.ts"
-import { compileProjection } from "../surql/project.ts"
+import { compileProjection, outputNames } from "../surql/project.ts"
+import { compileSort, fetching } from "../surql/reshape.ts"
 import type { Compiled, Scope } from "../surql/scope.ts"
-import { compareTerm } from "../surql/sorting.ts"
 import type { Value } from "../surql/value.ts"
 import { isInt } from "../surql/value.ts"
-import type { PlanRow } from "./instance.ts"
+import type { Shown } from "./delta.ts"
+import { rowHash } from "./hash.ts"
 import { liftedPrefix } from "./lift.ts"
+import type { Bounds, Kind } from "./result.ts"
 import type { Path } from "./rowIndex.ts"
 import type { Row } from "./store.ts"
 
@@ -26,14 +29,31 @@ export interface SortTerm {
   readonly compare: (a: Value, b: Value) => number
 }
 
-export interface SortedRow {
+/** A matching row as an instance holds it. */
+export interface Member extends Shown {
   readonly row: Row
+  /** Which of the query's sources it comes from. */
+  readonly slot: number
+  /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
   readonly sort: ReadonlyArray<Value>
+  /** Why it cannot be shown, in a result that fails where it is shown. */
+  readonly failure: string | undefined
+}
+
+/** A subquery shown as a field of its own. */
+export interface ChildField {
+  readonly alias: string
+  readonly query: Select
+  /** Evaluates it without a maintained result. */
+  readonly value: Compiled
 }
 
 export interface Shape {
   readonly text: string
-  readonly table: string
+  /** The one whole table it reads; undefined where its parameters say what it reads. */
+  readonly table: string | undefined
+  /** What stands behind FROM: tables and parameters. */
+  readonly sources: ReadonlyArray<Expr>
   /** Tables named along the way; a link may lead to others still. */
   readonly otherTables: ReadonlyArray<string>
   /** Indexed paths, and the parameter each must equal. */
@@ -43,15 +63,24 @@ export interface Shape {
   /** The filter without the indexed conjuncts. */
   readonly residual: Compiled | undefined
   readonly sort: ReadonlyArray<SortTerm>
-  readonly compare: (a: SortedRow, b: SortedRow) => number
+  readonly kind: Kind<Member>
   readonly windowed: boolean
+  readonly only: boolean
+  readonly limit: Expr | undefined
+  readonly start: Expr | undefined
+  /** The whole row as it is shown. */
   readonly project: Compiled
+  /** The row without its children. */
+  readonly own: Compiled
+  readonly children: ReadonlyArray<ChildField>
   /** No expression of it can fail. */
   readonly total: boolean
   /** An expression of it may read other records. */
   readonly reaches: boolean
   /** The projection must be evaluated per changed row: it can fail, or shows content of other records. */
   readonly checksProjection: boolean
+  /** How deep subqueries nest in it: those it holds are settled before it is. */
+  readonly rank: number
 }
 
 /** Why a query is recomputed instead of maintained. */
@@ -84,75 +113,91 @@ const indexable = (expr: Expr): { readonly path: Path; readonly name: string } |
 const conjunction = (parts: ReadonlyArray<Expr>): Expr | undefined =>
   parts.reduce<Expr | undefined>((left, right) => (left === undefined ? right : { kind: "binary", at: right.at, op: "AND", left, right }), undefined)
 
-/** The expression an ORDER BY term stands for: the aliased one it names, else the record's own path. */
-const sortExpr = (select: Select, idiom: Idiom): Expr | Declined => {
-  const name = print(idiom)
-  for (const field of select.fields) {
-    if (field.kind !== "expr" || field.alias === undefined) continue
-    const alias = print(field.alias)
-    if (alias === name) return field.expr
-    if (name.startsWith(`${alias}.`) || name.startsWith(`${alias}[`)) return { reason: `ORDER BY ${name} looks inside the alias ${alias}` }
-  }
-  return idiom
-}
-
-const declined = (select: Select, facts: Facts): string | undefined => {
-  if (select.from.length !== 1 || select.from[0]?.kind !== "table") return "the source is not one whole table"
+const declined = (select: Select): string | undefined => {
+  if (select.from.some((source) => source.kind !== "table" && source.kind !== "param")) return "a source is computed from data"
+  if ([select.limit, select.start].some((bound) => bound !== undefined && bound.kind !== "param" && bound.kind !== "literal")) return "START or LIMIT is computed from data"
   if (select.group !== undefined) return "GROUP is not maintained yet"
   if (select.split.length > 0) return "SPLIT is not maintained yet"
-  if (select.fetch.length > 0) return "FETCH is not maintained yet"
-  if (select.only) return "ONLY is not maintained yet"
-  if (facts.subqueries) return "subqueries are not maintained yet"
   return undefined
 }
+
+/** The subqueries that are fields of their own, where nothing later looks inside the row. */
+const childFields = (select: Select): ReadonlyArray<Field> =>
+  select.value || select.omit.length > 0 || select.fetch.length > 0 ? [] : select.fields.filter((f) => f.kind === "expr" && f.expr.kind === "subquery" && f.expr.query.kind === "select")
+
+const childOf = (field: Field): ReadonlyArray<ChildField> =>
+  field.kind === "expr" && field.expr.kind === "subquery" && field.expr.query.kind === "select"
+    ? [{ alias: outputNames(field).join("."), query: field.expr.query, value: compile(field.expr) }]
+    : []
+
+/** How deep subqueries nest in a tree. */
+const nesting = (node: unknown): number => {
+  if (typeof node !== "object" || node === null) return 0
+  const inside = Object.values(node).reduce<number>((deepest, value) => Math.max(deepest, nesting(value)), 0)
+  return "kind" in node && node.kind === "subquery" ? inside + 1 : inside
+}
+
+const sortTerms = (select: Select, project: Compiled): ReadonlyArray<SortTerm> => select.order.map((term) => {
+  const { compare, fromRow, read } = compileSort(select, term)
+  const item = { record: undefined, sort: [], value: undefined }
+  return { value: fromRow ? (scope) => read({ ...item, scope, value: project(scope) }) : (scope) => read({ ...item, scope }), compare }
+})
 
 /** Compiles a lifted query, or says why it cannot be maintained. */
 export const plan = (select: Select): Shape | Declined => {
   const facts = analyze(select)
-  const reason = declined(select, facts)
-  const source = select.from[0]
-  if (reason !== undefined || source?.kind !== "table") return { reason: reason ?? "the source is not one whole table" }
-  const sortExprs: Array<Expr> = []
-  for (const term of select.order) {
-    const expr = sortExpr(select, term.idiom)
-    if ("reason" in expr) return expr
-    sortExprs.push(expr)
-  }
+  const reason = declined(select)
+  if (reason !== undefined) return { reason }
   const parts = conjuncts(select.where)
-  const indexed = parts.map(indexable)
+  const [only] = select.from
+  const table = select.from.length === 1 && only?.kind === "table" ? only.name : undefined
+  const indexed = parts.map((part) => (table === undefined ? undefined : indexable(part)))
   const residual = conjunction(parts.filter((_, i) => indexed[i] === undefined))
   const paths = indexed.filter((part) => part !== undefined)
   const projection = compileProjection(select)
-  const sort = sortExprs.map((expr, i): SortTerm => ({ value: compile(expr), compare: compareTerm(select.order[i]!) }))
-  const { reaches } = facts
+  const fetch = select.fetch.length === 0 ? undefined : fetching(select)
+  const project: Compiled = fetch === undefined ? projection.project : (scope) => fetch(projection.project(scope), scope)
+  const children = childFields(select)
+  const own = children.length === 0 ? project : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
+  const sort = sortTerms(select, project)
   return {
     text: print(select),
-    table: source.name,
-    otherTables: facts.referencedTables.filter((table) => table !== source.name),
+    table,
+    sources: select.from,
+    otherTables: facts.referencedTables.filter((name) => name !== table),
     paths: paths.map((part) => part.path),
     argumentNames: paths.map((part) => part.name),
     filter: select.where && compile(select.where),
     residual: residual && compile(residual),
     sort,
-    compare: comparator(sort),
+    kind: { compare: comparator(sort), hash: memberHash },
     windowed: select.limit !== undefined || select.start !== undefined,
-    project: projection.project,
-    total: !projection.canFail && !(select.where !== undefined && canFail(select.where)) && !sortExprs.some(canFail),
-    reaches,
-    checksProjection: projection.canFail || reaches
+    only: select.only,
+    limit: select.limit,
+    start: select.start,
+    project,
+    own,
+    children: children.flatMap(childOf),
+    total: !projection.canFail && !(select.where !== undefined && canFail(select.where)) && !select.order.some((term) => canFail(term.idiom)),
+    reaches: facts.reaches,
+    checksProjection: projection.canFail || facts.reaches,
+    rank: nesting(select)
   }
 }
 
-const comparator = (sort: ReadonlyArray<SortTerm>) => (a: SortedRow, b: SortedRow): number => {
+const memberHash = (member: Member) => (member.digest === undefined ? member.row.hash() : rowHash(member.key, member.version, member.digest))
+
+const comparator = (sort: ReadonlyArray<SortTerm>) => (a: Member, b: Member): number => {
   for (let i = 0; i < sort.length; i++) {
     const order = sort[i]!.compare(a.sort[i], b.sort[i])
     if (order !== 0) return order
   }
-  return compareRecords(a.row.id, b.row.id)
+  // Without ORDER BY rows come source by source, else equal ones by record.
+  return sort.length === 0 && a.slot !== b.slot ? a.slot - b.slot : compareRecords(a.row.id, b.row.id)
 }
 
 /** START and LIMIT of one instance, as the database reads them: whole and not negative. */
-export const boundsOf = (select: Select, scope: Scope): Either.Either<{ readonly start: number; readonly limit: number }, string> => {
+export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope): Either.Either<Bounds, string> => {
   const bound = (name: string, expr: Expr | undefined, missing: number): Either.Either<number, string> => {
     if (expr === undefined) return Either.right(missing)
     const value = run(compile(expr), scope)
@@ -163,14 +208,3 @@ export const boundsOf = (select: Select, scope: Scope): Either.Either<{ readonly
   return Either.all({ start: bound("START", select.start, 0), limit: bound("LIMIT", select.limit, Infinity) })
 }
 
-/** The operators of a maintained shape, for `/debug/view`. */
-export const planOf = (shape: Shape, matching: number, shown: number): ReadonlyArray<PlanRow> => {
-  const row = (operator: string, rows: number): PlanRow => ({ operator, incremental: true, reason: null, rows })
-  return [
-    row(`source ${shape.table}`, matching),
-    ...shape.paths.map((path) => row(`index ${path.join(".")}`, matching)),
-    ...(shape.residual === undefined ? [] : [row("filter", matching)]),
-    ...(shape.windowed ? [row("window", matching)] : shape.sort.length > 0 ? [row("sort when read", matching)] : []),
-    row("project", shown)
-  ]
-}

@@ -1,40 +1,40 @@
 /**
- * The engine's store as expressions see it, with a note of every other record an evaluation looked at.
+ * The engine's store as expressions see it, with a note of everything else an evaluation looked at.
  *
- * One evaluation at a time: `scope` starts a new list of reads, `reads` is what has been read since.
+ * One evaluation at a time: `scope` starts a new list of reads, `reads` is what has been read since; work that an
+ * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
  */
-import { budget, type Scope, type Source } from "../surql/scope.ts"
+import type { Select } from "../surql/ast.ts"
+import { budget, type Budget, type Compiled, type Scope, type Source } from "../surql/scope.ts"
 import type { Obj, RecordId, Value } from "../surql/value.ts"
+import type { Read } from "./readers.ts"
 import type { Store } from "./store.ts"
 
-/** Steps one row's evaluation, or one run of a whole query, may take. */
-const rowSteps = 1_000_000
-const querySteps = 100_000_000
+/** How much work evaluations may do, in steps (about one per row read or element touched). */
+export interface StepLimits {
+  /** Steps for one row of a view. */
+  readonly rowSteps: number
+  /** Steps for a run of a whole query. */
+  readonly querySteps: number
+}
 
-/** Names a look at the edges of a record, as {@link TrackedSource} notes it: no record's text starts so. */
+export const defaultSteps: StepLimits = { rowSteps: 1_000_000, querySteps: 100_000_000 }
+
+/** Names a look at the edges of a record: no record's text starts so. */
 export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string => `\u0000${direction} ${table ?? ""}\u0000${record.text}`
 
-export class TrackedSource implements Source {
-  /** What was read since {@link scope} was last called: texts of records, missing ones too, and {@link edgeRead}s. */
-  reads: ReadonlySet<string> = none
-  private noted: Set<string> | undefined = undefined
-  private own = ""
-  private readonly store: Store
+/** Names a look at a whole table. */
+export const tableRead = (table: string): string => `\u0000table ${table}`
+
+/** The store as it is, nothing noted: for runs of whole queries. */
+export class StoreSource implements Source {
+  protected readonly store: Store
 
   constructor(store: Store) {
     this.store = store
   }
 
-  /** A scope for the evaluation of one row, whose own record is not noted. */
-  scope(doc: Obj, params: { readonly [name: string]: Value }, own: string): Scope {
-    this.reads = none
-    this.noted = undefined
-    this.own = own
-    return { doc, params, parent: undefined, source: this, budget: budget(rowSteps, rowSetting) }
-  }
-
   record(id: RecordId): Obj | undefined {
-    if (id.text !== this.own) this.note(id.text)
     return this.store.get(id)?.doc
   }
 
@@ -43,22 +43,87 @@ export class TrackedSource implements Source {
   }
 
   edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
-    this.note(edgeRead(direction, table, record))
     return this.store.edges().edges(record, direction, table)
   }
 
   tables(): Iterable<string> {
     return this.store.tableNames()
   }
+}
 
-  private note(read: string): void {
+/** Answers a subquery from a maintained result, or `undefined` where the plain evaluator has to. */
+export type Answering = (query: Select, scope: Scope) => { readonly read: Read; readonly value: () => Value } | undefined
+
+export class TrackedSource extends StoreSource {
+  /** What was read since {@link scope} was last called: texts of records, missing ones too, edges, tables, subqueries. */
+  reads: ReadonlySet<Read> = none
+  /** How often something was read since then. */
+  count = 0
+  private noted: Set<Read> | undefined = undefined
+  private own = ""
+  private readonly answering: Answering
+  private readonly limits: StepLimits
+
+  constructor(store: Store, limits: StepLimits, answering: Answering) {
+    super(store)
+    this.limits = limits
+    this.answering = answering
+  }
+
+  /** A scope for the evaluation of one row, whose own record is not noted. */
+  scope(doc: Obj, params: { readonly [name: string]: Value }, own: string): Scope {
+    this.reads = none
+    this.noted = undefined
+    this.count = 0
+    this.own = own
+    return { doc, params, parent: undefined, source: this, budget: budget(this.limits.rowSteps, rowSetting) }
+  }
+
+  /** Runs other evaluations in the middle of one. */
+  aside<A>(work: () => A): A {
+    const { count, noted, own, reads } = this
+    try {
+      return work()
+    } finally {
+      this.count = count
+      this.noted = noted
+      this.own = own
+      this.reads = reads
+    }
+  }
+
+  note(read: Read): void {
+    this.count++
     if (this.noted === undefined) this.reads = this.noted = new Set()
     this.noted.add(read)
   }
+
+  override record(id: RecordId): Obj | undefined {
+    if (id.text !== this.own) this.note(id.text)
+    return this.store.get(id)?.doc
+  }
+
+  override rows(table: string): Iterable<Obj> {
+    this.note(tableRead(table))
+    return super.rows(table)
+  }
+
+  override edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
+    this.note(edgeRead(direction, table, record))
+    return super.edges(record, direction, table)
+  }
+
+  subquery(query: Select, scope: Scope, plain: Compiled): Value {
+    const answer = this.answering(query, scope)
+    if (answer === undefined) return plain(scope)
+    this.note(answer.read)
+    return answer.value()
+  }
 }
 
-const none: ReadonlySet<string> = new Set()
-const rowSetting = "the limit of steps per row"
+const none: ReadonlySet<Read> = new Set()
+export const rowSetting = "SVC_QUERY_ROW_STEPS"
+export const querySetting = "SVC_QUERY_STEPS"
 
 /** A budget for running a whole query. */
-export const queryBudget = () => budget(querySteps, "the limit of steps per query")
+export const queryBudget = (limits: StepLimits): Budget => budget(limits.querySteps, querySetting)

@@ -176,6 +176,16 @@ export class Store {
   }
 }
 
+/** Several writes as one: per record from its first state to its last; what ends where it began is left out. */
+export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
+  const net = new Map<string, Write>()
+  for (const write of writes) {
+    const first = net.get(write.id.text)
+    net.set(write.id.text, first === undefined ? write : { ...write, before: first.before })
+  }
+  return [...net.values()]
+}
+
 const planOne = (change: Change, before: Row | undefined, lastVersion: number): Write | undefined => {
   if (change.op === "DELETE") {
     return before === undefined ? undefined : { id: before.id, before, after: undefined, version: before.version }
@@ -187,6 +197,7 @@ const planOne = (change: Change, before: Row | undefined, lastVersion: number): 
   if (change.version !== undefined && change.version < before.version) return undefined
   const same = identical(before.doc, change.doc)
   if (same && (change.version === undefined || change.version === before.version)) return undefined
-  const version = change.version ?? before.version + 1
+  // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
+  const version = change.version === undefined || change.version === before.version ? before.version + 1 : change.version
   return { id: before.id, before, after: new Row(before.id, version, change.doc), version }
 }

@@ -1,0 +1,142 @@
+/**
+ * The shown rows of one instance: order, window, ONLY, hash and delta, whatever the rows are (records, parts of a split
+ * record, groups).
+ *
+ * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
+ * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
+ */
+import { DeltaBuilder, type Shown } from "./delta.ts"
+import { type Hash64, HashSum } from "./hash.ts"
+import type { Spy } from "./spy.ts"
+import { Window } from "./window.ts"
+
+/** How rows of one kind are ordered and hashed; one object per shape. */
+export interface Kind<T extends Shown> {
+  /** Total: rows that compare 0 are the same row. */
+  readonly compare: (a: T, b: T) => number
+  readonly hash: (row: T) => Hash64
+}
+
+export interface Bounds {
+  readonly start: number
+  readonly limit: number
+}
+
+/** What the database answers where ONLY meets several rows. */
+export const severalRows = "Expected a single result output when using the ONLY keyword"
+
+export class Result<T extends Shown> {
+  private readonly kind: Kind<T>
+  private readonly window: Window<T> | undefined
+  /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
+  private readonly candidates: Array<T> | undefined
+  private readonly sum = new HashSum()
+  private readonly spy: Spy
+  private readonly changed: () => void
+  private pending: DeltaBuilder | undefined = undefined
+  private shown = 0
+
+  /** `bounds` undefined: everything is shown. `changed` is called when a step first moves a row. */
+  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, spy: Spy, changed: () => void) {
+    this.kind = kind
+    this.spy = spy
+    this.changed = changed
+    this.candidates = only ? [] : undefined
+    const sink = only ? { entered: (row: T) => this.candidate(row), left: (row: T) => this.notCandidate(row) } : { entered: (row: T) => this.show(row), left: (row: T) => this.hide(row) }
+    const limit = only ? Math.min(bounds?.limit ?? Infinity, 2) : bounds?.limit
+    this.window = limit === undefined ? undefined : new Window<T>(kind.compare, bounds?.start ?? 0, limit, sink)
+  }
+
+  get size(): number {
+    return this.shown
+  }
+
+  /** ONLY met more than one row. */
+  get several(): boolean {
+    return this.candidates !== undefined && this.candidates.length > 1
+  }
+
+  hash(): string {
+    return this.sum.text()
+  }
+
+  /** The shown rows of a window in order; undefined where the owner of the rows has to sort them. */
+  ordered(): ReadonlyArray<T> | undefined {
+    return this.candidates !== undefined ? this.candidates.length === 1 ? [...this.candidates] : [] : this.window && [...this.window.rows()]
+  }
+
+  insert(row: T): void {
+    if (this.window === undefined) return this.show(row)
+    this.spy.windows++
+    this.window.insert(row)
+  }
+
+  remove(row: T): void {
+    if (this.window === undefined) return this.hide(row)
+    this.spy.windows++
+    this.window.remove(row)
+  }
+
+  /** Puts the new state of a row in place of its old one. */
+  replace(before: T, after: T): void {
+    if (this.window === undefined) {
+      this.hide(before)
+      this.show(after)
+      return
+    }
+    this.spy.windows++
+    if (this.kind.compare(before, after) === 0) this.window.replace(before, after)
+    else {
+      this.window.remove(before)
+      this.window.insert(after)
+    }
+  }
+
+  /** What is there now is no delta. */
+  begin(): void {
+    this.pending = undefined
+  }
+
+  /** Ends a step: its moves, or undefined. */
+  finish(): DeltaBuilder | undefined {
+    const { pending } = this
+    this.pending = undefined
+    return pending
+  }
+
+  private show(row: T): void {
+    this.shown++
+    this.sum.add(this.kind.hash(row))
+    this.step().entered(row)
+  }
+
+  private hide(row: T): void {
+    this.shown--
+    this.sum.remove(this.kind.hash(row))
+    this.step().left(row)
+  }
+
+  private candidate(row: T): void {
+    const rows = this.candidates!
+    if (rows.length === 1) this.hide(rows[0]!)
+    rows.push(row)
+    if (rows.length === 1) this.show(row)
+    else this.step()
+  }
+
+  private notCandidate(row: T): void {
+    const rows = this.candidates!
+    rows.splice(rows.findIndex((held) => held.key === row.key), 1)
+    if (rows.length === 0) this.hide(row)
+    else if (rows.length === 1) this.show(rows[0]!)
+  }
+
+  private step(): DeltaBuilder {
+    if (this.pending === undefined) {
+      this.pending = new DeltaBuilder()
+      this.changed()
+    }
+    return this.pending
+  }
+}
+
