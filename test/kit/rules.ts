@@ -169,7 +169,7 @@ export const exportsRule: Rule = each((file, fault) => {
 export const reachable: Rule = (files) => {
   const byPath = new Map(files.map((file) => [file.path, file]))
   const isRoot = (path: string): boolean =>
-    roomOf(path) === "door" || path.endsWith(".test.ts") || /^scripts\/[^/]+(?:\/main)?\.ts$/.test(path) || path === "vitest.config.ts"
+    roomOf(path) === "door" || path.endsWith(".test.ts") || /^scripts\/(?:[^/]+|(?:.+\/)?main)\.ts$/.test(path) || path === "vitest.config.ts"
   const seen = new Set<string>()
   const queue = files.map((file) => file.path).filter(isRoot)
   for (let path = queue.pop(); path !== undefined; path = queue.pop()) {

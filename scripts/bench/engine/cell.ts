@@ -1,0 +1,125 @@
+/**
+ * One cell of the table in a process of its own: one peer, one workload, one size; figures go to the parent as JSON.
+ *
+ * Why a process each: heaps, compiled code and garbage of one peer must not weigh on another, and a peer that is too
+ * slow to set up can be stopped from outside. Each change is timed by itself, after its input has been made.
+ */
+import { writeFileSync } from "node:fs"
+import { Session } from "node:inspector/promises"
+import type { Figures, Peer, Program, Workload, WorkloadName } from "./program.ts"
+import { after, canonical, workload } from "./workloads.ts"
+
+const peers: { readonly [name: string]: () => Promise<Peer> } = {
+  ours: async () => (await import("./peers/ours.ts")).ours,
+  "sqlite": async () => (await import("./peers/sqlite.ts")).sqlite,
+  "ivm": async () => (await import("./peers/dbIvm.ts")).shared,
+  "ivm-each": async () => (await import("./peers/dbIvm.ts")).each,
+}
+
+interface Order {
+  readonly peer: string
+  readonly workload: WorkloadName
+  readonly size: number
+  readonly rows: number
+  readonly history: number
+  readonly warmUp: number
+  /** Milliseconds that warm-up and measuring may take, each. */
+  readonly capMs: number
+  /** Where to leave a CPU profile of the measured changes, if anywhere. */
+  readonly profile: string | undefined
+}
+
+const heap = (): number => {
+  globalThis.gc?.()
+  globalThis.gc?.()
+  return process.memoryUsage().heapUsed
+}
+
+const percentile = (sorted: Float64Array, share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+
+/** Applies changes from `from` on until `count` are done or the time is up; answers the time of each in microseconds. */
+const drive = async (program: Program, work: Workload, from: number, count: number, capMs: number): Promise<Float64Array> => {
+  const took = new Float64Array(count)
+  const deadline = performance.now() + capMs
+  let done = 0
+  while (done < count && performance.now() < deadline) {
+    const inputs = work.changes.slice(from + done, from + Math.min(count, done + 500)).map(program.prepare)
+    for (const input of inputs) {
+      const start = performance.now()
+      const pending = program.apply(input)
+      if (pending !== undefined) await pending
+      const end = performance.now()
+      took[done++] = (end - start) * 1000
+      if (end > deadline) break
+    }
+  }
+  return took.subarray(0, done)
+}
+
+/** The first view whose result is not the plain answer after `count` changes. */
+const judge = (program: Program, work: Workload, count: number): string | undefined => {
+  const answer = work.answer(after(work, count))
+  for (let view = 0; view < work.views; view++) {
+    const [is, shouldBe] = [canonical(program.result(view), work.ordered), canonical(answer(view), work.ordered)]
+    if (is === shouldBe) continue
+    const [some, others] = [new Set(is.split("\n")), new Set(shouldBe.split("\n"))]
+    const extra = [...some].find((line) => !others.has(line))
+    const missing = [...others].find((line) => !some.has(line))
+    return `view ${view}: ${some.size} rows for ${others.size}; not in the answer: ${extra?.slice(0, 300) ?? "none"}; missing: ${missing?.slice(0, 300) ?? "none"}`
+  }
+  return undefined
+}
+
+/** Starts a CPU profile; the answer ends it and writes the file. */
+const profiled = async (path: string): Promise<() => Promise<void>> => {
+  const session = new Session()
+  session.connect()
+  await session.post("Profiler.enable")
+  await session.post("Profiler.setSamplingInterval", { interval: 100 })
+  await session.post("Profiler.start")
+  return async () => {
+    const { profile } = await session.post("Profiler.stop")
+    writeFileSync(path, JSON.stringify(profile))
+  }
+}
+
+const measure = async (order: Order): Promise<Figures | { readonly kind: "none" }> => {
+  const work = workload(order.workload, order.size, { rows: order.rows, history: order.history + order.warmUp })
+  const make = peers[order.peer]
+  if (make === undefined) throw new Error(`no peer ${order.peer}`)
+  const program = await (await make())(work)
+  if (program === undefined) return { kind: "none" }
+  const empty = heap()
+  process.send?.({ kind: "phase", phase: "load" })
+  const t0 = performance.now()
+  await program.load()
+  const t1 = performance.now()
+  const loaded = heap()
+  process.send?.({ kind: "phase", phase: "registration" })
+  const t2 = performance.now()
+  await program.register()
+  const t3 = performance.now()
+  const registered = heap()
+  process.send?.({ kind: "phase", phase: "changes" })
+  const warm = await drive(program, work, 0, order.warmUp, order.capMs / 2)
+  const stop = order.profile === undefined ? undefined : await profiled(order.profile)
+  const took = await drive(program, work, warm.length, order.history, order.capMs)
+  await stop?.()
+  await program.settle?.()
+  process.send?.({ kind: "phase", phase: "check" })
+  const wrong = judge(program, work, warm.length + took.length)
+  const sorted = took.slice().sort()
+  const rows = Object.values(work.rows).reduce((sum, table) => sum + table.length, 0)
+  const figures: Figures = {
+    kind: "figures", loadMs: t1 - t0, registerMs: t3 - t2, bytesPerRow: (loaded - empty) / rows, bytesPerView: (registered - loaded) / work.views,
+    changes: took.length, median: percentile(sorted, 0.5), p99: percentile(sorted, 0.99), mean: took.reduce((sum, one) => sum + one, 0) / took.length,
+    correct: wrong === undefined, wrong, plan: program.plan?.()
+  }
+  await program.close?.()
+  return figures
+}
+
+const order = JSON.parse(process.argv[2] ?? "{}") as Order
+const outcome = await measure(order).catch((error: unknown) => ({ kind: "failed" as const, reason: error instanceof Error ? (error.stack ?? error.message) : String(error) }))
+if (process.send === undefined) console.log(outcome)
+else process.send(outcome, () => process.exit(0))

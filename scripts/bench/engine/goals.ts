@@ -1,0 +1,42 @@
+/**
+ * The goals of the bench, judged from the cells of one run.
+ *
+ * Why ratios: both sides of each ran in the same minutes on the same machine. A goal whose cells were not run is left out.
+ */
+import type { Figures, WorkloadName } from "./program.ts"
+import type { Cell, Result } from "./table.ts"
+
+export interface Goal {
+  readonly what: string
+  readonly is: string
+  readonly goal: string
+  readonly met: boolean
+}
+
+/** At most so much dearer at the largest size than at the smallest. */
+const growth: { readonly [name in WorkloadName]?: number } = { W1: 1.5, W7: 1.5, W2: 2, W3: 2, W6: 2 }
+/** At least so many times faster than the fastest correct peer at the largest size. */
+const lead: { readonly [name in WorkloadName]: number } = { W1: 1, W2: 1, W3: 2, W4: 2, W6: 1, W7: 2 }
+const bytesPerView = 2048
+
+export const goals = (results: ReadonlyArray<readonly [Cell, Result]>): ReadonlyArray<Goal> => {
+  const found: Array<Goal> = []
+  for (const workload of Object.keys(lead) as ReadonlyArray<WorkloadName>) {
+    const cells = results.flatMap(([cell, result]) => (cell.workload === workload && result.kind === "figures" ? [{ ...cell, result }] : []))
+    const own = cells.filter(({ peer }) => peer === "ours").sort((a, b) => a.size - b.size)
+    const [first, last] = [own[0], own[own.length - 1]]
+    if (first === undefined || last === undefined) continue
+    found.push({ what: `${workload} results at every size`, is: own.every(({ result }) => result.correct) ? "the plain answer" : "wrong", goal: "the plain answer", met: own.every(({ result }) => result.correct) })
+    const most = growth[workload]
+    if (most !== undefined && first !== last) found.push(ratio(`${workload} median at ${last.size.toLocaleString("en")} / at ${first.size.toLocaleString("en")}`, last.result.median / first.result.median, most))
+    const rivals = cells.filter(({ peer, size, result }) => peer !== "ours" && size === last.size && result.correct)
+    const best = rivals.sort((a, b) => a.result.median - b.result.median)[0]
+    if (best !== undefined) found.push(ratio(`${workload} median / ${best.peer}'s at ${last.size.toLocaleString("en")}`, last.result.median / best.result.median, 1 / lead[workload]))
+    if (workload === "W1") found.push(memory(last.result))
+  }
+  return found
+}
+
+const ratio = (what: string, is: number, most: number): Goal => ({ what, is: is.toFixed(2), goal: `at most ${most}`, met: is <= most })
+
+const memory = (figures: Figures): Goal => ({ what: "W1 bytes per view beyond its rows", is: figures.bytesPerView.toFixed(0), goal: `at most ${bytesPerView}`, met: figures.bytesPerView <= bytesPerView })

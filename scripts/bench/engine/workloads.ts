@@ -1,0 +1,325 @@
+/**
+ * The workloads W1-W7: data, change histories and plain answers, all from one seed.
+ *
+ * Why generated whole before anything runs: every peer must see the same history, and none may pay for making it. The
+ * work per change is the same at every size of a workload; only what surrounds it grows. W5 (load and registration) is
+ * read off the set-up of the others.
+ */
+import sortedBTree from "sorted-btree"
+import type { Answer, Change, Row, Workload, WorkloadName } from "./program.ts"
+
+const BTree = sortedBTree.default
+
+/** Numbers from a seed (mulberry32); `below(n)` is an integer in [0, n). */
+class Dice {
+  private state: number
+  constructor(seed: number) {
+    this.state = seed
+  }
+  unit(): number {
+    this.state = (this.state + 0x6d2b79f5) | 0
+    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+  below(n: number): number {
+    return Math.floor(this.unit() * n)
+  }
+  /** Another integer in [0, n) than `than`. */
+  other(n: number, than: number): number {
+    return (than + 1 + this.below(n - 1)) % n
+  }
+}
+
+/** A table while its history is made: live rows that can be drawn by chance, and the changes so far. */
+class Drawn {
+  readonly table: string
+  private readonly rows: Array<Row>
+  private readonly at = new Map<number, number>()
+  private nextId: number
+  private readonly changes: Array<Change>
+
+  constructor(table: string, rows: ReadonlyArray<Row>, changes: Array<Change>) {
+    this.table = table
+    this.rows = [...rows]
+    this.changes = changes
+    rows.forEach((row, place) => this.at.set(row.id, place))
+    this.nextId = rows.length
+  }
+
+  any(dice: Dice): Row {
+    return this.rows[dice.below(this.rows.length)]!
+  }
+
+  insert(content: Omit<Row, "id">): Row {
+    const row = { id: this.nextId++, ...content } as Row
+    this.at.set(row.id, this.rows.length)
+    this.rows.push(row)
+    this.changes.push({ table: this.table, before: undefined, after: row })
+    return row
+  }
+
+  update(before: Row, content: { readonly [field: string]: number | string | boolean }): Row {
+    const after = { ...before, ...content }
+    this.rows[this.at.get(before.id)!] = after
+    this.changes.push({ table: this.table, before, after })
+    return after
+  }
+
+  remove(row: Row): void {
+    const place = this.at.get(row.id)!
+    const last = this.rows.pop()!
+    if (last.id !== row.id) {
+      this.rows[place] = last
+      this.at.set(last.id, place)
+    }
+    this.at.delete(row.id)
+    this.changes.push({ table: this.table, before: row, after: undefined })
+  }
+}
+
+/** Rows in descending `created_at`, kept sorted while a history is made. */
+class Newest {
+  private readonly tree = new BTree<number, Row>()
+  constructor(rows: ReadonlyArray<Row> = []) {
+    for (const row of rows) this.add(row)
+  }
+  get size(): number {
+    return this.tree.size
+  }
+  add(row: Row): void {
+    this.tree.set(-(row["created_at"] as number), row)
+  }
+  remove(row: Row): void {
+    this.tree.delete(-(row["created_at"] as number))
+  }
+  /** The row at this place from the top. */
+  at(place: number): Row {
+    let left = place
+    for (const row of this.tree.values()) if (left-- === 0) return row
+    throw new RangeError(`${place} of ${this.size}`)
+  }
+}
+
+const newestFirst = (a: Row, b: Row): number => (b["created_at"] as number) - (a["created_at"] as number)
+
+const grouped = (rows: Iterable<Row>, field: string): Map<unknown, Array<Row>> => {
+  const groups = new Map<unknown, Array<Row>>()
+  for (const row of rows) {
+    const group = groups.get(row[field])
+    if (group === undefined) groups.set(row[field], [row])
+    else group.push(row)
+  }
+  return groups
+}
+
+const post = (dice: Dice, authors: number, created: number): Omit<Row, "id"> =>
+  ({ author: dice.below(authors), title: `Post number ${dice.below(1_000_000)}`, body: "x".repeat(40), likes: dice.below(100), published: dice.below(2) === 0, created_at: created })
+
+/** `count` posts; `created_at` is unique (7919 is prime to every size), in no relation to the id. */
+const posts = (dice: Dice, count: number, authors: number, author: (id: number) => number = () => dice.below(authors)): ReadonlyArray<Row> =>
+  Array.from({ length: count }, (_, id) => ({ id, ...post(dice, authors, 1_000_000 + ((id * 7919) % count)), author: author(id) }) as Row)
+
+const postTable = (rows: ReadonlyArray<Row>): Workload["tables"] => ({ post: { refs: { author: "user" }, sample: rows[0]! } })
+
+/** Fixed rows, more and more views: four content edits in ten changes, two moves to another author, two inserts, two deletes. */
+const w1 = (views: number, { rows: count, history }: Sizes): Workload => {
+  const dice = new Dice(1)
+  const rows = posts(dice, count, views)
+  const changes: Array<Change> = []
+  const table = new Drawn("post", rows, changes)
+  for (let n = 0; n < history; n++) {
+    const kind = n % 5
+    if (kind < 2) table.update(table.any(dice), { title: `Edited ${n}` })
+    else if (kind === 2) {
+      const row = table.any(dice)
+      table.update(row, { author: dice.other(views, row["author"] as number) })
+    }
+    else if (kind === 3) table.insert(post(dice, views, 5_000_000 + n))
+    else table.remove(table.any(dice))
+  }
+  return {
+    name: "W1", size: views, tables: postTable(rows), rows: { post: rows }, views, changes, ordered: false,
+    answer: (tables) => {
+      const groups = grouped(tables["post"]!.values(), "author")
+      return (view) => groups.get(view) ?? []
+    }
+  }
+}
+
+/** One filtered view over more and more rows: rows enter, leave, change inside and outside the filter. */
+const w2 = (size: number, { history }: Sizes): Workload => {
+  const dice = new Dice(2)
+  const rows = posts(dice, size, 100)
+  const changes: Array<Change> = []
+  const table = new Drawn("post", rows, changes)
+  for (let n = 0; n < history; n++) {
+    const kind = n % 6
+    if (kind === 0) table.update(table.any(dice), { title: `Edited ${n}` })
+    else if (kind === 1) {
+      const row = table.any(dice)
+      table.update(row, { likes: dice.other(100, row["likes"] as number) })
+    } else if (kind < 4) {
+      const row = table.any(dice)
+      table.update(row, { published: !row["published"] })
+    } else if (kind === 4) table.insert(post(dice, 100, 5_000_000 + n))
+    else table.remove(table.any(dice))
+  }
+  const matches = (row: Row): boolean => row["published"] === true && (row["likes"] as number) >= 50
+  return {
+    name: "W2", size, tables: postTable(rows), rows: { post: rows }, views: 1, changes, ordered: false,
+    answer: (tables) => () => [...tables["post"]!.values()].filter(matches)
+  }
+}
+
+/** The newest 20 published posts: three deletes and three inserts in ten hit the window, one falls out of it, three are elsewhere. */
+const w3 = (size: number, { history }: Sizes): Workload => {
+  const dice = new Dice(3)
+  const rows = posts(dice, size, 100)
+  const changes: Array<Change> = []
+  const table = new Drawn("post", rows, changes)
+  const published = new Newest(rows.filter((row) => row["published"] === true))
+  const inWindow = (): Row => published.at(dice.below(Math.min(20, published.size)))
+  for (let n = 0; n < history; n++) {
+    const kind = n % 10
+    if (kind < 6 && kind % 2 === 0) {
+      const row = inWindow()
+      published.remove(row)
+      table.remove(row)
+    } else if (kind < 6) published.add(table.insert({ ...post(dice, 100, 5_000_000 + n), published: true }))
+    else if (kind === 6) {
+      const row = inWindow()
+      published.remove(row)
+      published.add(table.update(row, { created_at: -n }))
+    } else {
+      const row = table.any(dice)
+      if (row["published"] === true) published.remove(row)
+      const after = table.update(row, kind === 7 ? { title: `Edited ${n}` } : { published: kind === 8 })
+      if (after["published"] === true) published.add(after)
+    }
+  }
+  return {
+    name: "W3", size, tables: postTable(rows), rows: { post: rows }, views: 1, changes, ordered: true,
+    answer: (tables) => () => [...tables["post"]!.values()].filter((row) => row["published"] === true).sort(newestFirst).slice(0, 20)
+  }
+}
+
+/** Threads with their author and their ten newest comments: size counts comments; ten per thread, ten threads per user. */
+const w4 = (size: number, { history }: Sizes): Workload => {
+  const dice = new Dice(4)
+  const [users, threads] = [Math.ceil(size / 100), Math.ceil(size / 10)]
+  const user: ReadonlyArray<Row> = Array.from({ length: users }, (_, id) => ({ id, name: `User ${id}` }))
+  const thread: ReadonlyArray<Row> = Array.from({ length: threads }, (_, id) => ({ id, author: dice.below(users), title: `Thread ${id}` }))
+  const comment: ReadonlyArray<Row> = Array.from({ length: size }, (_, id) => ({ id, thread: dice.below(threads), text: `Comment ${id}`, created_at: 1_000_000 + ((id * 7919) % size) }))
+  const changes: Array<Change> = []
+  const tables = { user: new Drawn("user", user, changes), thread: new Drawn("thread", thread, changes), comment: new Drawn("comment", comment, changes) }
+  for (let n = 0; n < history; n++) {
+    const kind = n % 10
+    if (kind < 3) tables.comment.insert({ thread: dice.below(threads), text: `New ${n}`, created_at: 5_000_000 + n })
+    else if (kind < 6) tables.comment.remove(tables.comment.any(dice))
+    else if (kind < 8) tables.comment.update(tables.comment.any(dice), { text: `Edited ${n}` })
+    else if (kind === 8) tables.thread.update(tables.thread.any(dice), n % 20 < 10 ? { title: `Edited ${n}` } : { author: dice.below(users) })
+    else tables.user.update(tables.user.any(dice), { name: `Renamed ${n}` })
+  }
+  return {
+    name: "W4", size, views: 1, changes, ordered: false, rows: { user, thread, comment },
+    tables: { user: { refs: {}, sample: user[0]! }, thread: { refs: { author: "user" }, sample: thread[0]! }, comment: { refs: { thread: "thread" }, sample: comment[0]! } },
+    answer: (now) => {
+      const comments = grouped(now["comment"]!.values(), "thread")
+      return () => [...now["thread"]!.values()].map((row) => ({
+        ...row,
+        writer: [now["user"]!.get(row["author"] as number)!],
+        comments: (comments.get(row.id) ?? []).sort(newestFirst).slice(0, 10)
+      }))
+    }
+  }
+}
+
+/** Count and sum of 100 groups over more and more rows. */
+const w6 = (size: number, { history }: Sizes): Workload => {
+  const dice = new Dice(6)
+  const sale = (): Omit<Row, "id"> => ({ category: `c${dice.below(100)}`, amount: dice.below(1000), note: "x".repeat(20) })
+  const rows = Array.from({ length: size }, (_, id) => ({ id, ...sale() }) as Row)
+  const changes: Array<Change> = []
+  const table = new Drawn("sale", rows, changes)
+  for (let n = 0; n < history; n++) {
+    const kind = n % 5
+    const row = table.any(dice)
+    if (kind < 2) table.update(row, { amount: dice.other(1000, row["amount"] as number) })
+    else if (kind === 2) table.update(row, { category: `c${dice.other(100, Number(String(row["category"]).slice(1)))}` })
+    else if (kind === 3) table.insert(sale())
+    else table.remove(row)
+  }
+  return {
+    name: "W6", size, tables: { sale: { refs: {}, sample: rows[0]! } }, rows: { sale: rows }, views: 1, changes, ordered: false,
+    answer: (tables) => () =>
+      [...grouped(tables["sale"]!.values(), "category")].map(([category, group]) => ({ category, n: group.length, total: group.reduce((sum, row) => sum + (row["amount"] as number), 0) }))
+  }
+}
+
+/** Twelve rows per view, so that windows refill: half of the changes go to the top ten of an author, the others anywhere. */
+const w7 = (views: number, { history }: Sizes): Workload => {
+  const dice = new Dice(7)
+  const rows = posts(dice, views * 12, views, (id) => id % views)
+  const changes: Array<Change> = []
+  const table = new Drawn("post", rows, changes)
+  const windows = new Map([...grouped(rows, "author")].map(([author, own]) => [author as number, new Newest(own)]))
+  for (let n = 0; n < history; n++) {
+    const kind = n % 4
+    const author = dice.below(views)
+    const own = windows.get(author)!
+    if (kind === 0 || own.size === 0) own.add(table.insert({ ...post(dice, views, 5_000_000 + n), author }))
+    else if (kind === 1) {
+      const row = own.at(dice.below(Math.min(10, own.size)))
+      own.remove(row)
+      table.remove(row)
+    } else {
+      const row = table.any(dice)
+      const from = windows.get(row["author"] as number)!
+      from.remove(row)
+      const after = table.update(row, kind === 2 ? { title: `Edited ${n}` } : { created_at: 5_000_000 + n })
+      from.add(after)
+    }
+  }
+  return {
+    name: "W7", size: views, tables: postTable(rows), rows: { post: rows }, views, changes, ordered: true,
+    answer: (tables) => {
+      const groups = grouped(tables["post"]!.values(), "author")
+      return (view) => (groups.get(view) ?? []).sort(newestFirst).slice(0, 10)
+    }
+  }
+}
+
+export interface Sizes {
+  /** Rows of W1, whose size counts views. */
+  readonly rows: number
+  /** Changes in the history. */
+  readonly history: number
+}
+
+const makers: { readonly [name in WorkloadName]: (size: number, sizes: Sizes) => Workload } = { W1: w1, W2: w2, W3: w3, W4: w4, W6: w6, W7: w7 }
+
+export const workload = (name: WorkloadName, size: number, sizes: Sizes): Workload => makers[name](size, sizes)
+
+/** The tables after the first `count` changes. */
+export const after = (work: Workload, count: number): { readonly [table: string]: ReadonlyMap<number, Row> } => {
+  const tables: { [table: string]: Map<number, Row> } = {}
+  for (const [table, rows] of Object.entries(work.rows)) tables[table] = new Map(rows.map((row) => [row.id, row]))
+  for (const change of work.changes.slice(0, count)) {
+    if (change.after === undefined) tables[change.table]!.delete(change.before!.id)
+    else tables[change.table]!.set(change.after.id, change.after)
+  }
+  return tables
+}
+
+/** One text per result: keys sorted, rows sorted where their order is no part of the answer. */
+export const canonical = (answer: Answer, ordered: boolean): string => {
+  const texts = answer.map((row) => JSON.stringify(plain(row)))
+  return (ordered ? texts : texts.sort()).join("\n")
+}
+
+const plain = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, field]) => [key, plain(field)]))
+}
