@@ -13,6 +13,7 @@ import { registration } from "../../test/kit/registration.ts"
 import { Door, freePort, until } from "../../test/kit/Door.ts"
 import { request } from "../../test/kit/http.ts"
 import { root } from "../../test/kit/source.ts"
+import { language } from "./language.ts"
 import { load, median, requestBytes } from "./load.ts"
 
 interface Target {
@@ -117,5 +118,12 @@ const againstBare = async (): Promise<ReadonlyArray<Line>> => {
   }
 }
 
-const lines = [...await viewCounts(), ...await againstBare()]
+/** The parts by name, for `--only <part>`. */
+const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Line>> } = { views: viewCounts, bare: againstBare, language: async () => language() }
+
+const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf("--only") + 1] ?? "" : undefined
+if (only !== undefined && parts[only] === undefined) throw new Error(`--only takes one of ${Object.keys(parts).join(", ")}`)
+
+const lines: Array<Line> = []
+for (const [name, part] of Object.entries(parts)) if (only === undefined || only === name) lines.push(...await part())
 if (process.argv.includes("--check") && lines.some(({ ratio, goal }) => ratio > goal)) process.exitCode = 1

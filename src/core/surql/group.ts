@@ -14,7 +14,7 @@ import { isNumber, toFloat } from "./number.ts"
 import { compare, isTruthy } from "./order.ts"
 import { print } from "./print.ts"
 import { outputNames } from "./project.ts"
-import type { Compiled, Scope } from "./scope.ts"
+import type { Compiled, Scope, Slices } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
 import { Datetime, Decimal, float } from "./value.ts"
@@ -115,11 +115,14 @@ const keyExpr = (idiom: Idiom, fields: ReadonlyArray<Field>): Expr => {
   return idiom
 }
 
+/** Rows between two pauses. */
+const sliceRows = 512
+
 export interface Grouping {
   /** The key values of one row. */
   readonly key: (scope: Scope) => ReadonlyArray<Value>
-  /** Output rows for the gathered rows, sorted by key. */
-  readonly rows: (members: ReadonlyArray<{ readonly scope: Scope; readonly key: ReadonlyArray<Value> }>, outer: Scope) => ReadonlyArray<Value>
+  /** Output rows for the gathered rows, sorted by key; pauses between rows and between groups. */
+  readonly rows: (members: ReadonlyArray<{ readonly scope: Scope; readonly key: ReadonlyArray<Value> }>, outer: Scope) => Slices<ReadonlyArray<Value>>
 }
 
 /** Compiles the grouping of a SELECT that has one. */
@@ -143,17 +146,28 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
   }
   return {
     key: (scope) => keys.map((k) => k(scope)),
-    rows: (members, outer) => {
+    rows: function* (members, outer) {
       if (group.length === 0) return [build(members.map((m) => m.scope), [], outer)]
       const groups = new Map<unknown, { readonly key: ReadonlyArray<Value>; readonly rows: Array<Scope> }>()
       spend(outer.budget, members.length)
-      for (const m of members) {
+      for (let i = 0; i < members.length; i++) {
+        if (i % sliceRows === sliceRows - 1) yield
+        const m = members[i]!
         const id = compositeKey(m.key)
         const found = groups.get(id)
         if (found === undefined) groups.set(id, { key: m.key, rows: [m.scope] })
         else found.rows.push(m.scope)
       }
-      return [...groups.values()].sort((a, b) => compare(a.key, b.key)).map((g) => build(g.rows, g.key, outer))
+      const out: Array<Value> = []
+      let built = 0
+      for (const g of [...groups.values()].sort((a, b) => compare(a.key, b.key))) {
+        out.push(build(g.rows, g.key, outer))
+        built += g.rows.length
+        if (built < sliceRows) continue
+        built = 0
+        yield
+      }
+      return out
     }
   }
 }

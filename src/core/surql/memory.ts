@@ -4,11 +4,11 @@
  * Why so: the plain evaluator needs records by id, tables in key order and edges by endpoint; this is the smallest thing
  * that gives all three. The engine has its own, over its shared store.
  */
-import { compareRecords, compareStrings } from "./order.ts"
+import { compareKeys, compareRecords, compareStrings } from "./order.ts"
 import { recordOf } from "./paths.ts"
 import type { Source } from "./scope.ts"
 import { RecordId, field } from "./value.ts"
-import type { Obj } from "./value.ts"
+import type { Obj, Range, RecordKey } from "./value.ts"
 
 /** Builds a source of full documents (each with its `id`), in any order. Cost: a sort per table, once. */
 export const fromRecords = (records: Iterable<Obj>): Source => {
@@ -38,10 +38,29 @@ export const fromRecords = (records: Iterable<Obj>): Source => {
       }
     }
   }
+  const docs = new Map([...tables].map(([table, ids]) => [table, ids.map((id) => byText.get(id.text)!)] as const))
   return {
     record: (id) => byText.get(id.text),
-    rows: (table) => (tables.get(table) ?? []).map((id) => byText.get(id.text)!),
+    rows: (table) => docs.get(table) ?? [],
+    rowsBetween: (table, range) => between(tables.get(table) ?? [], docs.get(table) ?? [], range),
     edges: (of, direction, table) => edges.get(table === undefined ? `${direction} ${of.text}` : `${direction} ${of.text} ${table}`) ?? [],
     tables: () => [...tables.keys()].sort(compareStrings)
   }
+}
+
+/** The first position whose key is not below a bound; with `past`, not at it either. */
+const position = (ids: ReadonlyArray<RecordId>, key: RecordKey, past: boolean): number => {
+  let low = 0, high = ids.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const c = compareKeys(ids[middle]!.key, key)
+    if (c < 0 || (c === 0 && past)) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+function* between(ids: ReadonlyArray<RecordId>, docs: ReadonlyArray<Obj>, { from, to }: Range): Iterable<Obj> {
+  const end = to === undefined ? ids.length : position(ids, to.value as RecordKey, to.inclusive)
+  for (let i = from === undefined ? 0 : position(ids, from.value as RecordKey, !from.inclusive); i < end; i++) yield docs[i]!
 }

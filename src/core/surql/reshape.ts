@@ -9,7 +9,7 @@ import { aliasNames } from "./names.ts"
 import { compareRecords } from "./order.ts"
 import { compileParts, recordOf } from "./paths.ts"
 import { print } from "./print.ts"
-import type { Compiled, Scope } from "./scope.ts"
+import type { Compiled, Scope, Slices } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { copyOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
@@ -85,18 +85,40 @@ export interface Sort extends SortReader {
 
 export const compileSort = (select: Select, term: OrderTerm): Sort => ({ ...sortReader(select, term.idiom), compare: compareTerm(term) })
 
-/** Rows with their sort values, sorted; equal ones by record id. */
-export const sorted = (items: Array<Item>, order: ReadonlyArray<Sort>): Array<Item> =>
-  items.sort((a, b) => {
+/** Rows sorted, or merged, between two pauses. */
+const sortSlice = 2048
+
+/** Rows with their sort values, sorted; equal ones by record id, else as they came. Runs are sorted, then merged by twos, with pauses. */
+export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>): Slices<Array<Item>> {
+  const compare = (a: Item, b: Item): number => {
     for (let i = 0; i < order.length; i++) {
       const c = order[i]!.compare(a.sort[i], b.sort[i])
       if (c !== 0) return c
     }
     return a.record !== undefined && b.record !== undefined ? compareRecords(a.record, b.record) : 0
-  })
+  }
+  if (items.length <= sortSlice) return items.sort(compare)
+  let from: Array<Item> = []
+  for (let at = 0; at < items.length; at += sortSlice) {
+    for (const item of items.slice(at, at + sortSlice).sort(compare)) from.push(item)
+    yield
+  }
+  for (let width = sortSlice; width < items.length; width *= 2) {
+    const to: Array<Item> = []
+    for (let at = 0; at < items.length; at += 2 * width) {
+      const middle = Math.min(at + width, items.length), end = Math.min(middle + width, items.length)
+      for (let i = at, j = middle; i < middle || j < end;) {
+        to.push(j >= end || (i < middle && compare(from[i]!, from[j]!) <= 0) ? from[i++]! : from[j++]!)
+        if (to.length % sortSlice === 0) yield
+      }
+    }
+    from = to
+  }
+  return from
+}
 
 /** FETCH: record ids at the named paths become documents. */
-export const fetching = (select: Select) => {
+export const fetching = (select: Pick<Select, "fetch">) => {
   const load = (scope: Scope) => (v: Value): Value => {
     if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map(load(scope))
     const id = recordOf(v)

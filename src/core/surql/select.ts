@@ -4,11 +4,11 @@
  * Why so: this is the law the engine is tested against, the answer to `/proxy/query`, and the engine's fallback, so it is
  * written for plainness: each step is a list to a list. A failing row fails the statement, or (D2a) is left out and named.
  * Equal sort keys are ordered by record id; without ORDER BY rows keep the order of their sources. A run is a generator that
- * yields every few hundred rows, so that a host may let other work in between.
+ * yields every few hundred rows, so that a host may let other work in between; rows behind the window are not read.
  */
 import { Either } from "effect"
-import type { Select, Statement } from "./ast.ts"
-import { compile } from "./evaluate.ts"
+import type { Expr, Select, Statement } from "./ast.ts"
+import { canFail, compile, compileReturn } from "./evaluate.ts"
 import { EvalError, raise } from "./failure.ts"
 import type { Failure } from "./failure.ts"
 import { compileGrouping } from "./group.ts"
@@ -16,9 +16,9 @@ import type { Grouping } from "./group.ts"
 import { isTruthy } from "./order.ts"
 import { compileProjection } from "./project.ts"
 import { compileSort, docSplitter, fetching, rowSplitter, sorted } from "./reshape.ts"
-import type { Budget, Compiled, Scope, Source } from "./scope.ts"
-import { spend } from "./scope.ts"
-import { compileSources, expand, inner } from "./sources.ts"
+import type { Budget, Compiled, Scope, Slices, Source } from "./scope.ts"
+import { beginRow, drain, endRows, limits, spend } from "./scope.ts"
+import { compileSources, inKeyOrder, inner, isId, itemOf, recordIn, rowsOf } from "./sources.ts"
 import type { Item } from "./sources.ts"
 import { toText } from "./text.ts"
 import { RecordId, isInt } from "./value.ts"
@@ -47,99 +47,182 @@ export interface Options {
   readonly budget: Budget
   /** The present, for `time::now()`; without it such calls fail. */
   readonly now?: Datetime
+  /** Rows it may give; more is a failure that names the setting. */
+  readonly maxRows?: number
   /** What a failing row does: fail the statement (default), or be left out and listed. */
   readonly onFailure?: "fail" | "leaveOut"
 }
-
-/** A run that pauses: yields between slices of rows, returns its result. */
-export type Slices<A> = Generator<undefined, A, void>
 
 interface Plan {
   /** Runs the query; `given` replaces its sources (graph steps). `left` collects failing rows instead of failing. */
   readonly run: (outer: Scope, left: Array<LeftOut> | undefined, given?: ReadonlyArray<Value>) => Slices<Array<SelectedRow>>
 }
 
-/** Rows between two pauses. */
+/** Rows, and steps, between two pauses at most. */
 const sliceRows = 256
+const sliceSteps = 4096
 
-/** Runs to the end without pausing. */
-const drain = <A>(slices: Slices<A>): A => {
-  for (;;) {
-    const step = slices.next()
-    if (step.done === true) return step.value
-  }
+/** When to pause next: after so many rows, or sooner where rows are much work. */
+interface Pace {
+  rows: number
+  mark: number
+  readonly budget: Budget
+  /** Each row has its own share of the budget; inside another row's evaluation (a subquery) that one's holds. */
+  readonly outermost: boolean
 }
 
-/** Keeps what `step` gives; a failing row fails the query or is left out. */
-function* each(items: ReadonlyArray<Item>, left: Array<LeftOut> | undefined, step: (item: Item) => Item | undefined): Slices<Array<Item>> {
-  const out: Array<Item> = []
-  for (let i = 0; i < items.length; i++) {
-    if (i % sliceRows === sliceRows - 1) yield
-    const item = items[i]!
+const pace = (budget: Budget): Pace => ({ rows: sliceRows, mark: budget.left - sliceSteps, budget, outermost: budget.floor === 0 })
+
+/** Counts a row that begins; true when it is time to pause first. */
+const due = (p: Pace): boolean => {
+  if (p.outermost) beginRow(p.budget)
+  if (--p.rows > 0 && p.budget.left > p.mark) return false
+  p.rows = sliceRows
+  p.mark = p.budget.left - sliceSteps
+  return true
+}
+
+const done = (p: Pace): void => { if (p.outermost) endRows(p.budget) }
+
+/** A failing row fails the query or is left out. */
+const leaveOut = (error: unknown, left: Array<LeftOut> | undefined, record: RecordId | undefined, p: Pace): void => {
+  if (left === undefined || !(error instanceof EvalError)) throw error
+  done(p)
+  spend(p.budget, 1)
+  left.push({ record, reason: error.reason })
+}
+
+/** Keeps what `step` gives. */
+function* each<A>(items: ReadonlyArray<Item>, outer: Scope, left: Array<LeftOut> | undefined, step: (item: Item) => A): Slices<Array<A>> {
+  const out: Array<A> = []
+  const p = pace(outer.budget)
+  const attempt = (item: Item): void => {
     try {
-      const next = step(item)
-      if (next !== undefined) out.push(next)
+      out.push(step(item))
     } catch (error) {
-      if (left === undefined || !(error instanceof EvalError)) throw error
-      spend(item.scope.budget, 1)
-      left.push({ record: item.record, reason: error.reason })
+      leaveOut(error, left, item.record, p)
     }
   }
+  for (let i = 0; i < items.length; i++) {
+    if (due(p)) yield
+    attempt(items[i]!)
+  }
+  done(p)
+  return out
+}
+
+interface Reading {
+  readonly filter: Compiled | undefined
+  readonly left: Array<LeftOut> | undefined
+  /** Stop when so many have passed. */
+  readonly most: number
+}
+
+/** Reads rows and keeps those that pass. One scope serves all rows while they are only filtered. */
+function* read(values: ReadonlyArray<Value>, outer: Scope, { filter, left, most }: Reading): Slices<Array<Item>> {
+  const out: Array<Item> = []
+  const p = pace(outer.budget)
+  const row: { -readonly [K in keyof Scope]: Scope[K] } = inner(outer, undefined)
+  const passes = (doc: Value): boolean => {
+    spend(outer.budget, 1)
+    if (filter === undefined) return true
+    row.doc = doc
+    try {
+      return isTruthy(filter(row))
+    } catch (error) {
+      leaveOut(error, left, recordIn(doc), p)
+      return false
+    }
+  }
+  if (most > 0) {
+    reading: for (const v of values) {
+      for (const doc of rowsOf(outer.source, v)) {
+        if (due(p)) yield
+        if (passes(doc) && out.push(itemOf(outer, doc)) >= most) break reading
+      }
+    }
+  }
+  done(p)
+  return out
+}
+
+/** Replaces each row by what it is split into. */
+function* split(items: ReadonlyArray<Item>, outer: Scope, pieces: (item: Item) => ReadonlyArray<Item>): Slices<Array<Item>> {
+  const out: Array<Item> = []
+  const p = pace(outer.budget)
+  for (const item of items) {
+    if (due(p)) yield
+    const found = pieces(item)
+    spend(outer.budget, found.length)
+    for (const piece of found) out.push(piece)
+  }
+  done(p)
   return out
 }
 
 const whole = (clause: "LIMIT" | "START", v: Value): number =>
   isInt(v) && v >= 0 ? Number(v) : raise(`Found ${toText(v)} but the ${clause} clause must evaluate to a positive integer`)
 
-const filterStep = (where: Compiled) => (item: Item): Item | undefined => (isTruthy(where(item.scope)) ? item : undefined)
-
 function* grouped(grouping: Grouping, items: ReadonlyArray<Item>, outer: Scope, left: Array<LeftOut> | undefined): Slices<Array<Item>> {
-  const keys = new Map<Item, ReadonlyArray<Value>>()
-  const kept = yield* each(items, left, (item) => {
-    keys.set(item, grouping.key(item.scope))
-    return item
-  })
-  const rows = grouping.rows(kept.map((item) => ({ scope: item.scope, key: keys.get(item)! })), outer)
+  const members = yield* each(items, outer, left, (item) => ({ scope: item.scope, key: grouping.key(item.scope) }))
+  const rows = yield* grouping.rows(members, outer)
   return rows.map((value) => ({ scope: inner(outer, value), record: undefined, value, sort: [] }))
 }
 
+const shown = ({ record, value }: Item): SelectedRow => ({ value, record })
+
+/** `ORDER BY id` of rows that come in that order anyway. */
+const ordersById = ({ fields, order: [first, ...others] }: Select): boolean =>
+  first !== undefined && others.length === 0 && !first.descending && isId(first.idiom) && !fields.some((f) => f.kind === "expr" && f.alias !== undefined && isId(f.alias))
+
 /** Compiles a SELECT once; the plan may be run any number of times. */
 export const compileSelect = (select: Select): Plan => {
-  const sources = compileSources(select)
-  const filter = select.where && filterStep(compile(select.where))
+  const sources = compileSources(select).map((compiled, i) => source(compiled, select.from[i]!))
+  const filter = select.where && compile(select.where)
   const docSplits = select.value ? select.split.map(docSplitter) : []
   const rowSplits = select.value ? [] : select.split.map(rowSplitter)
   const grouping = select.group === undefined ? undefined : compileGrouping(select, select.group)
-  const { project } = grouping === undefined ? compileProjection(select) : { project: undefined }
+  const projection = grouping === undefined ? compileProjection(select) : undefined
   const order = select.order.map((term) => compileSort(select, term))
   const limit = select.limit && compile(select.limit), start = select.start && compile(select.start)
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
-  const projected = (item: Item): Item => ({ ...item, value: project!(item.scope) })
-  const withSort = (item: Item): Item => ({ ...item, sort: order.map((o) => o.read(item)) })
-  const window = (items: Array<Item>, outer: Scope): Array<Item> => {
-    const from = start === undefined ? 0 : whole("START", start(outer))
-    const count = limit === undefined ? Infinity : whole("LIMIT", limit(outer))
-    return from > 0 || count !== Infinity ? items.slice(from, from + count) : items
-  }
+  const project = (item: Item): Item => ({ scope: item.scope, record: item.record, value: projection!.project(item.scope), sort: item.sort })
+  const withSort = (item: Item): Item => ({ scope: item.scope, record: item.record, value: item.value, sort: order.map((o) => o.read(item)) })
   // Where nothing but the window decides which rows are shown, only those are projected, so that only those can fail.
   const windowFirst = grouping === undefined && rowSplits.length === 0 && order.every((o) => !o.fromRow)
+  const ordered = order.length === 0 || (inKeyOrder(select) && ordersById(select))
+  const cannotFail = projection?.canFail === false && !(select.where !== undefined && canFail(select.where))
   return {
     run: function* (outer, left, given) {
-      let items: Array<Item> = []
       // Sources and bounds of a subquery see the row around it, as `$this` and as `$parent`.
       const around = outer.parent === outer.doc ? outer : inner(outer, outer.doc)
-      for (const v of given ?? sources(around)) expand(items, outer, v)
-      if (filter !== undefined) items = yield* each(items, left, filter)
-      for (const split of docSplits) items = items.flatMap(split)
+      const values: Array<Value> = []
+      if (given === undefined) for (const each of sources) values.push(yield* each(around))
+      const from = start === undefined ? 0 : whole("START", start(around))
+      const to = limit === undefined ? Infinity : from + whole("LIMIT", limit(around))
       const late = windowFirst && left === undefined
+      const sortless = given === undefined ? ordered : order.length === 0
+      // Rows behind the window are not read, unless they have to be named as failing.
+      const most = sortless && windowFirst && select.split.length === 0 && (left === undefined || cannotFail) ? to : Infinity
+      let items = yield* read(given ?? values, outer, { filter, left, most })
+      for (const pieces of docSplits) items = yield* split(items, outer, pieces)
       if (grouping !== undefined) items = yield* grouped(grouping, items, outer, left)
-      else if (!late) items = yield* each(items, left, projected)
-      for (const split of rowSplits) items = items.flatMap(split)
-      if (order.length > 0) items = sorted(yield* each(items, left, withSort), order)
-      items = window(items, around)
-      if (late) items = yield* each(items, left, projected)
-      return items.map((item) => ({ value: fetch === undefined ? item.value : fetch(item.value, outer), record: item.record }))
+      else if (!late) items = yield* each(items, outer, left, project)
+      for (const pieces of rowSplits) items = yield* split(items, outer, pieces)
+      if (!sortless) items = yield* sorted(yield* each(items, outer, left, withSort), order)
+      if (from > 0 || to < items.length) items = items.slice(from, to)
+      if (late) items = yield* each(items, outer, left, project)
+      return fetch === undefined ? items.map(shown) : yield* each(items, outer, undefined, (item) => ({ value: fetch(item.value, outer), record: item.record }))
     }
+  }
+}
+
+/** A source; one that is a query of its own pauses too. */
+const source = (compiled: Compiled, from: Expr): ((around: Scope) => Slices<Value>) => {
+  const query = from.kind === "subquery" && from.query.kind === "select" ? from.query : undefined
+  const plan = query && lazily(() => compileSelect(query))
+  return function* (around) {
+    return query === undefined || plan === undefined || around.source.subquery !== undefined ? compiled(around) : value(query, yield* plan().run(around, undefined))
   }
 }
 
@@ -150,10 +233,11 @@ const value = (select: Select, rows: ReadonlyArray<SelectedRow>): Value => {
 
 /** A statement as an expression (subqueries). */
 export const compileStatement = (statement: Statement): Compiled => {
-  if (statement.kind === "return") return compile(statement.value)
+  if (statement.kind === "return") return compileReturn(statement)
   if (statement.kind !== "select") return () => raise("INFO is not allowed here")
   const plan = lazily(() => compileSelect(statement))
-  return (scope) => value(statement, drain(plan().run(scope, undefined)))
+  const plain: Compiled = (scope) => value(statement, drain(plan().run(scope, undefined)))
+  return (scope) => (scope.source.subquery === undefined ? plain(scope) : scope.source.subquery(statement, scope, plain))
 }
 
 /** A SELECT over records that are given (graph steps), in their order. */
@@ -184,7 +268,7 @@ const scopeOf = (options: Options): Scope => ({
 /** {@link selectRows}, pausing between slices of rows. */
 export const selectRowsSliced = (select: Select, options: Options): Slices<Either.Either<Selected, Failure>> => attempt(function* () {
   const left: Array<LeftOut> = []
-  const rows = yield* compileSelect(select).run(scopeOf(options), options.onFailure === "leaveOut" ? left : undefined)
+  const rows = bounded(yield* compileSelect(select).run(scopeOf(options), options.onFailure === "leaveOut" ? left : undefined), options)
   if (select.only && rows.length > 1) raise("Expected a single result output when using the ONLY keyword")
   return { rows, left }
 })
@@ -194,13 +278,23 @@ export const selectRows = (select: Select, options: Options): Either.Either<Sele
 
 /** {@link evaluate}, pausing between slices of rows, so that the host may do other work in between. */
 export const evaluateSliced = (statement: Statement, options: Options): Slices<Either.Either<Value, Failure>> => attempt(function* () {
+  const scope = scopeOf(options), { budget, source } = options
   switch (statement.kind) {
-    case "select": return value(statement, yield* compileSelect(statement).run(scopeOf(options), options.onFailure === "leaveOut" ? [] : undefined))
-    case "return": return compile(statement.value)(scopeOf(options))
-    case "infoDb": return infoDb(options.source)
-    case "infoTable": return infoTable(options.source, statement.table)
+    case "select": return value(statement, bounded(yield* compileSelect(statement).run(scope, options.onFailure === "leaveOut" ? [] : undefined), options))
+    case "return": {
+      const { value: returned } = statement
+      if (returned.kind === "subquery" && returned.query.kind === "select" && statement.fetch.length === 0) return value(returned.query, bounded(yield* compileSelect(returned.query).run(scope, undefined), options))
+      // An expression is evaluated without a pause, as a row is.
+      beginRow(budget)
+      return compileReturn(statement)(scope)
+    }
+    case "infoDb": return infoDb(source)
+    case "infoTable": return infoTable(source, statement.table)
   }
 })
+
+const bounded = <A>(rows: ReadonlyArray<A>, { maxRows = Infinity }: Options): ReadonlyArray<A> =>
+  rows.length > maxRows ? raise(`The query gives more than ${maxRows} rows; raise ${limits.queryRows.setting} to allow it`) : rows
 
 /** Runs any statement. Error: why it failed, in the database's words. */
 export const evaluate = (statement: Statement, options: Options): Either.Either<Value, Failure> => drain(evaluateSliced(statement, options))
