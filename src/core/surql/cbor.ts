@@ -3,7 +3,7 @@
  *
  * Why our own and not the SDK's: through the SDK's values `1` and `1.0` become one, integers beyond 2^53 wrap, `-0` turns
  * into `0`, and every row would be built twice. Here bytes become {@link Value}s and values bytes, and nothing is lost.
- * A value the database cannot be sent (a closure, a regular expression) is a mistake of the caller and throws.
+ * A value the database cannot be sent (a closure, a regular expression) is a mistake of the caller: {@link Unsendable}.
  */
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
@@ -21,6 +21,9 @@ const tags = {
 
 const toUtf8 = new TextEncoder()
 const fromUtf8 = new TextDecoder()
+
+/** Thrown for a value that has no binary form. */
+export class Unsendable extends TypeError {}
 
 /** Encodes a value; {@link decode} gives it back. */
 export const encode = (value: Value): Uint8Array => {
@@ -73,7 +76,7 @@ class Writer {
       return this.range(v.range)
     }
     if (v instanceof Range) return this.range(v)
-    throw new TypeError(`a ${v.type} cannot be sent to the database`)
+    throw new Unsendable(`a ${v.type} cannot be sent to the database`)
   }
 
   private items(items: ReadonlyArray<Value>): void {
@@ -126,7 +129,7 @@ class Writer {
   }
 
   private bigInteger(n: bigint): void {
-    if (n < -9223372036854775808n || n > 9223372036854775807n) throw new TypeError(`${n} is beyond 64 bits`)
+    if (n < -9223372036854775808n || n > 9223372036854775807n) throw new Unsendable(`${n} is beyond 64 bits`)
     this.room(9)
     this.byte(n >= 0n ? 0x1b : 0x3b)
     this.view.setBigUint64(this.at, n >= 0n ? n : -1n - n)
