@@ -109,7 +109,7 @@ export const DebugView = Schema.Struct({
   referenced_tables: Schema.Array(Schema.String),
   content_generation: count,
   subquery_cache: Schema.Record({ key: Schema.String, value: Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) }) }),
-  plan: Schema.Array(Schema.Struct({ operator: Schema.String, incremental: Schema.Boolean, reason: Schema.NullOr(Schema.String), rows: Schema.Number }))
+  plan: Schema.Array(Schema.Struct({ operator: Schema.String, incremental: Schema.Boolean, reason: Schema.NullOr(Schema.String), rows: Schema.Number, last_cost: Schema.Number, total_cost: Schema.Number }))
     .annotations({ description: "Extension (D13): operators, and why one is recomputed" }),
   errors: Schema.Array(RowError).annotations({ description: "Extension (D2a): rows left out" })
 }).annotations({ identifier: "DebugView" })

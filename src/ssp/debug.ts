@@ -4,6 +4,7 @@
  * Read-only and made on demand: nothing is kept for it.
  */
 import type { Engine } from "../core/ivm/engine.ts"
+import type { Instance } from "../core/ivm/instance.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { DebugDeps, DebugView } from "./viewTypes.ts"
 
@@ -18,10 +19,17 @@ export const debugViewOf = (view: Registered, id: string): DebugView => {
     subquery_tables: instance.otherTables,
     referenced_tables: [...new Set([...instance.mainTables, ...instance.otherTables])],
     content_generation: generationOf(view),
-    subquery_cache: {},
+    subquery_cache: subqueryCache(instance),
     plan: instance.plan(),
     errors: instance.errors()
   }
+}
+
+/** Rows of the subqueries by alias and parent; names that objects have of themselves are plain data. */
+const subqueryCache = (instance: Instance): DebugView["subquery_cache"] => {
+  const cache = new Map<string, Array<readonly [string, ReadonlyArray<string>]>>()
+  for (const [alias, parent, children] of instance.children()) cache.set(alias, [...(cache.get(alias) ?? []), [parent, children]])
+  return Object.fromEntries([...cache].map(([alias, entries]) => [alias, Object.fromEntries(entries)]))
 }
 
 export const debugDepsOf = (registry: Registry, engine: Engine): DebugDeps => {

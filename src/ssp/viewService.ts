@@ -332,7 +332,7 @@ class ViewService {
       for (const { instance, delta, generation, hash } of touched) {
         for (const view of this.registry.streaming(instance)) {
           const n = generation + view.generationOffset
-          view.feed?.push(n, { event: "delta", id: `${view.incarnation}.${n}`, data: { seq, ...delta, subqueries: [], result_hash: hash } })
+          view.feed?.push(n, { event: "delta", id: `${view.incarnation}.${n}`, data: { seq, ...delta, result_hash: hash } })
         }
       }
     }

@@ -86,6 +86,9 @@ export interface PlanRow {
   /** Why it is not incremental; null where it is. */
   readonly reason: string | null
   readonly rows: number
+  /** Work of the last step that reached it and of all steps: rows looked at, or steps of evaluation where it is run whole. */
+  readonly last_cost: number
+  readonly total_cost: number
 }
 
 export interface DebugDeps {

@@ -25,7 +25,7 @@ import { Maintained, type Surroundings } from "./maintained.ts"
 import { type Read, Readers } from "./readers.ts"
 import { Recomputed } from "./recomputed.ts"
 import { rerun } from "./rerun.ts"
-import { boundsOf, plan } from "./shape.ts"
+import { boundsOf, type Declined, plan } from "./shape.ts"
 import { slotsOf } from "./slots.ts"
 import { defaultSteps, type StepLimits, StoreSource, tableRead, TrackedSource } from "./source.ts"
 import { newSpy, type Spy } from "./spy.ts"
@@ -63,8 +63,8 @@ export class Engine {
   private readonly groupsByTable = new Map<string, Set<ShapeGroup>>()
   private readonly indexes = new Indexes(this.store)
   private readonly recomputedByTable = new Map<string, Set<Recomputed>>()
-  /** Subqueries lifted so far; `undefined` for those that cannot be maintained. */
-  private readonly lifted = new WeakMap<Select, LiftedSubquery | undefined>()
+  /** Subqueries lifted so far, or why their results cannot be maintained. */
+  private readonly lifted = new WeakMap<Select, LiftedSubquery | Declined>()
   private readonly around: Surroundings
   private dirty: Array<Maintained> = []
   /** Subqueries that no row reads any more. */
@@ -82,6 +82,10 @@ export class Engine {
       store: this.store,
       source: this.source,
       spy: options.spy ?? newSpy(),
+      declined: (query) => {
+        const lifted = this.liftedOf(query)
+        return "reason" in lifted ? lifted.reason : undefined
+      },
       resultOf: (query, scope) => this.resultOf(query, scope),
       watch: (reader, text, reads) => this.readers.watch(reader, text, reads),
       dirty: (instance) => this.dirty.push(instance),
@@ -236,13 +240,9 @@ export class Engine {
 
   /** The maintained result of a subquery for the row in scope, made when it is not there yet. */
   private resultOf(query: Select, scope: Scope): Maintained | undefined {
-    if (!this.lifted.has(query)) {
-      const lifted = liftSubquery(query)
-      this.lifted.set(query, "reason" in plan(lifted.select) ? undefined : lifted)
-    }
-    const lifted = this.lifted.get(query)
-    const params = lifted?.params(scope)
-    if (lifted === undefined || params === undefined) return undefined
+    const lifted = this.liftedOf(query)
+    const params = "reason" in lifted ? undefined : lifted.params(scope)
+    if ("reason" in lifted || params === undefined) return undefined
     const key = `${strictPrefix}${lifted.text}\n${encode(params)}`
     const existing = this.held.get(key)?.instance
     if (existing !== undefined) return existing instanceof Maintained ? existing : undefined
@@ -252,6 +252,16 @@ export class Engine {
       while (made.filling !== undefined) this.fillOn(made)
       return made.instance
     })
+  }
+
+  private liftedOf(query: Select): LiftedSubquery | Declined {
+    const known = this.lifted.get(query)
+    if (known !== undefined) return known
+    const lifted = liftSubquery(query)
+    const shape = plan(lifted.select)
+    const result = "reason" in shape ? shape : lifted
+    this.lifted.set(query, result)
+    return result
   }
 
   private make(

@@ -26,7 +26,11 @@ export interface PlanRow {
   readonly incremental: boolean
   /** Why it is recomputed; null where it is maintained. */
   readonly reason: string | null
+  /** Rows held. */
   readonly rows: number
+  /** Work of the last step that reached it and of all steps, in rows looked at (recomputed: in steps of evaluation). */
+  readonly last_cost: number
+  readonly total_cost: number
 }
 
 export interface Instance {
@@ -46,6 +50,8 @@ export interface Instance {
   readonly rows: () => ReadonlyArray<ResultRow>
   readonly errors: () => ReadonlyArray<RowError>
   readonly plan: () => ReadonlyArray<PlanRow>
+  /** The rows of the subqueries shown, by alias and row: `[alias, row key, keys of the rows]`. */
+  readonly children: () => Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]>
 }
 
 /** One view's part of a step. */

@@ -21,7 +21,7 @@ import type { Child, ChildResult, Delta, Shown } from "./delta.ts"
 import { Keyed } from "./keyed.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
-import { planOf } from "./plan.ts"
+import { planOf, Work } from "./plan.ts"
 import type { Read, Reader } from "./readers.ts"
 import { type Bounds, Result, severalRows } from "./result.ts"
 import type { ChildField, Member, Shape } from "./shape.ts"
@@ -36,6 +36,8 @@ export interface Surroundings {
   /** Scopes that note what is read; one evaluation at a time. */
   readonly source: TrackedSource
   readonly spy: Spy
+  /** Why the results of a subquery cannot be maintained; undefined where they are. */
+  readonly declined: (query: ChildField["query"]) => string | undefined
   /** The maintained result of a subquery for the row in scope; undefined where it has to be run. */
   readonly resultOf: (query: ChildField["query"], scope: Scope) => Maintained | undefined
   /** Replaces what a row of this reader has read. */
@@ -74,6 +76,7 @@ export class Maintained implements Instance, Reader, ChildResult {
   private isDirty = false
   private last: { readonly step: number; readonly delta: Delta | undefined } | undefined = undefined
   private sorted: ReadonlyArray<Member> | undefined = undefined
+  private readonly work = new Work()
   private answer: { readonly value: Value } | undefined = undefined
   private failed: { readonly reason: string | undefined } | undefined = undefined
   private readonly around: Surroundings
@@ -172,7 +175,14 @@ export class Maintained implements Instance, Reader, ChildResult {
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return planOf(this.plainShape, this.mainTables, this.members.size, this.size)
+    return planOf(this.plainShape, { tables: this.mainTables, matching: this.members.size, shown: this.size, evaluated: this.work, declined: this.around.declined })
+  }
+
+  *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
+    if (this.plainShape.children.length === 0) return
+    for (const row of this.ordered()) {
+      for (const { alias, result } of row.children ?? []) yield [alias, row.key, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
+    }
   }
 
   shownRows(): Iterable<Shown> {
@@ -210,6 +220,7 @@ export class Maintained implements Instance, Reader, ChildResult {
   private evaluate(row: Row, before: Member | undefined, slot: number, routed: boolean): Member | undefined {
     const { around, plainShape: shape } = this
     around.spy.rows++
+    this.work.count(around.step())
     const scope = around.source.scope(row.doc, this.params, row.id.text)
     let member: Member | undefined
     if (shape.total) member = this.match(row, scope, before, slot, routed)

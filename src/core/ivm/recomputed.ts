@@ -15,6 +15,8 @@ export interface Outcome {
   /** `version` undefined for a row that is no record: it then gets the generation in which it last changed. */
   readonly rows: ReadonlyArray<{ readonly key: string; readonly version: number | undefined; readonly value: Value }>
   readonly errors: ReadonlyArray<RowError>
+  /** Steps of evaluation it took. */
+  readonly cost: number
 }
 
 const noOrder: Hash64 = { high: 0, low: 0 }
@@ -37,6 +39,8 @@ export class Recomputed implements Instance {
   private readonly evaluate: () => Outcome
   private shown = new Map<string, ShownRow>()
   private failing: ReadonlyArray<RowError> = []
+  private lastCost = 0
+  private totalCost = 0
   private readonly sum = new HashSum()
   /** Here the order is not always a function of what the rows show, so it is part of the hash. */
   private order = noOrder
@@ -65,7 +69,9 @@ export class Recomputed implements Instance {
 
   /** Runs the query again; the delta is undefined when nothing shown changed. */
   recompute(): Delta | undefined {
-    const { rows, errors } = this.evaluate()
+    const { cost, errors, rows } = this.evaluate()
+    this.lastCost = cost
+    this.totalCost += cost
     const before = this.shown
     const moved = movedKeys([...before.keys()], rows.map((row) => row.key))
     const after = new Map<string, ShownRow>()
@@ -101,7 +107,12 @@ export class Recomputed implements Instance {
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return [{ operator: "run the whole query", incremental: false, reason: this.reason, rows: this.size }]
+    return [{ operator: "run the whole query", incremental: false, reason: this.reason, rows: this.size, last_cost: this.lastCost, total_cost: this.totalCost }]
+  }
+
+  /** A query that is run whole does not tell whose rows its subqueries gave. */
+  children(): Iterable<never> {
+    return []
   }
 
   private drop(builder: DeltaBuilder, row: ShownRow): void {

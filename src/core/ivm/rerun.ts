@@ -15,8 +15,10 @@ import type { Store } from "./store.ts"
 
 /** A query that fails as a whole shows no rows and names the reason under an empty id. */
 export const rerun = (select: Select, params: { readonly [name: string]: Value }, source: StoreSource, store: Store, limits: StepLimits) => (): Outcome => {
-  const selected = selectRows(select, { source, params, budget: queryBudget(limits), onFailure: "leaveOut" })
-  if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }] }
+  const budget = queryBudget(limits)
+  const selected = selectRows(select, { source, params, budget, onFailure: "leaveOut" })
+  const cost = budget.limit - budget.left
+  if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }], cost }
   const keyOf = rowKeys(select)
   const seen = new Map<string, number>()
   const rows = selected.right.rows.map(({ record, value }) => {
@@ -25,7 +27,7 @@ export const rerun = (select: Select, params: { readonly [name: string]: Value }
     seen.set(key, times)
     return { key: times === 1 ? key : `${key}#${times}`, version: record === undefined ? undefined : store.get(record)?.version ?? 0, value }
   })
-  return { rows, errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", reason: left.reason })) }
+  return { rows, errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", reason: left.reason })), cost }
 }
 
 /**

@@ -14,6 +14,7 @@ import { compareRecords } from "../surql/order.ts"
 import { print } from "../surql/print.ts"
 import { compileProjection, outputNames } from "../surql/project.ts"
 import { compileSort, fetching } from "../surql/reshape.ts"
+import { rewriteRows } from "../surql/rewrite.ts"
 import type { Compiled, Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { isInt } from "../surql/value.ts"
@@ -73,6 +74,8 @@ export interface Shape {
   /** The row without its children. */
   readonly own: Compiled
   readonly children: ReadonlyArray<ChildField>
+  /** All subqueries of it, by alias or place. */
+  readonly subqueries: ReadonlyArray<{ readonly name: string; readonly query: Select }>
   /** No expression of it can fail. */
   readonly total: boolean
   /** An expression of it may read other records. */
@@ -130,6 +133,19 @@ const childOf = (field: Field): ReadonlyArray<ChildField> =>
     ? [{ alias: outputNames(field).join("."), query: field.expr.query, value: compile(field.expr) }]
     : []
 
+/** The subqueries in the clauses that see the rows, one level down. */
+const subqueriesOf = (select: Select): Shape["subqueries"] => {
+  const found: Array<{ readonly name: string; readonly query: Select }> = []
+  const look = (name: string, clauses: Select): void => void rewriteRows(clauses, (e) => {
+    if (e.kind === "subquery" && e.query.kind === "select") found.push({ name, query: e.query })
+    return undefined
+  })
+  const bare: Select = { ...select, fields: [], where: undefined, order: [], group: undefined, split: [] }
+  for (const field of select.fields) if (field.kind === "expr") look(outputNames(field).join("."), { ...bare, fields: [field] })
+  if (select.where !== undefined) look("in the filter", { ...bare, where: select.where })
+  return found
+}
+
 /** How deep subqueries nest in a tree. */
 const nesting = (node: unknown): number => {
   if (typeof node !== "object" || node === null) return 0
@@ -178,6 +194,7 @@ export const plan = (select: Select): Shape | Declined => {
     project,
     own,
     children: children.flatMap(childOf),
+    subqueries: facts.subqueries ? subqueriesOf(select) : [],
     total: !projection.canFail && !(select.where !== undefined && canFail(select.where)) && !select.order.some((term) => canFail(term.idiom)),
     reaches: facts.reaches,
     checksProjection: projection.canFail || facts.reaches,
