@@ -69,10 +69,21 @@ const expr = (w: Walk, e: Expr, bound: ReadonlySet<string>): void => {
     case "range": return all(w, [e.from, e.to], bound)
     case "call": return call(w, e, bound)
     case "closure": return expr(w, e.body, new Set([...bound, ...e.params]))
+    case "invoke": return all(w, [e.fn, ...e.args], bound)
+    case "block": return block(w, e, bound)
     case "if": return all(w, [...e.branches.flat(), e.otherwise], bound)
     case "subquery": w.subqueries = w.reaches = true; return statement(w, e.query, bound)
     case "table": w.referenced.add(e.name); return
     case "idiom": return idiom(w, e, bound)
+  }
+}
+
+/** Each LET is bound in the steps behind it. */
+const block = (w: Walk, e: Extract<Expr, { kind: "block" }>, bound: ReadonlySet<string>): void => {
+  const known = new Set(bound)
+  for (const s of e.steps) {
+    expr(w, s.value, known)
+    if (s.name !== undefined) known.add(s.name)
   }
 }
 
@@ -99,7 +110,7 @@ const part = (w: Walk, p: Part, bound: ReadonlySet<string>): void => {
     case "graph":
       w.graph = w.reaches = true
       for (const table of p.tables) w.referenced.add(table)
-      all(w, [p.where, p.limit, p.start], bound)
+      all(w, [...p.ranges, p.where, p.limit, p.start], bound)
       if (p.query !== undefined) clauses(w, p.query, bound)
       return
     case "recurse":
@@ -122,7 +133,10 @@ const clauses = (w: Walk, s: Select, bound: ReadonlySet<string>): void => {
 }
 
 const statement = (w: Walk, s: Statement, bound: ReadonlySet<string>): void => {
-  if (s.kind === "return") return expr(w, s.value, bound)
+  if (s.kind === "return") {
+    if (s.fetch.length > 0) w.reaches = true
+    return expr(w, s.value, bound)
+  }
   if (s.kind !== "select") return
   all(w, s.from, bound)
   clauses(w, s, bound)

@@ -8,9 +8,16 @@ import type { Value } from "./value.ts"
 
 export type Statement =
   | Select
-  | { readonly kind: "return"; readonly at: number; readonly value: Expr }
+  | Return
   | { readonly kind: "infoDb"; readonly at: number }
   | { readonly kind: "infoTable"; readonly at: number; readonly table: string }
+
+export interface Return {
+  readonly kind: "return"
+  readonly at: number
+  readonly value: Expr
+  readonly fetch: ReadonlyArray<Idiom>
+}
 
 export interface Select {
   readonly kind: "select"
@@ -64,12 +71,24 @@ export type Expr =
   | { readonly kind: "range"; readonly at: number; readonly from: Expr | undefined; readonly fromInclusive: boolean; readonly to: Expr | undefined; readonly toInclusive: boolean }
   | { readonly kind: "cast"; readonly at: number; readonly type: string; readonly operand: Expr }
   | { readonly kind: "call"; readonly at: number; readonly name: string; readonly args: ReadonlyArray<Expr> }
-  | { readonly kind: "closure"; readonly at: number; readonly params: ReadonlyArray<string>; readonly body: Expr }
+  /** `types` has what each parameter must coerce to; `result` what the body must. */
+  | { readonly kind: "closure"; readonly at: number; readonly params: ReadonlyArray<string>; readonly types: ReadonlyArray<string | undefined>; readonly result: string | undefined; readonly body: Expr }
+  /** `$f(1)`: calls a closure. */
+  | { readonly kind: "invoke"; readonly at: number; readonly fn: Expr; readonly args: ReadonlyArray<Expr> }
+  /** `{ LET $a = 1; $a + 1 }`: steps in order, the value of the last. With `catches` a RETURN inside ends here (a field, a filter, a closure). */
+  | { readonly kind: "block"; readonly at: number; readonly steps: ReadonlyArray<Step>; readonly catches: boolean }
   | { readonly kind: "if"; readonly at: number; readonly branches: ReadonlyArray<readonly [Expr, Expr]>; readonly otherwise: Expr | undefined; /** Written with THEN and END. */ readonly worded?: true }
   | { readonly kind: "subquery"; readonly at: number; readonly query: Statement }
   /** A bare table name where a source is expected (FROM); elsewhere a bare name is an idiom. */
   | { readonly kind: "table"; readonly at: number; readonly name: string }
   | Idiom
+
+/** A step of a block: `LET $name: type = value`, or a value (`name` undefined). */
+export interface Step {
+  readonly name: string | undefined
+  readonly type: string | undefined
+  readonly value: Expr
+}
 
 /** A path. `start` undefined: from the current document. `a.b` is `{ start: undefined, parts: [field a, field b] }`. */
 export interface Idiom {
@@ -89,8 +108,11 @@ export type Part =
   | { readonly kind: "where"; readonly where: Expr }
   | { readonly kind: "method"; readonly name: string; readonly args: ReadonlyArray<Expr> }
   | { readonly kind: "destructure"; readonly entries: ReadonlyArray<Destructured> }
-  /** `->edge`, `<-(a, b WHERE c LIMIT 1)`, `->(SELECT ... FROM e ...)`; no tables is `?`, any. With `query`, filter, order and limit stand in it. */
-  | { readonly kind: "graph"; readonly at: number; readonly direction: "out" | "in" | "both"; readonly tables: ReadonlyArray<string>; readonly where: Expr | undefined; readonly limit: Expr | undefined; readonly start: Expr | undefined; readonly query: Select | undefined; readonly alias: Idiom | undefined }
+  /**
+   * `->edge`, `<-(a, b WHERE c LIMIT 1)`, `->(SELECT ... FROM e ...)`; no tables is `?`, any. `ranges` has the edge ids a table is
+   * limited to (`likes:1..9`), `fields` what stands behind FIELD, which changes nothing here. With `query`, filter, order and limit stand in it.
+   * `alias` names the column. */
+  | { readonly kind: "graph"; readonly at: number; readonly direction: "out" | "in" | "both"; readonly tables: ReadonlyArray<string>; readonly ranges: ReadonlyArray<Expr | undefined>; readonly fields: ReadonlyArray<string | undefined>; readonly where: Expr | undefined; readonly limit: Expr | undefined; readonly start: Expr | undefined; readonly query: Select | undefined; readonly alias: Idiom | undefined }
   /** `{1..3+path}(->a->b)`; `inclusive` keeps the starting record. */
   | { readonly kind: "recurse"; readonly at: number; readonly min: number; readonly max: number | undefined; readonly mode: "plain" | "path" | "collect" | "shortest"; readonly inclusive: boolean; readonly target: Expr | undefined; readonly body: ReadonlyArray<Part> }
   /** `@` inside a recursion: the place where it goes on. */

@@ -123,11 +123,15 @@ const scalar = (name: string, v: Value): Result => {
   }
 }
 
-const isOneOf = (name: string, list: string): boolean => list.split("|").some((t) => t.trim() === name)
+/** True for a name in a list separated by `|`. */
+export const isOneOf = (name: string, list: string): boolean => list.split("|").some((t) => t.trim() === name)
 
 const geometryNames: { readonly [type: string]: string } = {
   Point: "point", LineString: "line", Polygon: "polygon", MultiPoint: "multipoint", MultiLineString: "multiline", MultiPolygon: "multipolygon", GeometryCollection: "collection"
 }
+
+/** True for a geometry of one of the named kinds (`point | line`). */
+export const geometryIs = (v: Geometry, kinds: string): boolean => isOneOf(geometryNames[String(field(v.value, "type"))] ?? "", kinds)
 
 const record = (v: Value, tables: string | undefined): Result => {
   const id = v instanceof RecordId ? v : typeof v === "string" ? RecordIds.parse(v) : undefined
@@ -139,7 +143,7 @@ const convert = (type: string, v: Value): Result => {
   const name = m?.[1] ?? type, inner = m?.[2]
   if (name === "record") return record(v, inner)
   if (name === "table" && inner !== undefined) return v instanceof Table && isOneOf(v.name, inner) ? v : none
-  if (name === "geometry" && inner !== undefined) return v instanceof Geometry && isOneOf(geometryNames[String(field(v.value, "type"))] ?? "", inner) ? v : none
+  if (name === "geometry" && inner !== undefined) return v instanceof Geometry && geometryIs(v, inner) ? v : none
   if (name === "option") return v === undefined || inner === undefined ? v : convert(inner, v)
   if (name === "array" || name === "set") {
     const list = items(v)
@@ -161,7 +165,8 @@ export const cast = (type: string, v: Value): Value => {
   return raise(`Could not cast into \`${type.replace(/^option<(.*)>$/s, "none | $1").replace(/^set(?=<|$)/, "array")}\` using input \`${render(v)}\``)
 }
 
-const splitUnion = (type: string): ReadonlyArray<string> => {
+/** The alternatives of a type. */
+export const splitUnion = (type: string): ReadonlyArray<string> => {
   if (!type.includes("|")) return [type]
   const out: Array<string> = []
   let depth = 0, start = 0

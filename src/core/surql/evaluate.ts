@@ -6,9 +6,10 @@
  * into a value; a compiled closure must therefore only be called under `run` (or where {@link canFail} says it cannot fail).
  */
 import { Either } from "effect"
-import type { BinaryOp, Expr, Idiom } from "./ast.ts"
+import type { BinaryOp, Expr, Idiom, Return } from "./ast.ts"
 import { add, divide, modulo, multiply, negate, raisePower, subtract } from "./arithmetic.ts"
 import { cast } from "./cast.ts"
+import { coerce } from "./coerce.ts"
 import { allEqual, anyEqual, contains, containsAll, containsAny, intersects } from "./containment.ts"
 import { EvalError, raise } from "./failure.ts"
 import type { Failure } from "./failure.ts"
@@ -16,14 +17,16 @@ import { functions } from "./functions.ts"
 import { makeObject } from "./makeObject.ts"
 import { makeSet } from "./makeSet.ts"
 import { compare, equal, isTruthy } from "./order.ts"
-import { compileIdiom } from "./paths.ts"
+import { exactKind } from "./methods.ts"
+import { compileIdiom, fetch as loaded } from "./paths.ts"
 import { printName } from "./print.ts"
+import { fetching } from "./reshape.ts"
 import * as RecordIds from "./recordId.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { compileStatement } from "./select.ts"
 import { render } from "./text.ts"
-import { Closure, Range, RecordRange, Table, Uuid, isInt, isObj, setField } from "./value.ts"
+import { Closure, Range, RecordId, RecordRange, Table, Uuid, isInt, isObj, setField } from "./value.ts"
 import type { RecordKey, Value } from "./value.ts"
 
 /** Runs a compiled expression. Error: why it failed. */
@@ -53,8 +56,10 @@ export const compile = (expr: Expr): Compiled => {
     case "cast": { const { type } = expr, operand = compile(expr.operand); return (s) => cast(type, operand(s)) }
     case "call": return call(expr.name, expr.args.map(compile))
     case "closure": return closure(expr)
+    case "invoke": return invoke(compile(expr.fn), expr.args.map(compile))
+    case "block": return block(expr)
     case "if": return branch(expr.branches.map(([c, v]) => [compile(c), compile(v)] as const), expr.otherwise && compile(expr.otherwise))
-    case "subquery": return compileStatement(expr.query)
+    case "subquery": return expr.query.kind === "return" ? returning(compileReturn(expr.query)) : compileStatement(expr.query)
     case "table": { const value = new Table(expr.name); return () => value }
     case "idiom": return compileIdiom(expr)
   }
@@ -138,13 +143,70 @@ const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
 
 const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   const body = compile(expr.body)
-  const text = printName(expr)
+  const text = printName(expr), { types, result } = expr
+  const given = (args: ReadonlyArray<Value>, i: number): Value => {
+    const type = types[i]
+    if (type === undefined) return args[i]
+    return coerce(type, args[i], () => raise(`Incorrect arguments for function ANONYMOUS(). Expected a value of type '${type}' for argument $${expr.params[i]!}`))
+  }
   return (s) => new Closure(expr.params.length, (args) => {
     spend(s.budget, 1)
     const params: Record<string, Value> = { ...s.params }
-    for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, args[i])
-    return body({ ...s, params })
+    for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
+    const out = body({ ...s, params })
+    return result === undefined ? out : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`ANONYMOUS\`: ${why}`))
   }, text)
+}
+
+const invoke = (fn: Compiled, args: ReadonlyArray<Compiled>): Compiled => (s) => {
+  const f = fn(s)
+  return f instanceof Closure ? f.call(args.map((a) => a(s))) : raise(`There was a problem running the ANONYMOUS() function. '${exactKind(f)}' is not a function`)
+}
+
+/** On its way from a RETURN to the block that catches it. The parser sees to it that there is one. */
+class Returned {
+  readonly value: Value
+  constructor(value: Value) {
+    this.value = value
+  }
+}
+
+const returning = (value: Compiled): Compiled => (s) => { throw new Returned(value(s)) }
+
+const block = (expr: Extract<Expr, { kind: "block" }>): Compiled => {
+  const steps = expr.steps.map((s) => ({ ...s, value: compile(s.value) }))
+  if (expr.catches) {
+    const { value } = steps[0]!
+    return (s) => {
+      try {
+        return value(s)
+      } catch (error) {
+        if (error instanceof Returned) return error.value
+        throw error
+      }
+    }
+  }
+  return (outer) => {
+    let s = outer, last: Value
+    for (const { name, type, value } of steps) {
+      const v = value(s)
+      last = name === undefined ? v : undefined
+      if (name !== undefined) s = { ...s, params: { ...s.params, [name]: type === undefined ? v : coerce(type, v, (why) => raise(`Tried to set \`$${name}\`, but couldn't coerce value: ${why}`)) } }
+    }
+    return last
+  }
+}
+
+/** `RETURN e FETCH a`: the value of a RETURN, with the documents of its links. */
+export const compileReturn = (statement: Return): Compiled => {
+  const value = compile(statement.value)
+  if (statement.fetch.length === 0) return value
+  const fetch = fetching(statement)
+  const fetched = (v: Value, s: Scope): Value => {
+    if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map((item) => fetched(item, s))
+    return fetch(v instanceof RecordId ? loaded(v, s) : v, s)
+  }
+  return (s) => fetched(value(s), s)
 }
 
 const branch = (branches: ReadonlyArray<readonly [Compiled, Compiled]>, otherwise: Compiled | undefined): Compiled => (s) => {
@@ -186,7 +248,7 @@ const pathCanFail = (idiom: Idiom): boolean => idiom.parts.length > maxCertain |
 /** False only when evaluation cannot fail, whatever the document. Paths, comparisons, logic and literals cannot. */
 export const canFail = (expr: Expr): boolean => {
   switch (expr.kind) {
-    case "record": case "recordRange": case "call": case "cast": case "closure": case "subquery": return expr.kind !== "call" || functions.get(expr.name)?.constant === undefined
+    case "record": case "recordRange": case "call": case "cast": case "closure": case "invoke": case "block": case "subquery": return expr.kind !== "call" || functions.get(expr.name)?.constant === undefined
     case "idiom": return pathCanFail(expr)
     case "unary": return expr.op === "-" || canFail(expr.operand)
     case "binary": return !safeOps.has(expr.op) || canFail(expr.left) || canFail(expr.right)
@@ -200,8 +262,7 @@ export const isConstant = (expr: Expr): boolean => {
     case "literal": return true
     case "param": return expr.name !== "this" && expr.name !== "self" && expr.name !== "parent"
     case "call": { const fn = functions.get(expr.name); return fn !== undefined && fn.pure && !fn.reads && (expr.args.length > 0 || fn.pureWithArguments !== true) && expr.args.every(isConstant) }
-    case "closure": return false
-    case "subquery": case "table": return false
+    case "closure": case "invoke": case "block": case "subquery": case "table": return false
     case "idiom": return expr.start !== undefined && expr.start.kind !== "param" && isConstant(expr.start) && expr.parts.every((p) => p.kind === "all" || p.kind === "last" || p.kind === "flatten" || (p.kind === "index" && isConstant(p.index)))
     default: return children(expr).every(isConstant)
   }

@@ -14,8 +14,9 @@ import type { Step } from "./paths.ts"
 import type { Scope } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { compileSelectOver } from "./select.ts"
-import { RecordId, field, isInt, isObj } from "./value.ts"
-import type { Value } from "./value.ts"
+import { inKeys } from "./sources.ts"
+import { RecordId, RecordRange, field, isInt, isObj } from "./value.ts"
+import type { Range, Value } from "./value.ts"
 
 type Graph = Extract<Part, { kind: "graph" }>
 
@@ -30,14 +31,16 @@ const ownEnd = (id: RecordId, direction: "out" | "in", s: Scope): RecordId | und
   return from === undefined || to === undefined ? undefined : direction === "out" ? to : from
 }
 
-const neighbours = (id: RecordId, direction: "out" | "in", tables: ReadonlyArray<string>, s: Scope): Array<RecordId> => {
+const neighbours = (id: RecordId, direction: "out" | "in", tables: ReadonlyArray<string>, ranges: ReadonlyArray<Range | undefined>, s: Scope): Array<RecordId> => {
   const end = ownEnd(id, direction, s)
   const out: Array<RecordId> = []
   if (tables.length > 0) {
-    for (const table of tables) {
-      if (end !== undefined && end.table === table) out.push(end)
-      for (const edge of s.source.edges(id, direction, table)) out.push(edge)
-    }
+    tables.forEach((table, i) => {
+      const range = ranges[i]
+      const add = (found: RecordId): void => { if (range === undefined || inKeys(range, found.key)) out.push(found) }
+      if (end !== undefined && end.table === table) add(end)
+      for (const edge of s.source.edges(id, direction, table)) add(edge)
+    })
   } else {
     for (const edge of s.source.edges(id, direction, undefined)) out.push(edge)
     if (end !== undefined) {
@@ -52,7 +55,12 @@ const neighbours = (id: RecordId, direction: "out" | "in", tables: ReadonlyArray
 /** A compiled step from one record: ids, or rows where the step has its own SELECT. */
 const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Value>) => {
   const directions: ReadonlyArray<"in" | "out"> = part.direction === "both" ? ["in", "out"] : [part.direction]
-  const walk = (id: RecordId, s: Scope): ReadonlyArray<RecordId> => directions.flatMap((d) => neighbours(id, d, part.tables, s))
+  const limits = part.ranges.map((r) => r && compile(r))
+  const rangeOf = (v: Value): Range | undefined => (v instanceof RecordRange ? v.range : undefined)
+  const walk = (id: RecordId, s: Scope): ReadonlyArray<RecordId> => {
+    const ranges = limits.map((l) => l && rangeOf(l(s)))
+    return directions.flatMap((d) => neighbours(id, d, part.tables, ranges, s))
+  }
   if (part.query !== undefined) {
     const select = compileSelectOver(part.query)
     return (id, s) => {

@@ -27,7 +27,10 @@ export const nameOf = (expr: Expr): Idiom => {
   switch (expr.kind) {
     case "param": return path(expr.at, [expr.name])
     case "call": return path(expr.at, [expr.args.length === 0 && /^(math|duration)::/.test(expr.name) ? printName(expr) : expr.name])
+    case "block": return expr.catches ? nameOf(expr.steps[0]!.value) : path(expr.at, [printName(expr)])
     case "idiom": {
+      const alias = expr.parts.find((p) => p.kind === "graph" && p.alias !== undefined)
+      if (alias?.kind === "graph" && alias.alias !== undefined) return alias.alias
       const names = shown(expr.parts)
       if (expr.start === undefined) return path(expr.at, names)
       if (expr.start.kind === "param") return path(expr.at, ["$" + expr.start.name, ...names])

@@ -6,9 +6,10 @@
  */
 import { Either } from "effect"
 import type { Select, Statement } from "./ast.ts"
+import { inherited } from "./parseExpression.ts"
 import { returned } from "./parsePrimary.ts"
 import { select } from "./parseSelect.ts"
-import { Fault, advance, eatOp, eatWord, expectWord, expected, fail, isOp, isWord, name, open } from "./parser.ts"
+import { Fault, advance, caught, eatOp, eatWord, expectWord, expected, fail, isOp, isWord, name, open } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 
 /** What is wrong and where: `at` counts UTF-16 units from 0, `line` and `column` (code points) count from 1. */
@@ -41,9 +42,15 @@ const attempt = <A>(text: string, body: (p: Parser) => A): Either.Either<A, Pars
 
 const atEnd = (p: Parser): boolean => p.token.kind === "end"
 
+/** A RETURN inside ends the statement; in a place where nothing can end it is refused. */
 const statement = (p: Parser): Statement => {
+  const { at } = p.token
+  const out = isWord(p, "RETURN") ? returned(p, () => caught(p, () => inherited(p))) : other(p)
+  return p.returns ? fail("RETURN is not supported in this clause", at) : out
+}
+
+const other = (p: Parser): Statement => {
   if (isWord(p, "SELECT")) return select(p)
-  if (isWord(p, "RETURN")) return returned(p)
   if (isWord(p, "INFO")) return info(p)
   return expected(p, "SELECT, RETURN or INFO")
 }
@@ -71,7 +78,9 @@ export const parseStatements = (text: string): Either.Either<ReadonlyArray<State
 /** Exactly one SELECT, with or without a final `;`. Error: {@link ParseError}. */
 export const parseSelect = (text: string): Either.Either<Select, ParseError> => attempt(text, (p) => {
   if (!isWord(p, "SELECT")) expected(p, "SELECT")
+  const { at } = p.token
   const out = select(p)
+  if (p.returns) fail("RETURN is not supported in this clause", at)
   while (isOp(p, ";")) advance(p)
   if (!atEnd(p)) expected(p, "the end of the query")
   return out

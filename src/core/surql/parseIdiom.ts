@@ -5,9 +5,9 @@
  */
 import type { Destructured, Expr, Idiom, Part, Select } from "./ast.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
-import { primary } from "./parsePrimary.ts"
+import { edgeRange, primary } from "./parsePrimary.ts"
 import { condition, limits, selectTail } from "./parseSelect.ts"
-import { RecordId } from "./value.ts"
+import { RecordId, RecordRange } from "./value.ts"
 import { advance, eatOp, eatWord, expectOp, expected, fail, isOp, isWord, name, nested, notYet, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 
@@ -135,45 +135,55 @@ const recursion = (p: Parser, at: number): Part => {
 /** A graph step; the current token is the arrow. */
 export const lookup = (p: Parser): Part => {
   const arrow = advance(p)
-  if (arrow.text === "<~") return fail("record references (`<~`) are not supported", arrow.at)
+  if (arrow.text === "<~") return fail("record references (`<~`) need a schema with REFERENCE fields, and there is none here", arrow.at)
   const direction = arrow.text === "->" ? "out" : arrow.text === "<-" ? "in" : "both"
   const base = { kind: "graph" as const, at: arrow.at, direction: direction as "out" | "in" | "both", where: undefined, limit: undefined, start: undefined, query: undefined, alias: undefined }
-  if (eatOp(p, "?")) return { ...base, tables: [] }
-  if (!isOp(p, "(")) return { ...base, tables: [edgeTable(p)] }
+  if (eatOp(p, "?")) return { ...base, ...subjects([]) }
+  if (!isOp(p, "(")) return { ...base, ...subjects([edgeTable(p)]) }
   advance(p)
-  const selected = isWord(p, "SELECT") ? selectTail(p, edgeTables) : undefined
-  if (selected !== undefined) {
-    const query: Select = selected
-    const tables = query.from.map((f) => (f.kind === "table" ? f.name : ""))
-    closeLookup(p)
-    return { ...base, tables: tables.length === 1 && tables[0] === "" ? [] : tables, query }
+  const fields: Array<string | undefined> = []
+  if (isWord(p, "SELECT")) {
+    const query: Select = selectTail(p, (inner) => edgeTables(inner, fields))
+    return { ...base, ...subjects(query.from, fields), query, alias: closeLookup(p) }
   }
-  const tables = edgeTables(p).map((f) => (f.kind === "table" ? f.name : ""))
+  const tables = edgeTables(p, fields)
   const where = condition(p)
   const { limit, start } = limits(p)
-  closeLookup(p)
-  return { ...base, tables: tables.length === 1 && tables[0] === "" ? [] : tables, where, limit, start }
+  return { ...base, ...subjects(tables, fields), where, limit, start, alias: closeLookup(p) }
 }
 
-const closeLookup = (p: Parser): void => {
-  if (isWord(p, "AS")) notYet("AS inside a graph step", p.token.at)
+/** `AS name`, which names the column, and the closing parenthesis. */
+const closeLookup = (p: Parser): Idiom | undefined => {
+  const alias = eatWord(p, "AS") ? plainIdiom(p) : undefined
   expectOp(p, ")")
+  return alias
 }
 
-const edgeTable = (p: Parser): string => {
+/** Tables of a step by name, the ids each is limited to, and its FIELD. Nothing for `?`. */
+const subjects = (tables: ReadonlyArray<Expr>, fields: ReadonlyArray<string | undefined> = []) => {
+  const named = tables.filter((t) => t.kind !== "table" || t.name !== "")
+  return {
+    tables: named.map((t) => (t.kind === "table" ? t.name : t.kind === "recordRange" ? t.table : t.kind === "literal" && t.value instanceof RecordRange ? t.value.table : "")),
+    ranges: named.map((t) => (t.kind === "table" ? undefined : t)),
+    fields: named.map((_, i) => fields[i])
+  }
+}
+
+const edgeTable = (p: Parser): Expr => {
+  const { token } = p
   const table = name(p, "`?`, `(` or a table")
-  if (isOp(p, ":") && p.token.at === p.token.after) notYet("a range of edge ids in a graph step", p.token.at)
-  return table
+  return isOp(p, ":") && p.token.at === p.token.after ? edgeRange(p, token) : { kind: "table", at: token.at, name: table }
 }
 
-/** `?` (a table without a name) or the tables of a step. */
-const edgeTables = (p: Parser): Array<Expr> => {
+/** `?` (a table without a name) or the tables of a step, each with its FIELD put into `fields`. */
+const edgeTables = (p: Parser, fields: Array<string | undefined>): Array<Expr> => {
   const at = p.token.at
   if (eatOp(p, "?")) return [{ kind: "table", at, name: "" }]
   const out: Array<Expr> = []
-  do out.push({ kind: "table", at: p.token.at, name: edgeTable(p) })
-  while (eatOp(p, ","))
-  if (isWord(p, "FIELD")) notYet("FIELD", p.token.at)
+  do {
+    out.push(edgeTable(p))
+    fields.push(eatWord(p, "FIELD") ? name(p, "a field") : undefined)
+  } while (eatOp(p, ","))
   return out
 }
 

@@ -3,15 +3,16 @@
  *
  * Why so: constant composites (`[1, 2]`, `person:['a', 1]`) become one literal here, so that nothing evaluates them again.
  */
-import type { Expr, Statement } from "./ast.ts"
+import type { Expr, Idiom, Return } from "./ast.ts"
 import { closest, isConstantName, isFunctionName, isUnsupported } from "./functionNames.ts"
 import * as Lex from "./lex.ts"
 import { makeObject } from "./makeObject.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
-import { idiomRest, lookup } from "./parseIdiom.ts"
+import { block, blockOf } from "./parseBlock.ts"
+import { idiomRest, lookup, plainIdiom } from "./parseIdiom.ts"
 import { select } from "./parseSelect.ts"
-import { castType, single } from "./parseType.ts"
-import { advance, eatOp, eatWord, expectOp, expectWord, expected, fail, isOp, isWord, name, nested, notYet, peek, resume, withNames } from "./parser.ts"
+import { castType, single, union } from "./parseType.ts"
+import { advance, caught, eatOp, eatWord, expectOp, expectWord, expected, fail, isOp, isWord, name, nested, peek, resume, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import * as Regexes from "./regex.ts"
 import * as RecordIds from "./recordId.ts"
@@ -37,12 +38,20 @@ const start = (p: Parser): Expr => {
     case "value": advance(p); return literal(t.at, t.value, t.text)
     case "string": advance(p); return literal(t.at, t.text, p.text.slice(t.at, t.end))
     case "record": advance(p); return recordString(t)
-    case "param": advance(p); return { kind: "param", at: t.at, name: t.text }
+    case "param": advance(p); return invoked(p, { kind: "param", at: t.at, name: t.text })
     case "ident": return word(p)
     case "quoted": return named(p)
     case "op": return symbol(p)
     default: return expected(p, "an expression")
   }
+}
+
+/** `$f(1)`: a call, if parentheses follow directly. A path cannot follow it. */
+const invoked = (p: Parser, fn: Expr): Expr => {
+  if (!isOp(p, "(") || p.token.at !== p.token.after) return fn
+  advance(p)
+  const call: Expr = { kind: "invoke", at: fn.at, fn, args: withNames(p, "field", () => list(p, ")")) }
+  return isOp(p, ".") || isOp(p, "[") || isOp(p, "...") ? expected(p, "no path behind a call of a closure") : call
 }
 
 const recordString = (t: Lex.Token): Expr => {
@@ -94,7 +103,11 @@ const word = (p: Parser): Expr => {
   if (upper === "IF") return branch(p)
   if (upper === "SELECT" && !calls) return { kind: "subquery", at: t.at, query: select(p) }
   if (upper === "SELECT" && after.text === "(") return { kind: "subquery", at: t.at, query: select(p) }
-  if (upper === "RETURN" && !calls) return { kind: "subquery", at: t.at, query: returned(p) }
+  if (upper === "RETURN" && !calls) {
+    const query = returned(p, () => inherited(p))
+    p.returns = true
+    return { kind: "subquery", at: t.at, query }
+  }
   if (statements.has(upper) && (after.kind === "ident" || after.kind === "param" || after.kind === "quoted") && !isClause(after.text)) return fail(`${upper} is not allowed here; only SELECT and RETURN are`, t.at)
   return named(p)
 }
@@ -102,12 +115,13 @@ const word = (p: Parser): Expr => {
 /** Words that can follow a field that happens to be called like a statement. */
 const isClause = (text: string): boolean => /^(from|as|and|or|is|in|not|where|order|limit|start|group|split|fetch|asc|desc|contains\w*|inside|collate|numeric|then|else|end|omit|timeout|version)$/i.test(text)
 
-/** `RETURN e`, as a statement. */
-export const returned = (p: Parser): Statement => {
+/** `RETURN e FETCH a, b`. */
+export const returned = (p: Parser, read: () => Expr): Return => {
   const at = expectWord(p, "RETURN").at
-  const value = inherited(p)
-  if (isWord(p, "FETCH")) notYet("RETURN ... FETCH", p.token.at)
-  return { kind: "return", at, value }
+  const value = read()
+  const fetch: Array<Idiom> = []
+  if (eatWord(p, "FETCH")) do fetch.push(plainIdiom(p)); while (eatOp(p, ","))
+  return { kind: "return", at, value, fetch }
 }
 
 /** What starts with a name: a call, a constant of a module, a record id, a field or a table. */
@@ -151,6 +165,16 @@ const recordId = (p: Parser, table: Lex.Token): Expr => {
   if (key.kind !== "literal") return { kind: "record", at: table.at, table: table.text, key }
   const id = RecordIds.make(table.text, key.value as RecordKey)
   return literal(table.at, id, id.text)
+}
+
+/** The ids of an edge table behind its name (`likes:1..9`): always a range; the current token is the colon. */
+export const edgeRange = (p: Parser, table: Lex.Token): Expr => {
+  const begin = p.token.end
+  if (p.text.startsWith("..", begin)) return recordRange(p, table, undefined, begin)
+  const key = recordKey(p, table)
+  const after = p.token
+  const adjacent = after.kind === "op" && after.at === after.after
+  return adjacent && (after.text.startsWith("..") || (after.text === ">" && p.text.startsWith("..", after.end))) && after.text !== "..." ? recordRange(p, table, key, after.at) : expected(p, "`..` directly behind the key")
 }
 
 const recordRange = (p: Parser, table: Lex.Token, from: Expr | undefined, at: number): Expr => {
@@ -212,33 +236,25 @@ const array = (p: Parser): Expr => {
 
 const isLiteral = (e: Expr): boolean => e.kind === "literal" && !(e.value instanceof RecordRange)
 
-/** `{ a: 1 }`, `{,}`, `{ 1, 2 }` or `{ expression }`. */
+const startsLet = (first: Lex.Token, second: Lex.Token): boolean => first.kind === "ident" && first.text.toUpperCase() === "LET" && second.kind === "param"
+
+/** `{ a: 1 }`, `{,}`, `{ 1, 2 }`, `{ expression }` or a block of several steps. */
 const braces = (p: Parser): Expr => {
   const first = peek(p)
   if (first.kind === "op" && first.text === "}") return object(p)
   const second = Lex.next(p.text, first.end)
   const keyed = second.kind === "op" && second.text === ":" && (first.kind === "ident" || first.kind === "string" || first.kind === "value" || first.kind === "quoted")
   if (keyed) return object(p)
-  const at = advance(p).at
+  const at = p.token.at
+  if ((first.kind === "op" && first.text === ";") || startsLet(first, second)) return block(p)
+  advance(p)
   if (eatOp(p, ",")) {
     expectOp(p, "}")
     return { kind: "set", at, items: [] }
   }
   const head = nested(p, () => inherited(p))
   if (eatOp(p, ",")) return { kind: "set", at, items: [head, ...nested(p, () => list(p, "}"))] }
-  if (isOp(p, ";")) notYet("a block of several statements", p.token.at)
-  expectOp(p, "}")
-  return head
-}
-
-/** `{ expression }` where no object can stand. */
-const block = (p: Parser): Expr => {
-  expectOp(p, "{")
-  const value = nested(p, () => inherited(p))
-  if (isOp(p, ";") && peek(p).text === "}") advance(p)
-  if (isOp(p, ";")) notYet("a block of several statements", p.token.at)
-  expectOp(p, "}")
-  return value
+  return blockOf(p, at, [{ name: undefined, type: undefined, value: head }])
 }
 
 const object = (p: Parser): Expr => nested(p, () => {
@@ -267,6 +283,7 @@ const parenthesis = (p: Parser): Expr => {
   expectOp(p, ")")
   // A path behind parentheses starts anew: `(a.b).c` is not `a.b.c` where arrays are mapped.
   if (inner.kind === "idiom" && (isOp(p, ".") || isOp(p, "[") || isOp(p, "...") || isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->"))) return { kind: "idiom", at, start: inner, parts: [] }
+  if (inner.kind === "closure") return invoked(p, inner)
   return inner.kind === "binary" || inner.kind === "range" || inner.kind === "unary" || inner.kind === "cast" ? { ...inner } : inner
 }
 
@@ -283,7 +300,7 @@ const coordinate = (p: Parser): Expr => {
 
 const closure = (p: Parser): Expr => {
   const at = p.token.at
-  const params: Array<string> = []
+  const params: Array<string> = [], types: Array<string | undefined> = []
   if (!eatOp(p, "||")) {
     expectOp(p, "|")
     while (!eatOp(p, "|")) {
@@ -291,15 +308,13 @@ const closure = (p: Parser): Expr => {
       if (t.kind !== "param") expected(p, "a parameter such as `$value`, or `|`")
       advance(p)
       params.push(t.text)
-      if (eatOp(p, ":")) {
-        if (eatOp(p, "<")) castType(p)
-        else single(p)
-      }
+      types.push(!eatOp(p, ":") ? undefined : eatOp(p, "<") ? castType(p) : single(p))
       if (!eatOp(p, ",") && !isOp(p, "|")) expected(p, "`,` or `|`")
     }
   }
-  if (isOp(p, "->")) notYet("a declared result type of a closure", p.token.at)
-  return { kind: "closure", at, params, body: expression(p) }
+  const result = eatOp(p, "->") ? union(p) : undefined
+  const body = caught(p, () => (result === undefined ? expression(p) : withNames(p, "field", () => block(p))))
+  return { kind: "closure", at, params, types, result, body }
 }
 
 /** `IF c { a } ELSE IF d { b } ELSE { c }` or `IF c THEN a ELSE b END`. */

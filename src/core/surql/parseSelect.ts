@@ -8,7 +8,7 @@ import type { Expr, Field, Idiom, OrderTerm, Select } from "./ast.ts"
 import { nameOf } from "./names.ts"
 import { expression, inherited } from "./parseExpression.ts"
 import { basicIdiom, plainIdiom } from "./parseIdiom.ts"
-import { advance, eatOp, eatWord, expectWord, fail, isWord, nested, peek, withNames } from "./parser.ts"
+import { advance, caught, eatOp, eatWord, expectWord, fail, isWord, nested, peek, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import { print } from "./print.ts"
 
@@ -51,7 +51,7 @@ const fields = (p: Parser): Array<Field> => {
 
 const single = (p: Parser, alias: (p: Parser) => Idiom = plainIdiom): Field => {
   const at = p.token.at
-  const expr = expression(p)
+  const expr = caught(p, () => expression(p))
   return { kind: "expr", at, expr, alias: eatWord(p, "AS") ? alias(p) : undefined }
 }
 
@@ -80,7 +80,7 @@ const indexHint = (p: Parser): void => {
 }
 
 /** WHERE, if it stands here. */
-export const condition = (p: Parser): Expr | undefined => (eatWord(p, "WHERE") ? expression(p) : undefined)
+export const condition = (p: Parser): Expr | undefined => (eatWord(p, "WHERE") ? caught(p, () => expression(p)) : undefined)
 
 const groups = (p: Parser): Array<Idiom> | undefined => {
   if (!eatWord(p, "GROUP")) return undefined

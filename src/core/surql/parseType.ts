@@ -20,7 +20,8 @@ export const castType = (p: Parser): string => {
   return type
 }
 
-const union = (p: Parser): string => {
+/** Types separated by `|`. */
+export const union = (p: Parser): string => {
   const parts = [single(p)]
   while (eatOp(p, "|")) parts.push(single(p))
   return parts.join(" | ")

@@ -4,6 +4,7 @@
  * Why so: recursive descent over on-demand tokens is the simplest parser that can follow the language's context rules. Inside
  * it a fault is thrown as the private {@link Fault}; `parse.ts` catches it at the public boundary and makes it a value.
  */
+import type { Expr } from "./ast.ts"
 import * as Lex from "./lex.ts"
 import type { Token } from "./lex.ts"
 
@@ -14,6 +15,8 @@ export interface Parser {
   depth: number
   /** Whether a bare name is a field of the document (else a table, in FROM). */
   names: "field" | "table"
+  /** A RETURN was read that nothing around it catches yet. */
+  returns: boolean
 }
 
 /** Thrown inside the parser only. */
@@ -28,7 +31,7 @@ export class Fault {
 
 export const maxDepth = 64
 
-export const open = (text: string): Parser => ({ text, token: Lex.next(text, 0), depth: 0, names: "field" })
+export const open = (text: string): Parser => ({ text, token: Lex.next(text, 0), depth: 0, names: "field", returns: false })
 
 export const fail = (message: string, at: number): never => {
   throw new Fault(message, at)
@@ -90,6 +93,16 @@ export const nested = <A>(p: Parser, body: () => A): A => {
   const out = body()
   p.depth--
   return out
+}
+
+/** Reads an expression in which a RETURN ends no more than the expression itself. */
+export const caught = (p: Parser, body: () => Expr): Expr => {
+  const before = p.returns
+  p.returns = false
+  const value = body()
+  const found = p.returns
+  p.returns = before
+  return found ? { kind: "block", at: value.at, steps: [{ name: undefined, type: undefined, value }], catches: true } : value
 }
 
 /** Runs `body` with bare names read as fields or tables. */

@@ -4,7 +4,7 @@
  * Why so: in the exact style two trees print the same only if they mean the same, so it brackets every operand that is an
  * operation. The database's own text drops some brackets (`a + (b + c)` is called `a + b + c`), but clients see that name.
  */
-import type { BinaryOp, Destructured, Expr, Field, Idiom, Part, Select, Statement } from "./ast.ts"
+import type { BinaryOp, Destructured, Expr, Field, Idiom, Part, Select, Statement, Step } from "./ast.ts"
 import * as Text from "./text.ts"
 
 type Style = "exact" | "name"
@@ -21,6 +21,7 @@ const exprLevel = (e: Expr): number => {
     case "unary": case "cast": return 9
     case "range": return 10
     case "closure": return 0
+    case "block": return e.catches ? exprLevel(e.steps[0]!.value) : 12
     default: return 12
   }
 }
@@ -46,11 +47,18 @@ const wordedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
   (e.otherwise === undefined ? "" : ` ELSE ${expr(e.otherwise, style)}`) + " END"
 
 const bracedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
-  e.branches.map(([c, v]) => `IF ${expr(c, style)} { ${expr(v, style)} }`).join(" ELSE ") +
-  (e.otherwise === undefined ? "" : ` ELSE { ${expr(e.otherwise, style)} }`)
+  e.branches.map(([c, v]) => `IF ${expr(c, style)} ${bodyText(v, style)}`).join(" ELSE ") + (e.otherwise === undefined ? "" : ` ELSE ${bodyText(e.otherwise, style)}`)
+
+const bodyText = (e: Expr, style: Style): string => {
+  if (e.kind !== "block" || e.catches) return `{ ${expr(e, style)} }`
+  return style === "exact" ? expr(e, style) : `{\n${e.steps.map((s) => `\t${stepText(s, style)};\n`).join("")}}`
+}
 
 const literalText = (e: Extract<Expr, { kind: "literal" }>): string =>
   typeof e.value === "string" ? Text.quote(e.value) : Text.render(e.value)
+
+const invokeText = (e: Extract<Expr, { kind: "invoke" }>, style: Style): string =>
+  `${e.fn.kind === "closure" ? `(${expr(e.fn, style)})` : expr(e.fn, style)}(${e.args.map((a) => expr(a, style)).join(", ")})`
 
 const expr = (e: Expr, style: Style): string => {
   const list = (items: ReadonlyArray<Expr>): string => items.map((i) => expr(i, style)).join(", ")
@@ -67,13 +75,27 @@ const expr = (e: Expr, style: Style): string => {
     case "range": return rangeText(e, style)
     case "cast": return `<${e.type}> ${bracketed(e.operand, 9, style)}`
     case "call": return /^(?:math|duration|time)::[a-z0-9_]+$/.test(e.name) && e.args.length === 0 && style === "name" && !e.name.startsWith("time") ? constantName(e.name) : `${e.name}(${list(e.args)})`
-    case "closure": return `|${e.params.map((p) => "$" + p + (style === "name" ? ": any" : "")).join(", ")}| ${expr(e.body, style)}`
+    case "closure": return closureText(e, style)
+    case "invoke": return invokeText(e, style)
+    case "block": return e.catches ? expr(e.steps[0]!.value, style) : `{ ${e.steps.map((s) => stepText(s, style) + ";").join(" ")} }`
     case "if": return ifText(e, style)
     case "subquery": return style === "exact" ? `(${statement(e.query, style)})` : statement(e.query, style)
     case "table": return e.name === "" ? "?" : Text.tableName(e.name)
     case "idiom": return idiomText(e, style)
   }
 }
+
+const closureText = (e: Extract<Expr, { kind: "closure" }>, style: Style): string => {
+  const params = e.params.map((p, i) => "$" + p + (e.types[i] !== undefined ? ": " + typeText(e.types[i]!) : style === "name" ? ": any" : ""))
+  const body = expr(e.body, style)
+  return `|${params.join(", ")}|${e.result === undefined ? ` ${body}` : ` -> ${e.result} ${body.startsWith("{") && e.body.kind === "block" && !e.body.catches ? body : `{ ${body} }`}`}`
+}
+
+/** Behind a colon several types need brackets, else `|` would end the parameters. */
+const typeText = (type: string): string => (type.includes("|") && !/^\w+<.*>$/s.test(type) ? `<${type}>` : type)
+
+const stepText = (s: Step, style: Style): string =>
+  s.name === undefined ? expr(s.value, style) : `LET $${s.name}${s.type === undefined ? "" : ": " + typeText(s.type)} = ${expr(s.value, style)}`
 
 /** `math::pi` is called `math::PI`. */
 const constantName = (name: string): string => name.replace(/::(.*)$/, (_, last: string) => "::" + last.toUpperCase())
@@ -88,10 +110,12 @@ const entryText = (d: Destructured, style: Style): string => {
 /** The text of a graph step: `->likes`, `<-(a, b WHERE c)`. */
 export const graphText = (p: Extract<Part, { kind: "graph" }>, style: Style = "exact"): string => {
   const arrow = p.direction === "out" ? "->" : p.direction === "in" ? "<-" : "<->"
-  const tables = p.tables.length === 0 ? "?" : p.tables.map(Text.tableName).join(", ")
-  if (p.query !== undefined) return `${arrow}(${selectText(p.query, style)})`
+  const tables = p.tables.length === 0 ? "?" : p.tables.map((t, i) => (p.ranges[i] === undefined ? Text.tableName(t) : expr(p.ranges[i]!, style)) + (p.fields[i] === undefined ? "" : ` FIELD ${fieldName(p.fields[i]!)}`)).join(", ")
+  const alias = p.alias === undefined ? "" : ` AS ${idiomText(p.alias, style)}`
+  if (p.query !== undefined) return `${arrow}(${selectText(p.query, style)}${alias})`
+  const brackets = p.tables.length > 1 || alias !== "" || p.fields[0] !== undefined || tables.endsWith("..")
   const clauses = (p.where === undefined ? "" : ` WHERE ${expr(p.where, style)}`) + (p.limit === undefined ? "" : ` LIMIT ${expr(p.limit, style)}`) + (p.start === undefined ? "" : ` START ${expr(p.start, style)}`)
-  return p.tables.length < 2 && (clauses === "" || (style === "name" && p.where === undefined)) ? arrow + tables : `${arrow}(${tables}${clauses})`
+  return !brackets && (clauses === "" || (style === "name" && p.where === undefined)) ? arrow + tables : `${arrow}(${tables}${clauses}${alias})`
 }
 
 const recurseText = (p: Extract<Part, { kind: "recurse" }>, style: Style): string => {
@@ -147,7 +171,7 @@ const selectText = (s: Select, style: Style): string => {
 const statement = (s: Statement, style: Style): string => {
   switch (s.kind) {
     case "select": return selectText(s, style)
-    case "return": return "RETURN " + expr(s.value, style)
+    case "return": return "RETURN " + expr(s.value, style) + (s.fetch.length === 0 ? "" : " FETCH " + s.fetch.map((i) => idiomText(i, style)).join(", "))
     case "infoDb": return "INFO FOR DB"
     case "infoTable": return "INFO FOR TABLE " + Text.tableName(s.table)
   }
