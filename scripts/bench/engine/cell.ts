@@ -11,8 +11,10 @@ import { after, canonical, workload } from "./workloads.ts"
 
 const peers: { readonly [name: string]: () => Promise<Peer> } = {
   ours: async () => (await import("./peers/ours.ts")).ours,
-  "sqlite": async () => (await import("./peers/sqlite.ts")).sqlite,
-  "ivm": async () => (await import("./peers/dbIvm.ts")).shared,
+  sqlite: async () => (await import("./peers/sqlite.ts")).sqlite,
+  ivm: async () => (await import("./peers/dbIvm.ts")).shared,
+  tdb: async () => (await import("./peers/tanstackDb.ts")).tanstackDb,
+  zero: async () => (await import("./peers/zero.ts")).zero,
   "ivm-each": async () => (await import("./peers/dbIvm.ts")).each,
 }
 

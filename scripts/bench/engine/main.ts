@@ -52,7 +52,7 @@ const run = (cell: Cell): Promise<Result> =>
   new Promise((done) => {
     const { workload, size, peer } = cell
     const profile = options.profiles === undefined ? undefined : join(options.profiles, `${workload}-${size}-${peer}.cpuprofile`)
-    const child = fork(cellFile, [JSON.stringify({ peer, workload, size, profile, ...limits })], { execPath: execPathOf(peer), execArgv: ["--expose-gc", "--max-old-space-size=8192"], stdio: ["ignore", "ignore", "pipe", "ipc"] })
+    const child = fork(cellFile, [JSON.stringify({ peer, workload, size, profile, ...limits })], { execPath: execPathOf(peer), execArgv: ["--expose-gc", "--max-old-space-size=8192"], env: { ...process.env, NODE_ENV: "production" }, stdio: ["ignore", "ignore", "pipe", "ipc"] })
     let phase = "start"
     let errors = ""
     let result: Result | undefined

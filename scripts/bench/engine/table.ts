@@ -23,6 +23,8 @@ export const peerNames: { readonly [peer: string]: string } = {
   ours: "this engine",
   ivm: "db-ivm, wired by hand",
   "ivm-each": "db-ivm, a pipeline per view",
+  tdb: "TanStack DB",
+  zero: "Zero (ZQL)",
   sqlite: "SQLite, queried again"
 }
 
