@@ -6,6 +6,7 @@
  */
 import { Cause, Effect, Exit } from "effect"
 import { StartFault } from "../ports/StartFault.ts"
+import { youngFirst } from "./allocation.ts"
 
 const stopWithinMs = 10_000
 
@@ -30,6 +31,7 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 
 /** Runs `program`; a first SIGTERM or SIGINT interrupts it, a second ends the process. */
 export const run = (program: Effect.Effect<unknown, unknown>): void => {
+  youngFirst()
   // Whoever reads our output may leave before us; that must not take the service down.
   for (const output of [process.stdout, process.stderr]) output.on("error", () => {})
   const fiber = Effect.runFork(program)

@@ -65,7 +65,7 @@ export const layerNode: Layer.Layer<RequestBody> = Layer.succeed(RequestBody, {
       const message = NodeHttpServerRequest.toIncomingMessage(request)
       const stop = readBody(message, maxBytes, (body) => resume(typeof body === "string" ? Effect.succeed(body) : Effect.fail(new BodyRefused(body))))
       // Comes after every end too; the first answer is the one that counts.
-      message.on("close", () => resume(Effect.fail(new BodyRefused({ reason: "aborted" }))))
+      message.on("close", () => resume(Effect.failSync(() => new BodyRefused({ reason: "aborted" }))))
       return Effect.sync(stop)
     })
 })
