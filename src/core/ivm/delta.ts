@@ -48,19 +48,41 @@ export interface Delta {
   readonly subqueries: ReadonlyArray<ChildEntry>
 }
 
+interface Move {
+  readonly key: string
+  readonly before: Shown | undefined
+  after: Shown | undefined
+}
+
+/** Nearly every step moves a row or two of a view; only beyond this are moves found by a map. */
+const fewMoves = 8
+
 export class DeltaBuilder {
-  private readonly moves = new Map<string, { readonly before: Shown | undefined; after: Shown | undefined }>()
+  private readonly moves: Array<Move> = []
+  private byKey: Map<string, Move> | undefined = undefined
 
   entered(row: Shown): void {
-    const move = this.moves.get(row.key)
-    if (move === undefined) this.moves.set(row.key, { before: undefined, after: row })
+    const move = this.find(row.key)
+    if (move === undefined) this.add({ key: row.key, before: undefined, after: row })
     else move.after = row
   }
 
   left(row: Shown): void {
-    const move = this.moves.get(row.key)
-    if (move === undefined) this.moves.set(row.key, { before: row, after: undefined })
+    const move = this.find(row.key)
+    if (move === undefined) this.add({ key: row.key, before: row, after: undefined })
     else move.after = undefined
+  }
+
+  private find(key: string): Move | undefined {
+    if (this.byKey !== undefined) return this.byKey.get(key)
+    for (const move of this.moves) if (move.key === key) return move
+    return undefined
+  }
+
+  private add(move: Move): void {
+    this.moves.push(move)
+    if (this.byKey !== undefined) this.byKey.set(move.key, move)
+    else if (this.moves.length > fewMoves) this.byKey = new Map(this.moves.map((other) => [other.key, other]))
   }
 
   /** The net effect, or undefined when there is none. */
@@ -69,7 +91,7 @@ export class DeltaBuilder {
     const updates: Array<Entry> = []
     const removals: Array<string> = []
     let subqueries: Array<ChildEntry> | undefined = undefined
-    for (const [key, { before, after }] of this.moves) {
+    for (const { after, before, key } of this.moves) {
       if (before === undefined) {
         if (after !== undefined) additions.push([key, after.version])
       } else if (after === undefined) removals.push(key)

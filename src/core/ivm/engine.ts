@@ -20,8 +20,9 @@ import { edgeReads } from "./edgeIndex.ts"
 import { ShapeGroup } from "./group.ts"
 import { Indexes } from "./indexes.ts"
 import type { Instance, Touched } from "./instance.ts"
-import { lift, type LiftedSubquery, liftSubquery, type Params } from "./lift.ts"
+import { lift, type LiftedOnce, liftOnce, type Params } from "./lift.ts"
 import { Maintained, type Surroundings } from "./maintained.ts"
+import { Moved } from "./moved.ts"
 import { type Read, Readers } from "./readers.ts"
 import { Recomputed } from "./recomputed.ts"
 import { rerun } from "./rerun.ts"
@@ -64,7 +65,9 @@ export class Engine {
   private readonly indexes = new Indexes(this.store)
   private readonly recomputedByTable = new Map<string, Set<Recomputed>>()
   /** Subqueries lifted so far, or why their results cannot be maintained. */
-  private readonly lifted = new WeakMap<Select, LiftedSubquery | Declined>()
+  private readonly lifted = new WeakMap<Select, LiftedOnce | Declined>()
+  /** Queries of views lifted so far, or why they are refused: many views differ only in their parameters. */
+  private readonly views = new WeakMap<Select, LiftedOnce | Refused>()
   private readonly around: Surroundings
   private dirty: Array<Maintained> = []
   /** Subqueries that no row reads any more. */
@@ -130,11 +133,12 @@ export class Engine {
    * leaves nothing behind.
    */
   *acquireSliced(select: Select, params: Params, generation = 1): Generator<undefined, Either.Either<Instance, Refused>, void> {
-    const facts = analyze(select)
-    const volatile = facts.nonDeterministic[0]
-    if (volatile !== undefined) return Either.left({ reason: `${volatile.name} gives another answer each time and cannot be part of a live view`, at: volatile.at })
-    const lifted = lift(select, this.source.scope({}, params, ""))
-    const text = print(lifted.select)
+    const view = this.viewOf(select)
+    if ("reason" in view) return Either.left(view)
+    const scope = this.source.scope({}, params, "")
+    const given = view.params(scope)
+    const lifted = given === undefined ? lift(select, scope) : { select: view.select, params: given }
+    const text = given === undefined ? print(lifted.select) : view.text
     const key = `${text}\n${encode(lifted.params)}`
     const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false })
     if ("reason" in made) return Either.left(made)
@@ -224,7 +228,7 @@ export class Engine {
     for (const instance of dirty) {
       const { delta, moved } = instance.finish()
       if (moved) this.collect(instance, rereads)
-      if (delta !== undefined && this.held.get(instance.key)!.uses > 0) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
+      if (delta !== undefined && this.held.get(instance.key)!.uses > 0) touched.push(new Moved(instance, delta))
     }
   }
 
@@ -234,7 +238,7 @@ export class Engine {
     for (const table of tables) for (const instance of this.recomputedByTable.get(table) ?? none) instances.add(instance)
     for (const instance of instances) {
       const delta = instance.recompute()
-      if (delta !== undefined) touched.push({ instance, delta, generation: instance.generation, hash: instance.hash() })
+      if (delta !== undefined) touched.push(new Moved(instance, delta))
     }
   }
 
@@ -254,10 +258,19 @@ export class Engine {
     })
   }
 
-  private liftedOf(query: Select): LiftedSubquery | Declined {
+  private viewOf(select: Select): LiftedOnce | Refused {
+    const known = this.views.get(select)
+    if (known !== undefined) return known
+    const volatile = analyze(select).nonDeterministic[0]
+    const view = volatile === undefined ? liftOnce(select, false) : { reason: `${volatile.name} gives another answer each time and cannot be part of a live view`, at: volatile.at }
+    this.views.set(select, view)
+    return view
+  }
+
+  private liftedOf(query: Select): LiftedOnce | Declined {
     const known = this.lifted.get(query)
     if (known !== undefined) return known
-    const lifted = liftSubquery(query)
+    const lifted = liftOnce(query, true)
     const shape = plan(lifted.select)
     const result = "reason" in shape ? shape : lifted
     this.lifted.set(query, result)

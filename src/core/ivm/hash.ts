@@ -14,7 +14,7 @@ export interface Hash64 {
 }
 
 /** Hash of a text (cyrb53's mixing, both lanes kept whole), starting from a seed. */
-const hashText = (text: string, seed: number): Hash64 => {
+const mix = (text: string, seed: number): Hash64 => {
   let high = 0xdeadbeef ^ seed
   let low = 0x41c6ce57 ^ seed
   for (let i = 0; i < text.length; i++) {
@@ -30,13 +30,13 @@ const hashText = (text: string, seed: number): Hash64 => {
 /** Hash of one row of a result; `digest` covers shown content that the version does not (linked records). */
 export const rowHash = (id: string, version: number, digest: string | undefined): Hash64 => {
   const seed = (version % 0x100000000) ^ Math.imul(Math.floor(version / 0x100000000) + 1, 0x9e3779b1)
-  return hashText(digest === undefined ? id : `${id}\u0000${digest}`, seed)
+  return mix(digest === undefined ? id : `${id}\u0000${digest}`, seed)
 }
 
 /** The running sum of a result's row hashes. */
-export class HashSum {
-  private high = 0
-  private low = 0
+export class HashSum implements Hash64 {
+  high = 0
+  low = 0
 
   add(hash: Hash64): void {
     this.high = (this.high + hash.high) >>> 0
@@ -48,8 +48,16 @@ export class HashSum {
     this.low = (this.low - hash.low) >>> 0
   }
 
-  /** 16 hexadecimal digits; an empty result is all zeros. */
+  /** The sum as it is now. */
+  now(): Hash64 {
+    return { high: this.high, low: this.low }
+  }
+
   text(): string {
-    return this.high.toString(16).padStart(8, "0") + this.low.toString(16).padStart(8, "0")
+    return hashText(this)
   }
 }
+
+/** 16 hexadecimal digits; an empty result is all zeros. */
+export const hashText = ({ high, low }: Hash64): string => high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0")
+

@@ -60,7 +60,7 @@ const used = (select: Select, given: Params): Params => {
   return params
 }
 
-/** Lifts a query that stands alone. `scope` gives the user's parameters; its document is never read. */
+/** Lifts a query that stands alone, for the parameters in `scope`: constants that cannot be evaluated stay. Its document is never read. */
 export const lift = (select: Select, scope: Scope): Lifted => {
   const args: Record<string, Value> = {}
   let count = 0
@@ -74,11 +74,11 @@ export const lift = (select: Select, scope: Scope): Lifted => {
   return { select: lifted, params: used(lifted, { ...scope.params, ...args }) }
 }
 
-/** A subquery lifted once, for every row around it. */
-export interface LiftedSubquery {
+/** A query lifted once, for all parameters and, if it is a subquery, every row around it. */
+export interface LiftedOnce {
   readonly select: Select
   readonly text: string
-  /** The parameters for one row around it; `undefined` where one cannot be evaluated, and the subquery has to be run. */
+  /** The parameters for one scope around it; `undefined` where a constant cannot be evaluated and has to stay where it is. */
   readonly params: (outer: Scope) => Params | undefined
 }
 
@@ -89,8 +89,8 @@ interface Argument {
 
 const isParent = (expr: Expr): boolean => expr.kind === "param" && expr.name === "parent"
 
-/** Lifts a subquery: what it takes from the row around it are its arguments. */
-export const liftSubquery = (query: Select): LiftedSubquery => {
+/** Lifts a subquery (`inside` another query): what it takes from the row around it are its arguments; or a query alone. */
+export const liftOnce = (query: Select, inside: boolean): LiftedOnce => {
   const parents: Array<Argument> = []
   const args: Array<Argument> = []
   const argument = (list: Array<Argument>, prefix: string, expr: Expr): string => {
@@ -98,11 +98,11 @@ export const liftSubquery = (query: Select): LiftedSubquery => {
     list.push({ name, value: compile(expr) })
     return name
   }
-  const rows = rewriteRows(query, (expr) => {
+  const rows = !inside ? query : rewriteRows(query, (expr) => {
     const whole = isParent(expr) || (expr.kind === "idiom" && expr.start !== undefined && isParent(expr.start) && expr.parts.every((part) => part.kind === "field"))
     return whole ? { kind: "param", at: expr.at, name: argument(parents, `${liftedPrefix}p`, expr) } : undefined
   })
-  const select = withoutConstants(rows, (expr) => argument(args, liftedPrefix, expr), true)
+  const select = withoutConstants(rows, (expr) => argument(args, liftedPrefix, expr), inside)
   const free = analyze(select).params
   return {
     select,

@@ -18,6 +18,7 @@ import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import type { Child, ChildResult, Delta, Shown } from "./delta.ts"
+import type { Hash64 } from "./hash.ts"
 import { Keyed } from "./keyed.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
@@ -118,6 +119,10 @@ export class Maintained implements Instance, Reader, ChildResult {
 
   hash(): string {
     return this.result.hash()
+  }
+
+  hashNow(): Hash64 {
+    return this.result.hashNow()
   }
 
   /**

@@ -67,6 +67,10 @@ export class Recomputed implements Instance {
     return this.sum.text()
   }
 
+  hashNow(): Hash64 {
+    return this.sum.now()
+  }
+
   /** Runs the query again; the delta is undefined when nothing shown changed. */
   recompute(): Delta | undefined {
     const { cost, errors, rows } = this.evaluate()

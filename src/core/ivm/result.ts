@@ -60,6 +60,10 @@ export class Result<T extends Shown> {
     return this.sum.text()
   }
 
+  hashNow(): Hash64 {
+    return this.sum.now()
+  }
+
   /** The shown rows of a window in order; undefined where the owner of the rows has to sort them. */
   ordered(): ReadonlyArray<T> | undefined {
     return this.candidates !== undefined ? this.candidates.length === 1 ? [...this.candidates] : [] : this.window && [...this.window.rows()]

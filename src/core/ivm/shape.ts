@@ -204,7 +204,15 @@ export const plan = (select: Select): Shape | Declined => {
 
 const memberHash = (member: Member) => (member.digest === undefined ? member.row.hash() : rowHash(member.key, member.version, member.digest))
 
-const comparator = (sort: ReadonlyArray<SortTerm>) => (a: Member, b: Member): number => {
+/** One term is the usual case, and its values are mostly numbers or text. */
+const byOneTerm = ({ compare }: SortTerm) => (a: Member, b: Member): number => {
+  const order = compare(a.sort[0], b.sort[0])
+  return order !== 0 ? order : compareRecords(a.row.id, b.row.id)
+}
+
+const comparator = (sort: ReadonlyArray<SortTerm>): ((a: Member, b: Member) => number) => (sort.length === 1 ? byOneTerm(sort[0]!) : byTerms(sort))
+
+const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: Member, b: Member): number => {
   for (let i = 0; i < sort.length; i++) {
     const order = sort[i]!.compare(a.sort[i], b.sort[i])
     if (order !== 0) return order

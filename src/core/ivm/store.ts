@@ -39,32 +39,59 @@ export interface Write {
   readonly after: Row | undefined
   /** The version this write leaves behind: of the row, or the last one of the deleted record. */
   readonly version: number
+  /** Where the record stands, so that it need not be looked up again. */
+  readonly cell?: Cell | undefined
 }
 
 /** Deleted records whose version is remembered exactly; beyond it a floor per store keeps versions growing. */
 export const maxTombstones = 1_000_000
 
+/** Where a record stands in its table: found once when a change is planned, written through when it is applied. */
+interface Cell {
+  row: Row | undefined
+}
+
 class TableRows {
-  readonly byId = new Map<string, Row>()
+  private readonly cells = new Map<string, Cell>()
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
 
+  get size(): number {
+    return this.cells.size
+  }
+
+  cell(text: string): Cell | undefined {
+    return this.cells.get(text)
+  }
+
+  *rows(): Iterable<Row> {
+    for (const { row } of this.cells.values()) if (row !== undefined) yield row
+  }
+
   put(row: Row): void {
-    if (this.order !== undefined && !this.byId.has(row.id.text)) this.order.set(row.id, undefined)
-    this.byId.set(row.id.text, row)
+    const cell = this.cells.get(row.id.text)
+    if (cell !== undefined) cell.row = row
+    else {
+      this.order?.set(row.id, undefined)
+      this.cells.set(row.id.text, { row })
+    }
   }
 
   remove(id: RecordId): void {
-    if (this.byId.delete(id.text)) this.order?.delete(id)
+    const cell = this.cells.get(id.text)
+    if (cell === undefined) return
+    cell.row = undefined
+    this.cells.delete(id.text)
+    this.order?.delete(id)
   }
 
   *inOrder(): Iterable<Row> {
     if (this.order === undefined) {
       this.order = new BTree<RecordId, undefined>(undefined, compareRecords)
-      for (const row of this.byId.values()) this.order.set(row.id, undefined)
+      for (const row of this.rows()) this.order.set(row.id, undefined)
     }
     for (const id of this.order.keys()) {
-      const row = this.byId.get(id.text)
+      const row = this.cells.get(id.text)?.row
       if (row !== undefined) yield row
     }
   }
@@ -78,17 +105,17 @@ export class Store {
   private edgeIndex: EdgeIndex | undefined = undefined
 
   get(id: RecordId): Row | undefined {
-    return this.tables.get(id.table)?.byId.get(id.text)
+    return this.tables.get(id.table)?.cell(id.text)?.row
   }
 
   /** The row with this id text, of a table already known. */
   byText(table: string, text: string): Row | undefined {
-    return this.tables.get(table)?.byId.get(text)
+    return this.tables.get(table)?.cell(text)?.row
   }
 
   /** Rows of a table in no particular order. */
   rows(table: string): Iterable<Row> {
-    return this.tables.get(table)?.byId.values() ?? []
+    return this.tables.get(table)?.rows() ?? []
   }
 
   /** Rows of a table in record-key order. */
@@ -97,7 +124,7 @@ export class Store {
   }
 
   size(table: string): number {
-    return this.tables.get(table)?.byId.size ?? 0
+    return this.tables.get(table)?.size ?? 0
   }
 
   /** Whether anybody has asked for edges yet. */
@@ -109,14 +136,14 @@ export class Store {
   edges(): EdgeIndex {
     if (this.edgeIndex === undefined) {
       this.edgeIndex = new EdgeIndex()
-      for (const table of this.tables.values()) for (const row of table.byId.values()) this.edgeIndex.move(undefined, row)
+      for (const table of this.tables.values()) for (const row of table.rows()) this.edgeIndex.move(undefined, row)
     }
     return this.edgeIndex
   }
 
   /** Tables that hold at least one record, sorted. */
   tableNames(): ReadonlyArray<string> {
-    return [...this.tables].filter(([, table]) => table.byId.size > 0).map(([name]) => name).sort()
+    return [...this.tables].filter(([, table]) => table.size > 0).map(([name]) => name).sort()
   }
 
   /**
@@ -126,8 +153,9 @@ export class Store {
   plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
     const [only] = changes
     if (changes.length === 1 && only !== undefined) {
-      const before = this.get(only.id)
-      return [planOne(only, before, before?.version ?? this.lastVersion(only.id.text))]
+      const cell = this.tables.get(only.id.table)?.cell(only.id.text)
+      const before = cell?.row
+      return [planOne(only, before, before?.version ?? this.lastVersion(only.id.text), cell)]
     }
     const staged = new Map<string, Write>()
     return changes.map((change) => {
@@ -141,13 +169,17 @@ export class Store {
   }
 
   apply(write: Write): void {
-    const { id, before, after } = write
+    const { after, before, cell, id } = write
     this.edgeIndex?.move(before, after)
     if (after !== undefined) {
+      if (cell !== undefined && before !== undefined && cell.row === before) {
+        cell.row = after
+        return
+      }
       let table = this.tables.get(id.table)
       if (table === undefined) this.tables.set(id.table, (table = new TableRows()))
       table.put(after)
-      this.tombstones.delete(id.text)
+      if (this.tombstones.size > 0) this.tombstones.delete(id.text)
       return
     }
     this.tables.get(id.table)?.remove(id)
@@ -186,7 +218,7 @@ export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
   return [...net.values()]
 }
 
-const planOne = (change: Change, before: Row | undefined, lastVersion: number): Write | undefined => {
+const planOne = (change: Change, before: Row | undefined, lastVersion: number, cell?: Cell): Write | undefined => {
   if (change.op === "DELETE") {
     return before === undefined ? undefined : { id: before.id, before, after: undefined, version: before.version }
   }
@@ -199,5 +231,5 @@ const planOne = (change: Change, before: Row | undefined, lastVersion: number): 
   if (same && (change.version === undefined || change.version === before.version)) return undefined
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
   const version = change.version === undefined || change.version === before.version ? before.version + 1 : change.version
-  return { id: before.id, before, after: new Row(before.id, version, change.doc), version }
+  return { id: before.id, before, after: new Row(before.id, version, change.doc), version, cell }
 }

@@ -162,9 +162,11 @@ const equalItems = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean =
 
 const equalObjects = (a: Obj, b: Obj, same: (a: Value, b: Value) => boolean): boolean => {
   const keys = Object.keys(a)
-  if (keys.length !== Object.keys(b).length) return false
-  for (const key of keys) if (!Object.hasOwn(b, key) || !same(a[key], b[key])) return false
-  return true
+  for (const key of keys) {
+    const x = a[key], y = b[key]
+    if (x === y ? y === undefined && !Object.hasOwn(b, key) : !Object.hasOwn(b, key) || !same(x, y)) return false
+  }
+  return keys.length === Object.keys(b).length
 }
 
 /** Same content and same types (`1` is not `1.0`, text is not a record id). Deep. */
