@@ -1,0 +1,100 @@
+/**
+ * The tables of ours in somebody's database, as SurrealQL to run at start or to hand to the person who defines schemas.
+ *
+ * Everything is `IF NOT EXISTS`: it can be run again and again, by several nodes at once, never rebuilds an index and never
+ * takes back what an operator has changed. Record users read what belongs to their client and write nothing; who a
+ * client is, is one function, so that it can be answered otherwise without touching the tables.
+ */
+
+export const queryTable = "_svc_query"
+export const edgeTable = "_svc_list_ref"
+export const integrityTable = "_svc_integrity"
+/** Records and positions of the embedded store; nobody but us reads them. */
+export const recordTable = "_svc_record"
+export const stateTable = "_svc_state"
+
+/** Tables that are ours: their changes are never fed back, and they are never views' data. */
+export const ownPrefix = "_svc_"
+
+export const isOwn = (table: string): boolean => table.startsWith(ownPrefix)
+
+export interface Definition {
+  /** What it is for, as the printed schema says it. */
+  readonly why: string
+  readonly statements: ReadonlyArray<string>
+}
+
+const field = (table: string, name: string, type: string): string => `DEFINE FIELD IF NOT EXISTS ${name} ON ${table} TYPE ${type}`
+
+const table = (name: string, kind: string, select: string): string =>
+  `DEFINE TABLE IF NOT EXISTS ${name} TYPE ${kind} SCHEMAFULL PERMISSIONS FOR select ${select} FOR create, update, delete NONE`
+
+const ofOwnClient = "WHERE fn::svc_owns(clientId)"
+
+const owner: Definition = {
+  why: "Whose views a record user may read: those registered with its own record id as clientId, or with the claim clientId of its signed token. Define it yourself beforehand to answer otherwise; never let it depend on what the user may write.",
+  statements: ["DEFINE FUNCTION IF NOT EXISTS fn::svc_owns($clientId: string) { RETURN $auth.id != NONE AND ($clientId = <string> $auth.id OR ($token.clientId != NONE AND $clientId = $token.clientId)); } PERMISSIONS FULL"]
+}
+
+const queries: Definition = {
+  why: "One row per registered view. `view` is the id as it was registered, `params` its parameters as JSON; a row that is deleted takes its view away. `owner` and `assignment` say which SSP writes its edges.",
+  statements: [
+    table(queryTable, "NORMAL", ofOwnClient),
+    field(queryTable, "view", "string"),
+    field(queryTable, "surql", "string"),
+    field(queryTable, "clientId", "string"),
+    field(queryTable, "ttl", "duration"),
+    field(queryTable, "params", "string"),
+    field(queryTable, "format", "string"),
+    field(queryTable, "lastActiveAt", "datetime"),
+    field(queryTable, "owner", "option<string>"),
+    field(queryTable, "assignment", "option<int>")
+  ]
+}
+
+const edges: Definition = {
+  why: "One edge per view, alias path, parent and record: from the registration (`in`) to the record (`out`). `version` grows with the record's content; rows of subqueries name their parent row and the alias they stand under.",
+  statements: [
+    table(edgeTable, `RELATION FROM ${queryTable}`, ofOwnClient),
+    field(edgeTable, "version", "int"),
+    field(edgeTable, "clientId", "string"),
+    field(edgeTable, "parent", "option<record>"),
+    field(edgeTable, "parent_rel", "option<string>"),
+    `DEFINE INDEX IF NOT EXISTS ${edgeTable}_in ON ${edgeTable} FIELDS in`
+  ]
+}
+
+const integrity: Definition = {
+  why: "Hashes over the records of each table, id [table, level, index]; they tell about data of everybody, so record users do not read them.",
+  statements: [
+    table(integrityTable, "NORMAL", "NONE"),
+    field(integrityTable, "hash", "string"),
+    field(integrityTable, "count", "int"),
+    field(integrityTable, "seq", "option<int>")
+  ]
+}
+
+/** What a database needs beside its own tables. */
+export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity]
+
+/** What the embedded store needs: registrations, and the records and position that a real database has elsewhere. */
+export const embedded: ReadonlyArray<Definition> = [owner, queries, {
+  why: "Records as they were ingested, by the text of their id, their content in the service's own encoding; the position in the log.",
+  statements: [
+    table(recordTable, "NORMAL", "NONE"),
+    field(recordTable, "version", "int"),
+    field(recordTable, "content", "option<string>"),
+    table(stateTable, "NORMAL", "NONE"),
+    field(stateTable, "writes", "int"),
+    field(stateTable, "seq", "option<int>"),
+    field(stateTable, "logId", "option<string>"),
+    field(stateTable, "epoch", "option<int>")
+  ]
+}]
+
+/** One text of many statements. */
+export const script = (definitions: ReadonlyArray<Definition>): string => definitions.flatMap(({ statements }) => statements).join(";\n") + ";\n"
+
+/** The same with its reasons, for people. */
+export const printed = (definitions: ReadonlyArray<Definition>): string =>
+  definitions.map(({ statements, why }) => `-- ${why}\n${statements.join(";\n")};\n`).join("\n")
