@@ -6,36 +6,28 @@
 import { Either } from "effect"
 import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
-import { aliasNames } from "../surql/names.ts"
 import { selectRows } from "../surql/select.ts"
-import { field, isObj, type Value } from "../surql/value.ts"
+import type { Value } from "../surql/value.ts"
 import type { Outcome } from "./recomputed.ts"
 import { queryBudget, type StepLimits, type StoreSource } from "./source.ts"
 import type { Store } from "./store.ts"
 
-/** A query that fails as a whole shows no rows and names the reason under an empty id. */
+/**
+ * A query that fails as a whole shows no rows and names the reason under an empty id. Rows that would share a key (a record
+ * that several sources give, or SPLIT shows several times) are numbered in result order.
+ */
 export const rerun = (select: Select, params: { readonly [name: string]: Value }, source: StoreSource, store: Store, limits: StepLimits) => (): Outcome => {
   const budget = queryBudget(limits)
   const selected = selectRows(select, { source, params, budget, onFailure: "leaveOut" })
   const cost = budget.limit - budget.left
   if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }], cost }
-  const keyOf = rowKeys(select)
   const seen = new Map<string, number>()
-  const rows = selected.right.rows.map(({ record, value }) => {
-    const key = record?.text ?? keyOf(value)
+  const rows = selected.right.rows.map(({ group, record, value }) => {
+    // Stable keys for rows that are no records: a group is named by the values of its keys, any other row by its content.
+    const key = record?.text ?? encode(group ?? value)
     const times = (seen.get(key) ?? 0) + 1
     seen.set(key, times)
     return { key: times === 1 ? key : `${key}#${times}`, version: record === undefined ? undefined : store.get(record)?.version ?? 0, value }
   })
   return { rows, errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", reason: left.reason })), cost }
-}
-
-/**
- * Stable keys for rows that are no records: a group is named by the values of its keys, any other row by its content.
- * Rows that would share a key (SPLIT shows a record several times) are numbered in result order.
- */
-const rowKeys = (select: Select): ((value: Value) => string) => {
-  if (select.group === undefined || select.value) return encode
-  const paths = select.group.map(aliasNames)
-  return (row) => encode(paths.map((path) => path.reduce<Value>((value, name) => (isObj(value) ? field(value, name) : undefined), row)))
 }

@@ -28,9 +28,11 @@ import type { Datetime, Value } from "./value.ts"
 export interface SelectedRow {
   readonly value: Value
   readonly record: RecordId | undefined
+  /** The key values of a grouped row. */
+  readonly group?: ReadonlyArray<Value>
 }
 
-/** A row left out because an expression failed on it. */
+/** A row, or (without a record) a group, left out because an expression failed on it. */
 export interface LeftOut {
   readonly record: RecordId | undefined
   readonly reason: string
@@ -164,12 +166,12 @@ const whole = (clause: "LIMIT" | "START", v: Value): number =>
   isInt(v) && v >= 0 ? Number(v) : raise(`Found ${toText(v)} but the ${clause} clause must evaluate to a positive integer`)
 
 function* grouped(grouping: Grouping, items: ReadonlyArray<Item>, outer: Scope, left: Array<LeftOut> | undefined): Slices<Array<Item>> {
-  const members = yield* each(items, outer, left, (item) => ({ scope: item.scope, key: grouping.key(item.scope) }))
-  const rows = yield* grouping.rows(members, outer)
-  return rows.map((value) => ({ scope: inner(outer, value), record: undefined, value, sort: [] }))
+  const members = yield* each(items, outer, left, (item) => grouping.gather(item.scope))
+  const rows = yield* grouping.rows(members, outer, (error) => leaveOut(error, left, undefined, pace(outer.budget)))
+  return rows.map(({ key, value }) => ({ scope: inner(outer, value), record: undefined, value, sort: [], group: key }))
 }
 
-const shown = ({ record, value }: Item): SelectedRow => ({ value, record })
+const shown = ({ group, record, value }: Item): SelectedRow => (group === undefined ? { value, record } : { value, record, group })
 
 /** `ORDER BY id` of rows that come in that order anyway. */
 const ordersById = ({ fields, order: [first, ...others] }: Select): boolean =>
@@ -187,7 +189,10 @@ export const compileSelect = (select: Select): Plan => {
   const limit = select.limit && compile(select.limit), start = select.start && compile(select.start)
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
   const project = (item: Item): Item => ({ scope: item.scope, record: item.record, value: projection!.project(item.scope), sort: item.sort })
-  const withSort = (item: Item): Item => ({ scope: item.scope, record: item.record, value: item.value, sort: order.map((o) => o.read(item)) })
+  const withSort = (item: Item): Item => {
+    const sort = order.map((o) => o.read(item))
+    return item.group === undefined ? { scope: item.scope, record: item.record, value: item.value, sort } : { ...item, sort }
+  }
   // Where nothing but the window decides which rows are shown, only those are projected, so that only those can fail.
   const windowFirst = grouping === undefined && rowSplits.length === 0 && order.every((o) => !o.fromRow)
   const ordered = order.length === 0 || (inKeyOrder(select) && ordersById(select))
@@ -206,13 +211,13 @@ export const compileSelect = (select: Select): Plan => {
       const most = sortless && windowFirst && select.split.length === 0 && (left === undefined || cannotFail) ? to : Infinity
       let items = yield* read(given ?? values, outer, { filter, left, most })
       for (const pieces of docSplits) items = yield* split(items, outer, pieces)
-      if (grouping !== undefined) items = yield* grouped(grouping, items, outer, left)
+      if (grouping !== undefined) items = yield* grouped(grouping, items, around, left)
       else if (!late) items = yield* each(items, outer, left, project)
       for (const pieces of rowSplits) items = yield* split(items, outer, pieces)
       if (!sortless) items = yield* sorted(yield* each(items, outer, left, withSort), order)
       if (from > 0 || to < items.length) items = items.slice(from, to)
       if (late) items = yield* each(items, outer, left, project)
-      return fetch === undefined ? items.map(shown) : yield* each(items, outer, undefined, (item) => ({ value: fetch(item.value, outer), record: item.record }))
+      return fetch === undefined ? items.map(shown) : yield* each(items, outer, undefined, (item) => shown({ ...item, value: fetch(item.value, outer) }))
     }
   }
 }

@@ -17,6 +17,8 @@ export interface Item {
   readonly record: RecordId | undefined
   readonly value: Value
   readonly sort: ReadonlyArray<Value>
+  /** The key values of a grouped row. */
+  readonly group?: ReadonlyArray<Value>
 }
 
 /** The scope of a row inside a query. */
@@ -71,7 +73,7 @@ export const rowsOf = (source: Source, v: Value): Iterable<Value> => {
 }
 
 /** True for expressions that are the same for every row: constants, parameters and paths from them. */
-const fixed = (e: Expr): boolean =>
+export const fixed = (e: Expr): boolean =>
   e.kind === "literal" || (e.kind === "param" && e.name !== "this" && e.name !== "self") || (e.kind === "idiom" && e.start !== undefined && fixed(e.start) && e.parts.every((p) => p.kind === "field"))
 
 /** The bare path `id`. */
