@@ -142,7 +142,7 @@ const convert = (type: string, v: Value): Result => {
   const m = /^(\w+)<(.*)>$/s.exec(type)
   const name = m?.[1] ?? type, inner = m?.[2]
   if (name === "record") return record(v, inner)
-  if (name === "table" && inner !== undefined) return v instanceof Table && isOneOf(v.name, inner) ? v : none
+  if (name === "table" && inner !== undefined) { const table = scalar("table", v); return table instanceof Table && isOneOf(table.name, inner) ? table : none }
   if (name === "geometry" && inner !== undefined) return v instanceof Geometry && geometryIs(v, inner) ? v : none
   if (name === "option") return v === undefined || inner === undefined ? v : convert(inner, v)
   if (name === "array" || name === "set") {
@@ -162,7 +162,7 @@ export const cast = (type: string, v: Value): Value => {
     const out = convert(option, v)
     if (out !== none) return out
   }
-  return raise(`Could not cast into \`${type.replace(/^option<(.*)>$/s, "none | $1").replace(/^set(?=<|$)/, "array")}\` using input \`${render(v)}\``)
+  return raise(`Could not cast into \`${type.replace(/^option<(.*)>$/s, "none | $1").replace(/^set(?=<|$)/, "array").replace(/^geometry<.*/s, "geometry")}\` using input \`${render(v)}\``)
 }
 
 /** The alternatives of a type. */

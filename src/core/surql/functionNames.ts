@@ -25,6 +25,8 @@ export const isConstantName = (name: string): boolean => functions.get(name)?.co
 /** Up to two known names nearest to an unknown one, if any is near. */
 export const closest = (name: string): ReadonlyArray<string> => {
   if (name.length > 60) return []
-  const ranked = [...functions.keys()].map((known) => [levenshtein(name, known), known] as const).sort((a, b) => a[0] - b[0])
-  return ranked.filter(([d]) => d <= Math.max(2, name.length / 3)).slice(0, 2).map(([, known]) => known)
+  const far = Math.max(2, name.length / 3)
+  // The distance is at least the difference in length, which costs nothing to know.
+  const near = [...functions.keys()].filter((known) => Math.abs(known.length - name.length) <= far)
+  return near.map((known) => [levenshtein(name, known), known] as const).filter(([d]) => d <= far).sort((a, b) => a[0] - b[0]).slice(0, 2).map(([, known]) => known)
 }

@@ -9,7 +9,7 @@ import type { Select, Statement } from "./ast.ts"
 import { inherited } from "./parseExpression.ts"
 import { returned } from "./parsePrimary.ts"
 import { select } from "./parseSelect.ts"
-import { Fault, advance, caught, eatOp, eatWord, expectWord, expected, fail, isOp, isWord, name, open } from "./parser.ts"
+import { Fault, advance, caught, eatOp, eatWord, expectWord, expected, fail, isOp, isWord, name, notReserved, open } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 
 /** What is wrong and where: `at` counts UTF-16 units from 0, `line` and `column` (code points) count from 1. */
@@ -58,7 +58,10 @@ const other = (p: Parser): Statement => {
 const info = (p: Parser): Statement => {
   const at = expectWord(p, "INFO").at
   expectWord(p, "FOR")
-  if (eatWord(p, "TABLE") || eatWord(p, "TB")) return { kind: "infoTable", at, table: name(p, "a table") }
+  if (eatWord(p, "TABLE") || eatWord(p, "TB")) {
+    notReserved(p, "a table")
+    return { kind: "infoTable", at, table: name(p, "a table") }
+  }
   if (eatWord(p, "DB") || eatWord(p, "DATABASE")) return { kind: "infoDb", at }
   return expected(p, "DB or TABLE")
 }

@@ -6,7 +6,7 @@
  */
 import type { Expr, Step } from "./ast.ts"
 import { inherited } from "./parseExpression.ts"
-import { castType, union } from "./parseType.ts"
+import { union } from "./parseType.ts"
 import { advance, eatOp, expectOp, expected, fail, isOp, isWord, nested, peek } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 
@@ -25,7 +25,7 @@ const step = (p: Parser): Step => {
   advance(p)
   const name = advance(p)
   if (reserved.has(name.text)) fail(`\`$${name.text}\` cannot be set`, name.at)
-  const type = !eatOp(p, ":") ? undefined : eatOp(p, "<") ? castType(p) : union(p)
+  const type = eatOp(p, ":") ? union(p) : undefined
   expectOp(p, "=")
   return { name: name.text, type, value: inherited(p) }
 }

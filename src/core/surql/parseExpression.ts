@@ -105,6 +105,7 @@ const operator = (p: Parser, op: Infix): Infix => {
 
 const rangeRest = (p: Parser, from: Expr | undefined, op: { readonly end: number; readonly fromInclusive: boolean; readonly toInclusive: boolean }, at = from?.at ?? p.token.at): Expr => {
   p.token = Lex.next(p.text, op.end)
+  if (p.token.at === op.end && isWord(p, "INFINITY") && p.token.text === "Infinity") expected(p, "the end of the range in parentheses")
   const adjacent = p.token.at === op.end && startsPrimary(p)
   if (!adjacent && op.toInclusive) expected(p, "the end of the range")
   const to = adjacent ? nested(p, () => climb(p, power.range)) : undefined

@@ -12,7 +12,7 @@ import { block, blockOf } from "./parseBlock.ts"
 import { idiomRest, lookup, plainIdiom } from "./parseIdiom.ts"
 import { select } from "./parseSelect.ts"
 import { castType, single, union } from "./parseType.ts"
-import { advance, caught, eatOp, eatWord, expectOp, expectWord, expected, fail, isOp, isWord, name, nested, peek, resume, withNames } from "./parser.ts"
+import { advance, caught, eatOp, eatWord, expectOp, expectWord, expected, fail, isName, isOp, isWord, name, nested, notReserved, peek, resume, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import * as Regexes from "./regex.ts"
 import * as RecordIds from "./recordId.ts"
@@ -78,14 +78,14 @@ const symbol = (p: Parser): Expr => {
       advance(p)
       if (p.token.kind !== "op" || !/^(\.|\[|->|<-|<->)$/.test(p.token.text)) expected(p, "a path behind `@`")
       return { kind: "param", at: t.at, name: "this" }
-    case "∅": advance(p); return literal(t.at, undefined, "NONE")
     default: return expected(p, "an expression")
   }
 }
 
 const constants: { readonly [word: string]: Value } = { NONE: undefined, NULL: null, TRUE: true, FALSE: false }
 
-const statements: ReadonlySet<string> = new Set(["CREATE", "UPDATE", "UPSERT", "DELETE", "RELATE", "INSERT", "DEFINE", "REMOVE", "REBUILD", "ALTER", "LET", "FOR", "THROW", "LIVE", "KILL", "SLEEP", "EXPLAIN"])
+/** Statements that are known as such when a word follows. */
+const statements: ReadonlySet<string> = new Set(["ALTER", "CREATE", "DEFINE", "DELETE", "EXPLAIN", "FOR", "INSERT", "KILL", "LET", "LIVE", "REBUILD", "RELATE", "REMOVE", "SLEEP", "THROW", "UPDATE", "UPSERT"])
 
 const word = (p: Parser): Expr => {
   const t = p.token
@@ -109,6 +109,7 @@ const word = (p: Parser): Expr => {
     return { kind: "subquery", at: t.at, query }
   }
   if (statements.has(upper) && (after.kind === "ident" || after.kind === "param" || after.kind === "quoted") && !isClause(after.text)) return fail(`${upper} is not allowed here; only SELECT and RETURN are`, t.at)
+  notReserved(p, "a field or table")
   return named(p)
 }
 
@@ -128,7 +129,10 @@ export const returned = (p: Parser, read: () => Expr): Return => {
 const named = (p: Parser): Expr => {
   const t = advance(p)
   if (isOp(p, "::") || (isOp(p, "(") && t.kind === "ident" && p.token.at === t.end)) return call(p, t)
-  if (isOp(p, ":") && p.token.at === t.end) return recordId(p, t)
+  if (isOp(p, ":") && p.token.at === t.end) {
+    if (t.kind === "ident" && (Object.hasOwn(constants, t.text.toUpperCase()) || !isName(t))) fail(`\`${t.text}\` is a value; a table of that name is written in back-ticks`, t.at)
+    return recordId(p, t)
+  }
   if (isOp(p, "(") && t.kind === "ident") return call(p, t)
   return p.names === "table" ? { kind: "table", at: t.at, name: t.text } : { kind: "idiom", at: t.at, start: undefined, parts: [{ kind: "field", name: t.text }] }
 }
@@ -212,6 +216,7 @@ const keyAt = (p: Parser, at: number): Expr => {
     return uuid.value instanceof Uuid ? literal(at, uuid.value, uuid.text) : fail("this is not a uuid", at)
   }
   if (bare.text !== "") {
+    if (bare.text === "NaN" || bare.text === "Infinity") fail(`\`${bare.text}\` is a number; a key of that name is written in back-ticks`, at)
     resume(p, bare.end)
     return literal(at, /^[+-]?\d+$/.test(bare.text) ? RecordIds.intKey(bare.text) : bare.text, bare.text)
   }
@@ -254,6 +259,8 @@ const braces = (p: Parser): Expr => {
   }
   const head = nested(p, () => inherited(p))
   if (eatOp(p, ",")) return { kind: "set", at, items: [head, ...nested(p, () => list(p, "}"))] }
+  // `{ $a = 1 }` was once LET; the database refuses it, and takes `{ $a = 1, 2 }` for a set.
+  if (first.kind === "param" && second.kind === "op" && second.text === "=") fail("a parameter is set with LET", first.at)
   return blockOf(p, at, [{ name: undefined, type: undefined, value: head }])
 }
 
@@ -262,7 +269,7 @@ const object = (p: Parser): Expr => nested(p, () => {
   const entries: Array<readonly [string, Expr]> = []
   while (!eatOp(p, "}")) {
     const t = p.token
-    if (t.kind !== "ident" && t.kind !== "string" && t.kind !== "value" && t.kind !== "quoted") expected(p, "a key or `}`")
+    if (!isName(t) && t.kind !== "string" && t.kind !== "value" && t.kind !== "quoted") expected(p, "a key or `}`")
     advance(p)
     expectOp(p, ":")
     entries.push([t.text, inherited(p)])

@@ -8,7 +8,7 @@ import type { Expr, Field, Idiom, OrderTerm, Select } from "./ast.ts"
 import { nameOf } from "./names.ts"
 import { expression, inherited } from "./parseExpression.ts"
 import { basicIdiom, plainIdiom } from "./parseIdiom.ts"
-import { advance, caught, eatOp, eatWord, expectWord, fail, isWord, nested, peek, withNames } from "./parser.ts"
+import { advance, caught, eatOp, eatWord, expectWord, fail, isWord, nested, notReserved, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import { print } from "./print.ts"
 
@@ -20,7 +20,7 @@ export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): 
   const at = expectWord(p, "SELECT").at
   const value = eatWord(p, "VALUE")
   const list = value ? [single(p, basicIdiom)] : fields(p)
-  const omit = eatWord(p, "OMIT") ? idioms(p, plainIdiom) : []
+  const omit = eatWord(p, "OMIT") ? idioms(p, (inner) => { notReserved(inner, "a field"); return plainIdiom(inner) }) : []
   expectWord(p, "FROM")
   const only = eatWord(p, "ONLY")
   const from = readSources(p)
@@ -92,7 +92,7 @@ const groups = (p: Parser): Array<Idiom> | undefined => {
 const orders = (p: Parser): Array<OrderTerm> => {
   if (!eatWord(p, "ORDER")) return []
   eatWord(p, "BY")
-  if (isWord(p, "RAND") && peek(p).text === "(") fail("ORDER BY rand() is not deterministic and not supported", p.token.at)
+  if (isWord(p, "RAND")) fail("ORDER BY rand() is not deterministic and not supported", p.token.at)
   const out: Array<OrderTerm> = []
   do {
     const idiom = basicIdiom(p)

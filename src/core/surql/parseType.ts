@@ -35,7 +35,7 @@ export const single = (p: Parser): string => {
   if (!isOp(p, "<")) return base === "option" ? expected(p, "`<`") : base
   if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, p.token.at)
   advance(p)
-  const args = [base === "record" || base === "geometry" || base === "table" ? names(p) : union(p)]
+  const args = [base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : union(p)]
   while (eatOp(p, ",")) args.push(size(p))
   if (!eatOp(p, ">")) expected(p, "`>`")
   return `${base}<${args.join(", ")}>`
@@ -45,6 +45,19 @@ export const single = (p: Parser): string => {
 const size = (p: Parser): string => {
   const t = advance(p)
   return t.kind === "value" && /^\d+$/.test(t.text) ? t.text : fail("expected a number of elements", t.at)
+}
+
+const geometries: ReadonlySet<string> = new Set(["collection", "line", "multiline", "multipoint", "multipolygon", "point", "polygon"])
+
+/** Kinds of geometry inside `geometry<point | line>`. */
+const kinds = (p: Parser): string => {
+  const parts: Array<string> = []
+  do {
+    const { at } = p.token
+    const kind = name(p, "a kind of geometry").toLowerCase()
+    parts.push(geometries.has(kind) ? kind : fail(`unknown kind of geometry \`${kind}\``, at))
+  } while (eatOp(p, "|"))
+  return parts.join(" | ")
 }
 
 /** Table names inside `record<a | b>`. */

@@ -83,9 +83,27 @@ export const expectOp = (p: Parser, op: string): Token => (isOp(p, op) ? advance
 
 export const expectWord = (p: Parser, word: string): Token => (isWord(p, word) ? advance(p) : expected(p, word))
 
+/** Words that are numbers wherever they stand. */
+const numbers: ReadonlySet<string> = new Set(["NaN", "Infinity"])
+
+/** True for a bare word that can be a name. */
+export const isName = (t: Token): boolean => t.kind === "ident" && !numbers.has(t.text)
+
 /** A name: bare or quoted. */
 export const name = (p: Parser, what = "a name"): string =>
-  p.token.kind === "ident" || p.token.kind === "quoted" ? advance(p).text : expected(p, what)
+  isName(p.token) || p.token.kind === "quoted" ? advance(p).text : expected(p, what)
+
+/** Words that begin a statement wherever an expression may begin: a field or table of that name has to be quoted. */
+const reserved: ReadonlySet<string> = new Set([
+  "ALTER", "BREAK", "CONTINUE", "CREATE", "DEFINE", "DELETE", "EXPLAIN", "FOR", "FUNCTION", "IF", "INFO", "INSERT", "LET", "REBUILD", "RELATE", "REMOVE", "RETURN", "SELECT", "SLEEP", "THROW",
+  "UPDATE", "UPSERT"
+])
+
+/** Refuses the current token where it is a word that is no name there. */
+export const notReserved = (p: Parser, what: string): void => {
+  const t = p.token
+  if (t.kind === "ident" && reserved.has(t.text.toUpperCase())) fail(`\`${t.text}\` begins a statement; ${what} of that name is written in back-ticks`, t.at)
+}
 
 /** Runs `body` one level deeper, refusing what nests too deep to evaluate safely. */
 export const nested = <A>(p: Parser, body: () => A): A => {

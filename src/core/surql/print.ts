@@ -95,7 +95,7 @@ const closureText = (e: Extract<Expr, { kind: "closure" }>, style: Style): strin
 const typeText = (type: string): string => (type.includes("|") && !/^\w+<.*>$/s.test(type) ? `<${type}>` : type)
 
 const stepText = (s: Step, style: Style): string =>
-  s.name === undefined ? expr(s.value, style) : `LET $${s.name}${s.type === undefined ? "" : ": " + typeText(s.type)} = ${expr(s.value, style)}`
+  s.name === undefined ? expr(s.value, style) : `LET $${s.name}${s.type === undefined ? "" : ": " + s.type} = ${expr(s.value, style)}`
 
 /** `math::pi` is called `math::PI`. */
 const constantName = (name: string): string => name.replace(/::(.*)$/, (_, last: string) => "::" + last.toUpperCase())

@@ -31,7 +31,19 @@ describe("refusals name the place", () => {
     ["SELECT * FROM a WHERE x = d'2020'", "1:27 this is not a datetime; expected d'2020-01-01T00:00:00Z'"],
     ["SELECT 1e FROM a", "1:8 `1e` is not a number"],
     ["SELECT * FROM (DELETE a)", "1:16 DELETE is not allowed here; only SELECT and RETURN are"],
-    ["SELECT é FROM a", "1:8 unexpected character `é`"]
+    ["SELECT é FROM a", "1:8 unexpected character `é`"],
+    ["SELECT { LET $a = 1; FOR $x IN [1] { 1 }; 2 } FROM a", "1:22 FOR is not supported in a block; LET, RETURN, IF and expressions are"],
+    ["SELECT { LET $this = 1; 2 } FROM a", "1:14 `$this` cannot be set"],
+    ["SELECT { $a = 1; 2 } FROM a", "1:10 a parameter is set with LET"],
+    ["SELECT * FROM a LIMIT (RETURN 1)", "1:1 RETURN is not supported in this clause"],
+    ["SELECT <~b FROM a", "1:8 record references (`<~`) need a schema with REFERENCE fields, and there is none here"],
+    ["SELECT ->likes:1 FROM a", "1:18 expected `..` directly behind the key, found `FROM`"],
+    ["SELECT update FROM a", "1:8 `update` begins a statement; a field or table of that name is written in back-ticks"],
+    ["SELECT * FROM NONE:1", "1:15 `NONE` is a value; a table of that name is written in back-ticks"],
+    ["SELECT * FROM a ORDER BY rand()", "1:26 ORDER BY rand() is not deterministic and not supported"],
+    ["SELECT * FROM a EXPLAIN", "1:17 EXPLAIN is not supported"],
+    ["SELECT * FROM a VERSION d'2020-01-01T00:00:00Z'", "1:17 VERSION is not supported: only the current data is kept"],
+    ["SELECT string::html::sanitize(b) FROM a", "1:8 the function `string::html::sanitize` is not supported"]
   ])("%s", (text, message) => {
     expect(fault(text)).toBe(message)
   })
@@ -51,7 +63,13 @@ describe("printing", () => {
     ["SELECT VALUE (((a))) FROM ONLY x:1", "SELECT VALUE a FROM ONLY x:1"],
     ["SELECT * FROM a WHERE x ∈ [1] || !(y IS NOT 'q')", "SELECT * FROM a WHERE (x IN [1]) OR (!(y != 'q'))"],
     ["SELECT ->likes->(person WHERE age>1).name FROM a", "SELECT ->likes->(person WHERE age > 1).name FROM a"],
-    ["SELECT a - (b - c), (a - b) - c FROM x", "SELECT a - (b - c), (a - b) - c FROM x"]
+    ["SELECT a - (b - c), (a - b) - c FROM x", "SELECT a - (b - c), (a - b) - c FROM x"],
+    ["SELECT { let $a = b;; $a } FROM x", "SELECT { LET $a = b; $a; } FROM x"],
+    ["SELECT IF a { LET $b: int|string = 1; RETURN $b } ELSE { 2 } AS c FROM x", "SELECT IF a { LET $b: int | string = 1; (RETURN $b); } ELSE { 2 } AS c FROM x"],
+    ["SELECT VALUE [1].map(|$a: <int|string>, $b| -> int { $a }) FROM x", "SELECT VALUE [1].map(|$a: <int | string>, $b| -> int { $a }) FROM x"],
+    ["SELECT ->(likes:1..=9 FIELD out, b WHERE c as d), <-(e:..) FROM x", "SELECT ->(likes:1..=9 FIELD out, b WHERE c AS d), <-(e:..) FROM x"],
+    ["SELECT VALUE { LET $f = |$a| $a; $f(b) } FROM x", "SELECT VALUE { LET $f = |$a| $a; $f(b); } FROM x"],
+    ["SELECT VALUE (|$a| $a)(1) FROM x", "SELECT VALUE (|$a| $a)(1) FROM x"]
   ])("%s", (text, out) => {
     expect(printed(text)).toBe(out)
     expect(printed(out)).toBe(out)
