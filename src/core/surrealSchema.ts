@@ -88,7 +88,8 @@ export const embedded: ReadonlyArray<Definition> = [owner, queries, {
     field(stateTable, "writes", "int"),
     field(stateTable, "seq", "option<int>"),
     field(stateTable, "logId", "option<string>"),
-    field(stateTable, "epoch", "option<int>")
+    field(stateTable, "epoch", "option<int>"),
+    field(stateTable, "layout", "int")
   ]
 }]
 

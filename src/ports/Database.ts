@@ -63,8 +63,8 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
 }> {}
 
 export interface DatabaseShape {
-  readonly kind: "memory" | "sqlite"
-  /** All records and tombstones, in chunks, in the order their ids were first written. */
+  readonly kind: "memory" | "sqlite" | "surreal"
+  /** All records and tombstones, in chunks, each once; in the order their ids were first written, or of their ids. */
   readonly records: Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError>
   readonly views: Effect.Effect<ReadonlyArray<StoredView>, DatabaseError>
   readonly position: Effect.Effect<StoredPosition, DatabaseError>
