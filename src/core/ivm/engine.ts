@@ -309,11 +309,9 @@ export class Engine {
 
   /** Shows a new instance the rows it has to look at: those under its key where there is an index, else its sources. */
   private *fill(group: ShapeGroup, instance: Maintained): Generator<undefined, void, void> {
-    const { table } = group.shape
     let count = 0
-    for (const [text, row, routed] of candidatesOf(group, instance, this.store)) {
-      // Changes may have come while this paused: what is shown is the row as it is now.
-      instance.update(text, row === undefined ? this.store.byText(table!, text) : row, routed)
+    for (const candidate of group.candidates(instance, this.store)) {
+      if (candidate !== undefined) instance.update(candidate.row.id.text, candidate.row, candidate.routed)
       if (++count % sliceRows === 0) yield
     }
     instance.begin()
@@ -334,7 +332,7 @@ export class Engine {
     if (known !== undefined) return known
     const shape = plan(select)
     if ("reason" in shape) return shape.reason
-    const group = new ShapeGroup(shape, shape.paths.length === 0 ? undefined : this.indexes.use(shape.table!, shape.paths))
+    const group = new ShapeGroup(shape, this.indexes)
     this.groups.set(text, group)
     return group
   }
@@ -364,20 +362,7 @@ export class Engine {
   private dropUnusedGroup(group: ShapeGroup | string): void {
     if (typeof group === "string" || group.instances.size > 0) return
     this.groups.delete(group.shape.text)
-    if (group.index !== undefined) this.indexes.release(group.shape.table!, group.shape.paths)
   }
-}
-
-/** What a new instance has to look at: record texts to look up, or rows. */
-function* candidatesOf(group: ShapeGroup, instance: Maintained, store: Store): Iterable<readonly [text: string, row: Row | undefined, routed: boolean]> {
-  const candidates = group.candidates(instance.params)
-  if (candidates === undefined) {
-    const rows = instance.slots === undefined ? store.rows(group.shape.table!) : instance.slots.rows(store)
-    for (const row of rows) yield [row.id.text, row, false]
-    return
-  }
-  for (const text of [...candidates.routed]) yield [text, undefined, true]
-  for (const text of [...candidates.dynamic]) yield [text, undefined, false]
 }
 
 const tablesOf = (instance: Recomputed): ReadonlySet<string> =>

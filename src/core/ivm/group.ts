@@ -1,38 +1,46 @@
 /**
  * All instances of one shape, and the ways to find those a change can concern.
  *
- * Rule: a row belongs to the instances filed under the values of its indexed paths; a changed row is shown to those of
- * its old key and those of its new key, and to nobody else. Instances of single records are filed under their records.
- * Cost: two lookups per shape, whatever the number of instances. A shape of whole tables without indexed conjuncts, and a
- * row without a fixed key, are shown to every instance.
+ * Rule: an instance is filed by its arguments, and a changed row is shown to those its old or its new state meets, and to
+ * nobody else (see lane.ts). Instances of single records are filed under their records. Cost: a few lookups per shape,
+ * whatever the number of instances. A shape of whole tables without indexed conjuncts, and an instance whose arguments
+ * have no exact key, are shown every change.
  */
 import { addTo, removeFrom } from "../multimap.ts"
-import type { Params } from "./lift.ts"
+import { type Placement, placementOf } from "./argumentIndex.ts"
+import type { Indexes } from "./indexes.ts"
+import { type Candidate, Lane } from "./lane.ts"
 import type { Maintained } from "./maintained.ts"
-import { absent, dynamic, keyOfArguments, type RowIndex } from "./rowIndex.ts"
 import type { Shape } from "./shape.ts"
-import type { Row, Write } from "./store.ts"
+import type { Row, Store, Write } from "./store.ts"
 
 export class ShapeGroup {
   readonly shape: Shape
-  /** Undefined for a shape without indexed conjuncts. */
-  readonly index: RowIndex | undefined
   readonly instances = new Set<Maintained>()
-  private readonly byArguments = new Map<unknown, Set<Maintained>>()
+  private readonly indexes: Indexes
+  /** Where instances are filed; made with their first one. */
+  private usual: Lane | undefined = undefined
+  private ranges: Lane | undefined = undefined
+  /** Instances of a shape with indexed conjuncts that are filed nowhere. */
+  private readonly everywhere = new Set<Maintained>()
   /** Instances whose parameters say what they read: those of tables and ranges by table, those of records by record. */
   private readonly byTable = new Map<string, Set<Maintained>>()
   private readonly byRecord = new Map<string, Set<Maintained>>()
   /** How many instances read each table. */
   private readonly reading = new Map<string, number>()
 
-  constructor(shape: Shape, index: RowIndex | undefined) {
+  constructor(shape: Shape, indexes: Indexes) {
     this.shape = shape
-    this.index = index
+    this.indexes = indexes
   }
 
   add(instance: Maintained): void {
     this.instances.add(instance)
-    if (this.index !== undefined) addTo(this.byArguments, this.argumentKey(instance.params), instance)
+    if (this.shape.access !== undefined) {
+      const placement = this.placement(instance)
+      if (placement === undefined) this.everywhere.add(instance)
+      else this.laneOf(placement).add(placement, instance)
+    }
     for (const { table } of instance.slots?.scanned ?? []) addTo(this.byTable, table, instance)
     for (const text of instance.slots?.records.keys() ?? []) addTo(this.byRecord, text, instance)
     for (const table of instance.mainTables) this.reading.set(table, (this.reading.get(table) ?? 0) + 1)
@@ -40,7 +48,7 @@ export class ShapeGroup {
 
   remove(instance: Maintained): void {
     this.instances.delete(instance)
-    if (this.index !== undefined) removeFrom(this.byArguments, this.argumentKey(instance.params), instance)
+    if (this.shape.access !== undefined && !this.everywhere.delete(instance)) this.unfile(this.placement(instance)!, instance)
     for (const { table } of instance.slots?.scanned ?? []) removeFrom(this.byTable, table, instance)
     for (const text of instance.slots?.records.keys() ?? []) removeFrom(this.byRecord, text, instance)
     for (const table of instance.mainTables) {
@@ -54,19 +62,20 @@ export class ShapeGroup {
     return this.reading.has(table)
   }
 
-  /** Ids of the rows an instance with these arguments has to look at first; undefined means all. */
-  candidates(params: Params): { readonly routed: Iterable<string>; readonly dynamic: Iterable<string> } | undefined {
-    return this.index === undefined ? undefined : { routed: this.index.ids(this.argumentKey(params)), dynamic: this.index.ids(dynamic) }
+  /** The rows a new instance has to look at; undefined for one that is passed over, where the caller may pause. */
+  *candidates(instance: Maintained, store: Store): Generator<Candidate | undefined, void, void> {
+    const placement = this.shape.access && this.placement(instance)
+    if (placement !== undefined) return yield* this.laneOf(placement).candidates(placement, store)
+    for (const row of instance.slots === undefined ? store.rows(this.shape.table!) : instance.slots.rows(store)) yield { row, routed: false }
   }
 
-  /** Shows one changed record to the instances it can concern; the index has been moved already. */
-  route({ after, before, id }: Write): void {
+  /** Shows one changed record to the instances it can concern; the indexes have been moved already. */
+  route(write: Write): void {
+    const { after, id } = write
     if (this.shape.table === undefined) return this.routeBySource(id.table, id.text, after)
-    if (this.index === undefined) return this.showAll(id.text, after)
-    const { newKey, oldKey } = this.index.keys(before, after)
-    if (oldKey === dynamic || newKey === dynamic) return this.showAll(id.text, after)
-    if (oldKey !== absent && oldKey !== newKey) for (const instance of this.byArguments.get(oldKey) ?? none) instance.update(id.text, undefined, true)
-    if (newKey !== absent) for (const instance of this.byArguments.get(newKey) ?? none) instance.update(id.text, after, true)
+    for (const instance of this.shape.access === undefined ? this.instances : this.everywhere) instance.update(id.text, after, false)
+    this.usual?.route(write, () => this.filed(this.usual!))
+    this.ranges?.route(write, () => this.filed(this.ranges!))
   }
 
   private routeBySource(table: string, text: string, after: Row | undefined): void {
@@ -74,12 +83,30 @@ export class ShapeGroup {
     for (const instance of this.byTable.get(table) ?? none) instance.update(text, after, false)
   }
 
-  private showAll(text: string, after: Row | undefined): void {
-    for (const instance of this.instances) instance.update(text, after, false)
+  private filed(lane: Lane): Iterable<Maintained> {
+    if (lane.size === this.instances.size) return this.instances
+    const inRange = lane === this.ranges
+    return [...this.instances].filter((instance) => !this.everywhere.has(instance) && this.placement(instance)!.inRange === inRange)
   }
 
-  private argumentKey(params: Params): unknown {
-    return keyOfArguments(this.shape.argumentNames.map((name) => params[name]))
+  /** Undefined for an instance that has to see every change. Where a row of it must fail that no index leads to, all rows are looked at. */
+  private placement({ params, strict }: Maintained): Placement | undefined {
+    const access = this.shape.access!
+    return strict && access.failsFirst ? undefined : placementOf(access, params)
+  }
+
+  private laneOf({ inRange }: Placement): Lane {
+    const { access, table } = this.shape
+    if (inRange) return (this.ranges ??= new Lane(table!, access!.rangeSpec!, this.indexes, { byId: false, exact: false }))
+    return (this.usual ??= new Lane(table!, access!.spec, this.indexes, { byId: access!.byId, exact: true }))
+  }
+
+  private unfile(placement: Placement, instance: Maintained): void {
+    const lane = this.laneOf(placement)
+    lane.remove(placement, instance)
+    if (lane.size > 0) return
+    if (lane === this.usual) this.usual = undefined
+    else this.ranges = undefined
   }
 }
 

@@ -40,7 +40,7 @@ export const planOf = (shape: Shape, { declined, evaluated, matching, shown, tab
   const row = (operator: string, rows: number, reason: string | null = null): PlanRow => ({ operator, incremental: reason === null, reason, rows, ...costs })
   return [
     row(`source ${tables.join(", ")}`, matching),
-    ...shape.paths.map((path) => row(`index ${path.join(".")}`, matching)),
+    ...(shape.access?.paths ?? []).map((path) => row(`index ${path.join(".")}`, matching)),
     ...(shape.residual === undefined ? [] : [row("filter", matching)]),
     ...shape.subqueries.map(({ name, query }) => row(`subquery ${name}`, shown, declined(query) ?? null)),
     ...(shape.windowed ? [row("window", matching)] : shape.sort.length > 0 ? [row("sort when read", matching)] : []),

@@ -1,94 +1,172 @@
 /**
- * A secondary index of one table by the values of some paths: which rows have this key?
+ * A secondary index of one table: which rows have this key, in this range of values?
  *
- * Built when the first shape needs it and dropped with the last (the engine counts). Rows whose path leaves the record
- * (a link, an array on the way) have no fixed key: they are `dynamic`, and every instance of a shape has to look at
- * them. Cost per change: O(1) when the key stays, two set operations when it moves.
+ * Filed when it pays: one view alone reads its table once, the index is filled when a second one asks, shared by all
+ * shapes that want the same, and dropped with the last (the engine counts). Rows without a fixed key are `dynamic`.
+ * Cost per change: O(1) when the keys stay, two set operations per key that moves; with an order two of O(log n).
  */
-import { compositeKey, indexKey } from "../surql/key.ts"
-import { field, isObj, type Obj, type Value } from "../surql/value.ts"
+import sortedBTree from "sorted-btree"
+import { compare } from "../surql/order.ts"
+import type { Value } from "../surql/value.ts"
+import type { Interval } from "./intervalTree.ts"
+import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./rowKey.ts"
 import type { Row } from "./store.ts"
 
-/** Key of a row whose indexed path does not stay inside the record. */
-export const dynamic: unique symbol = Symbol("dynamic")
-/** Key of a row that is not there. */
-export const absent: unique symbol = Symbol("absent")
+const BTree = sortedBTree.default
 
-export type Path = ReadonlyArray<string>
-
-const follow = (doc: Obj, path: Path): Value | typeof dynamic => {
-  let value: Value = field(doc, path[0]!)
-  for (let i = 1; i < path.length; i++) {
-    if (isObj(value)) value = field(value, path[i]!)
-    else if (value === undefined || value === null || typeof value === "number" || typeof value === "boolean") value = undefined
-    else return dynamic
-  }
-  return value
+/** How the two states of a record are filed. */
+export interface States {
+  readonly oldKeys: Keys
+  readonly newKeys: Keys
+  readonly oldValue: Value
+  readonly newValue: Value
 }
 
-/** The index key of a document, or {@link dynamic}. */
-export const keyOf = (doc: Obj, paths: ReadonlyArray<Path>): unknown => {
-  if (paths.length === 1) {
-    const value = follow(doc, paths[0]!)
-    return value === dynamic ? dynamic : indexKey(value)
-  }
-  const values: Array<Value> = []
-  for (const path of paths) {
-    const value = follow(doc, path)
-    if (value === dynamic) return dynamic
-    values.push(value)
-  }
-  return compositeKey(values)
+interface Filing {
+  readonly add: (key: unknown, value: Value, text: string) => void
+  readonly remove: (key: unknown, value: Value, text: string) => void
+  readonly ids: (key: unknown, interval: Interval | undefined) => Iterable<string>
 }
 
-/** The key an instance is filed under: the same function over its arguments. */
-export const keyOfArguments = (values: ReadonlyArray<Value>): unknown =>
-  values.length === 1 ? indexKey(values[0]) : compositeKey(values)
-
-export class RowIndex {
-  readonly paths: ReadonlyArray<Path>
-  /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
-  private last: { readonly before: Row | undefined; readonly after: Row | undefined; readonly oldKey: unknown; readonly newKey: unknown } = { before: undefined, after: undefined, oldKey: absent, newKey: absent }
-  /** A lone id stands for itself: unique keys are common, and a set for each costs more than all the rest. */
+/** By key alone. A lone id stands for itself: unique keys are common, and a set for each costs more than all the rest. */
+class ByKey implements Filing {
   private readonly byKey = new Map<unknown, string | Set<string>>()
 
-  constructor(paths: ReadonlyArray<Path>, rows: Iterable<Row>) {
-    this.paths = paths
-    for (const row of rows) this.add(keyOf(row.doc, paths), row.id.text)
-  }
-
-  /** Ids (as text) of the rows filed under a key. */
   ids(key: unknown): Iterable<string> {
     const ids = this.byKey.get(key)
-    return ids === undefined ? [] : typeof ids === "string" ? [ids] : ids
+    return ids === undefined ? none : typeof ids === "string" ? [ids] : ids
   }
 
-  /** The keys of a record's two states. */
-  keys(before: Row | undefined, after: Row | undefined): { readonly oldKey: unknown; readonly newKey: unknown } {
-    if (this.last.before === before && this.last.after === after) return this.last
-    const oldKey = before === undefined ? absent : keyOf(before.doc, this.paths)
-    const newKey = after === undefined ? absent : keyOf(after.doc, this.paths)
-    this.last = { before, after, oldKey, newKey }
-    return this.last
-  }
-
-  /** Refiles a record. */
-  move(text: string, before: Row | undefined, after: Row | undefined): void {
-    const { newKey, oldKey } = this.keys(before, after)
-    if (oldKey === newKey) return
-    if (oldKey !== absent) this.remove(oldKey, text)
-    if (newKey !== absent) this.add(newKey, text)
-  }
-
-  private add(key: unknown, text: string): void {
+  add(key: unknown, _: Value, text: string): void {
     const ids = this.byKey.get(key)
     if (ids === undefined) this.byKey.set(key, text)
     else if (typeof ids !== "string") ids.add(text)
     else if (ids !== text) this.byKey.set(key, new Set([ids, text]))
   }
 
-  private remove(key: unknown, text: string): void {
+  remove(key: unknown, _: Value, text: string): void {
     const ids = this.byKey.get(key)
     if (ids === text || (typeof ids === "object" && ids.delete(text) && ids.size === 0)) this.byKey.delete(key)
   }
 }
+
+/** `edge` is 0 for a row; below or above it for a place before or after all rows of a value. */
+interface Place {
+  readonly key: unknown
+  readonly value: Value
+  readonly edge: -1 | 0 | 1
+  readonly text: string
+}
+
+const rankOf = (key: unknown): number => (typeof key === "number" ? 0 : typeof key === "string" ? 1 : typeof key === "boolean" ? 2 : key === null ? 3 : 4)
+
+/** Any total order of keys will do. */
+const compareKeys = (a: unknown, b: unknown): number => {
+  if (a === b || (a !== a && b !== b)) return 0
+  if (typeof a === "string" && typeof b === "string") return a < b ? -1 : 1
+  if (typeof a === "number" && typeof b === "number" && a === a && b === b) return a < b ? -1 : 1
+  return rankOf(a) - rankOf(b) || Number(a !== a) - Number(b !== b) || Number(a) - Number(b)
+}
+
+const comparePlaces = (a: Place, b: Place): number =>
+  compareKeys(a.key, b.key) || compare(a.value, b.value) || a.edge - b.edge || (a.text === b.text ? 0 : a.text < b.text ? -1 : 1)
+
+/** By key, then by value. */
+class ByValue implements Filing {
+  private readonly tree = new BTree<Place, undefined>(undefined, comparePlaces)
+
+  add(key: unknown, value: Value, text: string): void {
+    this.tree.set({ key, value, edge: 0, text }, undefined)
+  }
+
+  remove(key: unknown, value: Value, text: string): void {
+    this.tree.delete({ key, value, edge: 0, text })
+  }
+
+  *ids(key: unknown, interval: Interval | undefined): Iterable<string> {
+    const from = interval?.from, to = interval?.to
+    const first: Place = { key, value: from?.value, edge: from === undefined || from.inclusive ? -1 : 1, text: "" }
+    const last: Place | undefined = to && { key, value: to.value, edge: to.inclusive ? 1 : -1, text: "" }
+    for (const place of this.tree.keys(first)) {
+      if (compareKeys(place.key, key) !== 0 || (last !== undefined && comparePlaces(place, last) > 0)) return
+      yield place.text
+    }
+  }
+}
+
+export class RowIndex {
+  readonly spec: KeySpec
+  private filing: Filing | undefined = undefined
+  private readonly loose = new Set<string>()
+  /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
+  private before: Row | undefined = undefined
+  private after: Row | undefined = undefined
+  private last: States = { oldKeys: absent, newKeys: absent, oldValue: undefined, newValue: undefined }
+
+  constructor(spec: KeySpec) {
+    this.spec = spec
+  }
+
+  /** Whether rows are filed. */
+  get filed(): boolean {
+    return this.filing !== undefined
+  }
+
+  /** Files all rows there are; from here on each {@link move} must be told. */
+  file(rows: Iterable<Row>): void {
+    this.filing = this.spec.range === undefined ? new ByKey() : new ByValue()
+    for (const row of rows) this.add(this.filing, keysOf(row.doc, this.spec), row)
+  }
+
+  /** Ids (as text) of the rows filed under a key, with a value in the interval. */
+  ids(key: unknown, interval: Interval | undefined): Iterable<string> {
+    return this.filing?.ids(key, interval) ?? none
+  }
+
+  /** Ids of the rows without a fixed key. */
+  get dynamicIds(): Iterable<string> {
+    return this.loose
+  }
+
+  /** The keys and values of a record's two states. */
+  states(before: Row | undefined, after: Row | undefined): States {
+    if (this.before === before && this.after === after) return this.last
+    const { spec } = this
+    this.before = before
+    this.after = after
+    const ordered = spec.range !== undefined
+    return (this.last = {
+      oldKeys: before === undefined ? absent : keysOf(before.doc, spec),
+      newKeys: after === undefined ? absent : keysOf(after.doc, spec),
+      oldValue: ordered && before !== undefined ? orderOf(before.doc, spec) : undefined,
+      newValue: ordered && after !== undefined ? orderOf(after.doc, spec) : undefined
+    })
+  }
+
+  /** Refiles a record. */
+  move(before: Row | undefined, after: Row | undefined): void {
+    const { filing } = this
+    if (filing === undefined) return
+    const { newKeys, newValue, oldKeys, oldValue } = this.states(before, after)
+    if (sameKeys(oldKeys, newKeys) && compare(oldValue, newValue) === 0) return
+    if (before !== undefined) this.remove(filing, oldKeys, oldValue, before.id.text)
+    if (after !== undefined) this.add(filing, newKeys, after)
+  }
+
+  private add(filing: Filing, keys: Keys, { doc, id: { text } }: Row): void {
+    if (keys === dynamic) this.loose.add(text)
+    else {
+      const value = orderOf(doc, this.spec)
+      if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, text)
+      else filing.add(keys, value, text)
+    }
+  }
+
+  private remove(filing: Filing, keys: Keys, value: Value, text: string): void {
+    if (keys === dynamic) this.loose.delete(text)
+    else if (Array.isArray(keys)) for (const key of keys) filing.remove(key, value, text)
+    else filing.remove(keys, value, text)
+  }
+}
+
+const none: ReadonlyArray<string> = []

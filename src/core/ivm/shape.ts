@@ -2,8 +2,8 @@
  * A query shape: a query without its constants, compiled once for all views that differ only in them.
  *
  * `plan` decides here, per query, whether its result can be maintained row by row; where it cannot, it says why and
- * the engine recomputes that view (law L6). The indexed conjuncts are those `path = constant` parts of the filter
- * that must hold for every matching row; the rest is the residual. Subqueries shown as fields are the shape's children:
+ * the engine recomputes that view (law L6). The indexed conjuncts are parts of the filter that must hold for every
+ * matching row (argumentIndex.ts chooses them); the rest is the residual. Subqueries shown as fields are the shape's children:
  * a row holds their results and shows them, and changes when they do.
  */
 import { Either } from "effect"
@@ -18,11 +18,10 @@ import { rewriteRows } from "../surql/rewrite.ts"
 import type { Compiled, Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { isInt } from "../surql/value.ts"
+import { type Access, chooseAccess } from "./argumentIndex.ts"
 import type { Shown } from "./delta.ts"
 import { rowHash } from "./hash.ts"
-import { liftedPrefix } from "./lift.ts"
 import type { Bounds, Kind } from "./result.ts"
-import type { Path } from "./rowIndex.ts"
 import type { Row } from "./store.ts"
 
 export interface SortTerm {
@@ -57,9 +56,8 @@ export interface Shape {
   readonly sources: ReadonlyArray<Expr>
   /** Tables named along the way; a link may lead to others still. */
   readonly otherTables: ReadonlyArray<string>
-  /** Indexed paths, and the parameter each must equal. */
-  readonly paths: ReadonlyArray<Path>
-  readonly argumentNames: ReadonlyArray<string>
+  /** What leads from a changed row to the instances it can concern; undefined where nothing does. */
+  readonly access: Access | undefined
   readonly filter: Compiled | undefined
   /** The filter without the indexed conjuncts. */
   readonly residual: Compiled | undefined
@@ -93,25 +91,6 @@ export interface Declined {
 
 const conjuncts = (expr: Expr | undefined): ReadonlyArray<Expr> =>
   expr === undefined ? [] : expr.kind === "binary" && expr.op === "AND" ? [...conjuncts(expr.left), ...conjuncts(expr.right)] : [expr]
-
-/** The path of an idiom that starts at the record and only names fields. */
-const plainPath = (expr: Expr): Path | undefined => {
-  if (expr.kind !== "idiom" || expr.start !== undefined || expr.parts.length === 0) return undefined
-  const path: Array<string> = []
-  for (const part of expr.parts) {
-    if (part.kind !== "field") return undefined
-    path.push(part.name)
-  }
-  return path
-}
-
-const liftedName = (expr: Expr): string | undefined => (expr.kind === "param" && expr.name.startsWith(liftedPrefix) ? expr.name : undefined)
-
-const indexable = (expr: Expr): { readonly path: Path; readonly name: string } | undefined => {
-  if (expr.kind !== "binary" || expr.op !== "=") return undefined
-  const [path, name] = liftedName(expr.right) === undefined ? [plainPath(expr.right), liftedName(expr.left)] : [plainPath(expr.left), liftedName(expr.right)]
-  return path === undefined || name === undefined ? undefined : { path, name }
-}
 
 const conjunction = (parts: ReadonlyArray<Expr>): Expr | undefined =>
   parts.reduce<Expr | undefined>((left, right) => (left === undefined ? right : { kind: "binary", at: right.at, op: "AND", left, right }), undefined)
@@ -167,9 +146,8 @@ export const plan = (select: Select): Shape | Declined => {
   const parts = conjuncts(select.where)
   const [only] = select.from
   const table = select.from.length === 1 && only?.kind === "table" ? only.name : undefined
-  const indexed = parts.map((part) => (table === undefined ? undefined : indexable(part)))
-  const residual = conjunction(parts.filter((_, i) => indexed[i] === undefined))
-  const paths = indexed.filter((part) => part !== undefined)
+  const { access, residual: rest } = table === undefined ? { access: undefined, residual: parts } : chooseAccess(parts)
+  const residual = conjunction(rest)
   const projection = compileProjection(select)
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
   const project: Compiled = fetch === undefined ? projection.project : (scope) => fetch(projection.project(scope), scope)
@@ -181,8 +159,7 @@ export const plan = (select: Select): Shape | Declined => {
     table,
     sources: select.from,
     otherTables: facts.referencedTables.filter((name) => name !== table),
-    paths: paths.map((part) => part.path),
-    argumentNames: paths.map((part) => part.name),
+    access,
     filter: select.where && compile(select.where),
     residual: residual && compile(residual),
     sort,

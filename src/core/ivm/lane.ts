@@ -1,0 +1,143 @@
+/**
+ * The instances of one shape filed by their arguments, and the rows filed the same way: which instances does this change
+ * concern, and which rows does this instance start from?
+ *
+ * A shape has one lane, and one more for views whose IN has a range. Rule: a changed row is shown to the instances its new
+ * state meets, and is taken from those that only its old state met. Cost per change: one lookup per key of the two states,
+ * with a range O(log n) more, and then what is found. A row without a fixed key is shown to every instance.
+ */
+import { compare } from "../surql/order.ts"
+import type { Value } from "../surql/value.ts"
+import type { Placement } from "./argumentIndex.ts"
+import type { Indexes } from "./indexes.ts"
+import { holdsValue, IntervalTree } from "./intervalTree.ts"
+import type { Maintained } from "./maintained.ts"
+import type { RowIndex } from "./rowIndex.ts"
+import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys, someKey } from "./rowKey.ts"
+import type { Row, Store, Write } from "./store.ts"
+
+/** What is filed under one key; a lone instance stands for itself. */
+type Filed = Maintained | Set<Maintained> | IntervalTree<Maintained>
+
+/** A row for a new instance to look at, and whether its indexed conjuncts are known to hold. */
+export interface Candidate {
+  readonly row: Row
+  readonly routed: boolean
+}
+
+export interface LaneOptions {
+  /** Rows are found by their ids. */
+  readonly byId: boolean
+  /** An index hit implies all that is indexed; else the filter is evaluated whole. */
+  readonly exact: boolean
+}
+
+export class Lane {
+  /** Instances filed here. */
+  size = 0
+  private readonly table: string
+  private readonly indexes: Indexes
+  private readonly index: RowIndex
+  private readonly options: LaneOptions
+  private readonly byKey = new Map<unknown, Filed>()
+  /** Instances under several keys. */
+  private several = 0
+
+  constructor(table: string, spec: KeySpec, indexes: Indexes, options: LaneOptions) {
+    this.table = table
+    this.indexes = indexes
+    this.index = indexes.use(table, spec)
+    this.options = options
+  }
+
+  add({ interval, keys }: Placement, instance: Maintained): void {
+    this.size++
+    if (!Array.isArray(keys)) return this.file(keys, interval, instance)
+    this.several++
+    for (const key of keys) this.file(key, interval, instance)
+  }
+
+  remove({ interval, keys }: Placement, instance: Maintained): void {
+    if (--this.size === 0) this.indexes.release(this.table, this.index)
+    if (!Array.isArray(keys)) return this.unfile(keys, interval, instance)
+    this.several--
+    for (const key of keys) this.unfile(key, interval, instance)
+  }
+
+  /** Shows one changed record to the instances it concerns; `everyone` are all that are filed here. */
+  route({ after, before, id: { text } }: Write, everyone: () => Iterable<Maintained>): void {
+    const { newKeys, newValue, oldKeys, oldValue } = this.index.states(before, after)
+    if (newKeys === dynamic) {
+      for (const instance of everyone()) instance.update(text, after, false)
+    } else if (this.several === 0 && this.index.spec.each === undefined && this.index.spec.range === undefined && oldKeys !== dynamic) {
+      if (!sameKeys(oldKeys, newKeys)) this.find(oldKeys, undefined, (instance) => instance.update(text, undefined, true))
+      this.find(newKeys, undefined, (instance) => instance.update(text, after, true))
+    } else {
+      const shown = new Set<Maintained>()
+      const show = (row: Row | undefined) => (instance: Maintained): void => {
+        if (shown.has(instance)) return
+        shown.add(instance)
+        instance.update(text, row, this.options.exact)
+      }
+      this.find(newKeys, newValue, show(after))
+      if (oldKeys === dynamic) for (const instance of everyone()) show(undefined)(instance)
+      else if (!sameKeys(oldKeys, newKeys) || compare(oldValue, newValue) !== 0) this.find(oldKeys, oldValue, show(undefined))
+    }
+  }
+
+  /**
+   * The rows a new instance has to look at; undefined for one that is passed over, where the caller may pause. Changes may
+   * come meanwhile: a row is looked up, and its keys compared, when its turn comes.
+   */
+  *candidates({ interval, keys }: Placement, store: Store): Generator<Candidate | undefined, void, void> {
+    const { byId, exact } = this.options
+    if (!byId && this.size > 1) this.indexes.file(this.table, this.index)
+    const { spec } = this.index
+    const wanted = new Set<unknown>(Array.isArray(keys) ? keys : [keys])
+    for (const row of byId || this.index.filed ? this.found(wanted, interval, store) : store.rows(this.table)) {
+      const own = keysOf(row.doc, spec)
+      if (own === dynamic) yield { row, routed: false }
+      else if (someKey(own, (key) => wanted.has(key)) && (interval === undefined || holdsValue(interval, orderOf(row.doc, spec)))) yield { row, routed: exact }
+      else yield undefined
+    }
+  }
+
+  private *found(wanted: ReadonlySet<unknown>, interval: Placement["interval"], store: Store): Iterable<Row> {
+    const texts = new Set<unknown>(this.options.byId ? wanted : this.index.dynamicIds)
+    if (!this.options.byId) for (const key of wanted) for (const text of this.index.ids(key, interval)) texts.add(text)
+    for (const text of texts) {
+      const row = typeof text === "string" ? store.byText(this.table, text) : undefined
+      if (row !== undefined) yield row
+    }
+  }
+
+  private find(keys: Keys, value: Value, found: (instance: Maintained) => void): void {
+    if (Array.isArray(keys)) {
+      for (const key of keys) this.find(key, value, found)
+      return
+    }
+    const filed = keys === absent ? undefined : this.byKey.get(keys)
+    if (filed instanceof IntervalTree) filed.find(value, found)
+    else if (filed instanceof Set) for (const instance of filed) found(instance)
+    else if (filed !== undefined) found(filed)
+  }
+
+  private file(key: unknown, interval: Placement["interval"], instance: Maintained): void {
+    const filed = this.byKey.get(key)
+    if (interval !== undefined) {
+      const tree = filed instanceof IntervalTree ? filed : new IntervalTree<Maintained>()
+      tree.add(interval, instance)
+      if (tree !== filed) this.byKey.set(key, tree)
+    } else if (filed === undefined) this.byKey.set(key, instance)
+    else if (filed instanceof Set) filed.add(instance)
+    else this.byKey.set(key, new Set([filed as Maintained, instance]))
+  }
+
+  private unfile(key: unknown, interval: Placement["interval"], instance: Maintained): void {
+    const filed = this.byKey.get(key)
+    if (filed instanceof IntervalTree) {
+      filed.remove(interval!, instance)
+      if (filed.isEmpty) this.byKey.delete(key)
+    } else if (filed === instance || (filed instanceof Set && filed.delete(instance) && filed.size === 0)) this.byKey.delete(key)
+  }
+}
