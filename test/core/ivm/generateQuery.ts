@@ -296,3 +296,7 @@ export const queries = (rng: Rng, mask: Mask, count: number): ReadonlyArray<Quer
   }
   return out
 }
+
+/** Filters alone. */
+export const comparisons = (rng: Rng, mask: Mask, count: number): ReadonlyArray<{ readonly text: string; readonly params: Json }> =>
+  Array.from({ length: count }, () => ({ text: condition({ rng, mask, tags: new Set(), depth: 0 }, rng.below(3)), params: params(rng, mask) }))

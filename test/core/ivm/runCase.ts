@@ -9,12 +9,12 @@ import { Either } from "effect"
 import { decodeChange, type Change } from "../../../src/core/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { Instance, Touched } from "../../../src/core/ivm/instance.ts"
-import type { Write } from "../../../src/core/ivm/store.ts"
 import { encode } from "../../../src/core/surql/encode.ts"
 import { fromJson } from "../../../src/core/surql/json.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
 import { render } from "../../../src/core/surql/text.ts"
 import type { Value } from "../../../src/core/surql/value.ts"
+import { childrenFault, childrenOf, placeOf, type Places } from "./children.ts"
 import { Model, plainly, type PlainResult } from "./model.ts"
 
 type Json = { readonly [key: string]: unknown }
@@ -49,10 +49,12 @@ export interface Tally {
   removals: number
   failing: number
   batches: number
+  /** Rows of subqueries announced. */
+  children: number
   maxRows: number
 }
 
-export const newTally = (): Tally => ({ checks: 0, changes: 0, deltas: 0, additions: 0, updates: 0, removals: 0, failing: 0, batches: 0, maxRows: 0 })
+export const newTally = (): Tally => ({ checks: 0, changes: 0, deltas: 0, additions: 0, updates: 0, removals: 0, failing: 0, batches: 0, children: 0, maxRows: 0 })
 
 export interface Shown {
   readonly version: number
@@ -69,6 +71,11 @@ interface View {
   hash: string
   /** What a client that follows the deltas holds. */
   shown: ReadonlyMap<string, Shown>
+  /** Tables of subqueries: a new version of a row of theirs counts as a change, shown or not (D8). */
+  readonly childTables: ReadonlyArray<string>
+  /** The rows of its subqueries, where they can be told. */
+  readonly childrenOf: ReturnType<typeof childrenOf>
+  children: Places
   /** Every content there was, by hash, and the other way round. */
   readonly contents: Map<string, string>
   readonly hashes: Map<string, string>
@@ -89,12 +96,6 @@ export const decode = (json: unknown): Change => {
   const decoded = decodeChange(json)
   if (Either.isLeft(decoded)) throw new Error(`${JSON.stringify(json)}: ${decoded.left.message}`)
   return decoded.right
-}
-
-/** `applyAll` of an engine that has it: several writes as one step. */
-export const batching = (engine: Engine): ((writes: ReadonlyArray<Write>) => ReadonlyArray<Touched>) | undefined => {
-  const applyAll: unknown = Reflect.get(engine, "applyAll")
-  return typeof applyAll === "function" ? (writes) => Reflect.apply(applyAll, engine, [writes]) as ReadonlyArray<Touched> : undefined
 }
 
 /** A new engine with the records of a model. */
@@ -198,7 +199,7 @@ const checkHash = (view: View, touched: Touched | undefined, content: string): v
   const other = view.contents.get(hash)
   if (other !== undefined && other !== content && !placedByLink(view.query)) broken(`the hash ${hash} stands for two contents:${lines([other, "and", content])}`)
   const former = view.hashes.get(content)
-  if (former !== undefined && former !== hash && !placedByLink(view.query)) broken(`L5 one content has had the hashes ${former} and ${hash}:${lines([content])}`)
+  if (former !== undefined && former !== hash && !placedByLink(view.query) && view.childTables.length === 0) broken(`L5 one content has had the hashes ${former} and ${hash}:${lines([content])}`)
   view.contents.set(hash, content)
   view.hashes.set(content, hash)
 }
@@ -217,11 +218,12 @@ class Runner {
     if ("watch" in step) return this.watch(step.watch, step.query, step.params ?? {})
     if ("release" in step) return this.release(step.release)
     if ("restart" in step) return this.restart()
-    if ("batch" in step && batching(this.engine) !== undefined) {
-      this.tally.batches++
-      return this.change(step.batch)
+    if ("write" in step) {
+      for (const json of step.write) this.change([json])
+      return
     }
-    for (const json of "write" in step ? step.write : step.batch) this.change([json])
+    this.tally.batches++
+    this.change(step.batch)
   }
 
   /** Ends the case: a new engine with the same records answers the same, and nothing stays behind. */
@@ -235,7 +237,8 @@ class Runner {
     const parsed = parseSelect(query)
     if (Either.isLeft(parsed)) return broken(`does not parse: ${parsed.left.message} in ${query}`)
     const params = fromJson(given) as { readonly [name: string]: Value }
-    const view: View = { name, query, params, plain: plainly(parsed.right, params, this.model), instance: this.acquire(query, params, 1), generation: 1, hash: "", shown: new Map(), contents: new Map(), hashes: new Map() }
+    const view: View = { name, query, params, plain: plainly(parsed.right, params, this.model), instance: this.acquire(query, params, 1), generation: 1, hash: "", shown: new Map(), contents: new Map(), hashes: new Map(), childTables: [...query.matchAll(/\(SELECT .*? FROM (?:ONLY )?(\w+)/g)].map(([, table]) => table!),
+      childrenOf: childrenOf(parsed.right, (id) => this.model.records.get(id)?.version ?? 0), children: new Map() }
     this.views.set(name, view)
     this.begin(view)
   }
@@ -253,7 +256,7 @@ class Runner {
     view.hash = instance.hash()
     view.shown = show(instance)
     for (const row of instance.plan()) if (row.incremental === (row.reason !== null)) broken(`L6 ${row.operator} is ${row.incremental ? "" : "not "}incremental, reason ${row.reason}`)
-    this.check(view, undefined)
+    this.check(view, undefined, undefined)
   }
 
   private release(name: string): void {
@@ -287,26 +290,46 @@ class Runner {
     })
     const writes = planned.filter((write) => write !== undefined)
     const [only] = writes
-    const touched = only === undefined ? [] : jsons.length === 1 ? this.engine.apply(only) : batching(this.engine)!(writes)
+    const touched = only === undefined ? [] : jsons.length === 1 ? this.engine.apply(only) : this.engine.applyAll(writes)
+    const tables = new Set(writes.map(({ id }) => id.table))
     const byInstance = new Map<Instance, Touched>()
     for (const one of touched) {
       if (byInstance.has(one.instance)) broken(`L2 two deltas for ${one.instance.shape} in one step`)
       byInstance.set(one.instance, one)
     }
-    for (const view of this.views.values()) this.check(view, byInstance.get(view.instance))
+    for (const view of this.views.values()) this.check(view, byInstance.get(view.instance), tables)
     const known = new Set([...this.views.values()].map(({ instance }) => instance))
     for (const instance of byInstance.keys()) if (!known.has(instance)) broken(`a delta for ${instance.shape}, which nobody watches`)
   }
 
   current: View | undefined = undefined
 
-  private check(view: View, touched: Touched | undefined): void {
+  /** L2 for the rows of subqueries: what the deltas told of them is what the result shows, and what `children` lists. */
+  private checkChildren(view: View, plain: PlainResult, now: ReadonlyMap<string, Shown>, touched: Touched | undefined, first: boolean): void {
+    if (view.childrenOf === undefined) return
+    const keys = [...now.keys()]
+    const children = view.childrenOf(plain.rows.map((row, i) => [keys[i] ?? "", row.value] as const))
+    const top = new Set(keys)
+    const listed = new Map<string, number>()
+    for (const [alias, parent, ids] of view.instance.children()) for (const id of ids) listed.set(placeOf(alias, parent, id), (listed.get(placeOf(alias, parent, id)) ?? 0) + 1)
+    for (const [place, count] of listed) if ((children.get(place)?.length ?? 0) < count) broken(`D13 children lists ${place} ${count} times`)
+    for (const place of children.keys()) if (top.has(place.slice(place.indexOf(" of ") + 4, place.lastIndexOf(": "))) && /^a\d of /.test(place) && !listed.has(place)) broken(`D13 children does not list ${place}`)
+    if (!first) {
+      const fault = childrenFault(view.children, children, touched?.delta.subqueries ?? [])
+      if (fault !== undefined) broken(`L2 ${fault}\n  entries ${JSON.stringify(touched?.delta.subqueries ?? [])}`)
+    }
+    this.tally.children += touched?.delta.subqueries.length ?? 0
+    view.children = children
+  }
+
+  private check(view: View, touched: Touched | undefined, tables: ReadonlySet<string> | undefined): void {
     this.current = view
     const { tally } = this, { instance } = view
     const plain = view.plain()
     const now = show(instance)
     checkResult(instance, now, plain)
-    checkDelta(view.shown, now, touched, placedByLink(view.query))
+    checkDelta(view.shown, now, touched, placedByLink(view.query) || view.childTables.some((table) => tables?.has(table)))
+    this.checkChildren(view, plain, now, touched, tables === undefined)
     checkHash(view, touched, contentOf(plain))
     view.shown = now
     view.hash = instance.hash()
