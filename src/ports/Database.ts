@@ -169,12 +169,18 @@ const createTables = (sql: SqlClient.SqlClient) =>
 /** The position is kept as the record with no id, so that a commit of records is one statement and its own transaction. */
 const positionId = ""
 
+/** Rows that are bound one by one, in a statement per count that stays prepared. More go as one JSON text: it is three times the work per row, but a text of any length is one statement. */
+const maxBoundRows = 100
+const upsert = "ON CONFLICT (id) DO UPDATE SET version = excluded.version, content = excluded.content"
+const upserts: ReadonlyArray<string> = Array.from({ length: maxBoundRows + 1 }, (_, rows) => `INSERT INTO record (id, version, content) VALUES ${Array(rows).fill("(?,?,?)").join(",")} ${upsert}`)
+/** `WHERE true` lets the parser see ON. */
+const upsertJson = `INSERT INTO record (id, version, content) SELECT value->>0, value->>1, value->>2 FROM json_each(?) WHERE true ${upsert}`
+
+/** One statement for any number of rows: what costs is the call, not the row. */
 const writeRecords = (sql: SqlClient.SqlClient, { position, records }: Commit) => {
   const rows: Array<readonly [id: string, version: number, content: string | null]> = [[positionId, 0, JSON.stringify(position)]]
   for (const { doc, id, version } of records) rows.push([id.text, version, doc === undefined ? null : Encode.encode(doc)])
-  // One statement for any number of rows: what costs is the call, not the row. `WHERE true` lets the parser see ON.
-  return sql`INSERT INTO record (id, version, content) SELECT value->>0, value->>1, value->>2 FROM json_each(${JSON.stringify(rows)}) WHERE true
-    ON CONFLICT (id) DO UPDATE SET version = excluded.version, content = excluded.content`
+  return rows.length <= maxBoundRows ? sql.unsafe(upserts[rows.length]!, rows.flat()) : sql.unsafe(upsertJson, [JSON.stringify(rows)])
 }
 
 const writeAll = (sql: SqlClient.SqlClient, commit: Commit) =>

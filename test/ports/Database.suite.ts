@@ -79,14 +79,18 @@ export const databaseSuite = (name: string, make: () => Layer.Layer<Database, Da
           const own = Ids.make("t", key)
           return { id: own, version: i + 1, doc: { ...(fromJson(body) as Obj), id: own } }
         })
-        yield* database.commit({ ...nothing, records: written })
-        const found = yield* allRecords
         const last = new Map(written.map((one) => [one.id.text, one]))
-        expect(found.size).toBe(last.size)
-        expect(found.size).toBeGreaterThan(100)
-        for (const [text, expected] of last) {
-          expect(identical(found.get(text)?.doc, expected.doc), text).toBe(true)
-          expect(found.get(text)?.version).toBe(expected.version)
+        expect(last.size).toBeGreaterThan(100)
+        // A layer may write many records in another way than a few.
+        for (const size of [written.length, 40]) {
+          yield* database.reset
+          for (let at = 0; at < written.length; at += size) yield* database.commit({ ...nothing, records: written.slice(at, at + size) })
+          const found = yield* allRecords
+          expect(found.size).toBe(last.size)
+          for (const [text, expected] of last) {
+            expect(identical(found.get(text)?.doc, expected.doc), text).toBe(true)
+            expect(found.get(text)?.version).toBe(expected.version)
+          }
         }
       }).pipe(Effect.provide(make())))
 
