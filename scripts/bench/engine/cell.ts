@@ -15,6 +15,8 @@ const peers: { readonly [name: string]: () => Promise<Peer> } = {
   ivm: async () => (await import("./peers/dbIvm.ts")).shared,
   tdb: async () => (await import("./peers/tanstackDb.ts")).tanstackDb,
   zero: async () => (await import("./peers/zero.ts")).zero,
+  live: async () => (await import("./peers/surreal.ts")).live,
+  requery: async () => (await import("./peers/surreal.ts")).requery,
   "ivm-each": async () => (await import("./peers/dbIvm.ts")).each,
 }
 

@@ -23,6 +23,8 @@ export const goals = (results: ReadonlyArray<readonly [Cell, Result]>): Readonly
   const found: Array<Goal> = []
   for (const workload of Object.keys(lead) as ReadonlyArray<WorkloadName>) {
     const cells = results.flatMap(([cell, result]) => (cell.workload === workload && result.kind === "figures" ? [{ ...cell, result }] : []))
+    const unfinished = results.flatMap(([cell, result]) => (cell.workload === workload && cell.peer === "ours" && result.kind !== "figures" ? [cell.size] : []))
+    if (unfinished.length > 0) found.push({ what: `${workload} runs to the end`, is: `not at ${unfinished.join(", ")}`, goal: "every size", met: false })
     const own = cells.filter(({ peer }) => peer === "ours").sort((a, b) => a.size - b.size)
     const [first, last] = [own[0], own[own.length - 1]]
     if (first === undefined || last === undefined) continue

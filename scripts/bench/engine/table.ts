@@ -25,7 +25,9 @@ export const peerNames: { readonly [peer: string]: string } = {
   "ivm-each": "db-ivm, a pipeline per view",
   tdb: "TanStack DB",
   zero: "Zero (ZQL)",
-  sqlite: "SQLite, queried again"
+  sqlite: "SQLite, queried again",
+  requery: "the database, queried again",
+  live: "the database, LIVE SELECT"
 }
 
 const titles: { readonly [name in WorkloadName]: string } = {
