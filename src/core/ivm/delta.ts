@@ -25,6 +25,9 @@ export interface Child {
 export interface ChildResult {
   /** The rows now. */
   readonly shownRows: () => Iterable<Shown>
+  readonly hash: () => string
+  /** Why it fails as a whole. */
+  readonly failure: () => string | undefined
   /** What the current step has changed in it. */
   readonly lastDelta: () => Delta | undefined
 }

@@ -49,7 +49,17 @@ interface Held {
   uses: number
   /** The first fill, while it goes on. */
   filling: Iterator<undefined, void> | undefined
+  /** Forgets it where it was written down by a shorter name. */
+  readonly known: Array<() => void>
 }
+
+/** A subquery whose results are maintained, with those there are by their arguments. */
+interface LiftedResults extends LiftedOnce {
+  readonly results: Map<string, Maintained>
+}
+
+/** Rows to read again, by instance; false where only their children have changed. */
+type Rereads = Map<Maintained, Map<string, boolean>>
 
 /** Rows looked at between two pauses of a fill. */
 const sliceRows = 256
@@ -65,7 +75,7 @@ export class Engine {
   private readonly indexes = new Indexes(this.store)
   private readonly recomputedByTable = new Map<string, Set<Recomputed>>()
   /** Subqueries lifted so far, or why their results cannot be maintained. */
-  private readonly lifted = new WeakMap<Select, LiftedOnce | Declined>()
+  private readonly lifted = new WeakMap<Select, LiftedResults | Declined>()
   /** Queries of views lifted so far, or why they are refused: many views differ only in their parameters. */
   private readonly views = new WeakMap<Select, LiftedOnce | Refused>()
   private readonly around: Surroundings
@@ -139,7 +149,7 @@ export class Engine {
     const given = view.params(scope)
     const lifted = given === undefined ? lift(select, scope) : { select: view.select, params: given }
     const text = given === undefined ? print(lifted.select) : view.text
-    const key = `${text}\n${encode(lifted.params)}`
+    const key = `${text}\n${given === undefined ? encode(lifted.params) : view.keyOf(given)}`
     const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false })
     if ("reason" in made) return Either.left(made)
     made.uses++
@@ -187,14 +197,14 @@ export class Engine {
       this.store.apply({ after, before, id, ...write })
       this.indexes.move(id, before, after)
     }
-    const rereads = new Map<Maintained, Set<string>>()
+    const rereads: Rereads = new Map()
     for (const write of writes) this.collectReads(write, rereads)
     const touched: Array<Touched> = []
     for (let rank = 0; rank <= this.highestRank; rank++) {
       for (const write of writes) for (const group of this.groupsByTable.get(write.id.table) ?? none) if (group.shape.rank === rank) group.route(write)
       for (const [reader, rows] of rereads) {
         if (reader.rank !== rank) continue
-        for (const row of rows) reader.reread(row)
+        for (const [row, whole] of rows) reader.reread(row, whole)
         rereads.delete(reader)
       }
       this.settle(rereads, touched)
@@ -205,23 +215,26 @@ export class Engine {
   }
 
   /** The rows that have read something this write changes. */
-  private collectReads(write: Write, rereads: Map<Maintained, Set<string>>): void {
+  private collectReads(write: Write, rereads: Rereads): void {
     if (this.readers.empty) return
     this.collect(write.id.text, rereads)
     this.collect(tableRead(write.id.table), rereads)
     if (this.store.hasEdges) for (const read of edgeReads(write.before, write.after)) this.collect(read, rereads)
   }
 
-  private collect(read: Read, rereads: Map<Maintained, Set<string>>): void {
+  private collect(read: Read, rereads: Rereads): void {
     for (const [reader, rows] of this.readers.of(read)) {
-      const known = rereads.get(reader as Maintained)
-      if (known === undefined) rereads.set(reader as Maintained, new Set(rows))
-      else for (const row of rows) known.add(row)
+      const instance = reader as Maintained
+      // Where subqueries are only shown, a row whose children changed is the same row with other children.
+      const whole = typeof read === "string" || instance.plainShape.children.length < instance.plainShape.subqueries.length
+      let known = rereads.get(instance)
+      if (known === undefined) rereads.set(instance, (known = new Map()))
+      for (const row of rows) if (whole || !known.has(row)) known.set(row, whole)
     }
   }
 
   /** Ends the step for the instances that moved: their net delta, and word to the rows that hold them. */
-  private settle(rereads: Map<Maintained, Set<string>>, touched: Array<Touched>): void {
+  private settle(rereads: Rereads, touched: Array<Touched>): void {
     if (this.dirty.length === 0) return
     const { dirty } = this
     this.dirty = []
@@ -247,13 +260,16 @@ export class Engine {
     const lifted = this.liftedOf(query)
     const params = "reason" in lifted ? undefined : lifted.params(scope)
     if ("reason" in lifted || params === undefined) return undefined
-    const key = `${strictPrefix}${lifted.text}\n${encode(params)}`
-    const existing = this.held.get(key)?.instance
-    if (existing !== undefined) return existing instanceof Maintained ? existing : undefined
+    const short = lifted.keyOf(params)
+    const existing = lifted.results.get(short)
+    if (existing !== undefined) return existing
+    const key = `${strictPrefix}${lifted.text}\n${short}`
     return this.source.aside(() => {
-      const made = this.make(query, lifted.select, params, { key, text: lifted.text, generation: 1, strict: true })
+      const made = this.held.get(key) ?? this.make(query, lifted.select, params, { key, text: lifted.text, generation: 1, strict: true })
       if ("reason" in made || !(made.instance instanceof Maintained)) return undefined
       while (made.filling !== undefined) this.fillOn(made)
+      lifted.results.set(short, made.instance)
+      made.known.push(() => lifted.results.delete(short))
       return made.instance
     })
   }
@@ -267,12 +283,12 @@ export class Engine {
     return view
   }
 
-  private liftedOf(query: Select): LiftedOnce | Declined {
+  private liftedOf(query: Select): LiftedResults | Declined {
     const known = this.lifted.get(query)
     if (known !== undefined) return known
     const lifted = liftOnce(query, true)
     const shape = plan(lifted.select)
-    const result = "reason" in shape ? shape : lifted
+    const result = "reason" in shape ? shape : { ...lifted, results: new Map<string, Maintained>() }
     this.lifted.set(query, result)
     return result
   }
@@ -291,7 +307,7 @@ export class Engine {
     }
     const { shape } = group as ShapeGroup
     const instance = new Maintained({ key: about.key, shape, params, bounds: bounds.right, slots, strict: about.strict, generation: about.generation }, this.around)
-    const held: Held = { instance, group: group as ShapeGroup, uses: 0, filling: this.fill(group as ShapeGroup, instance) }
+    const held: Held = { instance, group: group as ShapeGroup, uses: 0, filling: this.fill(group as ShapeGroup, instance), known: [] }
     this.held.set(about.key, held)
     this.enlist(group as ShapeGroup, instance)
     return held
@@ -302,7 +318,7 @@ export class Engine {
     const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
     const instance = new Recomputed(about, reason, rerun(select, params, new StoreSource(this.store), this.store, this.limits))
     for (const table of tablesOf(instance)) addTo(this.recomputedByTable, table, instance)
-    const held: Held = { instance, group: undefined, uses: 0, filling: undefined }
+    const held: Held = { instance, group: undefined, uses: 0, filling: undefined, known: [] }
     this.held.set(key, held)
     return held
   }
@@ -341,6 +357,7 @@ export class Engine {
     const { group, instance } = held
     if (held.uses > 0 || this.readers.has(instance)) return
     this.held.delete(instance.key)
+    for (const forget of held.known) forget()
     if (instance instanceof Recomputed) {
       for (const table of tablesOf(instance)) removeFrom(this.recomputedByTable, table, instance)
       return

@@ -10,12 +10,13 @@
 import { Either } from "effect"
 import type { Expr, Select } from "../surql/ast.ts"
 import { analyze } from "../surql/analyze.ts"
+import { encode } from "../surql/encode.ts"
 import { compile, isConstant, run } from "../surql/evaluate.ts"
 import { print } from "../surql/print.ts"
 import { rewriteRows } from "../surql/rewrite.ts"
 import type { Compiled, Scope } from "../surql/scope.ts"
 import { inner } from "../surql/sources.ts"
-import { field, Regex, setField, type Value } from "../surql/value.ts"
+import { field, RecordId, Regex, setField, type Value } from "../surql/value.ts"
 
 export type Params = { readonly [name: string]: Value }
 
@@ -80,6 +81,8 @@ export interface LiftedOnce {
   readonly text: string
   /** The parameters for one scope around it; `undefined` where a constant cannot be evaluated and has to stay where it is. */
   readonly params: (outer: Scope) => Params | undefined
+  /** Tells apart any two such parameters. */
+  readonly keyOf: (params: Params) => string
 }
 
 interface Argument {
@@ -120,6 +123,10 @@ export const liftOnce = (query: Select, inside: boolean): LiftedOnce => {
       }
       for (const name of free) setField(params, name, Object.hasOwn(given, name) ? given[name] : field(outer.params, name))
       return params
-    }
+    },
+    keyOf: free.length === 1 ? (params) => valueKey(params[free[0]!]) : (params) => free.map((name) => valueKey(params[name])).join("\n")
   }
 }
+
+/** Subqueries mostly depend on one record id: its text will do, where nothing else can look like it. */
+const valueKey = (value: Value): string => (value instanceof RecordId ? `\u0002${value.text}` : encode(value))

@@ -9,9 +9,9 @@
 /** Something a row can have read: named by a text (records, edges, tables), or the instance of a subquery itself. */
 export type Read = string | object
 
-/** Something that can evaluate one of its rows again. */
+/** Something that can evaluate one of its rows again; `whole` false where only the results it shows have changed. */
 export interface Reader {
-  readonly reread: (rowText: string) => void
+  readonly reread: (rowText: string, whole: boolean) => void
 }
 
 const none: ReadonlySet<Read> = new Set()
