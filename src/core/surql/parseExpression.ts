@@ -67,13 +67,19 @@ const rangeOp = (p: Parser): { readonly end: number; readonly fromInclusive: boo
 }
 
 const climb = (p: Parser, min: number): Expr => {
+  // A range without parentheses stands to the left.
+  let ranged = isOp(p, "..") || isOp(p, "..=")
   let left = prefix(p)
   let covered = true
   for (let count = 0; ; count++) {
     if (count > maxChain) fail(`more than ${maxChain} operators in a row`, p.token.at)
     const range = min < power.range ? rangeOp(p) : undefined
     if (range !== undefined) {
-      left = rangeRest(p, left, range)
+      const { at } = p.token
+      const next = rangeRest(p, left, range)
+      if (ranged && next.kind === "range" && next.to === undefined) fail("an open range behind a range needs parentheses", at)
+      left = next
+      ranged = true
       covered = false
       continue
     }

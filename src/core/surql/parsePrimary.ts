@@ -191,6 +191,7 @@ const recordRange = (p: Parser, table: Lex.Token, from: Expr | undefined, at: nu
   const hasEnd = next.at === end && (bare.text !== "" || next.kind === "quoted" || next.kind === "param" || (next.kind === "op" && (next.text === "[" || next.text === "{")))
   if (!hasEnd) resume(p, end)
   if (!hasEnd && inclusive) expected(p, "a record key directly behind `..=`")
+  if (!hasEnd && (isOp(p, "-") || isOp(p, "+")) && p.token.at === end) expected(p, "a record key or a space behind `..`")
   const to = hasEnd ? keyAt(p, end) : undefined
   if ((from !== undefined && from.kind !== "literal") || (to !== undefined && to.kind !== "literal")) {
     return { kind: "recordRange", at: table.at, table: table.text, from, fromInclusive: !exclusive, to, toInclusive: inclusive }

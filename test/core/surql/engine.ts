@@ -21,6 +21,8 @@ export interface Engines {
   readonly ask: (query: string) => Promise<readonly [string, string]>
   /** Empties both and loads records, written `table:key { .. }`; those with `in` and `out` are edges. */
   readonly load: (lines: ReadonlyArray<string>, tables: ReadonlyArray<string>) => Promise<void>
+  /** Sets parameters of the session, each written as a constant of the language. */
+  readonly set: (params: { readonly [name: string]: string }) => Promise<void>
   readonly close: () => Promise<void>
 }
 
@@ -65,13 +67,21 @@ export const start = async (): Promise<Engines> => {
         await db.query([...tables.map((t) => `DEFINE TABLE ${t} TYPE ANY SCHEMALESS`), ...statements].join(";\n"))
       }
     },
+    set: async (params) => {
+      for (const db of dbs) for (const [name, text] of Object.entries(params)) {
+        const [answer] = await db.query(`RETURN ${text}`).responses()
+        if (!answer!.success) throw new Error(`${text}: ${message(answer!.error)}`)
+        await db.set(name, answer!.result)
+      }
+    },
     close: async () => {
       for (const db of dbs) await db.close()
     }
   }
 }
 
-const constant = (text: string): Value => {
+/** The value a constant of the language stands for. */
+export const constant = (text: string): Value => {
   const parsed = Either.getOrThrowWith(parseStatements(`RETURN ${text}`), (e) => new Error(`${text}: ${e.message}`))
   return Either.getOrThrowWith(evaluate(parsed[0]!, { source: fromRecords([]), params: {}, budget: budget(1e6, "TEST") }), (e) => new Error(e.reason))
 }
@@ -98,10 +108,10 @@ export const records = (lines: ReadonlyArray<string>): ReadonlyArray<Obj> => lin
 })
 
 /** Our answer, in the same text. */
-export const ours = (source: Source, query: string): string => {
+export const ours = (source: Source, query: string, params: { readonly [name: string]: Value } = {}): string => {
   const parsed = parseStatements(query)
   if (Either.isLeft(parsed)) return `PARSE ${parsed.left.message}`
-  const answer = evaluate(parsed.right[0]!, { source, params: {}, budget: budget(5e6, "TEST") })
+  const answer = evaluate(parsed.right[0]!, { source, params, budget: budget(5e6, "TEST") })
   return Either.isLeft(answer) ? `ERR ${answer.left.reason}` : render([answer.right])
 }
 

@@ -1,50 +1,36 @@
 /**
- * Random queries over random data: our answer against the real database's.
+ * Random queries over random data: our answer against the real database's. A sample; twenty thousand pairs are in
+ * `oracle.campaign.test.ts`.
  *
  * Why so: where both evaluators of the database agree, that is the law; where they differ, we must answer like one of them.
- * Failures must be worded as both word them.
- * `SVC_SEED` replays a run, `SVC_RUNS` multiplies it (the default run is a sample).
+ * Failures must be worded as both word them. What was found stands in `test/corpus/regressions.surql`, which the corpus test replays.
  */
-import { FastCheck as fc } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import { agree, ours, records, start } from "./engine.ts"
+import { rng, runs, seed, seeded } from "../../kit/random.ts"
+import { start } from "./engine.ts"
 import type { Engines } from "./engine.ts"
-import { data, query, tables } from "./generate.ts"
-
-const seed = Number(process.env["SVC_SEED"] ?? 42)
-const runs = 12 * Number(process.env["SVC_RUNS"] ?? 1)
-const perRun = 40
+import { compareRounds } from "./pairing.ts"
+import { allPairs, covering } from "./pairs.ts"
 
 let engines: Engines
 beforeAll(async () => { engines = await start() })
 afterAll(async () => { await engines.close() })
 
 describe("random queries", () => {
-  it("every answer is the database's", { timeout: 60_000 + runs * 2_000 }, async () => {
-    let compared = 0, rowsSeen = 0, failures = 0, unlike = 0
-    const found: Array<string> = []
-    for (let run = 0; run < runs && found.length < 20; run++) {
-      const [lines] = fc.sample(data, { seed: seed + run, numRuns: 1 })
-      const queries = fc.sample(query, { seed: seed + run, numRuns: perRun })
-      await engines.load(lines!, tables)
-      const source = fromRecords(records(lines!))
-      for (const q of queries) {
-        const [planner, older] = await engines.ask(q)
-        const mine = ours(source, q)
-        compared++
-        if (mine.startsWith("[") && mine !== "[[]]") rowsSeen++
-        if (mine.startsWith("ERR")) failures++
-        if (!agree(planner, older)) unlike++
-        if (mine.startsWith("ERR") && planner === older ? mine === planner : agree(planner, mine) || agree(older, mine)) continue
-        found.push(`SVC_SEED=${seed + run} ${q}\n  planner ${planner}\n  older   ${older}\n  ours    ${mine}\n  data    ${lines!.join("\n          ")}`)
-      }
-    }
-    if (process.env["SVC_RUNS"] !== undefined) process.stderr.write(`${JSON.stringify({ compared, rowsSeen, failures, unlike })}\n`)
-    expect(found.join("\n\n")).toBe("")
-    expect(compared).toBe(runs * perRun)
-    expect(rowsSeen).toBeGreaterThan(compared / 4)
-    expect(failures).toBeGreaterThan(compared / 100)
-    expect(failures).toBeLessThan(compared / 2)
+  it("have every two choices of how a query is built", () => {
+    const choices = covering(rng(seed))
+    const has = (pair: string): boolean => choices.some((c) => pair.split(" x ").every((part) => (c as { readonly [axis: string]: string })[part.slice(0, part.indexOf(" "))] === part.slice(part.indexOf(" ") + 1)))
+    expect(allPairs.filter((pair) => !has(pair))).toEqual([])
+    expect(choices.length).toBeLessThan(allPairs.length / 3)
   })
+
+  const rounds = runs(4)
+  seeded("every answer is the database's", "test/core/surql/oracle.test.ts", async (random) => {
+    const tally = await compareRounds(random, engines, rounds, 1)
+    expect(tally.found.join("\n\n")).toBe("")
+    expect(tally.compared).toBeGreaterThan(rounds * 80)
+    expect(tally.withRows).toBeGreaterThan(tally.compared / 4)
+    expect(tally.failing).toBeGreaterThan(tally.compared / 100)
+    expect(tally.failing).toBeLessThan(tally.compared / 2)
+  }, 60_000 + rounds * 10_000)
 })
