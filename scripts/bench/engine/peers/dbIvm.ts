@@ -1,12 +1,14 @@
 /**
  * `@tanstack/db-ivm`: operators wired by hand, results kept by the program that listens to the output.
  *
+ * The program also keeps the rows by id: a change brings the new state of a record, and the library must be given the old
+ * one to take back.
  * Two programs for views by author. `shared`: the views are an input of their own, joined with the posts by author, what
  * somebody writes who knows that all views are alike. `each`: a pipeline per view, what somebody writes who does not.
  * Operators must be wired before data flows, so but for `shared` loading and registering is one.
  */
 import { installed } from "../installed.ts"
-import type { Answer, Change, Peer, Program, Row, Workload } from "../program.ts"
+import type { Answer, Peer, Program, Row, Workload } from "../program.ts"
 
 /** What is used of the package. */
 type Batch<T> = ReadonlyArray<readonly [T, number]>
@@ -82,22 +84,32 @@ const listenNet = <T>(ivm: DbIvm, place: Place<T>): Operator =>
     }
   })
 
-/** The part all programs share: an input per table, one batch per change. */
+/** The part all programs share: an input and the rows of each table, one batch per change. */
 const program = (work: Workload, ivm: DbIvm, graph: Graph, inputs: { readonly [table: string]: Input }, rest: { readonly wire?: () => void; readonly result: (view: number) => Answer; readonly plan: string; readonly keyed: boolean }): Program => {
   const entry = (row: Row): unknown => (rest.keyed ? [row.id, row] : row)
-  const batch = ({ before, after }: Pick<Change, "before" | "after">): ReadonlyArray<unknown> =>
-    [...(before === undefined ? [] : [[entry(before), -1]]), ...(after === undefined ? [] : [[entry(after), 1]])]
+  const held = new Map(Object.keys(inputs).map((table) => [table, new Map<number, Row>()]))
   return {
     load: () => {
       rest.wire?.()
-      for (const [table, rows] of Object.entries(work.rows)) inputs[table]!.sendData(new ivm.MultiSet(rows.map((row) => [entry(row), 1])))
+      for (const [table, rows] of Object.entries(work.rows)) {
+        for (const row of rows) held.get(table)!.set(row.id, row)
+        inputs[table]!.sendData(new ivm.MultiSet(rows.map((row) => [entry(row), 1])))
+      }
       graph.run()
     },
     register: () => undefined,
-    prepare: (change) => ({ input: inputs[change.table]!, batch: new ivm.MultiSet(batch(change)) }),
+    prepare: ({ table, before, after }) => ({ input: inputs[table]!, rows: held.get(table)!, id: (after ?? before)!.id, after }),
     apply: (change) => {
-      const { input, batch: data } = change as { readonly input: Input; readonly batch: unknown }
-      input.sendData(data)
+      const { input, rows, id, after } = change as { readonly input: Input; readonly rows: Map<number, Row>; readonly id: number; readonly after: Row | undefined }
+      const batch: Array<unknown> = []
+      const before = rows.get(id)
+      if (before !== undefined) batch.push([entry(before), -1])
+      if (after === undefined) rows.delete(id)
+      else {
+        rows.set(id, after)
+        batch.push([entry(after), 1])
+      }
+      input.sendData(new ivm.MultiSet(batch))
       graph.run()
     },
     result: rest.result,

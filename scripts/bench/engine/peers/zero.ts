@@ -2,8 +2,9 @@
  * Zero's query engine (ZQL): memory sources, queries of its builder, materialized array views with a listener each.
  *
  * Why its inner modules: the engine is published only as part of the client, which would bring a server's protocol and
- * a browser's storage with it; `QueryDelegateBase` is how Zero itself puts engine and sources together. After a change
- * each view is told of the end of the transaction, as the client does.
+ * a browser's storage with it; `QueryDelegateBase` is how Zero itself puts engine and sources together. The program keeps
+ * the rows by id, because an edit must bring the old row; after a change each view is told of the end of the
+ * transaction, as the client does.
  */
 import { fileURLToPath } from "node:url"
 import { installed } from "../installed.ts"
@@ -64,6 +65,13 @@ const queryOf = (tables: { readonly [table: string]: Query }, work: Workload, vi
 const columnsOf = (sample: Row): object =>
   Object.fromEntries(Object.entries(sample).map(([name, value]) => [name, { type: typeof value, optional: false }]))
 
+interface Input {
+  readonly source: Source
+  readonly rows: Map<number, Row>
+  readonly id: number
+  readonly after: Row | undefined
+}
+
 const drain = (stream: Iterable<unknown>): void => {
   for (const _ of stream) continue
 }
@@ -72,6 +80,7 @@ export const zero: Peer = async (work) => {
   const zql = await modules()
   const tables = Object.fromEntries(Object.entries(work.tables).map(([name, { sample }]) => [name, { name, columns: columnsOf(sample), primaryKey: ["id"] }]))
   const sources = new Map(Object.values(tables).map(({ name, columns, primaryKey }) => [name, new zql.MemorySource(name, columns, primaryKey)]))
+  const held = new Map(Object.keys(tables).map((table) => [table, new Map<number, Row>()]))
   const committed: Array<() => void> = []
   class Host extends zql.QueryDelegateBase {
     readonly defaultQueryComplete = true
@@ -90,7 +99,10 @@ export const zero: Peer = async (work) => {
   const told = { times: 0 }
   return {
     load: () => {
-      for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) drain(sources.get(table)!.push(zql.makeSourceChangeAdd(row)))
+      for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) {
+        held.get(table)!.set(row.id, row)
+        drain(sources.get(table)!.push(zql.makeSourceChangeAdd(row)))
+      }
     },
     register: () => {
       for (let view = 0; view < work.views; view++) {
@@ -99,11 +111,13 @@ export const zero: Peer = async (work) => {
         views.push(materialized)
       }
     },
-    prepare: ({ table, before, after }: Change) =>
-      ({ source: sources.get(table)!, change: after === undefined ? zql.makeSourceChangeRemove(before!) : before === undefined ? zql.makeSourceChangeAdd(after) : zql.makeSourceChangeEdit(after, before) }),
+    prepare: ({ table, before, after }: Change): Input => ({ source: sources.get(table)!, rows: held.get(table)!, id: (after ?? before)!.id, after }),
     apply: (input) => {
-      const { source, change } = input as { readonly source: Source; readonly change: unknown }
-      drain(source.push(change))
+      const { source, rows, id, after } = input as Input
+      const before = rows.get(id)
+      if (after === undefined) rows.delete(id)
+      else rows.set(id, after)
+      drain(source.push(after === undefined ? zql.makeSourceChangeRemove(before!) : before === undefined ? zql.makeSourceChangeAdd(after) : zql.makeSourceChangeEdit(after, before)))
       for (const flush of committed) flush()
     },
     result: (view) => plain(views[view]!.data) as Answer,
