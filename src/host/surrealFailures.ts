@@ -22,7 +22,7 @@ const authReasons = /token has expired|session has expired|Anonymous access not 
 const ofServer = (error: ServerError): SurrealError["reason"] => {
   if (/can be retried/.test(error.message)) return "conflict"
   if (error.kind === "NotFound" && /^The table '.*' does not exist$/s.test(error.message)) return "missing"
-  return authReasons.test(error.message) ? "unauthorized" : "refused"
+  return authReasons.test(error.message) ? "unauthorized" : error.kind === "NotAllowed" ? "forbidden" : "refused"
 }
 
 /** Failures to open an embedded database. */

@@ -11,11 +11,12 @@ import type { Value } from "../core/surql/value.ts"
 
 /**
  * `unreachable`: no connection, or it broke; `timeout`: no answer in time; `unauthorized`: the credentials were not taken;
- * `conflict`: another transaction was faster, nothing was applied; `missing`: a table that is not defined; `damaged`, `locked`:
- * the embedded database cannot be opened; `refused`: the database does not do what the statement says.
+ * `forbidden`: these credentials may not do it; `conflict`: another transaction was faster, nothing was applied; `missing`:
+ * a table that is not defined; `damaged`, `locked`: the embedded database cannot be opened; `refused`: the database does
+ * not do what the statement says.
  */
 export class SurrealError extends Data.TaggedError("SurrealError")<{
-  readonly reason: "unreachable" | "timeout" | "unauthorized" | "conflict" | "missing" | "damaged" | "locked" | "refused"
+  readonly reason: "unreachable" | "timeout" | "unauthorized" | "forbidden" | "conflict" | "missing" | "damaged" | "locked" | "refused"
   readonly message: string
   /** Whether a write may have been applied all the same. */
   readonly uncertain: boolean

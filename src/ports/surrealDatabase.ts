@@ -9,9 +9,10 @@ import { Effect, Layer, Option, Stream } from "effect"
 import * as Schema from "../core/surrealSchema.ts"
 import * as Encode from "../core/surql/encode.ts"
 import * as Ids from "../core/surql/recordId.ts"
-import { Datetime, Duration, isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
+import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
 import { type Commit, Database, DatabaseError, type DatabaseShape, startPosition, type StoredPosition, type StoredRecord, type StoredView } from "./Database.ts"
 import { type Bindings, SurrealClient, type SurrealError, type SurrealShape } from "./SurrealClient.ts"
+import * as Rows from "./surrealRows.ts"
 
 /** Version of what the rows look like. */
 const layout = 1
@@ -70,8 +71,8 @@ const recordRows = (records: ReadonlyArray<StoredRecord>): ReadonlyArray<Obj> =>
 const write = (client: SurrealShape, { position, putViews, records, removeViews }: Commit): Effect.Effect<void, DatabaseError> => {
   const bindings = {
     parts: partsOf(recordRows(records)),
-    views: putViews.map(viewRow),
-    removed: removeViews.map((key) => Ids.make(Schema.queryTable, key)),
+    views: putViews.map(Rows.fromView),
+    removed: removeViews.map(Rows.queryId),
     position: { writes: position.writes, seq: position.seq ?? undefined, logId: position.logId ?? undefined, epoch: position.epoch ?? undefined, layout }
   }
   return run(
@@ -97,6 +98,11 @@ const readRecords = (client: SurrealShape): Stream.Stream<ReadonlyArray<StoredRe
     )
   })
 
+const viewOf = (row: Obj): Effect.Effect<StoredView, DatabaseError> => {
+  const view = Rows.toView(row)
+  return view === undefined ? Effect.fail(damaged(`registration ${keyOf(row)}: its row is not one of ours`)) : Effect.succeed(view)
+}
+
 const keyOf = (row: Obj | undefined): string => (row?.["id"] instanceof RecordId ? String(row["id"].key) : "")
 
 const recordOf = (row: Obj): Effect.Effect<StoredRecord, DatabaseError> =>
@@ -109,28 +115,7 @@ const recordOf = (row: Obj): Effect.Effect<StoredRecord, DatabaseError> =>
     return Effect.try({ try: () => ({ id, version, doc: Encode.decode(String(content)) as Obj }), catch: (cause) => damaged(`record ${text}: its content does not decode`, cause) })
   })
 
-const viewRow = (view: StoredView): Obj => ({
-  id: Ids.make(Schema.queryTable, view.key),
-  view: view.id,
-  surql: view.surql,
-  clientId: view.clientId,
-  ttl: new Duration(Math.floor(view.ttlMs / 1000), view.ttlMs % 1000 * 1_000_000),
-  params: view.params,
-  format: view.format,
-  lastActiveAt: new Datetime(Math.floor(view.lastActiveAtMs / 1000), (view.lastActiveAtMs - Math.floor(view.lastActiveAtMs / 1000) * 1000) * 1_000_000)
-})
-
-const millis = ({ nanos, seconds }: Datetime | Duration): number => seconds * 1000 + Math.floor(nanos / 1_000_000)
-
 const isText = (value: Value): value is string => typeof value === "string"
-
-const viewOf = (row: Obj): Effect.Effect<StoredView, DatabaseError> => {
-  const { clientId, format, lastActiveAt, params, surql, ttl, view } = row
-  return isText(clientId) && isText(format) && isText(params) && isText(surql) && isText(view) && ttl instanceof Duration && lastActiveAt instanceof Datetime
-    ? Effect.succeed({ key: keyOf(row), id: view, surql, clientId, params, format, ttlMs: millis(ttl), lastActiveAtMs: millis(lastActiveAt) })
-    : Effect.fail(damaged(`registration ${keyOf(row)}: its row is not one of ours`))
-}
-
 const isCount = (value: Value): value is number => typeof value === "number" && Number.isSafeInteger(value)
 const isCountOrNone = (value: Value): value is number | undefined => value === undefined || isCount(value)
 

@@ -1,0 +1,134 @@
+/**
+ * The database whose records we keep views of: read table by table, and given back registrations, edges and integrity hashes.
+ *
+ * Beside `Database`, which is where a node keeps what is its own: user records live in the user's own tables and are never
+ * written here. Everything that is written has an id that follows from what it says, so every write can be repeated; a
+ * batch of edges is one transaction. Whoever calls retries what is `transient`.
+ */
+import { Context, Data, Effect, Layer, Stream } from "effect"
+import type { Obj, RecordId, RecordKey } from "../core/surql/value.ts"
+import type { StoredView } from "./Database.ts"
+import * as Memory from "./memoryUpstream.ts"
+import { SurrealClient } from "./SurrealClient.ts"
+import * as Surreal from "./surrealUpstream.ts"
+
+export interface UpstreamTable {
+  readonly name: string
+  /** Declared types by path (`tags.*`), as the database writes them: what types a record that comes as JSON (D1 rule 2). */
+  readonly types: { readonly [path: string]: string }
+  /** Computed by the database from other tables. */
+  readonly derived: boolean
+}
+
+/** A record as it is in the database; `version` is its reserved field (D4), which is not in `doc`. */
+export interface UpstreamRecord {
+  readonly id: RecordId
+  readonly doc: Obj
+  readonly version: number | undefined
+}
+
+/** A registration as the database has it. */
+export interface Registration extends StoredView {
+  readonly owner: string | undefined
+  /** Grows with every change of owner: who holds an older one has lost the view (D21). */
+  readonly assignment: number
+}
+
+/** Where an edge stands: `path` is the alias path of a subquery, empty for the main rows, which have no parent. */
+export interface EdgePlace {
+  readonly path: string
+  readonly parent: RecordId | undefined
+  readonly out: RecordId
+}
+
+export interface Edge extends EdgePlace {
+  readonly version: number
+}
+
+/** What changes in the edges of one view. An edge is in `puts` or in `removals`, not in both. */
+export interface ViewEdges {
+  readonly key: string
+  readonly clientId: string
+  /** The owner and assignment under which they are written. */
+  readonly owner: string
+  readonly assignment: number
+  readonly puts: ReadonlyArray<Edge>
+  readonly removals: ReadonlyArray<EdgePlace>
+}
+
+export interface EdgesApplied {
+  /** Keys of views that have another owner now, or no registration: nothing of theirs was written. */
+  readonly lost: ReadonlyArray<string>
+  /** Edges the database does not take, ever; everything else of the batch was written. */
+  readonly refused: ReadonlyArray<{ readonly key: string; readonly edge: EdgePlace; readonly reason: string }>
+}
+
+export interface IntegrityNode {
+  readonly table: string
+  readonly level: number
+  readonly index: number
+  readonly hash: string
+  readonly count: number
+  readonly seq: number | null
+}
+
+/** `unreachable`: no answer, worth another try; `unauthorized`: the credentials or the permissions do not do; `refused`: the database says no, or answers what cannot be ours. */
+export class UpstreamError extends Data.TaggedError("UpstreamError")<{
+  readonly reason: "unreachable" | "unauthorized" | "refused"
+  readonly message: string
+  readonly cause?: unknown
+}> {
+  get transient(): boolean {
+    return this.reason === "unreachable"
+  }
+}
+
+export interface UpstreamShape {
+  /** False: there is no database, and everything below answers as an empty one that keeps nothing. */
+  readonly present: boolean
+  /** Defines our tables where they are missing. */
+  readonly prepare: Effect.Effect<void, UpstreamError>
+  /** The tables that are not ours, by name. */
+  readonly tables: Effect.Effect<ReadonlyArray<UpstreamTable>, UpstreamError>
+  /** Records of a table in key order, at most `size`, behind the key `after`. Fewer than `size` means there are no more. A table that is gone has none. */
+  readonly chunk: (table: string, after: RecordKey | undefined, size: number) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
+  /** Those of these records that exist, in any order. */
+  readonly find: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
+  readonly registrations: Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  /** Writes the registration and takes it over; answers the assignment. Of two `lastActiveAtMs` the later stays (D14). */
+  readonly register: (view: StoredView, owner: string) => Effect.Effect<number, UpstreamError>
+  /** Removes registrations with all their edges. */
+  readonly unregister: (keys: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
+  /** The edges of a view, in chunks. */
+  readonly edges: (key: string) => Stream.Stream<ReadonlyArray<Edge>, UpstreamError>
+  /** Writes edges, all in one transaction; each view only while its registration has the owner and assignment named. */
+  readonly apply: (views: ReadonlyArray<ViewEdges>) => Effect.Effect<EdgesApplied, UpstreamError>
+  readonly putNodes: (nodes: ReadonlyArray<IntegrityNode>) => Effect.Effect<void, UpstreamError>
+  readonly nodes: (table: string) => Effect.Effect<ReadonlyArray<IntegrityNode>, UpstreamError>
+}
+
+const nothing: UpstreamShape = {
+  present: false,
+  prepare: Effect.void,
+  tables: Effect.succeed([]),
+  chunk: () => Effect.succeed([]),
+  find: () => Effect.succeed([]),
+  registrations: Effect.succeed([]),
+  register: () => Effect.succeed(1),
+  unregister: () => Effect.void,
+  edges: () => Stream.empty,
+  apply: () => Effect.succeed({ lost: [], refused: [] }),
+  putNodes: () => Effect.void,
+  nodes: () => Effect.succeed([])
+}
+
+export class Upstream extends Context.Tag("ports/Upstream")<Upstream, UpstreamShape>() {
+  /** For a node that gets its records from `/ingest` alone. */
+  static readonly layerNone: Layer.Layer<Upstream> = Layer.succeed(Upstream, nothing)
+
+  /** A database in memory with these records, for tests and demonstrations. */
+  static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<Upstream> => Layer.sync(Upstream, () => Memory.make(records))
+
+  /** A SurrealDB. */
+  static readonly layerSurreal: Layer.Layer<Upstream, never, SurrealClient> = Layer.effect(Upstream, Effect.map(SurrealClient, (client) => Surreal.make(client)))
+}

@@ -1,0 +1,77 @@
+/**
+ * `Upstream` in memory: a database that is always there, for tests of what stands above the port.
+ *
+ * It keeps to the same conformance suite as the real one, so that what is tested against it holds there too.
+ */
+import { Effect, Stream } from "effect"
+import { versionField } from "../core/change.ts"
+import { isOwn } from "../core/surrealSchema.ts"
+import * as Ids from "../core/surql/recordId.ts"
+import { type Obj, RecordId } from "../core/surql/value.ts"
+import type { Edge, EdgePlace, IntegrityNode, Registration, UpstreamRecord, UpstreamShape, ViewEdges } from "./Upstream.ts"
+
+/** The reserved field apart from the rest (D4). */
+export const recordOf = (row: Obj): UpstreamRecord | undefined => {
+  const { id, [versionField]: version, ...rest } = row
+  if (!(id instanceof RecordId)) return undefined
+  return { id, doc: { ...rest, id }, version: typeof version === "number" && Number.isSafeInteger(version) && version >= 0 ? version : undefined }
+}
+
+const placeText = ({ out, parent, path }: EdgePlace): string => JSON.stringify([path, parent?.text, out.text])
+
+interface View {
+  registration: Registration
+  readonly edges: Map<string, Edge>
+}
+
+const nodeText = ({ index, level, table }: IntegrityNode): string => JSON.stringify([table, level, index])
+
+export const make = (records: Iterable<Obj>): UpstreamShape => {
+  const found = new Map<string, UpstreamRecord>()
+  for (const row of records) {
+    const record = recordOf(row)
+    if (record !== undefined && !isOwn(record.id.table)) found.set(record.id.text, record)
+  }
+  const tables = [...new Set([...found.values()].map(({ id }) => id.table))].sort()
+  const views = new Map<string, View>()
+  const nodes = new Map<string, IntegrityNode>()
+  const held = ({ assignment, key, owner }: ViewEdges): View | undefined => {
+    const view = views.get(key)
+    return view?.registration.owner === owner && view.registration.assignment === assignment ? view : undefined
+  }
+  return {
+    present: true,
+    prepare: Effect.void,
+    tables: Effect.succeed(tables.map((name) => ({ name, types: {}, derived: false }))),
+    chunk: (table, after, size) =>
+      Effect.sync(() => {
+        const sorted = [...found.values()].filter(({ id }) => id.table === table).sort((a, b) => Ids.compareKeys(a.id.key, b.id.key))
+        return sorted.filter(({ id }) => after === undefined || Ids.compareKeys(id.key, after) > 0).slice(0, size)
+      }),
+    find: (ids) => Effect.sync(() => ids.flatMap((id) => found.get(id.text) ?? [])),
+    registrations: Effect.sync(() => [...views.values()].map(({ registration }) => registration)),
+    register: (view, owner) =>
+      Effect.sync(() => {
+        const before = views.get(view.key)
+        const old = before?.registration
+        const assignment = (old?.assignment ?? 0) + (old?.owner === owner ? 0 : 1)
+        const registration = { ...view, owner, assignment, lastActiveAtMs: Math.max(view.lastActiveAtMs, old?.lastActiveAtMs ?? view.lastActiveAtMs) }
+        views.set(view.key, { registration, edges: before?.edges ?? new Map() })
+        return assignment
+      }),
+    unregister: (keys) => Effect.sync(() => keys.forEach((key) => views.delete(key))),
+    edges: (key) => Stream.suspend(() => Stream.make([...(views.get(key)?.edges.values() ?? [])])),
+    apply: (batch) =>
+      Effect.sync(() => {
+        for (const part of batch) {
+          const view = held(part)
+          for (const edge of part.removals) view?.edges.delete(placeText(edge))
+          for (const edge of part.puts) view?.edges.set(placeText(edge), edge)
+        }
+        return { lost: batch.filter((part) => held(part) === undefined).map(({ key }) => key), refused: [] }
+      }),
+    putNodes: (put) => Effect.sync(() => put.forEach((node) => nodes.set(nodeText(node), node))),
+    nodes: (table) => Effect.sync(() => [...nodes.values()].filter((node) => node.table === table))
+  }
+}
+
