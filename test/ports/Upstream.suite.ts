@@ -52,7 +52,7 @@ export const upstreamSuite = (name: string, make: (records: ReadonlyArray<Obj>) 
   const records = (table: string): ReadonlyArray<Obj> => oddKeys.map((key, n) => ({ id: Ids.make(table, key), n }))
 
   describe(`Upstream conformance: ${name}`, () => {
-    it.effect("D20 lists the tables that are not ours", () =>
+    it.effect("lists the tables that are not ours", () =>
       Effect.gen(function*() {
         const upstream = yield* Upstream
         yield* upstream.prepare
@@ -60,7 +60,7 @@ export const upstreamSuite = (name: string, make: (records: ReadonlyArray<Obj>) 
         expect((yield* upstream.tables).map((table) => [table.name, table.derived])).toEqual([["item", false], ["odd `name", false]])
       }).pipe(Effect.provide(make([...records("item"), ...records("odd `name")]))))
 
-    it.effect("D20 reads a table in chunks by key, every record once, whatever its id", () =>
+    it.effect("reads a table in chunks by key, every record once, whatever its id", () =>
       Effect.gen(function*() {
         for (const table of ["item", "odd `name"]) {
           for (const size of [1, 2, 7, 1000]) {
@@ -158,7 +158,7 @@ export const upstreamSuite = (name: string, make: (records: ReadonlyArray<Obj>) 
         expect(yield* readEdges("a")).toEqual([])
       }).pipe(Effect.provide(make([]))))
 
-    it.effect("D41 integrity nodes are kept by table, level and index", () =>
+    it.effect("integrity nodes are kept by table, level and index", () =>
       Effect.gen(function*() {
         const upstream = yield* Upstream
         yield* upstream.prepare
