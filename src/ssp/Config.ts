@@ -8,6 +8,7 @@ import { Context, Effect, Layer, Random, Redacted } from "effect"
 import * as Address from "../core/address.ts"
 import * as ServiceFile from "../core/serviceFile.ts"
 import * as Settings from "../core/settings.ts"
+import { limits } from "../core/surql/scope.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import { StartFault } from "../ports/StartFault.ts"
 
@@ -51,6 +52,13 @@ export const knobs = {
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the store; beyond it 503 OVERLOADED." }),
   maxStreams: Settings.integer("SVC_MAX_STREAMS", 1000, { min: 1, max: 1_000_000 }, { unit: "streams", meaning: "Most open event streams; beyond it 503." }),
   maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
+  rowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, {
+    unit: "steps", meaning: "Most work for one row of a view, in steps (a row read, an element touched); a row that needs more is left out and named."
+  }),
+  querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, {
+    unit: "steps", meaning: "Most work for a run of a whole query, in steps; one that needs more shows no rows and says so."
+  }),
+  queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, { min: 1, max: 1e9 }, { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer.", later: true }),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
   logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" }),
   jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job.", later: true }),

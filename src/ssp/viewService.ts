@@ -3,22 +3,23 @@
  *
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
-import { Cause, Clock, Effect, Either, Exit, Mailbox, Runtime, type Scope, Stream } from "effect"
+import { Cause, Effect, Either, Exit, Mailbox, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/instance.ts"
-import * as Json from "../core/surql/json.ts"
-import { parseSelect, place } from "../core/surql/parse.ts"
-import { setField, type Value } from "../core/surql/value.ts"
+import { drain } from "../core/surql/scope.ts"
 import { viewKey } from "../core/viewId.ts"
 import type { Database, StoredView } from "../ports/Database.ts"
 import { startPosition } from "../ports/Database.ts"
+import { Lane } from "../ports/Lane.ts"
 import type { SavedState } from "../ports/SavedState.ts"
 import type { Turn } from "../ports/Turn.ts"
 import { type AppliedChange, Committer } from "./committer.ts"
 import { debugDepsOf, debugViewOf } from "./debug.ts"
 import type { Feed } from "./feed.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
+import { KeyTurns } from "./KeyTurns.ts"
 import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
+import { acquire, type JsonParams, storedOf } from "./registering.ts"
 import type { Views } from "./Views.ts"
 import {
   type EndReason, type Format, type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, type ViewEvent,
@@ -36,31 +37,11 @@ export interface ViewLimits {
   readonly maxPendingChanges: number
   /** How long saved state may lag behind, milliseconds. */
   readonly stateDebounceMs: number
+  /** Steps that one row of a view may take. */
+  readonly rowSteps: number
+  /** Steps that a run of a whole query may take. */
+  readonly querySteps: number
 }
-
-/** Reads the request's JSON parameters by rule 3 of D1. */
-const typedParams = (params: { readonly [name: string]: unknown } | null): { readonly [name: string]: Value } => {
-  const typed: Record<string, Value> = {}
-  for (const name of Object.keys(params ?? {})) setField(typed, name, Json.fromJson(params?.[name]))
-  return typed
-}
-
-const acquire = (engine: Engine, surql: string, params: { readonly [name: string]: unknown } | null, generation = 1): Either.Either<Instance, QueryRefused> => {
-  const parsed = parseSelect(surql)
-  if (Either.isLeft(parsed)) return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
-  return Either.mapLeft(engine.acquire(parsed.right, typedParams(params), generation), (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) }))
-}
-
-const storedOf = (registration: Registration, key: string): StoredView => ({
-  key,
-  id: registration.id,
-  surql: registration.surql,
-  clientId: registration.clientId,
-  ttlMs: registration.ttlMs,
-  params: JSON.stringify(registration.params),
-  format: registration.format,
-  lastActiveAtMs: registration.lastActiveAtMs
-})
 
 const nothingTouched: IngestAnswer = { views_affected: 0, edges_updated: 0 }
 
@@ -97,7 +78,8 @@ export const makeViews = (
   { crash, fork }: Supervision
 ): Effect.Effect<Views["Type"], never, Scope.Scope> =>
   Effect.gen(function*() {
-    const start = (yield* Clock.currentTimeMillis).toString(36)
+    const clock = yield* Effect.clock
+    const start = clock.unsafeCurrentTimeMillis().toString(36)
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const guarded = (work: () => void): void => {
       try {
@@ -106,15 +88,17 @@ export const makeViews = (
         crash(Cause.die(defect))
       }
     }
-    const engine = new Engine()
+    const guardedTurn: Turn["Type"] = { next: (run) => turn.next(() => guarded(run)) }
+    const engine = new Engine({ rowSteps: limits.rowSteps, querySteps: limits.querySteps })
+    const lane = new Lane(guardedTurn, () => clock.unsafeCurrentTimeMillis())
     const committer = new Committer({
       engine,
       database,
-      turn: { next: (run) => turn.next(() => guarded(run)) },
+      turn: guardedTurn,
       run: (effect, done) =>
         runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
     }, limits.maxPendingChanges)
-    const views = new ViewService(limits, { committer, database, engine, savedState }, start)
+    const views = new ViewService(limits, { committer, database, engine, lane, savedState }, start)
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
     return views
@@ -124,12 +108,15 @@ interface Parts {
   readonly committer: Committer
   readonly database: Database["Type"]
   readonly engine: Engine
+  readonly lane: Lane
   readonly savedState: SavedState["Type"]
 }
 
 class ViewService {
   private readonly committer: Committer
   private readonly engine: Engine
+  private readonly lane: Lane
+  private readonly turns = new KeyTurns()
   private readonly registry = new Registry()
   private readonly limits: ViewLimits
   private readonly database: Database["Type"]
@@ -137,10 +124,15 @@ class ViewService {
   private readonly start: string
   private incarnations = 0
   private streams = 0
+  /** Registrations of new ids that are on their way. */
+  private arriving = 0
+  /** How often everything was cleared: what was acquired before is gone. */
+  private resets = 0
 
-  constructor(limits: ViewLimits, { committer, database, engine, savedState }: Parts, start: string) {
+  constructor(limits: ViewLimits, { committer, database, engine, lane, savedState }: Parts, start: string) {
     this.committer = committer
     this.engine = engine
+    this.lane = lane
     this.limits = limits
     this.database = database
     this.savedState = savedState
@@ -159,7 +151,9 @@ class ViewService {
     const stored = yield* this.database.views
     for (const view of stored) {
       const generation = generations(view.key)
-      const instance = acquire(this.engine, view.surql, JSON.parse(view.params) as { readonly [name: string]: unknown } | null, generation)
+      const params = JSON.parse(view.params) as JsonParams
+      // Closed on the way up means that the process is on its way down.
+      const instance = yield* Effect.catchAll(this.lane.run(() => acquire(this.engine, view.surql, params, generation)), () => Effect.interrupt)
       if (Either.isLeft(instance)) {
         yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
       } else this.registry.put(this.registered(view, instance.right, generation))
@@ -183,25 +177,19 @@ class ViewService {
       }
     })
 
-  readonly register: Views["Type"]["register"] = (registration) =>
-    Effect.suspend((): ReturnType<Views["Type"]["register"]> => {
-      const key = viewKey(registration.id)
-      if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
-      if (this.registry.size >= this.limits.maxViews && this.registry.get(key) === undefined) {
-        return Effect.fail(new Overloaded({ message: `${this.registry.size} views are registered, the limit is ${this.limits.maxViews} (SVC_MAX_VIEWS)`, retryAfterSecs: 60 }))
-      }
-      const instance = acquire(this.engine, registration.surql, registration.params)
-      if (Either.isLeft(instance)) return Effect.fail(instance.left)
-      return this.commitView(storedOf(registration, key), instance.right, registration)
-    })
+  readonly register: Views["Type"]["register"] = (registration) => {
+    const key = viewKey(registration.id)
+    if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
+    return this.turns.inTurn(key, Effect.suspend(() => (this.registry.get(key) === undefined ? this.arrive(this.open(registration, key)) : this.open(registration, key))))
+  }
 
   readonly unregister: Views["Type"]["unregister"] = (id) => {
     const key = viewKey(id)
-    return key === undefined ? Effect.void : this.remove(() => [key], "unregistered").pipe(Effect.asVoid)
+    return key === undefined ? Effect.void : this.turns.inTurn(key, this.remove(() => [key], "unregistered")).pipe(Effect.asVoid)
   }
 
   readonly expire: Views["Type"]["expire"] = (nowMs) => {
-    const expired = () => [...this.registry.all()].filter((view) => view.stored.lastActiveAtMs + view.stored.ttlMs <= nowMs).map((view) => view.stored.key)
+    const expired = () => [...this.registry.all()].filter((view) => view.stored.lastActiveAtMs + view.stored.ttlMs <= nowMs && !this.turns.has(view.stored.key)).map((view) => view.stored.key)
     return Effect.suspend(() => (expired().length === 0 ? Effect.succeed([]) : this.remove(expired, "expired")))
   }
 
@@ -211,8 +199,12 @@ class ViewService {
         Effect.mapError((cause) => new StoreFailed({ message: `the store refused to be cleared: ${cause.message}`, cause })),
         Effect.map(() => {
           this.committer.position = startPosition
-          for (const view of [...this.registry.all()]) this.drop(view, "reset")
-          this.engine.clear()
+          this.resets++
+          // A view that is filling has read records that are gone: it begins again, on the empty store.
+          this.lane.restart(() => {
+            for (const view of [...this.registry.all()]) this.drop(view, "reset")
+            this.engine.clear()
+          })
         })
       )
     )
@@ -236,12 +228,13 @@ class ViewService {
     generations: [...this.registry.all()].map((view) => [view.stored.key, generationOf(view)] as const)
   })
 
-  /** Finishes what was accepted, then ends the streams. */
-  readonly stop: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.map(this.committer.drained, () => {
+  /** Finishes what was accepted, then ends the streams. Views that are still filling are not accepted yet: they are told to come back. */
+  readonly stop: Effect.Effect<void> = Effect.suspend(() => {
+    this.lane.close()
+    return Effect.map(this.committer.drained, () => {
       for (const view of this.registry.all()) view.feed?.end("shutdown")
     })
-  )
+  })
 
   /** Begins to listen when the stream is first pulled, so that one nobody pulls holds nothing. */
   private listen(id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, never, Scope.Scope> {
@@ -277,21 +270,51 @@ class ViewService {
     }
   }
 
-  private commitView(stored: StoredView, instance: Instance, registration: Registration): Effect.Effect<ViewAnswer, Overloaded | StoreFailed> {
-    return Effect.async<ViewAnswer, Overloaded | StoreFailed>((resume) =>
-      this.committer.submit({
-        changes: [],
-        putViews: [stored],
-        removeViews: [],
-        done: (outcome) => {
-          if (Either.isRight(outcome)) return resume(Effect.sync(() => answerOf(this.install(stored, instance), registration.id, registration.format)))
-          this.engine.release(instance)
-          const error = outcome.left
-          // A registration carries no positions, so the errors of D5 cannot come from it.
-          resume(error._tag === "Overloaded" || error._tag === "StoreFailed" ? Effect.fail(error) : Effect.die(error))
-        }
+  /** Counts a registration of a new id while it goes on, so that views on their way cannot pass the limit together. */
+  private arrive<A, E>(registering: Effect.Effect<A, E>): Effect.Effect<A, E | Overloaded> {
+    const known = this.registry.size + this.arriving
+    if (known >= this.limits.maxViews) {
+      return Effect.fail(new Overloaded({ message: `${known} views are registered, the limit is ${this.limits.maxViews} (SVC_MAX_VIEWS)`, retryAfterSecs: 60 }))
+    }
+    this.arriving++
+    return Effect.ensuring(registering, Effect.sync(() => this.arriving--))
+  }
+
+  /** Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it leaves nothing. */
+  private open(registration: Registration, key: string): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> {
+    return Effect.async<ViewAnswer, QueryRefused | Overloaded | StoreFailed>((resume) => {
+      const abandon = this.lane.start(() => acquire(this.engine, registration.surql, registration.params), (filled) => {
+        if (Exit.isSuccess(filled)) {
+          if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
+          else this.commitView(registration, key, filled.value.right, resume)
+        } else if (Cause.isDie(filled.cause)) resume(Effect.failCause(Cause.die(Cause.squash(filled.cause))))
+        else resume(Effect.fail(new Overloaded({ message: "the service is stopping; register again when it is back", retryAfterSecs: 1 })))
       })
-    )
+      return Effect.sync(abandon)
+    })
+  }
+
+  private commitView(registration: Registration, key: string, instance: Instance, resume: (answer: Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>) => void): void {
+    const stored = storedOf(registration, key)
+    const { resets } = this
+    this.committer.submit({
+      changes: [],
+      putViews: [stored],
+      removeViews: [],
+      done: (outcome) => {
+        if (Either.isRight(outcome)) {
+          // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that is durable and not served.
+          const live = resets === this.resets ? Either.right(instance) : drain(acquire(this.engine, registration.surql, registration.params))
+          if (Either.isLeft(live)) return resume(Effect.die(live.left))
+          const view = this.install(stored, live.right)
+          return resume(Effect.sync(() => answerOf(view, registration.id, registration.format)))
+        }
+        this.engine.release(instance)
+        const error = outcome.left
+        // A registration carries no positions, so the errors of D5 cannot come from it.
+        resume(error._tag === "Overloaded" || error._tag === "StoreFailed" ? Effect.fail(error) : Effect.die(error))
+      }
+    })
   }
 
   /** Puts a durable registration in place: refreshes the same view, or replaces another of that key (D9). */

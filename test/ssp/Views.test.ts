@@ -5,71 +5,10 @@
  * what a restart remembers.
  */
 import { it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Either, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Deferred, Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
-import { type Change, decodeChange } from "../../src/core/change.ts"
-import { type Commit, Database, DatabaseError, type DatabaseShape } from "../../src/ports/Database.ts"
-import { SavedState } from "../../src/ports/SavedState.ts"
-import { Turn } from "../../src/ports/Turn.ts"
-import { makeViews, type ViewLimits } from "../../src/ssp/viewService.ts"
-import type { Registration } from "../../src/ssp/viewTypes.ts"
-import type { Views } from "../../src/ssp/Views.ts"
-
-const limits: ViewLimits = { streamBuffer: 5, maxViews: 3, maxStreams: 2, maxPendingChanges: 10, stateDebounceMs: 50 }
-
-const change = (id: string, record: { readonly [key: string]: unknown }, extra: { readonly [key: string]: unknown } = {}, op = "CREATE"): Change =>
-  Either.getOrThrowWith(decodeChange({ table: id.slice(0, id.indexOf(":")), op, id, record, ...extra }), (refused) => new Error(JSON.stringify(refused)))
-
-const registration = (id: string, surql: string, more: Partial<Registration> = {}): Registration => ({
-  id, surql, clientId: "c", ttlMs: 60_000, params: null, lastActiveAtMs: 0, format: "flat", ...more
-})
-
-interface Controlled {
-  readonly database: DatabaseShape
-  readonly commits: Array<Commit>
-  /** What the next commits do first; fails or waits. */
-  before: Effect.Effect<void, DatabaseError>
-}
-
-const controlled = (database: DatabaseShape): Controlled => {
-  const commits: Array<Commit> = []
-  const self: Controlled = {
-    commits,
-    before: Effect.void,
-    database: { ...database, commit: (commit) => Effect.suspend(() => self.before).pipe(Effect.zipRight(database.commit(commit)), Effect.tap(() => Effect.sync(() => commits.push(commit)))) }
-  }
-  return self
-}
-
-interface Kit {
-  readonly views: Views["Type"]
-  readonly store: Controlled
-  /** Stops this service and starts another on the same store. */
-  readonly restart: Effect.Effect<Views["Type"]>
-}
-
-const withViews = <A>(body: (kit: Kit) => Effect.Effect<A, unknown, Scope.Scope>) =>
-  Effect.gen(function*() {
-    const store = controlled(yield* Database)
-    const saved = yield* SavedState
-    const turn = yield* Turn
-    let scope = yield* Scope.make()
-    const start = Effect.gen(function*() {
-      const views = yield* makeViews(limits, store.database, saved, turn, { fork: (loop) => Effect.asVoid(Effect.forkScoped(loop)), crash: (cause) => { throw new Error(Cause.pretty(cause)) } }).pipe(Scope.extend(scope))
-      yield* views.restore.pipe(Effect.orDie)
-      return views
-    })
-    const restart = Effect.gen(function*() {
-      yield* Scope.close(scope, Exit.void)
-      scope = yield* Scope.make()
-      return yield* start
-    })
-    const result = yield* body({ views: yield* start, store, restart })
-    yield* Scope.close(scope, Exit.void)
-    return result
-  }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Layer.fresh(Database.layerMemory), Layer.fresh(SavedState.layerMemory), Turn.layerYield)))
-
-const rows = (views: Views["Type"], id: string) => Effect.map(views.read(id, undefined), (answer) => answer.result_data)
+import { DatabaseError } from "../../src/ports/Database.ts"
+import { change, registration, rows, withViews } from "./viewsKit.ts"
 
 describe("durable before visible", () => {
   it.effect("D22 a commit that fails is answered STORE_FAILED, changes nothing, and the next one works", () =>

@@ -1,0 +1,128 @@
+/**
+ * Long computations side by side on one thread: each runs in slices of 10 ms, with a turn of the event loop in between.
+ *
+ * Why so: a view that fills from a large table, or a query over one, must not keep the process from taking changes and
+ * answering health checks. All computations of a lane share one slice per turn, so that a hundred of them hold nothing up
+ * longer than one does; who is not done when the slice is over goes behind the others.
+ */
+import { Data, Effect, Exit } from "effect"
+import type { Slices } from "../core/surql/scope.ts"
+import type { Turn } from "./Turn.ts"
+
+/** How long computations may go on between two turns of the event loop. */
+export const sliceMs = 10
+
+/** The lane was closed before the computation was done. */
+export class Closed extends Data.TaggedError("Closed") {}
+
+interface Entry {
+  /** Goes on until it is done (true) or the slice is over. */
+  readonly goOn: (until: number) => boolean
+  /** Lets go of what has been done so far; the next {@link goOn} begins again. */
+  readonly abandon: () => void
+  readonly closed: () => void
+}
+
+export class Lane {
+  private readonly turn: Turn["Type"]
+  private readonly nowMs: () => number
+  private entries: Array<Entry> = []
+  private busy = false
+  private closed = false
+
+  constructor(turn: Turn["Type"], nowMs: () => number) {
+    this.turn = turn
+    this.nowMs = nowMs
+  }
+
+  /** How many computations are not done yet. */
+  get size(): number {
+    return this.entries.length
+  }
+
+  /**
+   * Runs a computation to its end, then calls `done` in the same breath, so that what it holds is never without an owner. The
+   * answer abandons it; it does nothing once it is done.
+   */
+  start<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): () => void {
+    if (this.closed) {
+      done(Exit.fail(new Closed()))
+      return () => {}
+    }
+    const entry = this.entryOf(make, done)
+    this.entries.push(entry)
+    if (!this.busy) {
+      this.busy = true
+      this.turn.next(this.cycle)
+    }
+    return () => {
+      this.entries = this.entries.filter((other) => other !== entry)
+      entry.abandon()
+    }
+  }
+
+  /** The same as an effect, for computations that hold nothing when they are done. Interrupting abandons it. */
+  run<A>(make: () => Slices<A>): Effect.Effect<A, Closed> {
+    return Effect.async<A, Closed>((resume) => Effect.sync(this.start(make, resume)))
+  }
+
+  /** Abandons what all computations have done so far, calls back, and has them begin again. */
+  restart(between: () => void): void {
+    for (const entry of this.entries) entry.abandon()
+    between()
+  }
+
+  /** Abandons all computations, and every one that comes later. */
+  close(): void {
+    this.closed = true
+    const { entries } = this
+    this.entries = []
+    for (const entry of entries) {
+      entry.abandon()
+      entry.closed()
+    }
+  }
+
+  private readonly cycle = (): void => {
+    const until = this.nowMs() + sliceMs
+    while (this.entries.length > 0) {
+      const entry = this.entries[0]!
+      const done = entry.goOn(until)
+      // It may have been abandoned by what it caused, and is the first no longer.
+      if (this.entries[0] === entry) this.entries.shift()
+      if (!done) this.entries.push(entry)
+      if (this.nowMs() >= until) return this.turn.next(this.cycle)
+    }
+    this.busy = false
+  }
+
+  private entryOf<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): Entry {
+    let slices: Slices<A> | undefined
+    return {
+      goOn: (until) => {
+        const result = this.slice(slices ??= make(), until)
+        if (result === undefined) return false
+        done(result)
+        return true
+      },
+      abandon: () => {
+        slices?.return(undefined as A)
+        slices = undefined
+      },
+      closed: () => done(Exit.fail(new Closed()))
+    }
+  }
+
+  /** One slice: the result, or undefined when time is up. */
+  private slice<A>(slices: Slices<A>, until: number): Exit.Exit<A> | undefined {
+    try {
+      for (;;) {
+        const step = slices.next()
+        if (step.done === true) return Exit.succeed(step.value)
+        if (this.nowMs() >= until) return undefined
+      }
+    } catch (defect) {
+      return Exit.die(defect)
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * What becomes of a registration: the row that is stored, and the instance its query stands for.
+ *
+ * Apart from the service because it has no state: restoring a view and registering one take the same way.
+ */
+import { Either } from "effect"
+import type { Engine } from "../core/ivm/engine.ts"
+import type { Instance } from "../core/ivm/instance.ts"
+import * as Json from "../core/surql/json.ts"
+import { parseSelect, place } from "../core/surql/parse.ts"
+import type { Slices } from "../core/surql/scope.ts"
+import { setField, type Value } from "../core/surql/value.ts"
+import type { StoredView } from "../ports/Database.ts"
+import { QueryRefused, type Registration } from "./viewTypes.ts"
+
+/** Parameters of a query as JSON. */
+export type JsonParams = { readonly [name: string]: unknown } | null
+
+/** Reads the request's JSON parameters by rule 3 of D1. */
+const typedParams = (params: JsonParams): { readonly [name: string]: Value } => {
+  const typed: Record<string, Value> = {}
+  for (const name of Object.keys(params ?? {})) setField(typed, name, Json.fromJson(params?.[name]))
+  return typed
+}
+
+/** Parses a query and fills its instance, with pauses in which changes may be applied. */
+export function* acquire(engine: Engine, surql: string, params: JsonParams, generation = 1): Slices<Either.Either<Instance, QueryRefused>> {
+  const parsed = parseSelect(surql)
+  if (Either.isLeft(parsed)) return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
+  const acquired = yield* engine.acquireSliced(parsed.right, typedParams(params), generation)
+  return Either.mapLeft(acquired, (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) }))
+}
+
+export const storedOf = (registration: Registration, key: string): StoredView => ({
+  key,
+  id: registration.id,
+  surql: registration.surql,
+  clientId: registration.clientId,
+  ttlMs: registration.ttlMs,
+  params: JSON.stringify(registration.params),
+  format: registration.format,
+  lastActiveAtMs: registration.lastActiveAtMs
+})
