@@ -22,7 +22,7 @@ import { fromDatabase } from "./ssp/Lifecycle.ts"
 import * as Ssp from "./ssp/Ssp.ts"
 
 const drivers = (config: SspConfigShape) => Layer.mergeAll(
-  Stores.layer(config.storeAddr, config.dataDir, fromDatabase), layerNode, layerTurn, Released.layer, Layer.succeed(SspConfig, config),
+  Stores.layer(config, fromDatabase), layerNode, layerTurn, Released.layer, Layer.succeed(SspConfig, config),
   config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl), FetchHttpClient.layer)
 )
 

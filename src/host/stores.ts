@@ -1,20 +1,45 @@
 /**
- * Drivers for the store that `STORE_ADDR` names (D22): embedded SQLite in a folder, or memory.
+ * Drivers for the store that `STORE_ADDR` names (D22): embedded SQLite in a folder, memory, the database inside this
+ * process, or a database server.
  *
- * The folder is made here, because a missing folder is the most common first-run fault and the easiest to fix.
+ * With a server its tables are where records come from (`Upstream`), and what is the node's own (versions, positions,
+ * registrations, the records as it last knew them) stays in the data folder: a restart then compares instead of guessing
+ * versions (D23). Folders are made here, because a missing one is the most common first-run fault and the easiest to fix.
  */
 import { NodeFileSystem, NodePath } from "@effect/platform-node"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Redacted } from "effect"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { Database, type DatabaseError } from "../ports/Database.ts"
+import * as Address from "../core/address.ts"
+import { Database, DatabaseError } from "../ports/Database.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { StartFault } from "../ports/StartFault.ts"
+import type { SurrealError } from "../ports/SurrealClient.ts"
+import * as SurrealDatabase from "../ports/surrealDatabase.ts"
+import { Upstream } from "../ports/Upstream.ts"
 import { layerSqlite } from "./Sqlite.ts"
+import * as Surreal from "./Surreal.ts"
+import type { Access, AuthLevel } from "./SurrealLink.ts"
 
-export type Stores = Layer.Layer<Database | SavedState, StartFault>
+export type Stores = Layer.Layer<Database | SavedState | Upstream, StartFault>
 
-const layerMemory: Stores = Layer.merge(Database.layerMemory, SavedState.layerMemory)
+/** The settings that choose a store, as `SspConfig` has them. */
+export interface StoreSettings {
+  readonly storeAddr: string | undefined
+  readonly dataDir: string
+  readonly storeNs: string | undefined
+  readonly storeDb: string | undefined
+  readonly storeUser: string | undefined
+  readonly storePass: Redacted.Redacted<string> | undefined
+  readonly storeAuthLevel: AuthLevel | undefined
+}
+
+type AsFault = (error: DatabaseError) => StartFault
+
+/** Namespace and database that a new database has by itself. */
+const main = "main"
+
+const layerMemory: Stores = Layer.mergeAll(Database.layerMemory, SavedState.layerMemory, Upstream.layerNone)
 
 const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
   Effect.try({
@@ -22,12 +47,46 @@ const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
     catch: (error) => new StartFault({ exitCode: 1, message: `the data folder ${folder} cannot be made: ${error instanceof Error ? error.message : String(error)}; set SVC_DATA_DIR to a folder this user may write to` })
   })
 
-const layerEmbedded = (folder: string, asFault: (error: DatabaseError) => StartFault): Stores => {
-  const database = Database.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, "store.db"))), Layer.catchAll((error) => Layer.fail(asFault(error))))
-  const state = SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
-  return Layer.merge(database, state).pipe(Layer.provide(Layer.effectDiscard(makeFolder(folder))))
+const stateIn = (folder: string): Layer.Layer<SavedState> => SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
+
+const sqliteIn = (folder: string, file: string, asFault: AsFault): Layer.Layer<Database | SavedState, StartFault> => {
+  const database = Database.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, file))), Layer.catchAll((error) => Layer.fail(asFault(error))))
+  return Layer.merge(database, stateIn(folder)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(folder))))
 }
 
-/** `address` as {@link layerEmbedded} when it is unset. */
-export const layer = (address: string | undefined, folder: string, asFault: (error: DatabaseError) => StartFault): Stores =>
-  address === undefined ? layerEmbedded(folder, asFault) : layerMemory
+const accessOf = ({ storeAuthLevel, storePass, storeUser }: StoreSettings, namespace: string, database: string): Access =>
+  ({ namespace, database, user: storeUser, pass: storePass, authLevel: storeAuthLevel })
+
+const openFault = (url: string, asFault: AsFault) => (error: DatabaseError | StartFault | SurrealError): StartFault => {
+  if (error._tag === "StartFault") return error
+  const reason = error.reason === "damaged" || error.reason === "locked" || error.reason === "newer" ? error.reason : "failed"
+  return asFault(new DatabaseError({ reason, message: `${url}: ${error.message}`, cause: error }))
+}
+
+const layerInProcess = (address: Address.EmbeddedStore, settings: StoreSettings, asFault: AsFault): Stores => {
+  const { dataDir, storeDb = main, storeNs = main } = settings
+  const client = Surreal.layerEmbedded(address, accessOf(settings, storeNs, storeDb))
+  const database = SurrealDatabase.layer.pipe(Layer.provide(client), Layer.catchAll((error) => Layer.fail(openFault(address.url, asFault)(error))))
+  const state = address.url === "mem://" ? SavedState.layerMemory : stateIn(dataDir)
+  return Layer.mergeAll(database, state, Upstream.layerNone)
+}
+
+const layerOfServer = (address: Address.ServerStore, settings: StoreSettings, asFault: AsFault): Stores => {
+  const { dataDir, storeDb, storeNs } = settings
+  if (storeDb === undefined || storeNs === undefined) {
+    return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it` }))
+  }
+  return Layer.merge(sqliteIn(dataDir, "upstream.db", asFault), Upstream.layerSurreal.pipe(Layer.provide(Surreal.layerServer(address, accessOf(settings, storeNs, storeDb)))))
+}
+
+export const layer = (settings: StoreSettings, asFault: AsFault): Stores => {
+  const { dataDir, storeAddr } = settings
+  if (storeAddr === undefined) return Layer.merge(sqliteIn(dataDir, "store.db", asFault), Upstream.layerNone)
+  const address = Address.store(storeAddr)
+  switch (address?.kind) {
+    case "memory": return layerMemory
+    case "embedded": return layerInProcess(address, settings, asFault)
+    case "server": return layerOfServer(address, settings, asFault)
+    default: return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${storeAddr} is no address of a store` }))
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * Which store an address gives, tried by opening it.
+ *
+ * Faults are part of it: an operator must read what to set, and get the exit code that says what kind of fault it is.
+ */
+import { Effect, Either, Layer, Redacted } from "effect"
+import { existsSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, expect, onTestFinished, test } from "vitest"
+import { layer, type StoreSettings } from "../../src/host/stores.ts"
+import { Database, startPosition } from "../../src/ports/Database.ts"
+import { SavedState } from "../../src/ports/SavedState.ts"
+import { Upstream } from "../../src/ports/Upstream.ts"
+import { fromDatabase } from "../../src/ssp/Lifecycle.ts"
+import { temporaryFolder } from "../kit/Door.ts"
+import { RpcServer } from "../kit/surreal/RpcServer.ts"
+
+const folder = temporaryFolder()
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const settings = (storeAddr: string | undefined, more: Partial<StoreSettings> = {}): StoreSettings =>
+  ({ storeAddr, dataDir: join(folder, "data"), storeNs: undefined, storeDb: undefined, storeUser: undefined, storePass: undefined, storeAuthLevel: undefined, ...more })
+
+interface Opened {
+  readonly database: Database["Type"]
+  readonly upstream: Upstream["Type"]
+  readonly state: SavedState["Type"]
+}
+
+const open = <A>(given: StoreSettings, body: (opened: Opened) => Effect.Effect<A, unknown>) =>
+  Effect.runPromise(Effect.all({ database: Database, upstream: Upstream, state: SavedState }).pipe(Effect.flatMap(body), Effect.provide(Layer.fresh(layer(given, fromDatabase))), Effect.either))
+
+const kinds = ({ database, upstream }: Opened) => Effect.succeed([database.kind, upstream.present])
+const write = ({ database }: Opened) => database.commit({ records: [], putViews: [], removeViews: [], position: { ...startPosition, writes: 5 } })
+const read = ({ database }: Opened) => Effect.map(database.position, ({ writes }) => writes)
+const faultOf = (result: Either.Either<unknown, unknown>) => (Either.isLeft(result) ? result.left : "no fault") as { readonly exitCode?: number; readonly message?: string }
+
+test("D22 the address gives the store, and with a server there is an upstream beside the node's own store", async () => {
+  const ns = { storeNs: "n", storeDb: "d" }
+  for (const [address, more, expected] of [
+    [undefined, {}, ["sqlite", false]], ["memory://", {}, ["memory", false]], ["mem://", {}, ["surreal", false]], [`surrealkv://${join(folder, "kv")}`, {}, ["surreal", false]],
+    ["127.0.0.1:1", ns, ["sqlite", true]], ["wss://127.0.0.1:1", ns, ["sqlite", true]],
+  ] as const) expect(await open(settings(address, more), kinds), address).toEqual(Either.right(expected))
+})
+
+test("D22 D23 what is kept is kept, in the process or beside a server", async () => {
+  for (const address of [`surrealkv://${join(folder, "kept here")}`, "127.0.0.1:1"]) {
+    const given = settings(address, { storeNs: "n", storeDb: "d" })
+    await open(given, (opened) => Effect.zipRight(write(opened), opened.state.save("saved")))
+    expect(await open(given, read), address).toEqual(Either.right(5))
+    expect(existsSync(join(given.dataDir, "state.json"))).toBe(true)
+  }
+})
+
+test("D22 mem:// and memory:// keep nothing", async () => {
+  for (const address of ["mem://", "memory://"]) {
+    await open(settings(address), write)
+    expect(await open(settings(address), read)).toEqual(Either.right(0))
+  }
+})
+
+test("D22 the server is asked as it is told to: user, password, namespace, database", async () => {
+  const server = await RpcServer.start({ user: "admin", pass: "secret" })
+  onTestFinished(() => server.kill())
+  await server.ask("n", "d", "CREATE item:1")
+  const tables = ({ upstream }: Opened) => Effect.map(upstream.tables, (found) => found.map(({ name }) => name))
+  const given = settings(`127.0.0.1:${server.port}`, { storeNs: "n", storeDb: "d", storeUser: "admin", storePass: Redacted.make("secret") })
+  expect(await open(given, tables)).toEqual(Either.right(["item"]))
+  expect(Either.isLeft(await open({ ...given, storePass: Redacted.make("wrong") }, tables))).toBe(true)
+})
+
+test("D22 faults name what to set, with the exit code of their kind", async () => {
+  expect(faultOf(await open(settings("ws://db:8000"), kinds))).toMatchObject({ exitCode: 2, message: expect.stringContaining("STORE_NS") })
+  expect(faultOf(await open(settings("redis://db"), kinds))).toMatchObject({ exitCode: 2, message: expect.stringContaining("STORE_ADDR=redis://db") })
+  const url = `surrealkv://${join(folder, "held")}`
+  const second = await open(settings(url), () => Effect.promise(() => open(settings(url), kinds)))
+  expect(faultOf(Either.getOrThrow(second))).toMatchObject({ exitCode: 1, message: expect.stringContaining("another process has it") })
+})
