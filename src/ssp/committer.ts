@@ -33,6 +33,8 @@ export interface Work {
 export const maxPendingSetting = "SVC_MAX_PENDING_CHANGES"
 /** Changes taken into one commit. */
 const maxBatch = 2_000
+/** Turns of the event loop a batch waits at most while each brings more: a flush costs what dozens of changes do. */
+const maxGathering = 8
 /** Changes applied between two turns of the event loop, so that a large batch does not hold up health checks. */
 const sliceSize = 200
 
@@ -61,6 +63,9 @@ export class Committer {
   private pending = 0
   /** A cycle is running or about to: whoever enqueues need not start one. */
   private busy = false
+  /** Turns waited for the next batch, and what had arrived by the last of them. */
+  private turns = 0
+  private arrived = 0
 
   constructor(around: Surroundings, maxPending: number) {
     this.around = around
@@ -96,6 +101,8 @@ export class Committer {
 
   private readonly cycle = (): void => {
     const first = this.queue[0]
+    if (this.moreToCome()) return this.around.turn.next(this.cycle)
+    this.turns = this.arrived = 0
     if (first === undefined) this.busy = false
     else if ("alone" in first) {
       this.queue.shift()
@@ -106,6 +113,14 @@ export class Committer {
   private readonly again = (): void => {
     if (this.queue.length === 0) this.busy = false
     else this.around.turn.next(this.cycle)
+  }
+
+  /** Whether the last turn brought something, so that the next one may: answered clients send their next requests together. */
+  private moreToCome(): boolean {
+    if (this.around.database.kind === "memory" || this.pending >= maxBatch || this.turns >= maxGathering || this.queue.length === this.arrived) return false
+    this.turns++
+    this.arrived = this.queue.length
+    return true
   }
 
   /** The leading entries that can share a commit. */
