@@ -11,14 +11,21 @@ const methodOnly = "value::chain"
 
 export const isFunctionName = (name: string): boolean => functions.has(name) && functions.get(name)?.constant === undefined && name !== methodOnly
 
-const unsupportedNames: ReadonlySet<string> = new Set([
-  "value::expect", "sleep", 
-  "string::html::sanitize", "sequence::nextval", "type::file", "type::try_file", "object::matches",
-  "crypto::argon2::compare", "crypto::bcrypt::compare", "crypto::pbkdf2::compare", "crypto::scrypt::compare"
-])
+/** Functions the database has and this evaluator knowingly has not, by reason. A name may end in `*`. */
+export const refusals: ReadonlyArray<{ readonly reason: string; readonly names: ReadonlyArray<string> }> = [
+  { reason: "it reaches out of the database", names: ["http::*"] },
+  { reason: "it needs a full-text index", names: ["search::*"] },
+  { reason: "it needs files, and none are kept", names: ["file::*", "type::file", "type::try_file"] },
+  { reason: "it needs what a database defines", names: ["api::*", "schema::*", "sequence::*", "eval::*"] },
+  { reason: "it only takes time", names: ["sleep"] },
+  { reason: "checking a password is slow by design", names: ["crypto::argon2::compare", "crypto::bcrypt::compare", "crypto::pbkdf2::compare", "crypto::scrypt::compare"] },
+  { reason: "it needs a reader of HTML", names: ["string::html::sanitize"] },
+  { reason: "the database parses it and cannot run it", names: ["object::matches"] }
+]
 
-/** True for functions the database has and this evaluator knowingly has not. */
-export const isUnsupported = (name: string): boolean => unsupportedNames.has(name) || /^(search|http|file|api|schema|eval)::/.test(name)
+/** Why a function that the database has is refused; nothing for one that is not. */
+export const refusalOf = (name: string): string | undefined =>
+  refusals.find(({ names }) => names.some((known) => (known.endsWith("*") ? name.startsWith(known.slice(0, -1)) : name === known)))?.reason
 
 export const isConstantName = (name: string): boolean => functions.get(name)?.constant !== undefined
 

@@ -4,7 +4,7 @@
  * Why so: constant composites (`[1, 2]`, `person:['a', 1]`) become one literal here, so that nothing evaluates them again.
  */
 import type { Expr, Idiom, Return } from "./ast.ts"
-import { closest, isConstantName, isFunctionName, isUnsupported } from "./functionNames.ts"
+import { closest, isConstantName, isFunctionName, refusalOf } from "./functionNames.ts"
 import * as Lex from "./lex.ts"
 import { makeObject } from "./makeObject.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
@@ -109,7 +109,7 @@ const word = (p: Parser): Expr => {
     return { kind: "subquery", at: t.at, query }
   }
   if (statements.has(upper) && (after.kind === "ident" || after.kind === "param" || after.kind === "quoted") && !isClause(after.text)) return fail(`${upper} is not allowed here; only SELECT and RETURN are`, t.at)
-  notReserved(p, "a field or table")
+  if (!calls || refusalOf(t.text.toLowerCase()) === undefined) notReserved(p, "a field or table")
   return named(p)
 }
 
@@ -146,7 +146,8 @@ const call = (p: Parser, first: Lex.Token): Expr => {
     return fail(isFunctionName(path) ? `expected \`(\` after the function \`${path}\`` : unknown("constant", path), first.at)
   }
   if (first.text === "fn" || path.startsWith("fn::") || path.startsWith("ml::") || path.startsWith("mod::")) fail("functions defined in a database are not supported", first.at)
-  if (isUnsupported(path)) fail(`the function \`${path}\` is not supported`, first.at)
+  const refusal = refusalOf(path)
+  if (refusal !== undefined) fail(`the function \`${path}\` is not supported: ${refusal}`, first.at)
   if (!isFunctionName(path)) fail(unknown("function", path), first.at)
   if (end === first.at) expected(p, "`(`")
   advance(p)

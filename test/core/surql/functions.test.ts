@@ -4,12 +4,30 @@
  * Why so: a name of our own would be accepted here and refused there; and a typo should be answered with the name meant.
  */
 import { Either } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { createNodeEngines } from "@surrealdb/node"
 import { Surreal } from "surrealdb"
 import { describe, expect, it } from "vitest"
-import { isConstantName, isFunctionName, isUnsupported } from "../../../src/core/surql/functionNames.ts"
+import { isConstantName, isFunctionName, refusalOf, refusals } from "../../../src/core/surql/functionNames.ts"
 import { functions } from "../../../src/core/surql/functions.ts"
+import { between, functionsTable } from "../../kit/functionsTable.ts"
+import { root } from "../../kit/source.ts"
 import { parseStatements } from "../../../src/core/surql/parse.ts"
+
+const readme = readFileSync(join(root, "README.md"), "utf8")
+
+describe("the list of functions in README", () => {
+  it("is the table of functions, written by scripts/functions.ts", () => {
+    expect(between(readme)).toBe(functionsTable())
+  })
+  it("has a tick for every function that works, and every refused one with its reason", () => {
+    const table = functionsTable()
+    const names = [...functions.keys()].filter((name) => isFunctionName(name) && functions.get(name)!.pure)
+    expect(table.split("✓").length - 1).toBeGreaterThanOrEqual(names.length)
+    for (const { reason, names: refused } of refusals) for (const name of refused) expect(table).toContain(`| ${reason} |`), expect(table).toContain(`\`${name}\``)
+  })
+})
 
 describe("functions", () => {
   const names = [...functions.keys()].filter((name) => isFunctionName(name) || isConstantName(name))
@@ -32,7 +50,7 @@ describe("functions", () => {
   })
 
   it("nothing is both supported and refused", () => {
-    expect(names.filter(isUnsupported)).toEqual([])
+    expect(names.filter((name) => refusalOf(name) !== undefined)).toEqual([])
   })
 
   it.each([["array::lenght([1])", "array::len"], ["string::upper('a')", "string::upper"], ["math::sums([1])", "math::sum"], ["time::nwo()", "time::now"]])("%s is answered with a near name", (text, near) => {

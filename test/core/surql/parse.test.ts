@@ -43,7 +43,7 @@ describe("refusals name the place", () => {
     ["SELECT * FROM a ORDER BY rand()", "1:26 ORDER BY rand() is not deterministic and not supported"],
     ["SELECT * FROM a EXPLAIN", "1:17 EXPLAIN is not supported"],
     ["SELECT * FROM a VERSION d'2020-01-01T00:00:00Z'", "1:17 VERSION is not supported: only the current data is kept"],
-    ["SELECT string::html::sanitize(b) FROM a", "1:8 the function `string::html::sanitize` is not supported"]
+    ["SELECT string::html::sanitize(b) FROM a", "1:8 the function `string::html::sanitize` is not supported: it needs a reader of HTML"]
   ])("%s", (text, message) => {
     expect(fault(text)).toBe(message)
   })

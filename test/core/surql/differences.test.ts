@@ -1,0 +1,103 @@
+/**
+ * README's table of differences, row by row: what we answer, and that the real database answers otherwise.
+ *
+ * Why so: a difference nobody wrote down is a defect, and one that is gone should leave the table. Every row of the table has its
+ * cases here and every case its row; so has every case of the corpus that is marked as differing.
+ */
+import { Either } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { fromRecords } from "../../../src/core/surql/memory.ts"
+import { parseStatements } from "../../../src/core/surql/parse.ts"
+import { root } from "../../kit/source.ts"
+import { readCorpus } from "./corpusFile.ts"
+import { ours, records, start } from "./engine.ts"
+import type { Engines } from "./engine.ts"
+
+/** Which of the database's evaluators answers otherwise. `refused`: both take it, we do not. `order`: cannot be shown by one answer. */
+type Unlike = "both" | "planner" | "older" | "refused" | "order"
+
+type Case = readonly [query: string, unlike: Unlike, answer?: string]
+
+const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
+  "text of a record id": [["RETURN 'p:1' = p:1", "both", "[true]"], ["SELECT VALUE a FROM 'p:1'", "both", "[[1]]"], ["RETURN { a: 'p:1' }.a.a", "both", "[1]"]],
+  "`ONLY` without a row; a missing table": [["SELECT * FROM ONLY []", "both", "[NONE]"], ["SELECT * FROM nowhere", "both", "[[]]"]],
+  "computed decimals": [["RETURN math::mean([1dec, 2dec])", "both", "[1.5dec]"], ["RETURN math::stddev([1dec, 2dec, 4dec])", "both"], ["RETURN 4dec ** 0.5dec", "both", "[2dec]"]],
+  "durations": [["RETURN duration::max", "both"]],
+  "NaN": [["RETURN array::sort([NaN, 1, Infinity])", "order", "[[1, Infinity, NaN]]"]],
+  "rows behind a LIMIT": [["SELECT VALUE a + 1 FROM p LIMIT 0", "older", "[[]]"], ["SELECT VALUE id FROM p WHERE a + 1 LIMIT 1", "planner", "[[p:1]]"]],
+  "order of rows without ORDER BY": [["SELECT VALUE id FROM p", "order", "[[p:1, p:2, p:3]]"]],
+  "fuzzy scores": [["RETURN string::similarity::fuzzy('aaaa', 'aaaa')", "order", "[91]"]],
+  "text patches in `value::diff` and `value::patch`": [["RETURN value::diff('hello', 'help')", "both"], ["RETURN value::patch('hello', [{ op: 'change', path: '', value: '@@ -1,5 +1,4 @@\\n hel\\n-lo\\n+p\\n' }])", "order"]],
+  "scalars under `.*`, `[$]`, `[WHERE]`": [["RETURN 5.*", "planner", "[NONE]"], ["SELECT VALUE a[WHERE true] FROM p:1", "planner", "[[NONE]]"]],
+  "`...` outside graph chains": [["RETURN { a: [[1], [2]] }.a...", "planner", "[[[1], [2]]]"]],
+  "SPLIT": [["SELECT VALUE l FROM p SPLIT l", "both", "[[1, 2, 5]]"]],
+  "`array::first`, `array::last` and constants in groups": [["SELECT array::first(l) FROM p GROUP ALL", "planner"], ["SELECT 5 AS k FROM p GROUP ALL", "planner", "[[{ k: 5 }]]"]],
+  "LIMIT or START that is no whole number": [["SELECT VALUE id FROM p LIMIT 1.5f", "planner"]],
+  "steps from a list of links": [["RETURN [p:1, p:2]->e", "planner", "[[[e:1], [e:2]]]"]],
+  "RETURN in a filter": [["SELECT VALUE id FROM p WHERE (RETURN false)", "planner", "[[]]"]],
+  "FETCH in a nested RETURN": [["SELECT VALUE (RETURN { x: r } FETCH x) FROM p:1", "planner", "[[{ x: { a: 'x', g: 1, id: p:2, l: [] } }]]"]],
+  "GROUP ALL over nothing": [["SELECT count() FROM p WHERE false GROUP ALL", "older", "[[{ count: 0 }]]"]],
+  "aggregates of what is no number; `array::group` in a group": [["SELECT math::sum(a) AS s FROM p GROUP ALL", "older", "[[{ s: 1 }]]"], ["SELECT array::group(g) AS g FROM p GROUP ALL", "older", "[[{ g: [1, 1, 1] }]]"]],
+  "ORDER BY behind an alias; lookups in lists from graph steps": [["SELECT VALUE k FROM (SELECT a AS k FROM p ORDER BY a DESC)", "older"]],
+  "AS in a graph step": [["SELECT ->(e AS x)->p FROM p:1", "older", "[[{ x: [p:2] }]]"], ["SELECT ->(e AS x.y) FROM p:1", "planner", "[[{ x: { y: [e:1] } }]]"]],
+  "`array::every`, `array::some`, `array::includes`, `array::index_of`, `set::all`, `set::any`": [["RETURN array::every([1, 2])", "planner", "[true]"], ["RETURN array::index_of([1, 2], 2)", "planner", "[1]"]],
+  "functions that are refused": [["RETURN crypto::bcrypt::compare('a', 'b')", "refused"], ["RETURN http::get('http://x')", "refused"], ["RETURN string::html::sanitize('a')", "refused"], ["RETURN type::file('a', 'b')", "refused"]],
+  "ORDER BY rand()": [["SELECT * FROM p ORDER BY rand()", "refused"]],
+  "VERSION, EXPLAIN": [["SELECT * FROM p VERSION d'2020-01-01T00:00:00Z'", "refused"], ["SELECT * FROM p EXPLAIN", "refused"]],
+  "WITH INDEX, WITH NOINDEX, TIMEOUT, TEMPFILES": [["SELECT VALUE id FROM p WITH NOINDEX TIMEOUT 0ns", "both", "[[p:1, p:2, p:3]]"]],
+  "full-text and vector search (`@@`, `<\\|2\\|>`)": [["SELECT * FROM p WHERE a @@ 'x'", "refused"], ["SELECT * FROM p WHERE l <|2|> [1, 2]", "refused"]],
+  "`<~` references": [["RETURN p:1<~p", "refused"]],
+  "statements that write or control, LET outside a block; FOR, THROW, BREAK, CONTINUE": [["RETURN { FOR $x IN [1] { $x }; 2 }", "refused"], ["RETURN { THROW 'x' }", "refused"], ["RETURN (CREATE p:9)", "refused"]],
+  "functions defined in a database (`fn::`, `ml::`, `mod::`)": [["RETURN fn::mine()", "refused"]]
+}
+
+const lines = ["p:1 { a: 1, r: p:2, l: [1, 2], g: 1 }", "p:2 { a: 'x', l: [], g: 1 }", "p:3 { a: NULL, l: 5, g: 1 }", "e:1 { in: p:1, out: p:2 }", "e:2 { in: p:2, out: p:3 }"]
+
+/** Where the corpus' own words for a difference stand in the table. */
+const rowOf: { readonly [words: string]: string } = {
+  "text patches": "text patches in `value::diff` and `value::patch`", "the planner keeps empty arrays": "SPLIT", "the planner loses `name`": "SPLIT", "trailing zeros": "computed decimals", "decimal statistics": "computed decimals",
+  "fractional powers": "computed decimals", "durations": "durations", "array::first": "`array::first`, `array::last` and constants in groups", "D2:": "`ONLY` without a row; a missing table", "D1:": "text of a record id"
+}
+
+const readme = readFileSync(join(root, "README.md"), "utf8")
+const table = readme.slice(readme.indexOf("## Where answers differ"), readme.indexOf("## Map of the house"))
+const rows = [...table.matchAll(/^\| (.+?) (?<!\\)\| .+ (?<!\\)\| .+ \|$/gm)].map(([, first]) => first!).filter((first) => first !== "What")
+
+let engines: Engines
+beforeAll(async () => {
+  engines = await start()
+  await engines.load(lines, ["p", "e"])
+})
+afterAll(async () => { await engines.close() })
+
+const source = fromRecords(records(lines))
+
+describe("the table of differences in README", () => {
+  it("has the rows that are tested here, and no others", () => {
+    expect(rows).toEqual(Object.keys(differences))
+  })
+
+  it("has a row for every case of the corpus that differs", () => {
+    const reasons = readCorpus().flatMap((f) => f.cases.flatMap((c) => (c.differs === undefined ? [] : [c.differs])))
+    const row = (reason: string): string => Object.entries(rowOf).find(([words]) => reason.includes(words))?.[1] ?? `no row: ${reason}`
+    expect(reasons.map(row).filter((r) => !rows.includes(r))).toEqual([])
+    expect(reasons.length).toBeGreaterThan(10)
+  })
+
+  it.each(Object.entries(differences).flatMap(([row, cases]) => cases.map(([query, unlike, answer]): [string, string, Unlike, string | undefined] => [row, query, unlike, answer])))("%s: %s", async (_, query, unlike, answer) => {
+    const [planner, older] = await engines.ask(query)
+    const mine = ours(source, query)
+    if (answer !== undefined) expect(mine).toBe(answer)
+    if (unlike === "refused") {
+      const parsed = parseStatements(query)
+      expect(Either.isLeft(parsed) ? parsed.left.message.length > 0 : mine).toBe(true)
+      expect([planner, older].filter((text) => text.startsWith("PARSE"))).toEqual([])
+    }
+    if (unlike === "both" || unlike === "planner") expect(mine).not.toBe(planner)
+    if (unlike === "both" || unlike === "older") expect(mine).not.toBe(older)
+    if (unlike === "planner") expect(mine).toBe(older)
+    if (unlike === "older") expect(mine).toBe(planner)
+  })
+})
