@@ -21,14 +21,15 @@ export const knobs = {
   }),
   authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Bearer secret of the protected endpoints; unset, they all answer 401." }),
   storeAddr: Settings.text("STORE_ADDR", {
-    meaning: "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing.", defaultText: "embedded store",
-    allowed: "unset or memory:// (database servers and other embedded databases are not built yet in this version)",
-    read: (text) => (text === "memory://" ? text : undefined)
+    meaning: "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing, `surrealkv://<folder>` or `mem://` for a SurrealDB inside the process (optional package `@surrealdb/node`).",
+    defaultText: "embedded store",
+    allowed: "unset, memory://, mem://, surrealkv://<folder> or rocksdb://<folder> (database servers are not built yet in this version)",
+    read: (text) => (["memory", "embedded"].includes(Address.store(text)?.kind ?? "") ? text : undefined)
   }),
   storeUser: Settings.text("STORE_USER", { meaning: "Database user.", later: true }),
   storePass: Settings.password("STORE_PASS", { meaning: "Database password.", later: true }),
-  storeNs: Settings.text("STORE_NS", { meaning: "Database namespace.", later: true }),
-  storeDb: Settings.text("STORE_DB", { meaning: "Database name.", later: true }),
+  storeNs: Settings.text("STORE_NS", { meaning: "Database namespace; inside the process `main` by default." }),
+  storeDb: Settings.text("STORE_DB", { meaning: "Database name; inside the process `main` by default." }),
   storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level the database user is defined at.", later: true, defaultText: "tried in that order" }),
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file (job tables, backends).", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
   ttlCleanupIntervalSecs: Settings.integer("TTL_CLEANUP_INTERVAL_SECS", 60, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the removal of expired views." }),

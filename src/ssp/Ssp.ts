@@ -22,7 +22,7 @@ export const layer = layerOver.pipe(Layer.provideMerge(Views.layer), Layer.provi
 
 /** Where the data is, for people. */
 export const storeText = ({ dataDir, storeAddr }: Pick<SspConfigShape, "dataDir" | "storeAddr">): string =>
-  storeAddr === undefined ? `embedded SQLite in ${dataDir}` : `${storeAddr} (nothing is kept)`
+  storeAddr === undefined ? `embedded SQLite in ${dataDir}` : /^mem(?:ory)?:/.test(storeAddr) ? `${storeAddr} (nothing is kept)` : `${storeAddr}, inside this process`
 
 /** Says what runs where, then waits; fails when a loop of the node does. */
 export const serve = (config: SspConfigShape) =>

@@ -36,7 +36,8 @@ describe("SSP configuration", () => {
       expect([exitCode, lines[0]]).toEqual([2, "6 faults in the configuration:"])
       for (const name of ["LISTEN_ADDR", "SCHEDULER_URL", "SVC_LOG_LEVEL", "SVC_MAX_BODY_BYTES", "SSP_ID", "/etc/svc.yml: job_tabels"]) expect(lines.filter((line) => line.startsWith(name)), name).toHaveLength(1)
     }))
-  it.effect("D22 a store that is not built yet is a fault that says so", () => Effect.map(faults({ STORE_ADDR: "ws://db:8000" }), ({ lines }) => expect(lines[1]).toMatch(/STORE_ADDR is "ws:\/\/db:8000"; must be unset or memory:\/\/ .*not built yet/)))
+  it.effect("D22 a store that is not built yet is a fault that says so", () => Effect.map(faults({ STORE_ADDR: "ws://db:8000" }), ({ lines }) => expect(lines[1]).toMatch(/STORE_ADDR is "ws:\/\/db:8000"; must be unset, memory:\/\/, .*servers are not built yet/)))
+  it.effect("D22 a database inside the process is a store", () => Effect.map(read({ STORE_ADDR: "surrealkv://./data/kv", STORE_NS: "n" }), ({ storeAddr, storeNs, warnings }) => expect([storeAddr, storeNs, warnings.filter((warning) => warning.includes("STORE"))]).toEqual(["surrealkv://./data/kv", "n", []])))
   it.effect("a file that cannot be read is a fault that names it", () => Effect.map(faults({}, file(undefined, "cannot be read")), ({ lines }) => expect(lines).toContain("/etc/svc.yml: cannot be read")))
   it.effect("D5a secrets are redacted, job tables are read, references come from the environment", () =>
     Effect.gen(function*() {
