@@ -3,7 +3,8 @@
  * oracle, a fresh run of a query by the plain evaluator over them.
  *
  * Why not the engine's own store: an oracle that reads it would agree with every fault of it. Nothing here is
- * incremental but the sorted lists of keys; edges are found by looking at every edge, each time.
+ * incremental but the sorted lists of keys; edges are found by looking at every edge, each time. What a run reads is
+ * noted, by table, record and edge end, so that a run whose reads have not changed need not be repeated.
  */
 import type { Change } from "../../../src/core/change.ts"
 import type { Select } from "../../../src/core/surql/ast.ts"
@@ -31,11 +32,33 @@ export class Model implements Source {
   readonly records = new Map<string, Kept>()
   /** The last version of each record that is gone. */
   readonly gone = new Map<string, { readonly id: RecordId; readonly version: number }>()
+  /** What is read is added here. */
+  reads = new Set<string>()
+  /** What the changes since the last call of {@link moved} touched, in the names of {@link reads}. */
+  private touched = new Set<string>()
   private readonly sorted = new Map<string, ReadonlyArray<RecordId>>()
   private edgeList: ReadonlyArray<Edge> | undefined = undefined
 
+  /** What has been touched since it was last asked. */
+  moved(): ReadonlySet<string> {
+    const moved = this.touched
+    this.touched = new Set()
+    return moved
+  }
+
   /** D3 and D4; true when the change has an effect. */
   take(change: Change): boolean {
+    const before = this.records.get(change.id.text)?.doc
+    if (!this.replace(change)) return false
+    const { id } = change
+    this.touched.add(`rows ${id.table}`).add(id.text)
+    for (const doc of [before, this.records.get(id.text)?.doc]) {
+      for (const end of [doc && recordOf(field(doc, "in")), doc && recordOf(field(doc, "out"))]) if (end !== undefined) this.touched.add(`edges ${end.text}`)
+    }
+    return true
+  }
+
+  private replace(change: Change): boolean {
     const { id } = change
     const before = this.records.get(id.text)
     if (change.op === "DELETE") {
@@ -57,10 +80,12 @@ export class Model implements Source {
   }
 
   record(id: RecordId): Obj | undefined {
+    this.reads.add(id.text)
     return this.records.get(id.text)?.doc
   }
 
   rows(table: string): Iterable<Obj> {
+    this.reads.add(`rows ${table}`)
     let ids = this.sorted.get(table)
     if (ids === undefined) this.sorted.set(table, (ids = this.ids((id) => id.table === table)))
     return ids.map((id) => this.records.get(id.text)!.doc)
@@ -72,6 +97,7 @@ export class Model implements Source {
       const from = recordOf(field(doc, "in")), to = recordOf(field(doc, "out"))
       return from === undefined || to === undefined ? [] : [{ id, in: from, out: to }]
     })
+    this.reads.add(`edges ${record.text}`)
     const end = direction === "out" ? "in" : "out"
     return this.edgeList.filter((edge) => edge[end].text === record.text && (table === undefined || edge.id.table === table)).map((edge) => edge.id)
   }
@@ -105,8 +131,21 @@ export interface PlainResult {
   readonly failing: ReadonlySet<string>
 }
 
-/** Compiles a query once; each call of the answer is a fresh run of it. */
-export const plainly = (select: Select, params: { readonly [name: string]: Value }, model: Model): (() => PlainResult) => {
+/** Compiles a query once; each call of the answer is a fresh run of it, unless nothing of what the last run read has been touched. */
+export const plainly = (select: Select, params: { readonly [name: string]: Value }, model: Model): ((touched: ReadonlySet<string> | undefined) => PlainResult) => {
+  const run = freshly(select, params, model)
+  let last: PlainResult | undefined
+  let reads: ReadonlySet<string> = new Set()
+  return (touched) => {
+    if (last !== undefined && touched !== undefined && ![...touched].some((name) => reads.has(name))) return last
+    model.reads = new Set()
+    last = run()
+    reads = model.reads
+    return last
+  }
+}
+
+const freshly = (select: Select, params: { readonly [name: string]: Value }, model: Model): (() => PlainResult) => {
   const { run } = compileSelect(select)
   return () => {
     const left: Array<LeftOut> = []

@@ -65,7 +65,8 @@ interface View {
   readonly name: string
   readonly query: string
   readonly params: { readonly [name: string]: Value }
-  readonly plain: () => PlainResult
+  readonly plain: (touched: ReadonlySet<string> | undefined) => PlainResult
+  last: PlainResult | undefined
   instance: Instance
   generation: number
   hash: string
@@ -123,12 +124,11 @@ const lines = (rows: Iterable<string>): string => [...rows].map((row) => `\n    
 const checkResult = (instance: Instance, shown: ReadonlyMap<string, Shown>, plain: PlainResult): void => {
   let i = 0
   let same = shown.size === plain.rows.length
-  const seen = new Set<string>()
+  // SPLIT numbers the pieces of a record before anything orders or cuts them.
   for (const [key, { text, version }] of shown) {
     const row = plain.rows[i++]
     if (!same || row === undefined) break
-    same = row.text === text && (row.record === undefined || (row.version === version && (seen.has(row.record) ? key.startsWith(row.record) : key === row.record)))
-    if (row.record !== undefined) seen.add(row.record)
+    same = row.text === text && (row.record === undefined || (row.version === version && (key === row.record || key.startsWith(`${row.record}#`))))
   }
   if (!same) {
     broken(`L1 rows\n  expected${lines(plain.rows.map((row) => `${row.record ?? "-"} v${row.version ?? "-"} ${render(row.value)}`))}\n  got${lines(instance.rows().map((row) => `${row.key} v${row.version} ${render(row.value())}`))}`)
@@ -179,6 +179,10 @@ const shownText = (shown: ReadonlyMap<string, Shown>): string => `[${[...shown].
 /** Keys of `a` that are in `b` too, in the order of `a`. */
 const sequence = (a: ReadonlyMap<string, Shown>, b: ReadonlyMap<string, Shown>): string => [...a.keys()].filter((key) => b.has(key)).join("\n")
 
+/** Tables named by a FROM inside brackets. */
+const innerTables = (query: string): ReadonlyArray<string> =>
+  [...query.matchAll(/ FROM (?:ONLY )?(\w+)/g)].flatMap(({ 1: table, index }) => (query.slice(0, index).split("(").length > query.slice(0, index).split(")").length ? [table!] : []))
+
 /**
  * Rows placed by what a link leads to count as changed when that value changes, whether they move or not; where such a
  * query is run again, a move alone is not announced yet.
@@ -209,9 +213,13 @@ class Runner {
   readonly views = new Map<string, View>()
   engine = new Engine()
   private readonly tally: Tally
+  /** Reads the rows of a view that has no reason to have changed only now and then. */
+  private readonly quick: boolean
+  private skipped = 0
 
-  constructor(tally: Tally) {
+  constructor(tally: Tally, quick: boolean) {
     this.tally = tally
+    this.quick = quick
   }
 
   step(step: Step): void {
@@ -237,7 +245,7 @@ class Runner {
     const parsed = parseSelect(query)
     if (Either.isLeft(parsed)) return broken(`does not parse: ${parsed.left.message} in ${query}`)
     const params = fromJson(given) as { readonly [name: string]: Value }
-    const view: View = { name, query, params, plain: plainly(parsed.right, params, this.model), instance: this.acquire(query, params, 1), generation: 1, hash: "", shown: new Map(), contents: new Map(), hashes: new Map(), childTables: [...query.matchAll(/\(SELECT .*? FROM (?:ONLY )?(\w+)/g)].map(([, table]) => table!),
+    const view: View = { name, query, params, plain: plainly(parsed.right, params, this.model), last: undefined, instance: this.acquire(query, params, 1), generation: 1, hash: "", shown: new Map(), contents: new Map(), hashes: new Map(), childTables: innerTables(query),
       childrenOf: childrenOf(parsed.right, (id) => this.model.records.get(id)?.version ?? 0), children: new Map() }
     this.views.set(name, view)
     this.begin(view)
@@ -291,13 +299,13 @@ class Runner {
     const writes = planned.filter((write) => write !== undefined)
     const [only] = writes
     const touched = only === undefined ? [] : jsons.length === 1 ? this.engine.apply(only) : this.engine.applyAll(writes)
-    const tables = new Set(writes.map(({ id }) => id.table))
+    const moved = this.model.moved()
     const byInstance = new Map<Instance, Touched>()
     for (const one of touched) {
       if (byInstance.has(one.instance)) broken(`L2 two deltas for ${one.instance.shape} in one step`)
       byInstance.set(one.instance, one)
     }
-    for (const view of this.views.values()) this.check(view, byInstance.get(view.instance), tables)
+    for (const view of this.views.values()) this.check(view, byInstance.get(view.instance), moved)
     const known = new Set([...this.views.values()].map(({ instance }) => instance))
     for (const instance of byInstance.keys()) if (!known.has(instance)) broken(`a delta for ${instance.shape}, which nobody watches`)
   }
@@ -322,19 +330,24 @@ class Runner {
     view.children = children
   }
 
-  private check(view: View, touched: Touched | undefined, tables: ReadonlySet<string> | undefined): void {
+  private check(view: View, touched: Touched | undefined, moved: ReadonlySet<string> | undefined): void {
     this.current = view
     const { tally } = this, { instance } = view
-    const plain = view.plain()
+    const plain = view.plain(moved)
+    tally.checks++
+    if (this.quick && plain === view.last && moved !== undefined && touched === undefined && ++this.skipped % 16 !== 0) {
+      if (instance.size !== view.shown.size || instance.generation !== view.generation || instance.hash() !== view.hash || instance.errors().length !== plain.failing.size) broken(`L2 size, generation, hash or failing records change without a delta: ${instance.size} rows, hash ${instance.hash()}`)
+      return
+    }
+    view.last = plain
     const now = show(instance)
     checkResult(instance, now, plain)
-    checkDelta(view.shown, now, touched, placedByLink(view.query) || view.childTables.some((table) => tables?.has(table)))
-    this.checkChildren(view, plain, now, touched, tables === undefined)
+    checkDelta(view.shown, now, touched, placedByLink(view.query) || view.childTables.some((table) => moved?.has(`rows ${table}`)))
+    this.checkChildren(view, plain, now, touched, moved === undefined)
     checkHash(view, touched, contentOf(plain))
     view.shown = now
     view.hash = instance.hash()
     view.generation = instance.generation
-    tally.checks++
     tally.maxRows = Math.max(tally.maxRows, now.size)
     tally.failing += plain.failing.size
     if (touched === undefined) return
@@ -345,16 +358,23 @@ class Runner {
   }
 }
 
-/** The first law a case breaks, if any. `after` sees engine, model and views when all steps are done. */
-export const runCase = (steps: Case, tally: Tally = newTally(), after?: (runner: { readonly engine: Engine; readonly model: Model; readonly views: ReadonlyMap<string, { readonly query: string; readonly params: { readonly [name: string]: Value }; readonly instance: Instance }> }) => void): Violation | undefined => {
-  const runner = new Runner(tally)
+export interface Options {
+  /** Sees model and views when all steps are done. */
+  readonly after?: (model: Model, views: ReadonlyMap<string, { readonly instance: Instance }>) => void
+  /** Looks at what no record read by a view has touched only now and then, and at its hash, size and generation always. */
+  readonly quick?: boolean
+}
+
+/** The first law a case breaks, if any. */
+export const runCase = (steps: Case, tally: Tally = newTally(), { after, quick = false }: Options = {}): Violation | undefined => {
+  const runner = new Runner(tally, quick)
   for (let i = 0; i <= steps.length; i++) {
     try {
       const step = steps[i]
       if (step !== undefined) runner.step(step)
       else {
         runner.current = undefined
-        after?.(runner)
+        after?.(runner.model, runner.views)
         runner.end()
       }
     } catch (error) {

@@ -1,0 +1,28 @@
+/**
+ * The laws over as many changes as asked for: `SVC_CHANGES=10000000 npm run campaign -- test/core/ivm`.
+ *
+ * Why apart: the default run is a sample of half a minute; this one runs until it has made its changes, says at the end
+ * how many they were, and prints the case it stopped at. Several may run side by side with seeds of their own.
+ */
+import { setImmediate as breathe } from "node:timers/promises"
+import { expect } from "vitest"
+import { runs, seeded } from "../../kit/random.ts"
+import { start } from "../surql/engine.ts"
+import { lawRun, newTotals } from "./laws.ts"
+
+const wanted = process.env["SVC_CHANGES"] === undefined ? runs(20_000) : Number(process.env["SVC_CHANGES"])
+
+seeded("L1 L2 L3 L5 L6 hold over a campaign of changes", "test/core/ivm/laws.campaign.test.ts", async (random) => {
+  const engines = await start()
+  const totals = newTotals()
+  const began = Date.now()
+  while (totals.tally.changes < wanted) {
+    const wrong = await lawRun(random, engines, totals, { changes: 2_000, quick: true, views: 8 })
+    if (wrong !== undefined) expect.fail(wrong)
+    await breathe()
+  }
+  await engines.close()
+  process.stderr.write(`${JSON.stringify({ ...totals.tally, queries: totals.queries, compared: totals.compared, seconds: Math.round((Date.now() - began) / 1000) })}\n`)
+  expect(totals.tally.changes).toBeGreaterThanOrEqual(wanted)
+  expect(totals.tally.deltas).toBeGreaterThan(wanted / 4)
+}, 86_400_000)
