@@ -4,8 +4,7 @@
  * Why raw sockets: the generator must cost less than the server, or it measures itself. Why CPU time from /proc and not
  * requests per second: on shared cores the first is stable and the second is not.
  */
-import { execFileSync } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { secret } from "../../test/kit/Door.ts"
 
@@ -14,13 +13,11 @@ export const requestBytes = (path: string, body: unknown): Buffer => {
   return Buffer.from(`POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
 }
 
-const ticksPerSecond = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }))
-
-/** User and system time of a process so far, all threads, in microseconds. */
+/** Time a process has run on a processor so far, all its threads, in microseconds; the scheduler counts nanoseconds. */
 export const cpuMicros = (pid: number): number => {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
-  return (Number(fields[11]) + Number(fields[12])) * 1e6 / ticksPerSecond
+  let nanos = 0
+  for (const thread of readdirSync(`/proc/${pid}/task`)) nanos += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0])
+  return nanos / 1000
 }
 
 const open = (port: number): Promise<Socket> =>

@@ -2,8 +2,9 @@
  * `npm run bench`: what an ingest costs, as ratios measured side by side in one run.
  *
  * Two questions. Does the cost of an ingest depend on how many views are registered (law L4)? And how far is
- * `POST /ingest` from the least a Node server can spend on such a request? Rounds are interleaved, so that whatever else
- * the machine does hits all alike. `--check` exits 1 when a goal is missed; absolute speed is never judged.
+ * `POST /ingest` from the least a Node server can spend on such a request? All get the same bytes over as many connections,
+ * in rounds that take turns, and what is judged is the median of the ratios within a round, so that whatever else the
+ * machine does hits both sides alike. `--check` exits 1 when a goal is missed; absolute speed is never judged.
  */
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -27,9 +28,10 @@ interface Target {
   readonly figures: Array<number>
 }
 
-const rounds = 5
-const warmUps = 2
-const perRound = 20_000
+/** Many short rounds: what disturbs one hits few of the others. */
+const rounds = 11
+const warmUps = 5
+const perRound = 8_000
 const ids = 2_000
 
 /** Bodies of about 180 bytes; every one changes the content of its record. */
@@ -60,28 +62,38 @@ const register = async (target: Target, views: number, requests: number): Promis
   await load(target.port, target.pid, requests, (n) => requestBytes("/view/register", registration(`view-${n % views}`, `SELECT * FROM post WHERE author = user:${n % views}`)))
 }
 
-/** Runs every target in turn, round after round; the first rounds warm up and are not counted. */
+/** Runs every target in turn, round after round, to and fro; the first rounds warm up and are not counted. */
 const race = async (targets: ReadonlyArray<readonly [Target, (n: number) => Buffer]>): Promise<void> => {
   for (let round = 0; round < warmUps + rounds; round++) {
-    for (const [target, make] of targets) {
+    for (const [target, make] of round % 2 === 0 ? targets : [...targets].reverse()) {
       const figure = await load(target.port, target.pid, perRound, (n) => make(round * perRound + n), target.connections)
       if (round >= warmUps) target.figures.push(figure)
     }
   }
 }
 
-interface Line {
-  readonly what: string
-  readonly against: string
+interface Judged {
   readonly ratio: number
   readonly goal: number
 }
 
-const compare = (one: Target, other: Target, goal: number): Line => ({ what: one.name, against: other.name, ratio: median(one.figures) / median(other.figures), goal })
+interface Line extends Judged {
+  readonly what: string
+  readonly against: string
+  /** One per round. */
+  readonly ratios: ReadonlyArray<number>
+}
+
+const compare = (one: Target, other: Target, goal: number): Line => {
+  const ratios = one.figures.map((figure, round) => figure / (other.figures[round] ?? Number.NaN))
+  return { what: one.name, against: other.name, ratios, ratio: median(ratios), goal }
+}
 
 const show = (targets: ReadonlyArray<Target>, lines: ReadonlyArray<Line>): void => {
   for (const target of targets) console.log(`  ${target.name.padEnd(42)} ${median(target.figures).toFixed(1).padStart(7)} us CPU per request, rounds ${target.figures.map((figure) => figure.toFixed(0)).join(" ")}`)
-  for (const { what, against, ratio, goal } of lines) console.log(`| ${what} / ${against} | ${ratio.toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`)
+  for (const { what, against, ratio, ratios, goal } of lines) {
+    console.log(`| ${what} / ${against} | ${ratio.toFixed(2)}, rounds ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} | at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`)
+  }
 }
 
 const viewCounts = async (): Promise<ReadonlyArray<Line>> => {
@@ -107,6 +119,9 @@ const againstBare = async (): Promise<ReadonlyArray<Line>> => {
   const [bare16, memory16, sqlite16] = targets
   const [bare64, memory64, sqlite64] = [wider(bare16, 64), wider(memory16, 64), wider(sqlite16, 64)]
   try {
+    // A server that has seen nothing but ingests is none that anybody runs.
+    await register(memory16, 1, 5_000)
+    await load(memory16.port, memory16.pid, 1, () => requestBytes("/view/unregister", { id: "view-0" }), 1)
     const make = posts(1_000)
     const all = [...targets, bare64, memory64, sqlite64]
     await race(all.map((target) => [target, make] as const))
@@ -119,11 +134,11 @@ const againstBare = async (): Promise<ReadonlyArray<Line>> => {
 }
 
 /** The parts by name, for `--only <part>`. */
-const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Line>> } = { views: viewCounts, bare: againstBare, language: async () => language() }
+const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language() }
 
 const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf("--only") + 1] ?? "" : undefined
 if (only !== undefined && parts[only] === undefined) throw new Error(`--only takes one of ${Object.keys(parts).join(", ")}`)
 
-const lines: Array<Line> = []
+const lines: Array<Judged> = []
 for (const [name, part] of Object.entries(parts)) if (only === undefined || only === name) lines.push(...await part())
-if (process.argv.includes("--check") && lines.some(({ ratio, goal }) => ratio > goal)) process.exitCode = 1
+if (process.argv.includes("--check") && lines.some(({ ratio, goal }) => !(ratio <= goal))) process.exitCode = 1
