@@ -28,6 +28,7 @@ import { compileStatement } from "./select.ts"
 import { render } from "./text.ts"
 import { Closure, Range, RecordId, RecordRange, Table, Uuid, isInt, isObj, setField } from "./value.ts"
 import type { RecordKey, Value } from "./value.ts"
+import { weighed } from "./weigh.ts"
 
 /** Runs a compiled expression. Error: why it failed. */
 export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Failure> => {
@@ -36,6 +37,7 @@ export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Fail
   } catch (error) {
     if (error instanceof EvalError) return Either.left({ reason: error.reason })
     if (error instanceof RangeError && /call stack/.test(error.message)) return Either.left({ reason: "The query recurses too deep" })
+    if (error instanceof RangeError && /string length/.test(error.message)) return Either.left({ reason: "The query makes a text that is too long" })
     throw error
   }
 }
@@ -153,7 +155,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
     spend(s.budget, 1)
     const params: Record<string, Value> = { ...s.params }
     for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
-    const out = body({ ...s, params })
+    const out = weighed(body({ ...s, params }))
     return result === undefined ? out : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`ANONYMOUS\`: ${why}`))
   }, text)
 }
@@ -189,7 +191,7 @@ const block = (expr: Extract<Expr, { kind: "block" }>): Compiled => {
   return (outer) => {
     let s = outer, last: Value
     for (const { name, type, value } of steps) {
-      const v = value(s)
+      const v = name === undefined ? value(s) : weighed(value(s))
       last = name === undefined ? v : undefined
       if (name !== undefined) s = { ...s, params: { ...s.params, [name]: type === undefined ? v : coerce(type, v, (why) => raise(`Tried to set \`$${name}\`, but couldn't coerce value: ${why}`)) } }
     }

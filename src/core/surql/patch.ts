@@ -11,6 +11,7 @@ import { copyOf } from "./shape.ts"
 import { render, toText } from "./text.ts"
 import { field, isObj, setField } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
+import { weighed } from "./weigh.ts"
 
 type Items = ReadonlyArray<Value>
 
@@ -122,5 +123,5 @@ const changed = (v: Value, o: Operation): Value => {
 /** A value with a list of operations applied, all or none. Cost: operations times the size of the value. */
 export const patch = (v: Value, operations: Value): Value => {
   if (!Array.isArray(operations)) return malformed("Patch operations should be an array of objects")
-  return (operations as Items).map(operation).reduce<Value>(apply, v)
+  return (operations as Items).map(operation).reduce<Value>((current, o) => weighed(apply(current, o)), v)
 }

@@ -262,6 +262,7 @@ function* attempt<A>(body: () => Slices<A>): Slices<Either.Either<A, Failure>> {
   } catch (error) {
     if (error instanceof EvalError) return Either.left({ reason: error.reason })
     if (error instanceof RangeError && /call stack/.test(error.message)) return Either.left({ reason: "The query recurses too deep" })
+    if (error instanceof RangeError && /string length/.test(error.message)) return Either.left({ reason: "The query makes a text that is too long" })
     throw error
   }
 }
