@@ -44,7 +44,7 @@ const reads = (text: string, params: { readonly [name: string]: Value } = {}): n
 const at = (n: number): Value => RecordIds.make("t", n)
 
 describe("rows that are read", () => {
-  it("D20 a table pulled in chunks by key is read once", () => {
+  it("a table pulled in chunks by key is read once", () => {
     const counter = counting(true)
     const seen: Array<unknown> = []
     for (let last: Value = at(-1), rows = 50; rows === 50;) {
