@@ -21,7 +21,7 @@ import { ShapeGroup } from "./group.ts"
 import { Indexes } from "./indexes.ts"
 import type { Instance, Touched } from "./instance.ts"
 import { lift, type LiftedOnce, liftOnce, type Params } from "./lift.ts"
-import { Maintained, type Surroundings } from "./maintained.ts"
+import { Maintained } from "./maintained.ts"
 import { Moved } from "./moved.ts"
 import { type Read, Readers } from "./readers.ts"
 import { Recomputed } from "./recomputed.ts"
@@ -31,6 +31,7 @@ import { slotsOf } from "./slots.ts"
 import { defaultSteps, type StepLimits, StoreSource, tableRead, TrackedSource } from "./source.ts"
 import { newSpy, type Spy } from "./spy.ts"
 import { netOf, Row, Store, type Write } from "./store.ts"
+import type { Surroundings } from "./surroundings.ts"
 
 export interface Refused {
   readonly reason: string

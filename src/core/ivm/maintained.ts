@@ -19,49 +19,21 @@ import type { Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import type { Child, ChildResult, Delta, Shown } from "./delta.ts"
 import type { Hash64 } from "./hash.ts"
+import type { GroupOwner } from "./groups.ts"
 import { Keyed } from "./keyed.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
+import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
 import { planOf, Work } from "./plan.ts"
 import type { Read, Reader } from "./readers.ts"
-import { type Bounds, Result, severalRows } from "./result.ts"
-import type { ChildField, Member, Shape } from "./shape.ts"
+import { severalRows } from "./result.ts"
+import type { Member, Shape } from "./shape.ts"
 import type { Slots } from "./slots.ts"
-import type { TrackedSource } from "./source.ts"
-import type { Spy } from "./spy.ts"
-import type { Row, Store } from "./store.ts"
+import { piecesOf, splitMember } from "./splits.ts"
+import type { Row } from "./store.ts"
+import type { Identity, Surroundings } from "./surroundings.ts"
 
-/** What the engine lends an instance. */
-export interface Surroundings {
-  readonly store: Store
-  /** Scopes that note what is read; one evaluation at a time. */
-  readonly source: TrackedSource
-  readonly spy: Spy
-  /** Why the results of a subquery cannot be maintained; undefined where they are. */
-  readonly declined: (query: ChildField["query"]) => string | undefined
-  /** The maintained result of a subquery for the row in scope; undefined where it has to be run. */
-  readonly resultOf: (query: ChildField["query"], scope: Scope) => Maintained | undefined
-  /** Replaces what a row of this reader has read. */
-  readonly watch: (reader: Reader, text: string, reads: ReadonlySet<Read>) => void
-  /** Called when a step first changes this instance. */
-  readonly dirty: (instance: Maintained) => void
-  /** The number of the step that runs now. */
-  readonly step: () => number
-}
-
-/** What makes an instance the one it is. */
-export interface Identity {
-  readonly key: string
-  readonly shape: Shape
-  readonly params: Params
-  readonly bounds: Bounds
-  /** Undefined for the one whole table of the shape. */
-  readonly slots: Slots | undefined
-  readonly strict: boolean
-  readonly generation: number
-}
-
-export class Maintained implements Instance, Reader, ChildResult {
+export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   readonly key: string
   readonly plainShape: Shape
   readonly params: Params
@@ -71,12 +43,14 @@ export class Maintained implements Instance, Reader, ChildResult {
   /** While it is filled for the first time, nothing of it is a delta. */
   private filling = true
   private readonly members = new Keyed<Member>()
-  private readonly result: Result<Member>
+  private readonly shown: Outlet["shown"]
+  private readonly groups: Outlet["groups"]
+  private readonly move: Outlet["move"]
   private failing: Map<string, string> | undefined = undefined
   private failureMoved = false
   private isDirty = false
   private last: { readonly step: number; readonly delta: Delta | undefined } | undefined = undefined
-  private sorted: ReadonlyArray<Member> | undefined = undefined
+  private sorted: ReadonlyArray<Output> | undefined = undefined
   private readonly work = new Work()
   private answer: { readonly value: Value } | undefined = undefined
   private failed: { readonly reason: string | undefined } | undefined = undefined
@@ -90,7 +64,10 @@ export class Maintained implements Instance, Reader, ChildResult {
     this.strict = strict
     this.around = around
     this.generation = generation
-    this.result = new Result<Member>(shape.kind, shape.windowed ? bounds : undefined, shape.only, around.spy, () => this.changed())
+    const { groups, move, shown } = outlet(shape, shape.windowed ? bounds : undefined, around.spy, this)
+    this.shown = shown
+    this.groups = groups
+    this.move = move
   }
 
   get shape(): string {
@@ -114,15 +91,15 @@ export class Maintained implements Instance, Reader, ChildResult {
   }
 
   get size(): number {
-    return this.result.size
+    return this.shown.size
   }
 
   hash(): string {
-    return this.result.hash()
+    return this.shown.hash()
   }
 
   hashNow(): Hash64 {
-    return this.result.hashNow()
+    return this.shown.hashNow()
   }
 
   /**
@@ -134,35 +111,48 @@ export class Maintained implements Instance, Reader, ChildResult {
     const slot = row === undefined ? undefined : this.slots === undefined ? 0 : this.slots.of(row.id)
     const before = this.members.get(text)
     const after = row === undefined || slot === undefined ? this.forget(text) : this.evaluate(row, before, slot, routed)
-    if (before === undefined) {
-      if (after === undefined) return
-      this.members.set(after)
-      this.result.insert(after)
-    } else if (after === undefined) {
-      this.members.delete(text)
-      this.result.remove(before)
-    } else if (after !== before) {
-      this.members.set(after)
-      this.result.replace(before, after)
-    }
+    if (before === after) return
+    if (after === undefined) this.members.delete(text)
+    else this.members.set(after)
+    this.move(before, after)
   }
 
-  /** Evaluates a row again because something it read has changed. */
-  reread(text: string): void {
+  /** Brings a row up to date because something it read has changed. */
+  reread(text: string, whole: boolean): void {
+    if (this.groups?.reread(text) === true || (!whole && this.refresh(text))) return
     const { store } = this.around
     const id = this.slots === undefined ? undefined : Ids.parse(text)
     this.update(text, id === undefined ? store.byText(this.plainShape.table!, text) : store.get(id), false)
   }
 
+  /** Takes over what has changed in the results a row shows; false where the row has to be evaluated. */
+  private refresh(text: string): boolean {
+    const before = this.members.get(text)
+    if (before?.children === undefined || before.failure !== undefined || before.children.length < this.plainShape.children.length) return false
+    const parts = before.ownDigest === undefined ? [] : [before.ownDigest]
+    for (const { result } of before.children) {
+      if (this.around.source.aside(() => result.failure()) !== undefined) return false
+      parts.push(result.hash())
+    }
+    const after: Member = { ...before, digest: parts.join("\n") }
+    this.around.spy.rows++
+    this.work.count(this.around.step())
+    this.members.set(after)
+    this.move(before, after)
+    return true
+  }
+
   /** Ends the first fill: what is there now is no delta. */
   begin(): void {
-    this.result.begin()
+    this.groups?.settle(this.generation)
+    this.shown.begin()
     this.filling = this.failureMoved = false
   }
 
   /** Ends a step: the net delta, or undefined. Bumps the generation when there is one. */
   finish(): { readonly delta: Delta | undefined; readonly moved: boolean } {
-    const delta = this.result.finish()?.finish()
+    if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
+    const delta = this.shown.finish()?.finish()
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
@@ -171,16 +161,17 @@ export class Maintained implements Instance, Reader, ChildResult {
   }
 
   rows(): ReadonlyArray<ResultRow> {
-    return this.ordered().map((member) => ({ key: member.key, version: member.version, value: () => this.project(member.row) }))
+    return this.ordered().map((member) => ({ key: member.key, version: member.version, value: () => this.content(member) }))
   }
 
   errors(): ReadonlyArray<RowError> {
-    const several = this.result.several ? [{ id: "", reason: severalRows }] : []
-    return several.length > 0 ? several : [...(this.failing ?? [])].map(([id, reason]) => ({ id, reason })).sort((a, b) => compareStrings(a.id, b.id))
+    const several = this.shown.several ? [{ id: "", reason: severalRows }] : []
+    if (several.length > 0) return several
+    return [...(this.groups?.errors() ?? []), ...Array.from(this.failing ?? [], ([id, reason]) => ({ id, reason })).sort((a, b) => compareStrings(a.id, b.id))]
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return planOf(this.plainShape, { tables: this.mainTables, matching: this.members.size, shown: this.size, evaluated: this.work, declined: this.around.declined })
+    return planOf(this.plainShape, { tables: this.mainTables, matching: this.members.size, shown: this.size, groups: this.groups?.size ?? 0, evaluated: this.work, declined: this.around.declined })
   }
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
@@ -205,8 +196,8 @@ export class Maintained implements Instance, Reader, ChildResult {
   }
 
   private firstFailure(): string | undefined {
-    if (this.result.several) return severalRows
-    if (this.failing !== undefined && this.failing.size > 0) return this.errors()[0]!.reason
+    const [first] = this.errors()
+    if (first !== undefined) return first.reason
     return this.plainShape.checksProjection ? this.ordered().find((member) => member.failure !== undefined)?.failure : undefined
   }
 
@@ -215,8 +206,11 @@ export class Maintained implements Instance, Reader, ChildResult {
     const failure = this.failure()
     if (failure !== undefined) raise(failure)
     if (this.answer !== undefined) return this.answer.value
-    const { shape, source } = { shape: this.plainShape, source: this.around.source }
-    const rows = this.ordered().map(({ row }) => shape.project(source.scope(row.doc, this.params, row.id.text)))
+    const { plainShape: shape, around: { source } } = this
+    const rows = this.ordered().map((row) => {
+      const made = madeOf(row)
+      return made === undefined ? shape.project(source.scope((row as Member).row.doc, this.params, row.key)) : made.value
+    })
     this.answer = { value: this.only ? rows[0] : rows }
     return this.answer.value
   }
@@ -231,7 +225,7 @@ export class Maintained implements Instance, Reader, ChildResult {
     if (shape.total) member = this.match(row, scope, before, slot, routed)
     else {
       const outcome = run((s) => void (member = this.match(row, s, before, slot, routed)), scope)
-      this.fails(row.id.text, Either.isLeft(outcome) ? outcome.left.reason : undefined)
+      this.fails(row.id.text, Either.isLeft(outcome) ? outcome.left.reason : this.strict ? undefined : member?.failure)
     }
     if (shape.reaches) around.watch(this, row.id.text, around.source.reads)
     return member
@@ -241,12 +235,15 @@ export class Maintained implements Instance, Reader, ChildResult {
     const { around: { source }, plainShape: shape } = this
     const filter = routed ? shape.residual : shape.filter
     if (filter !== undefined && !isTruthy(filter(scope))) return undefined
+    if (this.groups !== undefined) return this.groups.member(row, slot, shape.groups!.grouping.of(scope), before)
+    if (shape.splitting !== undefined) return splitMember(row, slot, shape.splitting(scope, row.id, source, this.strict), before)
     const filtered = source.count
     const sort = shape.windowed || shape.reaches || shape.only ? shape.sort.map((term) => term.value(scope)) : noSort
     const sorted = source.count
     let digest: string | undefined = undefined
     let children: ReadonlyArray<Child> | undefined = undefined
     let failure: string | undefined = undefined
+    let ownDigest: string | undefined = undefined
     if (shape.checksProjection) {
       const shown = this.strict ? run(shape.own, scope) : Either.right(shape.own(scope))
       const parts: Array<string> = []
@@ -254,6 +251,7 @@ export class Maintained implements Instance, Reader, ChildResult {
       else if (source.count > sorted) parts.push(encode(shown.right))
       // A row whose place depends on another record is as visible as one that shows it.
       if (sorted > filtered) parts.push(encode(sort))
+      if (parts.length > 0) ownDigest = parts.join("\n")
       if (shape.children.length > 0) {
         const held = this.held(scope, parts)
         children = held.children
@@ -262,7 +260,7 @@ export class Maintained implements Instance, Reader, ChildResult {
       if (parts.length > 0) digest = parts.join("\n")
     }
     if (before !== undefined && before.row === row && before.digest === digest && sameResults(before.children, children)) return before
-    return { key: row.id.text, version: row.version, digest, children, row, slot, sort, failure }
+    return { key: row.id.text, version: row.version, digest, children, row, slot, sort, ownDigest, failure, part: undefined }
   }
 
   /** The results of the subqueries this row shows; what each adds to its digest goes to `parts`. */
@@ -296,10 +294,13 @@ export class Maintained implements Instance, Reader, ChildResult {
     if (reason === this.failing?.get(text)) return
     if (reason === undefined) this.failing?.delete(text)
     else (this.failing ??= new Map()).set(text, reason)
-    if (this.strict) {
-      this.failureMoved = true
-      this.changed()
-    }
+    this.failsOtherwise()
+  }
+
+  private failsOtherwise(): void {
+    if (!this.strict) return
+    this.failureMoved = true
+    this.changed()
   }
 
   /** The row is gone or filed elsewhere: what it failed with or read no longer matters. */
@@ -308,7 +309,7 @@ export class Maintained implements Instance, Reader, ChildResult {
     if (this.plainShape.reaches) this.around.watch(this, text, nothing)
   }
 
-  private changed(): void {
+  changed(): void {
     this.sorted = undefined
     this.answer = undefined
     this.failed = undefined
@@ -317,22 +318,37 @@ export class Maintained implements Instance, Reader, ChildResult {
     this.around.dirty(this)
   }
 
-  private ordered(): ReadonlyArray<Member> {
-    return (this.sorted ??= this.result.ordered() ?? this.inOrder())
+  matching(): Iterable<Member> {
+    return this.members.values()
   }
 
-  private inOrder(): ReadonlyArray<Member> {
+  buildScope(): Scope {
+    return this.around.source.wholeScope(this.params)
+  }
+
+  built(name: string, gone: boolean): void {
+    this.around.watch(this, name, gone ? nothing : this.around.source.reads)
+  }
+
+  private ordered(): ReadonlyArray<Output> {
+    return (this.sorted ??= this.shown.ordered() ?? this.inOrder())
+  }
+
+  private inOrder(): ReadonlyArray<Output> {
+    if (this.groups !== undefined) return this.groups.rows()
     const shape = this.plainShape
     const members = [...this.members.values()]
+    if (shape.splitting !== undefined) return members.flatMap(piecesOf).sort(shape.kind.compare)
     const keyed = shape.sort.length === 0 || shape.reaches
       ? members
       : members.map((member) => ({ ...member, sort: shape.sort.map((term) => this.evaluated(term.value, member.row)) }))
     return keyed.sort(shape.kind.compare)
   }
 
-  private project(row: Row): Value {
+  private content(row: Output): Value {
     // A row whose projection fails is not a member, and nothing changed since it was checked.
-    return this.evaluated(this.plainShape.project, row)
+    const made = madeOf(row)
+    return made === undefined ? this.evaluated(this.plainShape.project, (row as Member).row) : made.value
   }
 
   private evaluated(value: (scope: Scope) => Value, row: Row): Value {

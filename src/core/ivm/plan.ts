@@ -29,13 +29,15 @@ export interface PlanFigures {
   readonly tables: ReadonlyArray<string>
   readonly matching: number
   readonly shown: number
+  /** Groups held; 0 without GROUP. */
+  readonly groups: number
   /** Rows evaluated. */
   readonly evaluated: Work
   /** Why a subquery is run again for each row; undefined where its result is maintained. */
   readonly declined: (query: Shape["subqueries"][number]["query"]) => string | undefined
 }
 
-export const planOf = (shape: Shape, { declined, evaluated, matching, shown, tables }: PlanFigures): ReadonlyArray<PlanRow> => {
+export const planOf = (shape: Shape, { declined, evaluated, groups, matching, shown, tables }: PlanFigures): ReadonlyArray<PlanRow> => {
   const costs = evaluated.costs()
   const row = (operator: string, rows: number, reason: string | null = null): PlanRow => ({ operator, incremental: reason === null, reason, rows, ...costs })
   return [
@@ -43,7 +45,9 @@ export const planOf = (shape: Shape, { declined, evaluated, matching, shown, tab
     ...(shape.access?.paths ?? []).map((path) => row(`index ${path.join(".")}`, matching)),
     ...(shape.residual === undefined ? [] : [row("filter", matching)]),
     ...shape.subqueries.map(({ name, query }) => row(`subquery ${name}`, shown, declined(query) ?? null)),
-    ...(shape.windowed ? [row("window", matching)] : shape.sort.length > 0 ? [row("sort when read", matching)] : []),
+    ...(shape.splitting === undefined ? [] : [row("split", matching)]),
+    ...(shape.groups === undefined ? [] : [row("group", groups), ...shape.groups.folded.map((name) => row(`aggregate ${name}`, groups, "computed again over its group"))]),
+    ...(shape.windowed ? [row("window", groups || matching)] : shape.sort.length > 0 ? [row("sort when read", matching)] : []),
     ...(shape.only ? [row("only", shown)] : []),
     row("project", shown)
   ]

@@ -11,6 +11,7 @@ import type { Expr, Field, Select } from "../surql/ast.ts"
 import { analyze } from "../surql/analyze.ts"
 import { canFail, compile, run } from "../surql/evaluate.ts"
 import { compareRecords } from "../surql/order.ts"
+import { compileGrouping } from "../surql/group.ts"
 import { print } from "../surql/print.ts"
 import { compileProjection, outputNames } from "../surql/project.ts"
 import { compileSort, fetching } from "../surql/reshape.ts"
@@ -20,8 +21,11 @@ import type { Value } from "../surql/value.ts"
 import { isInt } from "../surql/value.ts"
 import { type Access, chooseAccess } from "./argumentIndex.ts"
 import type { Shown } from "./delta.ts"
+import { type GroupPlan, groupPlan } from "./groups.ts"
 import { rowHash } from "./hash.ts"
 import type { Bounds, Kind } from "./result.ts"
+import type { Entry } from "./scan.ts"
+import { compileSplitting, type Piece, piecesKind, type Splitting } from "./splits.ts"
 import type { Row } from "./store.ts"
 
 export interface SortTerm {
@@ -36,8 +40,12 @@ export interface Member extends Shown {
   readonly slot: number
   /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
   readonly sort: ReadonlyArray<Value>
-  /** Why it cannot be shown, in a result that fails where it is shown. */
+  /** The part of the digest that is not its children's. */
+  readonly ownDigest: string | undefined
+  /** Why it cannot be shown, in a result that fails where it is shown; in a view, why a piece of it is left out. */
   readonly failure: string | undefined
+  /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
+  readonly part: Entry | ReadonlyArray<Member> | Piece | undefined
 }
 
 /** A subquery shown as a field of its own. */
@@ -63,6 +71,10 @@ export interface Shape {
   readonly residual: Compiled | undefined
   readonly sort: ReadonlyArray<SortTerm>
   readonly kind: Kind<Member>
+  /** GROUP: how its groups are kept; undefined without. */
+  readonly groups: GroupPlan | undefined
+  /** SPLIT: how a row is split; undefined without. */
+  readonly splitting: Splitting | undefined
   readonly windowed: boolean
   readonly only: boolean
   readonly limit: Expr | undefined
@@ -98,14 +110,13 @@ const conjunction = (parts: ReadonlyArray<Expr>): Expr | undefined =>
 const declined = (select: Select): string | undefined => {
   if (select.from.some((source) => source.kind !== "table" && source.kind !== "param")) return "a source is computed from data"
   if ([select.limit, select.start].some((bound) => bound !== undefined && bound.kind !== "param" && bound.kind !== "literal")) return "START or LIMIT is computed from data"
-  if (select.group !== undefined) return "GROUP is not maintained yet"
-  if (select.split.length > 0) return "SPLIT is not maintained yet"
+  if (select.group !== undefined && select.fetch.length > 0) return "FETCH of grouped rows is not maintained"
   return undefined
 }
 
 /** The subqueries that are fields of their own, where nothing later looks inside the row. */
 const childFields = (select: Select): ReadonlyArray<Field> =>
-  select.value || select.omit.length > 0 || select.fetch.length > 0 ? [] : select.fields.filter((f) => f.kind === "expr" && f.expr.kind === "subquery" && f.expr.query.kind === "select")
+  select.value || select.group !== undefined || select.split.length > 0 || select.omit.length > 0 || select.fetch.length > 0 ? [] : select.fields.filter((f) => f.kind === "expr" && f.expr.kind === "subquery" && f.expr.query.kind === "select")
 
 const childOf = (field: Field): ReadonlyArray<ChildField> =>
   field.kind === "expr" && field.expr.kind === "subquery" && field.expr.query.kind === "select"
@@ -132,6 +143,7 @@ const nesting = (node: unknown): number => {
   return "kind" in node && node.kind === "subquery" ? inside + 1 : inside
 }
 
+/** Sort values come before FETCH. */
 const sortTerms = (select: Select, project: Compiled): ReadonlyArray<SortTerm> => select.order.map((term) => {
   const { compare, fromRow, read } = compileSort(select, term)
   const item = { record: undefined, sort: [], value: undefined }
@@ -148,12 +160,14 @@ export const plan = (select: Select): Shape | Declined => {
   const table = select.from.length === 1 && only?.kind === "table" ? only.name : undefined
   const { access, residual: rest } = table === undefined ? { access: undefined, residual: parts } : chooseAccess(parts)
   const residual = conjunction(rest)
-  const projection = compileProjection(select)
+  const grouping = select.group && compileGrouping(select, select.group)
+  if (grouping?.looksAtFirst === true) return { reason: "a path over an aggregate looks at the rows" }
+  const projection = grouping === undefined ? compileProjection(select) : { project: () => undefined, canFail: grouping.canFail }
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
   const project: Compiled = fetch === undefined ? projection.project : (scope) => fetch(projection.project(scope), scope)
   const children = childFields(select)
   const own = children.length === 0 ? project : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
-  const sort = sortTerms(select, project)
+  const sort = sortTerms(select, projection.project)
   return {
     text: print(select),
     table,
@@ -163,7 +177,9 @@ export const plan = (select: Select): Shape | Declined => {
     filter: select.where && compile(select.where),
     residual: residual && compile(residual),
     sort,
-    kind: { compare: comparator(sort), hash: memberHash },
+    kind: select.split.length > 0 ? piecesKind(comparator(sort)) : { compare: comparator(sort), hash: memberHash },
+    groups: grouping && groupPlan(grouping, select.order.map((term) => compileSort(select, term))),
+    splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
     windowed: select.limit !== undefined || select.start !== undefined,
     only: select.only,
     limit: select.limit,

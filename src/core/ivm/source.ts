@@ -79,6 +79,11 @@ export class TrackedSource extends StoreSource {
     return { doc, params, parent: undefined, source: this, budget: budget(this.limits.rowSteps, rowSetting) }
   }
 
+  /** A scope for what is evaluated over many rows: it may do as much work as a run of the whole query. */
+  wholeScope(params: { readonly [name: string]: Value }): Scope {
+    return { ...this.scope({}, params, ""), doc: undefined, budget: queryBudget(this.limits) }
+  }
+
   /** Runs other evaluations in the middle of one. */
   aside<A>(work: () => A): A {
     const { count, noted, own, reads } = this
