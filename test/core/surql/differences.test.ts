@@ -29,7 +29,7 @@ const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
   "rows behind a LIMIT": [["SELECT VALUE a + 1 FROM p LIMIT 0", "older", "[[]]"], ["SELECT VALUE id FROM p WHERE a + 1 LIMIT 1", "planner", "[[p:1]]"]],
   "order of rows without ORDER BY": [["SELECT VALUE id FROM p", "order", "[[p:1, p:2, p:3]]"]],
   "fuzzy scores": [["RETURN string::similarity::fuzzy('aaaa', 'aaaa')", "order", "[91]"]],
-  "text patches in `value::diff` and `value::patch`": [["RETURN value::diff('hello', 'help')", "both"], ["RETURN value::patch('hello', [{ op: 'change', path: '', value: '@@ -1,5 +1,4 @@\\n hel\\n-lo\\n+p\\n' }])", "order"]],
+  "text patches in `value::diff` and `value::patch`": [["RETURN value::diff('hello', 'help')", "both"], ["RETURN value::patch('hello', [{ op: 'change', path: '', value: '@@ -1,5 +1,4 @@\\n hel\\n-lo\\n+p\\n' }])", "order"], ["RETURN value::patch('ééééé1', value::diff('ééééé1', 'ééééé2'))", "both"]],
   "scalars under `.*`, `[$]`, `[WHERE]`": [["RETURN 5.*", "planner", "[NONE]"], ["SELECT VALUE a[WHERE true] FROM p:1", "planner", "[[NONE]]"]],
   "`...` outside graph chains": [["RETURN { a: [[1], [2]] }.a...", "planner", "[[[1], [2]]]"]],
   "SPLIT": [["SELECT VALUE l FROM p SPLIT l", "both", "[[1, 2, 5]]"]],
