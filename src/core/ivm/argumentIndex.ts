@@ -210,8 +210,8 @@ const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interval | un
     return intersection(interval, isLower(op) ? { from: bound, to: undefined } : { from: undefined, to: bound })
   }, openInterval)
 
-/** Where the view with these arguments is filed; undefined: where every change is shown. */
-export const placementOf = ({ equal, limits, member, rangeSpec }: Access, params: Params): Placement | undefined => {
+/** Where the view with these arguments is filed; undefined: where every change is shown. With a list that changes, under several keys. */
+export const placementOf = ({ equal, limits, member, rangeSpec }: Access, params: Params, live = false): Placement | undefined => {
   const values = equal.map(({ name }) => params[name])
   if (rangeSpec !== undefined && member!.lists.length === 1 && member!.values.length === 0) {
     const range = params[member!.lists[0]!]
@@ -222,5 +222,5 @@ export const placementOf = ({ equal, limits, member, rangeSpec }: Access, params
   }
   const items = member === undefined ? undefined : valuesOf(member, params)
   const keys = items === undefined ? keyOfValues(values) : items === dynamic ? dynamic : keysOfElements(values, items)
-  return keys === dynamic ? undefined : { inRange: false, keys, interval: intervalOf(limits, params) }
+  return keys === dynamic ? undefined : { inRange: false, keys: live && !Array.isArray(keys) ? [keys] : keys, interval: intervalOf(limits, params) }
 }

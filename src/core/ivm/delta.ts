@@ -76,6 +76,11 @@ export class DeltaBuilder {
     else move.after = undefined
   }
 
+  /** Every row that moved, as it was first and is last. */
+  get all(): ReadonlyArray<{ readonly before: Shown | undefined; readonly after: Shown | undefined }> {
+    return this.moves
+  }
+
   private find(key: string): Move | undefined {
     if (this.byKey !== undefined) return this.byKey.get(key)
     for (const move of this.moves) if (move.key === key) return move

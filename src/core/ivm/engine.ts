@@ -20,23 +20,20 @@ import { edgeReads } from "./edgeIndex.ts"
 import { ShapeGroup } from "./group.ts"
 import { Indexes } from "./indexes.ts"
 import type { Instance, Touched } from "./instance.ts"
-import { lift, type LiftedOnce, liftOnce, type Params } from "./lift.ts"
+import { lift, type LiftedOnce, type Params } from "./lift.ts"
+import { type List, type Turnover, withList } from "./liveList.ts"
 import { Maintained } from "./maintained.ts"
 import { Moved } from "./moved.ts"
+import { Queries, type Refused } from "./queries.ts"
 import { type Read, Readers } from "./readers.ts"
-import { Recomputed } from "./recomputed.ts"
+import { anyTable, Recomputed } from "./recomputed.ts"
 import { rerun } from "./rerun.ts"
-import { boundsOf, type Declined, plan } from "./shape.ts"
+import { boundsOf, plan } from "./shape.ts"
 import { slotsOf } from "./slots.ts"
 import { defaultSteps, type StepLimits, StoreSource, tableRead, TrackedSource } from "./source.ts"
 import { newSpy, type Spy } from "./spy.ts"
 import { netOf, Row, Store, type Write } from "./store.ts"
 import type { Surroundings } from "./surroundings.ts"
-
-export interface Refused {
-  readonly reason: string
-  readonly at: number
-}
 
 export interface EngineOptions extends Partial<StepLimits> {
   /** Counts the work of steps. */
@@ -54,16 +51,11 @@ interface Held {
   readonly known: Array<() => void>
 }
 
-/** A subquery whose results are maintained, with those there are by their arguments. */
-interface LiftedResults extends LiftedOnce {
-  readonly results: Map<string, Maintained>
-}
+/** Views filed anew, and how they look at the rows that concern. */
+type Relists = Array<{ readonly instance: Maintained; readonly look: () => void }>
 
 /** Rows to read again, by instance; false where only their children have changed. */
 type Rereads = Map<Maintained, Map<string, boolean>>
-
-/** Rows looked at between two pauses of a fill. */
-const sliceRows = 256
 
 export class Engine {
   readonly store = new Store()
@@ -75,10 +67,7 @@ export class Engine {
   private readonly groupsByTable = new Map<string, Set<ShapeGroup>>()
   private readonly indexes = new Indexes(this.store)
   private readonly recomputedByTable = new Map<string, Set<Recomputed>>()
-  /** Subqueries lifted so far, or why their results cannot be maintained. */
-  private readonly lifted = new WeakMap<Select, LiftedResults | Declined>()
-  /** Queries of views lifted so far, or why they are refused: many views differ only in their parameters. */
-  private readonly views = new WeakMap<Select, LiftedOnce | Refused>()
+  private readonly queries = new Queries()
   private readonly around: Surroundings
   private dirty: Array<Maintained> = []
   /** Subqueries that no row reads any more. */
@@ -97,7 +86,7 @@ export class Engine {
       source: this.source,
       spy: options.spy ?? newSpy(),
       declined: (query) => {
-        const lifted = this.liftedOf(query)
+        const lifted = this.queries.subquery(query)
         return "reason" in lifted ? lifted.reason : undefined
       },
       resultOf: (query, scope) => this.resultOf(query, scope),
@@ -144,14 +133,16 @@ export class Engine {
    * leaves nothing behind.
    */
   *acquireSliced(select: Select, params: Params, generation = 1): Generator<undefined, Either.Either<Instance, Refused>, void> {
-    const view = this.viewOf(select)
+    const view = this.queries.view(select)
     if ("reason" in view) return Either.left(view)
     const scope = this.source.scope({}, params, "")
     const given = view.params(scope)
-    const lifted = given === undefined ? lift(select, scope) : { select: view.select, params: given }
-    const text = given === undefined ? print(lifted.select) : view.text
-    const key = `${text}\n${given === undefined ? encode(lifted.params) : view.keyOf(given)}`
-    const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false })
+    const list = given === undefined ? undefined : this.listOf(view, scope)
+    const once = given !== undefined && (view.list === undefined || list !== undefined)
+    const lifted = once ? { select: view.select, params: given } : lift(select, scope)
+    const text = once ? view.text : print(lifted.select)
+    const key = `${text}\n${once ? view.keyOf(given) : encode(lifted.params)}${list?.result.key ?? ""}`
+    const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false, list })
     if ("reason" in made) return Either.left(made)
     made.uses++
     let finished = false
@@ -199,16 +190,22 @@ export class Engine {
       this.indexes.move(id, before, after)
     }
     const rereads: Rereads = new Map()
+    const relists: Relists = []
     for (const write of writes) this.collectReads(write, rereads)
     const touched: Array<Touched> = []
     for (let rank = 0; rank <= this.highestRank; rank++) {
       for (const write of writes) for (const group of this.groupsByTable.get(write.id.table) ?? none) if (group.shape.rank === rank) group.route(write)
+      for (const { instance, look } of relists) {
+        if (instance.rank !== rank) continue
+        look()
+        for (const { after, id } of writes) if (id.table === instance.plainShape.table) instance.update(id.text, after, false)
+      }
       for (const [reader, rows] of rereads) {
         if (reader.rank !== rank) continue
         for (const [row, whole] of rows) reader.reread(row, whole)
         rereads.delete(reader)
       }
-      this.settle(rereads, touched)
+      this.settle(rereads, relists, touched)
     }
     if (this.recomputedByTable.size > 0) this.runAgain(writes, touched)
     if (this.idle.length > 0) this.dropIdle()
@@ -235,14 +232,30 @@ export class Engine {
   }
 
   /** Ends the step for the instances that moved: their net delta, and word to the rows that hold them. */
-  private settle(rereads: Rereads, touched: Array<Touched>): void {
+  private settle(rereads: Rereads, relists: Relists, touched: Array<Touched>): void {
     if (this.dirty.length === 0) return
     const { dirty } = this
     this.dirty = []
     for (const instance of dirty) {
-      const { delta, moved } = instance.finish()
+      const { delta, moved, turnover } = instance.finish()
       if (moved) this.collect(instance, rereads)
+      if (turnover !== undefined) this.relist(instance, turnover, relists)
       if (delta !== undefined && this.held.get(instance.key)!.uses > 0) touched.push(new Moved(instance, delta))
+    }
+  }
+
+  /** Files the views that follow a list by its new values; the rows those concern are looked at when their turn comes. */
+  private relist(result: Maintained, turnover: Turnover, relists: Relists): void {
+    const list = result.liveList()
+    const groups = [...list.followers].map((instance) => ({ instance, group: this.held.get(instance.key)!.group! }))
+    if (!turnover.exact) for (const { group, instance } of groups) group.remove(instance)
+    list.renew()
+    for (const { group, instance } of groups) {
+      if (turnover.exact) relists.push({ instance, look: group.relist(instance, turnover, this.store) })
+      else {
+        group.add(instance)
+        relists.push({ instance, look: () => group.showAll(instance, this.store) })
+      }
     }
   }
 
@@ -258,15 +271,17 @@ export class Engine {
 
   /** The maintained result of a subquery for the row in scope, made when it is not there yet. */
   private resultOf(query: Select, scope: Scope): Maintained | undefined {
-    const lifted = this.liftedOf(query)
+    const lifted = this.queries.subquery(query)
     const params = "reason" in lifted ? undefined : lifted.params(scope)
     if ("reason" in lifted || params === undefined) return undefined
-    const short = lifted.keyOf(params)
+    const list = this.listOf(lifted, scope)
+    if (lifted.list !== undefined && list === undefined) return undefined
+    const short = lifted.keyOf(params) + (list?.result.key ?? "")
     const existing = lifted.results.get(short)
     if (existing !== undefined) return existing
     const key = `${strictPrefix}${lifted.text}\n${short}`
     return this.source.aside(() => {
-      const made = this.held.get(key) ?? this.make(query, lifted.select, params, { key, text: lifted.text, generation: 1, strict: true })
+      const made = this.held.get(key) ?? this.make(query, lifted.select, params, { key, text: lifted.text, generation: 1, strict: true, list })
       if ("reason" in made || !(made.instance instanceof Maintained)) return undefined
       while (made.filling !== undefined) this.fillOn(made)
       lifted.results.set(short, made.instance)
@@ -275,63 +290,51 @@ export class Engine {
     })
   }
 
-  private viewOf(select: Select): LiftedOnce | Refused {
-    const known = this.views.get(select)
-    if (known !== undefined) return known
-    const volatile = analyze(select).nonDeterministic[0]
-    const view = volatile === undefined ? liftOnce(select, false) : { reason: `${volatile.name} gives another answer each time and cannot be part of a live view`, at: volatile.at }
-    this.views.set(select, view)
-    return view
-  }
-
-  private liftedOf(query: Select): LiftedResults | Declined {
-    const known = this.lifted.get(query)
-    if (known !== undefined) return known
-    const lifted = liftOnce(query, true)
-    const shape = plan(lifted.select)
-    const result = "reason" in shape ? shape : { ...lifted, results: new Map<string, Maintained>() }
-    this.lifted.set(query, result)
-    return result
+  /** The list a query is filed by; undefined for a query without. */
+  private listOf({ list }: LiftedOnce, scope: Scope): List | undefined {
+    if (list === undefined) return undefined
+    const result = this.resultOf(list.query, scope)
+    return result === undefined ? undefined : { argument: list, result }
   }
 
   private make(
-    original: Select, select: Select, params: Params, about: { readonly key: string; readonly text: string; readonly generation: number; readonly strict: boolean }
+    original: Select, select: Select, params: Params, about: { readonly key: string; readonly text: string; readonly generation: number; readonly strict: boolean; readonly list: List | undefined }
   ): Held | Refused {
     const scope = this.source.scope({}, params, "")
     const bounds = boundsOf(select, scope)
     if (Either.isLeft(bounds)) return { reason: bounds.left, at: (original.limit ?? original.start ?? original).at }
-    const group = this.groupOf(select, about.text)
+    const group = this.groupOf(select, about)
     const slots = typeof group === "string" ? { reason: group } : group.shape.table !== undefined ? undefined : slotsOf(group.shape.sources, params)
     if (slots !== undefined && "reason" in slots) {
       this.dropUnusedGroup(group)
       return about.strict ? { reason: slots.reason, at: original.at } : this.recomputed(original, select, params, { ...about, reason: slots.reason })
     }
     const { shape } = group as ShapeGroup
-    const instance = new Maintained({ key: about.key, shape, params, bounds: bounds.right, slots, strict: about.strict, generation: about.generation }, this.around)
-    const held: Held = { instance, group: group as ShapeGroup, uses: 0, filling: this.fill(group as ShapeGroup, instance), known: [] }
+    const own = about.list === undefined ? params : withList(params, about.list)
+    const instance = new Maintained({ key: about.key, shape, params: own, bounds: bounds.right, slots, strict: about.strict, generation: about.generation }, this.around)
+    const held: Held = { instance, group: group as ShapeGroup, uses: 0, filling: (group as ShapeGroup).fill(instance, this.store), known: [] }
     this.held.set(about.key, held)
     this.enlist(group as ShapeGroup, instance)
+    if (about.list !== undefined) this.follow(held, about.list.result)
     return held
+  }
+
+  private follow({ instance, known }: Held, result: Maintained): void {
+    result.liveList().followers.add(instance as Maintained)
+    known.push(() => {
+      result.liveList().followers.delete(instance as Maintained)
+      this.idle.push(result)
+    })
   }
 
   private recomputed(original: Select, select: Select, params: Params, { generation, key, reason, text }: { readonly key: string; readonly text: string; readonly generation: number; readonly reason: string }): Held {
     const facts = analyze(original, params)
     const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
     const instance = new Recomputed(about, reason, rerun(select, params, new StoreSource(this.store), this.store, this.limits))
-    for (const table of tablesOf(instance)) addTo(this.recomputedByTable, table, instance)
+    for (const table of instance.tables) addTo(this.recomputedByTable, table, instance)
     const held: Held = { instance, group: undefined, uses: 0, filling: undefined, known: [] }
     this.held.set(key, held)
     return held
-  }
-
-  /** Shows a new instance the rows it has to look at: those under its key where there is an index, else its sources. */
-  private *fill(group: ShapeGroup, instance: Maintained): Generator<undefined, void, void> {
-    let count = 0
-    for (const candidate of group.candidates(instance, this.store)) {
-      if (candidate !== undefined) instance.update(candidate.row.id.text, candidate.row, candidate.routed)
-      if (++count % sliceRows === 0) yield
-    }
-    instance.begin()
   }
 
   private fillOn(held: Held): void {
@@ -344,10 +347,10 @@ export class Engine {
     this.highestRank = Math.max(this.highestRank, group.shape.rank)
   }
 
-  private groupOf(select: Select, text: string): ShapeGroup | string {
+  private groupOf(select: Select, { list, text }: { readonly text: string; readonly list: List | undefined }): ShapeGroup | string {
     const known = this.groups.get(text)
     if (known !== undefined) return known
-    const shape = plan(select)
+    const shape = plan(select, list?.argument)
     if ("reason" in shape) return shape.reason
     const group = new ShapeGroup(shape, this.indexes)
     this.groups.set(text, group)
@@ -356,11 +359,11 @@ export class Engine {
 
   private dropUnused(held: Held): void {
     const { group, instance } = held
-    if (held.uses > 0 || this.readers.has(instance)) return
+    if (held.uses > 0 || this.readers.has(instance) || (instance instanceof Maintained && instance.isFollowed)) return
     this.held.delete(instance.key)
     for (const forget of held.known) forget()
     if (instance instanceof Recomputed) {
-      for (const table of tablesOf(instance)) removeFrom(this.recomputedByTable, table, instance)
+      for (const table of instance.tables) removeFrom(this.recomputedByTable, table, instance)
       return
     }
     this.readers.forget(instance)
@@ -383,13 +386,7 @@ export class Engine {
   }
 }
 
-const tablesOf = (instance: Recomputed): ReadonlySet<string> =>
-  instance.readsAnyTable ? new Set([anyTable]) : new Set([...instance.mainTables, ...instance.otherTables])
-
 const none: ReadonlyArray<never> = []
-
-/** Stands for all tables: a query that follows links may read any of them. */
-const anyTable = ""
 
 /** Results of subqueries fail where views leave rows out, so they are instances of their own. */
 const strictPrefix = "\u0001"

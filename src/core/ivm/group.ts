@@ -7,12 +7,17 @@
  * have no exact key, are shown every change.
  */
 import { addTo, removeFrom } from "../multimap.ts"
+import type { Value } from "../surql/value.ts"
 import { type Placement, placementOf } from "./argumentIndex.ts"
 import type { Indexes } from "./indexes.ts"
 import { type Candidate, Lane } from "./lane.ts"
+import type { Turnover } from "./liveList.ts"
 import type { Maintained } from "./maintained.ts"
 import type { Shape } from "./shape.ts"
 import type { Row, Store, Write } from "./store.ts"
+
+/** Rows looked at between two pauses of a fill. */
+const sliceRows = 256
 
 export class ShapeGroup {
   readonly shape: Shape
@@ -62,11 +67,41 @@ export class ShapeGroup {
     return this.reading.has(table)
   }
 
+  /** Shows a new instance the rows it has to look at: those under its key where there is an index, else its sources. Pauses. */
+  *fill(instance: Maintained, store: Store): Generator<undefined, void, void> {
+    let count = 0
+    for (const candidate of this.candidates(instance, store)) {
+      // A list may change while this pauses, so that what led here need not hold any more.
+      if (candidate !== undefined) instance.update(candidate.row.id.text, candidate.row, candidate.routed && this.shape.list === undefined)
+      if (++count % sliceRows === 0) yield
+    }
+    instance.begin()
+  }
+
   /** The rows a new instance has to look at; undefined for one that is passed over, where the caller may pause. */
-  *candidates(instance: Maintained, store: Store): Generator<Candidate | undefined, void, void> {
+  private *candidates(instance: Maintained, store: Store): Generator<Candidate | undefined, void, void> {
     const placement = this.shape.access && this.placement(instance)
     if (placement !== undefined) return yield* this.laneOf(placement).candidates(placement, store)
     for (const row of instance.slots === undefined ? store.rows(this.shape.table!) : instance.slots.rows(store)) yield { row, routed: false }
+  }
+
+  /** Files an instance by the values its list has gained and lost; what it returns shows it the rows those concern. */
+  relist(instance: Maintained, { gained, lost }: Turnover, store: Store): () => void {
+    const { access, list } = this.shape
+    const under = (values: ReadonlyArray<Value>): Placement | undefined => placementOf(access!, { ...instance.params, [list!.name]: values }, true)
+    const from = under(lost), to = under(gained)
+    if (this.everywhere.has(instance) || from === undefined || to === undefined) return () => this.showAll(instance, store)
+    const lane = this.laneOf(to)
+    lane.refile(from, to, instance)
+    return () => {
+      for (const candidate of lane.candidates(from, store)) if (candidate !== undefined) instance.update(candidate.row.id.text, candidate.routed ? undefined : candidate.row, candidate.routed)
+      for (const candidate of lane.candidates(to, store)) if (candidate !== undefined) instance.update(candidate.row.id.text, candidate.row, candidate.routed)
+    }
+  }
+
+  /** Shows an instance every row there is. */
+  showAll(instance: Maintained, store: Store): void {
+    for (const row of store.rows(this.shape.table!)) instance.update(row.id.text, row, false)
   }
 
   /** Shows one changed record to the instances it can concern; the indexes have been moved already. */
@@ -92,7 +127,7 @@ export class ShapeGroup {
   /** Undefined for an instance that has to see every change. Where a row of it must fail that no index leads to, all rows are looked at. */
   private placement({ params, strict }: Maintained): Placement | undefined {
     const access = this.shape.access!
-    return strict && access.failsFirst ? undefined : placementOf(access, params)
+    return strict && access.failsFirst ? undefined : placementOf(access, params, this.shape.list !== undefined)
   }
 
   private laneOf({ inRange }: Placement): Lane {

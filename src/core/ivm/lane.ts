@@ -64,6 +64,13 @@ export class Lane {
     for (const key of keys) this.unfile(key, interval, instance)
   }
 
+  /** Files an instance under some keys more and others no more; from here on its rows are found by an index. */
+  refile(lost: Placement, gained: Placement, instance: Maintained): void {
+    for (const key of listOf(lost.keys)) this.unfile(key, lost.interval, instance)
+    for (const key of listOf(gained.keys)) this.file(key, gained.interval, instance)
+    if (!this.options.byId) this.indexes.file(this.table, this.index)
+  }
+
   /** Shows one changed record to the instances it concerns; `everyone` are all that are filed here. */
   route({ after, before, id: { text } }: Write, everyone: () => Iterable<Maintained>): void {
     const { newKeys, newValue, oldKeys, oldValue } = this.index.states(before, after)
@@ -93,7 +100,7 @@ export class Lane {
     const { byId, exact } = this.options
     if (!byId && this.size > 1) this.indexes.file(this.table, this.index)
     const { spec } = this.index
-    const wanted = new Set<unknown>(Array.isArray(keys) ? keys : [keys])
+    const wanted = new Set(listOf(keys))
     for (const row of byId || this.index.filed ? this.found(wanted, interval, store) : store.rows(this.table)) {
       const own = keysOf(row.doc, spec)
       if (own === dynamic) yield { row, routed: false }
@@ -141,3 +148,5 @@ export class Lane {
     } else if (filed === instance || (filed instanceof Set && filed.delete(instance) && filed.size === 0)) this.byKey.delete(key)
   }
 }
+
+const listOf = (keys: Keys): ReadonlyArray<unknown> => (Array.isArray(keys) ? keys : [keys])

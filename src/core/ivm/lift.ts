@@ -28,6 +28,7 @@ export interface Lifted {
 
 /** No parameter a user can write starts so. */
 export const liftedPrefix = "\u0000"
+const listName = `${liftedPrefix}list`
 
 const holdsRegex = (value: Value): boolean =>
   value instanceof Regex || (Array.isArray(value) && (value as ReadonlyArray<Value>).some(holdsRegex))
@@ -55,6 +56,25 @@ const withoutConstants = (select: Select, take: (expr: Expr) => string | undefin
   }
 }
 
+/** Puts a parameter in place of the first subquery that a conjunct asks for its values. */
+const withoutList = (select: Select, listText: (query: Select) => string | undefined): { readonly select: Select; readonly list: ListArgument | undefined } => {
+  let list: ListArgument | undefined = undefined
+  const walk = (expr: Expr): Expr => {
+    if (expr.kind !== "binary" || list !== undefined) return expr
+    if (expr.op === "AND") {
+      const left = walk(expr.left)
+      return { ...expr, left, right: walk(expr.right) }
+    }
+    const right = expr.op === "IN" ? expr.right : undefined
+    const text = right?.kind === "subquery" && right.query.kind === "select" ? listText(right.query) : undefined
+    if (text === undefined || right?.kind !== "subquery" || right.query.kind !== "select") return expr
+    list = { name: listName, query: right.query, text }
+    return { ...expr, right: { kind: "param", at: right.at, name: listName } }
+  }
+  const where = select.where && walk(select.where)
+  return { select: { ...select, where }, list }
+}
+
 const used = (select: Select, given: Params): Params => {
   const params: Record<string, Value> = {}
   for (const name of analyze(select).params) setField(params, name, field(given, name))
@@ -78,11 +98,23 @@ export const lift = (select: Select, scope: Scope): Lifted => {
 /** A query lifted once, for all parameters and, if it is a subquery, every row around it. */
 export interface LiftedOnce {
   readonly select: Select
+  /** The query without constants, and the subqueries its live list stands for. */
   readonly text: string
+  /** A subquery behind IN whose values are an argument that changes. */
+  readonly list: ListArgument | undefined
+  /** It depends on the row around it. */
+  readonly correlated: boolean
   /** The parameters for one scope around it; `undefined` where a constant cannot be evaluated and has to stay where it is. */
   readonly params: (outer: Scope) => Params | undefined
   /** Tells apart any two such parameters. */
   readonly keyOf: (params: Params) => string
+}
+
+export interface ListArgument {
+  readonly name: string
+  readonly query: Select
+  /** The subquery without its constants. */
+  readonly text: string
 }
 
 interface Argument {
@@ -92,8 +124,11 @@ interface Argument {
 
 const isParent = (expr: Expr): boolean => expr.kind === "param" && expr.name === "parent"
 
-/** Lifts a subquery (`inside` another query): what it takes from the row around it are its arguments; or a query alone. */
-export const liftOnce = (query: Select, inside: boolean): LiftedOnce => {
+/** The text of a shape: with its list, since that is not in the query any more. */
+export const shapeText = (select: Select, list: ListArgument | undefined): string => (list === undefined ? print(select) : `${print(select)}\n${list.text}`)
+
+/** `listText` gives the text of a subquery whose values can be a list. Lifts a subquery (`inside` another query): what it takes from the row around it are its arguments; or a query alone. */
+export const liftOnce = (query: Select, inside: boolean, listText: (query: Select) => string | undefined): LiftedOnce => {
   const parents: Array<Argument> = []
   const args: Array<Argument> = []
   const argument = (list: Array<Argument>, prefix: string, expr: Expr): string => {
@@ -105,11 +140,18 @@ export const liftOnce = (query: Select, inside: boolean): LiftedOnce => {
     const whole = isParent(expr) || (expr.kind === "idiom" && expr.start !== undefined && isParent(expr.start) && expr.parts.every((part) => part.kind === "field"))
     return whole ? { kind: "param", at: expr.at, name: argument(parents, `${liftedPrefix}p`, expr) } : undefined
   })
-  const select = withoutConstants(rows, (expr) => argument(args, liftedPrefix, expr), inside)
-  const free = analyze(select).params
+  let correlated = parents.length > 0
+  const constant = withoutConstants(rows, (expr) => {
+    correlated ||= !isConstant(expr)
+    return argument(args, liftedPrefix, expr)
+  }, inside)
+  const { list, select } = withoutList(constant, listText)
+  const free = analyze(select).params.filter((name) => name !== list?.name)
   return {
     select,
-    text: print(select),
+    text: shapeText(select, list),
+    list,
+    correlated,
     params: (outer) => {
       const around = inner(outer, outer.doc)
       const given: Record<string, Value> = {}

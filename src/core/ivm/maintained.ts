@@ -17,12 +17,13 @@ import { compareStrings, isTruthy } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
-import type { Child, ChildResult, Delta, Shown } from "./delta.ts"
+import type { Child, ChildResult, Delta, DeltaBuilder, Shown } from "./delta.ts"
 import type { Hash64 } from "./hash.ts"
 import type { GroupOwner } from "./groups.ts"
 import { Keyed } from "./keyed.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
+import { LiveList, type Turnover } from "./liveList.ts"
 import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
 import { planOf, Work } from "./plan.ts"
 import type { Read, Reader } from "./readers.ts"
@@ -52,6 +53,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   private last: { readonly step: number; readonly delta: Delta | undefined } | undefined = undefined
   private sorted: ReadonlyArray<Output> | undefined = undefined
   private readonly work = new Work()
+  private list: LiveList | undefined = undefined
   private answer: { readonly value: Value } | undefined = undefined
   private failed: { readonly reason: string | undefined } | undefined = undefined
   private readonly around: Surroundings
@@ -150,14 +152,32 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   }
 
   /** Ends a step: the net delta, or undefined. Bumps the generation when there is one. */
-  finish(): { readonly delta: Delta | undefined; readonly moved: boolean } {
+  finish(): { readonly delta: Delta | undefined; readonly moved: boolean; readonly turnover: Turnover | undefined } {
     if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
-    const delta = this.shown.finish()?.finish()
+    const moves = this.shown.finish()
+    const delta = moves?.finish()
+    const turnover = moves === undefined ? undefined : this.list?.turn(this.valuesOf(moves, "before"), this.valuesOf(moves, "after"))
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
     this.last = { step: this.around.step(), delta }
-    return { delta, moved }
+    return { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover }
+  }
+
+  /** Its values as a list that views are filed by, kept from the first follower on. */
+  liveList(): LiveList {
+    return (this.list ??= new LiveList(this.ordered().map((row) => this.content(row))))
+  }
+
+  get isFollowed(): boolean {
+    return this.list !== undefined && this.list.followers.size > 0
+  }
+
+  /** What the rows that moved gave, or give now: a function of the record alone, so the old values can be had again. */
+  private valuesOf(moves: DeltaBuilder, side: "before" | "after"): ReadonlyArray<Value> {
+    const values: Array<Value> = []
+    for (const move of moves.all) if (move[side] !== undefined) values.push(this.content(move[side] as Output))
+    return values
   }
 
   rows(): ReadonlyArray<ResultRow> {

@@ -26,13 +26,16 @@ interface ShownRow extends Shown {
   readonly hash: Hash64
 }
 
+/** Stands for all tables: a query that follows links may read any of them. */
+export const anyTable = ""
+
 export class Recomputed implements Instance {
   readonly key: string
   readonly shape: string
   readonly mainTables: ReadonlyArray<string>
   readonly otherTables: ReadonlyArray<string>
-  /** It follows links or computes its sources, so any table may be among those it reads. */
-  readonly readsAnyTable: boolean
+  /** The tables whose changes concern it; {@link anyTable} where it follows links or computes its sources. */
+  readonly tables: ReadonlySet<string>
   readonly only: boolean
   generation: number
   private readonly reason: string
@@ -50,7 +53,7 @@ export class Recomputed implements Instance {
     this.shape = about.shape
     this.mainTables = about.mainTables
     this.otherTables = about.otherTables
-    this.readsAnyTable = about.readsAnyTable
+    this.tables = new Set(about.readsAnyTable ? [anyTable] : [...about.mainTables, ...about.otherTables])
     this.only = about.only
     this.reason = reason
     this.evaluate = evaluate

@@ -12,7 +12,6 @@ import { analyze } from "../surql/analyze.ts"
 import { canFail, compile, run } from "../surql/evaluate.ts"
 import { compareRecords } from "../surql/order.ts"
 import { compileGrouping } from "../surql/group.ts"
-import { print } from "../surql/print.ts"
 import { compileProjection, outputNames } from "../surql/project.ts"
 import { compileSort, fetching } from "../surql/reshape.ts"
 import { rewriteRows } from "../surql/rewrite.ts"
@@ -23,6 +22,7 @@ import { type Access, chooseAccess } from "./argumentIndex.ts"
 import type { Shown } from "./delta.ts"
 import { type GroupPlan, groupPlan } from "./groups.ts"
 import { rowHash } from "./hash.ts"
+import { type ListArgument, shapeText } from "./lift.ts"
 import type { Bounds, Kind } from "./result.ts"
 import type { Entry } from "./scan.ts"
 import { compileSplitting, type Piece, piecesKind, type Splitting } from "./splits.ts"
@@ -92,6 +92,8 @@ export interface Shape {
   readonly reaches: boolean
   /** The projection must be evaluated per changed row: it can fail, or shows content of other records. */
   readonly checksProjection: boolean
+  /** The subquery whose values are an argument that changes, and the parameter that stands for them. */
+  readonly list: ListArgument | undefined
   /** How deep subqueries nest in it: those it holds are settled before it is. */
   readonly rank: number
 }
@@ -151,7 +153,7 @@ const sortTerms = (select: Select, project: Compiled): ReadonlyArray<SortTerm> =
 })
 
 /** Compiles a lifted query, or says why it cannot be maintained. */
-export const plan = (select: Select): Shape | Declined => {
+export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   const facts = analyze(select)
   const reason = declined(select)
   if (reason !== undefined) return { reason }
@@ -169,7 +171,7 @@ export const plan = (select: Select): Shape | Declined => {
   const own = children.length === 0 ? project : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
   const sort = sortTerms(select, projection.project)
   return {
-    text: print(select),
+    text: shapeText(select, list),
     table,
     sources: select.from,
     otherTables: facts.referencedTables.filter((name) => name !== table),
@@ -191,7 +193,8 @@ export const plan = (select: Select): Shape | Declined => {
     total: !projection.canFail && !(select.where !== undefined && canFail(select.where)) && !select.order.some((term) => canFail(term.idiom)),
     reaches: facts.reaches,
     checksProjection: projection.canFail || facts.reaches,
-    rank: nesting(select)
+    list,
+    rank: Math.max(nesting(select), list === undefined ? 0 : nesting(list.query) + 1)
   }
 }
 

@@ -1,0 +1,88 @@
+/**
+ * The values of an uncorrelated subquery behind IN (`author IN (SELECT VALUE out FROM follows WHERE in = $me)`), as an
+ * argument that changes: views are filed under its values like under those of a list.
+ *
+ * State: each value with how many rows of the subquery give it. Rule: when the subquery moves, only the values that come
+ * or go concern anybody; a follower is refiled under those, and the rows that have one of them are looked at again. Cost:
+ * O(rows of the subquery that moved), then per follower and value what is filed under it.
+ */
+import { encode } from "../surql/encode.ts"
+import type { Value } from "../surql/value.ts"
+import type { ListArgument, Params } from "./lift.ts"
+import type { Maintained } from "./maintained.ts"
+import { dynamic, keyOfValues } from "./rowKey.ts"
+
+interface Held {
+  readonly value: Value
+  /** It can be filed under; else its followers are shown every change. */
+  readonly exact: boolean
+  count: number
+}
+
+export interface Turnover {
+  readonly gained: ReadonlyArray<Value>
+  readonly lost: ReadonlyArray<Value>
+  /** Followers can be filed under the values, before and after. */
+  readonly exact: boolean
+}
+
+export class LiveList {
+  /** The views filed by it. */
+  readonly followers = new Set<Maintained>()
+  private readonly held = new Map<unknown, Held>()
+  private inexact = 0
+  private cached: ReadonlyArray<Value> | undefined = undefined
+
+  constructor(values: Iterable<Value>) {
+    this.turn([], values)
+    this.renew()
+  }
+
+  renew(): void {
+    this.cached = undefined
+  }
+
+  /** Each value once. */
+  values(): ReadonlyArray<Value> {
+    return (this.cached ??= Array.from(this.held.values(), ({ value }) => value))
+  }
+
+  /** Takes values away and puts others in. {@link values} stay as they were until {@link renew}, so that followers can be found. */
+  turn(before: Iterable<Value>, after: Iterable<Value>): Turnover {
+    const wasExact = this.inexact === 0
+    if (!wasExact || Array.from(after).some((value) => keyOfValues([value]) === dynamic)) this.values()
+    const moved = new Map<unknown, { readonly held: Held; readonly was: boolean }>()
+    const count = (value: Value, by: 1 | -1): void => {
+      const exactKey = keyOfValues([value])
+      const exact = exactKey !== dynamic
+      const key = exact ? exactKey : `\u0004${encode(value)}`
+      let held = this.held.get(key)
+      if (held === undefined) this.held.set(key, (held = { value, exact, count: 0 }))
+      if (!moved.has(key)) moved.set(key, { held, was: held.count > 0 })
+      held.count += by
+    }
+    for (const value of after) count(value, 1)
+    for (const value of before) count(value, -1)
+    const gained: Array<Value> = [], lost: Array<Value> = []
+    for (const [key, { held, was }] of moved) {
+      if (held.count === 0) this.held.delete(key)
+      if (was === held.count > 0) continue
+      if (!held.exact) this.inexact += was ? -1 : 1
+      if (was) lost.push(held.value)
+      else gained.push(held.value)
+    }
+    return { gained, lost, exact: wasExact && this.inexact === 0 }
+  }
+}
+
+/** The list a query is filed by, and the maintained subquery that gives it. */
+export interface List {
+  readonly argument: ListArgument
+  readonly result: Maintained
+}
+
+/** The parameters with the list among them, always as it is now. */
+export const withList = (params: Params, { argument, result }: List): Params => {
+  const list = result.liveList()
+  return Object.defineProperty({ ...params }, argument.name, { enumerable: true, get: () => list.values() })
+}
