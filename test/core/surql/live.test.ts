@@ -1,5 +1,6 @@
 /**
- * The language's younger constructs inside live views: after every change the view is what a fresh run gives.
+ * The language's younger constructs inside live views: after every change the view is what a fresh run gives, and a change of what it
+ * shows is announced.
  *
  * Why here: the random queries of the engine's own tests do not draw them, and what an analysis does not see (a LET, a range of
  * edge ids, a closure's call) a view would miss.
@@ -28,11 +29,11 @@ const queries = [
 ]
 
 describe("L1 live views", () => {
-  it.each(queries)("L1 %s stays what a fresh run gives", (query) => {
+  it.each(queries)("L1 %s stays what a fresh run gives, and says when it changes", (query) => {
     const desk = new Desk(), params = { floor: 2 }
     const view = desk.watch(query, params)
     const held = new Map<string, { readonly [field: string]: unknown }>()
-    let filled = 0
+    let filled = 0, before = "[]"
     for (const [id, record] of steps) {
       if (record === undefined) { desk.remove(id); held.delete(id) }
       else { desk.put(id, record, held.has(id) ? "UPDATE" : "CREATE"); held.set(id, record) }
@@ -41,6 +42,9 @@ describe("L1 live views", () => {
       const rows = fresh.watch(query, params).rows()
       expect(view.rows(), `after ${id}`).toEqual(rows)
       if (rows.length > 0) filled++
+      const now = JSON.stringify(rows)
+      if (now !== before) expect(view.delta(), `announced after ${id}`).toBeDefined()
+      before = now
     }
     expect(filled).toBeGreaterThan(4)
   })
