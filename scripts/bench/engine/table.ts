@@ -78,6 +78,6 @@ const setUp = (results: ReadonlyArray<readonly [Cell, Result]>, peers: ReadonlyA
     ...line("W5 load 100,000 rows", "W2", largest("W2"), ({ loadMs }) => ms(loadMs)),
     ...(["W2", "W3", "W4", "W6"] as const).flatMap((workload) => line(`W5 register ${workload} over 100,000 rows`, workload, largest(workload), ({ registerMs }) => ms(registerMs))),
     ...(["W1", "W7"] as const).flatMap((workload) => line(`W5 register ${largest(workload).toLocaleString("en")} views of ${workload}`, workload, largest(workload), ({ registerMs }) => ms(registerMs))),
-    ...line("heap per W1 view beyond its rows", "W1", largest("W1"), ({ bytesPerView }) => `${bytesPerView.toFixed(0)} B`)
+    ...line(`heap per view of W1 at ${largest("W1").toLocaleString("en")}`, "W1", largest("W1"), ({ bytesPerView }) => `${bytesPerView.toFixed(0)} B`)
   ]
 }
