@@ -4,7 +4,7 @@
  *
  * Whoever needs other drivers writes another door; nothing below knows that this one exists.
  */
-import { FetchHttpClient } from "@effect/platform"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer, Redacted } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"
 import * as Logs from "./host/logs.ts"

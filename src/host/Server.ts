@@ -3,8 +3,9 @@
  *
  * Built last and torn down first: while it waits for what is in flight, everything the handlers use is still there.
  */
-import { HttpApiBuilder, HttpMiddleware } from "@effect/platform"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { type Answer, type HotRoute, HotRoutes, Serving } from "../ports/Front.ts"

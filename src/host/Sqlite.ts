@@ -5,7 +5,7 @@
  * a defect inside the driver (a folder that is missing, a file that is no database): those become errors here.
  */
 import type { SqlClient } from "@effect/sql"
-import { SqliteClient } from "@effect/sql-sqlite-node"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { DatabaseError } from "../ports/Database.ts"
 

@@ -4,7 +4,7 @@
  * Beyond the bound nothing is kept, but reading goes on: a connection that is closed with unread bytes in it is reset,
  * and the client would see that instead of the 413. How long it may go on is bounded by the server's request time-out.
  */
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Layer } from "effect"
 import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"

@@ -6,7 +6,8 @@
  * registrations, the records as it last knew them) stays in the data folder: a restart then compares instead of guessing
  * versions (D23). Folders are made here, because a missing one is the most common first-run fault and the easiest to fix.
  */
-import { NodeFileSystem, NodePath } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect, Layer, type Redacted } from "effect"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"

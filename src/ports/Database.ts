@@ -4,7 +4,7 @@
  * The port speaks typed values; how they are encoded is each layer's business. A commit is all or nothing and durable
  * when it returns (as durable as the layer is: `layerMemory` keeps nothing beyond the process).
  */
-import { SqlClient } from "@effect/sql"
+import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Data, Effect, Layer, Option, Schema, Stream } from "effect"
 import * as Encode from "../core/surql/encode.ts"
 import * as Ids from "../core/surql/recordId.ts"

@@ -4,7 +4,8 @@
  * It only ever speeds up or smooths a restart: losing it costs nothing but that, so a damaged one is set aside,
  * reported and rebuilt, never served.
  */
-import { FileSystem, Path } from "@effect/platform"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Path from "@effect/platform/Path"
 import { Context, Data, Effect, Layer } from "effect"
 
 export class SavedStateError extends Data.TaggedError("SavedStateError")<{ readonly message: string; readonly cause?: unknown }> {}

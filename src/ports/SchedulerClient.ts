@@ -3,7 +3,9 @@
  *
  * The layer over HTTP has no schedule of its own; who calls decides when to try again.
  */
-import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Context, Data, Duration, Effect, Layer, type Schema } from "effect"
 import { SspRegistered, type SspRegistration } from "../protocol/wire.ts"
 

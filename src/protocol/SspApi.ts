@@ -4,7 +4,14 @@
  * Declared once; handlers, client and the OpenAPI document derive from it. Checks run in the order of D6: route,
  * bearer, readiness, size and shape. Middlewares wrap, so each endpoint lists them from the inside out.
  */
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, HttpApiSecurity, HttpServerRequest, OpenApi } from "@effect/platform"
+import * as HttpApi from "@effect/platform/HttpApi"
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
 import * as Wire from "./wire.ts"

@@ -4,7 +4,7 @@
  * Plain structs told apart by a literal `code`, not tagged error classes: HttpApi encodes errors through one union over
  * the whole API, and a class would put its `_tag` on the wire.
  */
-import { HttpApiSchema } from "@effect/platform"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Schema } from "effect"
 
 const statuses = {

@@ -3,7 +3,10 @@
  *
  * Kept uninterruptible where they write: a client that hangs up must not leave a registration half made.
  */
-import { HttpApiBuilder, HttpApiSwagger, HttpRouter, OpenApi } from "@effect/platform"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
+import * as HttpRouter from "@effect/platform/HttpRouter"
+import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
 import { Serving } from "../ports/Front.ts"
 import { Release } from "../ports/Release.ts"

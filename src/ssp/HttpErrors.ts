@@ -3,7 +3,10 @@
  *
  * Exhaustive by type: a new error of a service does not compile until it is given an answer here.
  */
-import { HttpApiError, HttpServerError, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import * as HttpApiError from "@effect/platform/HttpApiError"
+import * as HttpServerError from "@effect/platform/HttpServerError"
+import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Cause, Effect } from "effect"
 import { maxDepth } from "../core/jsonDepth.ts"
 import type { Answer } from "../ports/Front.ts"

@@ -3,7 +3,8 @@
  *
  * As values too, because the hot route asks the same questions without a fiber; there is one answer to each.
  */
-import { HttpApp, HttpServerRequest } from "@effect/platform"
+import * as HttpApp from "@effect/platform/HttpApp"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Either, Effect, Layer, Redacted } from "effect"
 import * as JsonDepth from "../core/jsonDepth.ts"
 import { RequestBody } from "../ports/RequestBody.ts"

@@ -4,7 +4,7 @@
  * Pulled, never pushed: a client that does not read holds one chunk here and lags in the view's own bounded buffer. A
  * comment every 15 s keeps proxies from closing, and lets the server notice who is gone.
  */
-import { HttpServerResponse } from "@effect/platform"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Duration, Effect, Schedule, Stream } from "effect"
 import type { ViewEvent } from "./viewTypes.ts"
 
