@@ -59,7 +59,7 @@ describe("rows that are read", () => {
   it.each([
     ["SELECT * FROM t:100..120", 20], ["SELECT * FROM t:100..=120 LIMIT 3", 3], ["SELECT VALUE n FROM t WHERE id >= t:10 AND id < t:15 AND n > 0", 5], ["SELECT VALUE n FROM t WHERE t:995 <= id", 5],
     ["SELECT VALUE n FROM t WHERE n > 3 AND id < t:10 AND string::len(text) > 1", 10], ["SELECT VALUE n FROM t WHERE id > t:5 AND id > t:990 AND id >= t:990 AND id < t:999", 8],
-    ["SELECT * FROM t LIMIT 5", 5], ["SELECT * FROM t WHERE n > 9 LIMIT 5 START 2", 17], ["SELECT id, text + 'x' AS y FROM t ORDER BY id LIMIT 4", 4], ["SELECT * FROM t LIMIT 0", 0],
+    ["SELECT VALUE n FROM t WHERE id < t:50 AND t:4 >= id AND id < t:5", 5], ["SELECT * FROM t LIMIT 5", 5], ["SELECT * FROM t WHERE n > 9 LIMIT 5 START 2", 17], ["SELECT id, text + 'x' AS y FROM t ORDER BY id LIMIT 4", 4], ["SELECT * FROM t LIMIT 0", 0],
     ["SELECT * FROM u, t LIMIT 12", 12], ["SELECT VALUE (SELECT VALUE id FROM t WHERE id > $parent.id LIMIT 1)[0] FROM t:10..12", 4], ["SELECT * FROM (SELECT * FROM t LIMIT 30) LIMIT 2", 30],
     ["SELECT * FROM t WHERE id = t:5", 0], ["SELECT * FROM t WHERE n < 500 AND id = t:5", 0],
     // Nothing to gain: everything is read.
