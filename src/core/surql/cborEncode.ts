@@ -1,8 +1,9 @@
 /**
  * Values as CBOR (RFC 8949), the way the database's own protocol writes them: `encoding::cbor::encode`.
  *
- * Why so: numbers take the shortest form that keeps them, objects come in key order, and types JSON has not are tagged with the
- * database's numbers, so that its clients can read what a view encodes.
+ * Why so, beside cbor.ts, which sends values to the database: these bytes are an answer, compared byte by byte. Numbers take the
+ * shortest form that keeps them, objects come in key order, and types JSON has not are tagged with the database's numbers, so that
+ * its clients can read what a view encodes.
  */
 import { utf8 } from "./cast.ts"
 import { sortedKeys } from "./order.ts"

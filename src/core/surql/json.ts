@@ -80,9 +80,12 @@ export const fromJsonTyped = (json: unknown, types: { readonly [path: string]: s
   return typed(json, tree, rest)
 }
 
+/** The only objects that a declared type makes something else. */
+const isGeometric = /\b(?:geometry|point)\b/
+
 const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyped"): Value => {
   if (tree === undefined) return rest === "plain" ? (json as Value) : fromJson(json)
-  if (tree.type !== undefined && (typeof json !== "object" || Array.isArray(json))) return typedAs(json, tree.type, tree, rest)
+  if (tree.type !== undefined && (typeof json !== "object" || Array.isArray(json) || isGeometric.test(tree.type))) return typedAs(json, tree.type, tree, rest)
   if (typeof json !== "object" || json === null) return typed(json, undefined, rest)
   if (Array.isArray(json)) return mapItems(json, (item) => typed(item, tree.children.get("*"), rest))
   return mapObject(json as Obj, (value, key) => typed(value, tree.children.get(key), rest))

@@ -109,7 +109,7 @@ const word = (p: Parser): Expr => {
     return { kind: "subquery", at: t.at, query }
   }
   if (statements.has(upper) && (after.kind === "ident" || after.kind === "param" || after.kind === "quoted") && !isClause(after.text)) return fail(`${upper} is not allowed here; only SELECT and RETURN are`, t.at)
-  if (!calls || refusalOf(t.text.toLowerCase()) === undefined) notReserved(p, "a field or table")
+  if (after.text !== "(" || refusalOf(t.text.toLowerCase()) === undefined) notReserved(p, "a field or table")
   return named(p)
 }
 
