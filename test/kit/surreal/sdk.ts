@@ -5,7 +5,7 @@
  * come one at a time.
  */
 import { createRequire } from "node:module"
-import { Surreal } from "surrealdb"
+import { type DriverOptions, Surreal } from "surrealdb"
 
 const { WebSocket: Ws } = createRequire(import.meta.url)("ws") as { readonly WebSocket: new(url: string, protocols: string, options: object) => WebSocket }
 
@@ -15,7 +15,7 @@ class OneAtATime extends Ws {
   }
 }
 
-export const newClient = (): Surreal => new Surreal({ websocketImpl: OneAtATime as unknown as typeof WebSocket })
+export const newClient = (options: DriverOptions = {}): Surreal => new Surreal({ ...options, websocketImpl: OneAtATime as unknown as typeof WebSocket })
 
 /** Connected and signed in as root. */
 export const rootClient = async (server: { readonly url: string; readonly user: string; readonly pass: string }, namespace = "n", database = "d"): Promise<Surreal> => {

@@ -1,0 +1,135 @@
+/**
+ * What makes a SurrealDB tell us of every change, as SurrealQL: events that post to `/ingest`, and functions with which
+ * clients register, refresh and unregister views.
+ *
+ * Why the posting is done by events and not by functions: an event runs with the rights of whoever defined it, a function
+ * with those of its caller. So the secret is a parameter nobody can read, and a record user who calls a function only
+ * leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
+ */
+import { type Definition, isOwn, ownPrefix, queryTable } from "./surrealSchema.ts"
+import { quote, tableName } from "./surql/text.ts"
+
+export const callTable = "_svc_call"
+export const eventName = "svc_feed"
+
+/**
+ * `sync`: posted before the write commits; a post that fails or is refused fails the write, one that takes long holds it
+ * up. `async`: posted after the commit by the database's background task (SurrealDB 3 servers only), tried again when it
+ * fails; a write never waits, but changes arrive later and not always in order.
+ */
+export type FeedMode = "sync" | "async"
+
+export interface Feed {
+  /** Base address of the SSP or scheduler as the database reaches it, without a trailing slash. */
+  readonly url: string
+  /** `SVC_AUTH_SECRET`; undefined where none is asked for (a scheduler). */
+  readonly secret: string | undefined
+  /** The tables whose changes are sent. Ours are left out whoever names them. */
+  readonly tables: ReadonlyArray<string>
+  readonly mode: FeedMode
+}
+
+/** How often the database tries an asynchronous event again. */
+const retries = 10
+
+const post = (path: string, body: string): string => `http::post($svc_url + '${path}', ${body}, $svc_headers)`
+
+const settings = ({ secret, url }: Feed): Definition => ({
+  why: "Where to post and with which secret. Only events can read these; change them here when the address or the secret changes.",
+  statements: [
+    `DEFINE PARAM OVERWRITE $svc_url VALUE ${quote(url)} PERMISSIONS NONE`,
+    `DEFINE PARAM OVERWRITE $svc_headers VALUE ${secret === undefined ? "{}" : `{ Authorization: ${quote(`Bearer ${secret}`)} }`} PERMISSIONS NONE`
+  ]
+})
+
+/** The types JSON cannot tell, found in the value itself: declared or not, they arrive as they were. */
+const types: Definition = {
+  why: "Names the values of a record that JSON has no type for, by path: links, datetimes, durations, decimals, uuids, sets, geometries, whole floats.",
+  statements: [
+    `DEFINE FUNCTION OVERWRITE fn::svc_types($value: any, $path: string) {
+  LET $kind = type::of($value);
+  IF $kind = 'object' { RETURN array::flatten(object::entries($value).map(|$entry| fn::svc_types($entry[1], IF $path = '' THEN $entry[0] ELSE $path + '.' + $entry[0] END))) };
+  IF $kind = 'array' { RETURN array::flatten($value.map(|$item| fn::svc_types($item, $path + '.*'))) };
+  IF $kind = 'set' { RETURN array::concat([[$path, 'set']], array::flatten((<array> $value).map(|$item| fn::svc_types($item, $path + '.*')))) };
+  IF $kind IN ['record', 'datetime', 'duration', 'decimal', 'uuid'] OR string::starts_with($kind, 'geometry') { RETURN [[$path, $kind]] };
+  IF $kind = 'float' AND $value = math::floor($value) { RETURN [[$path, 'float']] };
+  RETURN [];
+}`
+  ]
+}
+
+/**
+ * Deleting a record runs its own table's event for the edges that go with it, and not theirs (3.0.2). So the table is taken
+ * from the id, and edges of ours, which every record in a view has, are left out.
+ */
+const condition = `WHEN !string::starts_with(record::tb($value.id), '${ownPrefix}')`
+
+const change = (op: string, id: string, record: string): string =>
+  post("/ingest", `{ table: record::tb(${id}), op: ${op}, id: <string> ${id}, record: ${record}, types: object::from_entries(fn::svc_types(${record}, '')) }`)
+
+const syncEvent = (table: string): string =>
+  `DEFINE EVENT OVERWRITE ${eventName} ON ${tableName(table)} ${condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
+
+/** Sends the record as it is by then, not as it was: what overtakes it has then said the same, or will say later. */
+const asyncEvent = (table: string): string =>
+  `DEFINE EVENT OVERWRITE ${eventName} ON ${tableName(table)} ASYNC RETRY ${retries} ${condition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
+
+const why: { readonly [M in FeedMode]: string } = {
+  sync: `Synchronous: inside the transaction, before it commits. A write waits for our answer. What is not answered with 2xx fails the write and rolls it back: 503 while the service starts, is down or its queue is full, 401 when the secret is wrong. A change that was announced and then rolled back is found by the periodic compare.`,
+  async: `Asynchronous: after the commit, by the server's background task (SurrealDB 3; the embedded engine has none). A write never waits and never fails because of us; what is not answered with 2xx is tried ${retries} times, then left to the periodic compare. Changes may overtake each other, so an event sends the record as it is when it runs.`
+}
+
+const events = ({ mode, tables }: Feed): Definition => ({
+  why: why[mode],
+  statements: tables.filter((table) => !isOwn(table)).map(mode === "sync" ? syncEvent : asyncEvent)
+})
+
+const keyOf = (id: string): string => `string::replace(string::replace(${id}, /^incantation:/, ''), /^${queryTable}:/, '')`
+
+const registrations: Definition = {
+  why: "A registration that somebody deletes takes its view away. Those we delete ourselves have lost their owner before, so they do not come back to us.",
+  statements: [
+    `DEFINE EVENT OVERWRITE svc_deleted ON ${queryTable} WHEN $event = 'DELETE' AND $before.owner != NONE THEN { ${post("/view/unregister", "{ id: $before.view }")} }`
+  ]
+}
+
+const callEvent = `DEFINE EVENT OVERWRITE svc_call ON ${callTable} WHEN $event = 'CREATE' THEN {
+  LET $row = type::record('${queryTable}', ${keyOf("$after.view")});
+  LET $owner = (SELECT VALUE clientId FROM $row)[0];
+  IF $owner != NONE AND $owner != $after.clientId { THROW 'this view belongs to another client' };
+  IF $after.op = 'register' { ${post("/view/register", "{ id: $after.view, surql: $after.surql, clientId: $after.clientId, ttl: <string> $after.ttl, params: $after.params ?? {} }")} };
+  IF $after.op = 'refresh' { UPDATE $row SET lastActiveAt = time::now() };
+  IF $after.op = 'unregister' AND $owner != NONE { ${post("/view/unregister", "{ id: $after.view }")} };
+  DELETE $after.id;
+}`
+
+const client = "$client ?? <string> $auth.id"
+
+const calls: Definition = {
+  why: "For clients: fn::svc_register('incantation:mine', 'SELECT * FROM item WHERE v > $v', { v: 2 }, 10m), fn::svc_refresh('incantation:mine'), fn::svc_unregister('incantation:mine'). The client is the record user who calls; system users name one as the last argument. A call that is refused fails with the reason; the answer is the registration, its edges say the result.",
+  statements: [
+    `DEFINE TABLE IF NOT EXISTS ${callTable} SCHEMAFULL PERMISSIONS FOR create WHERE fn::svc_owns(clientId) FOR select, update, delete NONE`,
+    `DEFINE FIELD IF NOT EXISTS op ON ${callTable} TYPE string ASSERT $value IN ['register', 'refresh', 'unregister']`,
+    ...[["view", "string"], ["clientId", "string"], ["surql", "option<string>"], ["params", "any"], ["ttl", "option<duration>"]].map(([name, type]) => `DEFINE FIELD IF NOT EXISTS ${name} ON ${callTable} TYPE ${type}`),
+    callEvent,
+    `DEFINE FUNCTION OVERWRITE fn::svc_register($id: string, $surql: string, $params: option<object>, $ttl: duration, $client: option<string>) {
+  CREATE ${callTable} SET op = 'register', view = $id, surql = $surql, params = $params, ttl = $ttl, clientId = ${client} RETURN NONE;
+  RETURN type::record('${queryTable}', ${keyOf("$id")});
+} PERMISSIONS FULL`,
+    ...["refresh", "unregister"].map((op) =>
+      `DEFINE FUNCTION OVERWRITE fn::svc_${op}($id: string, $client: option<string>) { CREATE ${callTable} SET op = '${op}', view = $id, clientId = ${client} RETURN NONE; RETURN NONE; } PERMISSIONS FULL`)
+  ]
+}
+
+/** Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes what is there. */
+export const feed = (options: Feed): ReadonlyArray<Definition> => [settings(options), types, events(options), registrations, calls]
+
+/** Takes all of it away again; data and our tables stay. */
+export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...tables.filter((table) => !isOwn(table)).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${tableName(table)}`),
+  `REMOVE EVENT IF EXISTS svc_deleted ON ${queryTable}`,
+  `REMOVE TABLE IF EXISTS ${callTable}`,
+  ...["register", "refresh", "unregister", "types"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
+  "REMOVE PARAM IF EXISTS $svc_url", "REMOVE PARAM IF EXISTS $svc_headers"
+]
+
