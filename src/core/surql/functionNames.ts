@@ -14,13 +14,13 @@ export const isFunctionName = (name: string): boolean => functions.has(name) && 
 /** Functions the database has and this evaluator knowingly has not, by reason. A name may end in `*`. */
 export const refusals: ReadonlyArray<{ readonly reason: string; readonly names: ReadonlyArray<string> }> = [
   { reason: "it reaches out of the database", names: ["http::*"] },
-  { reason: "it needs a full-text index", names: ["search::*"] },
+  { reason: "it needs a full-text or vector index", names: ["search::*", "vector::distance::knn"] },
   { reason: "it needs files, and none are kept", names: ["file::*", "type::file", "type::try_file"] },
   { reason: "it needs what a database defines", names: ["api::*", "schema::*", "sequence::*", "eval::*"] },
   { reason: "it only takes time", names: ["sleep"] },
   { reason: "checking a password is slow by design", names: ["crypto::argon2::compare", "crypto::bcrypt::compare", "crypto::pbkdf2::compare", "crypto::scrypt::compare"] },
   { reason: "it needs a reader of HTML", names: ["string::html::sanitize"] },
-  { reason: "the database parses it and cannot run it", names: ["object::matches"] }
+  { reason: "the database parses it and cannot run it", names: ["duration::set_*", "object::matches", "vector::distance::mahalanobis", "vector::similarity::spearman"] }
 ]
 
 /** Why a function that the database has is refused; nothing for one that is not. */

@@ -58,7 +58,7 @@ describe("functions", () => {
     expect(Either.isLeft(parsed) ? parsed.left.message : "accepted").toContain(`\`${near}`)
   })
 
-  it.each(["http::get('x')", "search::score(1)", "sleep(1s)", "string::html::sanitize('a')", "fn::mine()"])("%s is refused as not supported", (text) => {
+  it.each(["http::get('x')", "search::score(1)", "sleep(1s)", "duration::set_year(1y, 2)", "vector::similarity::spearman([1], [2])", "string::html::sanitize('a')", "fn::mine()"])("%s is refused as not supported", (text) => {
     const parsed = parseStatements(`RETURN ${text}`)
     expect(Either.isLeft(parsed) ? parsed.left.message : "accepted").toContain("not supported")
   })
