@@ -20,7 +20,7 @@ import type { Scope } from "../surql/scope.ts"
 import { float, type RecordId, type Value } from "../surql/value.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
 import type { Shown } from "./delta.ts"
-import { sumInOrder } from "./floatSum.ts"
+import { type Summing, sumInOrder } from "./floatSum.ts"
 import { type Hash64, rowHash } from "./hash.ts"
 import type { RowError } from "./instance.ts"
 import type { Kind, Result } from "./result.ts"
@@ -47,8 +47,8 @@ export interface GroupPlan {
   /** Per call the accumulator it reads; undefined for one computed over the group's rows. */
   readonly accumulated: ReadonlyArray<number | undefined>
   readonly accumulators: ReadonlyArray<Accumulating>
-  /** Per call what it makes of a value. */
-  readonly takes: ReadonlyArray<(value: Value) => Value>
+  /** Per call how its column is added up in order, where that is needed. */
+  readonly summing: ReadonlyArray<Summing | undefined>
   /** Names of calls that are computed over the group's rows. */
   readonly folded: ReadonlyArray<string>
 }
@@ -73,7 +73,7 @@ export const groupPlan = (grouping: Grouping, terms: ReadonlyArray<Sort>): Group
   return {
     grouping, accumulated, accumulators,
     kind: { compare: order, hash: hashOf },
-    takes: grouping.calls.map((call) => usable(call.name)),
+    summing: grouping.calls.map(({ column, name }, i) => (accumulated[i] === undefined || column === undefined ? undefined : { call: accumulated[i], column, take: usable(name) })),
     order: terms,
     folded: grouping.calls.filter((call, i) => accumulated[i] === undefined && !countsRows(call)).map(({ name }) => (name === "" ? "list of values" : name))
   }
@@ -148,7 +148,7 @@ export class Groups {
   member(row: Row, slot: number, brought: Contribution, before: Member | undefined): Member {
     const part = this.entry(before?.part as Entry | undefined, row.id, slot, brought)
     if (before !== undefined && before.row === row && before.part === part) return before
-    return { key: row.id.text, version: row.version, digest: undefined, children: undefined, row, slot, sort: noValues, ownDigest: undefined, failure: undefined, part }
+    return { key: row.id.text, version: row.version, digest: undefined, children: undefined, row, slot, sort: noValues, sum: undefined, failure: undefined, part }
   }
 
   /** What a row brings; `before` again where that is the same. */
@@ -282,22 +282,22 @@ export class Groups {
       return
     }
     const digest = encode(value.right)
-    const name = encode(key)
+    const name = before !== undefined && before.group === key ? before.key : encode(key)
     group.row = before !== undefined && before.digest === digest && before.key === name
       ? before
       : { key: name, version, digest, value: value.right, group: key, sort: this.plan.order.map((term) => term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })), failure: undefined }
   }
 
   private results(group: Group, outer: Scope): ReadonlyArray<Value> {
-    const { accumulated, grouping, takes } = this.plan
-    const rows = rowsOf(group)
+    const { accumulated, folded, grouping, summing } = this.plan
+    const rows: GroupRows = folded.length === 0 ? { size: group.count, column: noColumn } : rowsOf(group)
     return grouping.calls.map((call, i) => {
       const at = accumulated[i]
       if (at === undefined) return call.fold(rows, outer)
       const accumulator = group.accumulators[at]!
       if (accumulator.inexact) accumulator.renew(group.scan!.entries())
       if (!accumulator.inexact) return accumulator.result(call.name)
-      const total = sumInOrder(group.scan!.chunks, at, call.column!, takes[i]!)
+      const total = sumInOrder(group.scan!.chunks, summing[i]!)
       return call.name === "math::mean" ? float(toFloat(total as NumberValue) / accumulator.size) : total
     })
   }
@@ -331,6 +331,8 @@ const same = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean => {
   for (let i = 0; i < a.length; i++) if (!identical(a[i], b[i])) return false
   return true
 }
+
+const noColumn = (): ReadonlyArray<Value> => noValues
 
 /** The columns of a group in scan order, each gathered when it is asked for. */
 const rowsOf = (group: Group): GroupRows => {

@@ -6,7 +6,7 @@
  */
 import { compareRecords } from "../surql/order.ts"
 import type { RecordId, Value } from "../surql/value.ts"
-import type { FloatRun } from "./floatSum.ts"
+import { type FloatRun, patchRuns, type Summing } from "./floatSum.ts"
 
 /** What one row brings to its group; the same object as long as it brings the same. */
 export interface Entry {
@@ -24,8 +24,8 @@ export const comparePlaces = (a: Entry, b: Entry): number => a.slot - b.slot || 
 
 export interface Chunk {
   readonly entries: Array<Entry>
-  /** Sums over this chunk by call; empty after a change. */
-  runs: Map<number, FloatRun> | undefined
+  /** Sums over this chunk by call; empty after a row has come or gone. */
+  runs: Array<{ readonly run: FloatRun; readonly summing: Summing } | undefined>
 }
 
 /** Rows in a chunk: at most, and in a chunk of a scan made at once. */
@@ -37,7 +37,7 @@ export class Scan {
 
   constructor(entries: ReadonlyArray<Entry>) {
     const ordered = entries.slice().sort(comparePlaces)
-    for (let at = 0; at < ordered.length; at += usual) this.chunks.push({ entries: ordered.slice(at, at + usual), runs: undefined })
+    for (let at = 0; at < ordered.length; at += usual) this.chunks.push({ entries: ordered.slice(at, at + usual), runs: [] })
   }
 
   get first(): Entry | undefined {
@@ -52,20 +52,20 @@ export class Scan {
     const at = this.chunkOf(entry)
     const chunk = this.chunks[at]
     if (chunk === undefined) {
-      this.chunks.push({ entries: [entry], runs: undefined })
+      this.chunks.push({ entries: [entry], runs: [] })
       return
     }
     const { entries } = chunk
     entries.splice(placeIn(entries, entry), 0, entry)
-    chunk.runs = undefined
-    if (entries.length > most) this.chunks.splice(at + 1, 0, { entries: entries.splice(most / 2), runs: undefined })
+    chunk.runs = []
+    if (entries.length > most) this.chunks.splice(at + 1, 0, { entries: entries.splice(most / 2), runs: [] })
   }
 
   remove(entry: Entry): void {
     const at = this.chunkOf(entry)
     const chunk = this.chunks[at]!
     chunk.entries.splice(placeIn(chunk.entries, entry), 1)
-    chunk.runs = undefined
+    chunk.runs = []
     const next = this.chunks[at + 1]
     if (chunk.entries.length === 0) this.chunks.splice(at, 1)
     else if (next !== undefined && chunk.entries.length + next.entries.length < usual) {
@@ -82,8 +82,9 @@ export class Scan {
       return
     }
     const chunk = this.chunks[this.chunkOf(before)]!
-    chunk.entries[placeIn(chunk.entries, before)] = after
-    chunk.runs = undefined
+    const at = placeIn(chunk.entries, before)
+    chunk.entries[at] = after
+    patchRuns(chunk, at)
   }
 
   /** The last chunk that begins at or before an entry, else the first. */
