@@ -46,6 +46,8 @@ export interface Access {
   readonly spec: KeySpec
   /** How rows are filed for a view whose IN has a range. */
   readonly rangeSpec: KeySpec | undefined
+  /** The same without the paths of several steps, which may leave the record: for rows where they do. It implies nothing. */
+  readonly coarse: Access | undefined
   /** Rows are found by their ids: they need no index. */
   readonly byId: boolean
   /** A conjunct that stands before an indexed one can fail: whether a row fails is not known where no index leads. */
@@ -167,11 +169,24 @@ export interface Chosen {
 export const chooseAccess = (conjuncts: ReadonlyArray<Expr>): Chosen => {
   const { parts, used } = choose(conjuncts)
   if (used.size === 0) return { access: undefined, residual: conjuncts }
+  const failsFirst = conjuncts.some((part, i) => canFail(part) && conjuncts.some((other, j) => j > i && used.has(other)))
+  return { access: accessOf(parts, failsFirst), residual: conjuncts.filter((part) => !used.has(part)) }
+}
+
+const isStep = ({ path }: { readonly path: Path }): boolean => path.length === 1
+
+const coarseOf = ({ equal, limits, member }: Parts, failsFirst: boolean): Access | undefined => {
+  const steps: Parts = { equal: equal.filter(isStep), member: member !== undefined && isStep(member) ? member : undefined, limits: limits.filter(isStep) }
+  const same = steps.equal.length === equal.length && steps.member === member && steps.limits.length === limits.length
+  return same || (steps.equal.length === 0 && steps.member === undefined && steps.limits.length === 0) ? undefined : accessOf(steps, failsFirst)
+}
+
+const accessOf = (parts: Parts, failsFirst: boolean): Access => {
   const { equal, limits, member } = parts
   const equalPaths = equal.map(({ path }) => path)
   const inPath = member?.kind === "in" ? [member.path] : []
   const ordered = limits[0] === undefined ? [] : [limits[0].path]
-  const access: Access = {
+  return {
     ...parts,
     paths: [...equalPaths, ...(member === undefined ? [] : [member.path]), ...ordered],
     spec: {
@@ -181,9 +196,9 @@ export const chooseAccess = (conjuncts: ReadonlyArray<Expr>): Chosen => {
     },
     rangeSpec: inPath[0] && { paths: equalPaths, each: undefined, range: inPath[0] },
     byId: equalPaths.length + inPath.length === 1 && isId([...equalPaths, ...inPath][0]!) && limits.length === 0,
-    failsFirst: conjuncts.some((part, i) => canFail(part) && conjuncts.some((other, j) => j > i && used.has(other)))
+    coarse: coarseOf(parts, failsFirst),
+    failsFirst
   }
-  return { access, residual: conjuncts.filter((part) => !used.has(part)) }
 }
 
 const itemsOf = (value: Value): ReadonlyArray<Value> | undefined => (Array.isArray(value) ? (value as ReadonlyArray<Value>) : value instanceof SetValue ? value.items : undefined)

@@ -6,12 +6,15 @@
  * alias) are told as occurrences: one entry for each place a child comes into, changes in or goes out of, so that a
  * child under two parents is counted and not overwritten. Cost: O(1) per row that moved and per child that changed.
  */
+import { type Hash64, sameHash } from "./hash.ts"
 
 /** A row as a result shows it: the record, its version, and a digest of other shown content. */
 export interface Shown {
   readonly key: string
   readonly version: number
   readonly digest: string | undefined
+  /** The hashes of the results it shows, put together. */
+  readonly sum?: Hash64 | undefined
   /** The results of the subqueries this row shows, by alias. */
   readonly children?: ReadonlyArray<Child> | undefined
 }
@@ -25,7 +28,7 @@ export interface Child {
 export interface ChildResult {
   /** The rows now. */
   readonly shownRows: () => Iterable<Shown>
-  readonly hash: () => string
+  readonly hashNow: () => Hash64
   /** Why it fails as a whole. */
   readonly failure: () => string | undefined
   /** What the current step has changed in it. */
@@ -95,23 +98,25 @@ export class DeltaBuilder {
 
   /** The net effect, or undefined when there is none. */
   finish(): Delta | undefined {
-    const additions: Array<Entry> = []
-    const updates: Array<Entry> = []
-    const removals: Array<string> = []
+    // Most steps fill one of these lists: the others are not made.
+    let additions: Array<Entry> | undefined = undefined
+    let updates: Array<Entry> | undefined = undefined
+    let removals: Array<string> | undefined = undefined
     let subqueries: Array<ChildEntry> | undefined = undefined
     for (const { after, before, key } of this.moves) {
       if (before === undefined) {
-        if (after !== undefined) additions.push([key, after.version])
-      } else if (after === undefined) removals.push(key)
-      else if (after.version !== before.version || after.digest !== before.digest) updates.push([key, after.version])
+        if (after !== undefined) (additions ??= []).push([key, after.version])
+      } else if (after === undefined) (removals ??= []).push(key)
+      else if (after.version !== before.version || after.digest !== before.digest || !sameHash(before.sum, after.sum)) (updates ??= []).push([key, after.version])
       if (before?.children !== undefined || after?.children !== undefined) childChanges((subqueries ??= []), key, before?.children ?? none, after?.children ?? none)
     }
-    if (additions.length + updates.length + removals.length + (subqueries?.length ?? 0) === 0) return undefined
-    return { additions, updates, removals, subqueries: subqueries ?? none }
+    if (additions === undefined && updates === undefined && removals === undefined && (subqueries === undefined || subqueries.length === 0)) return undefined
+    return { additions: additions ?? none, updates: updates ?? none, removals: removals ?? none, subqueries: subqueries ?? none }
   }
 }
 
 const none: ReadonlyArray<never> = []
+
 
 const childChanges = (out: Array<ChildEntry>, parent: string, before: ReadonlyArray<Child>, after: ReadonlyArray<Child>): void => {
   for (let i = 0; i < Math.max(before.length, after.length); i++) {

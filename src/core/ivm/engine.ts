@@ -27,6 +27,7 @@ import { Moved } from "./moved.ts"
 import { Queries, type Refused } from "./queries.ts"
 import { type Read, Readers } from "./readers.ts"
 import { anyTable, Recomputed } from "./recomputed.ts"
+import { Rereads } from "./rereads.ts"
 import { rerun } from "./rerun.ts"
 import { boundsOf, plan } from "./shape.ts"
 import { slotsOf } from "./slots.ts"
@@ -53,9 +54,6 @@ interface Held {
 
 /** Views filed anew, and how they look at the rows that concern. */
 type Relists = Array<{ readonly instance: Maintained; readonly look: () => void }>
-
-/** Rows to read again, by instance; false where only their children have changed. */
-type Rereads = Map<Maintained, Map<string, boolean>>
 
 export class Engine {
   readonly store = new Store()
@@ -189,7 +187,7 @@ export class Engine {
       this.store.apply({ after, before, id, ...write })
       this.indexes.move(id, before, after)
     }
-    const rereads: Rereads = new Map()
+    const rereads = new Rereads()
     const relists: Relists = []
     for (const write of writes) this.collectReads(write, rereads)
     const touched: Array<Touched> = []
@@ -200,11 +198,7 @@ export class Engine {
         look()
         for (const { after, id } of writes) if (id.table === instance.plainShape.table) instance.update(id.text, after, false)
       }
-      for (const [reader, rows] of rereads) {
-        if (reader.rank !== rank) continue
-        for (const [row, whole] of rows) reader.reread(row, whole)
-        rereads.delete(reader)
-      }
+      rereads.run(rank)
       this.settle(rereads, relists, touched)
     }
     if (this.recomputedByTable.size > 0) this.runAgain(writes, touched)
@@ -225,9 +219,7 @@ export class Engine {
       const instance = reader as Maintained
       // Where subqueries are only shown, a row whose children changed is the same row with other children.
       const whole = typeof read === "string" || instance.plainShape.children.length < instance.plainShape.subqueries.length
-      let known = rereads.get(instance)
-      if (known === undefined) rereads.set(instance, (known = new Map()))
-      for (const row of rows) if (whole || !known.has(row)) known.set(row, whole)
+      for (const row of rows) rereads.add(instance, row, whole)
     }
   }
 

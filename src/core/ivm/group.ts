@@ -26,6 +26,8 @@ export class ShapeGroup {
   /** Where instances are filed; made with their first one. */
   private usual: Lane | undefined = undefined
   private ranges: Lane | undefined = undefined
+  /** Where all of them stand again under what never leaves a row, if the shape also has paths that may. */
+  private coarse: Lane | undefined = undefined
   /** Instances of a shape with indexed conjuncts that are filed nowhere. */
   private readonly everywhere = new Set<Maintained>()
   /** Instances whose parameters say what they read: those of tables and ranges by table, those of records by record. */
@@ -44,7 +46,11 @@ export class ShapeGroup {
     if (this.shape.access !== undefined) {
       const placement = this.placement(instance)
       if (placement === undefined) this.everywhere.add(instance)
-      else this.laneOf(placement).add(placement, instance)
+      else {
+        this.laneOf(placement).add(placement, instance)
+        const coarse = this.coarsely(instance)
+        if (coarse !== undefined) (this.coarse ??= this.newCoarse()).add(coarse, instance)
+      }
     }
     for (const { table } of instance.slots?.scanned ?? []) addTo(this.byTable, table, instance)
     for (const text of instance.slots?.records.keys() ?? []) addTo(this.byRecord, text, instance)
@@ -81,7 +87,10 @@ export class ShapeGroup {
   /** The rows a new instance has to look at; undefined for one that is passed over, where the caller may pause. */
   private *candidates(instance: Maintained, store: Store): Generator<Candidate | undefined, void, void> {
     const placement = this.shape.access && this.placement(instance)
-    if (placement !== undefined) return yield* this.laneOf(placement).candidates(placement, store)
+    if (placement !== undefined) {
+      const coarse = this.coarsely(instance)
+      return yield* this.laneOf(placement).candidates(placement, store, coarse && { lane: this.coarse!, placement: coarse })
+    }
     for (const row of instance.slots === undefined ? store.rows(this.shape.table!) : instance.slots.rows(store)) yield { row, routed: false }
   }
 
@@ -109,8 +118,8 @@ export class ShapeGroup {
     const { after, id } = write
     if (this.shape.table === undefined) return this.routeBySource(id.table, id.text, after)
     for (const instance of this.shape.access === undefined ? this.instances : this.everywhere) instance.update(id.text, after, false)
-    this.usual?.route(write, () => this.filed(this.usual!))
-    this.ranges?.route(write, () => this.filed(this.ranges!))
+    this.usual?.route(write, this.loosely)
+    this.ranges?.route(write, (_, found) => this.everyone(this.ranges!, found))
   }
 
   private routeBySource(table: string, text: string, after: Row | undefined): void {
@@ -118,16 +127,32 @@ export class ShapeGroup {
     for (const instance of this.byTable.get(table) ?? none) instance.update(text, after, false)
   }
 
-  private filed(lane: Lane): Iterable<Maintained> {
-    if (lane.size === this.instances.size) return this.instances
+  private readonly loosely = (row: Row, found: (instance: Maintained) => void): void => {
+    if (this.coarse !== undefined && this.coarse.size === this.usual!.size) this.coarse.meeting(row, this.instances, found)
+    else this.everyone(this.usual!, found)
+  }
+
+  /** All instances of a lane. */
+  private everyone(lane: Lane, found: (instance: Maintained) => void): void {
     const inRange = lane === this.ranges
-    return [...this.instances].filter((instance) => !this.everywhere.has(instance) && this.placement(instance)!.inRange === inRange)
+    for (const instance of this.instances) if (lane.size === this.instances.size || (!this.everywhere.has(instance) && this.placement(instance)!.inRange === inRange)) found(instance)
   }
 
   /** Undefined for an instance that has to see every change. Where a row of it must fail that no index leads to, all rows are looked at. */
   private placement({ params, strict }: Maintained): Placement | undefined {
     const access = this.shape.access!
     return strict && access.failsFirst ? undefined : placementOf(access, params, this.shape.list !== undefined)
+  }
+
+  /** Where an instance of the usual lane stands among the coarse ones; undefined where it does not. */
+  private coarsely(instance: Maintained): Placement | undefined {
+    const coarse = this.shape.access!.coarse
+    const placement = coarse && placementOf(coarse, instance.params)
+    return placement === undefined || placement.inRange || this.placement(instance)!.inRange ? undefined : placement
+  }
+
+  private newCoarse(): Lane {
+    return new Lane(this.shape.table!, this.shape.access!.coarse!.spec, this.indexes, { byId: false, exact: false })
   }
 
   private laneOf({ inRange }: Placement): Lane {
@@ -137,7 +162,11 @@ export class ShapeGroup {
   }
 
   private unfile(placement: Placement, instance: Maintained): void {
-    const lane = this.laneOf(placement)
+    const lane = this.laneOf(placement), coarse = this.coarsely(instance)
+    if (coarse !== undefined) {
+      this.coarse!.remove(coarse, instance)
+      if (this.coarse!.size === 0) this.coarse = undefined
+    }
     lane.remove(placement, instance)
     if (lane.size > 0) return
     if (lane === this.usual) this.usual = undefined

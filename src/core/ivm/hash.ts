@@ -22,8 +22,13 @@ const mix = (text: string, seed: number): Hash64 => {
     high = Math.imul(high ^ unit, 2654435761)
     low = Math.imul(low ^ unit, 1597334677)
   }
-  high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
-  low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
+  return finished(high, low)
+}
+
+/** Spreads every bit over both lanes. */
+const finished = (h: number, l: number): Hash64 => {
+  const high = Math.imul(h ^ (h >>> 16), 2246822507) ^ Math.imul(l ^ (l >>> 13), 3266489909)
+  const low = Math.imul(l ^ (l >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
   return { high: high >>> 0, low: low >>> 0 }
 }
 
@@ -32,6 +37,13 @@ export const rowHash = (id: string, version: number, digest: string | undefined)
   const seed = (version % 0x100000000) ^ Math.imul(Math.floor(version / 0x100000000) + 1, 0x9e3779b1)
   return mix(digest === undefined ? id : `${id}\u0000${digest}`, seed)
 }
+
+export const noSum: Hash64 = { high: 0, low: 0 }
+
+/** Two hashes as one, order and all. */
+export const combined = (a: Hash64, b: Hash64): Hash64 => finished((Math.imul(a.high ^ 0x2545f491, 2654435761) + b.high) | 0, (Math.imul(a.low ^ 0x9e3779b1, 1597334677) + b.low) | 0)
+
+export const sameHash = (a: Hash64 | undefined, b: Hash64 | undefined): boolean => a === b || (a !== undefined && b !== undefined && a.high === b.high && a.low === b.low)
 
 /** The running sum of a result's row hashes. */
 export class HashSum implements Hash64 {

@@ -25,6 +25,15 @@ export interface Candidate {
   readonly routed: boolean
 }
 
+/** The lane of an instance's conjuncts that never leave the row, and its place there. */
+export interface Coarse {
+  readonly lane: Lane
+  readonly placement: Placement
+}
+
+/** Calls `found` with the instances that the state of a row without a fixed key may concern. */
+export type Loose = (row: Row, found: (instance: Maintained) => void) => void
+
 export interface LaneOptions {
   /** Rows are found by their ids. */
   readonly byId: boolean
@@ -71,51 +80,70 @@ export class Lane {
     if (!this.options.byId) this.indexes.file(this.table, this.index)
   }
 
-  /** Shows one changed record to the instances it concerns; `everyone` are all that are filed here. */
-  route({ after, before, id: { text } }: Write, everyone: () => Iterable<Maintained>): void {
+  /** Shows one changed record to the instances it concerns; `loose` finds those for a state without a fixed key. */
+  route({ after, before, id: { text } }: Write, loose: Loose): void {
     const { newKeys, newValue, oldKeys, oldValue } = this.index.states(before, after)
-    if (newKeys === dynamic) {
-      for (const instance of everyone()) instance.update(text, after, false)
-    } else if (this.several === 0 && this.index.spec.each === undefined && this.index.spec.range === undefined && oldKeys !== dynamic) {
+    const simple = this.several === 0 && this.index.spec.each === undefined && this.index.spec.range === undefined
+    if (simple && oldKeys !== dynamic && newKeys !== dynamic) {
       if (!sameKeys(oldKeys, newKeys)) this.find(oldKeys, undefined, (instance) => instance.update(text, undefined, true))
       this.find(newKeys, undefined, (instance) => instance.update(text, after, true))
-    } else {
-      const shown = new Set<Maintained>()
-      const show = (row: Row | undefined) => (instance: Maintained): void => {
-        if (shown.has(instance)) return
-        shown.add(instance)
-        instance.update(text, row, this.options.exact)
-      }
-      this.find(newKeys, newValue, show(after))
-      if (oldKeys === dynamic) for (const instance of everyone()) show(undefined)(instance)
-      else if (!sameKeys(oldKeys, newKeys) || compare(oldValue, newValue) !== 0) this.find(oldKeys, oldValue, show(undefined))
+      return
     }
+    const shown = new Set<Maintained>()
+    const show = (row: Row | undefined, routed: boolean) => (instance: Maintained): void => {
+      if (shown.has(instance)) return
+      shown.add(instance)
+      instance.update(text, row, routed)
+    }
+    if (newKeys === dynamic) loose(after!, show(after, false))
+    else this.find(newKeys, newValue, show(after, this.options.exact))
+    if (oldKeys === dynamic) loose(before!, show(undefined, true))
+    else if (!sameKeys(oldKeys, newKeys) || compare(oldValue, newValue) !== 0) this.find(oldKeys, oldValue, show(undefined, true))
+  }
+
+  /** The instances a state meets; all of them where it has no fixed key. */
+  meeting(row: Row, everyone: Iterable<Maintained>, found: (instance: Maintained) => void): void {
+    const keys = keysOf(row.doc, this.index.spec)
+    if (keys === dynamic) for (const instance of everyone) found(instance)
+    else this.find(keys, orderOf(row.doc, this.index.spec), found)
   }
 
   /**
    * The rows a new instance has to look at; undefined for one that is passed over, where the caller may pause. Changes may
-   * come meanwhile: a row is looked up, and its keys compared, when its turn comes.
+   * come meanwhile: a row is looked up, and its keys compared, when its turn comes. `coarse` leads to rows without a fixed key.
    */
-  *candidates({ interval, keys }: Placement, store: Store): Generator<Candidate | undefined, void, void> {
+  *candidates({ interval, keys }: Placement, store: Store, coarse?: Coarse): Generator<Candidate | undefined, void, void> {
     const { byId, exact } = this.options
     if (!byId && this.size > 1) this.indexes.file(this.table, this.index)
     const { spec } = this.index
-    const wanted = new Set(listOf(keys))
-    for (const row of byId || this.index.filed ? this.found(wanted, interval, store) : store.rows(this.table)) {
+    const wanted = new Set<unknown>(Array.isArray(keys) ? keys : [keys])
+    for (const row of byId || this.index.filed ? this.found(wanted, interval, store, coarse) : store.rows(this.table)) {
       const own = keysOf(row.doc, spec)
-      if (own === dynamic) yield { row, routed: false }
-      else if (someKey(own, (key) => wanted.has(key)) && (interval === undefined || holdsValue(interval, orderOf(row.doc, spec)))) yield { row, routed: exact }
-      else yield undefined
+      const meets = own === dynamic ? coarse === undefined || coarse.lane.mayMeet(coarse.placement, row) : meet(own, wanted, interval, orderOf(row.doc, spec))
+      yield meets ? { row, routed: own !== dynamic && exact } : undefined
     }
   }
 
-  private *found(wanted: ReadonlySet<unknown>, interval: Placement["interval"], store: Store): Iterable<Row> {
-    const texts = new Set<unknown>(this.options.byId ? wanted : this.index.dynamicIds)
+  private *found(wanted: ReadonlySet<unknown>, interval: Placement["interval"], store: Store, coarse?: Coarse): Iterable<Row> {
+    const texts = new Set<unknown>(this.options.byId ? wanted : [])
     if (!this.options.byId) for (const key of wanted) for (const text of this.index.ids(key, interval)) texts.add(text)
+    for (const text of this.index.dynamicIds.size === 0 ? none : coarse?.lane.textsOf(coarse.placement) ?? this.index.dynamicIds) texts.add(text)
     for (const text of texts) {
       const row = typeof text === "string" ? store.byText(this.table, text) : undefined
       if (row !== undefined) yield row
     }
+  }
+
+  private mayMeet({ interval, keys }: Placement, { doc }: Row): boolean {
+    const own = keysOf(doc, this.index.spec)
+    return own === dynamic || meet(own, Array.isArray(keys) ? new Set(keys) : new Set([keys]), interval, orderOf(doc, this.index.spec))
+  }
+
+  /** Ids of the rows that may meet a placement. */
+  private *textsOf({ interval, keys }: Placement): Iterable<string> {
+    this.indexes.file(this.table, this.index)
+    yield* this.index.dynamicIds
+    for (const key of Array.isArray(keys) ? keys : [keys]) yield* this.index.ids(key, interval)
   }
 
   private find(keys: Keys, value: Value, found: (instance: Maintained) => void): void {
@@ -150,3 +178,8 @@ export class Lane {
 }
 
 const listOf = (keys: Keys): ReadonlyArray<unknown> => (Array.isArray(keys) ? keys : [keys])
+
+const meet = (own: Keys, wanted: ReadonlySet<unknown>, interval: Placement["interval"], value: Value): boolean =>
+  someKey(own, (key) => wanted.has(key)) && (interval === undefined || holdsValue(interval, value))
+
+const none: ReadonlyArray<string> = []

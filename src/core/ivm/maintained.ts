@@ -18,7 +18,7 @@ import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import type { Child, ChildResult, Delta, DeltaBuilder, Shown } from "./delta.ts"
-import type { Hash64 } from "./hash.ts"
+import { combined, type Hash64, noSum, sameHash } from "./hash.ts"
 import type { GroupOwner } from "./groups.ts"
 import { Keyed } from "./keyed.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
@@ -131,12 +131,12 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   private refresh(text: string): boolean {
     const before = this.members.get(text)
     if (before?.children === undefined || before.failure !== undefined || before.children.length < this.plainShape.children.length) return false
-    const parts = before.ownDigest === undefined ? [] : [before.ownDigest]
+    let sum = noSum
     for (const { result } of before.children) {
       if (this.around.source.aside(() => result.failure()) !== undefined) return false
-      parts.push(result.hash())
+      sum = combined(sum, result.hashNow())
     }
-    const after: Member = { ...before, digest: parts.join("\n") }
+    const after: Member = { ...before, sum }
     this.around.spy.rows++
     this.work.count(this.around.step())
     this.members.set(after)
@@ -263,7 +263,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     let digest: string | undefined = undefined
     let children: ReadonlyArray<Child> | undefined = undefined
     let failure: string | undefined = undefined
-    let ownDigest: string | undefined = undefined
+    let sum: Hash64 | undefined = undefined
     if (shape.checksProjection) {
       const shown = this.strict ? run(shape.own, scope) : Either.right(shape.own(scope))
       const parts: Array<string> = []
@@ -271,22 +271,23 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
       else if (source.count > sorted) parts.push(encode(shown.right))
       // A row whose place depends on another record is as visible as one that shows it.
       if (sorted > filtered) parts.push(encode(sort))
-      if (parts.length > 0) ownDigest = parts.join("\n")
       if (shape.children.length > 0) {
         const held = this.held(scope, parts)
         children = held.children
+        sum = held.sum
         failure ??= held.failure
       }
       if (parts.length > 0) digest = parts.join("\n")
     }
-    if (before !== undefined && before.row === row && before.digest === digest && sameResults(before.children, children)) return before
-    return { key: row.id.text, version: row.version, digest, children, row, slot, sort, ownDigest, failure, part: undefined }
+    if (before !== undefined && before.row === row && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
+    return { key: row.id.text, version: row.version, digest, children, row, slot, sort, sum, failure, part: undefined }
   }
 
-  /** The results of the subqueries this row shows; what each adds to its digest goes to `parts`. */
-  private held(scope: Scope, parts: Array<string>): { readonly children: ReadonlyArray<Child>; readonly failure: string | undefined } {
+  /** The results of the subqueries this row shows; what is no hash of a result goes to `parts`. */
+  private held(scope: Scope, parts: Array<string>): { readonly children: ReadonlyArray<Child>; readonly sum: Hash64; readonly failure: string | undefined } {
     const { resultOf, source } = this.around
     const children: Array<Child> = []
+    let sum = noSum
     let failure: string | undefined = undefined
     const fail = (reason: string): void => {
       if (!this.strict) raise(reason)
@@ -304,10 +305,10 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
       source.note(result)
       const reason = source.aside(() => result.failure())
       if (reason !== undefined) fail(reason)
-      else parts.push(result.hash())
+      else sum = combined(sum, result.hashNow())
       children.push({ alias, result })
     }
-    return { children, failure }
+    return { children, sum, failure }
   }
 
   private fails(text: string, reason: string | undefined): void {

@@ -124,7 +124,7 @@ export class RowIndex {
   }
 
   /** Ids of the rows without a fixed key. */
-  get dynamicIds(): Iterable<string> {
+  get dynamicIds(): ReadonlySet<string> {
     return this.loose
   }
 

@@ -21,7 +21,7 @@ import { isInt } from "../surql/value.ts"
 import { type Access, chooseAccess } from "./argumentIndex.ts"
 import type { Shown } from "./delta.ts"
 import { type GroupPlan, groupPlan } from "./groups.ts"
-import { rowHash } from "./hash.ts"
+import { combined, type Hash64, rowHash } from "./hash.ts"
 import { type ListArgument, shapeText } from "./lift.ts"
 import type { Bounds, Kind } from "./result.ts"
 import type { Entry } from "./scan.ts"
@@ -40,8 +40,6 @@ export interface Member extends Shown {
   readonly slot: number
   /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
   readonly sort: ReadonlyArray<Value>
-  /** The part of the digest that is not its children's. */
-  readonly ownDigest: string | undefined
   /** Why it cannot be shown, in a result that fails where it is shown; in a view, why a piece of it is left out. */
   readonly failure: string | undefined
   /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
@@ -198,7 +196,10 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   }
 }
 
-const memberHash = (member: Member) => (member.digest === undefined ? member.row.hash() : rowHash(member.key, member.version, member.digest))
+const memberHash = ({ digest, key, row, sum, version }: Member): Hash64 => {
+  const own = digest === undefined ? row.hash() : rowHash(key, version, digest)
+  return sum === undefined ? own : combined(own, sum)
+}
 
 /** One term is the usual case, and its values are mostly numbers or text. */
 const byOneTerm = ({ compare }: SortTerm) => (a: Member, b: Member): number => {
