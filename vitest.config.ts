@@ -23,8 +23,8 @@ export default defineConfig({
     poolOptions: { forks: { isolate: false } },
     maxWorkers: 2,
     minWorkers: 1,
-    testTimeout: campaign ? 1_800_000 : 60_000,
-    hookTimeout: 60_000,
+    testTimeout: campaign ? 1_800_000 : 120_000,
+    hookTimeout: 120_000,
     reporters: ["default", new TallyReporter()],
   },
 })

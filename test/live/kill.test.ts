@@ -96,7 +96,7 @@ const checkViews = async (door: Door, found: Map<number, number>): Promise<void>
 const versionsOf = async (door: Door): Promise<ReadonlyMap<string, number>> =>
   new Map((await readView(door, "all", "flat"))["result_data"] as ReadonlyArray<[string, number]>)
 
-describe("kill -9", () => {
+describe.concurrent("kill -9", () => {
   const rounds = runs(2)
   seeded(`D4 D22 kill -9 in the middle of 1,000 ingests, ${rounds} times over: every acknowledged record, every version, every view as before`, "test/live/kill.test.ts", async (random) => {
     const dataDir = temporaryFolder()
