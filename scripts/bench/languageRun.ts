@@ -31,8 +31,8 @@ interface Figures {
   readonly figures: Array<number>
 }
 
-const rounds = 7
-const warmUps = 2
+const rounds = 5
+const warmUps = 1
 const size = 100_000
 const view = "SELECT id, title, created, author.name AS name FROM post WHERE author = $author AND likes > 10 ORDER BY created DESC LIMIT 20"
 
