@@ -2,9 +2,10 @@
  * `npm run bench` of this folder: what one change costs in each workload, for this engine and for its peers, in one run.
  *
  * Cells run one after the other, each in a process of its own, and print as they come; the table and the goals come last.
- * `--quick` runs the smallest and the largest size only (W7 up to 10,000 views), with shorter looks; `--only W1,W3`, `--peers
- * ours,ivm`, `--sizes 1000` choose cells; `--rounds 3` takes the best of three; `--history 400000` changes; `--profiles
- * <folder>` leaves a CPU profile of each cell's changes; `--check` exits 1 when a goal is missed.
+ * `--quick` runs the smallest and the largest size only (W7 up to 10,000 views), with shorter looks; `--only W1,W3`,
+ * `--peers ours,ivm` and `--sizes 1000` choose cells; `--rounds 3` takes the best of three; `--history 400000` sets the
+ * number of changes; `--profiles <folder>` leaves a CPU profile of each cell's changes; `--show` prints the last run's
+ * table again; `--check` exits 1 when a goal is missed.
  */
 import { execFileSync, fork } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -18,7 +19,7 @@ import { type Cell, peerNames, type Result, tables } from "./table.ts"
 
 const { values: options } = parseArgs({
   options: {
-    quick: { type: "boolean", default: false }, check: { type: "boolean", default: false }, verbose: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false }, check: { type: "boolean", default: false }, verbose: { type: "boolean", default: false }, show: { type: "boolean", default: false },
     only: { type: "string" }, peers: { type: "string" }, sizes: { type: "string" }, history: { type: "string" }, rounds: { type: "string" }, profiles: { type: "string" }
   }
 })
@@ -102,26 +103,34 @@ const best = async (cell: Cell): Promise<Result> => {
   return result
 }
 
-const results: Array<readonly [Cell, Result]> = []
-for (const workload of workloads) {
-  const sizes = options.sizes === undefined ? allSizes[workload] : options.sizes.split(",").map(Number)
-  const tooSlow = new Set<string>()
-  for (const size of sizes) {
-    for (const peer of peers) {
-      // A quick run shows how this engine grows, and the others at the largest size only.
-      if (quick && peer !== "ours" && size !== sizes.at(-1)) continue
-      const cell = { workload, size, peer }
-      // What was too slow at a smaller size is not tried again at a larger one.
-      const result: Result = tooSlow.has(peer) ? { kind: "skipped" } : await best(cell)
-      if (result.kind === "slow") tooSlow.add(peer)
-      if (result.kind !== "skipped" && result.kind !== "none") say(cell, result)
-      results.push([cell, result])
+const resultsFile = join(home, "results.json")
+
+/** Runs all chosen cells; what is done so far is on disk, so that a run that is stopped is not lost. */
+const runAll = async (): Promise<void> => {
+  const results: Array<readonly [Cell, Result]> = []
+  for (const workload of workloads) {
+    const sizes = options.sizes === undefined ? allSizes[workload] : options.sizes.split(",").map(Number)
+    const tooSlow = new Set<string>()
+    for (const size of sizes) {
+      for (const peer of peers) {
+        // A quick run shows how this engine grows, and the others at the largest size only.
+        if (quick && peer !== "ours" && size !== sizes.at(-1)) continue
+        const cell = { workload, size, peer }
+        // What was too slow at a smaller size is not tried again at a larger one.
+        const result: Result = tooSlow.has(peer) ? { kind: "skipped" } : await best(cell)
+        if (result.kind === "slow") tooSlow.add(peer)
+        if (result.kind !== "skipped" && result.kind !== "none") say(cell, result)
+        results.push([cell, result])
+        writeFileSync(resultsFile, JSON.stringify(results, undefined, 1))
+      }
     }
   }
 }
+
+if (!options.show) await runAll()
 rmSync(scratch, { recursive: true, force: true })
-writeFileSync(join(home, "results.json"), JSON.stringify(results, undefined, 1))
+const results = JSON.parse(readFileSync(resultsFile, "utf8")) as ReadonlyArray<readonly [Cell, Result]>
 console.log(`\n${tables(results)}`)
 const lines = goals(results)
-console.log(`\n${lines.map(({ what, is, goal, met }) => `| ${what} | ${is} | ${goal} | ${met ? "met" : "missed"} |`).join("\n")}`)
+console.log(`\n| Goal | Measured | Wanted | |\n|---|--:|--:|---|\n${lines.map(({ what, is, goal, met }) => `| ${what} | ${is} | ${goal} | ${met ? "met" : "missed"} |`).join("\n")}`)
 if (options.check && lines.some(({ met }) => !met)) process.exitCode = 1

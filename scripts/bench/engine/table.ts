@@ -39,10 +39,13 @@ const titles: { readonly [name in WorkloadName]: string } = {
   W7: "W7 newest 10 by author, views"
 }
 
-const micros = (value: number): string => (value < 10 ? value.toFixed(1) : value < 1000 ? value.toFixed(0) : `${(value / 1000).toFixed(1)}k`)
+const digits = (value: number): string => value.toFixed(value < 10 ? 1 : 0)
+
+const micros = (value: number): string => (value < 1000 ? digits(value) : `${digits(value / 1000)} ms`)
 
 const shown = (result: Result | undefined): string => {
-  if (result === undefined || result.kind === "none") return "–"
+  if (result === undefined) return ""
+  if (result.kind === "none") return "–"
   if (result.kind === "failed") return "failed"
   if (result.kind === "slow") return `${result.phase} > ${result.seconds} s`
   if (result.kind === "skipped") return "too slow"
@@ -71,13 +74,13 @@ const setUp = (results: ReadonlyArray<readonly [Cell, Result]>, peers: ReadonlyA
   const line = (title: string, workload: WorkloadName, size: number, show: (figures: Figures) => string): ReadonlyArray<string> =>
     size === 0 ? [] : [row([title, ...peers.map((peer) => {
       const result = find(workload, size, peer)
-      return result?.kind === "figures" ? show(result) : "–"
+      return result?.kind === "figures" ? show(result) : ""
     })])]
   const ms = (value: number): string => `${value.toFixed(0)} ms`
   return [
-    ...line("W5 load 100,000 rows", "W2", largest("W2"), ({ loadMs }) => ms(loadMs)),
-    ...(["W2", "W3", "W4", "W6"] as const).flatMap((workload) => line(`W5 register ${workload} over 100,000 rows`, workload, largest(workload), ({ registerMs }) => ms(registerMs))),
+    ...line(`W5 load ${largest("W2").toLocaleString("en")} rows`, "W2", largest("W2"), ({ loadMs }) => ms(loadMs)),
+    ...(["W2", "W3", "W4", "W6"] as const).flatMap((workload) => line(`W5 register ${workload} over ${largest(workload).toLocaleString("en")} rows`, workload, largest(workload), ({ registerMs }) => ms(registerMs))),
     ...(["W1", "W7"] as const).flatMap((workload) => line(`W5 register ${largest(workload).toLocaleString("en")} views of ${workload}`, workload, largest(workload), ({ registerMs }) => ms(registerMs))),
-    ...line(`heap per view of W1 at ${largest("W1").toLocaleString("en")}`, "W1", largest("W1"), ({ bytesPerView }) => `${bytesPerView.toFixed(0)} B`)
+    ...line(`JavaScript heap per view of W1 at ${largest("W1").toLocaleString("en")}`, "W1", largest("W1"), ({ bytesPerView }) => `${bytesPerView.toFixed(0)} B`)
   ]
 }
