@@ -15,8 +15,9 @@ export interface Hash64 {
 
 /** Hash of a text (cyrb53's mixing, both lanes kept whole), starting from a seed. */
 const mix = (text: string, seed: number): Hash64 => {
-  let high = 0xdeadbeef ^ seed
-  let low = 0x41c6ce57 ^ seed
+  // Spread first: a version as it is and the first letter would cancel (`t:2` at 2, `u:2` at 3).
+  let high = 0xdeadbeef ^ Math.imul(seed, 2246822519)
+  let low = 0x41c6ce57 ^ Math.imul(seed, 3266489917)
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i)
     high = Math.imul(high ^ unit, 2654435761)
