@@ -217,8 +217,7 @@ export class Engine {
   private collect(read: Read, rereads: Rereads): void {
     for (const [reader, rows] of this.readers.of(read)) {
       const instance = reader as Maintained
-      // Where subqueries are only shown, a row whose children changed is the same row with other children.
-      const whole = typeof read === "string" || instance.plainShape.children.length < instance.plainShape.subqueries.length
+      const whole = typeof read === "string" || !instance.plainShape.onlyShows
       for (const row of rows) rereads.add(instance, row, whole)
     }
   }

@@ -148,7 +148,7 @@ export class Groups {
   member(row: Row, slot: number, brought: Contribution, before: Member | undefined): Member {
     const part = this.entry(before?.part as Entry | undefined, row.id, slot, brought)
     if (before !== undefined && before.row === row && before.part === part) return before
-    return { key: row.id.text, version: row.version, digest: undefined, children: undefined, row, slot, sort: noValues, sum: undefined, failure: undefined, part }
+    return { key: row.id.text, version: row.version, digest: undefined, children: undefined, row, slot, sort: noValues, lead: undefined, sum: undefined, failure: undefined, part }
   }
 
   /** What a row brings; `before` again where that is the same. */

@@ -15,7 +15,7 @@ import { run } from "../surql/evaluate.ts"
 import { raise } from "../surql/failure.ts"
 import { compareStrings, isTruthy } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
-import type { Scope } from "../surql/scope.ts"
+import type { Compiled, Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import type { Child, ChildResult, Delta, DeltaBuilder, Shown } from "./delta.ts"
 import { combined, type Hash64, noSum, sameHash } from "./hash.ts"
@@ -258,7 +258,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     if (this.groups !== undefined) return this.groups.member(row, slot, shape.groups!.grouping.of(scope), before)
     if (shape.splitting !== undefined) return splitMember(row, slot, shape.splitting(scope, row.id, source, this.strict), before)
     const filtered = source.count
-    const sort = shape.windowed || shape.reaches || shape.only ? shape.sort.map((term) => term.value(scope)) : noSort
+    const { lead, sort } = shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
     const sorted = source.count
     let digest: string | undefined = undefined
     let children: ReadonlyArray<Child> | undefined = undefined
@@ -270,7 +270,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
       if (Either.isLeft(shown)) parts.push((failure = shown.left.reason))
       else if (source.count > sorted) parts.push(encode(shown.right))
       // A row whose place depends on another record is as visible as one that shows it.
-      if (sorted > filtered) parts.push(encode(sort))
+      if (sorted > filtered) parts.push(encode([lead, sort]))
       if (shape.children.length > 0) {
         const held = this.held(scope, parts)
         children = held.children
@@ -280,7 +280,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
       if (parts.length > 0) digest = parts.join("\n")
     }
     if (before !== undefined && before.row === row && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
-    return { key: row.id.text, version: row.version, digest, children, row, slot, sort, sum, failure, part: undefined }
+    return { key: row.id.text, version: row.version, digest, children, row, slot, sort, lead, sum, failure, part: undefined }
   }
 
   /** The results of the subqueries this row shows; what is no hash of a result goes to `parts`. */
@@ -362,7 +362,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     if (shape.splitting !== undefined) return members.flatMap(piecesOf).sort(shape.kind.compare)
     const keyed = shape.sort.length === 0 || shape.reaches
       ? members
-      : members.map((member) => ({ ...member, sort: shape.sort.map((term) => this.evaluated(term.value, member.row)) }))
+      : members.map((member) => ({ ...member, ...sortValues(shape, (value) => this.evaluated(value, member.row)) }))
     return keyed.sort(shape.kind.compare)
   }
 
@@ -382,4 +382,9 @@ const sameResults = (a: ReadonlyArray<Child> | undefined, b: ReadonlyArray<Child
   a === b || (a !== undefined && b !== undefined && a.length === b.length && a.every((child, i) => child.result === b[i]!.result))
 
 const noSort: ReadonlyArray<Value> = []
+const unsorted: Pick<Member, "lead" | "sort"> = { lead: undefined, sort: noSort }
+
+/** The values of the ORDER BY terms of one row. */
+const sortValues = ({ sort }: Shape, read: (value: Compiled) => Value): Pick<Member, "lead" | "sort"> =>
+  sort.length === 1 ? { lead: read(sort[0]!.value), sort: noSort } : { lead: undefined, sort: sort.map((term) => read(term.value)) }
 const nothing: ReadonlySet<Read> = new Set()

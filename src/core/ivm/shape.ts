@@ -7,9 +7,10 @@
  * a row holds their results and shows them, and changes when they do.
  */
 import { Either } from "effect"
-import type { Expr, Field, Select } from "../surql/ast.ts"
+import type { Expr, Field, Idiom, Select } from "../surql/ast.ts"
 import { analyze } from "../surql/analyze.ts"
 import { canFail, compile, run } from "../surql/evaluate.ts"
+import { aliasNames } from "../surql/names.ts"
 import { compareRecords } from "../surql/order.ts"
 import { compileGrouping } from "../surql/group.ts"
 import { compileProjection, outputNames } from "../surql/project.ts"
@@ -40,6 +41,8 @@ export interface Member extends Shown {
   readonly slot: number
   /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
   readonly sort: ReadonlyArray<Value>
+  /** The value of the only ORDER BY term, which then is not in `sort`: ordered trees compare it all the time. */
+  readonly lead: Value
   /** Why it cannot be shown, in a result that fails where it is shown; in a view, why a piece of it is left out. */
   readonly failure: string | undefined
   /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
@@ -82,6 +85,8 @@ export interface Shape {
   /** The row without its children. */
   readonly own: Compiled
   readonly children: ReadonlyArray<ChildField>
+  /** Its subqueries are shown and no more: a row whose children changed is the same row with other children. */
+  readonly onlyShows: boolean
   /** All subqueries of it, by alias or place. */
   readonly subqueries: ReadonlyArray<{ readonly name: string; readonly query: Select }>
   /** No expression of it can fail. */
@@ -122,6 +127,9 @@ const childOf = (field: Field): ReadonlyArray<ChildField> =>
   field.kind === "expr" && field.expr.kind === "subquery" && field.expr.query.kind === "select"
     ? [{ alias: outputNames(field).join("."), query: field.expr.query, value: compile(field.expr) }]
     : []
+
+/** Whether a path begins with the name a field is shown under. */
+const startsAlike = (field: Field, idiom: Idiom): boolean => field.kind === "expr" && outputNames(field)[0] === aliasNames(idiom)[0]
 
 /** The subqueries in the clauses that see the rows, one level down. */
 const subqueriesOf = (select: Select): Shape["subqueries"] => {
@@ -168,6 +176,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   const children = childFields(select)
   const own = children.length === 0 ? project : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
   const sort = sortTerms(select, projection.project)
+  const subqueries = facts.subqueries ? subqueriesOf(select) : []
   return {
     text: shapeText(select, list),
     table,
@@ -177,7 +186,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     filter: select.where && compile(select.where),
     residual: residual && compile(residual),
     sort,
-    kind: select.split.length > 0 ? piecesKind(comparator(sort)) : { compare: comparator(sort), hash: memberHash },
+    kind: select.split.length > 0 ? piecesKind(byTerms(sort)) : { compare: comparator(sort), hash: memberHash },
     groups: grouping && groupPlan(grouping, select.order.map((term) => compileSort(select, term))),
     splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
     windowed: select.limit !== undefined || select.start !== undefined,
@@ -187,7 +196,8 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     project,
     own,
     children: children.flatMap(childOf),
-    subqueries: facts.subqueries ? subqueriesOf(select) : [],
+    onlyShows: subqueries.length === children.length && !select.order.some((term) => children.some((child) => startsAlike(child, term.idiom))),
+    subqueries,
     total: !projection.canFail && !(select.where !== undefined && canFail(select.where)) && !select.order.some((term) => canFail(term.idiom)),
     reaches: facts.reaches,
     checksProjection: projection.canFail || facts.reaches,
@@ -203,7 +213,7 @@ const memberHash = ({ digest, key, row, sum, version }: Member): Hash64 => {
 
 /** One term is the usual case, and its values are mostly numbers or text. */
 const byOneTerm = ({ compare }: SortTerm) => (a: Member, b: Member): number => {
-  const order = compare(a.sort[0], b.sort[0])
+  const order = compare(a.lead, b.lead)
   return order !== 0 ? order : compareRecords(a.row.id, b.row.id)
 }
 

@@ -91,7 +91,7 @@ const samePieces = (a: ReadonlyArray<Member>, b: ReadonlyArray<Member>): boolean
 /** The member of a row that is split; `before` again where nothing of it changed. */
 export const splitMember = (row: Row, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
   const member = (key: string, part: Member["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): Member =>
-    ({ key, version: row.version, digest, children: undefined, row, slot, sort, sum: undefined, failure, part })
+    ({ key, version: row.version, digest, children: undefined, row, slot, sort, lead: undefined, sum: undefined, failure, part })
   const { text } = row.id
   const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
   if (before !== undefined && before.row === row && before.failure === left && samePieces(piecesOf(before), pieces)) return before
