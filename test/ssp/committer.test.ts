@@ -1,0 +1,61 @@
+/**
+ * How the committer gathers (D22): what shares a commit, and how long a batch waits for more.
+ *
+ * Turns of the event loop are steps of the test here, so that nothing depends on when anything arrives.
+ */
+import { Effect, Either } from "effect"
+import { describe, expect, it } from "vitest"
+import * as Change from "../../src/core/change.ts"
+import { Engine } from "../../src/core/ivm/engine.ts"
+import { Database, type DatabaseShape } from "../../src/ports/Database.ts"
+import { Committer } from "../../src/ssp/committer.ts"
+
+/** A committer whose turns are taken by hand; `commits` lists how many records each commit held, `answered` who was answered. */
+const bench = (kind: DatabaseShape["kind"]) => {
+  const turns: Array<() => void> = []
+  const commits: Array<number> = []
+  const answered: Array<string> = []
+  const memory = Effect.runSync(Effect.provide(Database, Database.layerMemory))
+  const database: DatabaseShape = { ...memory, kind, commit: (commit) => Effect.tap(memory.commit(commit), () => Effect.sync(() => commits.push(commit.records.length))) }
+  const committer = new Committer({ engine: new Engine(), database, turn: { next: (run) => void turns.push(run) }, run: (effect, done) => done(Effect.runSync(Effect.either(effect))) }, 10_000)
+  const submit = (id: string): void => {
+    const changes = Either.getOrThrow(Change.decodeChanges({ table: "t", op: "CREATE", id: `t:${id}`, record: { id: `t:${id}` } }))
+    committer.submit({ changes, putViews: [], removeViews: [], done: (outcome) => void (Either.isRight(outcome) && answered.push(id)) })
+  }
+  return { commits, answered, submit, turn: () => turns.shift()?.() }
+}
+
+describe("group commit", () => {
+  it("D22 a durable store gets one commit for what arrives while turns bring more, and it starts when a turn brings nothing", () => {
+    const { answered, commits, submit, turn } = bench("sqlite")
+    submit("a")
+    turn()
+    submit("b")
+    turn()
+    submit("c")
+    turn()
+    expect(commits).toEqual([])
+    turn()
+    expect([commits, answered]).toEqual([[3], ["a", "b", "c"]])
+    submit("d")
+    turn()
+    turn()
+    expect(commits).toEqual([3, 1])
+  })
+  it("D22 a steady trickle does not hold up who came first for more than a few turns", () => {
+    const { answered, commits, submit, turn } = bench("sqlite")
+    submit("first")
+    for (let n = 0; n < 20 && answered.length === 0; n++) {
+      turn()
+      submit(`later-${n}`)
+    }
+    expect(answered).toContain("first")
+    expect(commits[0]).toBeLessThanOrEqual(10)
+  })
+  it("memory:// has no flush to share and does not wait", () => {
+    const { commits, submit, turn } = bench("memory")
+    submit("a")
+    turn()
+    expect(commits).toEqual([1])
+  })
+})
