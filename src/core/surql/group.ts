@@ -116,7 +116,7 @@ const otherArgument = (needs: Needs, e: Expr): ((rows: GroupRows, outer: Scope) 
   const value = compile(e)
   if (fixed(e) || isConstant(e)) return (_, outer) => value(outer)
   const column = needs.column(e)
-  return (rows, outer) => (rows.size === 0 ? value(outer) : rows.column(column)[0])
+  return (rows, outer) => (rows.size === 0 ? value({ ...outer, doc: undefined }) : rows.column(column)[0])
 }
 
 const aggregateCall = (needs: Needs, e: CallExpr): Output => {
