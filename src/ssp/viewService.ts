@@ -10,7 +10,7 @@ import { drain } from "../core/surql/scope.ts"
 import { viewKey } from "../core/viewId.ts"
 import type { Database, StoredView } from "../ports/Database.ts"
 import { startPosition } from "../ports/Database.ts"
-import { Lane } from "../ports/Lane.ts"
+import { Slicer } from "../ports/Slicer.ts"
 import type { SavedState } from "../ports/SavedState.ts"
 import type { Turn } from "../ports/Turn.ts"
 import { type AppliedChange, Committer } from "./committer.ts"
@@ -90,7 +90,7 @@ export const makeViews = (
     }
     const guardedTurn: Turn["Type"] = { next: (run) => turn.next(() => guarded(run)) }
     const engine = new Engine({ rowSteps: limits.rowSteps, querySteps: limits.querySteps })
-    const lane = new Lane(guardedTurn, () => clock.unsafeCurrentTimeMillis())
+    const slicer = new Slicer(guardedTurn, () => clock.unsafeCurrentTimeMillis())
     const committer = new Committer({
       engine,
       database,
@@ -98,7 +98,7 @@ export const makeViews = (
       run: (effect, done) =>
         runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
     }, limits.maxPendingChanges)
-    const views = new ViewService(limits, { committer, database, engine, lane, savedState }, start)
+    const views = new ViewService(limits, { committer, database, engine, slicer, savedState }, start)
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
     return views
@@ -108,14 +108,14 @@ interface Parts {
   readonly committer: Committer
   readonly database: Database["Type"]
   readonly engine: Engine
-  readonly lane: Lane
+  readonly slicer: Slicer
   readonly savedState: SavedState["Type"]
 }
 
 class ViewService {
   private readonly committer: Committer
   private readonly engine: Engine
-  private readonly lane: Lane
+  private readonly slicer: Slicer
   private readonly turns = new KeyTurns()
   private readonly registry = new Registry()
   private readonly limits: ViewLimits
@@ -129,10 +129,10 @@ class ViewService {
   /** How often everything was cleared: what was acquired before is gone. */
   private resets = 0
 
-  constructor(limits: ViewLimits, { committer, database, engine, lane, savedState }: Parts, start: string) {
+  constructor(limits: ViewLimits, { committer, database, engine, slicer, savedState }: Parts, start: string) {
     this.committer = committer
     this.engine = engine
-    this.lane = lane
+    this.slicer = slicer
     this.limits = limits
     this.database = database
     this.savedState = savedState
@@ -153,7 +153,7 @@ class ViewService {
       const generation = generations(view.key)
       const params = JSON.parse(view.params) as JsonParams
       // Closed on the way up means that the process is on its way down.
-      const instance = yield* Effect.catchAll(this.lane.run(() => acquire(this.engine, view.surql, params, generation)), () => Effect.interrupt)
+      const instance = yield* Effect.catchAll(this.slicer.run(() => acquire(this.engine, view.surql, params, generation)), () => Effect.interrupt)
       if (Either.isLeft(instance)) {
         yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
       } else this.registry.put(this.registered(view, instance.right, generation))
@@ -201,7 +201,7 @@ class ViewService {
           this.committer.position = startPosition
           this.resets++
           // A view that is filling has read records that are gone: it begins again, on the empty store.
-          this.lane.restart(() => {
+          this.slicer.restart(() => {
             for (const view of [...this.registry.all()]) this.drop(view, "reset")
             this.engine.clear()
           })
@@ -230,7 +230,7 @@ class ViewService {
 
   /** Finishes what was accepted, then ends the streams. Views that are still filling are not accepted yet: they are told to come back. */
   readonly stop: Effect.Effect<void> = Effect.suspend(() => {
-    this.lane.close()
+    this.slicer.close()
     return Effect.map(this.committer.drained, () => {
       for (const view of this.registry.all()) view.feed?.end("shutdown")
     })
@@ -283,7 +283,7 @@ class ViewService {
   /** Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it leaves nothing. */
   private open(registration: Registration, key: string): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> {
     return Effect.async<ViewAnswer, QueryRefused | Overloaded | StoreFailed>((resume) => {
-      const abandon = this.lane.start(() => acquire(this.engine, registration.surql, registration.params), (filled) => {
+      const abandon = this.slicer.start(() => acquire(this.engine, registration.surql, registration.params), (filled) => {
         if (Exit.isSuccess(filled)) {
           if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
           else this.commitView(registration, key, filled.value.right, resume)

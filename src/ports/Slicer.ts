@@ -2,7 +2,7 @@
  * Long computations side by side on one thread: each runs in slices of 10 ms, with a turn of the event loop in between.
  *
  * Why so: a view that fills from a large table, or a query over one, must not keep the process from taking changes and
- * answering health checks. All computations of a lane share one slice per turn, so that a hundred of them hold nothing up
+ * answering health checks. All computations of a slicer share one slice per turn, so that a hundred of them hold nothing up
  * longer than one does; who is not done when the slice is over goes behind the others.
  */
 import { Data, Effect, Exit } from "effect"
@@ -12,7 +12,7 @@ import type { Turn } from "./Turn.ts"
 /** How long computations may go on between two turns of the event loop. */
 export const sliceMs = 10
 
-/** The lane was closed before the computation was done. */
+/** The slicer was closed before the computation was done. */
 export class Closed extends Data.TaggedError("Closed") {}
 
 interface Entry {
@@ -23,7 +23,7 @@ interface Entry {
   readonly closed: () => void
 }
 
-export class Lane {
+export class Slicer {
   private readonly turn: Turn["Type"]
   private readonly nowMs: () => number
   private entries: Array<Entry> = []

@@ -1,5 +1,5 @@
 /**
- * The lane: computations in slices, one slice per turn of the event loop, none holding up the others.
+ * The slicer: computations in slices, one slice per turn of the event loop, none holding up the others.
  *
  * Turns and time are the test's own: a turn runs when it is asked to, and every step of a computation takes 3 ms.
  */
@@ -11,13 +11,13 @@ import { parseStatements } from "../../src/core/surql/parse.ts"
 import * as RecordIds from "../../src/core/surql/recordId.ts"
 import { queryBudget, type Slices } from "../../src/core/surql/scope.ts"
 import { evaluate, evaluateSliced } from "../../src/core/surql/select.ts"
-import { Closed, Lane } from "../../src/ports/Lane.ts"
+import { Closed, Slicer } from "../../src/ports/Slicer.ts"
 
 const made = () => {
   const waiting: Array<() => void> = []
   const log: Array<string> = []
   let now = 0
-  const lane = new Lane({ next: (run) => void waiting.push(run) }, () => now)
+  const slicer = new Slicer({ next: (run) => void waiting.push(run) }, () => now)
   /** Takes `steps` steps and answers its name; says what becomes of it. */
   const work = (name: string, steps: number) =>
     function* (): Slices<string> {
@@ -35,17 +35,17 @@ const made = () => {
       }
     }
   const results: Array<unknown> = []
-  const start = (name: string, steps: number) => lane.start(work(name, steps), (exit) => results.push(Exit.isSuccess(exit) ? exit.value : exit.cause))
+  const start = (name: string, steps: number) => slicer.start(work(name, steps), (exit) => results.push(Exit.isSuccess(exit) ? exit.value : exit.cause))
   const turn = (): string => {
     log.length = 0
     const run = waiting.shift()
     run?.()
     return log.join(" ")
   }
-  return { lane, log, results, start, turn, waiting, work }
+  return { slicer, log, results, start, turn, waiting, work }
 }
 
-describe("Lane", () => {
+describe("Slicer", () => {
   it("a slice is 10 ms for all together; who is not done goes behind the others", () => {
     const { results, start, turn, waiting } = made()
     start("a", 6)
@@ -64,7 +64,7 @@ describe("Lane", () => {
   })
 
   it("what is cancelled lets go of what it holds, and is not answered", () => {
-    const { lane, log, results, start, turn } = made()
+    const { slicer, log, results, start, turn } = made()
     const cancel = start("a", 9)
     start("b", 1)
     turn()
@@ -72,15 +72,15 @@ describe("Lane", () => {
     cancel()
     expect(log.at(-1)).toBe("a let go")
     expect(turn()).toBe("b1")
-    expect([results, lane.size]).toEqual([["b"], 0])
+    expect([results, slicer.size]).toEqual([["b"], 0])
   })
 
   it("after a restart everything begins again", () => {
-    const { lane, log, results, start, turn } = made()
+    const { slicer, log, results, start, turn } = made()
     start("a", 5)
     start("b", 1)
     turn()
-    lane.restart(() => log.push("between"))
+    slicer.restart(() => log.push("between"))
     expect(log.slice(-2)).toEqual(["a let go", "between"])
     expect(turn()).toBe("b1 a1 a2 a3")
     expect(turn()).toBe("a4 a5")
@@ -88,10 +88,10 @@ describe("Lane", () => {
   })
 
   it("a close answers what is there and what comes later", () => {
-    const { lane, log, results, start, turn } = made()
+    const { slicer, log, results, start, turn } = made()
     start("a", 9)
     turn()
-    lane.close()
+    slicer.close()
     expect(log.at(-1)).toBe("a let go")
     start("b", 1)
     expect(turn()).toBe("")
@@ -99,9 +99,9 @@ describe("Lane", () => {
   })
 
   it("a defect is the answer of the one that has it", () => {
-    const { lane, results, start, turn } = made()
+    const { slicer, results, start, turn } = made()
     const defects: Array<unknown> = []
-    lane.start(function* (): Slices<string> { yield; throw new Error("broken") }, (exit) => defects.push(exit))
+    slicer.start(function* (): Slices<string> { yield; throw new Error("broken") }, (exit) => defects.push(exit))
     start("b", 1)
     turn()
     expect(defects).toEqual([Exit.die(new Error("broken"))])
@@ -110,8 +110,8 @@ describe("Lane", () => {
 
   it.effect("an interrupted effect lets go of what it holds", () =>
     Effect.gen(function*() {
-      const { lane, log, turn, work } = made()
-      const fiber = yield* Effect.fork(lane.run(work("a", 9)))
+      const { slicer, log, turn, work } = made()
+      const fiber = yield* Effect.fork(slicer.run(work("a", 9)))
       yield* Effect.yieldNow()
       turn()
       yield* Fiber.interrupt(fiber)
@@ -120,11 +120,11 @@ describe("Lane", () => {
 
   it.effect("D28 a query goes on beside others and answers what it answers without pauses", () =>
     Effect.gen(function*() {
-      const { lane, start, turn, waiting } = made()
+      const { slicer, start, turn, waiting } = made()
       const source = fromRecords(Array.from({ length: 3_000 }, (_, n) => ({ id: RecordIds.make("t", n), v: n % 7 })))
       const [statement] = yield* parseStatements("SELECT v, count() AS n FROM t WHERE v > 2 GROUP BY v")
       const options = () => ({ source, params: {}, budget: queryBudget(), maxRows: 10 })
-      const fiber = yield* Effect.fork(lane.run(() => evaluateSliced(statement!, options())))
+      const fiber = yield* Effect.fork(slicer.run(() => evaluateSliced(statement!, options())))
       yield* Effect.yieldNow()
       start("a", 20)
       const turns: Array<string> = []
