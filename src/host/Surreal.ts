@@ -2,11 +2,11 @@
  * The drivers of `SurrealClient`: a server through the official SDK, or the database inside this process.
  *
  * A lost connection is replaced with a pause that grows and is drawn at random; whoever asks meanwhile waits, up to the
- * time-out. Sent again is only what the server refused unread because the session had expired. A request without an
+ * time-out. An attempt belongs to nobody who waits for it: it goes on when they give up, or it might never come to an end. Sent again is only what the server refused unread because the session had expired. A request without an
  * answer in time gives up the whole connection: the server drops what it still does for it, so that nothing of it is
  * applied behind what is sent later.
  */
-import { Clock, Duration, Effect, Either, Layer, Random, Schedule, type Scope } from "effect"
+import { Clock, Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
 import type { EmbeddedStore, ServerStore } from "../core/address.ts"
 import type { Value } from "../core/surql/value.ts"
 import type { StartFault } from "../ports/StartFault.ts"
@@ -14,13 +14,9 @@ import { type Bindings, fromAsk, SurrealClient, SurrealError, type SurrealShape 
 import { failureOf } from "./surrealFailures.ts"
 import { type Access, type AuthLevel, embeddedEngines, type Patience, SurrealLink } from "./SurrealLink.ts"
 
-export const defaultPatience: Patience = { connectTimeoutMs: 10_000, requestTimeoutMs: 30_000 }
+export const defaultPatience: Patience = { connectTimeoutMs: 10_000, requestTimeoutMs: 30_000, maxPauseMs: 5_000 }
 
 const pauseBaseMs = 50
-const pauseCapMs = 10_000
-
-/** Longest pause before attempt `failures` + 1; the pause itself is drawn evenly below it. */
-const pauseCeilingMs = (failures: number): number => Math.min(pauseCapMs, pauseBaseMs * 2 ** Math.min(failures, 16))
 
 const timedOut = (what: string, ms: number): SurrealError =>
   new SurrealError({ reason: "timeout", message: `${what} within ${Duration.format(Duration.millis(ms))}`, uncertain: true })
@@ -36,32 +32,35 @@ class Line {
   private level: AuthLevel | undefined
   private failures = 0
   private notBeforeMs = 0
-  private readonly gate = Effect.unsafeMakeSemaphore(1)
+  /** The attempt under way. */
+  private attempt: Deferred.Deferred<SurrealLink, SurrealError> | undefined
+  private readonly scope: Scope.Scope
   private readonly address: ServerStore
   private readonly access: Access
   private readonly patience: Patience
   /** Why the last attempt failed: what those are told who have waited in vain. */
   lastFailure = "no attempt was made yet"
 
-  constructor(address: ServerStore, access: Access, patience: Patience) {
+  constructor(address: ServerStore, access: Access, patience: Patience, scope: Scope.Scope) {
+    this.scope = scope
     this.address = address
     this.access = access
     this.patience = patience
     this.level = access.user === undefined ? "root" : access.authLevel
   }
 
-  /** The connection, or why this attempt to make it failed. One attempt at a time, with a pause after each failure. */
-  readonly get: Effect.Effect<SurrealLink, SurrealError> = this.lend()
-
-  private lend(): Effect.Effect<SurrealLink, SurrealError> {
-    return Effect.suspend(() => this.usable() ?? this.gate.withPermits(1)(Effect.suspend(() => this.usable() ?? this.replace())))
-  }
+  /** The connection, or why the attempt to make it failed. One attempt at a time, with a pause after each failure. */
+  readonly get: Effect.Effect<SurrealLink, SurrealError> = Effect.uninterruptibleMask((restore) =>
+    Effect.suspend(() => {
+      if (this.link !== undefined && !this.link.broken) return Effect.succeed(this.link)
+      if (this.attempt !== undefined) return restore(Deferred.await(this.attempt))
+      const attempt = Deferred.unsafeMake<SurrealLink, SurrealError>(FiberId.none)
+      this.attempt = attempt
+      const trying = Effect.interruptible(this.replace()).pipe(Effect.ensuring(Effect.sync(() => void (this.attempt = undefined))), Effect.intoDeferred(attempt))
+      return Effect.zipRight(Effect.forkIn(trying, this.scope), restore(Deferred.await(attempt)))
+    }))
 
   readonly close: Effect.Effect<void> = Effect.suspend(() => this.link?.close ?? Effect.void)
-
-  private usable(): Effect.Effect<SurrealLink> | undefined {
-    return this.link === undefined || this.link.broken ? undefined : Effect.succeed(this.link)
-  }
 
   private replace(): Effect.Effect<SurrealLink, SurrealError> {
     return Effect.gen(this, function*() {
@@ -80,7 +79,7 @@ class Line {
       const { message } = made.left
       if (this.failures++ === 0) yield* Effect.logWarning(`the database at ${this.address.url} cannot be reached: ${message}; trying again`)
       this.lastFailure = message
-      this.notBeforeMs = (yield* Clock.currentTimeMillis) + (yield* Random.next) * pauseCeilingMs(this.failures)
+      this.notBeforeMs = (yield* Clock.currentTimeMillis) + (yield* Random.next) * Math.min(this.patience.maxPauseMs, pauseBaseMs * 2 ** Math.min(this.failures, 16))
       return yield* made.left
     })
   }
@@ -103,7 +102,7 @@ class Line {
 
 const overServer = (address: ServerStore, access: Access, patience: Patience): Effect.Effect<SurrealShape, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const line = new Line(address, access, patience)
+    const line = new Line(address, access, patience, yield* Effect.scope)
     yield* Effect.addFinalizer(() => line.close)
     const { requestTimeoutMs } = patience
     const connected = line.get.pipe(

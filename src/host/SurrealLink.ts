@@ -29,6 +29,8 @@ export interface Access {
 export interface Patience {
   readonly connectTimeoutMs: number
   readonly requestTimeoutMs: number
+  /** Longest pause between two attempts to connect. */
+  readonly maxPauseMs: number
 }
 
 const credentials = ({ database, namespace, pass, user }: Access, level: AuthLevel): SystemAuth | undefined => {

@@ -6,7 +6,7 @@
  */
 import * as Schema from "../core/surrealSchema.ts"
 import * as Ids from "../core/surql/recordId.ts"
-import { Datetime, Duration, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
+import { Datetime, Duration, isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
 import type { StoredView } from "./Database.ts"
 import type { Edge, EdgePlace, IntegrityNode, Registration } from "./Upstream.ts"
 
@@ -52,6 +52,15 @@ export const toRegistration = (row: Obj): Registration | undefined => {
 /** Follows from what the edge says, and begins with its view: all edges of a view lie together. */
 export const edgeId = (key: string, { out, parent, path }: EdgePlace): RecordId =>
   Ids.make(Schema.edgeTable, parent === undefined ? [key, out] : [key, path, parent, out])
+
+const storableKey = (key: Value): boolean =>
+  Array.isArray(key) ? key.every(storableKey) : !isObj(key) || Object.entries(key).every(([name, value]) => name !== "" && storableKey(value))
+
+/**
+ * Whether an edge can be there at all: an id with an object that has an empty field name is written by the engine (3.0.2)
+ * and never read again, and from then on every scan of its table fails. Edge ids hold the ids of records.
+ */
+export const storable = ({ out, parent }: EdgePlace): boolean => storableKey(out.key as Value) && (parent === undefined || storableKey(parent.key as Value))
 
 export const fromEdge = (key: string, clientId: string, edge: Edge): Obj => ({
   id: edgeId(key, edge),

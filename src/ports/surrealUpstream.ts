@@ -54,7 +54,7 @@ export const make = (client: SurrealShape): UpstreamShape => ({
   register: (view, owner) => register(client, Rows.fromView(view), owner),
   unregister: (keys) => unregister(client, keys),
   edges: (key) => edges(client, key),
-  apply: (views) => apply(client, views),
+  apply: (views) => applyStorable(client, views),
   putNodes: (nodes) => putNodes(client, nodes),
   nodes: (table) =>
     Effect.flatMap(listOf(client, "SELECT * FROM $range", { range: Rows.startingWith(Schema.integrityTable, table) }), (rows) => ownRows(rows, Rows.toNode))
@@ -189,6 +189,15 @@ const apply = (client: SurrealShape, views: ReadonlyArray<ViewEdges>): Effect.Ef
       Effect.mapError((error) => (error instanceof UpstreamError ? error : failure(error)))
     )
   })
+
+const unstorable = "the database cannot read back an id with an empty field name"
+
+const applyStorable = (client: SurrealShape, views: ReadonlyArray<ViewEdges>): Effect.Effect<EdgesApplied, UpstreamError> => {
+  const odd = views.flatMap(({ key, puts, removals }) => [...removals, ...puts].filter((edge) => !Rows.storable(edge)).map((edge) => ({ key, edge, reason: unstorable })))
+  if (odd.length === 0) return apply(client, views)
+  const rest = views.map((view) => ({ ...view, puts: view.puts.filter(Rows.storable), removals: view.removals.filter(Rows.storable) }))
+  return Effect.map(apply(client, rest), ({ lost, refused }) => ({ lost, refused: [...odd, ...refused] }))
+}
 
 const putNodes = (client: SurrealShape, nodes: ReadonlyArray<IntegrityNode>): Effect.Effect<void, UpstreamError> =>
   run(

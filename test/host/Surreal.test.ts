@@ -23,7 +23,7 @@ const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const root: Access = { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
-const patience = { connectTimeoutMs: 1_000, requestTimeoutMs: 5_000 }
+const patience = { connectTimeoutMs: 1_000, requestTimeoutMs: 5_000, maxPauseMs: 300 }
 
 const serverAt = (text: string): Address.ServerStore => {
   const address = Address.store(text)
@@ -112,7 +112,7 @@ for (const scheme of ["ws", "http"] as const) {
       const late = yield* Effect.either(client.query("RETURN 2"))
       shared.resume()
       return [late, yield* client.query("RETURN 3")] as const
-    }), inOwn(), { connectTimeoutMs: 5_000, requestTimeoutMs: 500 })
+    }), inOwn(), { connectTimeoutMs: 5_000, requestTimeoutMs: 500, maxPauseMs: 300 })
     const [late, next] = right(outcome)
     expect(reasonOf(late)).toBe("timeout")
     expect(Either.isLeft(late) && late.left.uncertain).toBe(true)
@@ -154,17 +154,30 @@ test("D22 a server that is killed and started again is found again; many who wai
 })
 
 test("D22 nobody there is unreachable when the time is up, and says why", async () => {
-  const result = await use("ws://127.0.0.1:1", (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 200, requestTimeoutMs: 300 })
+  const result = await use("ws://127.0.0.1:1", (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 200, requestTimeoutMs: 300, maxPauseMs: 300 })
   expect(Either.isLeft(result) && [result.left.reason, result.left.uncertain]).toEqual(["unreachable", false])
   expect(Either.isLeft(result) && result.left.message).toContain("ECONNREFUSED")
 })
 
 test("D22 a handshake that is not answered is given up, and tried again", async () => {
   shared.pause()
-  const outcome = use(shared.url, (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 1_000, requestTimeoutMs: 30_000 })
+  const outcome = use(shared.url, (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 1_000, requestTimeoutMs: 30_000, maxPauseMs: 300 })
   await new Promise((done) => setTimeout(done, 1_200))
   shared.resume()
   expect(await outcome).toEqual(Either.right([1]))
+})
+
+test("D22 an attempt to connect goes on when those who wait for it have given up, or a slow server would never be reached", async () => {
+  const server = await serve()
+  server.slow(200)
+  const outcome = await use(server.url, (client) => Effect.gen(function*() {
+    const early = yield* Effect.either(client.query("RETURN 1"))
+    const asked = yield* Effect.retry(client.query("RETURN 2"), { while: (error) => error.transient })
+    return [early, asked] as const
+  }), root, { connectTimeoutMs: 20_000, requestTimeoutMs: 300, maxPauseMs: 300 })
+  const [early, asked] = right(outcome)
+  expect([reasonOf(early), asked]).toEqual(["unreachable", [2]])
+  expect(server.calls.get("signin")).toBe(1)
 })
 
 test("D22 wss and https speak TLS to whoever is there, never plain text", async () => {
@@ -177,7 +190,7 @@ test("D22 wss and https speak TLS to whoever is there, never plain text", async 
     await new Promise<void>((listening) => plain.listen(0, "127.0.0.1", listening))
     onTestFinished(() => void plain.close())
     const { port } = plain.address() as AddressInfo
-    const result = await use(`${scheme}://127.0.0.1:${port}`, (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 200, requestTimeoutMs: 300 })
+    const result = await use(`${scheme}://127.0.0.1:${port}`, (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 200, requestTimeoutMs: 300, maxPauseMs: 300 })
     expect(reasonOf(result)).toBe("unreachable")
     expect(new Set(heard)).toEqual(new Set([0x16]))
   }
