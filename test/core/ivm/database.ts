@@ -12,6 +12,7 @@ import type { Instance } from "../../../src/core/ivm/instance.ts"
 import { agree, type Engines } from "../surql/engine.ts"
 import { edgeTables, type Json, tables } from "./generateData.ts"
 import type { Model } from "./model.ts"
+import { mayMissFailing } from "./runCase.ts"
 
 /** A record as the loader takes it: what begins with `in` is an edge. */
 const line = (id: RecordId, doc: Obj): string => {
@@ -30,8 +31,8 @@ const literal = (given: Json, path: ReadonlyArray<string>): string => render(fro
 const spelled = (query: string, params: Json): string =>
   query.replace(/\$(p|o\.x|o\.y\.z|k|ids)\b/g, (_, path: string) => literal(params, path.split(".")))
 
-/** Decimals without the zeros at their end, which the database computes along. */
-const trimmed = (answer: string): string => answer.replace(/(\d\.\d*?)0+dec\b/g, "$1dec").replace(/\.dec\b/g, "dec")
+/** Decimals without the zeros at their end, which the database computes along; objects without fields that are NONE (D2). */
+const trimmed = (answer: string): string => answer.replace(/(\d\.\d*?)0+dec\b/g, "$1dec").replace(/\.dec\b/g, "dec").replace(/\w+: NONE, /g, "").replace(/(, )?\w+: NONE/g, "")
 
 export interface Asked {
   readonly query: string
@@ -55,6 +56,8 @@ export const compareWithDatabase = async (engines: Engines, model: Model, views:
     if (instance.only && instance.size === 0) continue
     const text = spelled(query, params)
     const [planner, older] = (await engines.ask(text)).map(trimmed) as [string, string]
+    // A row that fails is not always found by a view (see runCase.ts), but always by the database.
+    if (planner.startsWith("ERR") && mayMissFailing(query)) continue
     compared++
     if (agree(planner, mine) || agree(older, mine)) continue
     wrong.push(`${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`)

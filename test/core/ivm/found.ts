@@ -4,12 +4,16 @@
  * Why kept: the generator changes and seeds move on, a fault that was there once may come back. A case is committed with
  * its repair. `what` names the fault, not the query.
  */
+import type { Json } from "./generateData.ts"
 import type { Case } from "./runCase.ts"
 
 export interface Found {
   readonly what: string
   readonly steps: Case
 }
+
+const change = (table: string) => (key: string, record: Json): unknown => ({ table, id: `${table}:${key}`, op: "CREATE", record })
+const post = change("post"), comment = change("comment")
 
 export const found: ReadonlyArray<Found> = [
   {
@@ -18,7 +22,31 @@ export const found: ReadonlyArray<Found> = [
       { write: [{ table: "post", id: "post:1", op: "CREATE", record: { author: "person:1" } }, { table: "post", id: "post:2", op: "CREATE", record: { author: "person:2" } }, { table: "person", id: "person:2", op: "CREATE", record: { s: "b" } }] },
       { watch: "ordered", query: "SELECT * FROM post ORDER BY author.s, id" },
       { watch: "windowed", query: "SELECT * FROM post ORDER BY author.s, id LIMIT 1" },
+      { watch: "run whole", query: "SELECT * FROM (SELECT * FROM post) ORDER BY author.s, id" },
       { write: [{ table: "person", id: "person:1", op: "CREATE", record: { s: "c" } }, { table: "person", id: "person:2", op: "DELETE", record: {} }] }
+    ]
+   },
+  {
+    what: "a row sorted by a subquery keeps its place when the subquery's result changes",
+    steps: [
+      { watch: "counted", query: "SELECT id, (SELECT VALUE count() FROM comment GROUP ALL) AS a1, sub.x FROM post ORDER BY a1, sub.x DESC, id" },
+      { watch: "listed", query: "SELECT *, (SELECT id FROM post WHERE sub.x = 0) AS a1 FROM comment ORDER BY a1 DESC, id" },
+      { write: [post("2", {}), comment("1", {}), post("10", { sub: { x: 0 } }), comment("9", {})] }
+    ]
+  },
+  {
+    what: "a record sent twice with one version and different content changes without a word",
+    steps: [
+      { watch: "all", query: "SELECT * FROM post" },
+      { watch: "grouped", query: "SELECT math::sum(n) AS total FROM post GROUP ALL" },
+      { write: [post("1", { n: 1, _svc_rv: 4 }), post("1", { n: 2, _svc_rv: 4 }), post("1", { n: 3, _svc_rv: 4 })] }
+    ]
+  },
+  {
+    what: "an update is told of a row that holds a child with a new version",
+    steps: [
+      { watch: "nested", query: "SELECT *, (SELECT id, n, (SELECT id FROM post) AS x FROM person WHERE id = $parent.author) AS a1 FROM post" },
+      { write: [post("1", { author: "person:2" }), { table: "person", id: "person:2", op: "CREATE", record: {} }, post("1", { author: "person:2", links: [] })] }
     ]
   }
 ]

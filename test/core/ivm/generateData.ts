@@ -104,7 +104,7 @@ class Data {
     const { mask, rng } = this
     const types = typesOf(rng, mask)
     const stale = this.records.has(id) && rng.chance(0.2)
-    const versioned = mask.has("versions") && rng.chance(0.2) ? { _svc_rv: stale ? 0 : (this.version += 1000) } : {}
+    const versioned = mask.has("versions") && rng.chance(0.2) ? { _svc_rv: stale ? rng.pick([0, this.version]) : (this.version += 1000) } : {}
     this.records.set(id, record)
     return { table: id.slice(0, id.indexOf(":")), id, op: rng.pick(["CREATE", "UPDATE"]), record: { ...record, ...versioned }, ...(types === undefined ? {} : { types }) }
   }

@@ -72,7 +72,9 @@ export class Model implements Source {
       if (change.version !== undefined && change.version < before.version) return false
       if (encode(before.doc) === encode(change.doc) && (change.version ?? before.version) === before.version) return false
     }
-    const version = change.version ?? (before?.version ?? this.gone.get(id.text)?.version ?? 0) + 1
+    // A version given twice with other content is a new state all the same.
+    const given = change.version === before?.version ? undefined : change.version
+    const version = given ?? (before?.version ?? this.gone.get(id.text)?.version ?? 0) + 1
     this.records.set(id.text, { id, version, doc: change.doc })
     this.gone.delete(id.text)
     this.resort(id.table)

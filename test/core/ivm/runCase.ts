@@ -116,12 +116,13 @@ const show = (instance: Instance): Map<string, Shown> => {
   return shown
 }
 
-const contentOf = (plain: PlainResult): string => plain.rows.map((row) => `${row.record ?? ""} ${row.version ?? ""} ${row.text}`).join("\n")
+/** What a client sees; the versions of rows that are no records are the engine's own. */
+const contentOf = (plain: PlainResult, keys: ReadonlyArray<string>): string => plain.rows.map((row, i) => `${keys[i]} ${row.version ?? ""} ${row.text}`).join("\n")
 
 const lines = (rows: Iterable<string>): string => [...rows].map((row) => `\n    ${row}`).join("")
 
 /** L1: rows, order, keys, versions, size and failing records are those of a fresh run. */
-const checkResult = (instance: Instance, shown: ReadonlyMap<string, Shown>, plain: PlainResult): void => {
+const checkResult = (instance: Instance, shown: ReadonlyMap<string, Shown>, plain: PlainResult, lenient: boolean): void => {
   let i = 0
   let same = shown.size === plain.rows.length
   // SPLIT numbers the pieces of a record before anything orders or cuts them.
@@ -135,7 +136,7 @@ const checkResult = (instance: Instance, shown: ReadonlyMap<string, Shown>, plai
   }
   if (instance.size !== shown.size) broken(`L1 size is ${instance.size} with ${shown.size} rows`)
   const failing = new Set(instance.errors().map(({ id }) => id))
-  if (failing.size !== plain.failing.size || [...failing].some((id) => !plain.failing.has(id))) {
+  if ((failing.size !== plain.failing.size && !lenient) || [...failing].some((id) => !plain.failing.has(id))) {
     broken(`D2a failing records: expected [${[...plain.failing].sort().join(" ")}], got [${[...failing].sort().join(" ")}]`)
   }
 }
@@ -171,7 +172,7 @@ const checkDelta = (before: ReadonlyMap<string, Shown>, now: ReadonlyMap<string,
   }
   for (const key of now.keys()) if (!before.has(key) && !announced.has(key)) broken(`L2 ${key} has come without a word`)
   const quiet = (shown: ReadonlyMap<string, Shown>): string => [...shown.keys()].filter((key) => !announced.has(key)).join(" ")
-  if (quiet(before) !== quiet(now) && !lenient) broken(`L2 rows nobody spoke of have changed places: ${quiet(before)} -> ${quiet(now)}`)
+  if (quiet(before) !== quiet(now)) broken(`L2 rows nobody spoke of have changed places: ${quiet(before)} -> ${quiet(now)}`)
 }
 
 const shownText = (shown: ReadonlyMap<string, Shown>): string => `[${[...shown].map(([key, { version }]) => `${key} v${version}`).join(", ")}]`
@@ -179,15 +180,15 @@ const shownText = (shown: ReadonlyMap<string, Shown>): string => `[${[...shown].
 /** Keys of `a` that are in `b` too, in the order of `a`. */
 const sequence = (a: ReadonlyMap<string, Shown>, b: ReadonlyMap<string, Shown>): string => [...a.keys()].filter((key) => b.has(key)).join("\n")
 
+/** A filter with a part that can fail and others: rows that an index rules out are not looked at, and not listed when they fail. */
+export const mayMissFailing = (query: string): boolean => / WHERE .*(AND|&&)/.test(query) && / WHERE .*(n \+ 1|\(s\) |n \* m|math::sum\(tags|s \+ 'x'|array::len\(tags|1 \/ n)/.test(query)
+
 /** Tables named by a FROM inside brackets. */
 const innerTables = (query: string): ReadonlyArray<string> =>
   [...query.matchAll(/ FROM (?:ONLY )?(\w+)/g)].flatMap(({ 1: table, index }) => (query.slice(0, index).split("(").length > query.slice(0, index).split(")").length ? [table!] : []))
 
-/**
- * Rows placed by what a link leads to count as changed when that value changes, whether they move or not; where such a
- * query is run again, a move alone is not announced yet.
- */
-const placedByLink = (query: string): boolean => /ORDER BY [^()]*\b(friend|author|links|a\d|x)\b/.test(query)
+/** Rows placed by what a link leads to count as changed when that value changes, whether they move or not. */
+const placedByLink = (query: string): boolean => /ORDER BY [^()]*\b(friend|author|links|a\d|x)\b/.test(query) || / AS (n|s)\b.* ORDER BY/.test(query)
 
 /** One delta, one generation, another hash; no delta, none of it. Within a history, hash and content belong together. */
 const checkHash = (view: View, touched: Touched | undefined, content: string): void => {
@@ -201,7 +202,7 @@ const checkHash = (view: View, touched: Touched | undefined, content: string): v
     if (instance.generation !== view.generation + 1) broken(`D13 the generation goes from ${view.generation} to ${instance.generation} in one step`)
   }
   const other = view.contents.get(hash)
-  if (other !== undefined && other !== content && !placedByLink(view.query)) broken(`the hash ${hash} stands for two contents:${lines([other, "and", content])}`)
+  if (other !== undefined && other !== content) broken(`the hash ${hash} stands for two contents:${lines([other, "and", content])}`)
   const former = view.hashes.get(content)
   if (former !== undefined && former !== hash && !placedByLink(view.query) && view.childTables.length === 0) broken(`L5 one content has had the hashes ${former} and ${hash}:${lines([content])}`)
   view.contents.set(hash, content)
@@ -313,8 +314,9 @@ class Runner {
   current: View | undefined = undefined
 
   /** L2 for the rows of subqueries: what the deltas told of them is what the result shows, and what `children` lists. */
-  private checkChildren(view: View, plain: PlainResult, now: ReadonlyMap<string, Shown>, touched: Touched | undefined, first: boolean): void {
-    if (view.childrenOf === undefined) return
+  private checkChildren(view: View, plain: PlainResult, now: ReadonlyMap<string, Shown>, touched: Touched | undefined, moved: ReadonlySet<string> | undefined): void {
+    // A query that is run whole does not tell its children.
+    if (view.childrenOf === undefined || view.instance.plan().some(({ incremental }) => !incremental)) return
     const keys = [...now.keys()]
     const children = view.childrenOf(plain.rows.map((row, i) => [keys[i] ?? "", row.value] as const))
     const top = new Set(keys)
@@ -322,8 +324,8 @@ class Runner {
     for (const [alias, parent, ids] of view.instance.children()) for (const id of ids) listed.set(placeOf(alias, parent, id), (listed.get(placeOf(alias, parent, id)) ?? 0) + 1)
     for (const [place, count] of listed) if ((children.get(place)?.length ?? 0) < count) broken(`D13 children lists ${place} ${count} times`)
     for (const place of children.keys()) if (top.has(place.slice(place.indexOf(" of ") + 4, place.lastIndexOf(": "))) && /^a\d of /.test(place) && !listed.has(place)) broken(`D13 children does not list ${place}`)
-    if (!first) {
-      const fault = childrenFault(view.children, children, touched?.delta.subqueries ?? [])
+    if (moved !== undefined) {
+      const fault = childrenFault(view.children, children, touched?.delta.subqueries ?? [], moved)
       if (fault !== undefined) broken(`L2 ${fault}\n  entries ${JSON.stringify(touched?.delta.subqueries ?? [])}`)
     }
     this.tally.children += touched?.delta.subqueries.length ?? 0
@@ -336,15 +338,15 @@ class Runner {
     const plain = view.plain(moved)
     tally.checks++
     if (this.quick && plain === view.last && moved !== undefined && touched === undefined && ++this.skipped % 16 !== 0) {
-      if (instance.size !== view.shown.size || instance.generation !== view.generation || instance.hash() !== view.hash || instance.errors().length !== plain.failing.size) broken(`L2 size, generation, hash or failing records change without a delta: ${instance.size} rows, hash ${instance.hash()}`)
+      if (instance.size !== view.shown.size || instance.generation !== view.generation || instance.hash() !== view.hash || (instance.errors().length !== plain.failing.size && !mayMissFailing(view.query))) broken(`L2 size, generation, hash or failing records change without a delta: ${instance.size} rows, hash ${instance.hash()}`)
       return
     }
     view.last = plain
     const now = show(instance)
-    checkResult(instance, now, plain)
+    checkResult(instance, now, plain, mayMissFailing(view.query))
     checkDelta(view.shown, now, touched, placedByLink(view.query) || view.childTables.some((table) => moved?.has(`rows ${table}`)))
-    this.checkChildren(view, plain, now, touched, moved === undefined)
-    checkHash(view, touched, contentOf(plain))
+    this.checkChildren(view, plain, now, touched, moved)
+    checkHash(view, touched, contentOf(plain, [...now.keys()]))
     view.shown = now
     view.hash = instance.hash()
     view.generation = instance.generation

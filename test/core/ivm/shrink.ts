@@ -15,12 +15,17 @@ type Body = { readonly [key: string]: unknown }
 
 const without = (change: Body, name: string): Body => ({ ...change, record: Object.fromEntries(Object.entries(change["record"] as Body).filter(([key]) => key !== name)) })
 
+const changesOf = (step: Step | undefined): ReadonlyArray<unknown> => (step === undefined ? [] : "write" in step ? step.write : "batch" in step ? step.batch : [])
+
+const replaced = (steps: Case, at: number, by: (changes: ReadonlyArray<unknown>) => ReadonlyArray<unknown>): Case =>
+  steps.map((step, i) => (i !== at ? step : "write" in step ? { write: by(step.write) } : "batch" in step ? { batch: by(step.batch) } : step))
+
 export interface Shrunk {
   readonly steps: Case
   readonly violation: Violation
 }
 
-export const shrink = (failing: Case, found: Violation, budget = 600): Shrunk => {
+export const shrink = (failing: Case, found: Violation, budget = 1_000): Shrunk => {
   let runs = budget
   let best: Shrunk = { steps: single(failing).slice(0), violation: found }
   const attempt = (steps: Case): boolean => {
@@ -36,12 +41,10 @@ export const shrink = (failing: Case, found: Violation, budget = 600): Shrunk =>
     for (let at = Math.max(0, best.steps.length - size); at > -size && runs > 0; at -= size) attempt(best.steps.filter((_, i) => i < at || i >= at + size))
   }
   for (let i = 0; i < best.steps.length && runs > 0; i++) {
-    const step = best.steps[i]!
-    if (!("write" in step)) continue
-    for (const name of Object.keys((step.write[0] as Body)["record"] as Body)) {
-      const current = best.steps[i]
-      if (current === undefined || !("write" in current)) break
-      attempt(best.steps.map((other, j) => (i === j ? { write: [without(current.write[0] as Body, name)] } : other)))
+    const size = changesOf(best.steps[i]!).length
+    if (size > 1) for (let at = size - 1; at >= 0; at--) attempt(replaced(best.steps, i, (changes) => changes.filter((_, j) => j !== at)))
+    for (let at = 0; at < changesOf(best.steps[i]).length; at++) {
+      for (const name of Object.keys((changesOf(best.steps[i])[at] as Body)["record"] as Body)) attempt(replaced(best.steps, i, (changes) => changes.map((change, j) => (j === at ? without(change as Body, name) : change))))
     }
   }
   shorten(() => best, attempt)
