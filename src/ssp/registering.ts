@@ -23,9 +23,27 @@ const typedParams = (params: JsonParams): { readonly [name: string]: Value } => 
   return typed
 }
 
-/** Parses a query and fills its instance, with pauses in which changes may be applied. */
-export function* acquire(engine: Engine, surql: string, params: JsonParams, generation = 1): Slices<Either.Either<Instance, QueryRefused>> {
-  const parsed = parseSelect(surql)
+/** Texts kept parsed. */
+const maxParsed = 1_000
+
+/** Queries by text: many views are registered with one text and other parameters, and the engine lifts a parsed query once. */
+export class ParsedQueries {
+  private readonly byText = new Map<string, ReturnType<typeof parseSelect>>()
+
+  parse(surql: string): ReturnType<typeof parseSelect> {
+    const known = this.byText.get(surql)
+    if (known !== undefined) return known
+    const parsed = parseSelect(surql)
+    const [oldest] = this.byText.keys()
+    if (this.byText.size >= maxParsed && oldest !== undefined) this.byText.delete(oldest)
+    this.byText.set(surql, parsed)
+    return parsed
+  }
+}
+
+/** Fills the instance of a query, with pauses in which changes may be applied. */
+export function* acquire(engine: Engine, queries: ParsedQueries, surql: string, params: JsonParams, generation = 1): Slices<Either.Either<Instance, QueryRefused>> {
+  const parsed = queries.parse(surql)
   if (Either.isLeft(parsed)) return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
   const acquired = yield* engine.acquireSliced(parsed.right, typedParams(params), generation)
   return Either.mapLeft(acquired, (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) }))

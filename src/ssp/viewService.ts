@@ -19,7 +19,7 @@ import type { Feed } from "./feed.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
-import { acquire, type JsonParams, storedOf } from "./registering.ts"
+import { acquire, type JsonParams, ParsedQueries, storedOf } from "./registering.ts"
 import type { Views } from "./Views.ts"
 import {
   type EndReason, type Format, type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, type ViewEvent,
@@ -118,6 +118,7 @@ class ViewService {
   private readonly slicer: Slicer
   private readonly turns = new KeyTurns()
   private readonly registry = new Registry()
+  private readonly queries = new ParsedQueries()
   private readonly limits: ViewLimits
   private readonly database: Database["Type"]
   private readonly savedState: SavedState["Type"]
@@ -153,7 +154,7 @@ class ViewService {
       const generation = generations(view.key)
       const params = JSON.parse(view.params) as JsonParams
       // Closed on the way up means that the process is on its way down.
-      const instance = yield* Effect.catchAll(this.slicer.run(() => acquire(this.engine, view.surql, params, generation)), () => Effect.interrupt)
+      const instance = yield* Effect.catchAll(this.slicer.run(() => acquire(this.engine, this.queries, view.surql, params, generation)), () => Effect.interrupt)
       if (Either.isLeft(instance)) {
         yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
       } else this.registry.put(this.registered(view, instance.right, generation))
@@ -283,7 +284,7 @@ class ViewService {
   /** Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it leaves nothing. */
   private open(registration: Registration, key: string): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> {
     return Effect.async<ViewAnswer, QueryRefused | Overloaded | StoreFailed>((resume) => {
-      const abandon = this.slicer.start(() => acquire(this.engine, registration.surql, registration.params), (filled) => {
+      const abandon = this.slicer.start(() => acquire(this.engine, this.queries, registration.surql, registration.params), (filled) => {
         if (Exit.isSuccess(filled)) {
           if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
           else this.commitView(registration, key, filled.value.right, resume)
@@ -304,7 +305,7 @@ class ViewService {
       done: (outcome) => {
         if (Either.isRight(outcome)) {
           // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that is durable and not served.
-          const live = resets === this.resets ? Either.right(instance) : drain(acquire(this.engine, registration.surql, registration.params))
+          const live = resets === this.resets ? Either.right(instance) : drain(acquire(this.engine, this.queries, registration.surql, registration.params))
           if (Either.isLeft(live)) return resume(Effect.die(live.left))
           const view = this.install(stored, live.right)
           return resume(Effect.sync(() => answerOf(view, registration.id, registration.format)))

@@ -323,7 +323,7 @@ export class Engine {
     const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
     const instance = new Recomputed(about, reason, rerun(select, params, new StoreSource(this.store), this.store, this.limits))
     for (const table of instance.tables) addTo(this.recomputedByTable, table, instance)
-    const held: Held = { instance, group: undefined, uses: 0, filling: undefined, known: [] }
+    const held: Held = { instance, group: undefined, uses: 0, filling: instance.fill(() => this.steps), known: [] }
     this.held.set(key, held)
     return held
   }

@@ -5,6 +5,7 @@
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
  */
 import { encode } from "../surql/encode.ts"
+import { drain, type Slices } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { type Delta, DeltaBuilder, type Shown } from "./delta.ts"
 import { type Hash64, HashSum, rowHash } from "./hash.ts"
@@ -18,6 +19,9 @@ export interface Outcome {
   /** Steps of evaluation it took. */
   readonly cost: number
 }
+
+/** How often a first run starts over because something changed meanwhile. */
+const maxTries = 3
 
 const noOrder: Hash64 = { high: 0, low: 0 }
 
@@ -39,7 +43,8 @@ export class Recomputed implements Instance {
   readonly only: boolean
   generation: number
   private readonly reason: string
-  private readonly evaluate: () => Outcome
+  private readonly evaluate: () => Slices<Outcome>
+  private filled = false
   private shown = new Map<string, ShownRow>()
   private failing: ReadonlyArray<RowError> = []
   private lastCost = 0
@@ -48,7 +53,7 @@ export class Recomputed implements Instance {
   /** Here the order is not always a function of what the rows show, so it is part of the hash. */
   private order = noOrder
 
-  constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Outcome) {
+  constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Slices<Outcome>) {
     this.key = about.key
     this.shape = about.shape
     this.mainTables = about.mainTables
@@ -57,9 +62,33 @@ export class Recomputed implements Instance {
     this.only = about.only
     this.reason = reason
     this.evaluate = evaluate
-    this.generation = about.generation - 1
-    this.recompute()
     this.generation = about.generation
+  }
+
+  /**
+   * The first run, with pauses. `steps` counts the steps of the engine: a run that saw one go by starts over, and after a
+   * few tries goes on without a pause, so that it ends.
+   */
+  *fill(steps: () => number): Generator<undefined, void, void> {
+    for (let tries = 0; tries < maxTries; tries++) {
+      const began = steps()
+      const slices = this.evaluate()
+      let slice = slices.next()
+      while (slice.done !== true && steps() === began) {
+        yield
+        if (steps() === began) slice = slices.next()
+      }
+      if (slice.done === true) return this.begin(slice.value)
+    }
+    this.begin(drain(this.evaluate()))
+  }
+
+  private begin(outcome: Outcome): void {
+    const { generation } = this
+    this.generation = generation - 1
+    this.show(outcome)
+    this.generation = generation
+    this.filled = true
   }
 
   get size(): number {
@@ -74,9 +103,12 @@ export class Recomputed implements Instance {
     return this.sum.now()
   }
 
-  /** Runs the query again; the delta is undefined when nothing shown changed. */
+  /** Runs the query again; the delta is undefined when nothing shown changed, or nothing is shown yet. */
   recompute(): Delta | undefined {
-    const { cost, errors, rows } = this.evaluate()
+    return this.filled ? this.show(drain(this.evaluate())) : undefined
+  }
+
+  private show({ cost, errors, rows }: Outcome): Delta | undefined {
     this.lastCost = cost
     this.totalCost += cost
     const before = this.shown

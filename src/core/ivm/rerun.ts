@@ -6,19 +6,20 @@
 import { Either } from "effect"
 import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
-import { selectRows } from "../surql/select.ts"
+import { rowBudget, type Slices } from "../surql/scope.ts"
+import { selectRowsSliced } from "../surql/select.ts"
 import type { Value } from "../surql/value.ts"
 import type { Outcome } from "./recomputed.ts"
-import { queryBudget, type StepLimits, type StoreSource } from "./source.ts"
+import type { StepLimits, StoreSource } from "./source.ts"
 import type { Store } from "./store.ts"
 
 /**
- * A query that fails as a whole shows no rows and names the reason under an empty id. Rows that would share a key (a record
+ * It runs without a pause at every change, so it may take no more steps than a row. A query that fails as a whole shows no rows and names the reason under an empty id. Rows that would share a key (a record
  * that several sources give, or SPLIT shows several times) are numbered in result order.
  */
-export const rerun = (select: Select, params: { readonly [name: string]: Value }, source: StoreSource, store: Store, limits: StepLimits) => (): Outcome => {
-  const budget = queryBudget(limits)
-  const selected = selectRows(select, { source, params, budget, onFailure: "leaveOut" })
+export const rerun = (select: Select, params: { readonly [name: string]: Value }, source: StoreSource, store: Store, limits: StepLimits) => function* (): Slices<Outcome> {
+  const budget = rowBudget(limits.rowSteps)
+  const selected = yield* selectRowsSliced(select, { source, params, budget, onFailure: "leaveOut" })
   const cost = budget.limit - budget.left
   if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }], cost }
   const seen = new Map<string, number>()

@@ -18,7 +18,7 @@ import { compileSort, fetching } from "../surql/reshape.ts"
 import { rewriteRows } from "../surql/rewrite.ts"
 import type { Compiled, Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
-import { isInt } from "../surql/value.ts"
+import { field, isInt } from "../surql/value.ts"
 import { type Access, chooseAccess } from "./argumentIndex.ts"
 import type { Shown } from "./delta.ts"
 import { type GroupPlan, groupPlan } from "./groups.ts"
@@ -232,7 +232,8 @@ const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: Member, b: Member): numbe
 export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope): Either.Either<Bounds, string> => {
   const bound = (name: string, expr: Expr | undefined, missing: number): Either.Either<number, string> => {
     if (expr === undefined) return Either.right(missing)
-    const value = run(compile(expr), scope)
+    // Lifted bounds are parameters, and subqueries have one instance for each row around them: nothing is compiled for that.
+    const value = expr.kind === "param" ? Either.right(field(scope.params, expr.name)) : run(compile(expr), scope)
     if (Either.isLeft(value)) return Either.left(value.left.reason)
     if (!isInt(value.right) || value.right < 0) return Either.left(`${name} must be a non-negative integer`)
     return Either.right(Number(value.right))

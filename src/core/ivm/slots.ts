@@ -45,7 +45,7 @@ export class Slots {
   /** All rows, in no particular order. */
   *rows(store: Store): Iterable<Row> {
     for (const { range, table } of this.scanned) {
-      for (const row of store.rows(table)) if (range === undefined || inKeys(range, row.id.key)) yield row
+      yield* range === undefined ? store.rows(table) : store.rowsBetween(table, range)
     }
     for (const { id } of this.records.values()) {
       const row = store.get(id)

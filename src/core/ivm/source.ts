@@ -5,20 +5,20 @@
  * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
  */
 import type { Select } from "../surql/ast.ts"
-import { budget, type Budget, type Compiled, type Scope, type Source } from "../surql/scope.ts"
-import type { Obj, RecordId, Value } from "../surql/value.ts"
+import { type Compiled, limits, queryBudget, rowBudget, type Scope, type Source } from "../surql/scope.ts"
+import type { Obj, Range, RecordId, Value } from "../surql/value.ts"
 import type { Read } from "./readers.ts"
 import type { Store } from "./store.ts"
 
 /** How much work evaluations may do, in steps (about one per row read or element touched). */
 export interface StepLimits {
-  /** Steps for one row of a view. */
+  /** Steps for one row of a view, and for a run of a view that is run whole at every change. */
   readonly rowSteps: number
-  /** Steps for a run of a whole query. */
+  /** Steps for what is evaluated over many rows. */
   readonly querySteps: number
 }
 
-export const defaultSteps: StepLimits = { rowSteps: 1_000_000, querySteps: 100_000_000 }
+export const defaultSteps: StepLimits = { rowSteps: limits.rowSteps.value, querySteps: limits.querySteps.value }
 
 /** Names a look at the edges of a record: no record's text starts so. */
 export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string => `\u0000${direction} ${table ?? ""}\u0000${record.text}`
@@ -40,6 +40,10 @@ export class StoreSource implements Source {
 
   *rows(table: string): Iterable<Obj> {
     for (const row of this.store.rowsInOrder(table)) yield row.doc
+  }
+
+  *rowsBetween(table: string, range: Range): Iterable<Obj> {
+    for (const row of this.store.rowsBetween(table, range)) yield row.doc
   }
 
   edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
@@ -76,12 +80,12 @@ export class TrackedSource extends StoreSource {
     this.noted = undefined
     this.count = 0
     this.own = own
-    return { doc, params, parent: undefined, source: this, budget: budget(this.limits.rowSteps, rowSetting) }
+    return { doc, params, parent: undefined, source: this, budget: rowBudget(this.limits.rowSteps) }
   }
 
   /** A scope for what is evaluated over many rows: it may do as much work as a run of the whole query. */
   wholeScope(params: { readonly [name: string]: Value }): Scope {
-    return { ...this.scope({}, params, ""), doc: undefined, budget: queryBudget(this.limits) }
+    return { ...this.scope({}, params, ""), doc: undefined, budget: queryBudget(this.limits.querySteps, this.limits.rowSteps) }
   }
 
   /** Runs other evaluations in the middle of one. */
@@ -113,6 +117,11 @@ export class TrackedSource extends StoreSource {
     return super.rows(table)
   }
 
+  override rowsBetween(table: string, range: Range): Iterable<Obj> {
+    this.note(tableRead(table))
+    return super.rowsBetween(table, range)
+  }
+
   override edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
     this.note(edgeRead(direction, table, record))
     return super.edges(record, direction, table)
@@ -127,8 +136,3 @@ export class TrackedSource extends StoreSource {
 }
 
 const none: ReadonlySet<Read> = new Set()
-export const rowSetting = "SVC_QUERY_ROW_STEPS"
-export const querySetting = "SVC_QUERY_STEPS"
-
-/** A budget for running a whole query. */
-export const queryBudget = (limits: StepLimits): Budget => budget(limits.querySteps, querySetting)

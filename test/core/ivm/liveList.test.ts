@@ -11,6 +11,7 @@ import { rerun } from "../../../src/core/ivm/rerun.ts"
 import { defaultSteps, StoreSource } from "../../../src/core/ivm/source.ts"
 import { newSpy } from "../../../src/core/ivm/spy.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
+import { drain } from "../../../src/core/surql/scope.ts"
 import { toJson } from "../../../src/core/surql/json.ts"
 import type { Value } from "../../../src/core/surql/value.ts"
 import { seeded } from "../../kit/random.ts"
@@ -32,7 +33,7 @@ const desk = () => {
     const source = new StoreSource(engine.store)
     const keys = (): ReadonlyArray<string> => instance.rows().map((row) => row.key)
     const check = (): void => {
-      const fresh = rerun(select, params, source, engine.store, defaultSteps)()
+      const fresh = drain(rerun(select, params, source, engine.store, defaultSteps)())
       expect(instance.rows().map((row) => [row.key, toJson(row.value())]), text).toEqual(fresh.rows.map((row) => [row.key, toJson(row.value)]))
     }
     return { instance, keys, check }
