@@ -135,6 +135,9 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
   return figures
 }
 
+// A run that is stopped leaves no cell behind.
+process.on("disconnect", () => process.exit(1))
+
 const order = JSON.parse(process.argv[2] ?? "{}") as Order
 const outcome = await measure(order).catch((error: unknown) => ({ kind: "failed" as const, reason: error instanceof Error ? (error.stack ?? error.message) : String(error) }))
 if (process.send === undefined) console.log(outcome)
