@@ -22,7 +22,7 @@ const timedOut = (what: string, ms: number): SurrealError =>
   new SurrealError({ reason: "timeout", message: `${what} within ${Duration.format(Duration.millis(ms))}`, uncertain: true })
 
 const send = (link: SurrealLink, statements: string, bindings: Bindings): Effect.Effect<ReadonlyArray<Either.Either<Value, SurrealError>>, SurrealError> =>
-  Effect.tryPromise({ try: () => link.db.query(statements, bindings).responses(), catch: failureOf }).pipe(
+  Effect.tryPromise({ try: () => link.query(statements, bindings), catch: failureOf }).pipe(
     Effect.map((responses) => responses.map((response) => (response.success ? Either.right(response.result as Value) : Either.left(failureOf(response.error)))))
   )
 
@@ -139,10 +139,10 @@ export const layerEmbedded = (address: EmbeddedStore, access: Access, load: Para
       const engines = yield* embeddedEngines(address, load)
       const open = SurrealLink.inProcess(address, access, engines, defaultPatience).pipe(
         // An engine lets go of its folder a moment after it is closed, and so does a process that has just been replaced.
-        Effect.retry({ while: (error) => error.reason === "locked", schedule: Schedule.spaced("50 millis").pipe(Schedule.upTo("2 seconds")) }),
+        Effect.retry({ while: (error) => error.reason === "locked", schedule: Schedule.spaced("50 millis").pipe(Schedule.upTo("1 second")) }),
         Effect.timeoutFail({ duration: defaultPatience.requestTimeoutMs, onTimeout: () => timedOut("the database was not opened", defaultPatience.requestTimeoutMs) })
       )
-      const link = yield* Effect.acquireRelease(open, (opened) => opened.close)
+      const link = yield* Effect.acquireRelease(open, (opened) => opened.closeBehind)
       return fromAsk((statements, bindings = {}) => send(link, statements, bindings))
     })
   )

@@ -8,7 +8,7 @@
 import { Effect, Redacted } from "effect"
 import { type Engines, Surreal, type SystemAuth } from "surrealdb"
 import type { EmbeddedStore, ServerStore } from "../core/address.ts"
-import type { SurrealError } from "../ports/SurrealClient.ts"
+import type { Bindings, SurrealError } from "../ports/SurrealClient.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import * as SurrealEngines from "./surrealEngines.ts"
 import { failureOf, openFailureOf } from "./surrealFailures.ts"
@@ -40,8 +40,10 @@ const credentials = ({ database, namespace, pass, user }: Access, level: AuthLev
 }
 
 export class SurrealLink {
-  readonly db: Surreal
+  private readonly db: Surreal
   #broken = false
+  /** What the engine has not answered yet. To close one that is in this process under a request ends the whole process. */
+  readonly #pending = new Set<Promise<unknown>>()
   #wire: Wire | undefined
   #token = ""
   /** Why the connection attempt failed, where only the engine knows. */
@@ -72,7 +74,12 @@ export class SurrealLink {
     return this.#broken
   }
 
-  /** Ends it at once: what is in flight fails, nothing is waited for. */
+  /** Sends statements; an answer per statement. */
+  query(statements: string, bindings: Bindings): ReturnType<ReturnType<Surreal["query"]>["responses"]> {
+    return this.#watched(this.db.query(statements, bindings).responses())
+  }
+
+  /** Ends it at once: what is in flight fails, nothing is waited for. Not for the engine in this process. */
   cut(): void {
     this.#broken = true
     if (this.#wire === undefined) void this.db.close().catch(() => undefined)
@@ -84,6 +91,16 @@ export class SurrealLink {
     if (this.#broken) return Effect.void
     return Effect.promise(() => this.db.close().catch(() => undefined)).pipe(Effect.timeout("1 second"), Effect.ignore, Effect.ensuring(Effect.sync(() => this.#wire?.terminate())))
   })
+
+  /** As `close`, for the engine in this process: behind its last answer. */
+  readonly closeBehind: Effect.Effect<void> = Effect.suspend(() => Effect.promise(() => Promise.allSettled(this.#pending)).pipe(Effect.zipRight(this.close)))
+
+  #watched<A>(answer: Promise<A>): Promise<A> {
+    this.#pending.add(answer)
+    const over = (): void => void this.#pending.delete(answer)
+    answer.then(over, over)
+    return answer
+  }
 
   /** A connection to a server. The error says `unauthorized` when the credentials are not those of this level. */
   static readonly toServer = (address: ServerStore, access: Access, level: AuthLevel, patience: Patience): Effect.Effect<SurrealLink, SurrealError> =>
@@ -107,11 +124,12 @@ export class SurrealLink {
   static readonly inProcess = (address: EmbeddedStore, access: Access, engines: Engines, patience: Patience): Effect.Effect<SurrealLink, SurrealError> =>
     Effect.async<SurrealLink, SurrealError>((resume) => {
       const link: SurrealLink = new SurrealLink(patience, (watch) => SurrealEngines.embedded(engines, address.url, watch), (error) => resume(Effect.fail(openFailureOf(error))))
-      link.db.connect(address.url, { namespace: access.namespace, database: access.database }).then(
+      link.#watched(link.db.connect(address.url, { namespace: access.namespace, database: access.database })).then(
         () => resume(Effect.succeed(link)),
         (error: unknown) => resume(Effect.fail(openFailureOf(error)))
       )
-      return Effect.sync(() => link.cut())
+      // An engine that cannot be opened never settles, and has nothing to close.
+      return Effect.sync(() => void Effect.runFork(link.closeBehind))
     })
 }
 

@@ -244,6 +244,13 @@ test("D22 in the process: what the engine cannot answer is refused, and it goes 
   expect(next).toEqual([1])
 })
 
+test("D22 in the process: closing waits for what the engine still does; closed under it, it would end the process", async () => {
+  const start = performance.now()
+  await inProcess("mem://", (client) => Effect.zipRight(Effect.forkDaemon(client.query("RETURN sleep(300ms)")), Effect.sleep("50 millis")))
+  expect(performance.now() - start).toBeGreaterThan(250)
+  expect(right(await inProcess("mem://", (client) => client.query("RETURN 1")))).toEqual([1])
+})
+
 test("D22 without the optional package the fault names what to install", async () => {
   const name = "@surrealdb/not-installed"
   const layer = layerEmbedded(embeddedAt("mem://"), root, () => import(name) as never)

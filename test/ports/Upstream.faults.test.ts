@@ -47,7 +47,7 @@ const allEdges = Effect.flatMap(Upstream, (upstream) => Effect.map(Stream.runCol
 
 test("D21 edges repeated through a kill, a hang, cut connections and ended sessions are there once each, the last version of each", async () => {
   const server = kept(await ServerProcess.start({ path: `surrealkv://${join(folder, "faults")}` }))
-  const rounds = 100
+  const rounds = 90
   const found = await run(Effect.gen(function*() {
     const upstream = yield* Upstream
     yield* upstream.prepare

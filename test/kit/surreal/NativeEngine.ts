@@ -43,6 +43,8 @@ export interface Reply {
 export class NativeEngine {
   readonly #native: Native
   #open = true
+  /** Calls not answered yet. To free the engine under one of them ends the whole process. */
+  readonly #pending = new Set<Promise<unknown>>()
 
   private constructor(native: Native) {
     this.#native = native
@@ -55,10 +57,12 @@ export class NativeEngine {
 
   async call(method: string, params: Uint8Array | undefined, session: string | undefined, txn: Uint8Array | undefined): Promise<Reply> {
     if (!this.#open) throw new Error("the engine is closed")
-    const bytes = await this.#native.execute(Frames.join([
+    const answering = this.#native.execute(Frames.join([
       ["id", Frames.fromText("1")], ["method", Frames.fromText(method)], ["params", params ?? Uint8Array.from([0x80])],
       ["session", session === undefined ? Frames.none : Frames.fromUuid(session)], ["txn", txn ?? Frames.none],
     ]))
+    this.#pending.add(answering)
+    const bytes = await answering.finally(() => this.#pending.delete(answering))
     const map = (bytes[0] ?? 0) === 0xa1 ? Frames.entries(bytes) : undefined
     const error = map?.get("error")
     return error === undefined ? { failed: false, bytes } : { failed: true, bytes: error }
@@ -74,9 +78,10 @@ export class NativeEngine {
     }
   }
 
-  close(): void {
+  async close(): Promise<void> {
     if (!this.#open) return
     this.#open = false
+    await Promise.allSettled(this.#pending)
     this.#native.free()
   }
 }

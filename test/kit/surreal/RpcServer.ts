@@ -139,7 +139,7 @@ export class RpcServer {
     const closed = new Promise<void>((done) => this.#http.close(() => done()))
     this.cut()
     await closed
-    this.#engine.close()
+    await this.#engine.close()
   }
 
   /** Every session and statement that is not a test's: for looking into the engine beside the server. */
