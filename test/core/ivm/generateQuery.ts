@@ -281,7 +281,9 @@ const splitQuery = (g: G): string => {
   const split = rng.pick(["tags", "tags", "links", ...(g.mask.has("nested") ? ["sub.x"] : [])])
   const shown = rng.chance(0.5) ? "*" : `id, ${split}, n`
   if (g.mask.has("mixed")) tag(g, "unlike")
-  return `SELECT ${shown} FROM ${source(g)}${where(g, 0.5)} SPLIT ${split}${order(g, ["n", split], 0.4, "id")}${window(g, 0.3)}`
+  const cut = window(g, 0.3)
+  if (cut !== "") tag(g, "unlike")
+  return `SELECT ${shown} FROM ${source(g)}${where(g, 0.5)} SPLIT ${split}${order(g, ["n", split], 0.4, "id")}${cut}`
 }
 
 const onlyQuery = (g: G): string => {

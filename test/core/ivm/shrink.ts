@@ -35,6 +35,7 @@ export const shrink = (failing: Case, found: Violation, budget = 1_000): Shrunk 
     best = { steps: steps.slice(0, violation.step + 1), violation }
     return true
   }
+  if (!attempt(best.steps)) return { steps: failing, violation: found }
   attempt(single(best.steps.map((step) => ("batch" in step ? { write: step.batch } : step))))
   attempt(best.steps.filter((step) => !("watch" in step || "release" in step) || ("watch" in step ? step.watch : step.release) === found.view))
   for (let size = Math.ceil(best.steps.length / 2); size >= 1 && runs > 0; size = size === 1 ? 0 : Math.ceil(size / 2)) {
