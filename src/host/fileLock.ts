@@ -1,0 +1,82 @@
+/**
+ * A lock that one process holds and that ends with it, however it ends: a socket that listens under a name in the file system.
+ *
+ * Why a socket: `node:fs` has no flock, and a file with a process id lies after a crash (ids are used again, in a container it is 1
+ * each time). Whoever wants the lock connects: an answer means it is held, also by a process that is stopped; a refusal means
+ * that its holder is gone. The holder can also ask whether the name still is its own, so that two that took over at once find out.
+ */
+import { statSync } from "node:fs"
+import * as fs from "node:fs/promises"
+import { connect, createServer, type Server } from "node:net"
+import { basename, dirname } from "node:path"
+
+export interface FileLock {
+  readonly held: () => boolean
+  readonly release: () => Promise<void>
+}
+
+/** Longest name of a socket, with room for systems that allow less than Linux. */
+const maxAddressBytes = 100
+const attempts = 5
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
+
+/** Whether somebody listens; undefined when the name is gone. */
+const answers = (address: string): Promise<boolean | undefined> =>
+  new Promise((done, failed) => {
+    const socket = connect(address)
+    socket.on("connect", () => {
+      socket.destroy()
+      done(true)
+    })
+    socket.on("error", (error) => {
+      const code = codeOf(error)
+      if (code === "ENOENT") done(undefined)
+      else if (code === "ECONNREFUSED" || code === "ENOTSOCK") done(false)
+      else if (code === "EAGAIN") done(true)
+      else failed(error)
+    })
+  })
+
+/** Undefined when the name is taken. */
+const listen = (address: string): Promise<Server | undefined> =>
+  new Promise((done, failed) => {
+    const server = createServer((socket) => socket.destroy())
+    server.on("error", (error) => (codeOf(error) === "EADDRINUSE" ? done(undefined) : failed(error)))
+    server.listen(address, () => {
+      server.unref()
+      done(server)
+    })
+  })
+
+/** A name of any length as an address: a long one through an open handle of its folder, which Linux has as a path. */
+const addressOf = async (path: string): Promise<{ readonly address: string; readonly close: () => Promise<void> }> => {
+  if (Buffer.byteLength(path) <= maxAddressBytes) return { address: path, close: async () => {} }
+  const folder = await fs.open(dirname(path), "r")
+  return { address: `/proc/self/fd/${folder.fd}/${basename(path)}`, close: () => folder.close() }
+}
+
+const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
+
+/** Takes the lock `path`; undefined when another process, or another part of this one, holds it. */
+export const lockFile = async (path: string): Promise<FileLock | undefined> => {
+  const { address, close } = await addressOf(path)
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const server = await listen(address)
+    if (server === undefined) {
+      if (await answers(address) === true) break
+      await fs.rm(path, { force: true })
+      continue
+    }
+    const inode = inodeOf(path)
+    const held = (): boolean => inode !== undefined && inodeOf(path) === inode
+    const release = async (): Promise<void> => {
+      // Closing removes the name. One that is another's by now is left alone: our socket has no name any more and ends with the process.
+      if (held()) await new Promise<void>((done) => server.close(() => done()))
+      await close()
+    }
+    return { held, release }
+  }
+  await close()
+  return undefined
+}
