@@ -44,8 +44,6 @@ export interface EngineOptions extends Partial<StepLimits> {
 interface Held {
   readonly instance: Maintained | Recomputed
   readonly group: ShapeGroup | undefined
-  /** How many views hold it; rows that show it as a subquery are known to the readers. */
-  uses: number
   /** The first fill, while it goes on. */
   filling: Iterator<undefined, void> | undefined
   /** Forgets it where it was written down by a shorter name. */
@@ -142,7 +140,7 @@ export class Engine {
     const key = `${text}\n${once ? view.keyOf(given) : encode(lifted.params)}${list?.result.key ?? ""}`
     const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false, list })
     if ("reason" in made) return Either.left(made)
-    made.uses++
+    made.instance.uses++
     let finished = false
     try {
       while (made.filling !== undefined) {
@@ -159,7 +157,7 @@ export class Engine {
   release(instance: Instance): void {
     const held = this.held.get(instance.key)
     if (held === undefined || held.instance !== instance) return
-    held.uses--
+    held.instance.uses--
     this.dropUnused(held)
     this.dropIdle()
   }
@@ -167,8 +165,8 @@ export class Engine {
   /** Forgets all records and instances. */
   clear(): void {
     for (const held of [...this.held.values()]) {
-      if (held.uses === 0) continue
-      held.uses = 1
+      if (held.instance.uses === 0) continue
+      held.instance.uses = 1
       this.release(held.instance)
     }
     this.store.clear()
@@ -231,7 +229,7 @@ export class Engine {
       const { delta, moved, turnover } = instance.finish()
       if (moved) this.collect(instance, rereads)
       if (turnover !== undefined) this.relist(instance, turnover, relists)
-      if (delta !== undefined && this.held.get(instance.key)!.uses > 0) touched.push(new Moved(instance, delta))
+      if (delta !== undefined && instance.uses > 0) touched.push(new Moved(instance, delta))
     }
   }
 
@@ -303,7 +301,7 @@ export class Engine {
     const { shape } = group as ShapeGroup
     const own = about.list === undefined ? params : withList(params, about.list)
     const instance = new Maintained({ key: about.key, shape, params: own, bounds: bounds.right, slots, strict: about.strict, generation: about.generation }, this.around)
-    const held: Held = { instance, group: group as ShapeGroup, uses: 0, filling: (group as ShapeGroup).fill(instance, this.store), known: [] }
+    const held: Held = { instance, group: group as ShapeGroup, filling: (group as ShapeGroup).fill(instance, this.store), known: [] }
     this.held.set(about.key, held)
     this.enlist(group as ShapeGroup, instance)
     if (about.list !== undefined) this.follow(held, about.list.result)
@@ -323,7 +321,7 @@ export class Engine {
     const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
     const instance = new Recomputed(about, reason, rerun(select, params, new StoreSource(this.store), this.store, this.limits))
     for (const table of instance.tables) addTo(this.recomputedByTable, table, instance)
-    const held: Held = { instance, group: undefined, uses: 0, filling: instance.fill(() => this.steps), known: [] }
+    const held: Held = { instance, group: undefined, filling: instance.fill(() => this.steps), known: [] }
     this.held.set(key, held)
     return held
   }
@@ -350,7 +348,7 @@ export class Engine {
 
   private dropUnused(held: Held): void {
     const { group, instance } = held
-    if (held.uses > 0 || this.readers.has(instance) || (instance instanceof Maintained && instance.isFollowed)) return
+    if (instance.uses > 0 || this.readers.has(instance) || (instance instanceof Maintained && instance.isFollowed)) return
     this.held.delete(instance.key)
     for (const forget of held.known) forget()
     if (instance instanceof Recomputed) {

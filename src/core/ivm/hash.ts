@@ -7,7 +7,7 @@
  * term of its own.
  */
 
-/** Two 32-bit lanes. */
+/** Two 32-bit lanes, as signed integers: the only numbers that take no object of their own. */
 export interface Hash64 {
   readonly high: number
   readonly low: number
@@ -30,7 +30,7 @@ const mix = (text: string, seed: number): Hash64 => {
 const finished = (h: number, l: number): Hash64 => {
   const high = Math.imul(h ^ (h >>> 16), 2246822507) ^ Math.imul(l ^ (l >>> 13), 3266489909)
   const low = Math.imul(l ^ (l >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
-  return { high: high >>> 0, low: low >>> 0 }
+  return { high, low }
 }
 
 /** Hash of one row of a result; `digest` covers shown content that the version does not (linked records). */
@@ -52,13 +52,13 @@ export class HashSum implements Hash64 {
   low = 0
 
   add(hash: Hash64): void {
-    this.high = (this.high + hash.high) >>> 0
-    this.low = (this.low + hash.low) >>> 0
+    this.high = (this.high + hash.high) | 0
+    this.low = (this.low + hash.low) | 0
   }
 
   remove(hash: Hash64): void {
-    this.high = (this.high - hash.high) >>> 0
-    this.low = (this.low - hash.low) >>> 0
+    this.high = (this.high - hash.high) | 0
+    this.low = (this.low - hash.low) | 0
   }
 
   /** The sum as it is now. */
@@ -72,5 +72,5 @@ export class HashSum implements Hash64 {
 }
 
 /** 16 hexadecimal digits; an empty result is all zeros. */
-export const hashText = ({ high, low }: Hash64): string => high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0")
+export const hashText = ({ high, low }: Hash64): string => (high >>> 0).toString(16).padStart(8, "0") + (low >>> 0).toString(16).padStart(8, "0")
 

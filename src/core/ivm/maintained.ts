@@ -41,6 +41,8 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   readonly slots: Slots | undefined
   readonly strict: boolean
   generation: number
+  /** How many views hold it; rows that show it as a subquery are known to the readers. */
+  uses = 0
   /** While it is filled for the first time, nothing of it is a delta. */
   private filling = true
   private readonly members = new Keyed<Member>()
@@ -136,7 +138,8 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
       if (this.around.source.aside(() => result.failure()) !== undefined) return false
       sum = combined(sum, result.hashNow())
     }
-    const after: Member = { ...before, sum }
+    const { children, digest, failure, key, lead, part, row, slot, sort, version } = before
+    const after: Member = { key, version, digest, children, row, slot, sort, lead, sum, failure, part }
     this.around.spy.rows++
     this.work.count(this.around.step())
     this.members.set(after)

@@ -42,6 +42,8 @@ export class Recomputed implements Instance {
   readonly tables: ReadonlySet<string>
   readonly only: boolean
   generation: number
+  /** How many views hold it; rows that show it as a subquery are known to the readers. */
+  uses = 0
   private readonly reason: string
   private readonly evaluate: () => Slices<Outcome>
   private filled = false

@@ -6,7 +6,7 @@
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
 import { DeltaBuilder, type Shown } from "./delta.ts"
-import { type Hash64, HashSum } from "./hash.ts"
+import { type Hash64, hashText } from "./hash.ts"
 import type { Spy } from "./spy.ts"
 import { Window } from "./window.ts"
 
@@ -30,7 +30,9 @@ export class Result<T extends Shown> {
   private readonly window: Window<T> | undefined
   /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
   private readonly candidates: Array<T> | undefined
-  private readonly sum = new HashSum()
+  /** The running hash; two fields and no object of their own, since a change finds them cold. */
+  private high = 0
+  private low = 0
   private readonly spy: Spy
   private readonly changed: () => void
   private pending: DeltaBuilder | undefined = undefined
@@ -57,11 +59,11 @@ export class Result<T extends Shown> {
   }
 
   hash(): string {
-    return this.sum.text()
+    return hashText(this.hashNow())
   }
 
   hashNow(): Hash64 {
-    return this.sum.now()
+    return { high: this.high, low: this.low }
   }
 
   /** The shown rows of a window in order; undefined where the owner of the rows has to sort them. */
@@ -110,13 +112,17 @@ export class Result<T extends Shown> {
 
   private show(row: T): void {
     this.shown++
-    this.sum.add(this.kind.hash(row))
+    const hash = this.kind.hash(row)
+    this.high = (this.high + hash.high) | 0
+    this.low = (this.low + hash.low) | 0
     this.step().entered(row)
   }
 
   private hide(row: T): void {
     this.shown--
-    this.sum.remove(this.kind.hash(row))
+    const hash = this.kind.hash(row)
+    this.high = (this.high - hash.high) | 0
+    this.low = (this.low - hash.low) | 0
     this.step().left(row)
   }
 

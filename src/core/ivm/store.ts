@@ -231,6 +231,15 @@ export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
   return [...net.values()]
 }
 
+/** Whether two states of a record have the same content; numbers and the like first, since they stand in the document itself. */
+const sameContent = (a: Obj, b: Obj): boolean => {
+  for (const key in a) {
+    const value = a[key]
+    if (typeof value !== "object" && typeof value !== "string" && !Object.is(value, b[key])) return false
+  }
+  return identical(a, b)
+}
+
 const planOne = (change: Change, before: Row | undefined, lastVersion: number, cell?: Cell): Write | undefined => {
   if (change.op === "DELETE") {
     return before === undefined ? undefined : { id: before.id, before, after: undefined, version: before.version }
@@ -240,7 +249,7 @@ const planOne = (change: Change, before: Row | undefined, lastVersion: number, c
     return { id: change.id, before, after: new Row(change.id, version, change.doc), version }
   }
   if (change.version !== undefined && change.version < before.version) return undefined
-  const same = identical(before.doc, change.doc)
+  const same = sameContent(before.doc, change.doc)
   if (same && (change.version === undefined || change.version === before.version)) return undefined
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
   const version = change.version === undefined || change.version === before.version ? before.version + 1 : change.version
