@@ -1,0 +1,349 @@
+/**
+ * The WAL over files: shared flushes, full and failing disks, power cuts, damage, the lock, and its command.
+ *
+ * On a disk made up in memory where a disk must misbehave, on a real one where the system itself is the point.
+ */
+import { Chunk, Effect, Either, Exit, Layer, Logger, Scope, Stream } from "effect"
+import { appendFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it, onTestFinished } from "vitest"
+import * as Format from "../../src/core/walFormat.ts"
+import { layerFile, verify, type WalFileOptions } from "../../src/host/WalFile.ts"
+import { Wal, WalFailed } from "../../src/ports/Wal.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
+import { rng, runs, seed, seeded } from "../kit/random.ts"
+import { FaultyDisk } from "./faultyDisk.ts"
+
+const here = "test/host/WalFile.test.ts"
+const path = "/d/wal"
+
+const freshPath = (): string => {
+  const folder = temporaryFolder()
+  onTestFinished(() => removeFolder(folder))
+  return join(folder, "wal.log")
+}
+
+interface Open {
+  readonly wal: Wal["Type"]
+  readonly append: (...records: ReadonlyArray<string>) => Promise<Either.Either<number, WalFailed>>
+  readonly all: (after?: number) => Promise<ReadonlyArray<Format.WalRecord>>
+  readonly close: () => Promise<void>
+}
+
+const open = async (file: string, options: WalFileOptions = {}): Promise<Either.Either<Open, WalFailed>> => {
+  const scope = await Effect.runPromise(Scope.make())
+  const built = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(layerFile(file, options)), scope).pipe(Effect.either, Effect.provide(Logger.remove(Logger.defaultLogger))))
+  return Either.map(built, (context) => {
+    const wal = Effect.runSync(Effect.provide(Wal, context))
+    return {
+      wal,
+      append: (...records) => Effect.runPromise(Effect.either(wal.append(records))),
+      all: async (after = 0) => Chunk.toReadonlyArray(await Effect.runPromise(Stream.runCollect(wal.read(after)))),
+      close: () => Effect.runPromise(Scope.close(scope, Exit.void))
+    }
+  })
+}
+
+const opened = async (file: string, options: WalFileOptions = {}): Promise<Open> => Either.getOrThrowWith(await open(file, options), (error) => error)
+const onDisk = (disk: FaultyDisk, options: WalFileOptions = {}): Promise<Open> => opened(path, { ...options, disk: disk.mount() })
+const reasonOf = (result: Either.Either<unknown, WalFailed>): string => (Either.isLeft(result) ? result.left.reason : "none")
+const record = (n: number): string => JSON.stringify({ n, pad: "p".repeat(40) })
+const texts = (records: ReadonlyArray<Format.WalRecord>): ReadonlyArray<string> => records.map(({ json }) => json)
+
+describe("a WAL that shares flushes", () => {
+  it("many appends at once cost one write and one flush, and each is answered after it", async () => {
+    const disk = new FaultyDisk()
+    const log = await onDisk(disk)
+    const before = new Map(disk.counts)
+    const spent = (what: "write" | "sync"): number => disk.counts.get(what)! - before.get(what)!
+    const answers = await Promise.all(Array.from({ length: 500 }, (_, i) => log.append(record(i))))
+    expect(answers.map((answer) => Either.getOrThrow(answer))).toEqual(Array.from({ length: 500 }, (_, i) => i + 1))
+    expect([spent("write"), spent("sync")]).toEqual([1, 1])
+    // The first of these is flushing while the others come: they share the next flush.
+    const first = log.append(record(0))
+    await new Promise<void>((done) => setImmediate(done))
+    await Promise.all([first, ...Array.from({ length: 50 }, (_, i) => log.append(record(i)))])
+    expect([spent("write"), spent("sync")]).toEqual([3, 3])
+    await log.close()
+  })
+  it("what is not flushed is neither counted nor read", async () => {
+    const disk = new FaultyDisk()
+    const log = await onDisk(disk)
+    await log.append(record(1))
+    const second = log.append(record(2))
+    while (disk.bytes(path).length === disk.powerCut((written) => written).bytes(path).length && disk.counts.get("write")! < 3) await new Promise<void>((done) => setImmediate(done))
+    const [last, records] = [Effect.runSync(log.wal.lastSeq), log.all()]
+    expect(last).toBe(1)
+    expect(texts(await records)).toEqual([record(1)])
+    expect(await second).toEqual(Either.right(2))
+    await log.close()
+  })
+  it("closing ends what waits, and appending afterwards says that it is closed", async () => {
+    const disk = new FaultyDisk()
+    const log = await onDisk(disk)
+    const waiting = log.append(record(1))
+    await log.close()
+    expect(await waiting).toEqual(Either.right(1))
+    expect(reasonOf(await log.append(record(2)))).toBe("closed")
+    const again = await onDisk(disk)
+    expect(texts(await again.all())).toEqual([record(1)])
+  })
+})
+
+describe("a disk that is full or fails", () => {
+  it("a full disk is a clear error, loses nothing, and is well again when there is room", async () => {
+    const disk = new FaultyDisk()
+    const log = await onDisk(disk, { segmentBytes: 512 })
+    for (let n = 1; n <= 20; n++) await log.append(record(n))
+    for (const room of [0, 1, 30, 59, 60, 100, 200]) {
+      disk.capacity = disk.used + room
+      const refused = await Promise.all(Array.from({ length: 5 }, () => log.append(record(-1))))
+      expect(refused.map(reasonOf), `room for ${room}`).toEqual(Array(5).fill("full"))
+      expect(Either.isLeft(refused[0]!) && refused[0].left.message).toMatch(/wal.*no room on the disk.*goes on by itself/)
+      expect(texts(await log.all())).toHaveLength(Effect.runSync(log.wal.lastSeq))
+      disk.mend()
+      expect(await log.append(record(0))).toEqual(Either.right(Effect.runSync(log.wal.lastSeq)))
+    }
+    const found = texts(await (await onDisk(disk.processKilled())).all())
+    expect(found).toEqual([...Array.from({ length: 20 }, (_, i) => record(i + 1)), ...Array(7).fill(record(0))])
+  })
+  for (const operation of ["write", "sync", "truncate", "open", "rename", "syncFolder"] as const) {
+    it(`after ${operation} fails nothing is acknowledged until the file was opened again and its end checked`, async () => {
+      const disk = new FaultyDisk()
+      const log = await onDisk(disk, { segmentBytes: 300 })
+      const kept: Array<string> = []
+      let reopened = 0
+      for (let n = 1; n <= 60; n++) {
+        if (n % 10 === 0) {
+          const opens = disk.counts.get("open")!
+          disk.fail(operation, "EIO")
+          // Opening and cutting only matter once something else has failed.
+          if (operation === "truncate" || operation === "open") disk.fail("sync", "EIO")
+          const answers = await Promise.all(Array.from({ length: 3 }, () => log.append(record(1_000))))
+          answers.push(await log.append(record(1_000)))
+          if (operation === "rename" || operation === "syncFolder") kept.push(...answers.filter(Either.isRight).map(() => record(1_000)))
+          else expect(answers.map(reasonOf)).toEqual(Array(4).fill("failed"))
+          disk.mend()
+          await log.append()
+          if (answers.some(Either.isLeft)) reopened += disk.counts.get("open")! > opens ? 1 : 0
+        }
+        expect(reasonOf(await log.append(record(n)))).toBe("none")
+        kept.push(record(n))
+      }
+      expect(reopened).toBeGreaterThan(operation === "rename" || operation === "syncFolder" ? 0 : 5)
+      expect(texts(await log.all())).toEqual(kept)
+      for (const after of [disk.processKilled(), disk.powerCut((_, flushed) => flushed)]) expect(texts(await (await onDisk(after)).all())).toEqual(kept)
+    })
+  }
+  it("a flushed end that is no longer there after a fault is named, and nothing is added to it", async () => {
+    const disk = new FaultyDisk()
+    const log = await onDisk(disk)
+    for (let n = 1; n <= 5; n++) await log.append(record(n))
+    disk.fail("sync", "EIO")
+    disk.fail("open", "EIO")
+    await log.append(record(6))
+    disk.mend()
+    disk.bytes(path)[disk.bytes(path).length - 100]! ^= 1
+    const refused = await log.append(record(6))
+    expect(Either.isLeft(refused) && refused.left).toMatchObject({ reason: "damaged", file: path })
+    expect(Effect.runSync(log.wal.lastSeq)).toBe(5)
+  })
+  const cuts = runs(150)
+  seeded(`power cuts between write and flush: what was acknowledged is there, what was not is whole or not there, ${cuts} times over`, here, async (random) => {
+    let disk = new FaultyDisk()
+    let acknowledged: Array<string> = []
+    let torn = 0
+    for (let round = 0; round < cuts; round++) {
+      const log = await onDisk(disk, { segmentBytes: 2_000 })
+      expect(texts(await log.all(Effect.runSync(log.wal.keptAfter))).slice(0, acknowledged.length)).toEqual(acknowledged)
+      acknowledged = [...texts(await log.all(Effect.runSync(log.wal.keptAfter)))]
+      for (let i = random.below(6); i > 0; i--) {
+        const own = record(random.below(1_000))
+        await log.append(own)
+        acknowledged.push(own)
+      }
+      if (random.chance(0.1)) {
+        const seq = Effect.runSync(log.wal.lastSeq) - random.below(20)
+        await Effect.runPromise(log.wal.dropBefore(seq))
+        acknowledged = acknowledged.slice(acknowledged.length - (Effect.runSync(log.wal.lastSeq) - Effect.runSync(log.wal.keptAfter)))
+      }
+      disk.fail("sync", "EIO")
+      disk.fail("truncate", "EIO")
+      const lost = Array.from({ length: 1 + random.below(4) }, () => record(random.below(1_000)))
+      expect(reasonOf(await log.append(...lost))).toBe("failed")
+      disk = disk.powerCut((written, flushed) => {
+        const end = flushed.length + random.below(written.length - flushed.length + 1)
+        if (end !== flushed.length && end !== written.length) torn++
+        return written.slice(0, end)
+      })
+    }
+    expect(torn).toBeGreaterThan(cuts / 3)
+  })
+  it("a crash at any point of beginning the next file loses nothing", async () => {
+    let crashed = 0
+    for (const operation of ["open", "rename", "syncFolder"] as const) {
+      for (let count = 0; count < 12; count++) {
+        const disk = new FaultyDisk()
+        const log = await onDisk(disk, { segmentBytes: 200 })
+        const kept: Array<string> = []
+        for (let n = 1; n <= 12; n++) {
+          if (n === count) disk.fail(operation, "EIO")
+          if (Either.isRight(await log.append(record(n)))) kept.push(record(n))
+        }
+        if (kept.length < 12) crashed++
+        for (const after of [disk.processKilled(), disk.powerCut((_, flushed) => flushed)]) {
+          const again = await onDisk(after, { segmentBytes: 200 })
+          expect(texts(await again.all()), `${operation} from append ${count}`).toEqual(kept)
+          expect(await again.append(record(99))).toEqual(Either.right(kept.length + 1))
+        }
+      }
+    }
+    expect(crashed).toBeGreaterThan(10)
+  })
+})
+
+/** A log of several files on a real disk, closed. */
+const filled = async (count: number, segmentBytes?: number): Promise<string> => {
+  const file = freshPath()
+  const log = await opened(file, segmentBytes === undefined ? {} : { segmentBytes })
+  for (let n = 1; n <= count; n++) await log.append(record(n))
+  await log.close()
+  return file
+}
+
+const fault = async (file: string): Promise<WalFailed> => {
+  const before = readFileSync(file)
+  const [started, checked] = [await open(file), await Effect.runPromise(Effect.either(verify(file)))]
+  expect(Either.isLeft(started) && Either.isLeft(checked) && checked.left.message).toBe(Either.isLeft(started) && started.left.message)
+  expect(readFileSync(file).equals(before), "nothing was changed").toBe(true)
+  return Either.isLeft(started) ? started.left : expect.fail("it was opened")
+}
+
+describe("a log that is opened again", () => {
+  it("a torn tail is cut, seq goes on, and the check says so before", async () => {
+    const file = await filled(5)
+    const whole = readFileSync(file)
+    truncateSync(file, whole.length - 7)
+    const checked = await Effect.runPromise(verify(file))
+    expect(checked.at(-1)).toMatch(/wal\.log, offset \d+: \d+ bytes of a write that is not finished/)
+    const log = await opened(file)
+    expect(await log.append(record(50))).toEqual(Either.right(5))
+    expect(texts(await log.all())).toEqual([1, 2, 3, 4, 50].map(record))
+    await log.close()
+  })
+  it("a bad record before good ones stops the start, naming file, offset and seq", async () => {
+    const file = await filled(5)
+    const bytes = readFileSync(file)
+    const offset = bytes.indexOf(" 3 {") - 8
+    bytes[offset + 15]! ^= 4
+    writeFileSync(file, bytes)
+    const error = await fault(file)
+    expect(error).toMatchObject({ reason: "damaged", file, offset, seq: 3 })
+    expect(error.message).toContain(`${file}, offset ${offset}, seq 3: the WAL is damaged`)
+  })
+  it("a file that is missing, foreign, renamed, cut or empty is damage, and a later format is refused", async () => {
+    const breaks: ReadonlyArray<readonly [string, (file: string) => void, Partial<WalFailed>]> = [
+      ["missing", (file) => rmSync(`${file}.2`), { reason: "damaged", offset: 0 }],
+      ["swapped", (file) => { renameSync(`${file}.2`, `${file}.x`); renameSync(`${file}.3`, `${file}.2`); renameSync(`${file}.x`, `${file}.3`) }, { reason: "damaged", offset: 0 }],
+      ["foreign", (file) => writeFileSync(`${file}.2`, Format.encodeHeader({ logId: "another", segment: 2, after: 0 })), { reason: "damaged", offset: 0 }],
+      ["cut", (file) => truncateSync(`${file}.1`, statSync(`${file}.1`).size - 3), { reason: "damaged" }],
+      ["empty", (file) => writeFileSync(file, ""), { reason: "damaged", offset: 0 }],
+      ["no log", (file) => writeFileSync(file, "this is not a log\n"), { reason: "damaged", offset: 0 }]
+    ]
+    for (const [what, damage, expected] of breaks) {
+      const file = await filled(20, 300)
+      damage(file)
+      expect(await fault(file), what).toMatchObject(expected)
+    }
+  })
+  it("a log without the file that grows, as a crash leaves it, goes on behind the last complete one", async () => {
+    const file = await filled(12, 300)
+    const numbers = readdirSync(join(file, "..")).filter((name) => /\.\d+$/.test(name)).length
+    renameSync(file, `${file}.${numbers + 1}`)
+    const log = await opened(file)
+    expect(await log.append(record(13))).toEqual(Either.right(13))
+    expect(texts(await log.all())).toEqual(Array.from({ length: 13 }, (_, i) => record(i + 1)))
+    await log.close()
+  })
+  it("damage that comes while it is open is named by whoever reads it", async () => {
+    const file = freshPath()
+    const log = await opened(file)
+    for (let n = 1; n <= 5; n++) await log.append(record(n))
+    const bytes = readFileSync(file)
+    const offset = bytes.indexOf(" 3 {") - 8
+    bytes[offset + 20]! ^= 1
+    writeFileSync(file, bytes)
+    const read = await Effect.runPromise(Effect.either(Stream.runCollect(log.wal.read(0))))
+    expect(Either.isLeft(read) && read.left).toMatchObject({ reason: "damaged", file, offset, seq: 3 })
+    await log.close()
+  })
+  it("files go when no record in them is needed", async () => {
+    const file = freshPath()
+    const log = await opened(file, { segmentBytes: 300 })
+    for (let n = 1; n <= 100; n++) await log.append(record(n))
+    const names = (): ReadonlyArray<string> => readdirSync(join(file, "..")).filter((name) => /\.\d+$/.test(name))
+    const before = names().length
+    await Effect.runPromise(log.wal.dropBefore(51))
+    expect(names().length).toBeLessThan(before / 2 + 2)
+    expect(texts(await log.all(50))).toEqual(Array.from({ length: 50 }, (_, i) => record(51 + i)))
+    await Effect.runPromise(log.wal.dropBefore(101))
+    expect(names()).toEqual([])
+    expect(statSync(file).size).toBeLessThan(200)
+    await log.close()
+    const again = await opened(file)
+    expect(again.wal.logId).toBe(log.wal.logId)
+    expect(await again.append(record(101))).toEqual(Either.right(101))
+    await again.close()
+  })
+})
+
+describe("the lock of a WAL", () => {
+  it("keeps a second opener out, and is free once the first is closed", async () => {
+    const file = freshPath()
+    const first = await opened(file)
+    const second = await open(file)
+    expect(Either.isLeft(second) && second.left).toMatchObject({ reason: "locked", message: expect.stringContaining(file) })
+    await first.close()
+    await (await opened(file)).close()
+  })
+  it("works under a name longer than a socket's may be", async () => {
+    const file = join(freshPath(), "..", "d".repeat(100), "wal.log")
+    const first = await opened(file)
+    expect(reasonOf(await open(file))).toBe("locked")
+    await first.close()
+    await (await opened(file)).close()
+  })
+  it("whoever has lost it adds nothing more", async () => {
+    const file = freshPath()
+    const first = await opened(file)
+    await first.append(record(1))
+    rmSync(`${file}.lock`)
+    const second = await opened(file)
+    expect(reasonOf(await first.append(record(2)))).toBe("locked")
+    expect(await second.append(record(3))).toEqual(Either.right(2))
+    await first.close()
+    expect(existsSync(`${file}.lock`), "the lock of the other stays").toBe(true)
+    expect(await second.append(record(4))).toEqual(Either.right(3))
+    await second.close()
+  })
+})
+
+describe("a log of 100,000 records", () => {
+  it("is checked on opening, and read from any position in the time it takes to read the rest", async () => {
+    const file = freshPath()
+    const random = rng(seed)
+    const log = await opened(file, { segmentBytes: 4 * 1024 * 1024 })
+    const body = JSON.stringify({ table: "post", op: "UPDATE", id: "post:1", record: { text: "t".repeat(200) } })
+    for (let n = 0; n < 100; n++) await log.append(...Array.from({ length: 1_000 }, () => body))
+    await log.close()
+    appendFileSync(file, "torn")
+    const again = await opened(file)
+    expect(Effect.runSync(again.wal.lastSeq)).toBe(100_000)
+    for (let i = 0; i < 5; i++) {
+      const after = random.below(100_000)
+      const records = await again.all(after)
+      expect([records.length, records[0]?.seq, records.at(-1)?.seq]).toEqual([100_000 - after, after + 1, 100_000])
+    }
+    await again.close()
+  })
+})
