@@ -186,3 +186,7 @@ const entriesBefore = (parent: string, child: Child): Iterable<ChildEntry> => {
   }
   return [...held.values()].flat()
 }
+
+/** Whether a row shows the very same results. */
+export const sameResults = (a: ReadonlyArray<Child> | undefined, b: ReadonlyArray<Child> | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && a.length === b.length && a.every((child, i) => child.result === b[i]!.result))

@@ -190,12 +190,10 @@ export class Engine {
     for (const write of writes) this.collectReads(write, rereads)
     const touched: Array<Touched> = []
     for (let rank = 0; rank <= this.highestRank; rank++) {
+      // A view filed anew is not found by what a changed row was: it lets the row go, and is shown it where it is found now.
+      for (const { instance } of relists) if (instance.rank === rank) for (const { id } of writes) instance.letGo(id)
       for (const write of writes) for (const group of this.groupsByTable.get(write.id.table) ?? none) if (group.shape.rank === rank) group.route(write)
-      for (const { instance, look } of relists) {
-        if (instance.rank !== rank) continue
-        look()
-        for (const { after, id } of writes) if (id.table === instance.plainShape.table) instance.update(id.text, after, false)
-      }
+      for (const { instance, look } of relists) if (instance.rank === rank) look()
       rereads.run(rank)
       this.settle(rereads, relists, touched)
     }

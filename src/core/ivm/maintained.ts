@@ -15,9 +15,11 @@ import { run } from "../surql/evaluate.ts"
 import { raise } from "../surql/failure.ts"
 import { compareStrings, isTruthy } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
-import type { Compiled, Scope } from "../surql/scope.ts"
+import type { Scope } from "../surql/scope.ts"
+import type { RecordId } from "../surql/value.ts"
 import type { Value } from "../surql/value.ts"
-import type { Child, ChildResult, Delta, DeltaBuilder, Shown } from "./delta.ts"
+import { childrenOf } from "./children.ts"
+import { type Child, type ChildResult, type Delta, type DeltaBuilder, sameResults, type Shown } from "./delta.ts"
 import { combined, type Hash64, noSum, sameHash } from "./hash.ts"
 import type { GroupOwner } from "./groups.ts"
 import { Keyed } from "./keyed.ts"
@@ -28,7 +30,7 @@ import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
 import { planOf, Work } from "./plan.ts"
 import type { Read, Reader } from "./readers.ts"
 import { severalRows } from "./result.ts"
-import type { Member, Shape } from "./shape.ts"
+import { type Member, noSort, type Shape, sortValues, unsorted } from "./shape.ts"
 import type { Slots } from "./slots.ts"
 import { piecesOf, splitMember } from "./splits.ts"
 import type { Row } from "./store.ts"
@@ -40,6 +42,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   readonly params: Params
   readonly slots: Slots | undefined
   readonly strict: boolean
+  private readonly limit: number
   generation: number
   /** How many views hold it; rows that show it as a subquery are known to the readers. */
   uses = 0
@@ -68,6 +71,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     this.strict = strict
     this.around = around
     this.generation = generation
+    this.limit = shape.windowed ? bounds.limit : Infinity
     const { groups, move, shown } = outlet(shape, shape.windowed ? bounds : undefined, around.spy, this)
     this.shown = shown
     this.groups = groups
@@ -121,12 +125,21 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     this.move(before, after)
   }
 
+  /** Forgets a row it holds. */
+  letGo({ table, text }: RecordId): void {
+    if (table === this.plainShape.table && (this.members.get(text) !== undefined || this.failing?.has(text) === true)) this.update(text, undefined, true)
+  }
+
   /** Brings a row up to date because something it read has changed. */
   reread(text: string, whole: boolean): void {
     if (this.groups?.reread(text) === true || (!whole && this.refresh(text))) return
+    this.update(text, this.rowOf(text), false)
+  }
+
+  private rowOf(text: string): Row | undefined {
     const { store } = this.around
     const id = this.slots === undefined ? undefined : Ids.parse(text)
-    this.update(text, id === undefined ? store.byText(this.plainShape.table!, text) : store.get(id), false)
+    return id === undefined ? store.byText(this.plainShape.table!, text) : store.get(id)
   }
 
   /** Takes over what has changed in the results a row shows; false where the row has to be evaluated. */
@@ -219,9 +232,22 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   }
 
   private firstFailure(): string | undefined {
-    const [first] = this.errors()
+    const first = this.errors().find(({ id }) => id === "" || !this.isBehindWindow(id))
     if (first !== undefined) return first.reason
     return this.plainShape.checksProjection ? this.ordered().find((member) => member.failure !== undefined)?.failure : undefined
+  }
+
+  /** Where rows come in the order of the window, those behind a full one are not read, and cannot fail. */
+  private isBehindWindow(text: string): boolean {
+    const { kind, readInOrder, sort, splitting } = this.plainShape
+    const inOrder = readInOrder && (sort.length === 0 || this.slots === undefined || this.slots.isOneRange)
+    if (!inOrder || this.groups !== undefined || splitting !== undefined || this.size < this.limit) return false
+    const last = this.ordered().at(-1) as Member | undefined
+    const row = this.rowOf(text)
+    const slot = row === undefined ? undefined : this.slots === undefined ? 0 : this.slots.of(row.id)
+    if (row === undefined || slot === undefined) return false
+    const place: Member = { key: text, version: row.version, digest: undefined, row, slot, sort: noSort, lead: row.id, sum: undefined, failure: undefined, part: undefined }
+    return last === undefined || kind.compare(place, last) > 0
   }
 
   /** The answer of a strict result; fails as the database does. */
@@ -275,7 +301,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
       // A row whose place depends on another record is as visible as one that shows it.
       if (sorted > filtered) parts.push(encode([lead, sort]))
       if (shape.children.length > 0) {
-        const held = this.held(scope, parts)
+        const held = childrenOf(shape, this.around, this.strict, scope, parts)
         children = held.children
         sum = held.sum
         failure ??= held.failure
@@ -284,34 +310,6 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     }
     if (before !== undefined && before.row === row && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
     return { key: row.id.text, version: row.version, digest, children, row, slot, sort, lead, sum, failure, part: undefined }
-  }
-
-  /** The results of the subqueries this row shows; what is no hash of a result goes to `parts`. */
-  private held(scope: Scope, parts: Array<string>): { readonly children: ReadonlyArray<Child>; readonly sum: Hash64; readonly failure: string | undefined } {
-    const { resultOf, source } = this.around
-    const children: Array<Child> = []
-    let sum = noSum
-    let failure: string | undefined = undefined
-    const fail = (reason: string): void => {
-      if (!this.strict) raise(reason)
-      failure ??= reason
-      parts.push(reason)
-    }
-    for (const { alias, query, value } of this.plainShape.children) {
-      const result = resultOf(query, scope)
-      if (result === undefined) {
-        const shown = run(value, scope)
-        if (Either.isLeft(shown)) fail(shown.left.reason)
-        else parts.push(encode(shown.right))
-        continue
-      }
-      source.note(result)
-      const reason = source.aside(() => result.failure())
-      if (reason !== undefined) fail(reason)
-      else sum = combined(sum, result.hashNow())
-      children.push({ alias, result })
-    }
-    return { children, sum, failure }
   }
 
   private fails(text: string, reason: string | undefined): void {
@@ -381,13 +379,4 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   }
 }
 
-const sameResults = (a: ReadonlyArray<Child> | undefined, b: ReadonlyArray<Child> | undefined): boolean =>
-  a === b || (a !== undefined && b !== undefined && a.length === b.length && a.every((child, i) => child.result === b[i]!.result))
-
-const noSort: ReadonlyArray<Value> = []
-const unsorted: Pick<Member, "lead" | "sort"> = { lead: undefined, sort: noSort }
-
-/** The values of the ORDER BY terms of one row. */
-const sortValues = ({ sort }: Shape, read: (value: Compiled) => Value): Pick<Member, "lead" | "sort"> =>
-  sort.length === 1 ? { lead: read(sort[0]!.value), sort: noSort } : { lead: undefined, sort: sort.map((term) => read(term.value)) }
 const nothing: ReadonlySet<Read> = new Set()

@@ -16,6 +16,7 @@ import { compileGrouping } from "../surql/group.ts"
 import { compileProjection, outputNames } from "../surql/project.ts"
 import { compileSort, fetching } from "../surql/reshape.ts"
 import { rewriteRows } from "../surql/rewrite.ts"
+import { ordersById } from "../surql/select.ts"
 import type { Compiled, Scope } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { field, isInt } from "../surql/value.ts"
@@ -77,6 +78,8 @@ export interface Shape {
   /** SPLIT: how a row is split; undefined without. */
   readonly splitting: Splitting | undefined
   readonly windowed: boolean
+  /** Rows of one source are read in the order they are shown in, so that a full window ends the reading. */
+  readonly readInOrder: boolean
   readonly only: boolean
   readonly limit: Expr | undefined
   readonly start: Expr | undefined
@@ -190,6 +193,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     groups: grouping && groupPlan(grouping, select.order.map((term) => compileSort(select, term))),
     splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
     windowed: select.limit !== undefined || select.start !== undefined,
+    readInOrder: select.order.length === 0 || ordersById(select),
     only: select.only,
     limit: select.limit,
     start: select.start,
@@ -241,3 +245,9 @@ export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope):
   return Either.all({ start: bound("START", select.start, 0), limit: bound("LIMIT", select.limit, Infinity) })
 }
 
+export const noSort: ReadonlyArray<Value> = []
+export const unsorted: Pick<Member, "lead" | "sort"> = { lead: undefined, sort: noSort }
+
+/** The values of the ORDER BY terms of one row. */
+export const sortValues = ({ sort }: Shape, read: (value: Compiled) => Value): Pick<Member, "lead" | "sort"> =>
+  sort.length === 1 ? { lead: read(sort[0]!.value), sort: noSort } : { lead: undefined, sort: sort.map((term) => read(term.value)) }

@@ -34,6 +34,11 @@ export class Slots {
     return new Set([...this.scanned.map((slot) => slot.table), ...[...this.records.values()].map((slot) => slot.id.table)])
   }
 
+  /** All rows come from one table, in the order of their keys. */
+  get isOneRange(): boolean {
+    return this.scanned.length === 1 && this.records.size === 0
+  }
+
   /** The slot of a record; undefined where it belongs to none. */
   of(id: RecordId): number | undefined {
     const single = this.records.get(id.text)

@@ -174,7 +174,7 @@ function* grouped(grouping: Grouping, items: ReadonlyArray<Item>, outer: Scope, 
 const shown = ({ group, record, value }: Item): SelectedRow => (group === undefined ? { value, record } : { value, record, group })
 
 /** `ORDER BY id` of rows that come in that order anyway. */
-const ordersById = ({ fields, order: [first, ...others] }: Select): boolean =>
+export const ordersById = ({ fields, order: [first, ...others] }: Select): boolean =>
   first !== undefined && others.length === 0 && !first.descending && isId(first.idiom) && !fields.some((f) => f.kind === "expr" && f.alias !== undefined && isId(f.alias))
 
 /** Compiles a SELECT once; the plan may be run any number of times. */

@@ -48,5 +48,25 @@ export const found: ReadonlyArray<Found> = [
       { watch: "nested", query: "SELECT *, (SELECT id, n, (SELECT id FROM post) AS x FROM person WHERE id = $parent.author) AS a1 FROM post" },
       { write: [post("1", { author: "person:2" }), { table: "person", id: "person:2", op: "CREATE", record: {} }, post("1", { author: "person:2", links: [] })] }
     ]
+  },
+  {
+    what: "a record that failed stays listed after it is deleted, where it came in one step with the list it is filed by",
+    steps: [
+      { watch: "listed", query: "SELECT id FROM comment WHERE n + 1 > false AND (id IN (SELECT VALUE author FROM post WHERE tags CONTAINSNOT person:1) && missing != 1)" },
+      { write: [post("1", {}), comment("1", {})] },
+      { write: [{ table: "comment", id: "comment:1", op: "DELETE", record: {} }] }
+    ]
+  },
+  {
+    what: "a row that fails behind the window of a subquery fails the row around it",
+    steps: [
+      { watch: "behind", query: "SELECT id, (SELECT id FROM post WHERE n + 1 > 0 LIMIT 1) AS a1 FROM comment" },
+      { watch: "by id", query: "SELECT id, (SELECT id FROM post WHERE n + 1 > 0 ORDER BY id LIMIT 1) AS a1 FROM comment" },
+      { watch: "sorted", query: "SELECT id, (SELECT id, s FROM post WHERE n + 1 > 0 ORDER BY s LIMIT 1) AS a1 FROM comment" },
+      { write: [comment("1", {}), post("1", { n: 1 }), post("2", {})] },
+      { write: [{ table: "post", id: "post:1", op: "DELETE", record: {} }] },
+      { write: [post("3", { n: 3 })] },
+      { write: [post("2", { n: 2 })] }
+    ]
   }
 ]

@@ -1,0 +1,49 @@
+/**
+ * The results of the subqueries a row shows as fields of their own: which they are, and what they hash to together.
+ *
+ * Why hashes and not content: a child is known by its key and version, so nothing of it has to be read to see that it
+ * changed. A subquery whose result cannot be maintained for this row is run, and then its content counts.
+ */
+import { Either } from "effect"
+import { encode } from "../surql/encode.ts"
+import { run } from "../surql/evaluate.ts"
+import { raise } from "../surql/failure.ts"
+import type { Scope } from "../surql/scope.ts"
+import type { Child } from "./delta.ts"
+import { combined, type Hash64, noSum } from "./hash.ts"
+import type { Shape } from "./shape.ts"
+import type { Surroundings } from "./surroundings.ts"
+
+export interface HeldChildren {
+  readonly children: ReadonlyArray<Child>
+  readonly sum: Hash64
+  /** Why the row fails, in a result that keeps failing rows; elsewhere it fails at once. */
+  readonly failure: string | undefined
+}
+
+/** The children of the row in scope; what is no hash of a result goes to `parts`, for the row's digest. */
+export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Surroundings, strict: boolean, scope: Scope, parts: Array<string>): HeldChildren => {
+  const children: Array<Child> = []
+  let sum = noSum
+  let failure: string | undefined = undefined
+  const fail = (reason: string): void => {
+    if (!strict) raise(reason)
+    failure ??= reason
+    parts.push(reason)
+  }
+  for (const { alias, query, value } of fields) {
+    const result = resultOf(query, scope)
+    if (result === undefined) {
+      const shown = run(value, scope)
+      if (Either.isLeft(shown)) fail(shown.left.reason)
+      else parts.push(encode(shown.right))
+      continue
+    }
+    source.note(result)
+    const reason = source.aside(() => result.failure())
+    if (reason !== undefined) fail(reason)
+    else sum = combined(sum, result.hashNow())
+    children.push({ alias, result })
+  }
+  return { children, sum, failure }
+}
