@@ -1,0 +1,152 @@
+/**
+ * What the pool is told (commands) and what it asks to be done (actions), as data.
+ *
+ * For whoever writes the shell. Decide one command at a time; carry out the actions in their order, and everything up to
+ * the next command without letting the replica move on: `Freeze` means the replica as it stands at the position last
+ * `Appended`. Persist actions come before what depends on them: wait for those (one batch) before sending. Everything else
+ * (`Poll`, `Deliver`, the calls) is started, not awaited; its end comes back as a command. A call that never ends must
+ * come back as `unavailable` or `unreachable` by a time-out. `ref` is the shell's own handle of a request.
+ */
+import type { Answer } from "./outbox.ts"
+
+/** What a view registration carries; `body` goes to the SSP as it came. */
+export interface ViewSpec {
+  readonly body: unknown
+  readonly ttlMs: number
+  readonly lastActiveAt: number
+}
+
+/** `incarnation`: drawn by the SSP's process at its start (extension); tells an older process with the same id from a newer. */
+export interface SspIdentity {
+  readonly ssp: string
+  readonly incarnation: string | undefined
+}
+
+export interface Registration extends SspIdentity {
+  readonly url: string
+  /** Takes arrays on `/ingest` (D5). */
+  readonly batch: boolean
+  /** Undefined: any (D35). */
+  readonly jobTables: ReadonlyArray<string> | undefined
+}
+
+/** How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out. */
+export type CallOutcome =
+  | { readonly kind: "done" }
+  | { readonly kind: "refused"; readonly details: unknown }
+  | { readonly kind: "unreachable" }
+
+export type Health = "ready" | "bootstrapping" | "failed" | "unreachable"
+
+export type Command =
+  | { readonly tag: "Cloned" }
+  /** The log and the replica hold everything up to `through`. */
+  | { readonly tag: "Appended"; readonly through: number }
+  /** The log no longer holds what is before `first`. */
+  | { readonly tag: "Trimmed"; readonly first: number }
+  | { readonly tag: "CheckpointDue" }
+  | { readonly tag: "Checkpointed" }
+  | { readonly tag: "Register"; readonly ref: number; readonly registration: Registration }
+  | { readonly tag: "Heartbeat"; readonly ref: number; readonly from: SspIdentity; readonly views: number; readonly cpu: number | undefined; readonly memory: number | undefined }
+  | { readonly tag: "Deregister"; readonly ref: number; readonly from: SspIdentity }
+  | { readonly tag: "Polled"; readonly ssp: string; readonly registration: number; readonly health: Health }
+  /** `jitter`: 0 <= x < 1, drawn by the shell. */
+  | { readonly tag: "Delivered"; readonly ssp: string; readonly registration: number; readonly answer: Answer; readonly jitter: number }
+  /** An answer to `/ingest` has waited its time for `seq`: who is behind is late. */
+  | { readonly tag: "WaitedEnough"; readonly seq: number }
+  /** The SSP's root differs from the replica's at the same position (D41). */
+  | { readonly tag: "Compared"; readonly ssp: string; readonly registration: number; readonly equal: boolean }
+  | { readonly tag: "RegisterView"; readonly ref: number; readonly view: string; readonly spec: ViewSpec }
+  | { readonly tag: "UnregisterView"; readonly ref: number; readonly view: string }
+  | { readonly tag: "ViewCalled"; readonly op: number; readonly view: string; readonly ssp: string; readonly registration: number; readonly outcome: CallOutcome }
+  /** The later of the time given and the one found in the database (D14). */
+  | { readonly tag: "ActivityFound"; readonly view: string; readonly lastActiveAt: number }
+  /** A pending job in the ingest path, before its change is logged; `ref` when it was dispatched by request. */
+  | { readonly tag: "JobArrived"; readonly job: string; readonly table: string; readonly ref: number | undefined }
+  | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
+  | { readonly tag: "JobDone"; readonly job: string }
+  | { readonly tag: "Tick" }
+
+export type Reply =
+  | { readonly kind: "registered"; readonly snapshotSeq: number; readonly registration: number }
+  | { readonly kind: "ok" }
+  /** 503 `SCHEDULER_CLONING`. */
+  | { readonly kind: "cloning" }
+  /** 503 `OVERLOADED` with `Retry-After`. */
+  | { readonly kind: "overloaded"; readonly retryAfterMs: number; readonly reason: string }
+  /** 404 `SSP_NOT_REGISTERED`, 409 `BUFFER_OVERFLOW`. */
+  | { readonly kind: "unknownSsp" }
+  | { readonly kind: "conflict" }
+  /** A newer process holds this id: this one must stop. */
+  | { readonly kind: "fenced"; readonly url: string }
+  | { readonly kind: "assigned"; readonly ssp: string; readonly url: string; readonly assignedAt: number }
+  /** 400 of the SSP, passed on. */
+  | { readonly kind: "refused"; readonly details: unknown }
+  /** 503 `NO_SSP_AVAILABLE`, 404 `VIEW_NOT_FOUND`. */
+  | { readonly kind: "noSsp" }
+  | { readonly kind: "unknownView" }
+
+export interface MemberRow extends Registration {
+  readonly registration: number
+  readonly acked: number
+}
+
+export interface ViewRow {
+  readonly view: string
+  readonly spec: ViewSpec
+  readonly assignment: number
+  readonly assignedAt: number
+  readonly home: Home | undefined
+  /** The SSP has taken it; false while nobody knows. */
+  readonly placed: boolean
+}
+
+/** An SSP in one registration: after it registers again, what it held is gone. */
+export interface Home {
+  readonly ssp: string
+  readonly registration: number
+}
+
+/** A view that must leave an SSP, and may already have. */
+export interface StrayRow extends Home {
+  readonly view: string
+  readonly assignment: number
+}
+
+export interface JobRow {
+  readonly job: string
+  readonly table: string
+  readonly home: Home | undefined
+  /** The SSP has been told: by the change, or by a call. */
+  readonly told: boolean
+}
+
+interface ToSsp extends Home {
+  readonly url: string
+}
+
+export type Action =
+  | { readonly tag: "PersistMember"; readonly row: MemberRow }
+  /** With the strays of this SSP. */
+  | { readonly tag: "ForgetMember"; readonly ssp: string }
+  | { readonly tag: "PersistView"; readonly row: ViewRow }
+  | { readonly tag: "ForgetView"; readonly view: string }
+  | { readonly tag: "PersistStray"; readonly row: StrayRow }
+  | { readonly tag: "ForgetStray"; readonly row: StrayRow }
+  | { readonly tag: "PersistJob"; readonly row: JobRow }
+  | { readonly tag: "ForgetJob"; readonly job: string }
+  /** Take, or give up, a read snapshot of the replica. */
+  | { readonly tag: "Freeze"; readonly id: number; readonly seq: number }
+  | { readonly tag: "Thaw"; readonly id: number }
+  /** Sync the replica, then drop the log below `keepFrom`; end with `Trimmed` and `Checkpointed`. */
+  | { readonly tag: "Checkpoint"; readonly keepFrom: number }
+  | ({ readonly tag: "Poll" } & ToSsp)
+  | ({ readonly tag: "Deliver"; readonly from: number; readonly to: number } & ToSsp)
+  /** `/view/register` or `/view/unregister` on the SSP, with the assignment (D21). */
+  | ({ readonly tag: "CallRegister"; readonly op: number; readonly view: string; readonly assignment: number; readonly spec: ViewSpec } & ToSsp)
+  | ({ readonly tag: "CallUnregister"; readonly op: number; readonly view: string; readonly assignment: number } & ToSsp)
+  | ({ readonly tag: "ExecuteJob"; readonly op: number; readonly job: string; readonly table: string } & ToSsp)
+  /** Answer with `ActivityFound`; without a database, with the time given. */
+  | { readonly tag: "AskActivity"; readonly view: string; readonly lastActiveAt: number }
+  | { readonly tag: "Reply"; readonly ref: number; readonly reply: Reply }
+  | { readonly tag: "Log"; readonly level: "info" | "warn" | "error"; readonly message: string }

@@ -1,0 +1,123 @@
+/**
+ * The whole scheduler's mind: `decide(state, now, command)` answers the next state and what is to be done, in the order it is owed.
+ *
+ * Synchronous and deterministic, so that a cluster can be simulated from a seed and a bug replayed from a trace; the
+ * shell around it keeps the state in one place and carries out actions (see messages.ts for what it must observe).
+ */
+import { HashMap } from "effect"
+import * as Member from "./member.ts"
+import type { Action, Command, JobRow, MemberRow, StrayRow, ViewRow } from "./messages.ts"
+import * as Outbox from "./outbox.ts"
+import * as Delivery from "./poolDelivery.ts"
+import * as Jobs from "./poolJobs.ts"
+import * as Members from "./poolMembers.ts"
+import * as Views from "./poolViews.ts"
+import * as State from "./state.ts"
+import { act, set, setJob, setMember, setView, type Turn, updateAt } from "./turn.ts"
+import * as Waiting from "./waiting.ts"
+
+export type Decision = readonly [state: State.State, actions: ReadonlyArray<Action>]
+
+const tick = (turn: Turn): void => {
+  for (const ssp of [...HashMap.keys(turn.state.members)].sort()) {
+    Members.sweep(turn, ssp)
+    Delivery.deliver(turn, ssp)
+  }
+  Views.expire(turn)
+  Views.pump(turn)
+  Views.rebalance(turn)
+}
+
+const checkpoint = (turn: Turn): void => {
+  if (turn.state.checkpointing) return
+  const before = turn.state.phase
+  Members.phase(turn, "CheckpointBegan")
+  if (turn.state.phase !== "Updating" || before === "Updating") return
+  set(turn, { checkpointing: true })
+  act(turn, { tag: "Checkpoint", keepFrom: State.keepFrom(turn.state) })
+}
+
+const checkpointed = (turn: Turn): void => {
+  set(turn, { checkpointing: false })
+  Members.phase(turn, "CheckpointEnded")
+}
+
+const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }): void => {
+  Members.polled(turn, command)
+  Delivery.deliver(turn, command.ssp)
+}
+
+const run = (turn: Turn, command: Command): void => {
+  switch (command.tag) {
+    case "Cloned": return Members.phase(turn, "Cloned")
+    case "Appended": return Delivery.logMoved(turn, { head: command.through })
+    case "Trimmed": return Delivery.logMoved(turn, { first: command.first })
+    case "CheckpointDue": return checkpoint(turn)
+    case "Checkpointed": return checkpointed(turn)
+    case "Register": return Members.register(turn, command)
+    case "Heartbeat": return Members.heartbeat(turn, command)
+    case "Deregister": return Members.deregister(turn, command)
+    case "Polled": return polled(turn, command)
+    case "Delivered": return Delivery.answered(turn, command)
+    case "WaitedEnough": return Delivery.waitedEnough(turn, command.seq)
+    case "Compared": return Members.compared(turn, command)
+    case "RegisterView": return Views.requested(turn, command.view, { kind: "register", ref: command.ref, spec: command.spec })
+    case "UnregisterView": return Views.requested(turn, command.view, { kind: "unregister", ref: command.ref })
+    case "ViewCalled": return Views.called(turn, command)
+    case "ActivityFound": return Views.activityFound(turn, command)
+    case "JobArrived": return Jobs.arrived(turn, command)
+    case "JobCalled": return Jobs.called(turn, command)
+    case "JobDone": return Jobs.done(turn, command.job)
+    case "Tick": return tick(turn)
+  }
+}
+
+/** What `command` does to `state` at `now` (milliseconds). Throws only on a broken invariant, which is a defect. */
+export const decide = (state: State.State, now: number, command: Command): Decision => {
+  const turn: Turn = { state, now, actions: [] }
+  run(turn, command)
+  Views.pump(turn)
+  Jobs.pump(turn)
+  return [turn.state, turn.actions]
+}
+
+/** What was persisted, as it is read back. */
+export interface Saved {
+  readonly members: ReadonlyArray<MemberRow>
+  readonly views: ReadonlyArray<ViewRow>
+  readonly strays: ReadonlyArray<StrayRow>
+  readonly jobs: ReadonlyArray<JobRow>
+}
+
+const restoreMember = (turn: Turn, row: MemberRow): void => {
+  setMember(turn, { ...row, state: "Replaying", since: turn.now, heardAt: turn.now, outbox: Outbox.after(row.acked), target: turn.state.log.head, polledAt: turn.now, polling: false,
+    ...State.nothingHeld })
+  const reason = Outbox.exceeded(Outbox.after(row.acked), turn.state.log, turn.state.config)
+  if (reason !== undefined) Members.apply(turn, row.ssp, "BufferExceeded", reason)
+}
+
+/**
+ * The pool after a restart (D31): SSPs with one heartbeat time-out of grace, replayed from where they stood; views and jobs with
+ * who held them, or waiting. `state` is an `initial` one with the recovered log.
+ */
+export const restore = (state: State.State, now: number, saved: Saved): Decision => {
+  const turn: Turn = { state, now, actions: [] }
+  const restored = Member.next("Absent", "Restored")
+  if (restored.state !== "Replaying") throw new Error("broken invariant: a restored SSP is replayed")
+  for (const row of saved.views) setView(turn, { ...row, settled: true, gone: false, op: undefined, queue: [] })
+  for (const row of saved.jobs) setJob(turn, { ...row, op: undefined })
+  for (const row of saved.members) restoreMember(turn, row)
+  for (const row of saved.views) {
+    if (State.at(turn.state, row.home) !== undefined) updateAt(turn, row.home, (member) => State.holding(member, row.view))
+    if (State.at(turn.state, row.home) === undefined || !row.placed) set(turn, { waitingViews: Waiting.add(turn.state.waitingViews, row.view) })
+  }
+  for (const row of saved.strays) updateAt(turn, row, (member) => ({ ...member, strays: HashMap.set(member.strays, row.view, { ...row, op: undefined }) }))
+  for (const row of saved.jobs) {
+    if (State.at(turn.state, row.home) !== undefined) updateAt(turn, row.home, (member) => State.running(member, row.job))
+    if (State.at(turn.state, row.home) === undefined || !row.told) set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, row.job) })
+  }
+  for (const row of saved.members) Delivery.deliver(turn, row.ssp)
+  Views.pump(turn)
+  Jobs.pump(turn)
+  return [turn.state, turn.actions]
+}

@@ -1,0 +1,56 @@
+/**
+ * Events on their way: the head of the log moves, every SSP gets what it lacks, in order, one delivery at a time (D26).
+ *
+ * O(SSPs) per append, O(1) per answer; nobody waits for anybody.
+ */
+import { HashMap } from "effect"
+import * as Member from "./member.ts"
+import type { Command } from "./messages.ts"
+import * as Outbox from "./outbox.ts"
+import { apply } from "./poolMembers.ts"
+import * as State from "./state.ts"
+import { act, log, set, setMember, type Turn } from "./turn.ts"
+
+/** Sends what is due to an SSP, or finds that it has caught up. */
+export const deliver = (turn: Turn, ssp: string): void => {
+  const caughtUp = State.member(turn.state, ssp)
+  if (caughtUp?.state === "Replaying" && caughtUp.outbox.acked >= caughtUp.target) apply(turn, ssp, "Replayed", "caught up")
+  const member = State.member(turn.state, ssp)
+  if (member === undefined || !Member.receives(member.state)) return
+  const range = Outbox.due(member.outbox, turn.state.log, turn.now, member.batch ? turn.state.config.maxBatch : 1)
+  if (range === undefined) return
+  setMember(turn, { ...member, outbox: Outbox.launched(member.outbox, range) })
+  act(turn, { tag: "Deliver", ssp, registration: member.registration, url: member.url, from: range.from, to: range.to })
+}
+
+const check = (turn: Turn, member: State.SspMember): void => {
+  if (member.state === "Overflowed") return
+  const reason = Outbox.exceeded(member.outbox, turn.state.log, turn.state.config)
+  if (reason !== undefined) apply(turn, member.ssp, "BufferExceeded", reason)
+}
+
+/** After the log has changed at either end. */
+export const logMoved = (turn: Turn, change: Partial<Outbox.Log>): void => {
+  set(turn, { log: { ...turn.state.log, ...change } })
+  for (const member of HashMap.values(turn.state.members)) {
+    check(turn, member)
+    deliver(turn, member.ssp)
+  }
+}
+
+export const answered = (turn: Turn, command: Command & { readonly tag: "Delivered" }): void => {
+  const member = State.at(turn.state, command)
+  if (member === undefined || member.outbox.flight === undefined) return
+  const outcome = Outbox.answered(member.outbox, command.answer, turn.state.log, turn.now, command.jitter, turn.state.config)
+  if (outcome.kind === "unable") return void apply(turn, member.ssp, outcome.event, outcome.reason)
+  if (outcome.kind === "retry" && outcome.unauthorized) log(turn, "error", `${member.ssp} answers 401 to /ingest: SVC_AUTH_SECRET differs between the scheduler and this SSP`)
+  setMember(turn, { ...member, outbox: outcome.outbox })
+  deliver(turn, member.ssp)
+}
+
+/** An answer to `/ingest` has waited long enough: from now on none waits for who is behind, until it has caught up. */
+export const waitedEnough = (turn: Turn, seq: number): void => {
+  for (const member of State.ready(turn.state)) {
+    if (member.outbox.acked < seq && !member.outbox.late) setMember(turn, { ...member, outbox: { ...member.outbox, late: true } })
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * Jobs and the one SSP that runs each (D35): assigned as they arrive, handed on when their SSP goes, waiting while none is there.
+ *
+ * The assignment travels with the change that announces the job; only a job that changes hands later is told by a call.
+ */
+import { HashSet } from "effect"
+import type { Command } from "./messages.ts"
+import * as State from "./state.ts"
+import { act, dropJob, log, reply, serial, set, setJob, type Turn, updateAt } from "./turn.ts"
+import * as Waiting from "./waiting.ts"
+
+const takes = (member: State.SspMember, table: string): boolean => member.jobTables === undefined || member.jobTables.includes(table)
+
+/** Fewest unfinished jobs, then id. */
+const pick = (members: ReadonlyArray<State.SspMember>, table: string): State.SspMember | undefined => {
+  let best: State.SspMember | undefined
+  for (const member of members) {
+    if (takes(member, table) && (best === undefined || HashSet.size(member.jobs) < HashSet.size(best.jobs))) best = member
+  }
+  return best
+}
+
+const persist = (turn: Turn, job: State.Job): void => {
+  setJob(turn, job)
+  act(turn, { tag: "PersistJob", row: State.jobRow(job) })
+}
+
+export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArrived" }): void => {
+  const { job: id, ref, table } = command
+  const known = State.job(turn.state, id)
+  const owner = State.at(turn.state, known?.home) ?? (known === undefined ? pick(State.ready(turn.state), table) : undefined)
+  if (known === undefined && owner !== undefined) {
+    persist(turn, { job: id, table, home: { ssp: owner.ssp, registration: owner.registration }, told: true, op: undefined })
+  } else if (known === undefined && ref === undefined) {
+    persist(turn, { job: id, table, home: undefined, told: false, op: undefined })
+    set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, id) })
+  }
+  if (ref !== undefined) reply(turn, ref, owner === undefined ? { kind: "noSsp" } : { kind: "assigned", ssp: owner.ssp, url: owner.url, assignedAt: turn.now })
+}
+
+export const done = (turn: Turn, id: string): void => {
+  const job = State.job(turn.state, id)
+  if (job === undefined) return
+  dropJob(turn, job)
+  if (job.op !== undefined) updateAt(turn, job.home, (member) => ({ ...member, calls: Math.max(0, member.calls - 1) }))
+  act(turn, { tag: "ForgetJob", job: id })
+}
+
+export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled" }): void => {
+  const job = State.job(turn.state, command.job)
+  if (job === undefined || job.op !== command.op) return
+  const failed = command.outcome.kind !== "done"
+  updateAt(turn, job.home, (member) => ({ ...member, calls: Math.max(0, member.calls - 1), coolUntil: failed ? turn.now + turn.state.config.coolMs : member.coolUntil }))
+  if (!failed && State.at(turn.state, job.home) !== undefined) return persist(turn, { ...job, op: undefined, told: true })
+  if (command.outcome.kind === "refused") log(turn, "warn", `${job.home?.ssp ?? ""} refuses job ${job.job}; another SSP is asked`)
+  // Who did not answer may have taken it: the same one is asked again while it is here.
+  setJob(turn, { ...job, op: undefined, told: false, home: command.outcome.kind === "refused" ? undefined : job.home })
+  set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, job.job) })
+}
+
+/** Hands waiting jobs to SSPs with room. O(calls allowed). */
+export const pump = (turn: Turn): void => {
+  if (turn.state.waitingJobs.length === 0) return
+  for (const id of Waiting.peek(turn.state.waitingJobs, 2 * turn.state.config.maxCalls)) {
+    const job = State.job(turn.state, id)
+    if (job === undefined || job.op !== undefined) {
+      set(turn, { waitingJobs: Waiting.remove(turn.state.waitingJobs, id) })
+      continue
+    }
+    const rooms = State.roomy(turn.state, turn.now)
+    const home = State.at(turn.state, job.home)
+    const target = home === undefined ? pick(rooms, job.table) : rooms.find((room) => room.ssp === home.ssp)
+    if (target === undefined) continue
+    const op = serial(turn)
+    updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
+    persist(turn, { ...job, home: { ssp: target.ssp, registration: target.registration }, told: false, op })
+    act(turn, { tag: "ExecuteJob", op, job: id, table: job.table, ssp: target.ssp, registration: target.registration, url: target.url })
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * SSPs coming, going and being heard of: registration with its fence and its share of the snapshot, heartbeats, polls, deadlines.
+ *
+ * Facts are found here, what follows from them stands in the lifecycle table; this file carries out the table's effects.
+ */
+import { HashMap, HashSet } from "effect"
+import * as Freeze from "./freeze.ts"
+import * as Member from "./member.ts"
+import type { Command, Registration, SspIdentity } from "./messages.ts"
+import * as Outbox from "./outbox.ts"
+import * as SchedulerPhase from "./schedulerPhase.ts"
+import * as State from "./state.ts"
+import { act, log, reply, serial, set, setMember, type Turn } from "./turn.ts"
+import * as Waiting from "./waiting.ts"
+
+export const phase = (turn: Turn, event: SchedulerPhase.SchedulerEvent): void => {
+  const step = SchedulerPhase.next(turn.state.phase, event)
+  if (step.refused) throw new Error(`broken invariant: ${event} while ${turn.state.phase}: ${step.note}`)
+  set(turn, { phase: step.state })
+}
+
+const noHistory: State.History = { fenced: [], rebootstraps: 0, rebootstrappedAt: 0 }
+
+/** Ids may be drawn anew at every start, so memories of who is no longer here go when there are too many. */
+const maxHistories = 1000
+const maxFenced = 8
+const dayMs = 86_400_000
+const hourMs = 3_600_000
+
+const history = (turn: Turn, ssp: string): State.History => {
+  const found = HashMap.get(turn.state.histories, ssp)
+  return found._tag === "Some" ? found.value : noHistory
+}
+
+const setHistory = (turn: Turn, ssp: string, change: State.History): void => {
+  const full = HashMap.size(turn.state.histories) >= maxHistories
+  const kept = full ? HashMap.filter(turn.state.histories, (_, id) => State.member(turn.state, id) !== undefined) : turn.state.histories
+  set(turn, { histories: HashMap.set(kept, ssp, change) })
+}
+
+const isFenced = (turn: Turn, from: SspIdentity): boolean => from.incarnation !== undefined && history(turn, from.ssp).fenced.includes(from.incarnation)
+
+const fence = (turn: Turn, older: SspIdentity, newer: SspIdentity): void => {
+  if (older.incarnation === undefined || newer.incarnation === undefined || older.incarnation === newer.incarnation) return
+  const known = history(turn, older.ssp)
+  setHistory(turn, older.ssp, { ...known, fenced: [...known.fenced, older.incarnation].slice(-maxFenced) })
+  log(turn, "warn", `another process registered as ${newer.ssp}; the older one is told to stop`)
+}
+
+/** Counts how often an SSP had to start over; loud when it happens again and again. */
+const countRebootstrap = (turn: Turn, ssp: string, reason: string): void => {
+  const known = history(turn, ssp)
+  const rebootstraps = turn.now - known.rebootstrappedAt > dayMs ? 1 : known.rebootstraps + 1
+  setHistory(turn, ssp, { ...known, rebootstraps, rebootstrappedAt: turn.now })
+  log(turn, rebootstraps > 3 ? "error" : "warn", `${ssp} must bootstrap again (${rebootstraps}): ${reason}`)
+}
+
+const join = (turn: Turn, registration: Registration): void => {
+  const { config, freeze, log: { head } } = turn.state
+  const shared = Freeze.share(freeze, registration.ssp, turn.now, config.bootstrapTimeoutMs, head, serial(turn))
+  if (shared.kind === "wait") throw new Error("broken invariant: joined without a share of the snapshot")
+  set(turn, { freeze: shared.freeze })
+  if (shared.kind === "new") {
+    phase(turn, "Froze")
+    act(turn, { tag: "Freeze", id: shared.freeze.id, seq: shared.freeze.seq })
+  }
+  setMember(turn, {
+    ...registration, registration: serial(turn), state: "Bootstrapping", since: turn.now, heardAt: turn.now, outbox: Outbox.after(shared.freeze.seq), target: shared.freeze.seq,
+    polledAt: turn.now, polling: false, ...State.nothingHeld
+  })
+}
+
+const releaseShare = (turn: Turn, ssp: string): void => {
+  const before = turn.state.freeze
+  const after = Freeze.release(before, ssp)
+  if (before === undefined || after === before) return
+  set(turn, { freeze: after })
+  if (after !== undefined) return
+  phase(turn, "Thawed")
+  act(turn, { tag: "Thaw", id: before.id })
+}
+
+/** What it held waits for others; calls under way are of a registration that is over. */
+const hand = (turn: Turn, member: State.SspMember): void => {
+  act(turn, { tag: "ForgetMember", ssp: member.ssp })
+  set(turn, { waitingViews: Waiting.push(turn.state.waitingViews, member.views), waitingJobs: Waiting.push(turn.state.waitingJobs, member.jobs) })
+  setMember(turn, { ...member, registration: serial(turn), views: HashSet.empty(), jobs: HashSet.empty(), strays: HashMap.empty(), calls: 0 })
+}
+
+const replay = (turn: Turn, member: State.SspMember): void => {
+  setMember(turn, { ...member, target: turn.state.log.head, outbox: { ...member.outbox, saved: member.outbox.acked } })
+  act(turn, { tag: "PersistMember", row: State.memberRow(member) })
+}
+
+const effects = (turn: Turn, ssp: string, effect: Member.MemberEffect, reason: string, registration: Registration | undefined): void => {
+  const member = State.member(turn.state, ssp)
+  if (effect === "join" && registration !== undefined) return join(turn, registration)
+  if (member === undefined) return
+  if (effect === "release") return releaseShare(turn, ssp)
+  if (effect === "replay") return replay(turn, member)
+  if (effect === "hand") return hand(turn, member)
+  if (effect === "clear") return setMember(turn, { ...member, registration: serial(turn), outbox: Outbox.after(turn.state.log.head) })
+  if (effect === "remove") {
+    log(turn, "warn", `${ssp} is removed: ${reason}`)
+    set(turn, { members: HashMap.remove(turn.state.members, ssp) })
+  }
+}
+
+/** Applies a fact to an SSP; what the table refuses is a broken invariant. Answers the effects that only a caller can carry out. */
+export const apply = (turn: Turn, ssp: string, event: Member.MemberEvent, reason: string, registration?: Registration): ReadonlyArray<Member.MemberEffect> => {
+  const before = State.member(turn.state, ssp)
+  const step = Member.next(before?.state ?? "Absent", event)
+  if (step.refused) throw new Error(`broken invariant: ${event} of ${ssp} while ${before?.state ?? "Absent"}: ${step.note}`)
+  if (step.state === "Overflowed" && step.changed) countRebootstrap(turn, ssp, reason)
+  for (const effect of step.emit) effects(turn, ssp, effect, reason, registration)
+  const after = State.member(turn.state, ssp)
+  if (after !== undefined && step.changed && step.state !== "Absent") {
+    setMember(turn, { ...after, state: step.state, since: turn.now })
+    log(turn, "info", `${ssp} is ${step.state}: ${step.note}`)
+  }
+  return step.emit
+}
+
+export const register = (turn: Turn, command: Command & { readonly tag: "Register" }): void => {
+  const { ref, registration } = command
+  const { config, log: { head } } = turn.state
+  if (turn.state.phase === "Cloning") return reply(turn, ref, { kind: "cloning" })
+  const older = State.member(turn.state, registration.ssp)
+  if (isFenced(turn, registration)) return reply(turn, ref, { kind: "fenced", url: older?.url ?? "" })
+  const others = Freeze.release(turn.state.freeze, registration.ssp)
+  const shared = Freeze.share(others, registration.ssp, turn.now, config.bootstrapTimeoutMs, head, 0)
+  if (shared.kind === "wait") return reply(turn, ref, { kind: "overloaded", retryAfterMs: shared.retryAfterMs, reason: "the frozen snapshot is renewed when those who pull it are done" })
+  if (older !== undefined) fence(turn, older, registration)
+  apply(turn, registration.ssp, "Registered", "registered", registration)
+  const member = State.member(turn.state, registration.ssp)
+  if (member !== undefined) reply(turn, ref, { kind: "registered", snapshotSeq: member.outbox.acked, registration: member.registration })
+}
+
+export const heartbeat = (turn: Turn, command: Command & { readonly tag: "Heartbeat" }): void => {
+  const { cpu, from, memory, ref, views } = command
+  const member = State.member(turn.state, from.ssp)
+  if (isFenced(turn, from)) return reply(turn, ref, { kind: "fenced", url: member?.url ?? "" })
+  // A process that has not registered yet does so on 404, and then it is the newest.
+  if (member !== undefined && !sameProcess(member, from)) return reply(turn, ref, { kind: "unknownSsp" })
+  const emitted = apply(turn, from.ssp, "Heartbeat", "heartbeat")
+  if (member !== undefined) setMember(turn, { ...member, heardAt: turn.now, heartbeat: { views, cpu, memory } })
+  reply(turn, ref, { kind: emitted.includes("ok") ? "ok" : emitted.includes("conflict") ? "conflict" : "unknownSsp" })
+}
+
+const sameProcess = (member: SspIdentity, from: SspIdentity): boolean =>
+  member.incarnation === undefined || from.incarnation === undefined || member.incarnation === from.incarnation
+
+/** A goodbye of an older process must not take the newer one along. */
+export const deregister = (turn: Turn, command: Command & { readonly tag: "Deregister" }): void => {
+  const member = State.member(turn.state, command.from.ssp)
+  if (member !== undefined && sameProcess(member, command.from)) apply(turn, command.from.ssp, "Deregistered", "it deregistered")
+  reply(turn, command.ref, { kind: "ok" })
+}
+
+export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }): void => {
+  const member = State.at(turn.state, command)
+  if (member === undefined) return
+  const heard = command.health !== "unreachable" && member.state === "Bootstrapping"
+  setMember(turn, { ...member, polling: false, heardAt: heard ? turn.now : member.heardAt })
+  if (command.health === "ready") apply(turn, member.ssp, "PolledReady", "it is ready")
+  if (command.health === "failed") apply(turn, member.ssp, "PolledFailed", "it reports failed")
+}
+
+/** A diverged SSP starts over, but not in a loop: each time the next is twice as far away. */
+export const compared = (turn: Turn, command: Command & { readonly tag: "Compared" }): void => {
+  const member = State.at(turn.state, command)
+  if (member === undefined || command.equal) return
+  const { rebootstraps, rebootstrappedAt } = history(turn, member.ssp)
+  const wait = Math.min(hourMs, turn.state.config.divergedBaseMs * 2 ** Math.max(0, Math.min(rebootstraps, 20) - 1))
+  if (rebootstraps > 0 && turn.now < rebootstrappedAt + wait) return log(turn, "error", `${member.ssp} differs from the replica; it bootstrapped ${rebootstraps} times lately and waits before the next`)
+  apply(turn, member.ssp, "Diverged", "its data differs from the replica's at the same position")
+}
+
+/** Deadlines, polls and positions of one SSP, at a tick. */
+export const sweep = (turn: Turn, ssp: string): void => {
+  const { config } = turn.state
+  const member = State.member(turn.state, ssp)
+  if (member === undefined) return
+  const pulls = member.state === "Bootstrapping" || member.state === "Overflowed"
+  if (turn.now - member.heardAt > config.heartbeatTimeoutMs) return void apply(turn, ssp, "Stale", `no heartbeat for ${turn.now - member.heardAt} ms`)
+  if (pulls && turn.now - member.since > config.bootstrapTimeoutMs) return void apply(turn, ssp, "BootstrapTimedOut", `not bootstrapped after ${turn.now - member.since} ms`)
+  if (member.state === "Bootstrapping" && !member.polling && turn.now - member.polledAt >= config.pollIntervalMs) {
+    setMember(turn, { ...member, polling: true, polledAt: turn.now })
+    act(turn, { tag: "Poll", ssp, registration: member.registration, url: member.url })
+  }
+  if (Member.receives(member.state) && member.outbox.saved !== member.outbox.acked) {
+    setMember(turn, { ...member, outbox: { ...member.outbox, saved: member.outbox.acked } })
+    act(turn, { tag: "PersistMember", row: State.memberRow(member) })
+  }
+}

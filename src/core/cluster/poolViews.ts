@@ -1,0 +1,263 @@
+/**
+ * Views and the one SSP that holds each (D31, D33): registering, refreshing, moving, unregistering, expiring.
+ *
+ * One call per view at a time, requests behind it in a queue, so that what a client asked last is what holds. An
+ * assignment is persisted before the SSP hears of it and its number is never used twice: whoever writes with a lower one
+ * has lost (D21). What an SSP may still hold though it should not is a stray, and is unregistered until it is.
+ */
+import { HashMap } from "effect"
+import * as Balance from "./balance.ts"
+import type { Command, Home } from "./messages.ts"
+import * as State from "./state.ts"
+import { act, buryView, dropView, log, reply, serial, set, setView, type Turn, updateAt } from "./turn.ts"
+import * as Waiting from "./waiting.ts"
+
+type RegisterRequest = State.Request & { readonly kind: "register" }
+
+const homeOf = (member: State.SspMember): Home => ({ ssp: member.ssp, registration: member.registration })
+
+const persist = (turn: Turn, view: State.View): void => {
+  setView(turn, view)
+  act(turn, { tag: "PersistView", row: State.viewRow(view) })
+}
+
+const wait = (turn: Turn, key: string): void => set(turn, { waitingViews: Waiting.add(Waiting.remove(turn.state.waitingViews, key), key) })
+
+/** Marks that an SSP must not hold the view. It gets the view again only when it has said so. */
+const addStray = (turn: Turn, home: Home, view: State.View, op: number | undefined): void => {
+  if (State.at(turn.state, home) === undefined) return
+  const row = { ssp: home.ssp, registration: home.registration, view: view.view, assignment: view.assignment }
+  updateAt(turn, home, (member) => ({ ...member, strays: HashMap.set(member.strays, view.view, { ...row, op }) }))
+  act(turn, { tag: "PersistStray", row })
+}
+
+const endCall = (turn: Turn, home: Home, answered: boolean, own: boolean): void =>
+  updateAt(turn, home, (member) => ({
+    ...member, calls: own ? Math.max(0, member.calls - 1) : member.calls, coolUntil: answered ? member.coolUntil : turn.now + turn.state.config.coolMs
+  }))
+
+const choose = (turn: Turn, key: string, among: ReadonlyArray<State.SspMember>, tried: ReadonlyArray<string>): State.SspMember | undefined => {
+  const free = among.filter((member) => !tried.includes(member.ssp) && !HashMap.has(member.strays, key))
+  const id = Balance.pick(turn.state.config.strategy, free.map(State.candidate), turn.state.lastPicked)
+  if (id !== undefined) set(turn, { lastPicked: id })
+  return free.find((member) => member.ssp === id)
+}
+
+/** Registers the view on `target`; a change of hands is persisted first. */
+const start = (turn: Turn, view: State.View, target: State.SspMember, request: RegisterRequest | undefined, tried: ReadonlyArray<string>): void => {
+  const stays = State.at(turn.state, view.home)?.ssp === target.ssp
+  const moved = stays ? view : { ...view, home: homeOf(target), assignment: serial(turn), assignedAt: turn.now, placed: false }
+  const op: State.ViewOp = { ...homeOf(target), id: serial(turn), kind: "register", request, tried }
+  if (stays) setView(turn, { ...moved, op })
+  else persist(turn, { ...moved, op })
+  if (request === undefined) updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
+  act(turn, { tag: "CallRegister", op: op.id, view: view.view, assignment: moved.assignment, spec: request?.spec ?? view.spec, ...homeOf(target), url: target.url })
+}
+
+const forget = (turn: Turn, view: State.View): void => {
+  act(turn, { tag: "ForgetView", view: view.view })
+  disinter(turn, view)
+}
+
+/** Without a trace; what was asked meanwhile is asked of nothing. */
+const disinter = (turn: Turn, view: State.View): void => {
+  dropView(turn, view)
+  for (const request of view.queue) requested(turn, view.view, request)
+}
+
+/** For a client: its SSP while that is there, else the next that has not been tried; 503 when none is left. */
+const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried: ReadonlyArray<string>): void => {
+  const target = State.at(turn.state, view.home) ?? choose(turn, view.view, State.ready(turn.state), tried)
+  if (target !== undefined) return start(turn, view, target, request, tried)
+  reply(turn, request.ref, { kind: "noSsp" })
+  if (!view.settled) return HashMap.has(turn.state.views, view.view) ? forget(turn, view) : undefined
+  setView(turn, { ...view, op: undefined })
+  settle(turn, view.view)
+}
+
+/** After a call has ended: the next request, or a place, or peace. */
+const settle = (turn: Turn, key: string): void => {
+  const view = State.view(turn.state, key)
+  if (view === undefined || view.op !== undefined) return
+  const [next, ...queue] = view.queue
+  if (next !== undefined) {
+    setView(turn, { ...view, queue })
+    return requested(turn, key, next)
+  }
+  if (State.at(turn.state, view.home) === undefined || !view.placed) wait(turn, key)
+}
+
+/** Asks the SSP that holds a view to drop it, as the one call about this view. */
+const recall = (turn: Turn, view: State.View, from: State.SspMember): State.ViewOp => {
+  const id = serial(turn)
+  addStray(turn, from, view, id)
+  updateAt(turn, from, (member) => ({ ...member, calls: member.calls + 1 }))
+  return { ...homeOf(from), id, kind: "leave", request: undefined, tried: [] }
+}
+
+const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, url: string): void =>
+  act(turn, { tag: "CallUnregister", op: op.id, view: view.view, assignment: view.assignment, ssp: op.ssp, registration: op.registration, url })
+
+/** The view is no longer the scheduler's. A registration that comes while its SSP is being told waits for that. */
+const remove = (turn: Turn, view: State.View): void => {
+  const from = State.at(turn.state, view.home)
+  if (from === undefined) return forget(turn, view)
+  const op = recall(turn, view, from)
+  buryView(turn, { ...view, op })
+  act(turn, { tag: "ForgetView", view: view.view })
+  sendRecall(turn, view, op, from.url)
+}
+
+export const requested = (turn: Turn, key: string, request: State.Request): void => {
+  const view = State.view(turn.state, key)
+  if (view?.op !== undefined) {
+    if (view.queue.length < turn.state.config.maxQueue) return setView(turn, { ...view, queue: [...view.queue, request] })
+    return reply(turn, request.ref, { kind: "overloaded", retryAfterMs: 1000, reason: `${view.queue.length} requests wait for this view` })
+  }
+  if (request.kind === "unregister") {
+    if (view !== undefined) remove(turn, view)
+    return reply(turn, request.ref, view === undefined ? { kind: "unknownView" } : { kind: "ok" })
+  }
+  const fresh: State.View = { view: key, spec: request.spec, assignment: 0, assignedAt: turn.now, home: undefined, placed: false, settled: false, gone: false, op: undefined, queue: [] }
+  startFor(turn, view ?? fresh, request, [])
+}
+
+const taken = (turn: Turn, view: State.View, op: State.ViewOp): void => {
+  const owner = State.at(turn.state, op)
+  persist(turn, { ...view, spec: op.request?.spec ?? view.spec, placed: true, settled: true, op: undefined })
+  if (op.request !== undefined) reply(turn, op.request.ref, { kind: "assigned", ssp: op.ssp, url: owner?.url ?? "", assignedAt: view.assignedAt })
+  settle(turn, view.view)
+}
+
+const refused = (turn: Turn, view: State.View, op: State.ViewOp, details: unknown): void => {
+  if (op.request !== undefined) reply(turn, op.request.ref, { kind: "refused", details })
+  else log(turn, "error", `${op.ssp} refuses view ${view.view}, which another SSP took; it is dropped`)
+  if (!view.settled || op.request === undefined) return forget(turn, view)
+  setView(turn, { ...view, op: undefined })
+  settle(turn, view.view)
+}
+
+/** No answer: it may hold the view or not, so it is a stray there, and the next SSP is asked. */
+const unanswered = (turn: Turn, view: State.View, op: State.ViewOp): void => {
+  addStray(turn, op, view, undefined)
+  const homeless = { ...view, home: undefined, placed: false, op: undefined }
+  persist(turn, homeless)
+  if (op.request !== undefined) return startFor(turn, homeless, op.request, [...op.tried, op.ssp])
+  settle(turn, view.view)
+}
+
+/** An unregistering has ended; one without an answer is tried again. */
+const left = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
+  const member = State.at(turn.state, command)
+  const found = member === undefined ? undefined : HashMap.get(member.strays, command.view)
+  if (member === undefined || found?._tag !== "Some" || found.value.op !== command.op) return
+  const { op: _, ...row } = found.value
+  const answered = command.outcome.kind !== "unreachable"
+  endCall(turn, command, answered, true)
+  updateAt(turn, command, (now) => ({
+    ...now, strays: answered ? HashMap.remove(now.strays, command.view) : HashMap.set(now.strays, command.view, { ...row, op: undefined })
+  }))
+  if (answered) act(turn, { tag: "ForgetStray", row })
+}
+
+export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
+  left(turn, command)
+  const view = State.view(turn.state, command.view)
+  const op = view?.op
+  if (view === undefined || op === undefined || op.id !== command.op) return
+  if (op.kind === "leave") {
+    if (view.gone) return disinter(turn, view)
+    setView(turn, { ...view, op: undefined })
+    return settle(turn, view.view)
+  }
+  const gone = State.at(turn.state, op) === undefined
+  endCall(turn, op, command.outcome.kind !== "unreachable", op.request === undefined)
+  if (gone || command.outcome.kind === "unreachable") return unanswered(turn, view, op)
+  return command.outcome.kind === "done" ? taken(turn, view, op) : refused(turn, view, op, command.outcome.details)
+}
+
+/** Takes a view from its SSP; when that has answered, or cannot, the view waits for another. */
+const leave = (turn: Turn, view: State.View, from: State.SspMember): void => {
+  const op = recall(turn, view, from)
+  persist(turn, { ...view, home: undefined, placed: false, op })
+  sendRecall(turn, view, op, from.url)
+}
+
+const clearStrays = (turn: Turn): void => {
+  for (const member of State.roomy(turn.state, turn.now)) {
+    let room = turn.state.config.maxCalls - member.calls
+    for (const stray of HashMap.values(member.strays)) {
+      if (room <= 0) break
+      if (stray.op !== undefined) continue
+      room--
+      const op = serial(turn)
+      updateAt(turn, member, (now) => ({ ...now, calls: now.calls + 1, strays: HashMap.set(now.strays, stray.view, { ...stray, op }) }))
+      act(turn, { tag: "CallUnregister", op, view: stray.view, assignment: stray.assignment, ...homeOf(member), url: member.url })
+    }
+  }
+}
+
+/** Clears strays and places waiting views where there is room. O(SSPs + calls allowed), however many views wait. */
+export const pump = (turn: Turn): void => {
+  clearStrays(turn)
+  if (turn.state.waitingViews.length === 0) return
+  for (const key of Waiting.peek(turn.state.waitingViews, 2 * turn.state.config.maxCalls)) {
+    const view = State.view(turn.state, key)
+    const home = State.at(turn.state, view?.home)
+    if (view === undefined || view.op !== undefined || (home !== undefined && view.placed)) {
+      set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, key) })
+      continue
+    }
+    const rooms = State.roomy(turn.state, turn.now)
+    if (rooms.length === 0) return
+    const target = home === undefined ? choose(turn, key, rooms, []) : rooms.find((room) => room.ssp === home.ssp)
+    if (target !== undefined) start(turn, view, target, undefined, [])
+  }
+}
+
+/** How few views are too few: less than an equal share; where load decides, less than half of it. */
+const isPoor = (turn: Turn, views: number, fair: number): boolean => views < Math.floor(turn.state.config.strategy === "least_load" ? fair / 2 : fair)
+
+/** Moves views from who has most to who has too few, at the configured rate (D31). */
+export const rebalance = (turn: Turn): void => {
+  const { movesPerSecond } = turn.state.config
+  let moves = Math.min(movesPerSecond, Math.floor(((turn.now - turn.state.movedAt) * movesPerSecond) / 1000))
+  if (moves <= 0 || turn.state.waitingViews.length > 0) return
+  const rooms = State.roomy(turn.state, turn.now).map((member) => ({ member, views: State.candidate(member).views, room: turn.state.config.maxCalls - member.calls }))
+  const fair = State.ready(turn.state).reduce((sum, member) => sum + State.candidate(member).views, 0) / Math.max(1, State.ready(turn.state).length)
+  if (rooms.length < 2) return
+  const poor = rooms.reduce((least, each) => (each.views < least.views ? each : least))
+  const rich = rooms.reduce((most, each) => (each.views > most.views ? each : most))
+  if (!isPoor(turn, poor.views, fair)) return
+  moves = Math.min(moves, rich.room, Math.floor((rich.views - poor.views) / 2))
+  if (moves <= 0) return
+  set(turn, { movedAt: turn.now })
+  let looked = 0
+  for (const key of rich.member.views) {
+    if (moves <= 0 || ++looked > 4 * turn.state.config.maxCalls) return
+    const view = State.view(turn.state, key)
+    const from = State.at(turn.state, homeOf(rich.member))
+    if (view === undefined || from === undefined || view.op !== undefined || !view.placed) continue
+    leave(turn, view, from)
+    moves--
+  }
+}
+
+/** Asks for the last activity of views whose time seems over (D14); oldest first, so many per tick. */
+export const expire = (turn: Turn): void => {
+  let asked = 0
+  for (const [[at, key]] of turn.state.expiries) {
+    if (at > turn.now || asked++ >= turn.state.config.maxExpiries) return
+    const view = State.view(turn.state, key)
+    if (view !== undefined) act(turn, { tag: "AskActivity", view: key, lastActiveAt: view.spec.lastActiveAt })
+  }
+}
+
+/** Judged by what is known now, so that a refresh on the way wins over the sweep. */
+export const activityFound = (turn: Turn, command: Command & { readonly tag: "ActivityFound" }): void => {
+  const view = State.view(turn.state, command.view)
+  if (view === undefined || view.op !== undefined) return
+  if (command.lastActiveAt > view.spec.lastActiveAt) persist(turn, { ...view, spec: { ...view.spec, lastActiveAt: command.lastActiveAt } })
+  const known = State.view(turn.state, command.view)
+  if (known !== undefined && State.expiryOf(known)[0] <= turn.now) remove(turn, known)
+}

@@ -1,0 +1,201 @@
+/**
+ * The pool's state: members, log, freeze, views, jobs; immutable, so that a decision is a value and an old state stays what it was.
+ *
+ * Large collections are persistent maps (a change costs the logarithm, not the number of views); what is per SSP hangs on
+ * its member, so that an SSP that goes takes or leaves everything in one step.
+ */
+import { HashMap, HashSet, Order, SortedMap } from "effect"
+import type { Candidate, Strategy } from "./balance.ts"
+import type { Freeze } from "./freeze.ts"
+import type { Member } from "./member.ts"
+import type { Home, JobRow, MemberRow, Registration, StrayRow, ViewRow, ViewSpec } from "./messages.ts"
+import * as Outbox from "./outbox.ts"
+import type { SchedulerPhase } from "./schedulerPhase.ts"
+import * as Waiting from "./waiting.ts"
+
+export interface Config extends Outbox.Limits {
+  readonly strategy: Strategy
+  readonly heartbeatTimeoutMs: number
+  readonly bootstrapTimeoutMs: number
+  readonly pollIntervalMs: number
+  /** Events in one delivery to an SSP that takes arrays. */
+  readonly maxBatch: number
+  /** Calls of the scheduler's own accord in flight per SSP: placing, moving, clearing views, handing over jobs. */
+  readonly maxCalls: number
+  /** Views moved per second to an SSP that has less than its share. */
+  readonly movesPerSecond: number
+  /** How long an SSP that did not answer a call gets no other of the scheduler's own accord. */
+  readonly coolMs: number
+  /** Requests waiting per view. */
+  readonly maxQueue: number
+  /** Expired views looked at per tick. */
+  readonly maxExpiries: number
+  /** A diverged SSP bootstraps again at once the first time, then not before this, doubling up to an hour. */
+  readonly divergedBaseMs: number
+}
+
+export const defaults: Config = {
+  strategy: "least_queries", heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, pollIntervalMs: 3000, maxBuffer: 10_000,
+  retryBaseMs: 100, retryMaxMs: 5000, unauthorizedMs: 30_000, maxConflicts: 5, maxBatch: 500, maxCalls: 16, movesPerSecond: 50,
+  coolMs: 1000, maxQueue: 16, maxExpiries: 256, divergedBaseMs: 60_000
+}
+
+export interface Stray extends StrayRow {
+  readonly op: number | undefined
+}
+
+export interface SspMember extends Registration {
+  /** Grows with every registration; what belongs to an older one is void. */
+  readonly registration: number
+  readonly state: Exclude<Member, "Absent">
+  /** When it entered the state, and when it was last heard of. */
+  readonly since: number
+  readonly heardAt: number
+  readonly outbox: Outbox.Outbox
+  /** Ready once `outbox.acked` reaches it. */
+  readonly target: number
+  readonly polledAt: number
+  readonly polling: boolean
+  readonly heartbeat: { readonly views: number; readonly cpu: number | undefined; readonly memory: number | undefined }
+  readonly views: HashSet.HashSet<string>
+  readonly jobs: HashSet.HashSet<string>
+  readonly strays: HashMap.HashMap<string, Stray>
+  readonly calls: number
+  readonly coolUntil: number
+}
+
+/** What is remembered of an SSP id over its registrations; bounded per id. */
+export interface History {
+  /** Incarnations that a newer process has replaced, the latest last. */
+  readonly fenced: ReadonlyArray<string>
+  /** How often it was told to bootstrap again, since its last day without. */
+  readonly rebootstraps: number
+  readonly rebootstrappedAt: number
+}
+
+export type Request =
+  | { readonly kind: "register"; readonly ref: number; readonly spec: ViewSpec }
+  | { readonly kind: "unregister"; readonly ref: number }
+
+/** The one call about a view that is under way. `leave`: it is taken from an SSP to be moved; the SSP's stray is the same call. */
+export interface ViewOp extends Home {
+  readonly id: number
+  readonly kind: "register" | "leave"
+  /** The client's request it serves, if any, and SSPs that did not answer it. */
+  readonly request: (Request & { readonly kind: "register" }) | undefined
+  readonly tried: ReadonlyArray<string>
+}
+
+export interface View extends ViewRow {
+  /** An SSP has taken it once: then a refusal leaves the old registration. */
+  readonly settled: boolean
+  /** Unregistered; only here until its SSP has been told. */
+  readonly gone: boolean
+  readonly op: ViewOp | undefined
+  readonly queue: ReadonlyArray<Request>
+}
+
+export interface Job extends JobRow {
+  readonly op: number | undefined
+}
+
+/** Expiry time and view. */
+export type Expiry = readonly [at: number, view: string]
+const byTime: Order.Order<Expiry> = Order.tuple(Order.number, Order.string)
+
+export interface State {
+  readonly config: Config
+  readonly phase: SchedulerPhase
+  readonly log: Outbox.Log
+  readonly freeze: Freeze | undefined
+  readonly checkpointing: boolean
+  readonly members: HashMap.HashMap<string, SspMember>
+  readonly histories: HashMap.HashMap<string, History>
+  readonly views: HashMap.HashMap<string, View>
+  readonly expiries: SortedMap.SortedMap<Expiry, true>
+  readonly waitingViews: Waiting.Waiting
+  readonly jobs: HashMap.HashMap<string, Job>
+  readonly waitingJobs: Waiting.Waiting
+  /** Registrations, assignments, freezes and calls are numbered by one counter that grows over restarts. */
+  readonly serial: number
+  readonly lastPicked: string | undefined
+  readonly movedAt: number
+}
+
+/** Numbers of one epoch do not reach those of the next. */
+const perEpoch = 2 ** 32
+
+/** A pool that knows nothing yet. `cloned`: the replica is whole already (D25). */
+export const initial = (config: Config, epoch: number, log: Outbox.Log, cloned: boolean): State => ({
+  config, log, phase: cloned ? "Ready" : "Cloning", freeze: undefined, checkpointing: false, members: HashMap.empty(), histories: HashMap.empty(),
+  views: HashMap.empty(), expiries: SortedMap.empty(byTime), waitingViews: Waiting.none, jobs: HashMap.empty(), waitingJobs: Waiting.none,
+  serial: epoch * perEpoch, lastPicked: undefined, movedAt: 0
+})
+
+export const member = (state: State, ssp: string): SspMember | undefined => {
+  const found = HashMap.get(state.members, ssp)
+  return found._tag === "Some" ? found.value : undefined
+}
+
+export const view = (state: State, key: string): View | undefined => {
+  const found = HashMap.get(state.views, key)
+  return found._tag === "Some" ? found.value : undefined
+}
+
+export const job = (state: State, id: string): Job | undefined => {
+  const found = HashMap.get(state.jobs, id)
+  return found._tag === "Some" ? found.value : undefined
+}
+
+/** The member a home names, if it is still in that registration. */
+export const at = (state: State, home: Home | undefined): SspMember | undefined => {
+  const found = home === undefined ? undefined : member(state, home.ssp)
+  return found?.registration === home?.registration ? found : undefined
+}
+
+/** Who a view is with now; undefined while it waits. */
+export const ownerOf = (state: State, key: string): SspMember | undefined => at(state, view(state, key)?.home)
+
+/** The SSP that shall run the job (D35); undefined while it waits: its change then names nobody's id. */
+export const assigneeOf = (state: State, id: string): string | undefined => at(state, job(state, id)?.home)?.ssp
+
+/** In the order of ids. */
+export const ready = (state: State): ReadonlyArray<SspMember> =>
+  [...HashMap.values(state.members)].filter((each) => each.state === "Ready").sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
+
+/** Ready SSPs that have applied `seq` (D7). */
+export const delivered = (state: State, seq: number): number => ready(state).filter((each) => each.outbox.acked >= seq).length
+
+/** Whether an answer to `/ingest` still waits for somebody: Ready, not late, and behind `seq` (D26). */
+export const awaited = (state: State, seq: number): boolean => ready(state).some((each) => !each.outbox.late && each.outbox.acked < seq)
+
+/** The oldest position the log must keep: below the snapshot and every persisted position within the buffers (D26). */
+export const keepFrom = (state: State): number => {
+  const positions = [...HashMap.values(state.members)].filter((each) => each.state !== "Overflowed").map((each) => Math.min(each.outbox.saved, each.outbox.acked))
+  return Math.min(state.log.head, state.freeze?.seq ?? state.log.head, ...positions) + 1
+}
+
+export const candidate = (of: SspMember): Candidate => ({ id: of.ssp, views: HashSet.size(of.views), cpu: of.heartbeat.cpu, memory: of.heartbeat.memory })
+
+export const memberRow = (of: SspMember): MemberRow => ({
+  ssp: of.ssp, incarnation: of.incarnation, url: of.url, batch: of.batch, jobTables: of.jobTables, registration: of.registration, acked: of.outbox.acked
+})
+
+export const viewRow = (of: View): ViewRow => ({ view: of.view, spec: of.spec, assignment: of.assignment, assignedAt: of.assignedAt, home: of.home, placed: of.placed })
+
+export const jobRow = (of: Job): JobRow => ({ job: of.job, table: of.table, home: of.home, told: of.told })
+
+export const expiryOf = (of: View): Expiry => [of.spec.lastActiveAt + of.spec.ttlMs, of.view]
+
+/** Ready SSPs that may be asked one thing more of the scheduler's own accord. */
+export const roomy = (state: State, now: number): ReadonlyArray<SspMember> => ready(state).filter((each) => each.calls < state.config.maxCalls && each.coolUntil <= now)
+
+/** What an SSP has before it is given anything. */
+export const nothingHeld = {
+  heartbeat: { views: 0, cpu: undefined, memory: undefined }, views: HashSet.empty<string>(), jobs: HashSet.empty<string>(),
+  strays: HashMap.empty<string, Stray>(), calls: 0, coolUntil: 0
+} as const
+
+export const holding = (of: SspMember, key: string): SspMember => ({ ...of, views: HashSet.add(of.views, key) })
+
+export const running = (of: SspMember, id: string): SspMember => ({ ...of, jobs: HashSet.add(of.jobs, id) })

@@ -1,0 +1,88 @@
+/**
+ * One decision under way: the state as it becomes, the actions so far, and the writes that both need.
+ *
+ * A turn lives inside one call of `decide` and is never seen outside, so the functions over it may say "do" while the
+ * whole stays a function from state to state.
+ */
+import { HashMap, HashSet, SortedMap } from "effect"
+import type { Action, Home, Reply } from "./messages.ts"
+import * as State from "./state.ts"
+import * as Waiting from "./waiting.ts"
+
+export interface Turn {
+  state: State.State
+  readonly now: number
+  readonly actions: Array<Action>
+}
+
+export const act = (turn: Turn, action: Action): void => {
+  turn.actions.push(action)
+}
+
+export const reply = (turn: Turn, ref: number, answer: Reply): void => act(turn, { tag: "Reply", ref, reply: answer })
+
+export const log = (turn: Turn, level: "info" | "warn" | "error", message: string): void => act(turn, { tag: "Log", level, message })
+
+export const set = (turn: Turn, change: Partial<State.State>): void => {
+  turn.state = { ...turn.state, ...change }
+}
+
+/** The next number of the one counter. */
+export const serial = (turn: Turn): number => {
+  set(turn, { serial: turn.state.serial + 1 })
+  return turn.state.serial
+}
+
+export const setMember = (turn: Turn, member: State.SspMember): void => set(turn, { members: HashMap.set(turn.state.members, member.ssp, member) })
+
+/** Changes the member a home names; nothing when it is gone or registered anew. */
+export const updateAt = (turn: Turn, home: Home | undefined, change: (member: State.SspMember) => State.SspMember): void => {
+  const member = State.at(turn.state, home)
+  if (member !== undefined) setMember(turn, change(member))
+}
+
+/** Files a view: its expiry, and whose it is. The only way a view changes hands. */
+export const setView = (turn: Turn, view: State.View): void => {
+  const old = State.view(turn.state, view.view)
+  const at = State.expiryOf(view)
+  const was = old === undefined ? undefined : State.expiryOf(old)
+  if (was === undefined || was[0] !== at[0]) {
+    const expiries = was === undefined ? turn.state.expiries : SortedMap.remove(turn.state.expiries, was)
+    set(turn, { expiries: SortedMap.set(expiries, at, true) })
+  }
+  if (old?.home !== view.home) {
+    updateAt(turn, old?.home, (member) => ({ ...member, views: HashSet.remove(member.views, view.view) }))
+    updateAt(turn, view.home, (member) => ({ ...member, views: HashSet.add(member.views, view.view) }))
+  }
+  if (State.at(turn.state, view.home) !== undefined) set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, view.view) })
+  set(turn, { views: HashMap.set(turn.state.views, view.view, view) })
+}
+
+export const dropView = (turn: Turn, view: State.View): void => {
+  updateAt(turn, view.home, (member) => ({ ...member, views: HashSet.remove(member.views, view.view) }))
+  set(turn, {
+    views: HashMap.remove(turn.state.views, view.view), expiries: SortedMap.remove(turn.state.expiries, State.expiryOf(view)),
+    waitingViews: Waiting.remove(turn.state.waitingViews, view.view)
+  })
+}
+
+/** Takes a view out, but for the call about it. */
+export const buryView = (turn: Turn, view: State.View): void => {
+  dropView(turn, view)
+  set(turn, { views: HashMap.set(turn.state.views, view.view, { ...view, home: undefined, placed: false, gone: true }) })
+}
+
+export const setJob = (turn: Turn, job: State.Job): void => {
+  const old = State.job(turn.state, job.job)
+  if (old?.home !== job.home) {
+    updateAt(turn, old?.home, (member) => ({ ...member, jobs: HashSet.remove(member.jobs, job.job) }))
+    updateAt(turn, job.home, (member) => ({ ...member, jobs: HashSet.add(member.jobs, job.job) }))
+  }
+  const settled = State.at(turn.state, job.home) !== undefined
+  set(turn, { jobs: HashMap.set(turn.state.jobs, job.job, job), waitingJobs: settled ? Waiting.remove(turn.state.waitingJobs, job.job) : turn.state.waitingJobs })
+}
+
+export const dropJob = (turn: Turn, job: State.Job): void => {
+  updateAt(turn, job.home, (member) => ({ ...member, jobs: HashSet.remove(member.jobs, job.job) }))
+  set(turn, { jobs: HashMap.remove(turn.state.jobs, job.job), waitingJobs: Waiting.remove(turn.state.waitingJobs, job.job) })
+}
