@@ -5,6 +5,7 @@
  * each time). Whoever wants the lock connects: an answer means it is held, also by a process that is stopped; a refusal means
  * that its holder is gone. The holder can also ask whether the name still is its own, so that two that took over at once find out.
  */
+import { randomBytes } from "node:crypto"
 import { statSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import { connect, createServer, type Server } from "node:net"
@@ -16,7 +17,7 @@ export interface FileLock {
 }
 
 /** Longest name of a socket, with room for systems that allow less than Linux. */
-const maxAddressBytes = 100
+const maxAddressBytes = 90
 const attempts = 5
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
@@ -58,14 +59,35 @@ const addressOf = async (path: string): Promise<{ readonly address: string; read
 
 const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
 
+/**
+ * Takes the name from a holder that is gone; false when it is not. Renamed first, because between the question and the answer somebody else
+ * may have taken over: what was renamed is asked again, and gets its name back if it lives.
+ */
+const takeOver = async (path: string, address: string): Promise<boolean> => {
+  const suffix = `.${randomBytes(3).toString("hex")}`
+  try {
+    await fs.rename(path, path + suffix)
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return true
+    throw error
+  }
+  const alive = await answers(address + suffix) === true
+  if (alive) {
+    await fs.link(path + suffix, path).catch((error: unknown) => {
+      if (codeOf(error) !== "EEXIST") throw error
+    })
+  }
+  await fs.rm(path + suffix)
+  return !alive
+}
+
 /** Takes the lock `path`; undefined when another process, or another part of this one, holds it. */
 export const lockFile = async (path: string): Promise<FileLock | undefined> => {
   const { address, close } = await addressOf(path)
   for (let attempt = 0; attempt < attempts; attempt++) {
     const server = await listen(address)
     if (server === undefined) {
-      if (await answers(address) === true) break
-      await fs.rm(path, { force: true })
+      if (await answers(address) === true || !await takeOver(path, address)) break
       continue
     }
     const inode = inodeOf(path)

@@ -21,6 +21,7 @@ const maxBatchLength = 4 * 1024 * 1024
 const maxWaitingLength = 128 * 1024 * 1024
 /** Read at once, in bytes. */
 const pageBytes = 256 * 1024
+const tooShort = "the file is shorter than what was flushed"
 
 type Done<A> = (result: Either.Either<A, WalFailed>) => void
 
@@ -131,7 +132,7 @@ export class WalLog {
       const page = Format.readPage(bytes, from.after)
       if (page.fault !== undefined) throw Segments.faultIn(segment.path, { ...page.fault, offset: from.offset + page.fault.offset })
       const read = page.records.at(-1)?.seq
-      if (read === undefined && from.offset + length >= size) throw Segments.faultIn(segment.path, { kind: "damaged", offset: from.offset, seq: from.after + 1, reason: "the file is shorter than what was flushed" })
+      if (read === undefined && from.offset + length >= size) throw Segments.faultIn(segment.path, { kind: "damaged", offset: from.offset, seq: from.after + 1, reason: tooShort })
       if (read === undefined) continue
       const records = page.records.filter(({ seq }) => seq > wanted && seq <= upTo)
       return { records, next: { from: wanted, upTo, at: { segment: segment.number, offset: from.offset + page.end, after: read } } }
@@ -264,8 +265,7 @@ export class WalLog {
     try {
       const from = placeOf(active, active.last)
       const scanned = Format.scan(await handle.read(from.offset, active.size - from.offset), 0, from.after, true)
-      if (scanned.fault !== undefined) throw Segments.faultIn(active.path, { ...scanned.fault, offset: from.offset + scanned.fault.offset })
-      if (scanned.last !== active.last) throw Segments.faultIn(active.path, { kind: "damaged", offset: from.offset + scanned.end, seq: scanned.last + 1, reason: "the file is shorter than what was flushed" })
+      if (scanned.last !== active.last) throw Segments.faultIn(active.path, { kind: "damaged", offset: from.offset + scanned.end, seq: scanned.last + 1, reason: scanned.fault?.reason ?? tooShort })
       await handle.truncate(active.size)
       await handle.sync()
       return handle

@@ -1,54 +1,18 @@
 /**
- * The WAL over files: shared flushes, full and failing disks, power cuts, damage, the lock, and its command.
+ * The WAL over files: shared flushes, full and failing disks, power cuts, the lock, and how long a large one takes.
  *
  * On a disk made up in memory where a disk must misbehave, on a real one where the system itself is the point.
  */
-import { Chunk, Effect, Either, Exit, Layer, Logger, Scope, Stream } from "effect"
-import { appendFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
+import { Effect, Either } from "effect"
+import { appendFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it, onTestFinished } from "vitest"
-import * as Format from "../../src/core/walFormat.ts"
-import { layerFile, verify, type WalFileOptions } from "../../src/host/WalFile.ts"
-import { Wal, WalFailed } from "../../src/ports/Wal.ts"
-import { removeFolder, temporaryFolder } from "../kit/Door.ts"
+import { describe, expect, it } from "vitest"
+import { lockFile } from "../../src/host/fileLock.ts"
 import { rng, runs, seed, seeded } from "../kit/random.ts"
 import { FaultyDisk } from "./faultyDisk.ts"
+import { freshPath, onDisk, open, opened, path, reasonOf, record, texts } from "./walKit.ts"
 
 const here = "test/host/WalFile.test.ts"
-const path = "/d/wal"
-
-const freshPath = (): string => {
-  const folder = temporaryFolder()
-  onTestFinished(() => removeFolder(folder))
-  return join(folder, "wal.log")
-}
-
-interface Open {
-  readonly wal: Wal["Type"]
-  readonly append: (...records: ReadonlyArray<string>) => Promise<Either.Either<number, WalFailed>>
-  readonly all: (after?: number) => Promise<ReadonlyArray<Format.WalRecord>>
-  readonly close: () => Promise<void>
-}
-
-const open = async (file: string, options: WalFileOptions = {}): Promise<Either.Either<Open, WalFailed>> => {
-  const scope = await Effect.runPromise(Scope.make())
-  const built = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(layerFile(file, options)), scope).pipe(Effect.either, Effect.provide(Logger.remove(Logger.defaultLogger))))
-  return Either.map(built, (context) => {
-    const wal = Effect.runSync(Effect.provide(Wal, context))
-    return {
-      wal,
-      append: (...records) => Effect.runPromise(Effect.either(wal.append(records))),
-      all: async (after = 0) => Chunk.toReadonlyArray(await Effect.runPromise(Stream.runCollect(wal.read(after)))),
-      close: () => Effect.runPromise(Scope.close(scope, Exit.void))
-    }
-  })
-}
-
-const opened = async (file: string, options: WalFileOptions = {}): Promise<Open> => Either.getOrThrowWith(await open(file, options), (error) => error)
-const onDisk = (disk: FaultyDisk, options: WalFileOptions = {}): Promise<Open> => opened(path, { ...options, disk: disk.mount() })
-const reasonOf = (result: Either.Either<unknown, WalFailed>): string => (Either.isLeft(result) ? result.left.reason : "none")
-const record = (n: number): string => JSON.stringify({ n, pad: "p".repeat(40) })
-const texts = (records: ReadonlyArray<Format.WalRecord>): ReadonlyArray<string> => records.map(({ json }) => json)
 
 describe("a WAL that shares flushes", () => {
   it("many appends at once cost one write and one flush, and each is answered after it", async () => {
@@ -135,6 +99,27 @@ describe("a disk that is full or fails", () => {
       for (const after of [disk.processKilled(), disk.powerCut((_, flushed) => flushed)]) expect(texts(await (await onDisk(after)).all())).toEqual(kept)
     })
   }
+  it("what was refused is not there after a restart, when the disk could still cut it off", async () => {
+    for (const operation of ["write", "sync"] as const) {
+      const disk = new FaultyDisk()
+      const log = await onDisk(disk)
+      await log.append(record(1))
+      disk.fail(operation, "EIO")
+      expect(reasonOf(await log.append(record(2)))).toBe("failed")
+      expect(texts(await (await onDisk(disk.processKilled())).all())).toEqual([record(1)])
+    }
+  })
+  it("what is found on opening is flushed before it counts", async () => {
+    const disk = new FaultyDisk()
+    const log = await onDisk(disk)
+    await log.append(record(1))
+    disk.fail("sync", "EIO")
+    disk.fail("truncate", "EIO")
+    expect(reasonOf(await log.append(record(2)))).toBe("failed")
+    const killed = disk.processKilled()
+    expect(texts(await (await onDisk(killed)).all())).toEqual([record(1), record(2)])
+    expect(texts(await (await onDisk(killed.powerCut((_, flushed) => flushed))).all())).toEqual([record(1), record(2)])
+  })
   it("a flushed end that is no longer there after a fault is named, and nothing is added to it", async () => {
     const disk = new FaultyDisk()
     const log = await onDisk(disk)
@@ -181,7 +166,7 @@ describe("a disk that is full or fails", () => {
   })
   it("a crash at any point of beginning the next file loses nothing", async () => {
     let crashed = 0
-    for (const operation of ["open", "rename", "syncFolder"] as const) {
+    for (const operation of ["open", "rename", "truncate", "syncFolder"] as const) {
       for (let count = 0; count < 12; count++) {
         const disk = new FaultyDisk()
         const log = await onDisk(disk, { segmentBytes: 200 })
@@ -191,7 +176,7 @@ describe("a disk that is full or fails", () => {
           if (Either.isRight(await log.append(record(n)))) kept.push(record(n))
         }
         if (kept.length < 12) crashed++
-        for (const after of [disk.processKilled(), disk.powerCut((_, flushed) => flushed)]) {
+        for (const after of [disk.processKilled(), disk.powerCut((_, flushed) => flushed), disk.powerCut((_, flushed) => flushed, "arrived")]) {
           const again = await onDisk(after, { segmentBytes: 200 })
           expect(texts(await again.all()), `${operation} from append ${count}`).toEqual(kept)
           expect(await again.append(record(99))).toEqual(Either.right(kept.length + 1))
@@ -199,101 +184,6 @@ describe("a disk that is full or fails", () => {
       }
     }
     expect(crashed).toBeGreaterThan(10)
-  })
-})
-
-/** A log of several files on a real disk, closed. */
-const filled = async (count: number, segmentBytes?: number): Promise<string> => {
-  const file = freshPath()
-  const log = await opened(file, segmentBytes === undefined ? {} : { segmentBytes })
-  for (let n = 1; n <= count; n++) await log.append(record(n))
-  await log.close()
-  return file
-}
-
-const fault = async (file: string): Promise<WalFailed> => {
-  const before = readFileSync(file)
-  const [started, checked] = [await open(file), await Effect.runPromise(Effect.either(verify(file)))]
-  expect(Either.isLeft(started) && Either.isLeft(checked) && checked.left.message).toBe(Either.isLeft(started) && started.left.message)
-  expect(readFileSync(file).equals(before), "nothing was changed").toBe(true)
-  return Either.isLeft(started) ? started.left : expect.fail("it was opened")
-}
-
-describe("a log that is opened again", () => {
-  it("a torn tail is cut, seq goes on, and the check says so before", async () => {
-    const file = await filled(5)
-    const whole = readFileSync(file)
-    truncateSync(file, whole.length - 7)
-    const checked = await Effect.runPromise(verify(file))
-    expect(checked.at(-1)).toMatch(/wal\.log, offset \d+: \d+ bytes of a write that is not finished/)
-    const log = await opened(file)
-    expect(await log.append(record(50))).toEqual(Either.right(5))
-    expect(texts(await log.all())).toEqual([1, 2, 3, 4, 50].map(record))
-    await log.close()
-  })
-  it("a bad record before good ones stops the start, naming file, offset and seq", async () => {
-    const file = await filled(5)
-    const bytes = readFileSync(file)
-    const offset = bytes.indexOf(" 3 {") - 8
-    bytes[offset + 15]! ^= 4
-    writeFileSync(file, bytes)
-    const error = await fault(file)
-    expect(error).toMatchObject({ reason: "damaged", file, offset, seq: 3 })
-    expect(error.message).toContain(`${file}, offset ${offset}, seq 3: the WAL is damaged`)
-  })
-  it("a file that is missing, foreign, renamed, cut or empty is damage, and a later format is refused", async () => {
-    const breaks: ReadonlyArray<readonly [string, (file: string) => void, Partial<WalFailed>]> = [
-      ["missing", (file) => rmSync(`${file}.2`), { reason: "damaged", offset: 0 }],
-      ["swapped", (file) => { renameSync(`${file}.2`, `${file}.x`); renameSync(`${file}.3`, `${file}.2`); renameSync(`${file}.x`, `${file}.3`) }, { reason: "damaged", offset: 0 }],
-      ["foreign", (file) => writeFileSync(`${file}.2`, Format.encodeHeader({ logId: "another", segment: 2, after: 0 })), { reason: "damaged", offset: 0 }],
-      ["cut", (file) => truncateSync(`${file}.1`, statSync(`${file}.1`).size - 3), { reason: "damaged" }],
-      ["empty", (file) => writeFileSync(file, ""), { reason: "damaged", offset: 0 }],
-      ["no log", (file) => writeFileSync(file, "this is not a log\n"), { reason: "damaged", offset: 0 }]
-    ]
-    for (const [what, damage, expected] of breaks) {
-      const file = await filled(20, 300)
-      damage(file)
-      expect(await fault(file), what).toMatchObject(expected)
-    }
-  })
-  it("a log without the file that grows, as a crash leaves it, goes on behind the last complete one", async () => {
-    const file = await filled(12, 300)
-    const numbers = readdirSync(join(file, "..")).filter((name) => /\.\d+$/.test(name)).length
-    renameSync(file, `${file}.${numbers + 1}`)
-    const log = await opened(file)
-    expect(await log.append(record(13))).toEqual(Either.right(13))
-    expect(texts(await log.all())).toEqual(Array.from({ length: 13 }, (_, i) => record(i + 1)))
-    await log.close()
-  })
-  it("damage that comes while it is open is named by whoever reads it", async () => {
-    const file = freshPath()
-    const log = await opened(file)
-    for (let n = 1; n <= 5; n++) await log.append(record(n))
-    const bytes = readFileSync(file)
-    const offset = bytes.indexOf(" 3 {") - 8
-    bytes[offset + 20]! ^= 1
-    writeFileSync(file, bytes)
-    const read = await Effect.runPromise(Effect.either(Stream.runCollect(log.wal.read(0))))
-    expect(Either.isLeft(read) && read.left).toMatchObject({ reason: "damaged", file, offset, seq: 3 })
-    await log.close()
-  })
-  it("files go when no record in them is needed", async () => {
-    const file = freshPath()
-    const log = await opened(file, { segmentBytes: 300 })
-    for (let n = 1; n <= 100; n++) await log.append(record(n))
-    const names = (): ReadonlyArray<string> => readdirSync(join(file, "..")).filter((name) => /\.\d+$/.test(name))
-    const before = names().length
-    await Effect.runPromise(log.wal.dropBefore(51))
-    expect(names().length).toBeLessThan(before / 2 + 2)
-    expect(texts(await log.all(50))).toEqual(Array.from({ length: 50 }, (_, i) => record(51 + i)))
-    await Effect.runPromise(log.wal.dropBefore(101))
-    expect(names()).toEqual([])
-    expect(statSync(file).size).toBeLessThan(200)
-    await log.close()
-    const again = await opened(file)
-    expect(again.wal.logId).toBe(log.wal.logId)
-    expect(await again.append(record(101))).toEqual(Either.right(101))
-    await again.close()
   })
 })
 
@@ -305,6 +195,16 @@ describe("the lock of a WAL", () => {
     expect(Either.isLeft(second) && second.left).toMatchObject({ reason: "locked", message: expect.stringContaining(file) })
     await first.close()
     await (await opened(file)).close()
+  })
+  it("goes to one of many that find it left behind by a process that is gone", async () => {
+    for (let round = 0; round < 30; round++) {
+      const lock = `${freshPath()}.lock`
+      writeFileSync(lock, "")
+      const locks = await Promise.all(Array.from({ length: 8 }, () => lockFile(lock)))
+      expect(locks.filter((one) => one?.held() === true)).toHaveLength(1)
+      for (const one of locks) await one?.release()
+      expect(readdirSync(join(lock, "..")), "nothing is left").toEqual([])
+    }
   })
   it("works under a name longer than a socket's may be", async () => {
     const file = join(freshPath(), "..", "d".repeat(100), "wal.log")

@@ -52,14 +52,17 @@ export class FaultyDisk {
     return [...this.files.keys()].sort()
   }
 
-  /** The disk after the power was cut: `arrived` says for a file that was not flushed what is there of it. Names not flushed are lost. */
-  powerCut(arrived: (written: Uint8Array, flushed: Uint8Array) => Uint8Array): FaultyDisk {
-    return new FaultyDisk(new Map([...this.flushedNames].map(([path, file]) => [path, file.written === file.flushed ? file.flushed : arrived(file.written, file.flushed)])))
+  /** The disk after the power was cut: `arrived` says for a file that was not flushed what is there of it. Names not flushed are lost, unless they happened to arrive. */
+  powerCut(arrived: (written: Uint8Array, flushed: Uint8Array) => Uint8Array, names: "flushed" | "arrived" = "flushed"): FaultyDisk {
+    return new FaultyDisk(new Map([...(names === "flushed" ? this.flushedNames : this.files)].map(([path, file]) => [path, file.written === file.flushed ? file.flushed : arrived(file.written, file.flushed)])))
   }
 
-  /** The disk after the process was killed: everything written is there. */
+  /** The disk after the process was killed: everything written can be read, and what was not flushed still is not. */
   processKilled(): FaultyDisk {
-    return new FaultyDisk(new Map([...this.files].map(([path, file]) => [path, file.written])))
+    const disk = new FaultyDisk()
+    for (const [path, file] of this.files) disk.files.set(path, { ...file })
+    for (const [path, file] of this.flushedNames) disk.flushedNames.set(path, [...this.files].find(([, other]) => other === file)?.[0] === path ? disk.files.get(path)! : { ...file })
+    return disk
   }
 
   private inode(path: string): Inode {

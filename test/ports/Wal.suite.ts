@@ -61,6 +61,19 @@ export const walSuite = (name: string, make: () => Layer.Layer<Wal, WalFailed>):
         for (const start of [0, 137, 300, 549]) expect(yield* readAll(start)).toEqual(expected(start, 550))
       }).pipe(Effect.provide(make())))
 
+    it.effect("reads what was there when the reading began, and nothing that came since", () =>
+      Effect.gen(function*() {
+        const wal = yield* Wal
+        yield* wal.append(from(1, 8_000))
+        let added = 0
+        const records = yield* Stream.runCollect(Stream.tap(wal.read(0), ({ seq }) => Effect.gen(function*() {
+          if (seq % 1_000 === 1) yield* wal.append(from(8_001 + added, 2))
+          if (seq % 1_000 === 1) added += 2
+        })))
+        expect(Chunk.toReadonlyArray(records)).toEqual(expected(0, 8_000))
+        expect(yield* readAll(0)).toEqual(expected(0, 8_016))
+      }).pipe(Effect.provide(make())))
+
     it.effect("a reader can stop in the middle", () =>
       Effect.gen(function*() {
         const wal = yield* Wal
