@@ -20,7 +20,8 @@ export interface FileLock {
 const maxAddressBytes = 90
 const attempts = 5
 
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
+/** The system's own name of an error, `ENOENT`. */
+export const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
 /** Whether somebody listens; undefined when the name is gone. */
 const answers = (address: string): Promise<boolean | undefined> =>

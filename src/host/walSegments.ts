@@ -8,6 +8,7 @@ import { Either } from "effect"
 import { basename, dirname } from "node:path"
 import * as Format from "../core/walFormat.ts"
 import { WalFailed, type WalReason } from "../ports/Wal.ts"
+import { codeOf } from "./fileLock.ts"
 import type { WalDisk } from "./walDisk.ts"
 
 export interface Segment {
@@ -36,7 +37,6 @@ export interface Loaded {
 }
 
 const describe = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
 const noRoom: ReadonlyArray<unknown> = ["ENOSPC", "EDQUOT", "EFBIG"]
 
