@@ -7,7 +7,7 @@ import { HashMap } from "effect"
 import * as Member from "./member.ts"
 import type { Command } from "./messages.ts"
 import * as Outbox from "./outbox.ts"
-import { apply } from "./poolMembers.ts"
+import { apply, savePosition } from "./poolMembers.ts"
 import * as State from "./state.ts"
 import { act, log, set, setMember, type Turn } from "./turn.ts"
 
@@ -45,6 +45,8 @@ export const answered = (turn: Turn, command: Command & { readonly tag: "Deliver
   if (outcome.kind === "unable") return void apply(turn, member.ssp, outcome.event, outcome.reason)
   if (outcome.kind === "retry" && outcome.unauthorized) log(turn, "error", `${member.ssp} answers 401 to /ingest: SVC_AUTH_SECRET differs between the scheduler and this SSP`)
   setMember(turn, { ...member, outbox: outcome.outbox })
+  // Ticks save positions; under a flood they would lag so far that a restart alone looked like an overflow.
+  if (outcome.outbox.acked - outcome.outbox.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
   deliver(turn, member.ssp)
 }
 

@@ -176,6 +176,13 @@ export const compared = (turn: Turn, command: Command & { readonly tag: "Compare
   apply(turn, member.ssp, "Diverged", "its data differs from the replica's at the same position")
 }
 
+export const savePosition = (turn: Turn, ssp: string): void => {
+  const member = State.member(turn.state, ssp)
+  if (member === undefined) return
+  setMember(turn, { ...member, outbox: { ...member.outbox, saved: member.outbox.acked } })
+  act(turn, { tag: "PersistMember", row: State.memberRow(member) })
+}
+
 /** Deadlines, polls and positions of one SSP, at a tick. */
 export const sweep = (turn: Turn, ssp: string): void => {
   const { config } = turn.state
@@ -188,8 +195,5 @@ export const sweep = (turn: Turn, ssp: string): void => {
     setMember(turn, { ...member, polling: true, polledAt: turn.now })
     act(turn, { tag: "Poll", ssp, registration: member.registration, url: member.url })
   }
-  if (Member.receives(member.state) && member.outbox.saved !== member.outbox.acked) {
-    setMember(turn, { ...member, outbox: { ...member.outbox, saved: member.outbox.acked } })
-    act(turn, { tag: "PersistMember", row: State.memberRow(member) })
-  }
+  if (Member.receives(member.state) && member.outbox.saved !== member.outbox.acked) savePosition(turn, ssp)
 }

@@ -54,8 +54,9 @@ const start = (turn: Turn, view: State.View, target: State.SspMember, request: R
   act(turn, { tag: "CallRegister", op: op.id, view: view.view, assignment: moved.assignment, spec: request?.spec ?? view.spec, ...homeOf(target), url: target.url })
 }
 
-const forget = (turn: Turn, view: State.View): void => {
+const forget = (turn: Turn, view: State.View, answered?: () => void): void => {
   act(turn, { tag: "ForgetView", view: view.view })
+  answered?.()
   disinter(turn, view)
 }
 
@@ -69,8 +70,10 @@ const disinter = (turn: Turn, view: State.View): void => {
 const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried: ReadonlyArray<string>): void => {
   const target = State.at(turn.state, view.home) ?? choose(turn, view.view, State.ready(turn.state), tried)
   if (target !== undefined) return start(turn, view, target, request, tried)
-  reply(turn, request.ref, { kind: "noSsp" })
-  if (!view.settled) return HashMap.has(turn.state.views, view.view) ? forget(turn, view) : undefined
+  const answer = (): void => reply(turn, request.ref, { kind: "noSsp" })
+  if (!view.settled && HashMap.has(turn.state.views, view.view)) return forget(turn, view, answer)
+  answer()
+  if (!view.settled) return
   setView(turn, { ...view, op: undefined })
   settle(turn, view.view)
 }
@@ -130,9 +133,12 @@ const taken = (turn: Turn, view: State.View, op: State.ViewOp): void => {
 }
 
 const refused = (turn: Turn, view: State.View, op: State.ViewOp, details: unknown): void => {
-  if (op.request !== undefined) reply(turn, op.request.ref, { kind: "refused", details })
-  else log(turn, "error", `${op.ssp} refuses view ${view.view}, which another SSP took; it is dropped`)
-  if (!view.settled || op.request === undefined) return forget(turn, view)
+  const answer = (): void => {
+    if (op.request !== undefined) reply(turn, op.request.ref, { kind: "refused", details })
+    else log(turn, "error", `${op.ssp} refuses view ${view.view}, which another SSP took; it is dropped`)
+  }
+  if (!view.settled || op.request === undefined) return forget(turn, view, answer)
+  answer()
   setView(turn, { ...view, op: undefined })
   settle(turn, view.view)
 }
@@ -246,7 +252,8 @@ export const rebalance = (turn: Turn): void => {
 /** Asks for the last activity of views whose time seems over (D14); oldest first, so many per tick. */
 export const expire = (turn: Turn): void => {
   let asked = 0
-  for (const [[at, key]] of turn.state.expiries) {
+  for (const [expiry] of turn.state.expiries) {
+    const [at, key] = State.readExpiry(expiry)
     if (at > turn.now || asked++ >= turn.state.config.maxExpiries) return
     const view = State.view(turn.state, key)
     if (view !== undefined) act(turn, { tag: "AskActivity", view: key, lastActiveAt: view.spec.lastActiveAt })
@@ -259,5 +266,5 @@ export const activityFound = (turn: Turn, command: Command & { readonly tag: "Ac
   if (view === undefined || view.op !== undefined) return
   if (command.lastActiveAt > view.spec.lastActiveAt) persist(turn, { ...view, spec: { ...view.spec, lastActiveAt: command.lastActiveAt } })
   const known = State.view(turn.state, command.view)
-  if (known !== undefined && State.expiryOf(known)[0] <= turn.now) remove(turn, known)
+  if (known !== undefined && State.expiresAt(known) <= turn.now) remove(turn, known)
 }

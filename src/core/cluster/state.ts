@@ -99,9 +99,15 @@ export interface Job extends JobRow {
   readonly op: number | undefined
 }
 
-/** Expiry time and view. */
-export type Expiry = readonly [at: number, view: string]
-const byTime: Order.Order<Expiry> = Order.tuple(Order.number, Order.string)
+/** Expiry times as text of one width and the view behind it: the sorted map tells keys apart by `===`, so a pair would not do. */
+const width = 16
+
+export const expiresAt = (of: ViewRow): number => Math.max(0, Math.ceil(of.spec.lastActiveAt + of.spec.ttlMs))
+
+export const expiryOf = (of: ViewRow): string => `${String(expiresAt(of)).padStart(width, "0")}${of.view}`
+
+/** Time and view of an expiry. */
+export const readExpiry = (expiry: string): readonly [at: number, view: string] => [Number(expiry.slice(0, width)), expiry.slice(width)]
 
 export interface State {
   readonly config: Config
@@ -112,7 +118,7 @@ export interface State {
   readonly members: HashMap.HashMap<string, SspMember>
   readonly histories: HashMap.HashMap<string, History>
   readonly views: HashMap.HashMap<string, View>
-  readonly expiries: SortedMap.SortedMap<Expiry, true>
+  readonly expiries: SortedMap.SortedMap<string, true>
   readonly waitingViews: Waiting.Waiting
   readonly jobs: HashMap.HashMap<string, Job>
   readonly waitingJobs: Waiting.Waiting
@@ -128,7 +134,7 @@ const perEpoch = 2 ** 32
 /** A pool that knows nothing yet. `cloned`: the replica is whole already (D25). */
 export const initial = (config: Config, epoch: number, log: Outbox.Log, cloned: boolean): State => ({
   config, log, phase: cloned ? "Ready" : "Cloning", freeze: undefined, checkpointing: false, members: HashMap.empty(), histories: HashMap.empty(),
-  views: HashMap.empty(), expiries: SortedMap.empty(byTime), waitingViews: Waiting.none, jobs: HashMap.empty(), waitingJobs: Waiting.none,
+  views: HashMap.empty(), expiries: SortedMap.empty(Order.string), waitingViews: Waiting.none, jobs: HashMap.empty(), waitingJobs: Waiting.none,
   serial: epoch * perEpoch, lastPicked: undefined, movedAt: 0
 })
 
@@ -184,8 +190,6 @@ export const memberRow = (of: SspMember): MemberRow => ({
 export const viewRow = (of: View): ViewRow => ({ view: of.view, spec: of.spec, assignment: of.assignment, assignedAt: of.assignedAt, home: of.home, placed: of.placed })
 
 export const jobRow = (of: Job): JobRow => ({ job: of.job, table: of.table, home: of.home, told: of.told })
-
-export const expiryOf = (of: View): Expiry => [of.spec.lastActiveAt + of.spec.ttlMs, of.view]
 
 /** Ready SSPs that may be asked one thing more of the scheduler's own accord. */
 export const roomy = (state: State, now: number): ReadonlyArray<SspMember> => ready(state).filter((each) => each.calls < state.config.maxCalls && each.coolUntil <= now)

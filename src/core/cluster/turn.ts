@@ -46,7 +46,7 @@ export const setView = (turn: Turn, view: State.View): void => {
   const old = State.view(turn.state, view.view)
   const at = State.expiryOf(view)
   const was = old === undefined ? undefined : State.expiryOf(old)
-  if (was === undefined || was[0] !== at[0]) {
+  if (was === undefined || was !== at) {
     const expiries = was === undefined ? turn.state.expiries : SortedMap.remove(turn.state.expiries, was)
     set(turn, { expiries: SortedMap.set(expiries, at, true) })
   }

@@ -3,7 +3,7 @@
  *
  * They read the pool's state and the models' side by side and share no logic with either.
  */
-import { HashMap, HashSet } from "effect"
+import { HashMap, HashSet, SortedMap } from "effect"
 import * as State from "../../../src/core/cluster/state.ts"
 import * as Waiting from "../../../src/core/cluster/waiting.ts"
 import { config, tickMs, type World } from "./world.ts"
@@ -27,6 +27,8 @@ const views = (world: World): void => {
     if ((owner === undefined || !view.placed) && view.op === undefined && !Waiting.has(world.state.waitingViews, view.view)) fail(`${view.view} is forgotten`)
     held.delete(view.view)
   }
+  const living = [...HashMap.values(world.state.views)].filter((view) => !view.gone).length
+  if (SortedMap.size(world.state.expiries) !== living) fail(`${SortedMap.size(world.state.expiries)} expiries of ${living} views`)
   if (held.size > 0) fail(`filed but unknown: ${[...held.keys()].join()}`)
   for (const job of HashMap.values(world.state.jobs)) {
     if ((State.assigneeOf(world.state, job.job) === undefined || !job.told) && job.op === undefined && !Waiting.has(world.state.waitingJobs, job.job)) fail(`${job.job} is forgotten`)
@@ -37,6 +39,7 @@ const positions = (world: World): void => {
   for (const member of HashMap.values(world.state.members)) {
     const { outbox, state } = member
     if (state === "Overflowed") continue
+    if (state === "Ready" && outbox.acked < member.target && !world.ssps.some((ssp) => ssp.id === member.ssp && ssp.amnesia)) fail(`${member.ssp} is Ready at ${outbox.acked}, before ${member.target}`)
     const receives = state === "Ready" || state === "Replaying"
     if (world.head - outbox.acked > config.maxBuffer) fail(`${member.ssp} buffers ${world.head - outbox.acked}`)
     if (outbox.acked < world.first - 1) fail(`${member.ssp} stands at ${outbox.acked}, the log begins at ${world.first}`)

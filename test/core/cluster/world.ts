@@ -48,7 +48,7 @@ export class World {
   readonly assigned = new Map<number, string>()
   readonly flights = new Set<string>()
   readonly counts: Record<string, number> = {}
-  readonly trace: Array<string> = []
+  readonly trace: Array<{ readonly at: number; readonly what: Command | Action }> = []
   check: () => void = () => {}
   private readonly replies = new Map<number, (reply: Reply) => void>()
   private queue: Array<Entry> = []
@@ -144,8 +144,8 @@ export class World {
 
   private note(command: Command): void {
     this.count(command.tag)
-    if (command.tag !== "Tick" && command.tag !== "Heartbeat") this.trace.push(`${this.now} ${JSON.stringify(command)}`)
-    if (this.trace.length > 60) this.trace.shift()
+    if (command.tag !== "Tick" && command.tag !== "Heartbeat") this.trace.push({ at: this.now, what: command })
+    if (this.trace.length > 200) this.trace.splice(0, 150)
   }
 
   private perform(actions: ReadonlyArray<Action>): void {
@@ -168,6 +168,9 @@ export class World {
     const rows: Pool.Saved = { members: [...members.values()], views: [...views.values()], strays: [...strays.values()], jobs: [...jobs.values()] }
     const [state, actions] = Pool.restore(State.initial(config, this.epoch, { first: this.first, head: this.head }, true), this.now, rows)
     this.state = state
+    for (const row of members.values()) {
+      if (this.head - row.acked <= config.maxBuffer && State.member(state, row.ssp)?.state !== "Replaying" && State.member(state, row.ssp)?.state !== "Ready") throw new Error(`the restart alone made ${row.ssp} bootstrap`)
+    }
     for (const action of actions) this.act(action)
   }
 
@@ -202,7 +205,7 @@ export class World {
   }
 
   private act(action: Action): void {
-    if (this.trace.length > 0 && action.tag !== "PersistMember" && action.tag !== "Poll") this.trace.push(`     ${JSON.stringify(action)}`)
+    if (this.trace.length > 0 && action.tag !== "PersistMember" && action.tag !== "Poll") this.trace.push({ at: this.now, what: action })
     if (this.persist(action)) return
     switch (action.tag) {
       case "Freeze":

@@ -1,0 +1,154 @@
+/**
+ * Views and jobs and who has them: placing, refusing, moving, expiring, and that none of it costs by the number of views.
+ *
+ * Each story is one that systems like this one tell wrong.
+ */
+import { HashMap, HashSet } from "effect"
+import { describe, expect, it } from "vitest"
+import * as State from "../../../src/core/cluster/state.ts"
+import * as Waiting from "../../../src/core/cluster/waiting.ts"
+import { Drive } from "./drive.ts"
+
+const spread = (pool: Drive): ReadonlyArray<number> => State.ready(pool.state).map((member) => HashSet.size(member.views))
+
+const many = (pool: Drive, count: number): Drive => {
+  for (let i = 0; i < count; i++) pool.view(`v${i}`).called("done")
+  return pool
+}
+
+describe("views", () => {
+  it("D31 the assignment is persisted before the SSP hears of it, and answered after it took it", () => {
+    const pool = new Drive().ready("a").view("v")
+    expect(pool.tags).toEqual(["PersistView", "CallRegister"])
+    expect(pool.called("done").tags).toEqual(["PersistView", "Reply"])
+    expect(pool.reply).toEqual({ kind: "assigned", ssp: "a", url: "http://a", assignedAt: 0 })
+  })
+  it("D31 registering again keeps the SSP and the assignment", () => {
+    const pool = new Drive().ready("a", "b").view("v").called("done").view("w").called("done")
+    const { assignment } = State.view(pool.state, "w")!
+    expect(pool.view("w", "other").found("CallRegister")).toMatchObject([{ ssp: "b", assignment, spec: { body: "other" } }])
+  })
+  it("D31 a refused view is not assigned; a refused replacement leaves the old one", () => {
+    const pool = new Drive().ready("a").view("v", "bad").called("refused")
+    expect([pool.reply, State.view(pool.state, "v"), pool.tags[0]]).toEqual([{ kind: "refused", details: "why" }, undefined, "ForgetView"])
+    pool.view("v", "good").called("done").view("v", "bad").called("refused")
+    expect(State.view(pool.state, "v")).toMatchObject({ spec: { body: "good" }, placed: true, op: undefined })
+    expect(Waiting.size(pool.state.waitingViews)).toBe(0)
+  })
+  it("D31 an unreachable SSP is skipped, the next tried, 503 when none is left; both are told to drop it", () => {
+    const pool = new Drive().ready("a", "b").view("v").called("unreachable")
+    expect(pool.found("CallRegister")).toMatchObject([{ ssp: "b" }])
+    expect(pool.called("unreachable").reply).toEqual({ kind: "noSsp" })
+    expect(State.view(pool.state, "v")).toBeUndefined()
+    expect(pool.at(5000).found("CallUnregister").map((call) => call.ssp)).toEqual(["a", "b"])
+  })
+  it("D31 without a ready SSP a new view is 503 and forgotten", () => {
+    expect(new Drive().register("a").view("v").tags).toEqual(["Reply"])
+  })
+  it("D31 views of a dead SSP move to others, with a greater assignment", () => {
+    const pool = many(new Drive().ready("a", "b"), 4)
+    const before = State.view(pool.state, "v0")!.assignment
+    pool.at(10_000).beat("b").at(15_001).called("done")
+    expect([pool.owner("v0"), pool.owner("v1"), pool.owner("v2"), pool.owner("v3")]).toEqual(["b", "b", "b", "b"])
+    expect(State.view(pool.state, "v0")!.assignment).toBeGreaterThan(before)
+  })
+  it("D31 views without an SSP wait for the next ready one", () => {
+    const pool = many(new Drive().ready("a"), 3).do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
+    expect([Waiting.size(pool.state.waitingViews), pool.owner("v0")]).toEqual([3, undefined])
+    expect(pool.ready("b").found("CallRegister")).toHaveLength(3)
+  })
+  it("D31 a returning SSP gets its share back, one SSP first gives a view up and only then another gets it, at a limited rate", () => {
+    const pool = many(new Drive({ movesPerSecond: 4, maxCalls: 100, heartbeatTimeoutMs: 1e9 }).ready("a"), 20).ready("b")
+    pool.at(1000)
+    expect([pool.found("CallUnregister").length, pool.found("CallRegister").length]).toEqual([4, 0])
+    expect(pool.at(1100).found("CallUnregister")).toEqual([])
+    for (const now of [2000, 3000, 4000, 5000, 6000]) {
+      const leaves = pool.all.filter((action) => action.tag === "CallUnregister").slice(-4)
+      for (const call of leaves) if (call.tag === "CallUnregister") pool.do({ tag: "ViewCalled", op: call.op, view: call.view, ssp: call.ssp, registration: call.registration, outcome: { kind: "done" } }).called("done")
+      pool.at(now)
+    }
+    expect(spread(pool)).toEqual([10, 10])
+  })
+  it("D31 unregistering is forwarded; a registration behind it waits until the SSP has let go", () => {
+    const pool = new Drive().ready("a").view("v").called("done").unview("v")
+    expect(pool.tags).toEqual(["PersistStray", "ForgetView", "CallUnregister", "Reply"])
+    const leave = pool.found("CallUnregister")[0]!
+    expect(pool.view("v").tags).toEqual([])
+    pool.do({ tag: "ViewCalled", op: leave.op, view: "v", ssp: "a", registration: leave.registration, outcome: { kind: "done" } })
+    expect(pool.tags).toEqual(["ForgetStray", "PersistView", "CallRegister"])
+    expect(pool.called("done").unview("v").called("done").unview("v").reply).toEqual({ kind: "unknownView" })
+  })
+  it("D31 requests for one view are carried out one after the other, the last one holds", () => {
+    const pool = new Drive({ maxQueue: 2 }).ready("a").view("v", "one").called("unreachable").ready("a").view("v", "one", 11)
+    const [call] = pool.found("CallRegister")
+    pool.view("v", "two", 12).unview("v")
+    expect(pool.view("v", "four", 14).reply).toMatchObject({ kind: "overloaded" })
+    pool.do({ tag: "ViewCalled", op: call!.op, view: "v", ssp: "a", registration: call!.registration, outcome: { kind: "done" } })
+    expect(pool.found("CallRegister")).toMatchObject([{ spec: { body: "two" } }])
+    expect(pool.called("done").reply).toEqual({ kind: "ok" })
+    expect(pool.owner("v")).toBeUndefined()
+  })
+  it("an SSP that may still hold a view does not get it again before it has let go", () => {
+    const pool = new Drive({ coolMs: 0 }).ready("a").view("v").called("done").view("v").called("unreachable")
+    expect(pool.owner("v")).toBeUndefined()
+    const again = pool.found("CallUnregister")
+    expect([again.length, pool.found("CallRegister").length]).toEqual([1, 0])
+    expect(pool.called("done").found("CallRegister")).toMatchObject([{ ssp: "a" }])
+  })
+  it("a view expires by what is known when its activity is found, so a refresh on the way wins", () => {
+    const pool = new Drive({ heartbeatTimeoutMs: 1e9 }).ready("a").view("v", "q", 3, 1000).called("done")
+    expect(pool.at(999).found("AskActivity")).toEqual([])
+    expect(pool.at(1000).found("AskActivity")).toEqual([{ tag: "AskActivity", view: "v", lastActiveAt: 0 }])
+    pool.do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
+    expect([pool.owner("v"), pool.at(1400).found("AskActivity").length, pool.at(1500).found("AskActivity").length]).toEqual(["a", 0, 1])
+    pool.view("v", "q", 3, 1000).called("done").do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
+    expect(pool.owner("v")).toBe("a")
+    pool.at(2500).do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
+    expect(pool.tags).toEqual(["PersistStray", "ForgetView", "CallUnregister"])
+  })
+})
+
+describe("cost", () => {
+  it("D31 an SSP that dies with thousands of views is removed without walking over them", () => {
+    const pool = many(new Drive({ strategy: "round_robin" }).ready("a", "b"), 4000)
+    const { members, views } = pool.state
+    pool.do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
+    const touched = pool.found("PersistView").length
+    expect(touched).toBe(State.defaults.maxCalls)
+    const changed = [...HashMap.values(pool.state.views)].filter((view) => State.view({ ...pool.state, views }, view.view) !== view)
+    expect(changed).toHaveLength(touched)
+    expect(HashMap.size(members)).toBe(2)
+    expect(Waiting.size(pool.state.waitingViews)).toBe(2000 - touched)
+  })
+  it("D26 events and heartbeats leave views alone", () => {
+    const pool = many(new Drive().ready("a"), 100)
+    const { expiries, views } = pool.state
+    pool.append(200).beat("a").delivered("a").at(1)
+    expect([pool.state.views === views, pool.state.expiries === expiries]).toEqual([true, true])
+  })
+})
+
+describe("jobs", () => {
+  const arrive = (pool: Drive, job: string, ref?: number): Drive => pool.do({ tag: "JobArrived", job, table: "job", ref })
+
+  it("one assignee for each job, fewest unfinished first, the same when it comes again", () => {
+    const pool = new Drive().ready("a", "b")
+    for (const job of ["j1", "j2", "j3", "j1"]) arrive(pool, job)
+    expect(["j1", "j2", "j3"].map((job) => State.assigneeOf(pool.state, job))).toEqual(["a", "b", "a"])
+    arrive(pool.do({ tag: "JobDone", job: "j1" }).do({ tag: "JobDone", job: "j3" }), "j4")
+    expect(State.assigneeOf(pool.state, "j4")).toBe("a")
+  })
+  it("jobs that arrive while no SSP is ready are handed over when one is; a dispatched one is 503", () => {
+    const pool = arrive(new Drive(), "j1")
+    expect([arrive(pool, "j2", 7).reply, State.job(pool.state, "j2")]).toEqual([{ kind: "noSsp" }, undefined])
+    pool.ready("a")
+    expect(pool.tags.slice(-2)).toEqual(["PersistJob", "ExecuteJob"])
+  })
+  it("a job of a removed SSP goes to another; one without an answer is asked of the same again", () => {
+    const pool = arrive(new Drive({ coolMs: 10, heartbeatTimeoutMs: 1e9 }).ready("a", "b"), "j1").do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
+    const [call] = pool.found("ExecuteJob")
+    expect(call).toMatchObject({ ssp: "b", job: "j1" })
+    pool.ready("a").do({ tag: "JobCalled", op: call!.op, job: "j1", outcome: { kind: "unreachable" } })
+    expect(pool.at(11).found("ExecuteJob")).toMatchObject([{ ssp: "b" }])
+  })
+})
