@@ -62,7 +62,8 @@ const rowOf: { readonly [words: string]: string } = {
 }
 
 const readme = readFileSync(join(root, "README.md"), "utf8")
-const table = readme.slice(readme.indexOf("## Where answers differ"), readme.indexOf("## Map of the house"))
+/** The first table of its section. */
+const table = /(?:^\|.*\n)+/m.exec(readme.slice(readme.indexOf("## Where answers differ")))?.[0] ?? ""
 const rows = [...table.matchAll(/^\| (.+?) (?<!\\)\| .+ (?<!\\)\| .+ \|$/gm)].map(([, first]) => first!).filter((first) => first !== "What")
 
 let engines: Engines
