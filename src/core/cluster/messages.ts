@@ -47,7 +47,8 @@ export type Command =
   | { readonly tag: "CheckpointDue" }
   | { readonly tag: "Checkpointed" }
   | { readonly tag: "Register"; readonly ref: number; readonly registration: Registration }
-  | { readonly tag: "Heartbeat"; readonly ref: number; readonly from: SspIdentity; readonly views: number; readonly cpu: number | undefined; readonly memory: number | undefined }
+  /** `registration`: the one it has pulled its data for, once it is ready (extension). */
+  | { readonly tag: "Heartbeat"; readonly ref: number; readonly from: SspIdentity; readonly registration: number | undefined; readonly views: number; readonly cpu: number | undefined; readonly memory: number | undefined }
   | { readonly tag: "Deregister"; readonly ref: number; readonly from: SspIdentity }
   | { readonly tag: "Polled"; readonly ssp: string; readonly registration: number; readonly health: Health }
   /** `jitter`: 0 <= x < 1, drawn by the shell. */

@@ -142,6 +142,9 @@ export const heartbeat = (turn: Turn, command: Command & { readonly tag: "Heartb
   if (isFenced(turn, from)) return reply(turn, ref, { kind: "fenced", url: member?.url ?? "" })
   // A process that has not registered yet does so on 404, and then it is the newest.
   if (member !== undefined && !sameProcess(member, from)) return reply(turn, ref, { kind: "unknownSsp" })
+  // A registration repeated on the way made a newer one that the SSP never heard of: its data may be older than the snapshot counted for it.
+  const outdated = command.registration !== undefined && member !== undefined && member.state !== "Overflowed" && command.registration < member.registration
+  if (outdated) return reply(turn, ref, { kind: "unknownSsp" })
   const emitted = apply(turn, from.ssp, "Heartbeat", "heartbeat")
   if (member !== undefined) setMember(turn, { ...member, heardAt: turn.now, heartbeat: { views, cpu, memory } })
   reply(turn, ref, { kind: emitted.includes("ok") ? "ok" : emitted.includes("conflict") ? "conflict" : "unknownSsp" })

@@ -52,8 +52,8 @@ export class Drive {
     return this.do({ tag: "Register", ref: 1, registration: { ssp, incarnation, url: `http://${ssp}${incarnation ?? ""}`, batch: true, jobTables: undefined } })
   }
 
-  beat(ssp: string, incarnation?: string): this {
-    return this.do({ tag: "Heartbeat", ref: 2, from: { ssp, incarnation }, views: 0, cpu: undefined, memory: undefined })
+  beat(ssp: string, incarnation?: string, registration?: number): this {
+    return this.do({ tag: "Heartbeat", ref: 2, from: { ssp, incarnation }, registration, views: 0, cpu: undefined, memory: undefined })
   }
 
   polled(ssp: string, health: "ready" | "failed" | "bootstrapping" = "ready", registration = this.member(ssp).registration): this {

@@ -84,9 +84,12 @@ export class ModelSsp {
 
   private beat(): void {
     if (!this.alive) return
-    this.world.ask((ref) => ({ tag: "Heartbeat", ref, from: { ssp: this.id, incarnation: this.incarnation }, views: this.views.size, cpu: undefined, memory: undefined }), (reply) => {
+    const attempt = this.attempt
+    const registration = this.state === "ready" ? this.registration : undefined
+    this.world.ask((ref) => ({ tag: "Heartbeat", ref, from: { ssp: this.id, incarnation: this.incarnation }, registration, views: this.views.size, cpu: undefined, memory: undefined }), (reply) => {
       if (!this.alive) return
       if (reply?.kind === "fenced") this.stop(reply.url)
+      if (attempt !== this.attempt) return
       if ((reply?.kind === "unknownSsp" || reply?.kind === "conflict") && this.state === "ready") this.enroll()
       // While it pulls, a 404 says that the registration it pulls for is gone.
       else if (reply?.kind === "unknownSsp" && this.registration !== 0) this.enroll()
@@ -94,16 +97,17 @@ export class ModelSsp {
     this.world.after(500, () => this.beat())
   }
 
-  /** A higher registration than the one it knows: the scheduler has counted it anew, what it was given before is void. */
-  private see(registration: number): void {
-    if (registration <= this.registration) return
-    this.registration = registration
-    this.views = new Map()
+  /** A higher registration than the one it has pulled for: what it holds may be older than the scheduler thinks, so it starts over. */
+  private outdated(registration: number): boolean {
+    if (registration <= this.registration) return false
+    this.world.count("outdated")
+    this.enroll()
+    return true
   }
 
   ingest(from: number, to: number, epoch: number, registration: number): Answer {
     if (this.state !== "ready") return { kind: "unavailable" }
-    this.see(registration)
+    if (this.outdated(registration)) return { kind: "unavailable" }
     if (epoch < this.epoch) return { kind: "stale" }
     this.epoch = epoch
     if (!this.batch && from !== to) throw new Error("an array to an SSP that takes none")
@@ -118,7 +122,7 @@ export class ModelSsp {
 
   register(view: string, assignment: number, registration: number, body: unknown): CallOutcome | undefined {
     if (this.state !== "ready" || registration < this.registration) return { kind: "unreachable" }
-    this.see(registration)
+    if (this.outdated(registration)) return { kind: "unreachable" }
     if (body === "bad") return { kind: "refused", details: "line 1" }
     if (assignment < (this.views.get(view) ?? 0) || assignment <= (this.tombs.get(view) ?? 0)) return { kind: "unreachable" }
     this.views.set(view, assignment)

@@ -147,6 +147,16 @@ describe("fence", () => {
   })
 })
 
+describe("a registration repeated on the way", () => {
+  it("D31 is found by the heartbeat of an SSP that pulled for the older one", () => {
+    const pool = new Drive().register("a")
+    const { registration } = pool.member("a")
+    pool.append(105).register("a").polled("a")
+    expect(pool.beat("a", undefined, registration).reply?.kind).toBe("unknownSsp")
+    expect(pool.beat("a", undefined, pool.member("a").registration).reply?.kind).toBe("ok")
+  })
+})
+
 describe("restart", () => {
   it("D31 a restart alone bootstraps nobody and moves no view: a grace of one time-out, then the log from where each stood", () => {
     const before = new Drive().ready("a", "b").view("v").called("done").append(105).delivered("a").at(1)

@@ -42,6 +42,13 @@ describe("views", () => {
     expect(State.view(pool.state, "v")).toBeUndefined()
     expect(pool.at(5000).found("CallUnregister").map((call) => call.ssp)).toEqual(["a", "b"])
   })
+  it("D31 an SSP that went while it was asked is not answered as the owner, whatever it said", () => {
+    const pool = new Drive().ready("a").view("v")
+    const [call] = pool.found("CallRegister")
+    pool.do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
+    pool.do({ tag: "ViewCalled", op: call!.op, view: "v", ssp: "a", registration: call!.registration, outcome: { kind: "done" } })
+    expect([pool.reply, State.view(pool.state, "v")]).toEqual([{ kind: "noSsp" }, undefined])
+  })
   it("D31 without a ready SSP a new view is 503 and forgotten", () => {
     expect(new Drive().register("a").view("v").tags).toEqual(["Reply"])
   })
