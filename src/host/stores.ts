@@ -19,7 +19,6 @@ import type { SurrealError } from "../ports/SurrealClient.ts"
 import * as SurrealDatabase from "../ports/surrealDatabase.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { layerSqlite } from "./Sqlite.ts"
-import * as Surreal from "./Surreal.ts"
 import type { Access, AuthLevel } from "./SurrealLink.ts"
 
 export type Stores = Layer.Layer<Database | SavedState | Upstream, StartFault>
@@ -34,6 +33,9 @@ export interface StoreSettings {
   readonly storePass: Redacted.Redacted<string> | undefined
   readonly storeAuthLevel: AuthLevel | undefined
 }
+
+/** The SDK and its socket take a tenth of a second to load: only who uses them waits for that. */
+const surreal = Effect.promise(() => import("./Surreal.ts"))
 
 type AsFault = (error: DatabaseError) => StartFault
 
@@ -66,7 +68,7 @@ const openFault = (url: string, asFault: AsFault) => (error: DatabaseError | Sta
 
 const layerInProcess = (address: Address.EmbeddedStore, settings: StoreSettings, asFault: AsFault): Stores => {
   const { dataDir, storeDb = main, storeNs = main } = settings
-  const client = Surreal.layerEmbedded(address, accessOf(settings, storeNs, storeDb))
+  const client = Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerEmbedded(address, accessOf(settings, storeNs, storeDb))))
   const database = SurrealDatabase.layer.pipe(Layer.provide(client), Layer.catchAll((error) => Layer.fail(openFault(address.url, asFault)(error))))
   const state = address.url === "mem://" ? SavedState.layerMemory : stateIn(dataDir)
   return Layer.mergeAll(database, state, Upstream.layerNone)
@@ -77,7 +79,8 @@ const layerOfServer = (address: Address.ServerStore, settings: StoreSettings, as
   if (storeDb === undefined || storeNs === undefined) {
     return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it` }))
   }
-  return Layer.merge(sqliteIn(dataDir, "upstream.db", asFault), Upstream.layerSurreal.pipe(Layer.provide(Surreal.layerServer(address, accessOf(settings, storeNs, storeDb)))))
+  const client = Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb))))
+  return Layer.merge(sqliteIn(dataDir, "upstream.db", asFault), Upstream.layerSurreal.pipe(Layer.provide(client)))
 }
 
 export const layer = (settings: StoreSettings, asFault: AsFault): Stores => {
