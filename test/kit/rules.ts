@@ -38,7 +38,8 @@ const sees: { readonly [room: string]: ReadonlyArray<string> } = {
   ssp: ["core/*", "protocol", "ports", "ssp"],
   scheduler: ["core/*", "protocol", "ports", "scheduler"],
   host: ["core/*", "protocol", "ports", "host"],
-  door: ["core/*", "protocol", "ports", "ssp", "scheduler", "host"],
+  // A door may load the rest of itself.
+  door: ["core/*", "protocol", "ports", "ssp", "scheduler", "host", "door"],
 }
 
 const allowed = (from: string, to: string): boolean => {

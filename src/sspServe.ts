@@ -1,0 +1,31 @@
+/**
+ * What the door of the SSP loads to serve: the drivers, and the composition on them.
+ *
+ * Apart from the door because loading the server takes longer than all else it does: help, version and configuration
+ * faults do not wait for it.
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import { Effect, Layer, Redacted } from "effect"
+import * as Logs from "./host/logs.ts"
+import * as Quickstart from "./host/quickstart.ts"
+import { layerNode } from "./host/readBody.ts"
+import * as Released from "./host/release.ts"
+import * as Server from "./host/Server.ts"
+import * as Stores from "./host/stores.ts"
+import { layerTurn } from "./host/turn.ts"
+import { SchedulerClient } from "./ports/SchedulerClient.ts"
+import { SspConfig, type SspConfigShape } from "./ssp/Config.ts"
+import { fromDatabase } from "./ssp/Lifecycle.ts"
+import * as Ssp from "./ssp/Ssp.ts"
+
+const drivers = (config: SspConfigShape) => Layer.mergeAll(
+  Stores.layer(config, fromDatabase), layerNode, layerTurn, Released.layer, Layer.succeed(SspConfig, config),
+  config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl), FetchHttpClient.layer)
+)
+
+/** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */
+export const serve = (config: SspConfigShape, quickstart: boolean) => {
+  const server = Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "LISTEN_ADDR" })
+  const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, Redacted.value(config.authSecret), Ssp.storeText(config)) : Layer.empty
+  return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel)))))
+}
