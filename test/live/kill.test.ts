@@ -97,7 +97,7 @@ const versionsOf = async (door: Door): Promise<ReadonlyMap<string, number>> =>
   new Map((await readView(door, "all", "flat"))["result_data"] as ReadonlyArray<[string, number]>)
 
 describe.concurrent("kill -9", () => {
-  const rounds = runs(2)
+  const rounds = runs(1)
   seeded(`D4 D22 kill -9 in the middle of 1,000 ingests, ${rounds} times over: every acknowledged record, every version, every view as before`, "test/live/kill.test.ts", async (random) => {
     const dataDir = temporaryFolder()
     const known = new Map<number, Known>()

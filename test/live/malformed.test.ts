@@ -89,7 +89,7 @@ const works = async (round: string): Promise<void> => {
 }
 
 describe("malformed requests", () => {
-  const total = runs(3_000)
+  const total = runs(2_000)
   seeded(`D6 D17 ${total} malformed requests: no 5xx, no crash, memory flat, every answer JSON with a code`, "test/live/malformed.test.ts", async (random) => {
     const tally: Tally = { kinds: new Map(), faults: [], silent: 0, accepted: 0 }
     await works("before")

@@ -157,7 +157,7 @@ const randomChange = (random: Rng, done: Map<string, number>): Body => {
 }
 
 describe("random changes", () => {
-  const rounds = runs(10)
+  const rounds = runs(6)
   seeded(`D3 D4 D8 D11 L1 L2 ${rounds} times a hundred random updates and deletes: each view and each stream equals a fresh run`, file, async (random) => {
     const done = new Map<string, number>()
     for (let round = 0; round < rounds; round++) {
