@@ -64,8 +64,13 @@ const sizeOf = (args: ReadonlyArray<Value>): number => {
 
 type Body<A extends ReadonlyArray<unknown>> = (args: A, scope: Scope, name: string) => Value
 
+interface Options extends Partial<Pick<Fn, "pure" | "reads">> {
+  /** Its ints may be larger than a count or a place ever is, and come as they are. */
+  readonly wideInts?: true
+}
+
 /** A pure function of checked arguments. The body names the types it declared in its own parameter list. */
-export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<Param>, body: Body<A>, more: Partial<Pick<Fn, "pure" | "reads">> = {}): Fn => {
+export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<Param>, body: Body<A>, { wideInts, ...more }: Options = {}): Fn => {
   const rest = params.some((p) => p.startsWith("..."))
   const specs = params.map((p) => p.replace(/^(\?|\.\.\.)/, ""))
   const min = params.filter((p) => !p.startsWith("?") && !p.startsWith("...")).length
@@ -78,7 +83,10 @@ export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<P
       for (let i = 0; i < args.length; i++) {
         const type = specs[Math.min(i, specs.length - 1)]!
         if (!fits(type, args[i])) wrong(name, i, type, args[i])
-        if (type === "int") args[i] = asInt(args[i])
+        if (type === "int") {
+          const whole = asInt(args[i])
+          args[i] = typeof whole === "bigint" && wideInts === undefined ? Number(whole) : whole
+        }
       }
       return body(args as unknown as A, scope, name)
     }

@@ -12,7 +12,7 @@ import type { Fn, Table } from "./define.ts"
 const unit = (nanos: bigint): Fn => define<[Duration]>(["duration"], ([d]) => int(Durations.toNanos(d) / nanos))
 
 const fromUnit = (nanos: bigint): Fn => define<[number | bigint]>(["int"], ([n], _, name) =>
-  Durations.fromNanos(BigInt(n) * nanos) ?? raise(`Incorrect arguments for function ${name}(). The argument is not a valid duration`))
+  Durations.fromNanos(BigInt(n) * nanos) ?? raise(`Incorrect arguments for function ${name}(). The argument is not a valid duration`), { wideInts: true })
 
 const unitNanos: ReadonlyArray<readonly [string, bigint]> = [
   ["nanos", 1n], ["micros", 1_000n], ["millis", 1_000_000n], ["secs", 1_000_000_000n], ["mins", 60_000_000_000n], ["hours", 3_600_000_000_000n],

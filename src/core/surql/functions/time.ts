@@ -56,7 +56,7 @@ const group = (d: Datetime, unit: string): Value => {
   return fromCivil({ year: c.year, month: at >= 1 ? c.month : 1, day: at >= 2 ? c.day : 1, hour: at >= 3 ? c.hour : 0, minute: at >= 4 ? c.minute : 0, second: at >= 5 ? c.second : 0, nanos: 0 })
 }
 
-const from = (scale: bigint): Fn => define<[number | bigint]>(["int"], ([n]) => fromNanos(BigInt(n) * scale))
+const from = (scale: bigint): Fn => define<[number | bigint]>(["int"], ([n]) => fromNanos(BigInt(n) * scale), { wideInts: true })
 
 const extreme = (sign: number): Fn => define<[ReadonlyArray<Value>]>(["array"], ([a], _, name) => a.reduce<Value>((best, v) => {
   if (!(v instanceof Datetime)) return raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``)
