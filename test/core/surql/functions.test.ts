@@ -13,6 +13,9 @@ import { isConstantName, isFunctionName, refusalOf, refusals } from "../../../sr
 import { functions } from "../../../src/core/surql/functions.ts"
 import { between, functionsTable } from "../../kit/functionsTable.ts"
 import { root } from "../../kit/source.ts"
+import { evaluate } from "../../../src/core/surql/select.ts"
+import { fromRecords } from "../../../src/core/surql/memory.ts"
+import { budget } from "../../../src/core/surql/scope.ts"
 import { parseStatements } from "../../../src/core/surql/parse.ts"
 
 const readme = readFileSync(join(root, "README.md"), "utf8")
@@ -61,5 +64,14 @@ describe("functions", () => {
   it.each(["http::get('x')", "search::score(1)", "sleep(1s)", "duration::set_year(1y, 2)", "vector::similarity::spearman([1], [2])", "string::html::sanitize('a')", "fn::mine()"])("%s is refused as not supported", (text) => {
     const parsed = parseStatements(`RETURN ${text}`)
     expect(Either.isLeft(parsed) ? parsed.left.message : "accepted").toContain("not supported")
+  })
+})
+
+describe("functions and integers", () => {
+  it.each(["array::windows([1, 2], 9223372036854775807)", "array::swap([1, 2], 9223372036854775807, 0)", "array::at([1], 9223372036854775807)", "string::repeat('', 9223372036854775807)", "array::clump([1, 2], 9223372036854775807)", "math::top([1], 9223372036854775807)"])("%s answers or is refused, and never throws", (text) => {
+    const parsed = parseStatements(`RETURN ${text}`)
+    if (Either.isLeft(parsed)) throw new Error(parsed.left.message)
+    const [statement] = parsed.right
+    expect(["Left", "Right"]).toContain(evaluate(statement!, { source: fromRecords([]), params: {}, budget: budget(1e6, "TEST_STEPS") })._tag)
   })
 })
