@@ -14,7 +14,7 @@ import { analyze } from "../surql/analyze.ts"
 import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
 import { print } from "../surql/print.ts"
-import type { Scope } from "../surql/scope.ts"
+import { drain, type Scope, type Slices } from "../surql/scope.ts"
 import type { Obj, RecordId } from "../surql/value.ts"
 import { edgeReads } from "./edgeIndex.ts"
 import { ShapeGroup } from "./group.ts"
@@ -117,18 +117,14 @@ export class Engine {
    * Each call needs one {@link release}. Refuses what a live view cannot be, with the offset in the query text.
    */
   acquire(select: Select, params: Params, generation = 1): Either.Either<Instance, Refused> {
-    const slices = this.acquireSliced(select, params, generation)
-    for (;;) {
-      const step = slices.next()
-      if (step.done === true) return step.value
-    }
+    return drain(this.acquireSliced(select, params, generation))
   }
 
   /**
    * {@link acquire} in slices: pauses between a few hundred rows, and changes may be applied meanwhile. Ended early, it
    * leaves nothing behind.
    */
-  *acquireSliced(select: Select, params: Params, generation = 1): Generator<undefined, Either.Either<Instance, Refused>, void> {
+  *acquireSliced(select: Select, params: Params, generation = 1): Slices<Either.Either<Instance, Refused>> {
     const view = this.queries.view(select)
     if ("reason" in view) return Either.left(view)
     const scope = this.source.scope({}, params, "")
@@ -181,9 +177,9 @@ export class Engine {
 
   private step(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
     this.steps++
-    for (const { after, before, id, ...write } of writes) {
-      this.store.apply({ after, before, id, ...write })
-      this.indexes.move(id, before, after)
+    for (const write of writes) {
+      this.store.apply(write)
+      this.indexes.move(write.id, write.before, write.after)
     }
     const rereads = new Rereads()
     const relists: Relists = []

@@ -7,6 +7,7 @@
  * have no exact key, are shown every change.
  */
 import { addTo, removeFrom } from "../multimap.ts"
+import type { Slices } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { type Placement, placementOf } from "./argumentIndex.ts"
 import type { Indexes } from "./indexes.ts"
@@ -74,7 +75,7 @@ export class ShapeGroup {
   }
 
   /** Shows a new instance the rows it has to look at: those under its key where there is an index, else its sources. Pauses. */
-  *fill(instance: Maintained, store: Store): Generator<undefined, void, void> {
+  *fill(instance: Maintained, store: Store): Slices<void> {
     let count = 0
     for (const candidate of this.candidates(instance, store)) {
       // A list may change while this pauses, so that what led here need not hold any more.

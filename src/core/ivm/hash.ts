@@ -46,29 +46,20 @@ export const combined = (a: Hash64, b: Hash64): Hash64 => finished((Math.imul(a.
 
 export const sameHash = (a: Hash64 | undefined, b: Hash64 | undefined): boolean => a === b || (a !== undefined && b !== undefined && a.high === b.high && a.low === b.low)
 
-/** The running sum of a result's row hashes. */
-export class HashSum implements Hash64 {
-  high = 0
-  low = 0
+/** The running sum of a result's row hashes; a result holds one, or is one where a change must not find it cold. */
+export interface HashSum {
+  high: number
+  low: number
+}
 
-  add(hash: Hash64): void {
-    this.high = (this.high + hash.high) | 0
-    this.low = (this.low + hash.low) | 0
-  }
+export const add = (sum: HashSum, hash: Hash64): void => {
+  sum.high = (sum.high + hash.high) | 0
+  sum.low = (sum.low + hash.low) | 0
+}
 
-  remove(hash: Hash64): void {
-    this.high = (this.high - hash.high) | 0
-    this.low = (this.low - hash.low) | 0
-  }
-
-  /** The sum as it is now. */
-  now(): Hash64 {
-    return { high: this.high, low: this.low }
-  }
-
-  text(): string {
-    return hashText(this)
-  }
+export const remove = (sum: HashSum, hash: Hash64): void => {
+  sum.high = (sum.high - hash.high) | 0
+  sum.low = (sum.low - hash.low) | 0
 }
 
 /** 16 hexadecimal digits; an empty result is all zeros. */

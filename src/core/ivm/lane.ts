@@ -116,7 +116,7 @@ export class Lane {
     const { byId, exact } = this.options
     if (!byId && this.size > 1) this.indexes.file(this.table, this.index)
     const { spec } = this.index
-    const wanted = new Set<unknown>(Array.isArray(keys) ? keys : [keys])
+    const wanted = new Set(listOf(keys))
     for (const row of byId || this.index.filed ? this.found(wanted, interval, store, coarse) : store.rows(this.table)) {
       const own = keysOf(row.doc, spec)
       const meets = own === dynamic ? coarse === undefined || coarse.lane.mayMeet(coarse.placement, row) : meet(own, wanted, interval, orderOf(row.doc, spec))
@@ -136,14 +136,14 @@ export class Lane {
 
   private mayMeet({ interval, keys }: Placement, { doc }: Row): boolean {
     const own = keysOf(doc, this.index.spec)
-    return own === dynamic || meet(own, Array.isArray(keys) ? new Set(keys) : new Set([keys]), interval, orderOf(doc, this.index.spec))
+    return own === dynamic || meet(own, new Set(listOf(keys)), interval, orderOf(doc, this.index.spec))
   }
 
   /** Ids of the rows that may meet a placement. */
   private *textsOf({ interval, keys }: Placement): Iterable<string> {
     this.indexes.file(this.table, this.index)
     yield* this.index.dynamicIds
-    for (const key of Array.isArray(keys) ? keys : [keys]) yield* this.index.ids(key, interval)
+    for (const key of listOf(keys)) yield* this.index.ids(key, interval)
   }
 
   private find(keys: Keys, value: Value, found: (instance: Maintained) => void): void {

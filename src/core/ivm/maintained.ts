@@ -16,8 +16,7 @@ import { raise } from "../surql/failure.ts"
 import { compareStrings, isTruthy } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
-import type { RecordId } from "../surql/value.ts"
-import type { Value } from "../surql/value.ts"
+import type { RecordId, Value } from "../surql/value.ts"
 import { childrenOf } from "./children.ts"
 import { type Child, type ChildResult, type Delta, type DeltaBuilder, sameResults, type Shown } from "./delta.ts"
 import { combined, type Hash64, noSum, sameHash } from "./hash.ts"
@@ -116,7 +115,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
    */
   update(text: string, row: Row | undefined, routed: boolean): void {
     this.around.spy.instances++
-    const slot = row === undefined ? undefined : this.slots === undefined ? 0 : this.slots.of(row.id)
+    const slot = this.slotOf(row)
     const before = this.members.get(text)
     const after = row === undefined || slot === undefined ? this.forget(text) : this.evaluate(row, before, slot, routed)
     if (before === after) return
@@ -140,6 +139,11 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     const { store } = this.around
     const id = this.slots === undefined ? undefined : Ids.parse(text)
     return id === undefined ? store.byText(this.plainShape.table!, text) : store.get(id)
+  }
+
+  /** Which source a row comes from; undefined for none. */
+  private slotOf(row: Row | undefined): number | undefined {
+    return row === undefined ? undefined : this.slots === undefined ? 0 : this.slots.of(row.id)
   }
 
   /** Takes over what has changed in the results a row shows; false where the row has to be evaluated. */
@@ -244,7 +248,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     if (!inOrder || this.groups !== undefined || splitting !== undefined || this.size < this.limit) return false
     const last = this.ordered().at(-1) as Member | undefined
     const row = this.rowOf(text)
-    const slot = row === undefined ? undefined : this.slots === undefined ? 0 : this.slots.of(row.id)
+    const slot = this.slotOf(row)
     if (row === undefined || slot === undefined) return false
     const place: Member = { key: text, version: row.version, digest: undefined, row, slot, sort: noSort, lead: row.id, sum: undefined, failure: undefined, part: undefined }
     return last === undefined || kind.compare(place, last) > 0

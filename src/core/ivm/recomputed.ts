@@ -8,7 +8,7 @@ import { encode } from "../surql/encode.ts"
 import { drain, type Slices } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
 import { type Delta, DeltaBuilder, type Shown } from "./delta.ts"
-import { type Hash64, HashSum, rowHash } from "./hash.ts"
+import * as Hashes from "./hash.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 
 /** What one run of the query gave: rows in order, and those left out. */
@@ -23,11 +23,9 @@ export interface Outcome {
 /** How often a first run starts over because something changed meanwhile. */
 const maxTries = 3
 
-const noOrder: Hash64 = { high: 0, low: 0 }
-
 interface ShownRow extends Shown {
   readonly value: Value
-  readonly hash: Hash64
+  readonly hash: Hashes.Hash64
 }
 
 /** Stands for all tables: a query that follows links may read any of them. */
@@ -51,9 +49,9 @@ export class Recomputed implements Instance {
   private failing: ReadonlyArray<RowError> = []
   private lastCost = 0
   private totalCost = 0
-  private readonly sum = new HashSum()
+  private readonly sum: Hashes.HashSum = { high: 0, low: 0 }
   /** Here the order is not always a function of what the rows show, so it is part of the hash. */
-  private order = noOrder
+  private order = Hashes.noSum
 
   constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Slices<Outcome>) {
     this.key = about.key
@@ -71,7 +69,7 @@ export class Recomputed implements Instance {
    * The first run, with pauses. `steps` counts the steps of the engine: a run that saw one go by starts over, and after a
    * few tries goes on without a pause, so that it ends.
    */
-  *fill(steps: () => number): Generator<undefined, void, void> {
+  *fill(steps: () => number): Slices<void> {
     for (let tries = 0; tries < maxTries; tries++) {
       const began = steps()
       const slices = this.evaluate()
@@ -98,11 +96,11 @@ export class Recomputed implements Instance {
   }
 
   hash(): string {
-    return this.sum.text()
+    return Hashes.hashText(this.sum)
   }
 
-  hashNow(): Hash64 {
-    return this.sum.now()
+  hashNow(): Hashes.Hash64 {
+    return { ...this.sum }
   }
 
   /** Runs the query again; the delta is undefined when nothing shown changed, or nothing is shown yet. */
@@ -122,18 +120,18 @@ export class Recomputed implements Instance {
       const digest = encode(row.value)
       const version = row.version ?? (old?.digest === digest ? old.version : this.generation + 1)
       // The generation is this process's own; a hash has to be the same on every SSP.
-      const now: ShownRow = { key: row.key, version, digest, value: row.value, hash: rowHash(row.key, row.version ?? 0, digest) }
+      const now: ShownRow = { key: row.key, version, digest, value: row.value, hash: Hashes.rowHash(row.key, row.version ?? 0, digest) }
       after.set(row.key, now)
       if (old !== undefined) this.drop(builder, old)
-      this.sum.add(now.hash)
+      Hashes.add(this.sum, now.hash)
       builder.entered(moved.has(row.key) ? { ...now, digest: `${digest} moved` } : now)
     }
     for (const old of before.values()) if (!after.has(old.key)) this.drop(builder, old)
     this.shown = after
     this.failing = errors
-    this.sum.remove(this.order)
+    Hashes.remove(this.sum, this.order)
     this.order = orderHash(rows.map((row) => row.key))
-    this.sum.add(this.order)
+    Hashes.add(this.sum, this.order)
     const delta = builder.finish()
     if (delta !== undefined) this.generation++
     return delta
@@ -157,12 +155,12 @@ export class Recomputed implements Instance {
   }
 
   private drop(builder: DeltaBuilder, row: ShownRow): void {
-    this.sum.remove(row.hash)
+    Hashes.remove(this.sum, row.hash)
     builder.left(row)
   }
 }
 
-const orderHash = (keys: ReadonlyArray<string>): Hash64 => (keys.length < 2 ? noOrder : rowHash("", 0, keys.join("\n")))
+const orderHash = (keys: ReadonlyArray<string>): Hashes.Hash64 => (keys.length < 2 ? Hashes.noSum : Hashes.rowHash("", 0, keys.join("\n")))
 
 /**
  * The keys that changed places: those outside a longest run of common keys that stand in the same order in both.

@@ -6,7 +6,7 @@
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
 import { DeltaBuilder, type Shown } from "./delta.ts"
-import { type Hash64, hashText } from "./hash.ts"
+import * as Hashes from "./hash.ts"
 import type { Spy } from "./spy.ts"
 import { Window } from "./window.ts"
 
@@ -14,7 +14,7 @@ import { Window } from "./window.ts"
 export interface Kind<T extends Shown> {
   /** Total: rows that compare 0 are the same row. */
   readonly compare: (a: T, b: T) => number
-  readonly hash: (row: T) => Hash64
+  readonly hash: (row: T) => Hashes.Hash64
 }
 
 export interface Bounds {
@@ -25,14 +25,14 @@ export interface Bounds {
 /** What the database answers where ONLY meets several rows. */
 export const severalRows = "Expected a single result output when using the ONLY keyword"
 
-export class Result<T extends Shown> {
+export class Result<T extends Shown> implements Hashes.HashSum {
   private readonly kind: Kind<T>
   private readonly window: Window<T> | undefined
   /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
   private readonly candidates: Array<T> | undefined
-  /** The running hash; two fields and no object of their own, since a change finds them cold. */
-  private high = 0
-  private low = 0
+  /** The running hash: two fields and no object of their own, since a change finds them cold. */
+  high = 0
+  low = 0
   private readonly spy: Spy
   private readonly changed: () => void
   private pending: DeltaBuilder | undefined = undefined
@@ -59,10 +59,10 @@ export class Result<T extends Shown> {
   }
 
   hash(): string {
-    return hashText(this.hashNow())
+    return Hashes.hashText(this)
   }
 
-  hashNow(): Hash64 {
+  hashNow(): Hashes.Hash64 {
     return { high: this.high, low: this.low }
   }
 
@@ -112,17 +112,13 @@ export class Result<T extends Shown> {
 
   private show(row: T): void {
     this.shown++
-    const hash = this.kind.hash(row)
-    this.high = (this.high + hash.high) | 0
-    this.low = (this.low + hash.low) | 0
+    Hashes.add(this, this.kind.hash(row))
     this.step().entered(row)
   }
 
   private hide(row: T): void {
     this.shown--
-    const hash = this.kind.hash(row)
-    this.high = (this.high - hash.high) | 0
-    this.low = (this.low - hash.low) | 0
+    Hashes.remove(this, this.kind.hash(row))
     this.step().left(row)
   }
 
