@@ -9,7 +9,8 @@ import { Serving } from "../../src/ports/Front.ts"
 import { DatabaseError } from "../../src/ports/Database.ts"
 import { SchedulerClient, SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { StartFault } from "../../src/ports/StartFault.ts"
-import { backoffCeilingMs, Lifecycle } from "../../src/ssp/Lifecycle.ts"
+import { Lifecycle } from "../../src/ssp/Lifecycle.ts"
+import { backoffCeilingMs } from "../../src/ssp/Membership.ts"
 import { fakeViews, node } from "./fakeViews.ts"
 
 const scheduled = { SCHEDULER_URL: "http://scheduler:9667", ADVERTISE_ADDR: "ssp-1:8667" }
