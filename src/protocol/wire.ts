@@ -55,21 +55,54 @@ export const ViewRegistration = Schema.Struct({
   ttl: text.annotations({ description: "Time to live: 30s, 10m, 1h30m, 1d; units ns us µs ms s m h d w y" }),
   params: Schema.optional(Schema.NullOr(JsonObject)),
   lastActiveAt: Schema.optional(text.annotations({ description: "ISO 8601; absent means now" })),
-  format: Schema.optional(Schema.NullOr(Format)).annotations({ description: "flat when absent or null" })
+  format: Schema.optional(Schema.NullOr(Format)).annotations({ description: "flat when absent or null" }),
+  assignment: Schema.optional(count).annotations({ description: "Extension (D21): sent by the scheduler, grows with every move of the view" })
 }).annotations({ ...every, identifier: "ViewRegistration" })
 
-export const ViewUnregistration = Schema.Struct({ id: filled("id") }).annotations({ ...every, identifier: "ViewUnregistration" })
+export const ViewUnregistration = Schema.Struct({
+  id: filled("id"),
+  assignment: Schema.optional(count).annotations({ description: "Extension (D21): sent by the scheduler; a view held under a later one stays" })
+}).annotations({ ...every, identifier: "ViewUnregistration" })
 
 // SSP registration
+
+const incarnation = Schema.optional(Schema.String).annotations({ description: "Extension: drawn at every process start; tells an older process with the same id from a newer" })
 
 export const SspRegistration = Schema.Struct({
   ssp_id: filled("ssp_id"),
   url: text.pipe(Schema.pattern(/^https?:\/\//)),
   batch: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D5): takes arrays on /ingest" }),
-  job_tables: Schema.optional(Schema.Array(Schema.String)).annotations({ description: "Extension (D35)" })
+  job_tables: Schema.optional(Schema.Array(Schema.String)).annotations({ description: "Extension (D35)" }),
+  incarnation
 }).annotations({ ...every, identifier: "SspRegistration" })
 
-export const SspRegistered = Schema.Struct({ snapshot_seq: count }).annotations({ identifier: "SspRegistered" })
+export const SspRegistered = Schema.Struct({
+  snapshot_seq: count,
+  registration: Schema.optional(count).annotations({ description: "Extension: grows with every registration; heartbeats and calls name it" }),
+  log_id: Schema.optional(Schema.String).annotations({ description: "Extension (D5)" }),
+  epoch: Schema.optional(count).annotations({ description: "Extension (D5)" })
+}).annotations({ identifier: "SspRegistered" })
+
+/** Extension: on every POST of the scheduler to an SSP, the registration it means; an SSP in another one answers 503. */
+export const registrationHeader = "svc-registration"
+
+/** Extension (D20): on every answer of `/proxy/query`, the position of what was read. */
+export const snapshotSeqHeader = "svc-snapshot-seq"
+
+/** Extension (D31). */
+export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incarnation }).annotations({ ...every, identifier: "SspDeregistration" })
+
+// Heartbeat
+
+export const Heartbeat = Schema.Struct({
+  ssp_id: filled("ssp_id"),
+  timestamp: Schema.Number.annotations({ description: "Unix time, seconds" }),
+  views: count,
+  cpu_usage: Schema.optional(Schema.Number).annotations({ description: "Percent of one core since the last heartbeat" }),
+  memory_usage: Schema.optional(Schema.Number).annotations({ description: "Resident megabytes" }),
+  incarnation,
+  registration: Schema.optional(count).annotations({ description: "Extension: the registration whose data it has pulled; absent while it pulls" })
+}).annotations({ ...every, identifier: "Heartbeat" })
 
 // Log entry
 
