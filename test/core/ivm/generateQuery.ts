@@ -187,7 +187,10 @@ const subquery = (g: G): string => {
   const filter = filters.length === 0 ? "" : ` WHERE ${filters.join(" AND ")}`
   if (on(g, "group", 0.2)) {
     tag(g, "group", "aggregate")
-    return rng.chance(0.5) ? `(SELECT VALUE count() FROM ${table}${filter} GROUP ALL)` : `(SELECT g, count() AS c, math::sum(n) AS total FROM ${table}${filter} GROUP BY g${rng.chance(0.4) ? " ORDER BY c DESC, g LIMIT 2" : ""})`
+    const counted = rng.chance(0.5)
+    // The planner forgets the VALUE where it only counts a table; what the older evaluator says may differ for another reason.
+    if (counted && filter === "") tag(g, "unlike")
+    return counted ? `(SELECT VALUE count() FROM ${table}${filter} GROUP ALL)` : `(SELECT g, count() AS c, math::sum(n) AS total FROM ${table}${filter} GROUP BY g${rng.chance(0.4) ? " ORDER BY c DESC, g LIMIT 2" : ""})`
   }
   const [shown, sortable] = rng.pick<readonly [string, ReadonlyArray<string>]>([["*", ["n", "s", "id"]], ["VALUE id", []], ["VALUE n", []], ["id, n, s", ["n", "s", "id"]], [`id, n, ${expr(inner)} AS x`, ["n", "id"]], [`id, n, ${expr(inner)} AS x`, ["n", "x"]]])
   const sorting = order(inner, sortable, 0.6, shown === "*" || shown.startsWith("id") ? "id" : undefined)
