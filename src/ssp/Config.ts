@@ -21,16 +21,16 @@ export const knobs = {
   }),
   authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Bearer secret of the protected endpoints; unset, they all answer 401." }),
   storeAddr: Settings.text("STORE_ADDR", {
-    meaning: "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing, `surrealkv://<folder>` or `mem://` for a SurrealDB inside the process (optional package `@surrealdb/node`).",
+    meaning: "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing, `surrealkv://<folder>` or `mem://` for a SurrealDB inside the process (optional package `@surrealdb/node`); a SurrealDB server (`ws://`, `wss://`, `http://`, `https://` or bare `host:port`) is where records come from.",
     defaultText: "embedded store",
-    allowed: "unset, memory://, mem://, surrealkv://<folder> or rocksdb://<folder> (database servers are not built yet in this version)",
-    read: (text) => (["memory", "embedded"].includes(Address.store(text)?.kind ?? "") ? text : undefined)
+    allowed: "unset, memory://, mem://, surrealkv://<folder>, rocksdb://<folder>, or a server as ws://, wss://, http://, https:// or host:port without user, query and fragment",
+    read: (text) => (Address.store(text) === undefined ? undefined : text)
   }),
-  storeUser: Settings.text("STORE_USER", { meaning: "Database user.", later: true }),
-  storePass: Settings.password("STORE_PASS", { meaning: "Database password.", later: true }),
-  storeNs: Settings.text("STORE_NS", { meaning: "Database namespace; inside the process `main` by default." }),
-  storeDb: Settings.text("STORE_DB", { meaning: "Database name; inside the process `main` by default." }),
-  storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level the database user is defined at.", later: true, defaultText: "tried in that order" }),
+  storeUser: Settings.text("STORE_USER", { meaning: "User on the database server; unset, nobody signs in." }),
+  storePass: Settings.password("STORE_PASS", { meaning: "Password of STORE_USER." }),
+  storeNs: Settings.text("STORE_NS", { meaning: "Database namespace; inside the process `main` by default, needed with a server." }),
+  storeDb: Settings.text("STORE_DB", { meaning: "Database name; inside the process `main` by default, needed with a server." }),
+  storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level STORE_USER is defined at.", defaultText: "tried in that order" }),
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file (job tables, backends).", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
   ttlCleanupIntervalSecs: Settings.integer("TTL_CLEANUP_INTERVAL_SECS", 60, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the removal of expired views." }),
   schedulerUrl: Settings.text("SCHEDULER_URL", {
@@ -64,7 +64,7 @@ export const knobs = {
   logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" }),
   jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job.", later: true }),
   jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries.", later: true }),
-  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the compare with a configured database.", later: true })
+  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 600, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." })
 }
 
 /** Names of the scheduler that may stand in a shared environment. */
@@ -115,9 +115,23 @@ const readFile = (source: ConfigSourceShape, faults: Array<string>): ServiceFile
   return read
 }
 
+/** What the settings of a store ask of each other. */
+const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, storeUser }: Read): ReadonlyArray<string> => {
+  const server = Address.store(storeAddr ?? "")?.kind === "server"
+  const missing = server ? [["STORE_NS", storeNs, "namespace"], ["STORE_DB", storeDb, "database"]].filter(([, value]) => value === undefined) : []
+  return [
+    ...missing.map(([name, , what]) => `${name} is not set; STORE_ADDR names a database server, so it must be the name of a ${what} on it`),
+    ...(storeUser !== undefined && storePass === undefined ? ["STORE_USER is set without its password; set STORE_PASS or STORE_PASS_FILE"] : []),
+    ...(storeUser === undefined && storePass !== undefined ? ["STORE_PASS is set without a user; set STORE_USER"] : []),
+    ...(storeUser === undefined && storeAuthLevel !== undefined ? ["STORE_AUTH_LEVEL is set without a user; set STORE_USER"] : [])
+  ]
+}
+
 const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
   const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames), ...Settings.unusedNames(source.env, knobs)]
   if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
+  const { storeAddr, storeUser } = values
+  if (storeUser !== undefined && Address.store(storeAddr ?? "")?.kind !== "server") warnings.push("STORE_USER is set, but STORE_ADDR names no database server: nobody signs in")
   for (const table of file.tablesWithoutBackend) warnings.push(`job_tables names ${table} without a backend; give it base_url here or a backends entry, or its jobs will not run`)
   return warnings
 }
@@ -127,6 +141,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
   Effect.suspend(() => {
     const faults: Array<string> = []
     const values = Settings.readAll(knobs, source, faults)
+    faults.push(...storeFaults(values))
     const file = readFile(source, faults)
     const listen = Address.parse(values.listenAddr ?? Address.defaultListen)
     if (faults.length > 0 || listen === undefined) return Effect.fail(refused(faults))

@@ -6,6 +6,7 @@
  * process: wrap each in `Layer.fresh`.
  */
 import { Effect, Layer } from "effect"
+import * as Address from "../core/address.ts"
 import { Serving } from "../ports/Front.ts"
 import { Release } from "../ports/Release.ts"
 import type { SspConfigShape } from "./Config.ts"
@@ -21,8 +22,11 @@ export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.
 export const layer = layerOver.pipe(Layer.provideMerge(Views.layer), Layer.provideMerge(Serving.layer))
 
 /** Where the data is, for people. */
-export const storeText = ({ dataDir, storeAddr }: Pick<SspConfigShape, "dataDir" | "storeAddr">): string =>
-  storeAddr === undefined ? `embedded SQLite in ${dataDir}` : /^mem(?:ory)?:/.test(storeAddr) ? `${storeAddr} (nothing is kept)` : `${storeAddr}, inside this process`
+export const storeText = ({ dataDir, storeAddr, storeDb, storeNs }: Pick<SspConfigShape, "dataDir" | "storeAddr" | "storeDb" | "storeNs">): string => {
+  if (storeAddr === undefined) return `embedded SQLite in ${dataDir}`
+  if (Address.store(storeAddr)?.kind === "server") return `${storeAddr} (${storeNs}/${storeDb}), its own state in ${dataDir}`
+  return /^mem(?:ory)?:/.test(storeAddr) ? `${storeAddr} (nothing is kept)` : `${storeAddr}, inside this process`
+}
 
 /** Says what runs where, then waits; fails when a loop of the node does. */
 export const serve = (config: SspConfigShape) =>

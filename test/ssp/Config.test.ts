@@ -36,7 +36,36 @@ describe("SSP configuration", () => {
       expect([exitCode, lines[0]]).toEqual([2, "6 faults in the configuration:"])
       for (const name of ["LISTEN_ADDR", "SCHEDULER_URL", "SVC_LOG_LEVEL", "SVC_MAX_BODY_BYTES", "SSP_ID", "/etc/svc.yml: job_tabels"]) expect(lines.filter((line) => line.startsWith(name)), name).toHaveLength(1)
     }))
-  it.effect("D22 a store that is not built yet is a fault that says so", () => Effect.map(faults({ STORE_ADDR: "ws://db:8000" }), ({ lines }) => expect(lines[1]).toMatch(/STORE_ADDR is "ws:\/\/db:8000"; must be unset, memory:\/\/, .*servers are not built yet/)))
+  for (const storeAddr of ["ws://db:8000", "wss://db", "http://db:8000", "https://db.example/rpc", "db:8000", "[::1]:8000"]) {
+    it.effect(`D22 ${storeAddr} is a database server: it needs a namespace and a database`, () =>
+      Effect.gen(function*() {
+        const { exitCode, lines } = yield* faults({ STORE_ADDR: storeAddr })
+        expect([exitCode, lines.slice(1).map((line) => line.trim().split(" ")[0])]).toEqual([2, ["STORE_NS", "STORE_DB"]])
+        const config = yield* read({ STORE_ADDR: storeAddr, STORE_NS: "n", STORE_DB: "d", STORE_USER: "u", STORE_PASS: "p w", STORE_AUTH_LEVEL: "Database" })
+        expect(config).toMatchObject({ storeAddr, storeNs: "n", storeDb: "d", storeUser: "u", storeAuthLevel: "database" })
+        expect(config.storePass === undefined ? undefined : Redacted.value(config.storePass)).toBe("p w")
+        expect(config.warnings.filter((warning) => warning.includes("STORE"))).toEqual([])
+      }))
+  }
+  it.effect("D22 what is no address of a store is a fault that says what is, and shows no password", () =>
+    Effect.gen(function*() {
+      for (const storeAddr of ["redis://db", "ws://u:p4ss@db:8000", "ws://", "db", "ws://db?x=1", "surrealkv://"]) {
+        const { lines } = yield* faults({ STORE_ADDR: storeAddr, STORE_NS: "n", STORE_DB: "d" })
+        expect(lines[1]).toMatch(/STORE_ADDR is ".*"; must be unset, memory:\/\/, .*ws:\/\/, .*host:port/)
+        expect(lines.join()).not.toContain("p4ss")
+      }
+    }))
+  it.effect("D22 a user without a password, a password or a level without a user are faults", () =>
+    Effect.gen(function*() {
+      expect((yield* faults({ STORE_USER: "u" })).lines.slice(1)).toEqual([expect.stringContaining("STORE_PASS_FILE")])
+      expect((yield* faults({ STORE_PASS: "hidden", STORE_AUTH_LEVEL: "root" })).lines.slice(1)).toEqual([expect.stringMatching(/STORE_PASS is set.*STORE_USER/), expect.stringMatching(/STORE_AUTH_LEVEL is set.*STORE_USER/)])
+      const { warnings } = yield* read({ STORE_ADDR: "memory://", STORE_USER: "u", STORE_PASS: "p" })
+      expect(warnings.filter((warning) => warning.includes("STORE_USER"))).toEqual([expect.stringContaining("nobody signs in")])
+    }))
+  it.effect("the compare with the database comes every 10 minutes, and 0 turns it off", () =>
+    Effect.gen(function*() {
+      expect([(yield* read({})).reconcileIntervalSecs, (yield* read({ SVC_RECONCILE_INTERVAL_SECS: "0" })).reconcileIntervalSecs]).toEqual([600, 0])
+    }))
   it.effect("D22 a database inside the process is a store", () => Effect.map(read({ STORE_ADDR: "surrealkv://./data/kv", STORE_NS: "n" }), ({ storeAddr, storeNs, warnings }) => expect([storeAddr, storeNs, warnings.filter((warning) => warning.includes("STORE"))]).toEqual(["surrealkv://./data/kv", "n", []])))
   it.effect("a file that cannot be read is a fault that names it", () => Effect.map(faults({}, file(undefined, "cannot be read")), ({ lines }) => expect(lines).toContain("/etc/svc.yml: cannot be read")))
   it.effect("D5a secrets are redacted, job tables are read, references come from the environment", () =>
@@ -47,14 +76,13 @@ describe("SSP configuration", () => {
       expect(config.jobTables).toMatchObject([{ table: "job", timeoutMs: 30_000 }])
       expect(config.jobTables.map(({ authToken }) => authToken === undefined ? undefined : Redacted.value(authToken))).toEqual(["tok"])
     }))
-  it.effect("D5a D15 warnings: unset secret, unknown names, settings of later versions, job tables without a backend", () =>
+  it.effect("D5a D15 warnings: unset secret, unknown names, job tables without a backend", () =>
     Effect.gen(function*() {
-      const { warnings } = yield* read({ SVC_AUTH_SECRET: "", SVC_LOG_LEVLE: "x", SVC_SCHEDULER_INGEST_PORT: "1", STORE_USER: "root" }, file({ job_tables: ["mail"] }))
-      expect(warnings).toHaveLength(4)
+      const { warnings } = yield* read({ SVC_AUTH_SECRET: "", SVC_LOG_LEVLE: "x", SVC_SCHEDULER_INGEST_PORT: "1" }, file({ job_tables: ["mail"] }))
+      expect(warnings).toHaveLength(3)
       expect(warnings[0]).toContain("did you mean SVC_LOG_LEVEL?")
-      expect(warnings[1]).toBe("STORE_USER is set, but not used yet in this version")
-      expect(warnings[2]).toContain("SVC_AUTH_SECRET is not set")
-      expect(warnings[3]).toContain("mail")
+      expect(warnings[1]).toContain("SVC_AUTH_SECRET is not set")
+      expect(warnings[2]).toContain("mail")
     }))
   it("every setting is documented, by a name of its own", () => {
     const all = Object.values(Config.knobs)
