@@ -10,10 +10,11 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
+import { JsonBody } from "./jsonBody.ts"
+import { withoutDecodeError } from "./openApi.ts"
 import * as Wire from "./wire.ts"
 
 /** `Authorization: Bearer <SVC_AUTH_SECRET>`, compared in constant time (D15). */
@@ -24,12 +25,6 @@ export class Bearer extends HttpApiMiddleware.Tag<Bearer>()("SspApi/Bearer", {
 
 /** 503 until the SSP is ready. */
 export class Ready extends HttpApiMiddleware.Tag<Ready>()("SspApi/Ready", { failure: Errors.SspNotReady }) {}
-
-/** Reads the body whatever its content type says, bounded in size and depth (D17), and hands it on as JSON. */
-export class JsonBody extends HttpApiMiddleware.Tag<JsonBody>()("SspApi/JsonBody", {
-  provides: HttpServerRequest.HttpServerRequest,
-  failure: Schema.Union(Errors.PayloadTooLarge, Errors.InvalidRequest)
-}) {}
 
 const viewId = HttpApiSchema.param("view_id", Schema.String)
 
@@ -95,24 +90,10 @@ class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).ann
 class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).annotate(OpenApi.Description, "Live views out.") {}
 class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).annotate(OpenApi.Description, "How it is doing.") {}
 
-/**
- * The library announces its own decode error wherever something is decoded; ours takes its place on the wire, so the
- * document must not name the other.
- */
-const withoutDecodeError = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.filter((item) => !isDecodeErrorRef(item)).map(withoutDecodeError)
-  if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).filter(([key]) => !libraryNames.has(key)).map(([key, item]) => [key, withoutDecodeError(item)]))
-}
-
-const libraryNames = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
-
-const isDecodeErrorRef = (item: unknown): boolean => typeof item === "object" && item !== null && "$ref" in item && item.$ref === "#/components/schemas/HttpApiDecodeError"
-
 export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor)
   .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: SSP",
-    transform: (spec) => withoutDecodeError(spec) as typeof spec,
+    transform: withoutDecodeError,
     description: "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
   })) {}

@@ -5,10 +5,10 @@
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
-import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
 import { Serving } from "../ports/Front.ts"
+import * as Bodies from "../ports/httpBodies.ts"
 import { Release } from "../ports/Release.ts"
 import { SspApi } from "../protocol/SspApi.ts"
 import { SspConfig } from "./Config.ts"
@@ -69,33 +69,17 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
       .handle("debugDeps", () => views.debugDeps)
   }))
 
-const pages = ["/openapi.json", "/docs"]
-
-const routes: ReadonlyArray<readonly [string, RegExp]> = [
-  ...Object.values(SspApi.groups).flatMap((group) => Object.values(group.endpoints).map((endpoint) => [endpoint.method, endpoint.path] as const)),
-  ...pages.map((path) => ["GET", path] as const)
-].map(([method, path]) => [method, new RegExp(`^${path.replace(/:[a-z_]+/g, "[^/]+")}$`)])
-
-/** Methods a path takes, for the answer to any other. */
-const allow = (path: string): ReadonlyArray<string> => {
-  const methods = routes.filter(([, pattern]) => pattern.test(path)).map(([method]) => method)
-  return methods.includes("GET") ? [...methods, "HEAD"] : methods
-}
-
-/** Exact paths; a view id may be long. */
-const layerRouting = HttpRouter.setRouterConfig({ caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, maxParamLength: 16_384 })
-
 /** The documents carry the version of this build. */
 const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApiBuilder.api(SspApi.annotate(OpenApi.Version, version))))
 
 /** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
 export const layer = Layer.mergeAll(
-  HttpApiBuilder.middleware(SspApi, Guards.answerEverything(allow)),
+  HttpApiBuilder.middleware(SspApi, Bodies.answerEverything(Bodies.allowedBy(SspApi))),
   HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(
   Layer.provideMerge(layerApi),
   Layer.provide([layerData, layerView, layerMonitor]),
   Layer.provide(Guards.layer),
-  Layer.provideMerge(layerRouting)
+  Layer.provideMerge(Bodies.layerRouting)
 )

@@ -7,6 +7,8 @@
 import { Effect, Either, Layer } from "effect"
 import * as Change from "../core/change.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
+import * as Answers from "../ports/httpAnswers.ts"
+import * as Bodies from "../ports/httpBodies.ts"
 import { SspConfig } from "./Config.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
@@ -18,15 +20,15 @@ const isError = (answer: IngestAnswer | IngestError): answer is IngestError => "
 
 const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
   isError(answer)
-    ? Errors.toAnswer(Errors.fromWorld(answer))
+    ? Answers.toAnswer(Errors.fromWorld(answer))
     : { status: 200, body: `{"views_affected":${answer.views_affected},"edges_updated":${answer.edges_updated}}` }
 
 /** Reads the changes and offers them; `done` is called exactly once. */
 const accept = (views: Pick<typeof Views.Service, "offer">, body: string, done: (answer: Answer) => void): void => {
-  const json = Guards.parseJson(body)
-  if (Either.isLeft(json)) return done(Errors.toAnswer(json.left))
+  const json = Bodies.parseJson(body)
+  if (Either.isLeft(json)) return done(Answers.toAnswer(json.left))
   const changes = Change.decodeChanges(json.right)
-  if (Either.isLeft(changes)) return done(Errors.toAnswer(changes.left))
+  if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
   views.offer(changes.right, (answer) => done(toAnswer(answer)))
 }
 
@@ -47,7 +49,7 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | Lifecycle | SspConf
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
     const authorized = Guards.makeAuthorized(config)
-    const unauthorized = Errors.toAnswer(Errors.unauthorized)
+    const unauthorized = Answers.toAnswer(Errors.unauthorized)
     const route: HotRoute = {
       method: "POST",
       path: "/ingest",
@@ -55,11 +57,11 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | Lifecycle | SspConf
       admit: (authorization) => {
         if (!authorized(authorization)) return unauthorized
         const phase = lifecycle.phase()
-        return phase === "ready" ? undefined : Errors.toAnswer(Errors.notReady(phase))
+        return phase === "ready" ? undefined : Answers.toAnswer(Errors.notReady(phase))
       },
       accept: (body, answer) => accept(views, body, answer),
-      tooLarge: Errors.toAnswer(Errors.tooLarge(config.bodyLimitBytes)),
-      notText: Errors.toAnswer(Errors.notText)
+      tooLarge: Answers.toAnswer(Answers.tooLarge(config.bodyLimitBytes)),
+      notText: Answers.toAnswer(Answers.notText)
     }
     return [route]
   })

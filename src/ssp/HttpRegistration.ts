@@ -5,8 +5,8 @@
  */
 import { Either } from "effect"
 import * as Ttl from "../core/ttl.ts"
+import * as Answers from "../ports/httpAnswers.ts"
 import type { ViewRegistration } from "../protocol/wire.ts"
-import * as Errors from "./HttpErrors.ts"
 import type { Registration } from "./viewTypes.ts"
 
 /** Date and time with an offset; date alone is midnight UTC. */
@@ -20,13 +20,13 @@ const timestampMs = (text: string): number | undefined => {
 }
 
 /** `nowMs` stands in for an absent `lastActiveAt`. */
-export const read = (wire: typeof ViewRegistration.Type, nowMs: number): Either.Either<Registration, ReturnType<typeof Errors.invalidRequest>> => {
+export const read = (wire: typeof ViewRegistration.Type, nowMs: number): Either.Either<Registration, ReturnType<typeof Answers.invalidRequest>> => {
   const ttlMs = Ttl.parseMs(wire.ttl)
   const lastActiveAtMs = wire.lastActiveAt === undefined ? nowMs : timestampMs(wire.lastActiveAt)
   const faults: Array<{ path: string; reason: string }> = []
   if (ttlMs === undefined) faults.push({ path: "ttl", reason: `must be a duration such as 30s, 10m, 1h30m or 1d, got ${JSON.stringify(wire.ttl.slice(0, 60))}` })
   if (lastActiveAtMs === undefined) faults.push({ path: "lastActiveAt", reason: `must be an ISO 8601 timestamp, got ${JSON.stringify((wire.lastActiveAt ?? "").slice(0, 60))}` })
-  if (ttlMs === undefined || lastActiveAtMs === undefined) return Either.left(Errors.invalidRequest(faults))
+  if (ttlMs === undefined || lastActiveAtMs === undefined) return Either.left(Answers.invalidRequest(faults))
   return Either.right({
     id: wire.id, surql: wire.surql, clientId: wire.clientId, ttlMs, params: wire.params ?? null, lastActiveAtMs, format: wire.format ?? "flat"
   })
