@@ -3,7 +3,7 @@
  *
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
-import { Cause, Effect, Either, Exit, Mailbox, Runtime, type Scope, Stream } from "effect"
+import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/instance.ts"
 import { drain } from "../core/surql/scope.ts"
@@ -13,26 +13,22 @@ import { startPosition } from "../ports/Database.ts"
 import { Slicer } from "../ports/Slicer.ts"
 import type { SavedState } from "../ports/SavedState.ts"
 import type { Turn } from "../ports/Turn.ts"
-import { type AppliedChange, Committer } from "./committer.ts"
+import { Committer } from "./committer.ts"
 import { debugDepsOf, debugViewOf } from "./debug.ts"
-import type { Feed } from "./feed.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
+import { sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
 import { acquire, type JsonParams, ParsedQueries, storedOf } from "./registering.ts"
 import type { Views } from "./Views.ts"
+import { type StreamLimits, ViewStreams } from "./viewStreams.ts"
 import {
-  type EndReason, type Format, type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, type ViewEvent,
-  ViewNotFound
+  type EndReason, type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, ViewNotFound
 } from "./viewTypes.ts"
 
-export interface ViewLimits {
-  /** Deltas kept per streamed view. */
-  readonly streamBuffer: number
+export interface ViewLimits extends StreamLimits {
   /** Registered views at most. */
   readonly maxViews: number
-  /** Open streams at most. */
-  readonly maxStreams: number
   /** Changes that may wait for the store. */
   readonly maxPendingChanges: number
   /** How long saved state may lag behind, milliseconds. */
@@ -41,25 +37,6 @@ export interface ViewLimits {
   readonly rowSteps: number
   /** Steps that a run of a whole query may take. */
   readonly querySteps: number
-}
-
-const nothingTouched: IngestAnswer = { views_affected: 0, edges_updated: 0 }
-
-/** Adds up what a delivery did, for its answer (D7). */
-const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): IngestAnswer => {
-  if (applied.every((change) => change.touched.length === 0)) return nothingTouched
-  const instances = new Set<Instance>()
-  let views = 0
-  let edges = 0
-  for (const change of applied) {
-    for (const { instance, delta } of change.touched) {
-      const sharing = registry.sharing(instance)
-      if (!instances.has(instance)) views += sharing
-      instances.add(instance)
-      edges += sharing * (delta.additions.length + delta.updates.length + delta.removals.length)
-    }
-  }
-  return { views_affected: views, edges_updated: edges }
 }
 
 /** What the service takes from its surroundings besides its ports. */
@@ -118,13 +95,13 @@ class ViewService {
   private readonly slicer: Slicer
   private readonly turns = new KeyTurns()
   private readonly registry = new Registry()
+  private readonly streams: ViewStreams
   private readonly queries = new ParsedQueries()
   private readonly limits: ViewLimits
   private readonly database: Database["Type"]
   private readonly savedState: SavedState["Type"]
   private readonly start: string
   private incarnations = 0
-  private streams = 0
   /** Registrations of new ids that are on their way. */
   private arriving = 0
   /** How often everything was cleared: what was acquired before is gone. */
@@ -135,6 +112,7 @@ class ViewService {
     this.engine = engine
     this.slicer = slicer
     this.limits = limits
+    this.streams = new ViewStreams(this.registry, limits)
     this.database = database
     this.savedState = savedState
     this.start = start
@@ -173,7 +151,7 @@ class ViewService {
       done: (outcome) => {
         if (Either.isLeft(outcome)) return done(outcome.left)
         const answer = sumOf(this.registry, outcome.right)
-        this.publish(outcome.right)
+        this.streams.publish(outcome.right)
         done(answer)
       }
     })
@@ -213,11 +191,7 @@ class ViewService {
 
   readonly read: Views["Type"]["read"] = (id, format) => Effect.map(this.find(id), (view) => answerOf(view, id, format ?? formatOf(view)))
 
-  readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
-    Effect.flatMap(this.find(id), () =>
-      this.streams < this.limits.maxStreams
-        ? Effect.succeed(Stream.unwrapScoped(this.listen(id, format, lastEventId)))
-        : Effect.fail(new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 })))
+  readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) => this.streams.open(this.find(id), id, format, lastEventId)
 
   readonly debugView: Views["Type"]["debugView"] = (id) => Effect.map(this.find(id), (view) => debugViewOf(view, id))
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
@@ -236,22 +210,6 @@ class ViewService {
       for (const view of this.registry.all()) view.feed?.end("shutdown")
     })
   })
-
-  /** Begins to listen when the stream is first pulled, so that one nobody pulls holds nothing. */
-  private listen(id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, never, Scope.Scope> {
-    return Effect.gen(this, function*() {
-      const view = yield* Effect.option(this.find(id))
-      if (view._tag === "None") return Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason: "unregistered" } })
-      const feed = this.registry.feedOf(view.value, this.limits.streamBuffer)
-      const first = this.firstEvents(view.value, feed, id, format ?? formatOf(view.value), lastEventId)
-      const mailbox = yield* Effect.acquireRelease(Effect.tap(feed.listen(first), () => Effect.sync(() => this.streams++)), (opened) =>
-        Effect.sync(() => {
-          this.streams--
-          feed.drop(opened)
-        }))
-      return Mailbox.toStream(mailbox)
-    })
-  }
 
   private find(id: string): Effect.Effect<Registered, ViewNotFound> {
     return Effect.suspend(() => {
@@ -349,24 +307,5 @@ class ViewService {
     this.registry.remove(view)
     view.feed?.end(reason)
     this.engine.release(view.instance)
-  }
-
-  private publish(applied: ReadonlyArray<AppliedChange>): void {
-    for (const { touched, seq } of applied) {
-      for (const { instance, delta, generation, hash } of touched) {
-        for (const view of this.registry.streaming(instance)) {
-          const n = generation + view.generationOffset
-          view.feed?.push(n, { event: "delta", id: `${view.incarnation}.${n}`, data: { seq, ...delta, result_hash: hash } })
-        }
-      }
-    }
-  }
-
-  /** What a new listener gets first: the deltas it missed where they are buffered, else a snapshot. */
-  private firstEvents(view: Registered, feed: Feed, id: string, format: Format, lastEventId: string | undefined): ReadonlyArray<ViewEvent> {
-    const current = generationOf(view)
-    const [incarnation, n] = lastEventId?.split(".") ?? []
-    const missed = incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n) ? feed.after(Number(n), current) : undefined
-    return missed ?? [{ event: "snapshot", id: `${view.incarnation}.${current}`, data: answerOf(view, id, format) }]
   }
 }

@@ -1,0 +1,72 @@
+/**
+ * The event streams of the views (D11): who listens to which, what a new listener gets first, what every change tells them.
+ *
+ * Apart from the service because nothing here changes a view: a stream only tells.
+ */
+import { Effect, Mailbox, type Scope, Stream } from "effect"
+import type { AppliedChange } from "./committer.ts"
+import type { Feed } from "./feed.ts"
+import { answerOf, formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
+import { type Format, Overloaded, type ViewEvent, type ViewNotFound } from "./viewTypes.ts"
+
+export interface StreamLimits {
+  /** Deltas kept per streamed view. */
+  readonly streamBuffer: number
+  /** Open streams at most. */
+  readonly maxStreams: number
+}
+
+type Find = Effect.Effect<Registered, ViewNotFound>
+
+export class ViewStreams {
+  private readonly registry: Registry
+  private readonly limits: StreamLimits
+  private streams = 0
+
+  constructor(registry: Registry, limits: StreamLimits) {
+    this.registry = registry
+    this.limits = limits
+  }
+
+  open(find: Find, id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded> {
+    return Effect.flatMap(find, () =>
+      this.streams < this.limits.maxStreams
+        ? Effect.succeed(Stream.unwrapScoped(this.listen(find, id, format, lastEventId)))
+        : Effect.fail(new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 })))
+  }
+
+  publish(applied: ReadonlyArray<AppliedChange>): void {
+    for (const { touched, seq } of applied) {
+      for (const { instance, delta, generation, hash } of touched) {
+        for (const view of this.registry.streaming(instance)) {
+          const n = generation + view.generationOffset
+          view.feed?.push(n, { event: "delta", id: `${view.incarnation}.${n}`, data: { seq, ...delta, result_hash: hash } })
+        }
+      }
+    }
+  }
+
+  /** Begins to listen when the stream is first pulled, so that one nobody pulls holds nothing. */
+  private listen(find: Find, id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, never, Scope.Scope> {
+    return Effect.gen(this, function*() {
+      const view = yield* Effect.option(find)
+      if (view._tag === "None") return Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason: "unregistered" } })
+      const feed = this.registry.feedOf(view.value, this.limits.streamBuffer)
+      const first = this.firstEvents(view.value, feed, id, format ?? formatOf(view.value), lastEventId)
+      const mailbox = yield* Effect.acquireRelease(Effect.tap(feed.listen(first), () => Effect.sync(() => this.streams++)), (opened) =>
+        Effect.sync(() => {
+          this.streams--
+          feed.drop(opened)
+        }))
+      return Mailbox.toStream(mailbox)
+    })
+  }
+
+  /** What a new listener gets first: the deltas it missed where they are buffered, else a snapshot. */
+  private firstEvents(view: Registered, feed: Feed, id: string, format: Format, lastEventId: string | undefined): ReadonlyArray<ViewEvent> {
+    const current = generationOf(view)
+    const [incarnation, n] = lastEventId?.split(".") ?? []
+    const missed = incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n) ? feed.after(Number(n), current) : undefined
+    return missed ?? [{ event: "snapshot", id: `${view.incarnation}.${current}`, data: answerOf(view, id, format) }]
+  }
+}
