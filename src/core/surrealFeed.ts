@@ -30,7 +30,7 @@ export interface Feed {
 }
 
 /** How often the database tries an asynchronous event again. */
-const retries = 10
+export const retries = 10
 
 const post = (path: string, body: string): string => `http::post($svc_url + '${path}', ${body}, $svc_headers)`
 
@@ -75,8 +75,8 @@ const asyncEvent = (table: string): string =>
   `DEFINE EVENT OVERWRITE ${eventName} ON ${tableName(table)} ASYNC RETRY ${retries} ${condition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
 
 const why: { readonly [M in FeedMode]: string } = {
-  sync: `Synchronous: inside the transaction, before it commits. A write waits for our answer. What is not answered with 2xx fails the write and rolls it back: 503 while the service starts, is down or its queue is full, 401 when the secret is wrong. A change that was announced and then rolled back is found by the periodic compare.`,
-  async: `Asynchronous: after the commit, by the server's background task (SurrealDB 3; the embedded engine has none). A write never waits and never fails because of us; what is not answered with 2xx is tried ${retries} times, then left to the periodic compare. Changes may overtake each other, so an event sends the record as it is when it runs.`
+  sync: "Tells of every change, inside the transaction and before it commits.",
+  async: "Tells of every change, behind the commit."
 }
 
 const events = ({ mode, tables }: Feed): Definition => ({
@@ -86,12 +86,13 @@ const events = ({ mode, tables }: Feed): Definition => ({
 
 const keyOf = (id: string): string => `string::replace(string::replace(${id}, /^incantation:/, ''), /^${queryTable}:/, '')`
 
-const registrations: Definition = {
+/** `deleted` says that nothing is left to be written to the row: a second write to it would fail the one that deletes it. */
+const registrations = (mode: FeedMode): Definition => ({
   why: "A registration that somebody deletes takes its view away. Those we delete ourselves have lost their owner before, so they do not come back to us.",
   statements: [
-    `DEFINE EVENT OVERWRITE svc_deleted ON ${queryTable} WHEN $event = 'DELETE' AND $before.owner != NONE THEN { ${post("/view/unregister", "{ id: $before.view }")} }`
+    `DEFINE EVENT OVERWRITE svc_deleted ON ${queryTable} ${mode === "sync" ? "" : `ASYNC RETRY ${retries} `}WHEN $event = 'DELETE' AND $before.owner != NONE THEN { ${post("/view/unregister", "{ id: $before.view, deleted: true }")} }`
   ]
-}
+})
 
 const callEvent = `DEFINE EVENT OVERWRITE svc_call ON ${callTable} WHEN $event = 'CREATE' THEN {
   LET $row = type::record('${queryTable}', ${keyOf("$after.view")});
@@ -122,7 +123,7 @@ const calls: Definition = {
 }
 
 /** Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes what is there. */
-export const feed = (options: Feed): ReadonlyArray<Definition> => [settings(options), types, events(options), registrations, calls]
+export const feed = (options: Feed): ReadonlyArray<Definition> => [settings(options), types, events(options), registrations(options.mode), calls]
 
 /** Takes all of it away again; data and our tables stay. */
 export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> => [

@@ -96,6 +96,9 @@ export const embedded: ReadonlyArray<Definition> = [owner, queries, {
 /** One text of many statements. */
 export const script = (definitions: ReadonlyArray<Definition>): string => definitions.flatMap(({ statements }) => statements).join(";\n") + ";\n"
 
+/** Text for people, as the language takes it. */
+export const comment = (text: string): string => text.split("\n").map((line) => `-- ${line}\n`).join("")
+
 /** The same with its reasons, for people. */
 export const printed = (definitions: ReadonlyArray<Definition>): string =>
-  definitions.map(({ statements, why }) => `-- ${why}\n${statements.join(";\n")};\n`).join("\n")
+  definitions.filter(({ statements }) => statements.length > 0).map(({ statements, why }) => `${comment(why)}${statements.join(";\n")};\n`).join("\n")

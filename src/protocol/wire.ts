@@ -7,18 +7,18 @@
 import { Schema } from "effect"
 
 /** All faults of a body at once, not the first only. */
-const every = { parseOptions: { errors: "all" } } as const
+export const every = { parseOptions: { errors: "all" } } as const
 
-const text = Schema.String.annotations({ message: () => ({ message: "must be a string", override: true }) })
+export const text = Schema.String.annotations({ message: () => ({ message: "must be a string", override: true }) })
 
-const filled = (what: string) => text.pipe(Schema.filter((value) => value !== "" || `${what} must not be empty`))
+export const filled = (what: string) => text.pipe(Schema.filter((value) => value !== "" || `${what} must not be empty`))
 
 /** Any JSON object. */
 export const JsonObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).pipe(
   Schema.filter((value) => !Array.isArray(value))
 ).annotations({ message: () => ({ message: "must be an object", override: true }), identifier: "JsonObject" })
 
-const count = Schema.Int.pipe(Schema.nonNegative())
+export const count = Schema.Int.pipe(Schema.nonNegative())
 
 // Record change
 

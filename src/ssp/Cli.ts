@@ -4,41 +4,93 @@
  * Settings are environment and file only; flags ask for something else than serving.
  */
 import { Console, Effect, Either } from "effect"
+import * as Address from "../core/address.ts"
 import * as Settings from "../core/settings.ts"
 import { Release } from "../ports/Release.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { knobs, type SspConfigShape } from "./Config.ts"
+import type { Command, SetupOptions } from "./DatabaseSetup.ts"
 
 const flags = {
   "--help": "Show this text and leave.",
   "--version": "Show the version and leave.",
   "--check-config": "Read the configuration, name every fault, and leave with 0 or 2.",
-  "--quickstart": "Serve; make up SVC_AUTH_SECRET for this run if it is unset, and show commands to try."
+  "--quickstart": "Serve; make up SVC_AUTH_SECRET for this run if it is unset, and show commands to try.",
+  "--print-database-setup": "Print what a SurrealDB needs to feed this service, with what it means for writes, and leave.",
+  "--install-database-setup": "Define that in the database of STORE_ADDR and leave; can be run again.",
+  "--remove-database-setup": "Take events and functions away from it again; our tables and all data stay."
+} as const
+
+/** What follows the commands on the database's setup. */
+const setupOptions = {
+  "--async": "Events that run behind the commit instead of inside it.",
+  "--tables": "a,b: the tables to feed; all tables of the database when absent.",
+  "--url": "Where the database reaches this service; SCHEDULER_URL, or ADVERTISE_ADDR and its defaults, when absent.",
+  "--with-secret": "Print SVC_AUTH_SECRET itself and not a placeholder."
 } as const
 
 export type Flag = keyof typeof flags
 
-const names = Object.keys(flags)
+const setupCommands: { readonly [flag: string]: Command } = { "--print-database-setup": "print", "--install-database-setup": "install", "--remove-database-setup": "remove" }
+
+export interface Asked {
+  /** The first thing asked for; undefined to serve. */
+  readonly flag: Flag | undefined
+  readonly setup: SetupOptions
+}
+
+const names = [...Object.keys(flags), ...Object.keys(setupOptions)]
 const isFlag = (text: string): text is Flag => Object.hasOwn(flags, text)
 const short: { readonly [flag: string]: Flag } = { "-h": "--help", "-v": "--version" }
 
-/** The first thing asked for; undefined to serve. */
-export const parse = (args: ReadonlyArray<string>): Either.Either<Flag | undefined, StartFault> => {
-  const asked = args.map((arg) => short[arg] ?? arg)
-  const unknown = asked.filter((arg) => !isFlag(arg))
-  if (unknown.length > 0) {
-    const lines = unknown.map((arg) => `  ${arg} is not an option${Settings.suggestion(arg, names)} Known: ${names.join(", ")}`)
-    return Either.left(new StartFault({ exitCode: 2, message: ["the command line is not understood:", ...lines].join("\n") }))
+const listOf = (value: string): ReadonlyArray<string> => value.split(",").map((name) => name.trim()).filter((name) => name !== "")
+
+/** Reads one word after the other; an option's value stands behind `=` or is the next word. */
+const readWords = (args: ReadonlyArray<string>, faults: Array<string>): Asked & { readonly options: ReadonlyArray<string> } => {
+  let flag: Flag | undefined
+  const options: Array<string> = []
+  const setup = { mode: "sync" as "sync" | "async", tables: undefined as ReadonlyArray<string> | undefined, url: undefined as string | undefined, withSecret: false }
+  for (let i = 0; i < args.length; i++) {
+    const word = args[i] ?? ""
+    const [name = "", inline] = word.startsWith("--tables=") || word.startsWith("--url=") ? [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)] : [short[word] ?? word]
+    if (isFlag(name)) {
+      flag ??= name
+      continue
+    }
+    options.push(name)
+    if (name === "--async") setup.mode = "async"
+    else if (name === "--with-secret") setup.withSecret = true
+    else if (name === "--tables" || name === "--url") {
+      const value = inline ?? args[++i] ?? ""
+      const url = Address.advertised(value)
+      if (name === "--tables") setup.tables = [...new Set([...setup.tables ?? [], ...listOf(value)])]
+      else setup.url = url
+      if (name === "--tables" ? listOf(value).length === 0 : url === undefined) faults.push(`  ${name} is ${JSON.stringify(value)}; must be ${name === "--tables" ? "table names with commas between them" : "host:port or an http:// or https:// address"}`)
+    } else faults.push(`  ${word} is not an option${Settings.suggestion(word, names)} Known: ${names.join(", ")}`)
   }
-  return Either.right(asked.find(isFlag))
+  return { flag, setup, options }
 }
+
+export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFault> => {
+  const faults: Array<string> = []
+  const { flag, options, setup } = readWords(args, faults)
+  if (faults.length === 0 && options.length > 0 && (flag === undefined || setupCommands[flag] === undefined)) {
+    faults.push(`  ${options.join(", ")} only go with ${Object.keys(setupCommands).join(", ")}`)
+  }
+  return faults.length > 0 ? Either.left(new StartFault({ exitCode: 2, message: ["the command line is not understood:", ...faults].join("\n") })) : Either.right({ flag, setup })
+}
+
+const rows = (table: { readonly [name: string]: string }): ReadonlyArray<string> => Object.entries(table).map(([name, meaning]) => `  ${name.padEnd(25)} ${meaning}`)
 
 export const help = (version: string): string =>
   [
     `surreal-live-sidecar ${version}: the sidecar processor (SSP)`,
     "",
     "Usage: ssp [option]",
-    ...Object.entries(flags).map(([flag, meaning]) => `  ${flag.padEnd(16)} ${meaning}`),
+    ...rows(flags),
+    "",
+    "With the commands on the database's setup:",
+    ...rows(setupOptions),
     "",
     "Settings (environment; job tables and backends in svc.yml):",
     Settings.helpRows(knobs),
@@ -46,14 +98,21 @@ export const help = (version: string): string =>
     "Exit codes: 0 clean stop, 2 configuration fault, 3 damaged data, 1 anything else."
   ].join("\n")
 
+/** What the door can do beside reading its configuration; loaded when it is asked for. */
+export interface Deeds<A, E, R> {
+  readonly serve: (quickstart: boolean) => Effect.Effect<A, E, R>
+  readonly setup: (config: SspConfigShape, command: Command, options: SetupOptions) => Effect.Effect<void, StartFault>
+}
+
 /** Does what was asked for; serves when nothing was. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
-  serve: (quickstart: boolean) => Effect.Effect<A, E, R>,
+  { serve, setup }: Deeds<A, E, R>,
   config: Effect.Effect<SspConfigShape, StartFault>
 ): Effect.Effect<void, E | StartFault, R | Release> =>
   Effect.gen(function*() {
-    const flag = yield* parse(args)
+    const asked = yield* parse(args)
+    const { flag } = asked
     const { version } = yield* Release
     if (flag === "--help") return yield* Console.log(help(version))
     if (flag === "--version") return yield* Console.log(version)
@@ -62,5 +121,7 @@ export const main = <A, E, R>(
       for (const warning of warnings) yield* Console.error(`warning: ${warning}`)
       return yield* Console.log(`the configuration is fine: ${mode} mode`)
     }
+    const command = flag === undefined ? undefined : setupCommands[flag]
+    if (command !== undefined) return yield* setup(yield* config, command, asked.setup)
     yield* serve(flag === "--quickstart")
   })

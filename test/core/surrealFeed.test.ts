@@ -116,7 +116,7 @@ test("edges go with their record: those of the user are told, ours are not", asy
 
 test("a registration that somebody deletes takes its view away", async () => {
   await db.query("CREATE _svc_query:theirs SET view = 'incantation:theirs', surql = 's', clientId = 'c', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now(), owner = 'me'; DELETE _svc_query:theirs")
-  expect(posts.map(({ body, path }) => [path, body])).toEqual([["/view/unregister", { id: "incantation:theirs" }]])
+  expect(posts.map(({ body, path }) => [path, body])).toEqual([["/view/unregister", { id: "incantation:theirs", deleted: true }]])
 })
 
 test("a synchronous event that is refused fails the write and leaves nothing; one that is rolled back has been announced", async () => {

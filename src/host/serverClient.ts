@@ -1,0 +1,30 @@
+/**
+ * The database server of `STORE_ADDR` alone, without a store of the node's own: for commands that work on it and leave.
+ *
+ * Why apart from `stores.ts`: a command must not open the data folder, which the service beside it has locked.
+ */
+import { Effect, Layer } from "effect"
+import * as Address from "../core/address.ts"
+import { StartFault } from "../ports/StartFault.ts"
+import { SurrealClient, SurrealError } from "../ports/SurrealClient.ts"
+import { Upstream } from "../ports/Upstream.ts"
+import type { StoreSettings } from "./stores.ts"
+
+/** Connects and gives up sooner than a service does: somebody is waiting. */
+const patience = { connectTimeoutMs: 5_000, requestTimeoutMs: 15_000, maxPauseMs: 1_000 }
+
+const none: Layer.Layer<SurrealClient> = Layer.sync(SurrealClient, () => {
+  const refusal = Effect.fail(new SurrealError({ reason: "refused", message: "STORE_ADDR names no database server", uncertain: false }))
+  return { ask: () => refusal, query: () => refusal }
+})
+
+/** `Upstream` is absent where `STORE_ADDR` names no server. */
+export const layer = (settings: StoreSettings): Layer.Layer<SurrealClient | Upstream, StartFault> => {
+  const { storeAddr, storeAuthLevel, storeDb, storeNs, storePass, storeUser } = settings
+  const address = storeAddr === undefined ? undefined : Address.store(storeAddr)
+  if (address?.kind !== "server") return Layer.merge(none, Upstream.layerNone)
+  if (storeDb === undefined || storeNs === undefined) return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it` }))
+  const access = { namespace: storeNs, database: storeDb, user: storeUser, pass: storePass, authLevel: storeAuthLevel }
+  const client = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./Surreal.ts")), (drivers) => drivers.layerServer(address, access, patience)))
+  return Layer.provideMerge(Upstream.layerSurreal, client)
+}

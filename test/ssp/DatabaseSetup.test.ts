@@ -1,0 +1,144 @@
+/**
+ * The setup of a database on the real engine: what is printed can be run, what is installed works, again and again, and goes away.
+ *
+ * The engine says whether a text is right, so what is printed is run on it and compared with what the command defines.
+ */
+import { Console, Effect, Exit, Logger, LogLevel, Redacted } from "effect"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { secretPlaceholder } from "../../src/core/databaseSetup.ts"
+import * as ServerClient from "../../src/host/serverClient.ts"
+import { read } from "../../src/ssp/Config.ts"
+import * as DatabaseSetup from "../../src/ssp/DatabaseSetup.ts"
+import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { rootClient } from "../kit/surreal/sdk.ts"
+
+const secret = "s3cr'et"
+const posts: Array<string> = []
+/** What the receiver does before it answers. */
+let meanwhile: (path: string, body: string) => Promise<unknown> = () => Promise.resolve()
+let http: Server
+let server: RpcServer
+let databases = 0
+
+beforeAll(async () => {
+  http = createServer((request, response) => {
+    posts.push(`${request.url} ${request.headers.authorization}`)
+    let body = ""
+    request.on("data", (chunk: Buffer) => body += chunk.toString("utf8"))
+    request.on("end", () => void meanwhile(request.url ?? "", body).then(() => response.end("{}")))
+  })
+  await new Promise<void>((listening) => http.listen(0, "127.0.0.1", listening))
+  server = await RpcServer.start({ capabilities: { network_targets: true } })
+})
+afterAll(async () => {
+  await server.kill()
+  http.close()
+})
+
+const receiverUrl = (): string => `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+
+const defaults: DatabaseSetup.SetupOptions = { mode: "sync", tables: undefined, url: undefined, withSecret: false }
+
+/** A database of its own, and the commands on it; each answers what it printed, and its fault if there was one. */
+const database = async (tables = "DEFINE TABLE item; DEFINE TABLE `odd ``name'`; DEFINE TABLE sums AS SELECT count() FROM item GROUP ALL".replace("``", "\\`")) => {
+  const name = `d${databases++}`
+  const ask = <A>(query: string): Promise<A> => server.ask<A>("n", name, query)
+  if (tables !== "") await ask(tables)
+  const run = async (command: DatabaseSetup.Command, options: Partial<DatabaseSetup.SetupOptions> = {}, env: { readonly [name: string]: string } = {}) => {
+    const config = await Effect.runPromise(read({ env: { LISTEN_ADDR: "127.0.0.1:8667", ...env }, file: undefined, readText: () => ({ fault: "" }), hostName: "h" }, "u"))
+    const settings = { ...config, authSecret: Redacted.make(secret), storeAddr: server.url, storeNs: "n", storeDb: name, storeUser: "root", storePass: Redacted.make("root"), storeAuthLevel: undefined }
+    const out: Array<string> = []
+    const write = (text: string): Effect.Effect<void> => Effect.sync(() => void out.push(text))
+    const console = { ...Effect.runSync(Console.consoleWith(Effect.succeed)), log: write, error: write }
+    const exit = await Effect.runPromiseExit(DatabaseSetup.run(settings, command, { ...defaults, ...options }).pipe(Effect.provide(ServerClient.layer(settings)), Logger.withMinimumLogLevel(LogLevel.None), Effect.withConsole(console)))
+    return { out: out.join("\n"), fault: Exit.isFailure(exit) && exit.cause._tag === "Fail" ? exit.cause.error.message : Exit.isFailure(exit) ? String(exit.cause) : undefined }
+  }
+  /** Everything that is defined, but for the secret and the order of events. */
+  const state = async (): Promise<string> => {
+    const infos = await ask<ReadonlyArray<object>>("INFO FOR DB; INFO FOR TABLE item; INFO FOR TABLE `odd \\`name'`; INFO FOR TABLE sums; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref")
+    return JSON.stringify(infos).replaceAll(JSON.stringify(`"Bearer ${secret}"`).slice(1, -1), `'Bearer ${secretPlaceholder}'`)
+  }
+  return { ask, name, run, state }
+}
+
+for (const mode of ["sync", "async"] as const) {
+  test(`D21 what is printed for ${mode} events can be run as it stands, twice, and is what is installed`, async () => {
+    const [byHand, installed] = [await database(), await database()]
+    const { out } = await byHand.run("print", { mode, url: receiverUrl() })
+    for (const _again of [1, 2]) await byHand.ask(out)
+    for (const _again of [1, 2]) expect((await installed.run("install", { mode, url: receiverUrl() })).fault).toBeUndefined()
+    const state = await installed.state()
+    expect(await byHand.state()).toBe(state)
+    expect(state.match(/DEFINE EVENT svc_feed/g)).toHaveLength(2)
+    expect(state.match(/ASYNC RETRY/g) ?? []).toHaveLength(mode === "async" ? 3 : 0)
+  })
+}
+
+test("what is installed posts with the secret, and is taken away twice without a trace but our tables", async () => {
+  const { ask, run, state } = await database()
+  const before = await ask<ReadonlyArray<object>>("INFO FOR TABLE item")
+  const { out } = await run("install", { url: receiverUrl() })
+  expect(out).toMatch(/2 tables \(item, odd `name'\)/)
+  posts.length = 0
+  await ask("CREATE item:1; CREATE _svc_integrity:1 SET hash = 'x', count = 1")
+  expect(posts).toEqual([`/ingest Bearer ${secret}`])
+  for (const _again of [1, 2]) expect((await run("remove")).fault).toBeUndefined()
+  await ask("CREATE item:2")
+  expect(posts).toHaveLength(1)
+  expect(await ask("INFO FOR TABLE item")).toEqual(before)
+  expect(await state()).not.toMatch(/svc_feed|svc_register|\$svc_url/)
+})
+
+test("removing from a database that was never set up is no fault, and installing on one without tables says so", async () => {
+  const { run } = await database("")
+  expect((await run("remove")).fault).toBeUndefined()
+  expect((await run("install", { url: receiverUrl() })).out).toContain("no table")
+})
+
+test("D15 no secret is printed unless it is asked for, and none when it is installed", async () => {
+  const { run } = await database()
+  const plain = await run("print")
+  expect([plain.out.includes(secret), plain.out.includes(`Bearer ${secretPlaceholder}`)]).toEqual([false, true])
+  expect((await run("print", { withSecret: true })).out).toContain(`"Bearer ${secret}"`)
+  expect((await run("install", { url: receiverUrl() })).out).not.toContain(secret)
+})
+
+test("the text says what a refused and a slow event do to a write, and which answer is given when", async () => {
+  const { run } = await database()
+  const [sync, async, scheduler] = [await run("print"), await run("print", { mode: "async" }), await run("print", {}, { SCHEDULER_URL: "http://s:9667" })]
+  for (const words of ["rolls its whole transaction back", "503 SSP_NOT_READY", "503 OVERLOADED", "STORE_FAILED", "413", "401", "keeps the transaction open", "--allow-net", "http://127.0.0.1:8667"]) expect(sync.out).toContain(words)
+  for (const words of ["writes never wait", "tried again 10 times", "overtake"]) expect(async.out).toContain(words)
+  for (const words of ["http://s:9667", "SCHEDULER_CLONING", "$svc_headers VALUE {}"]) expect(scheduler.out).toContain(words)
+})
+
+test("what cannot work is refused before anything is defined, naming what to change", async () => {
+  const { ask, run } = await database()
+  const refused: ReadonlyArray<readonly [Partial<DatabaseSetup.SetupOptions>, { readonly [name: string]: string }, RegExp]> = [
+    [{ tables: ["itme"] }, {}, /itme.*did you mean item/], [{ tables: ["_svc_query"] }, {}, /_svc_query.*never fed back/], [{}, { LISTEN_ADDR: "127.0.0.1:0" }, /--url/]
+  ]
+  for (const [options, env, words] of refused) expect((await run("install", options, env)).fault).toMatch(words)
+  expect(JSON.stringify(await ask("INFO FOR DB; INFO FOR TABLE item"))).not.toMatch(/svc_/)
+})
+
+test("the row of a registration that is written while somebody registers, unregisters or deletes it fails none of them", async () => {
+  const { ask, name, run } = await database()
+  await run("install", { url: receiverUrl() })
+  const [caller, service] = [await rootClient(server, "n", name), await rootClient(server, "n", name)]
+  meanwhile = (path, body) => body.includes('"deleted":true') ? Promise.resolve() : path === "/view/register"
+    ? service.query("BEGIN; UPSERT _svc_query:mine MERGE { view: 'incantation:mine', surql: 's', clientId: 'c', ttl: 1h, params: '{}', format: 'flat', lastActiveAt: time::now() } RETURN NONE; UPDATE _svc_query:mine SET owner = 'me', assignment = 1; COMMIT")
+    : path === "/view/unregister" ? service.query("UPDATE _svc_query:mine SET owner = NONE; DELETE _svc_query:mine") : Promise.resolve()
+  try {
+    for (const _again of [1, 2]) await caller.query("fn::svc_register('incantation:mine', 'SELECT * FROM item', {}, 1h, 'c')")
+    expect(await ask("SELECT VALUE owner FROM _svc_query")).toEqual([["me"]])
+    await caller.query("fn::svc_unregister('incantation:mine', 'c')")
+    expect(await ask("SELECT VALUE owner FROM _svc_query")).toEqual([[]])
+    await caller.query("fn::svc_register('incantation:mine', 'SELECT * FROM item', {}, 1h, 'c')")
+    await caller.query("DELETE _svc_query:mine")
+    expect(await ask("SELECT VALUE owner FROM _svc_query")).toEqual([[]])
+  } finally {
+    meanwhile = () => Promise.resolve()
+    await Promise.all([caller.close(), service.close()])
+  }
+})
