@@ -50,6 +50,8 @@ const detailed = <const C extends Code, A, I>(code: C, details: Schema.Schema<A,
     .annotations({ ...HttpApiSchema.annotations({ status: statuses[code] }), identifier: code, description })
 
 export const SspNotReady = plain("SSP_NOT_READY", "The SSP is not ready; see /health.")
+export const SchedulerCloning = plain("SCHEDULER_CLONING", "The scheduler is still taking its copy of the database.")
+export const NoSspAvailable = plain("NO_SSP_AVAILABLE", "No SSP is ready to take it.")
 export const Overloaded = plain("OVERLOADED", "A queue or a limit is full; try again after `Retry-After` seconds.")
 export const Unauthorized = plain("UNAUTHORIZED", "The bearer secret is missing or wrong.")
 export const InvalidRequest = detailed("INVALID_REQUEST", Schema.Array(Fault), "The request is malformed; one entry per fault.")
@@ -57,9 +59,14 @@ export const InvalidOperation = detailed("INVALID_OPERATION", Schema.Array(Fault
 export const InvalidQuery = detailed("INVALID_QUERY", Position, "The query does not parse or is not supported.")
 export const NotFound = plain("NOT_FOUND", "No such route, or another method.")
 export const ViewNotFound = plain("VIEW_NOT_FOUND", "No view is registered under this id.")
+export const SspNotRegistered = plain("SSP_NOT_REGISTERED", "No SSP is registered under this id: register (again).")
+export const BufferOverflow = plain("BUFFER_OVERFLOW", "The SSP has fallen too far behind: bootstrap again through a new registration.")
+export const SspFenced = plain("SSP_FENCED", "A newer process holds this SSP id: this one must stop (extension).")
 export const SequenceGap = detailed("SEQUENCE_GAP", Schema.Struct({ expected: Schema.Int }), "Changes are missing before this one; nothing was applied (extension).")
 export const StaleEpoch = plain("STALE_EPOCH", "From an older scheduler start or another log; nothing was applied (extension).")
 export const PayloadTooLarge = plain("PAYLOAD_TOO_LARGE", "The body is larger than the limit that the message names.")
+export const ReplicaFailed = plain("REPLICA_FAILED", "The log or the replica did not take the change; nothing was delivered.")
+export const QueryFailed = plain("QUERY_FAILED", "The query failed while it ran.")
 export const StoreFailed = plain("STORE_FAILED", "The store refused a write; nothing was applied.")
 export const Internal = plain("INTERNAL", "A fault of the service itself; its log says more.")
 

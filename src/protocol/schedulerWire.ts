@@ -1,0 +1,73 @@
+/**
+ * What only the scheduler speaks: assignments, job tracking, metrics, the proxy's queries, as Schemas.
+ *
+ * Beside `wire.ts`, which holds what both servers share. Declarations only; names are the specification's, what it does
+ * not have is marked extension.
+ */
+import { Schema } from "effect"
+import { count, every, filled, JsonObject, text } from "./wire.ts"
+
+export const SchedulerIngested = Schema.Struct({
+  seq: count.annotations({ description: "Position of the last change in the log" }),
+  delivered: count.annotations({ description: "Ready SSPs that have applied it" })
+}).annotations({ identifier: "SchedulerIngested", description: "D7" })
+
+// Proxy
+
+export const ProxyQuery = Schema.Struct({
+  query: text.annotations({ description: "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`" }),
+  params: Schema.optional(Schema.NullOr(JsonObject)).annotations({ description: "Extension (D20)" })
+}).annotations({ ...every, identifier: "ProxyQuery" })
+
+// Views
+
+export const ViewAssignment = Schema.Struct({
+  query_id: Schema.String,
+  ssp_id: Schema.String,
+  assigned_at: Schema.Int.annotations({ description: "Unix time, seconds" })
+}).annotations({ identifier: "ViewAssignment" })
+
+/** A plan is the query's text, or the fields of a view registration without `id` (D33). */
+export const QueryRegistration = Schema.Struct({
+  query_id: filled("query_id"),
+  view_plan: Schema.Union(Schema.String, JsonObject).annotations({ message: () => ({ message: "must be the text of a query or an object", override: true }) })
+}).annotations({ ...every, identifier: "QueryRegistration" })
+
+export const QueryRegistered = Schema.Struct({ ssp_id: Schema.String, ssp_url: Schema.String }).annotations({ identifier: "QueryRegistered", description: "D33" })
+
+// Jobs
+
+export const JobDispatch = Schema.Struct({
+  job_id: filled("job_id"),
+  table: filled("table"),
+  payload: Schema.Struct({ path: text, body: JsonObject })
+}).annotations({ ...every, identifier: "JobDispatch" })
+
+export const jobStatuses = ["pending", "running", "completed", "failed"] as const
+
+export const JobResult = Schema.Struct({
+  job_id: filled("job_id"),
+  status: Schema.Literal(...jobStatuses).annotations({ message: () => ({ message: `must be one of ${jobStatuses.join(", ")}`, override: true }) }),
+  result: Schema.optional(Schema.NullOr(JsonObject)),
+  error: Schema.optional(Schema.NullOr(text)),
+  errors: Schema.optional(Schema.Array(JsonObject)).annotations({ description: "Extension (D36): every failed attempt" })
+}).annotations({ ...every, identifier: "JobResult" })
+
+// Monitoring
+
+export const SchedulerHealthy = Schema.Struct({ status: Schema.Literal("healthy") }).annotations({ identifier: "SchedulerHealthy" })
+export const SchedulerUnavailable = Schema.Struct({ status: Schema.Literal("unavailable") }).annotations({ identifier: "SchedulerUnavailable" })
+
+export const SchedulerMetrics = Schema.Struct({
+  scheduler: Schema.Struct({ total_ssps: count, ready_ssps: count, total_queries: count, running_jobs: count, uptime_seconds: Schema.Number }),
+  ssps: Schema.Array(Schema.Struct({
+    id: Schema.String, query_count: count, views: count, cpu_usage: Schema.Number, memory_usage: Schema.Number, last_heartbeat_seconds_ago: Schema.Number
+  }))
+}).annotations({ identifier: "SchedulerMetrics" })
+
+export const Progress = Schema.Struct({
+  state: Schema.String.annotations({ description: "cloning, ready, frozen or updating (D30)" }),
+  seq: count.annotations({ description: "Position through which the log is applied" }),
+  clone: Schema.NullOr(Schema.Struct({ table: Schema.NullOr(Schema.String), tables_done: count, tables: count, records: count })).annotations({ description: "While cloning" }),
+  ssps: Schema.Array(Schema.Struct({ id: Schema.String, status: Schema.String, waiting: count.annotations({ description: "Events it lacks" }) }))
+}).annotations({ identifier: "Progress", description: "Extension (D34)" })
