@@ -4,7 +4,9 @@
  *
  * With a server its tables are where records come from (`Upstream`), and what is the node's own (versions, positions,
  * registrations, the records as it last knew them) stays in the data folder: a restart then compares instead of guessing
- * versions (D23). Folders are made here, because a missing one is the most common first-run fault and the easiest to fix.
+ * versions (D23). In a cluster the scheduler has the records and their versions, so that an SSP keeps none of them; a server
+ * then takes edges and registrations only. Folders are made here, because a missing one is the most common first-run fault
+ * and the easiest to fix.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
@@ -18,6 +20,8 @@ import { StartFault } from "../ports/StartFault.ts"
 import type { SurrealError } from "../ports/SurrealClient.ts"
 import * as SurrealDatabase from "../ports/surrealDatabase.ts"
 import { Upstream } from "../ports/Upstream.ts"
+import { lockFile } from "./fileLock.ts"
+import { layerRebuildable } from "./rebuildable.ts"
 import { layerSqlite } from "./Sqlite.ts"
 import type { Access, AuthLevel } from "./SurrealLink.ts"
 
@@ -52,10 +56,18 @@ const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
 
 const stateIn = (folder: string): Layer.Layer<SavedState> => SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
 
-const sqliteIn = (folder: string, file: string, asFault: AsFault): Layer.Layer<Database | SavedState, StartFault> => {
-  const database = Database.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, file))), Layer.catchAll((error) => Layer.fail(asFault(error))))
-  return Layer.merge(database, stateIn(folder)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(folder))))
-}
+/** A store in a folder that is made for it, and the saved state beside it. */
+const keptIn = (folder: string, database: Layer.Layer<Database, DatabaseError | StartFault>, asFault: AsFault): Layer.Layer<Database | SavedState, StartFault> =>
+  Layer.merge(Layer.catchAll(database, (error) => Layer.fail(error._tag === "StartFault" ? error : asFault(error))), stateIn(folder)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(folder))))
+
+/** A folder without a store has nothing else that keeps a second process out. */
+const locked = (folder: string, asFault: AsFault): Layer.Layer<never, StartFault> =>
+  Layer.scopedDiscard(Effect.acquireRelease(
+    Effect.promise(() => lockFile(join(folder, "lock"))).pipe(
+      Effect.flatMap((lock) => (lock === undefined ? Effect.fail(asFault(new DatabaseError({ reason: "locked", message: `${folder} is in use` }))) : Effect.succeed(lock)))
+    ),
+    (lock) => Effect.promise(lock.release)
+  ))
 
 const accessOf = ({ storeAuthLevel, storePass, storeUser }: StoreSettings, namespace: string, database: string): Access =>
   ({ namespace, database, user: storeUser, pass: storePass, authLevel: storeAuthLevel })
@@ -74,23 +86,31 @@ const layerInProcess = (address: Address.EmbeddedStore, settings: StoreSettings,
   return Layer.mergeAll(database, state, Upstream.layerNone)
 }
 
-const layerOfServer = (address: Address.ServerStore, settings: StoreSettings, asFault: AsFault): Stores => {
-  const { dataDir, storeDb, storeNs } = settings
+const upstreamOf = (address: Address.ServerStore, settings: StoreSettings): Layer.Layer<Upstream, StartFault> => {
+  const { storeDb, storeNs } = settings
   if (storeDb === undefined || storeNs === undefined) {
     return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it` }))
   }
-  const client = Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb))))
-  return Layer.merge(sqliteIn(dataDir, "upstream.db", asFault), Upstream.layerSurreal.pipe(Layer.provide(client)))
+  return Upstream.layerSurreal.pipe(Layer.provide(Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb))))))
 }
 
-export const layer = (settings: StoreSettings, asFault: AsFault): Stores => {
-  const { dataDir, storeAddr } = settings
-  if (storeAddr === undefined) return Layer.merge(sqliteIn(dataDir, "store.db", asFault), Upstream.layerNone)
-  const address = Address.store(storeAddr)
-  switch (address?.kind) {
-    case "memory": return layerMemory
-    case "embedded": return layerInProcess(address, settings, asFault)
-    case "server": return layerOfServer(address, settings, asFault)
-    default: return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${storeAddr} is no address of a store` }))
-  }
+const layerStandalone = (address: Address.Store | undefined, settings: StoreSettings, asFault: AsFault): Stores => {
+  const { dataDir } = settings
+  if (address === undefined) return Layer.merge(keptIn(dataDir, Layer.provide(Database.layerSqlite, layerSqlite(join(dataDir, "store.db"))), asFault), Upstream.layerNone)
+  if (address.kind === "server") return Layer.merge(keptIn(dataDir, layerRebuildable(join(dataDir, "upstream.db")), asFault), upstreamOf(address, settings))
+  return address.kind === "memory" ? layerMemory : layerInProcess(address, settings, asFault)
+}
+
+const layerInCluster = (address: Address.Store | undefined, settings: StoreSettings, asFault: AsFault): Stores => {
+  if (address?.kind === "memory") return layerMemory
+  const { dataDir } = settings
+  const kept = Layer.mergeAll(Database.layerMemory, stateIn(dataDir), locked(dataDir, asFault)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(dataDir))))
+  return Layer.merge(kept, address?.kind === "server" ? upstreamOf(address, settings) : Upstream.layerNone)
+}
+
+export const layer = (settings: StoreSettings & { readonly mode: "standalone" | "scheduler" }, asFault: AsFault): Stores => {
+  const { mode, storeAddr } = settings
+  const address = storeAddr === undefined ? undefined : Address.store(storeAddr)
+  if (storeAddr !== undefined && address === undefined) return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${storeAddr} is no address of a store` }))
+  return mode === "standalone" ? layerStandalone(address, settings, asFault) : layerInCluster(address, settings, asFault)
 }

@@ -71,6 +71,8 @@ export interface DatabaseShape {
   readonly commit: (commit: Commit) => Effect.Effect<void, DatabaseError>
   /** Forgets everything, as one step. */
   readonly reset: Effect.Effect<void, DatabaseError>
+  /** Moves a store that is damaged out of the way and goes on with an empty one; answers where it went. Only where there is something to rebuild it from (D23). */
+  readonly setAside?: Effect.Effect<string, DatabaseError>
 }
 
 export class Database extends Context.Tag("ports/Database")<Database, DatabaseShape>() {

@@ -130,7 +130,8 @@ const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, s
 const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
   const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames), ...Settings.unusedNames(source.env, knobs)]
   if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
-  const { storeAddr, storeUser } = values
+  const { schedulerUrl, storeAddr, storeUser } = values
+  if (schedulerUrl !== undefined && Address.store(storeAddr ?? "")?.kind === "embedded") warnings.push(`STORE_ADDR=${storeAddr} is not used with SCHEDULER_URL: the scheduler keeps the records; only a database server takes something from an SSP of a cluster, its edges`)
   if (storeUser !== undefined && Address.store(storeAddr ?? "")?.kind !== "server") warnings.push("STORE_USER is set, but STORE_ADDR names no database server: nobody signs in")
   for (const table of file.tablesWithoutBackend) warnings.push(`job_tables names ${table} without a backend; give it base_url here or a backends entry, or its jobs will not run`)
   return warnings

@@ -4,10 +4,11 @@
  * Faults are part of it: an operator must read what to set, and get the exit code that says what kind of fault it is.
  */
 import { Effect, Either, Layer, Redacted } from "effect"
-import { existsSync, rmSync } from "node:fs"
+import { closeSync, existsSync, openSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
-import { layer, type StoreSettings } from "../../src/host/stores.ts"
+import * as Ids from "../../src/core/surql/recordId.ts"
+import { layer } from "../../src/host/stores.ts"
 import { Database, startPosition } from "../../src/ports/Database.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
@@ -18,8 +19,10 @@ import { RpcServer } from "../kit/surreal/RpcServer.ts"
 const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const settings = (storeAddr: string | undefined, more: Partial<StoreSettings> = {}): StoreSettings =>
-  ({ storeAddr, dataDir: join(folder, "data"), storeNs: undefined, storeDb: undefined, storeUser: undefined, storePass: undefined, storeAuthLevel: undefined, ...more })
+type Given = Parameters<typeof layer>[0]
+
+const settings = (storeAddr: string | undefined, more: Partial<Given> = {}): Given =>
+  ({ mode: "standalone", storeAddr, dataDir: join(folder, "data"), storeNs: undefined, storeDb: undefined, storeUser: undefined, storePass: undefined, storeAuthLevel: undefined, ...more })
 
 interface Opened {
   readonly database: Database["Type"]
@@ -27,7 +30,7 @@ interface Opened {
   readonly state: SavedState["Type"]
 }
 
-const open = <A>(given: StoreSettings, body: (opened: Opened) => Effect.Effect<A, unknown>) =>
+const open = <A>(given: Given, body: (opened: Opened) => Effect.Effect<A, unknown>) =>
   Effect.runPromise(Effect.all({ database: Database, upstream: Upstream, state: SavedState }).pipe(Effect.flatMap(body), Effect.provide(Layer.fresh(layer(given, fromDatabase))), Effect.either))
 
 const kinds = ({ database, upstream }: Opened) => Effect.succeed([database.kind, upstream.present])
@@ -74,5 +77,49 @@ test("D22 faults name what to set, with the exit code of their kind", async () =
   expect(faultOf(await open(settings("redis://db"), kinds))).toMatchObject({ exitCode: 2, message: expect.stringContaining("STORE_ADDR=redis://db") })
   const url = `surrealkv://${join(folder, "held")}`
   const second = await open(settings(url), () => Effect.promise(() => open(settings(url), kinds)))
+  expect(faultOf(Either.getOrThrow(second))).toMatchObject({ exitCode: 1, message: expect.stringContaining("another process has it") })
+})
+
+test("D23 a damaged store beside a server is set aside and begun anew; without a server it is refused", async () => {
+  const server = settings("127.0.0.1:1", { storeNs: "n", storeDb: "d", dataDir: join(folder, "damaged") })
+  const file = join(server.dataDir, "upstream.db")
+  await open(server, write)
+  writeFileSync(file, "this is no database, it only has the right name ".repeat(100))
+  expect(await open(server, read)).toEqual(Either.right(0))
+  expect([statSync(`${file}.damaged`).size, existsSync(file)]).toEqual([4_800, true])
+  // Again, and by pages this time: what was set aside before makes room.
+  const many = Array.from({ length: 500 }, (_, i) => ({ id: Ids.make("t", i), version: 1, doc: { text: "x".repeat(100), id: Ids.make("t", i) } }))
+  await open(server, ({ database }) => database.commit({ records: many, putViews: [], removeViews: [], position: startPosition }))
+  const handle = openSync(file, "r+")
+  for (let at = 8192; at < statSync(file).size; at += 4096) writeSync(handle, Buffer.alloc(512, 0xa5), 0, 512, at)
+  closeSync(handle)
+  expect(await open(server, read)).toEqual(Either.right(0))
+  expect(statSync(`${file}.damaged`).size).toBeGreaterThan(50_000)
+  const alone = settings(undefined, { dataDir: join(folder, "damaged alone") })
+  await open(alone, write)
+  writeFileSync(join(alone.dataDir, "store.db"), "no database ".repeat(1000))
+  expect(faultOf(await open(alone, read))).toMatchObject({ exitCode: 3, message: expect.stringContaining("store.db") })
+})
+
+test("D23 damage that shows only in what is read can be set aside too, under the same service", async () => {
+  const server = settings("127.0.0.1:1", { storeNs: "n", storeDb: "d", dataDir: join(folder, "damaged later") })
+  const outcome = await open(server, (opened) => Effect.gen(function*() {
+    yield* write(opened)
+    const where = yield* opened.database.setAside ?? Effect.die("it cannot")
+    const after = yield* read(opened)
+    yield* write(opened)
+    return [where, after, yield* read(opened)] as const
+  }))
+  expect(outcome).toEqual(Either.right([join(server.dataDir, "upstream.db.damaged"), 0, 5]))
+  expect(await open(server, read)).toEqual(Either.right(5))
+})
+
+test("D22 in a cluster no records are kept here, a server is there for the edges, and the folder is one process's", async () => {
+  const given = settings("127.0.0.1:1", { mode: "scheduler", storeNs: "n", storeDb: "d", dataDir: join(folder, "member") })
+  expect(await open(given, kinds)).toEqual(Either.right(["memory", true]))
+  expect(await open(settings(undefined, { mode: "scheduler", dataDir: given.dataDir }), kinds)).toEqual(Either.right(["memory", false]))
+  expect(await open(given, ({ state }) => state.save("saved"))).toEqual(Either.right(undefined))
+  expect(await open(given, ({ state }) => state.load)).toEqual(Either.right("saved"))
+  const second = await open(given, () => Effect.promise(() => open(given, kinds)))
   expect(faultOf(Either.getOrThrow(second))).toMatchObject({ exitCode: 1, message: expect.stringContaining("another process has it") })
 })
