@@ -45,7 +45,15 @@ export interface ChildEntry {
   readonly id: string
   readonly version: number
   readonly op: "add" | "update" | "remove"
+  /** Of a child of a child: the aliases above its own, outermost first, with dots between. */
+  readonly within?: string
 }
+
+/** Where a child stands under the main rows: the aliases on the way to it, with dots between. */
+export const pathOf = ({ alias, within }: ChildEntry): string => (within === undefined ? alias : `${within}.${alias}`)
+
+/** The same entry as told by the row above. */
+const under = (above: string, entry: ChildEntry): ChildEntry => ({ ...entry, within: entry.within === undefined ? above : `${above}.${entry.within}` })
 
 export interface Delta {
   readonly additions: ReadonlyArray<Entry>
@@ -134,7 +142,7 @@ const stepOf = (out: Array<ChildEntry>, parent: string, { alias, result }: Child
   for (const [id, version] of delta.additions) out.push({ alias, parent, id, version, op: "add" })
   for (const [id, version] of delta.updates) out.push({ alias, parent, id, version, op: "update" })
   for (const id of delta.removals) out.push({ alias, parent, id, version: 0, op: "remove" })
-  for (const entry of delta.subqueries) out.push(entry)
+  for (const entry of delta.subqueries) out.push(under(alias, entry))
 }
 
 /** One result taken away and another put in its place: only the difference is told. */
@@ -154,14 +162,14 @@ const exchanged = (out: Array<ChildEntry>, before: Iterable<ChildEntry>, after: 
   for (const entries of gone.values()) for (const entry of entries) out.push({ ...entry, op: "remove" })
 }
 
-const placeOf = ({ alias, id, parent }: ChildEntry): string => `${alias}\n${parent}\n${id}`
+const placeOf = (entry: ChildEntry): string => `${pathOf(entry)}\n${entry.parent}\n${entry.id}`
 
 /** Everything a child result shows, as additions, children of children included. */
-const entriesNow = (parent: string, { alias, result }: Child): Array<ChildEntry> => {
+export const entriesNow = (parent: string, { alias, result }: Child): Array<ChildEntry> => {
   const out: Array<ChildEntry> = []
   for (const row of result.shownRows()) {
     out.push({ alias, parent, id: row.key, version: row.version, op: "add" })
-    for (const child of row.children ?? none) out.push(...entriesNow(row.key, child))
+    for (const child of row.children ?? none) for (const entry of entriesNow(row.key, child)) out.push(under(alias, entry))
   }
   return out
 }

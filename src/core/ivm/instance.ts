@@ -5,7 +5,7 @@
  * result, a hash and a generation that always belong together (law L3).
  */
 import type { Value } from "../surql/value.ts"
-import type { Delta } from "./delta.ts"
+import type { ChildEntry, Delta } from "./delta.ts"
 
 /** One row of a result: the key and version `flat` lists, and the row as the query returns it. */
 export interface ResultRow {
@@ -52,6 +52,10 @@ export interface Instance {
   readonly plan: () => ReadonlyArray<PlanRow>
   /** The rows of the subqueries shown, by alias and row: `[alias, row key, keys of the rows]`. */
   readonly children: () => Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]>
+  /** The same as a delta would tell them from nothing: one entry for each place, children of children included. */
+  readonly childEntries: () => Iterable<ChildEntry>
+  /** One record may be shown several times at one place: SPLIT, a child under the same parent twice, a query that is run whole. */
+  readonly repeats: boolean
 }
 
 /** One view's part of a step. */

@@ -18,7 +18,7 @@ import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { RecordId, Value } from "../surql/value.ts"
 import { childrenOf } from "./children.ts"
-import { type Child, type ChildResult, type Delta, type DeltaBuilder, sameResults, type Shown } from "./delta.ts"
+import { type Child, type ChildEntry, type ChildResult, type Delta, type DeltaBuilder, entriesNow, sameResults, type Shown } from "./delta.ts"
 import { combined, type Hash64, noSum, sameHash } from "./hash.ts"
 import type { GroupOwner } from "./groups.ts"
 import { Keyed } from "./keyed.ts"
@@ -219,6 +219,15 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     for (const row of this.ordered()) {
       for (const { alias, result } of row.children ?? []) yield [alias, row.key, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
     }
+  }
+
+  *childEntries(): Iterable<ChildEntry> {
+    if (this.plainShape.children.length === 0) return
+    for (const row of this.ordered()) for (const child of row.children ?? []) yield* this.around.source.aside(() => entriesNow(row.key, child))
+  }
+
+  get repeats(): boolean {
+    return this.plainShape.children.length > 0 || this.plainShape.splitting !== undefined
   }
 
   shownRows(): Iterable<Shown> {

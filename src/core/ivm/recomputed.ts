@@ -39,6 +39,7 @@ export class Recomputed implements Instance {
   /** The tables whose changes concern it; {@link anyTable} where it follows links or computes its sources. */
   readonly tables: ReadonlySet<string>
   readonly only: boolean
+  readonly repeats = true
   generation: number
   /** How many views hold it; rows that show it as a subquery are known to the readers. */
   uses = 0
@@ -151,6 +152,10 @@ export class Recomputed implements Instance {
 
   /** A query that is run whole does not tell whose rows its subqueries gave. */
   children(): Iterable<never> {
+    return []
+  }
+
+  childEntries(): Iterable<never> {
     return []
   }
 
