@@ -1,0 +1,45 @@
+/**
+ * Whether and when a job is called again (D38).
+ *
+ * Delay before retry n (1, 2, ...): linear base × n, exponential base × 2^(n-1), capped, then ±10 % by a number the
+ * caller draws; a backend's `Retry-After` may only make it longer. O(1).
+ */
+import { failures, type Job, type JobError, jobError, type Strategy } from "./job.ts"
+import type { Outcome } from "./outcome.ts"
+
+export const maxDelayMs = 300_000
+export const maxRetryAfterMs = 3_600_000
+/** Share of the delay that is drawn at random, to either side. */
+export const jitterShare = 0.1
+
+export interface Policy {
+  readonly baseMs: number
+  /** Cap of a job's `max_retries`. */
+  readonly maxRetries: number
+}
+
+/** `jitter`: -1 <= x <= 1. `n` from 1. */
+export const delayMs = (strategy: Strategy, n: number, baseMs: number, jitter: number): number => {
+  const raw = strategy === "exponential" ? baseMs * 2 ** Math.min(n - 1, 60) : baseMs * n
+  return Math.round(Math.min(maxDelayMs, raw) * (1 + jitterShare * jitter))
+}
+
+export type Decision =
+  | { readonly kind: "success" }
+  | { readonly kind: "retry"; readonly delayMs: number; readonly error: JobError }
+  | { readonly kind: "failed"; readonly error: JobError }
+
+export interface Draw {
+  readonly nowMs: number
+  readonly jitter: number
+}
+
+/** What follows from the outcome of the attempt after the failures that the job has behind it. */
+export const decide = (job: Pick<Job, "errors" | "maxRetries" | "strategy">, outcome: Outcome, policy: Policy, { jitter, nowMs }: Draw): Decision => {
+  if (outcome.kind === "success") return { kind: "success" }
+  const attempt = failures(job.errors) + 1
+  const error = jobError(attempt, outcome.code, outcome.reason, nowMs)
+  if (outcome.kind === "final" || attempt > Math.min(job.maxRetries, policy.maxRetries)) return { kind: "failed", error }
+  const asked = Math.min(maxRetryAfterMs, outcome.retryAfterMs ?? 0)
+  return { kind: "retry", delayMs: Math.max(asked, delayMs(job.strategy, attempt, policy.baseMs, jitter)), error }
+}
