@@ -5,7 +5,8 @@
  */
 import { Context, Effect, Layer, type Stream } from "effect"
 import type { Change } from "../core/change.ts"
-import { Database, type DatabaseError } from "../ports/Database.ts"
+import type { Store } from "../core/ivm/store.ts"
+import { Database, type DatabaseError, type StoredView } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { Turn } from "../ports/Turn.ts"
@@ -17,13 +18,20 @@ import { makeViews } from "./viewService.ts"
 
 export class Views extends Context.Tag("ssp/Views")<Views, {
   /**
-   * Loads records and views from the store; the SSP is ready when this is done. Called once, before anything else.
+   * Loads records and views from the store; called once, before anything else. A damaged store that can be rebuilt from a
+   * database is set aside, and nothing is loaded (D23).
    */
   readonly restore: Effect.Effect<{ readonly records: number; readonly views: number }, DatabaseError>
   /** Applies changes in order; answers when they are durable and every view is updated. */
   readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, IngestError>
   /** The same without a fiber per call, for the hot route: `done` is called exactly once. */
   readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
+  /** Applies changes that still hold when everything before them is applied; answers which did. For what was read elsewhere, and may be overtaken. */
+  readonly repair: (changes: ReadonlyArray<Change>, still: (change: Change) => boolean) => Effect.Effect<ReadonlyArray<Change>, IngestError>
+  /** The records in memory, to be read and never kept. */
+  readonly records: Pick<Store, "get" | "rowsBetween" | "tableNames">
+  /** The registrations, as they are stored. */
+  readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
   readonly register: (registration: Registration) => Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
   /** Succeeds for an unknown id too (D16). */
   readonly unregister: (id: string) => Effect.Effect<void, StoreFailed>

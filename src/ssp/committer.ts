@@ -26,6 +26,8 @@ export interface Work {
   readonly changes: ReadonlyArray<Change>
   readonly putViews: ReadonlyArray<StoredView>
   readonly removeViews: ReadonlyArray<string>
+  /** Asked of each change when everything that came before is applied: one it refuses is left out. */
+  readonly still?: (change: Change) => boolean
   readonly done: (outcome: Either.Either<ReadonlyArray<AppliedChange>, IngestError>) => void
 }
 
@@ -128,9 +130,11 @@ export class Committer {
     const batch: Array<Work> = []
     let size = 0
     for (const entry of this.queue) {
-      if ("alone" in entry || (batch.length > 0 && size + entry.changes.length > maxBatch)) break
+      if ("alone" in entry || (batch.length > 0 && (entry.still !== undefined || size + entry.changes.length > maxBatch))) break
       batch.push(entry)
       size += entry.changes.length
+      // What it asks about must not change between question and answer.
+      if (entry.still !== undefined) break
     }
     this.queue = this.queue.slice(batch.length)
     this.pending -= size
@@ -165,7 +169,7 @@ export class Committer {
     let position = this.position
     const admitted: Array<{ readonly work: Work; readonly changes: ReadonlyArray<Change> }> = []
     for (const work of batch) {
-      const result = admit(position, work.changes)
+      const result = admit(position, work.still === undefined ? work.changes : work.changes.filter(work.still))
       if (Either.isLeft(result)) work.done(Either.left(rejection(result.left)))
       else {
         position = result.right.position

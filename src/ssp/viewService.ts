@@ -4,6 +4,7 @@
  * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
  */
 import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect"
+import type { Change } from "../core/change.ts"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/instance.ts"
 import { drain } from "../core/surql/scope.ts"
@@ -118,7 +119,18 @@ class ViewService {
     this.start = start
   }
 
-  readonly restore: Views["Type"]["restore"] = Effect.gen(this, function*() {
+  readonly restore: Views["Type"]["restore"] = Effect.suspend(() => this.load).pipe(
+    Effect.catchIf(({ reason }) => reason === "damaged" && this.database.setAside !== undefined, ({ message }) =>
+      Effect.gen(this, function*() {
+        const where = yield* this.database.setAside ?? Effect.never
+        for (const view of [...this.registry.all()]) this.drop(view, "reset")
+        this.engine.clear()
+        yield* Effect.logError(`the store is damaged (${message}); it was moved to ${where} and is rebuilt from the database`)
+        return yield* this.load
+      }))
+  )
+
+  private readonly load: Views["Type"]["restore"] = Effect.gen(this, function*() {
     this.committer.position = yield* this.database.position
     let records = 0
     yield* Stream.runForEach(this.database.records, (chunk) =>
@@ -155,6 +167,29 @@ class ViewService {
         done(answer)
       }
     })
+
+  readonly repair: Views["Type"]["repair"] = (changes, still) =>
+    Effect.async((resume) => {
+      const held: Array<Change> = []
+      const holds = (change: Change): boolean => still(change) && held.push(change) > 0
+      this.committer.submit({
+        changes,
+        putViews: [],
+        removeViews: [],
+        still: holds,
+        done: (outcome) => {
+          if (Either.isLeft(outcome)) return resume(Effect.fail(outcome.left))
+          this.streams.publish(outcome.right)
+          resume(Effect.succeed(held))
+        }
+      })
+    })
+
+  get records(): Views["Type"]["records"] {
+    return this.engine.store
+  }
+
+  readonly registrations: Views["Type"]["registrations"] = Effect.sync(() => [...this.registry.all()].map(({ stored }) => stored))
 
   readonly register: Views["Type"]["register"] = (registration) => {
     const key = viewKey(registration.id)

@@ -17,12 +17,20 @@ const bench = (kind: DatabaseShape["kind"]) => {
   const answered: Array<string> = []
   const memory = Effect.runSync(Effect.provide(Database, Database.layerMemory))
   const database: DatabaseShape = { ...memory, kind, commit: (commit) => Effect.tap(memory.commit(commit), () => Effect.sync(() => commits.push(commit.records.length))) }
-  const committer = new Committer({ engine: new Engine(), database, turn: { next: (run) => void turns.push(run) }, run: (effect, done) => done(Effect.runSync(Effect.either(effect))) }, 10_000)
+  const engine = new Engine()
+  const committer = new Committer({ engine, database, turn: { next: (run) => void turns.push(run) }, run: (effect, done) => done(Effect.runSync(Effect.either(effect))) }, 10_000)
   const submit = (id: string): void => {
     const changes = Either.getOrThrow(Change.decodeChanges({ table: "t", op: "CREATE", id: `t:${id}`, record: { id: `t:${id}` } }))
     committer.submit({ changes, putViews: [], removeViews: [], done: (outcome) => void (Either.isRight(outcome) && answered.push(id)) })
   }
-  return { commits, answered, submit, turn: () => turns.shift()?.() }
+  /** Creates what is not there when it is asked about. */
+  const repair = (...ids: ReadonlyArray<string>): void => {
+    const changes = Either.getOrThrow(Change.decodeChanges(ids.map((id) => ({ table: "t", op: "CREATE", id: `t:${id}`, record: { repaired: true } }))))
+    const held: Array<string> = []
+    const still = ({ id }: Change.Change): boolean => engine.store.get(id) === undefined && held.push(String(id.key)) > 0
+    committer.submit({ changes, putViews: [], removeViews: [], still, done: () => void answered.push(`repaired ${held.join()}`) })
+  }
+  return { commits, answered, submit, repair, turn: () => turns.shift()?.() }
 }
 
 describe("group commit", () => {
@@ -57,5 +65,18 @@ describe("group commit", () => {
     submit("a")
     turn()
     expect(commits).toEqual([1])
+  })
+  it("a repair is asked about when all that came before it is applied, and shares no commit with what may change the answer", () => {
+    const { answered, commits, repair, submit, turn } = bench("memory")
+    submit("a")
+    repair("a", "b")
+    submit("c")
+    repair("c")
+    turn()
+    turn()
+    turn()
+    turn()
+    // `a` was there by then; `c` came behind the first repair, and before the second.
+    expect([commits, answered]).toEqual([[1, 1, 1], ["a", "repaired b", "c", "repaired "]])
   })
 })

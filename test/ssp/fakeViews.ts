@@ -5,6 +5,7 @@
  * text of a registration, or the table of a change, names what happens.
  */
 import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
+import { Store } from "../../src/core/ivm/store.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { layerNode } from "../../src/host/readBody.ts"
 import * as Server from "../../src/host/Server.ts"
@@ -54,6 +55,9 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
       if (changes[0]?.id.table === "defect") throw new Error("inner secret")
       done(result(changes[0]?.id.table ?? ""))
     },
+    repair: (changes) => Effect.succeed(changes),
+    records: new Store(),
+    registrations: Effect.succeed([]),
     register: registered,
     unregister: () => Effect.void,
     reset: Effect.void,
