@@ -97,6 +97,11 @@ export interface UpstreamShape {
   readonly registrations: Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
   /** Writes the registration and takes it over; answers the assignment. Of two `lastActiveAtMs` the later stays (D14). */
   readonly register: (view: StoredView, owner: string) => Effect.Effect<number, UpstreamError>
+  /**
+   * Takes from this owner those of these registrations whose time has passed, by what is stored there (D14), in one step with
+   * the look: a refresh is before it and counts, or behind it and finds nothing. Answers those that are still there.
+   */
+  readonly expire: (keys: ReadonlyArray<string>, owner: string, nowMs: number) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
   /** Removes registrations with all their edges. */
   readonly unregister: (keys: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
   /** The edges of a view, in chunks. */
@@ -115,6 +120,7 @@ const nothing: UpstreamShape = {
   find: () => Effect.succeed([]),
   registrations: Effect.succeed([]),
   register: () => Effect.succeed(1),
+  expire: () => Effect.succeed([]),
   unregister: () => Effect.void,
   edges: () => Stream.empty,
   apply: () => Effect.succeed({ lost: [], refused: [] }),

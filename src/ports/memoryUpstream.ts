@@ -59,6 +59,14 @@ export const make = (records: Iterable<Obj>): UpstreamShape => {
         views.set(view.key, { registration, edges: before?.edges ?? new Map() })
         return assignment
       }),
+    expire: (keys, owner, nowMs) =>
+      Effect.sync(() => {
+        for (const key of keys) {
+          const view = views.get(key)
+          if (view?.registration.owner === owner && view.registration.lastActiveAtMs + view.registration.ttlMs <= nowMs) view.registration = { ...view.registration, owner: undefined }
+        }
+        return keys.flatMap((key) => views.get(key)?.registration ?? []).filter((registration) => registration.owner !== undefined)
+      }),
     unregister: (keys) => Effect.sync(() => keys.forEach((key) => views.delete(key))),
     edges: (key) => Stream.suspend(() => Stream.make([...(views.get(key)?.edges.values() ?? [])])),
     apply: (batch) =>

@@ -24,6 +24,8 @@ const parts = (ms: number): readonly [number, number] => {
 
 export const queryId = (key: string): RecordId => Ids.make(Schema.queryTable, key)
 
+export const timeOf = (ms: number): Datetime => new Datetime(...parts(ms))
+
 export const fromView = (view: StoredView): Obj => ({
   id: queryId(view.key),
   view: view.id,
@@ -32,7 +34,7 @@ export const fromView = (view: StoredView): Obj => ({
   ttl: new Duration(...parts(view.ttlMs)),
   params: view.params,
   format: view.format,
-  lastActiveAt: new Datetime(...parts(view.lastActiveAtMs))
+  lastActiveAt: timeOf(view.lastActiveAtMs)
 })
 
 export const toView = (row: Obj): StoredView | undefined => {

@@ -12,7 +12,7 @@ import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../co
 import { recordOf } from "./memoryUpstream.ts"
 import type { Bindings, SurrealError, SurrealShape } from "./SurrealClient.ts"
 import * as Rows from "./surrealRows.ts"
-import { type Edge, type EdgesApplied, type IntegrityNode, UpstreamError, type UpstreamRecord, type UpstreamShape, type UpstreamTable, type ViewEdges } from "./Upstream.ts"
+import { type Edge, type EdgesApplied, type IntegrityNode, type Registration, UpstreamError, type UpstreamRecord, type UpstreamShape, type UpstreamTable, type ViewEdges } from "./Upstream.ts"
 
 const rowsPerInsert = 200
 const edgeChunk = 1_000
@@ -52,6 +52,7 @@ export const make = (client: SurrealShape): UpstreamShape => ({
   find: (ids) => find(client, ids),
   registrations: Effect.flatMap(listOf(client, `SELECT * FROM ${Schema.queryTable}`), (rows) => ownRows(rows, Rows.toRegistration)),
   register: (view, owner) => register(client, Rows.fromView(view), owner),
+  expire: (keys, owner, nowMs) => expire(client, { ids: keys.map(Rows.queryId), owner, now: Rows.timeOf(nowMs) }),
   unregister: (keys) => unregister(client, keys),
   edges: (key) => edges(client, key),
   apply: (views) => applyStorable(client, views),
@@ -112,6 +113,14 @@ const register = (client: SurrealShape, row: Obj, owner: string): Effect.Effect<
       lastActiveAt = (IF $old[2] > $row.lastActiveAt THEN $old[2] ELSE $row.lastActiveAt END) RETURN VALUE assignment; COMMIT`,
     { row, owner }
   ).pipe(Effect.map(([assignment]) => Number(assignment)))
+
+/** Rows that lose their owner here and those that had none before are answered alike: nobody keeps them alive. */
+const expire = (client: SurrealShape, bindings: Bindings): Effect.Effect<ReadonlyArray<Registration>, UpstreamError> =>
+  listOf(
+    client,
+    `BEGIN; UPDATE $ids SET owner = NONE WHERE owner = $owner AND lastActiveAt + ttl <= $now RETURN NONE; LET $rows = (SELECT * FROM $ids WHERE owner != NONE); RETURN $rows; COMMIT`,
+    bindings
+  ).pipe(Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration)))
 
 const unregister = (client: SurrealShape, keys: ReadonlyArray<string>): Effect.Effect<void, UpstreamError> => {
   const clear = (key: string): Effect.Effect<void, UpstreamError> =>

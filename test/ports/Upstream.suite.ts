@@ -103,6 +103,20 @@ export const upstreamSuite = (name: string, make: (records: ReadonlyArray<Obj>) 
         expect(yield* upstream.registrations).toEqual([])
       }).pipe(Effect.provide(make([]))))
 
+    it.effect("D14 a registration expires by the time that is stored, in one step: its edges are not written any more; a refreshed one, another's and a gone one stay as they are", () =>
+      Effect.gen(function*() {
+        const upstream = yield* Upstream
+        yield* upstream.prepare
+        for (const key of ["old", "refreshed", "theirs"]) yield* upstream.register(view(key, 1_000), "me")
+        yield* upstream.register(view("refreshed", 60_000), "me")
+        yield* upstream.register(view("theirs"), "you")
+        const left = yield* upstream.expire(["old", "refreshed", "theirs", "gone"], "me", 91_500)
+        expect(left.map(({ assignment, key, lastActiveAtMs, owner }) => [key, owner, assignment, lastActiveAtMs]).sort()).toEqual([["refreshed", "me", 1, 60_000], ["theirs", "you", 2, 1_000]])
+        expect((yield* upstream.apply(["old", "refreshed"].map((key) => edgesOf(key, [edge(Ids.make("item", 7))])))).lost).toEqual(["old"])
+        expect(yield* upstream.expire(["old"], "me", 0)).toEqual([])
+        expect(yield* upstream.register(view("old"), "me")).toBe(2)
+      }).pipe(Effect.provide(make(records("item")))))
+
     it.effect("D21 edges are written, changed and removed, each at its own place, and repeating changes nothing", () =>
       Effect.gen(function*() {
         const upstream = yield* Upstream
