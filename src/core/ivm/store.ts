@@ -100,7 +100,14 @@ class TableRows {
   }
 }
 
+/** Who is told of every record that moves, whatever moved it; it must not look at the store before it is asked. */
+export interface StoreWatcher {
+  readonly moved: (table: string, id: string) => void
+  readonly cleared: () => void
+}
+
 export class Store {
+  watcher: StoreWatcher | undefined = undefined
   private readonly tables = new Map<string, TableRows>()
   private readonly tombstones = new Map<string, number>()
   /** Records not in `tombstones` were never deleted with a version above this. */
@@ -183,6 +190,7 @@ export class Store {
 
   apply(write: Write): void {
     const { after, before, cell, id } = write
+    this.watcher?.moved(id.table, id.text)
     this.edgeIndex?.move(before, after)
     if (after !== undefined) {
       if (cell !== undefined && before !== undefined && cell.row === before) {
@@ -205,6 +213,7 @@ export class Store {
     this.tombstones.clear()
     this.edgeIndex = undefined
     this.floor = 0
+    this.watcher?.cleared()
   }
 
   private lastVersion(text: string): number {
