@@ -47,6 +47,9 @@ export interface ChangeRefused {
 /** The reserved field that carries a record's version (D4). */
 export const versionField = "_svc_rv"
 
+/** A record deleted here stands for all whose versions were lost: no new record starts at or below its version (D4). */
+export const lostTable = "_svc_lost"
+
 const ops: { readonly [text: string]: Op } = { CREATE: "CREATE", UPDATE: "UPDATE", DELETE: "DELETE" }
 
 const opOf = (value: unknown): Op | undefined => {
@@ -66,10 +69,25 @@ const shown = (value: unknown): string => {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
 }
 
-/** `DELETE` needs only the id; the rest is the record as sent, typed once (D1), without the reserved field. */
-const docOf = (id: RecordId, op: Op, record: { readonly [key: string]: unknown }, types: { readonly [path: string]: string } | undefined): Obj => {
+/** Types by path, `tags.*` for elements, as the database writes them. */
+export type Types = { readonly [path: string]: string }
+
+/** What is declared for a table; undefined where nothing is known of it. */
+export type Schema = (table: string) => Types | undefined
+
+/**
+ * Types a record once (D1). Where the table is known, a change that names its types names all that JSON cannot tell: what looks
+ * like a datetime and is not named is text. One that names none is typed as declared, and by its looks where nothing is.
+ */
+const typedBy = (record: object, types: Types | undefined, declared: Types | undefined): Obj => {
+  if (types !== undefined) return Json.fromJsonTyped(record, types, declared === undefined ? "untyped" : "plain") as Obj
+  return (declared === undefined ? Json.fromJson(record) : Json.fromJsonTyped(record, declared)) as Obj
+}
+
+/** `DELETE` needs only the id; the rest is the record as sent, typed, without the reserved field. */
+const docOf = (id: RecordId, op: Op, record: { readonly [key: string]: unknown }, types: Types | undefined, schema: Schema | undefined): Obj => {
   if (op === "DELETE") return { id }
-  const typed = (types === undefined ? Json.fromJson(record) : Json.fromJsonTyped(record, types)) as Obj
+  const typed = typedBy(record, types, schema?.(id.table))
   if (!Object.hasOwn(record, versionField)) return { ...typed, id }
   const doc: Record<string, Value> = {}
   for (const key of Object.keys(typed)) if (key !== versionField) setField(doc, key, typed[key])
@@ -120,7 +138,7 @@ const refusal = (faults: ReadonlyArray<Fault>, code: ChangeRefused["code"]): Cha
   details: faults
 })
 
-const decodeAt = (json: unknown, at: string): Either.Either<Change, ChangeRefused> => {
+const decodeAt = (json: unknown, at: string, schema: Schema | undefined): Either.Either<Change, ChangeRefused> => {
   if (!isPlainObject(json)) return Either.left(refusal([{ path: at === "" ? "" : at.slice(0, -1), reason: `must be a record change object, got ${shown(json)}` }], "INVALID_REQUEST"))
   const { table, id: idText, op: opText, record } = json
   const faults: Array<Fault> = []
@@ -136,13 +154,13 @@ const decodeAt = (json: unknown, at: string): Either.Either<Change, ChangeRefuse
   if (faults.length > 0 || op === undefined || id === undefined || !isPlainObject(record)) {
     return Either.left(refusal(faults, typeof opText === "string" && op === undefined && faults.length === 1 ? "INVALID_OPERATION" : "INVALID_REQUEST"))
   }
-  const types = isPlainObject(json["types"]) ? (json["types"] as { readonly [path: string]: string }) : undefined
+  const types = isPlainObject(json["types"]) ? (json["types"] as Types) : undefined
   const version = op !== "DELETE" && Object.hasOwn(record, versionField) ? record[versionField] : undefined
   const assignee = json["job_assignee"]
   return Either.right({
     op,
     id,
-    doc: docOf(id, op, record, types),
+    doc: docOf(id, op, record, types, schema),
     version: typeof version === "number" ? version : undefined,
     position: positionOf(json),
     jobAssignee: typeof assignee === "string" ? assignee : undefined
@@ -150,17 +168,17 @@ const decodeAt = (json: unknown, at: string): Either.Either<Change, ChangeRefuse
 }
 
 /** Reads one record change from JSON. Every fault is named; nothing is guessed. */
-export const decodeChange = (json: unknown): Either.Either<Change, ChangeRefused> => decodeAt(json, "")
+export const decodeChange = (json: unknown, schema?: Schema): Either.Either<Change, ChangeRefused> => decodeAt(json, "", schema)
 
 /** Reads one record change or a non-empty array of them (D5); one bad element refuses the whole array, naming its index. */
-export const decodeChanges = (json: unknown): Either.Either<ReadonlyArray<Change>, ChangeRefused> => {
-  if (!Array.isArray(json)) return Either.map(decodeAt(json, ""), (change) => [change])
+export const decodeChanges = (json: unknown, schema?: Schema): Either.Either<ReadonlyArray<Change>, ChangeRefused> => {
+  if (!Array.isArray(json)) return Either.map(decodeAt(json, "", schema), (change) => [change])
   if (json.length === 0) return Either.left(refusal([{ path: "", reason: "must not be an empty array" }], "INVALID_REQUEST"))
   const changes: Array<Change> = []
   const faults: Array<Fault> = []
   let code: ChangeRefused["code"] = "INVALID_OPERATION"
   for (let i = 0; i < json.length; i++) {
-    const change = decodeAt(json[i], `[${i}].`)
+    const change = decodeAt(json[i], `[${i}].`, schema)
     if (Either.isRight(change)) changes.push(change.right)
     else {
       faults.push(...change.left.details)

@@ -12,6 +12,7 @@ import * as Bodies from "../ports/httpBodies.ts"
 import { Release } from "../ports/Release.ts"
 import { SspApi } from "../protocol/SspApi.ts"
 import { SspConfig } from "./Config.ts"
+import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { mapped } from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as Ingest from "./HttpIngest.ts"
@@ -28,9 +29,10 @@ const levels = { error: LogLevel.Error, warn: LogLevel.Warning, info: LogLevel.I
 const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
   Effect.gen(function*() {
     const views = yield* Views
+    const types = yield* DeclaredTypes
     const { loaded } = yield* Lifecycle
     return handlers
-      .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => Ingest.handle(views, json)), whole)
+      .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => Ingest.handle(views, types, json)), whole)
       .handle("reset", () => Effect.as(Effect.zipRight(loaded, mapped(views.reset)), ok), whole)
       .handle("log", ({ payload: { data, level, message } }) =>
         Effect.logWithLevel(levels[level ?? "info"], message).pipe(Effect.annotateLogs(data === undefined ? { from: "client" } : { from: "client", data }), Effect.as(ok)))

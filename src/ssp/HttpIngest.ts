@@ -10,6 +10,7 @@ import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { SspConfig } from "./Config.ts"
+import { DeclaredTypes } from "./DeclaredTypes.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import { Lifecycle } from "./Lifecycle.ts"
@@ -24,28 +25,29 @@ const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
     : { status: 200, body: `{"views_affected":${answer.views_affected},"edges_updated":${answer.edges_updated}}` }
 
 /** Reads the changes and offers them; `done` is called exactly once. */
-const accept = (views: Pick<typeof Views.Service, "offer">, body: string, done: (answer: Answer) => void): void => {
+const accept = (views: Pick<typeof Views.Service, "offer">, types: typeof DeclaredTypes.Service, body: string, done: (answer: Answer) => void): void => {
   const json = Bodies.parseJson(body)
   if (Either.isLeft(json)) return done(Answers.toAnswer(json.left))
-  const changes = Change.decodeChanges(json.right)
+  const changes = Change.decodeChanges(json.right, types.of)
   if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
   views.offer(changes.right, (answer) => done(toAnswer(answer)))
 }
 
 /** The declared route: bearer, readiness and body were seen to by its middlewares. */
-export const handle = (views: typeof Views.Service, json: unknown) =>
+export const handle = (views: typeof Views.Service, types: typeof DeclaredTypes.Service, json: unknown) =>
   Effect.gen(function*() {
-    const changes = Change.decodeChanges(json)
+    const changes = Change.decodeChanges(json, types.of)
     return Either.isLeft(changes) ? yield* Effect.fail(refused(changes.left)) : yield* Errors.mapped(views.ingest(changes.right))
   })
 
 const refused = ({ code, details, message }: Change.ChangeRefused) =>
   code === "INVALID_OPERATION" ? { code, details, message } : { code, details, message }
 
-export const layerHot: Layer.Layer<HotRoutes, never, Views | Lifecycle | SspConfig> = Layer.effect(
+export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lifecycle | SspConfig> = Layer.effect(
   HotRoutes,
   Effect.gen(function*() {
     const views = yield* Views
+    const types = yield* DeclaredTypes
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
     const authorized = Guards.makeAuthorized(config)
@@ -59,7 +61,7 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | Lifecycle | SspConf
         const phase = lifecycle.phase()
         return phase === "ready" ? undefined : Answers.toAnswer(Errors.notReady(phase))
       },
-      accept: (body, answer) => accept(views, body, answer),
+      accept: (body, answer) => accept(views, types, body, answer),
       tooLarge: Answers.toAnswer(Answers.tooLarge(config.bodyLimitBytes)),
       notText: Answers.toAnswer(Answers.notText)
     }

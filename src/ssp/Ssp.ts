@@ -10,6 +10,7 @@ import * as Address from "../core/address.ts"
 import { Serving } from "../ports/Front.ts"
 import { Release } from "../ports/Release.ts"
 import type { SspConfigShape } from "./Config.ts"
+import { DeclaredTypes } from "./DeclaredTypes.ts"
 import * as Expiry from "./Expiry.ts"
 import * as Http from "./Http.ts"
 import * as HttpIngest from "./HttpIngest.ts"
@@ -17,7 +18,7 @@ import { Lifecycle } from "./Lifecycle.ts"
 import { Views } from "./Views.ts"
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(Layer.provideMerge(Lifecycle.layer))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(DeclaredTypes.layer))
 
 export const layer = layerOver.pipe(Layer.provideMerge(Views.layer), Layer.provideMerge(Serving.layer))
 

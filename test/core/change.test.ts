@@ -29,6 +29,18 @@ describe("what a change means", () => {
     expect(faultsOf({ ...good, op: "DELETE", record: { _svc_rv: "ignored", id: "ignored" } })).toBe("accepted")
   })
 
+  test("D1 where the database's schema is known, its types count, and a change that names types names all there are", () => {
+    const schema = (table: string) => (table === "item" ? { at: "none | datetime", boss: "record<person>", "tags.*": "uuid", price: "decimal", note: "string" } : undefined)
+    const uuid = "0190b5c3-1111-7000-8000-000000000000"
+    const record = { at: "2024-01-01T00:00:00Z", boss: "person:b", tags: [uuid, "x"], price: "1.50", note: "2024-01-01T00:00:00Z", free: "2024-01-01T00:00:00Z" }
+    const docOf = (change: object, known = schema) => Either.getOrThrow(decodeChange({ table: "item", op: "CREATE", id: "item:1", record, ...change }, known)).doc
+    const kinds = (doc: object) => Object.fromEntries(Object.entries(doc).map(([name, value]) => [name, typeof value === "string" ? "text" : (value as object).constructor.name]))
+    expect(kinds(docOf({}))).toEqual({ at: "Datetime", boss: "RecordId", tags: "Array", price: "Decimal", note: "text", free: "Datetime", id: "RecordId" })
+    expect((docOf({})["tags"] as ReadonlyArray<unknown>).map((item) => typeof item)).toEqual(["object", "string"])
+    expect(kinds(docOf({ types: { boss: "record" } }))).toEqual({ at: "text", boss: "RecordId", tags: "Array", price: "text", note: "text", free: "text", id: "RecordId" })
+    expect(kinds(docOf({ types: { boss: "record" } }, () => undefined))).toMatchObject({ at: "Datetime", boss: "RecordId", note: "Datetime" })
+    expect(Either.getOrThrow(decodeChanges([{ table: "item", op: "UPDATE", id: "item:1", record }], schema))[0]?.doc).toEqual(docOf({}))
+  })
   test("D1 the record is typed once: id always, date-times by shape, declared types first", () => {
     const change = Either.getOrThrow(decodeChange({ ...good, record: { at: "2020-01-02T03:04:05Z", day: "2020-01-02", boss: "person:b" } }))
     expect(change.doc["id"]).toBeInstanceOf(RecordId)
