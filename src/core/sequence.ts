@@ -16,7 +16,8 @@ export interface Applied {
 
 export type Rejected =
   | { readonly kind: "gap"; readonly expected: number; readonly got: number }
-  | { readonly kind: "stale"; readonly reason: string }
+  /** `otherLog`: not of the log this SSP bootstrapped from, rather than of an older start of its scheduler. */
+  | { readonly kind: "stale"; readonly reason: string; readonly otherLog: boolean }
 
 export interface Admitted<P extends Applied> {
   readonly changes: ReadonlyArray<Change>
@@ -35,10 +36,10 @@ export const admit = <P extends Applied>(position: P, changes: ReadonlyArray<Cha
       continue
     }
     if (at.logId !== null && next.logId !== undefined && next.logId !== at.logId) {
-      return Either.left({ kind: "stale", reason: `log_id ${next.logId} is not the log this SSP follows (${at.logId})` })
+      return Either.left({ kind: "stale", reason: `log_id ${next.logId} is not the log this SSP follows (${at.logId})`, otherLog: true })
     }
     if (at.epoch !== null && next.epoch !== undefined && next.epoch < at.epoch) {
-      return Either.left({ kind: "stale", reason: `epoch ${next.epoch} is older than ${at.epoch}, which this SSP has already seen` })
+      return Either.left({ kind: "stale", reason: `epoch ${next.epoch} is older than ${at.epoch}, which this SSP has already seen`, otherLog: false })
     }
     if (at.seq !== null && next.seq > at.seq + 1) return Either.left({ kind: "gap", expected: at.seq + 1, got: next.seq })
     const known = at.seq !== null && next.seq <= at.seq

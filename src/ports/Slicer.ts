@@ -27,6 +27,8 @@ export class Slicer {
   private readonly turn: Turn["Type"]
   private readonly nowMs: () => number
   private entries: Array<Entry> = []
+  /** While it goes on all others wait. */
+  private sole: Entry | undefined
   private busy = false
   private closed = false
 
@@ -51,10 +53,7 @@ export class Slicer {
     }
     const entry = this.entryOf(make, done)
     this.entries.push(entry)
-    if (!this.busy) {
-      this.busy = true
-      this.turn.next(this.cycle)
-    }
+    this.wake()
     return () => {
       this.entries = this.entries.filter((other) => other !== entry)
       entry.abandon()
@@ -72,10 +71,21 @@ export class Slicer {
     between()
   }
 
+  /** As {@link restart}, with a computation at the end of it: the others begin again when that is done. One at a time. */
+  alone<A>(between: () => void, make: () => Slices<A>): Effect.Effect<A, Closed> {
+    return Effect.async<A, Closed>((resume) => {
+      if (this.closed) return resume(Effect.fail(new Closed()))
+      this.restart(between)
+      this.sole = this.entryOf(make, resume)
+      this.wake()
+    })
+  }
+
   /** Abandons all computations, and every one that comes later. */
   close(): void {
     this.closed = true
-    const { entries } = this
+    const entries = this.sole === undefined ? this.entries : [this.sole, ...this.entries]
+    this.sole = undefined
     this.entries = []
     for (const entry of entries) {
       entry.abandon()
@@ -83,17 +93,31 @@ export class Slicer {
     }
   }
 
+  private wake(): void {
+    if (this.busy) return
+    this.busy = true
+    this.turn.next(this.cycle)
+  }
+
   private readonly cycle = (): void => {
     const until = this.nowMs() + sliceMs
-    while (this.entries.length > 0) {
-      const entry = this.entries[0]!
-      const done = entry.goOn(until)
-      // It may have been abandoned by what it caused, and is the first no longer.
-      if (this.entries[0] === entry) this.entries.shift()
-      if (!done) this.entries.push(entry)
+    while (this.sole !== undefined || this.entries.length > 0) {
+      if (this.sole !== undefined) this.stepSole(this.sole, until)
+      else this.stepFirst(this.entries[0]!, until)
       if (this.nowMs() >= until) return this.turn.next(this.cycle)
     }
     this.busy = false
+  }
+
+  private stepSole(sole: Entry, until: number): void {
+    if (sole.goOn(until) && this.sole === sole) this.sole = undefined
+  }
+
+  private stepFirst(entry: Entry, until: number): void {
+    const done = entry.goOn(until)
+    // It may have been abandoned by what it caused, and is the first no longer.
+    if (this.entries[0] === entry) this.entries.shift()
+    if (!done) this.entries.push(entry)
   }
 
   private entryOf<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): Entry {

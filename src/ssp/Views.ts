@@ -11,6 +11,8 @@ import { Serving } from "../ports/Front.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { Turn } from "../ports/Turn.ts"
 import { SspConfig } from "./Config.ts"
+import type { Incoming } from "./replacing.ts"
+import type { RecordTreesShape } from "./recordTrees.ts"
 import type {
   DebugDeps, DebugView, Format, IngestAnswer, IngestError, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewNotFound
 } from "./viewTypes.ts"
@@ -30,6 +32,8 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly repair: (changes: ReadonlyArray<Change>, still: (change: Change) => boolean) => Effect.Effect<ReadonlyArray<Change>, IngestError>
   /** The records in memory, to be read and never kept. */
   readonly records: Pick<Store, "get" | "rowsBetween" | "tableNames">
+  /** Their Merkle trees (D41). */
+  readonly trees: RecordTreesShape
   /** The registrations, as they are stored. */
   readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
   readonly register: (registration: Registration) => Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
@@ -37,6 +41,8 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly unregister: (id: string) => Effect.Effect<void, StoreFailed>
   /** Clears views, records and the embedded store. */
   readonly reset: Effect.Effect<void, StoreFailed>
+  /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */
+  readonly replace: (incoming: Incoming) => Effect.Effect<void, StoreFailed>
   readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound>
   /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
   readonly stream: (id: string, format: Format | undefined, lastEventId: string | undefined) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>

@@ -204,4 +204,4 @@ const untouched: ReadonlyArray<Touched> = []
 const rejection = (rejected: Rejected): SequenceGap | StaleEpoch =>
   rejected.kind === "gap"
     ? new SequenceGap({ message: `seq ${rejected.got} leaves a gap: the next expected is ${rejected.expected}`, expected: rejected.expected })
-    : new StaleEpoch({ message: rejected.reason })
+    : new StaleEpoch({ message: rejected.reason, otherLog: rejected.otherLog })

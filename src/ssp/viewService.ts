@@ -19,8 +19,10 @@ import { debugDepsOf, debugViewOf } from "./debug.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
+import { RecordTrees } from "./recordTrees.ts"
 import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
 import { acquire, type JsonParams, ParsedQueries, storedOf } from "./registering.ts"
+import { replaceAll } from "./replacing.ts"
 import type { Views } from "./Views.ts"
 import { type StreamLimits, ViewStreams } from "./viewStreams.ts"
 import {
@@ -98,6 +100,7 @@ class ViewService {
   private readonly registry = new Registry()
   private readonly streams: ViewStreams
   private readonly queries = new ParsedQueries()
+  readonly trees: Views["Type"]["trees"]
   private readonly limits: ViewLimits
   private readonly database: Database["Type"]
   private readonly savedState: SavedState["Type"]
@@ -112,6 +115,7 @@ class ViewService {
     this.committer = committer
     this.engine = engine
     this.slicer = slicer
+    this.trees = new RecordTrees({ committer, engine, slicer })
     this.limits = limits
     this.streams = new ViewStreams(this.registry, limits)
     this.database = database
@@ -224,6 +228,15 @@ class ViewService {
     )
   )
 
+  readonly replace: Views["Type"]["replace"] = (incoming) =>
+    replaceAll({
+      committer: this.committer, database: this.database, engine: this.engine, queries: this.queries, slicer: this.slicer,
+      views: () => this.registry.all(),
+      drop: (view) => this.drop(view, "rebootstrap"),
+      put: (stored, instance, generation) => this.registry.put(this.registered(stored, instance, generation)),
+      cleared: () => void this.resets++
+    }, incoming)
+
   readonly read: Views["Type"]["read"] = (id, format) => Effect.map(this.find(id), (view) => answerOf(view, id, format ?? formatOf(view)))
 
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) => this.streams.open(this.find(id), id, format, lastEventId)
@@ -296,6 +309,10 @@ class ViewService {
       putViews: [stored],
       removeViews: [],
       done: (outcome) => {
+        if (Either.isRight(outcome) && registration.still?.() === false) {
+          this.engine.release(instance)
+          return resume(Effect.fail(new Overloaded({ message: "this SSP has bootstrapped anew meanwhile", retryAfterSecs: 1 })))
+        }
         if (Either.isRight(outcome)) {
           // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that is durable and not served.
           const live = resets === this.resets ? Either.right(instance) : drain(acquire(this.engine, this.queries, registration.surql, registration.params))

@@ -24,6 +24,10 @@ export interface Registration {
   /** Unix milliseconds. */
   readonly lastActiveAtMs: number
   readonly format: Format
+  /** The scheduler's number of its placing (D21); undefined where a client registered it here directly. */
+  readonly assignment?: number | undefined
+  /** Asked when the view is put in place: a placing that is over by then is refused. */
+  readonly still?: () => boolean
 }
 
 /** Answer of `/view/register` and `GET /view/:id` (D8), and the `snapshot` event of the stream. */
@@ -59,7 +63,7 @@ export class Overloaded extends Data.TaggedError("Overloaded")<{ readonly messag
 /** A change skipped positions of the scheduler's log (D5); nothing was applied. */
 export class SequenceGap extends Data.TaggedError("SequenceGap")<{ readonly message: string; readonly expected: number }> {}
 /** A change of an older scheduler start, or of another log (D5); nothing was applied. */
-export class StaleEpoch extends Data.TaggedError("StaleEpoch")<{ readonly message: string }> {}
+export class StaleEpoch extends Data.TaggedError("StaleEpoch")<{ readonly message: string; readonly otherLog: boolean }> {}
 /** The store refused a write; nothing was applied. */
 export class StoreFailed extends Data.TaggedError("StoreFailed")<{ readonly message: string; readonly cause?: unknown }> {}
 

@@ -87,6 +87,27 @@ describe("Slicer", () => {
     expect(results).toEqual(["b", "a"])
   })
 
+  it.effect("one alone: the others let go, wait, and begin again when it is done", () =>
+    Effect.gen(function*() {
+      const { log, results, slicer, start, turn, work } = made()
+      start("a", 6)
+      turn()
+      const fiber = yield* Effect.fork(slicer.alone(() => log.push("between"), work("sole", 6)))
+      yield* Effect.yieldNow()
+      expect(log.slice(-2)).toEqual(["a let go", "between"])
+      start("b", 1)
+      expect(turn()).toBe("sole1 sole2 sole3 sole4")
+      expect(turn()).toBe("sole5 sole6 a1 a2")
+      expect(yield* Fiber.join(fiber)).toBe("sole")
+      turn()
+      turn()
+      expect(results).toEqual(["b", "a"])
+      const closed = yield* Effect.fork(Effect.flip(slicer.alone(() => {}, work("sole", 6))))
+      yield* Effect.yieldNow()
+      slicer.close()
+      expect([yield* Fiber.join(closed), yield* Effect.flip(slicer.alone(() => {}, work("later", 1)))]).toEqual([new Closed(), new Closed()])
+    }))
+
   it("a close answers what is there and what comes later", () => {
     const { slicer, log, results, start, turn } = made()
     start("a", 9)

@@ -6,6 +6,7 @@
  */
 import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
 import { Store } from "../../src/core/ivm/store.ts"
+import { StoreTrees } from "../../src/core/ivm/storeTrees.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { layerNode } from "../../src/host/readBody.ts"
 import * as Server from "../../src/host/Server.ts"
@@ -21,7 +22,7 @@ export const secret = "s3cret"
 const ingested: { readonly [table: string]: IngestAnswer | IngestError } = {
   overloaded: new Overloaded({ message: "the queue holds 5, the limit (setting X)", retryAfterSecs: 2.2 }),
   gap: new SequenceGap({ message: "expected 5", expected: 5 }),
-  stale: new StaleEpoch({ message: "older" }),
+  stale: new StaleEpoch({ message: "older", otherLog: false }),
   broken: new StoreFailed({ message: "disk full", cause: new Error("not for the wire") })
 }
 
@@ -57,10 +58,12 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     },
     repair: (changes) => Effect.succeed(changes),
     records: new Store(),
+    trees: { read: (_tables, look) => Effect.sync(() => look(new StoreTrees(new Store()), 7)), stamp: () => 0 },
     registrations: Effect.succeed([]),
     register: registered,
     unregister: () => Effect.void,
     reset: Effect.void,
+    replace: () => Effect.void,
     read: (id, format) => (id === "here" ? Effect.succeed(answer({ id, format: format ?? "flat" })) : Effect.fail(new ViewNotFound({ id }))),
     stream: (id, _format, last) => (id === "full" ? Effect.fail(new Overloaded({ message: "no room for streams", retryAfterSecs: 5 })) : id === "here" ? Effect.succeed(Stream.concat(Stream.make(last === undefined ? snapshot : { ...snapshot, id: last }), Stream.never)) : Effect.fail(new ViewNotFound({ id }))),
     endStreams: () => Effect.void,
