@@ -12,8 +12,15 @@ import type { Store } from "./store.ts"
 /** Records looked at between two pauses, of which some may be long. */
 const perSlice = 64
 
+/** A leaf with the version of its record, which no hash covers (D4). */
+export interface VersionedLeaf extends Leaf {
+  readonly version: number
+}
+
 class TableTree {
   readonly tree = new MerkleTree()
+  /** Another number after every change. */
+  stamp: number
   /** Id texts whose record has changed since they were last looked at. */
   readonly changed = new Set<string>()
   /** Ids of each bucket's records. */
@@ -22,16 +29,17 @@ class TableTree {
   private readonly store: Store
   private readonly table: string
 
-  constructor(store: Store, table: string) {
+  constructor(store: Store, table: string, stamp: number) {
     this.store = store
     this.table = table
+    this.stamp = stamp
   }
 
   /** Leaves of a bucket as the records are now. */
-  leaves(bucket: number): ReadonlyArray<Leaf> {
+  leaves(bucket: number): ReadonlyArray<VersionedLeaf> {
     return (this.members.get(bucket) ?? []).flatMap((id) => {
       const row = this.store.byText(this.table, id)
-      return row === undefined ? [] : { id, hash: leafOf(id, contentOf(row.doc)) }
+      return row === undefined ? [] : { id, hash: leafOf(id, contentOf(row.doc)), version: row.version }
     })
   }
 
@@ -83,6 +91,7 @@ class TableTree {
 export class StoreTrees {
   private readonly tables = new Map<string, TableTree>()
   private readonly store: Store
+  private stamps = 0
 
   constructor(store: Store) {
     this.store = store
@@ -91,7 +100,10 @@ export class StoreTrees {
 
   /** The store's word: this record has changed. Tables that nobody has asked for yet are read when somebody does. */
   moved(table: string, id: string): void {
-    this.tables.get(table)?.changed.add(id)
+    const tree = this.tables.get(table)
+    if (tree === undefined) return
+    tree.changed.add(id)
+    tree.stamp = this.stamps++
   }
 
   /** The store's word: everything is gone. */
@@ -115,9 +127,14 @@ export class StoreTrees {
   }
 
   /** Leaves of a bucket as of now. */
-  leaves(table: string, bucket: number): ReadonlyArray<Leaf> {
+  leaves(table: string, bucket: number): ReadonlyArray<VersionedLeaf> {
     this.settle(table)
     return this.of(table).leaves(bucket)
+  }
+
+  /** A number that is another one after every change of the table. */
+  stamp(table: string): number {
+    return this.of(table).stamp
   }
 
   /** Whether anything of a table has changed since its tree was last up to date; unknown tables have. */
@@ -128,7 +145,7 @@ export class StoreTrees {
 
   private of(table: string): TableTree {
     let found = this.tables.get(table)
-    if (found === undefined) this.tables.set(table, found = new TableTree(this.store, table))
+    if (found === undefined) this.tables.set(table, found = new TableTree(this.store, table, this.stamps++))
     return found
   }
 }
