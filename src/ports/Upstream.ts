@@ -102,10 +102,12 @@ export interface UpstreamShape {
    * the look: a refresh is before it and counts, or behind it and finds nothing. Answers those that are still there.
    */
   readonly expire: (keys: ReadonlyArray<string>, owner: string, nowMs: number) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
-  /** Removes registrations with all their edges. */
-  readonly unregister: (keys: ReadonlyArray<string>) => Effect.Effect<void, UpstreamError>
+  /** Removes registrations with all their edges, those that are this owner's or nobody's. */
+  readonly unregister: (keys: ReadonlyArray<string>, owner: string) => Effect.Effect<void, UpstreamError>
   /** The edges of a view, in chunks. */
   readonly edges: (key: string) => Stream.Stream<ReadonlyArray<Edge>, UpstreamError>
+  /** The highest version that any edge has, 0 without edges: what some client may have seen (D4). */
+  readonly highestVersion: Effect.Effect<number, UpstreamError>
   /** Writes edges, all in one transaction; each view only while its registration has the owner and assignment named. */
   readonly apply: (views: ReadonlyArray<ViewEdges>) => Effect.Effect<EdgesApplied, UpstreamError>
   readonly putNodes: (nodes: ReadonlyArray<IntegrityNode>) => Effect.Effect<void, UpstreamError>
@@ -123,6 +125,7 @@ const nothing: UpstreamShape = {
   expire: () => Effect.succeed([]),
   unregister: () => Effect.void,
   edges: () => Stream.empty,
+  highestVersion: Effect.succeed(0),
   apply: () => Effect.succeed({ lost: [], refused: [] }),
   putNodes: () => Effect.void,
   nodes: () => Effect.succeed([])

@@ -67,8 +67,12 @@ export const make = (records: Iterable<Obj>): UpstreamShape => {
         }
         return keys.flatMap((key) => views.get(key)?.registration ?? []).filter((registration) => registration.owner !== undefined)
       }),
-    unregister: (keys) => Effect.sync(() => keys.forEach((key) => views.delete(key))),
+    unregister: (keys, owner) =>
+      Effect.sync(() => {
+        for (const key of keys) if ([owner, undefined].includes(views.get(key)?.registration.owner)) views.delete(key)
+      }),
     edges: (key) => Stream.suspend(() => Stream.make([...(views.get(key)?.edges.values() ?? [])])),
+    highestVersion: Effect.sync(() => [...views.values()].flatMap(({ edges }) => [...edges.values()]).reduce((highest, { version }) => Math.max(highest, version), 0)),
     apply: (batch) =>
       Effect.sync(() => {
         for (const part of batch) {

@@ -10,7 +10,7 @@ import * as Schema from "../core/surrealSchema.ts"
 import { tableName } from "../core/surql/text.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
 import { recordOf } from "./memoryUpstream.ts"
-import type { Bindings, SurrealError, SurrealShape } from "./SurrealClient.ts"
+import { type Bindings, SurrealError, type SurrealShape } from "./SurrealClient.ts"
 import * as Rows from "./surrealRows.ts"
 import { type Edge, type EdgesApplied, type IntegrityNode, type Registration, UpstreamError, type UpstreamRecord, type UpstreamShape, type UpstreamTable, type ViewEdges } from "./Upstream.ts"
 
@@ -35,6 +35,10 @@ const run = (client: SurrealShape, statements: string, bindings?: Bindings): Eff
 const listOf = (client: SurrealShape, statements: string, bindings?: Bindings): Effect.Effect<ReadonlyArray<Value>, UpstreamError> =>
   Effect.map(run(client, statements, bindings), (answers) => answers.findLast((answer): answer is ReadonlyArray<Value> => Array.isArray(answer)) ?? [])
 
+/** A table of ours that nobody has defined holds nothing. */
+const unlessMissing = (rows: Effect.Effect<ReadonlyArray<Value>, UpstreamError>): Effect.Effect<ReadonlyArray<Value>, UpstreamError> =>
+  Effect.catchIf(rows, ({ cause }) => cause instanceof SurrealError && cause.reason === "missing", () => Effect.succeed([]))
+
 /** Rows of a table of ours; one that is not ours is refused by name, because acting on half of them would be worse. */
 const ownRows = <A>(rows: ReadonlyArray<Value>, read: (row: Obj) => A | undefined): Effect.Effect<ReadonlyArray<A>, UpstreamError> =>
   Effect.forEach(rows, (row) => {
@@ -50,11 +54,12 @@ export const make = (client: SurrealShape): UpstreamShape => ({
   tables: tables(client),
   chunk: (table, after, size) => chunk(client, table, after, size),
   find: (ids) => find(client, ids),
-  registrations: Effect.flatMap(listOf(client, `SELECT * FROM ${Schema.queryTable}`), (rows) => ownRows(rows, Rows.toRegistration)),
+  registrations: Effect.flatMap(listOf(client, `SELECT * FROM ${Schema.queryTable}`).pipe(unlessMissing), (rows) => ownRows(rows, Rows.toRegistration)),
   register: (view, owner) => register(client, Rows.fromView(view), owner),
   expire: (keys, owner, nowMs) => expire(client, { ids: keys.map(Rows.queryId), owner, now: Rows.timeOf(nowMs) }),
-  unregister: (keys) => unregister(client, keys),
+  unregister: (keys, owner) => unregister(client, keys, owner),
   edges: (key) => edges(client, key),
+  highestVersion: Effect.map(listOf(client, `SELECT math::max(version) AS version FROM ${Schema.edgeTable} GROUP ALL`).pipe(unlessMissing), ([row]) => (isObj(row) && Number.isSafeInteger(row["version"]) ? Number(row["version"]) : 0)),
   apply: (views) => applyStorable(client, views),
   putNodes: (nodes) => putNodes(client, nodes),
   nodes: (table) =>
@@ -122,19 +127,22 @@ const expire = (client: SurrealShape, bindings: Bindings): Effect.Effect<Readonl
     bindings
   ).pipe(Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration)))
 
-const unregister = (client: SurrealShape, keys: ReadonlyArray<string>): Effect.Effect<void, UpstreamError> => {
+/** Whoever writes edges of a view reads its row: as the row is written with every part, one of the two comes first and the other is told. */
+const unregisterStatements = `BEGIN;
+  LET $mine = (UPDATE $row SET owner = NONE, assignment = (assignment ?? 0) + 1 WHERE owner = $owner OR owner = NONE RETURN VALUE id);
+  LET $edges = (SELECT VALUE id FROM $range LIMIT $size);
+  DELETE $edges WHERE array::len($mine) > 0 RETURN NONE;
+  DELETE $mine WHERE array::len($edges) < $size RETURN NONE;
+  LET $left = [array::len($mine) > 0 AND array::len($edges) = $size];
+  RETURN $left; COMMIT`
+
+const unregister = (client: SurrealShape, keys: ReadonlyArray<string>, owner: string): Effect.Effect<void, UpstreamError> => {
   const clear = (key: string): Effect.Effect<void, UpstreamError> =>
     Effect.flatMap(
-      listOf(client, "LET $ids = (SELECT VALUE id FROM $range LIMIT $size); DELETE $ids RETURN NONE; RETURN $ids", { range: Rows.startingWith(Schema.edgeTable, key), size: edgeChunk }),
-      (ids) => ids.length < edgeChunk ? Effect.void : clear(key)
+      listOf(client, unregisterStatements, { row: Rows.queryId(key), owner, range: Rows.startingWith(Schema.edgeTable, key), size: edgeChunk }),
+      ([left]) => left === true ? clear(key) : Effect.void
     )
-  // The owner goes first, so that what is written meanwhile finds its view lost; the row last, and with it what came between.
-  const ids = keys.map(Rows.queryId)
-  return run(client, "UPDATE $ids SET owner = NONE RETURN NONE", { ids }).pipe(
-    Effect.zipRight(Effect.forEach(keys, clear, { discard: true })),
-    Effect.zipRight(run(client, "DELETE $ids RETURN NONE", { ids })),
-    Effect.asVoid
-  )
+  return Effect.forEach(keys, clear, { discard: true, concurrency: 4 })
 }
 
 const edges = (client: SurrealShape, key: string): Stream.Stream<ReadonlyArray<Edge>, UpstreamError> =>

@@ -69,6 +69,10 @@ test("D1 the declared types of a table are read, and what the database computes 
   ])
 })
 
+test("D4 without our tables there are no registrations and no versions", async () => {
+  expect(await use((upstream) => Effect.all([upstream.registrations, upstream.highestVersion]))).toEqual([[], 0])
+})
+
 test("D21 an edge the database does not take does not hold up the others", async () => {
   const outs = Array.from({ length: 20 }, (_, i) => Ids.make("item", i))
   const [applied, written] = await use((upstream, client) => Effect.gen(function*() {
