@@ -9,6 +9,7 @@
 export const queryTable = "_svc_query"
 export const edgeTable = "_svc_list_ref"
 export const integrityTable = "_svc_integrity"
+export const jobTable = "_svc_job"
 /** Records and positions of the embedded store; nobody but us reads them. */
 export const recordTable = "_svc_record"
 export const stateTable = "_svc_state"
@@ -74,8 +75,22 @@ const integrity: Definition = {
   ]
 }
 
+const leases: Definition = {
+  why: "One row per job that is being run, under the text of the job's id: who runs it, and until when it is not given to another.",
+  statements: [
+    table(jobTable, "NORMAL", "NONE"),
+    field(jobTable, "job", "record"),
+    field(jobTable, "holder", "string"),
+    field(jobTable, "incarnation", "string"),
+    field(jobTable, "until", "datetime")
+  ]
+}
+
+/** What the running of jobs needs beside the job tables. */
+export const jobs: ReadonlyArray<Definition> = [leases]
+
 /** What a database needs beside its own tables. */
-export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity]
+export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity, leases]
 
 /** What the embedded store needs: registrations, and the records and position that a real database has elsewhere. */
 export const embedded: ReadonlyArray<Definition> = [owner, queries, {

@@ -1,0 +1,71 @@
+/**
+ * Where jobs are claimed and their state is written: the job records themselves, and the leases that say who runs them.
+ *
+ * Why a port of its own: with a real database the records are the user's tables, and of many runners the database decides
+ * who wins; without one they are records of this node, changed the way every change is; in a cluster without a database
+ * only the scheduler writes. What a runner does is the same on all of them. Every write is bound to the lease: who has
+ * lost it writes nothing.
+ */
+import { Context, Data, Effect, Layer } from "effect"
+import type { Job, JobError } from "../core/job/job.ts"
+import type { Holder, Lease } from "../core/job/lease.ts"
+import type { JobEvent, JobStatus } from "../core/job/status.ts"
+import type { Obj, RecordId } from "../core/surql/value.ts"
+import * as Records from "./recordJobs.ts"
+import * as Surreal from "./surrealJobs.ts"
+import { SurrealClient } from "./SurrealClient.ts"
+
+/** `transient`: the same call may succeed later; else the store will never take it. */
+export class JobStoreError extends Data.TaggedError("JobStoreError")<{ readonly transient: boolean; readonly message: string; readonly cause?: unknown }> {}
+
+export interface StoredJob extends Job {
+  readonly ref: RecordId
+  /** Who holds it, if anybody does. */
+  readonly lease: Lease | undefined
+  /** The record's own field, RFC 3339. */
+  readonly updatedAt: string | undefined
+}
+
+export interface JobWrite {
+  readonly ref: RecordId
+  readonly event: Extract<JobEvent, "Succeeded" | "AttemptFailed" | "GaveUp" | "Released">
+  /** Appended to `errors`. */
+  readonly error: JobError | undefined
+}
+
+export type Amended = { readonly kind: "done" } | { readonly kind: "missing" } | { readonly kind: "refused"; readonly status: JobStatus }
+
+export interface JobStoreShape {
+  /** Makes our own table where there is none. */
+  readonly prepare: Effect.Effect<void, JobStoreError>
+  /** Ids of jobs that nobody runs: pending, or processing without a live lease; at most `limit`, those that are processing first. */
+  readonly open: (table: string, limit: number) => Effect.Effect<ReadonlyArray<RecordId>, JobStoreError>
+  /** Takes what is free, each by compare-and-set, and answers what was won. One's own lease may be taken again: that renews it. */
+  readonly claim: (refs: ReadonlyArray<RecordId>, by: Holder, leaseMs: number) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
+  /** Makes live leases longer; answers the ids (as text) that are still held. */
+  readonly renew: (refs: ReadonlyArray<RecordId>, by: Holder, leaseMs: number) => Effect.Effect<ReadonlySet<string>, JobStoreError>
+  /** Writes status, errors and `updated_at` where the lease is still held; answers the ids (as text) of those. What is over or released gives up its lease. */
+  readonly write: (writes: ReadonlyArray<JobWrite>, by: Holder) => Effect.Effect<ReadonlySet<string>, JobStoreError>
+  readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, JobStoreError>
+  /** Jobs of a table in key order behind `after`. */
+  readonly list: (table: string, status: JobStatus | undefined, after: RecordId | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
+  /** What an operator asks for; takes the lease away from whoever has it. */
+  readonly amend: (ref: RecordId, event: "Retried" | "Cancelled", error: JobError) => Effect.Effect<Amended, JobStoreError>
+}
+
+export class JobStore extends Context.Tag("ports/JobStore")<JobStore, JobStoreShape>() {
+  /** Records in memory, for tests and demonstrations. */
+  static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<JobStore> => Layer.sync(JobStore, () => Records.make(Records.memory(records)))
+
+  /** Records of this node. */
+  static readonly layerOf = (records: Records.JobRecords): Layer.Layer<JobStore> => Layer.succeed(JobStore, Records.make(records))
+
+  /** Tables of a SurrealDB. */
+  static readonly layerSurreal: Layer.Layer<JobStore, never, SurrealClient> = Layer.effect(JobStore, Effect.map(SurrealClient, Surreal.make))
+}
+
+/** The job tables of the database beside this node; undefined where there is none, and the node's own records are all there is. */
+export class DatabaseJobs extends Context.Tag("ports/DatabaseJobs")<DatabaseJobs, JobStoreShape | undefined>() {
+  static readonly layerNone: Layer.Layer<DatabaseJobs> = Layer.succeed(DatabaseJobs, undefined)
+  static readonly layerSurreal: Layer.Layer<DatabaseJobs, never, SurrealClient> = Layer.effect(DatabaseJobs, Effect.map(SurrealClient, Surreal.make))
+}
