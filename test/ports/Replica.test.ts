@@ -1,10 +1,82 @@
 /**
- * The layers of `Replica`, each through the conformance suite, and what only one of them can do.
+ * The layers of `Replica`, each through the conformance suite, and what only the one on disk can do.
  *
- * Frozen states, damage and positions are what SSPs depend on, so they are tried on every layer that has them.
+ * Restarts, damage and a second process are what an operator meets; states that stand still while the file is flushed are what a bootstrap does.
  */
-import { expect, test } from "vitest"
-import { ReplicaError, startFault } from "../../src/ports/Replica.ts"
+import { it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, expect, test } from "vitest"
+import { fileName, layerReplica } from "../../src/host/ReplicaFile.ts"
+import { Replica, ReplicaError, startFault } from "../../src/ports/Replica.ts"
+import { gone, id, record, replicaSuite } from "./Replica.suite.ts"
+
+const root = mkdtempSync(join(tmpdir(), "svc-replica-"))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+let folders = 0
+const fresh = (): string => join(root, `${folders++}`, "replica")
+
+replicaSuite("memory", () => Layer.fresh(Replica.layerMemory))
+replicaSuite("SQLite", () => layerReplica(fresh()))
+
+const using = <A>(folder: string, body: (replica: Replica["Type"]) => Effect.Effect<A, ReplicaError>): Effect.Effect<A, ReplicaError> =>
+  Effect.flatMap(Replica, body).pipe(Effect.provide(layerReplica(folder)))
+
+it.effect("D26 what was committed is there again behind a restart, with position, tables and wholeness", () => Effect.gen(function*() {
+  const folder = fresh()
+  yield* using(folder, (replica) => Effect.gen(function*() {
+    yield* replica.putTables([{ name: "t", types: { at: "datetime" } }])
+    yield* replica.markWhole
+    yield* replica.commit({ records: [record("t:1", 4, { a: 1 }), gone("t:2", 7)], through: 12 })
+    yield* replica.freeze(1)
+    yield* replica.sync
+    yield* replica.commit({ records: [record("t:1", 5, { a: 2 })], through: 13 })
+    yield* replica.sync
+  }))
+  yield* using(folder, (replica) => Effect.gen(function*() {
+    expect([yield* replica.applied, yield* replica.whole, yield* replica.tables]).toEqual([13, true, [{ name: "t", types: { at: "datetime" } }]])
+    const found = yield* replica.current([id("t:1"), id("t:2")])
+    expect([found.get("t:1")?.version, found.get("t:1")?.doc?.["a"], found.get("t:2")]).toEqual([5, 2, gone("t:2", 7)])
+  }))
+}))
+
+const refusal = (folder: string): Effect.Effect<ReplicaError, void> => Effect.flip(using(folder, () => Effect.void))
+
+it.effect("D26 a damaged file, a file of a later version and no database at all are refused by name, with exit code 3", () => Effect.gen(function*() {
+  const later = fresh(), damaged = fresh(), none = fresh()
+  for (const folder of [later, damaged, none]) yield* using(folder, (replica) => replica.commit({ records: Array.from({ length: 500 }, (_, i) => record(`t:${i}`, 1, { text: "x".repeat(100) })), through: 1 }))
+  const patch = (folder: string, change: (bytes: Buffer) => void) => Effect.sync(() => {
+    const bytes = readFileSync(join(folder, fileName))
+    change(bytes)
+    writeFileSync(join(folder, fileName), bytes)
+  })
+  yield* patch(later, (bytes) => bytes.writeUInt32BE(99, 60))
+  yield* patch(damaged, (bytes) => bytes.fill(0xa5, 8_192, 16_384))
+  yield* patch(none, (bytes) => bytes.fill(0x20, 0, 100))
+  const faults = [yield* refusal(later), yield* refusal(damaged), yield* refusal(none)]
+  expect(faults.map(({ reason }) => reason)).toEqual(["newer", "damaged", "damaged"])
+  expect(faults.map((fault) => startFault(fault).exitCode)).toEqual([3, 3, 3])
+  expect([later, damaged, none].map((folder, i) => faults[i]!.message.includes(join(folder, fileName)))).toEqual([true, true, true])
+}))
+
+it.effect("a second process on the same folder is told so", () => Effect.gen(function*() {
+  const folder = fresh()
+  const fault = yield* using(folder, () => Effect.orDie(refusal(folder)))
+  expect([fault.reason, fault.message]).toEqual(["locked", `${join(folder, fileName)}: another process has it`])
+}))
+
+it.effect("a content that does not decode is damage, named by its record", () => Effect.gen(function*() {
+  const folder = fresh()
+  yield* using(folder, (replica) => replica.commit({ records: [record("t:1", 1, { text: "find me" })], through: 1 }).pipe(Effect.zipRight(replica.sync)))
+  const bytes = readFileSync(join(folder, fileName))
+  bytes[bytes.indexOf("\"find me\"")] = 0x20
+  writeFileSync(join(folder, fileName), bytes)
+  const fault = yield* Effect.flip(using(folder, (replica) => replica.current([id("t:1")])))
+  expect([fault.reason, fault.message]).toEqual(["damaged", "record t:1 of the replica: its content does not decode"])
+}))
 
 test("a replica that is damaged or newer ends a start with 3, anything else with 1", () => {
   const codes = (["damaged", "newer", "locked", "failed", "full"] as const).map((reason) => startFault(new ReplicaError({ reason, message: reason })).exitCode)

@@ -16,18 +16,19 @@ import type { Obj, RecordKey, Value } from "./value.ts"
 const end = "\u0001"
 const more = "\u0002"
 
-const surrogate = /[\ud800-\udfff\uffff]/
+const awkward = /[\u0000\u0001\ud800-\udfff\uffff]/
 
 /**
- * A text as it can be kept in UTF-8, in its order. Half a surrogate pair, which UTF-8 does not have, stands before the characters that it begins, the
+ * A text as any store keeps it, in its order: in UTF-8 and without U+0000, at which some end. Half a surrogate pair, which UTF-8 does not have, stands before the characters that it begins, the
  * second half behind all: each is written as the character before with a mark, and that character with a lower one.
  */
 export const wellFormed = (text: string): string => {
-  if (!surrogate.test(text)) return text
+  if (!awkward.test(text)) return text
   let out = ""
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i), next = text.charCodeAt(i + 1)
-    if (unit < 0xd800 || unit > 0xdfff) out += unit === 0xffff ? text[i]! + end : text[i]!
+    if (unit < 2) out += end + String.fromCharCode(unit + 1)
+    else if (unit < 0xd800 || unit > 0xdfff) out += unit === 0xffff ? text[i]! + end : text[i]!
     else if (unit >= 0xdc00) out += `\u{10ffff}\u0003${String.fromCharCode(unit + 0x800)}`
     else if (next >= 0xdc00 && next <= 0xdfff) out += text[i]! + text[++i]! + (next === 0xdfff ? end : "")
     else out += String.fromCodePoint(0xffff + (unit - 0xd800) * 0x400) + more
@@ -105,7 +106,8 @@ const specialText = (v: Special): string => {
 
 const innerKey = (key: RecordKey): string => (typeof key === "string" ? "1" + nested(key) : ordered(key))
 
-const ordered = (key: Exclude<RecordKey, string>): string => {
+const ordered = (key: RecordKey): string => {
+  if (typeof key === "string") return "1" + wellFormed(key)
   if (typeof key === "number" || typeof key === "bigint") return "0" + numberText(key)
   if (key instanceof Uuid) return "2" + key.text
   return Array.isArray(key) ? "3" + items(key) : "4" + objectText(key as Obj)
@@ -114,12 +116,13 @@ const ordered = (key: Exclude<RecordKey, string>): string => {
 const isComposite = (key: RecordKey): boolean => typeof key === "object" && !(key instanceof Uuid)
 
 /** The text of a key; different for different keys. */
-export const keyText = (key: RecordKey): string =>
-  typeof key === "string" ? "1" + wellFormed(key) : isComposite(key) ? ordered(key) + wellFormed(Encode.encode(key as Value)) : ordered(key)
+export const keyText = (key: RecordKey): string => (isComposite(key) ? ordered(key) + wellFormed(Encode.encode(key as Value)) : ordered(key))
 
-/** The place before all keys that compare as equal to a key, itself included, and (`past`) the one behind them. */
-export const placeText = (key: RecordKey, past: boolean): string =>
-  typeof key === "string" ? "1" + wellFormed(key) + (past ? "\u0000" : "") : ordered(key) + (past ? (isComposite(key) ? "\u{10ffff}" : "\u0000") : "")
+/** The texts of all keys that compare as equal to a key lie between these two, ends included, and no others do. */
+export const placeOf = (key: RecordKey): { readonly first: string; readonly last: string } => {
+  const first = ordered(key)
+  return { first, last: isComposite(key) ? first + "\u{10ffff}" : first }
+}
 
 /** Whether a value could be a key at all: what a range may have as its bound is wider. */
 export const isKey = (v: Value): v is RecordKey =>

@@ -1,0 +1,39 @@
+/**
+ * The replica's file: `replica.db` in the folder that `replica_db_path` names, held by one process.
+ *
+ * Here because files and drivers are a runtime's. A lock beside the file and not SQLite's own, because that one would keep out our own connections that read.
+ */
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, type Scope } from "effect"
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { Replica, ReplicaError } from "../ports/Replica.ts"
+import { lockFile } from "./fileLock.ts"
+import { layerSqlite } from "./Sqlite.ts"
+
+export const fileName = "replica.db"
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const lock = (folder: string): Effect.Effect<void, ReplicaError, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () => {
+        mkdirSync(folder, { recursive: true })
+        return lockFile(join(folder, `${fileName}.lock`))
+      },
+      catch: (cause) => new ReplicaError({ reason: "failed", message: `the replica's folder ${folder} cannot be used: ${textOf(cause)}; set replica_db_path to one that this user may write to`, cause })
+    }).pipe(Effect.filterOrFail((held) => held !== undefined, () => new ReplicaError({ reason: "locked", message: `${join(folder, fileName)}: another process has it` }))),
+    (held) => Effect.promise(() => held.release())
+  ).pipe(Effect.asVoid)
+
+/** Fails as {@link ReplicaError} that names the file. */
+export const layerReplica = (folder: string): Layer.Layer<Replica, ReplicaError> => {
+  const file = join(folder, fileName)
+  const open = Layer.build(Layer.fresh(layerSqlite(file))).pipe(
+    Effect.map((context) => Context.get(context, SqlClient.SqlClient)),
+    Effect.mapError(({ cause, message, reason }) => new ReplicaError({ reason, message, cause }))
+  )
+  const named = ({ cause, message, reason }: ReplicaError): ReplicaError => new ReplicaError({ reason, message: message.includes(folder) ? message : `${file}: ${message}`, cause })
+  return Layer.unwrapScoped(Effect.as(lock(folder), Replica.layerSqlite(open))).pipe(Layer.catchAll((error) => Layer.fail(named(error))))
+}

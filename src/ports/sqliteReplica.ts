@@ -1,0 +1,234 @@
+/**
+ * `Replica` in a SQLite file: one connection that writes, and one per state that stands still.
+ *
+ * A state that stands still is a read transaction in WAL mode: it costs nothing, and commits go on beside it; SQLite's own log grows meanwhile, which is why
+ * freezes have deadlines. Commits are not flushed one by one: the scheduler's log is what survives a power cut, and the position is part of each
+ * commit, so that what is lost is replayed. `sync` flushes. Records lie in the order of their keys, deleted ones apart, so that reading a
+ * table in chunks reads each page once. The Merkle bucket of a record is found when buckets are read, because hashing costs more than writing.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { Effect, Scope } from "effect"
+import { keyText } from "../core/surql/keyText.ts"
+import type { RecordId } from "../core/surql/value.ts"
+import { ReplicaError, type ReplicaRecord, type ReplicaShape } from "./Replica.ts"
+import { bucketOf, chunkOf, kept, keptOf, recordOfRow, type Shelf, snapshotOf, unkept } from "./replicaRows.ts"
+import { type Cell, failure, type Link, link } from "./sqliteLink.ts"
+import * as Shelves from "./sqliteShelf.ts"
+
+/** Opens another connection to the same file. */
+export type Open = Effect.Effect<SqlClient.SqlClient, ReplicaError, Scope.Scope>
+
+/** What takes a file from one layout to the next, from an empty one on; its number is kept in `user_version`. */
+const layouts: ReadonlyArray<ReadonlyArray<string>> = [[
+  `CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, source TEXT, target TEXT, bucket INTEGER, content TEXT NOT NULL,
+    PRIMARY KEY (tbl, key)) WITHOUT ROWID`,
+  "CREATE INDEX record_bucket ON record (tbl, bucket)",
+  "CREATE INDEX record_source ON record (source, tbl, key) WHERE source IS NOT NULL",
+  "CREATE INDEX record_target ON record (target, tbl, key) WHERE target IS NOT NULL",
+  "CREATE TABLE tombstone (tbl TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID",
+  "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+]]
+
+const prepare = ({ all, transaction }: Link): void => {
+  for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "cache_size = -65536"]) all(`PRAGMA ${pragma}`)
+  const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
+  if (version > layouts.length) throw new ReplicaError({ reason: "newer", message: `written by a later version of this service (layout ${version}, this one knows ${layouts.length})` })
+  const check = String(all("PRAGMA quick_check(1)")[0]?.[0] ?? "the integrity check gave no answer")
+  if (check !== "ok") throw new ReplicaError({ reason: "damaged", message: check })
+  if (version === layouts.length) return
+  transaction(() => {
+    for (const statement of layouts.slice(version).flat()) all(statement)
+    all(`PRAGMA user_version = ${layouts.length}`)
+  })
+}
+
+/** Rows are bound in statements of few sizes, which stay prepared. */
+const sizes = [64, 16, 4, 1] as const
+
+const inParts = <A>(rows: ReadonlyArray<A>, run: (part: ReadonlyArray<A>, size: number) => void): void => {
+  for (let at = 0; at < rows.length;) {
+    const size = sizes.find((each) => each <= rows.length - at)!
+    run(rows.slice(at, at + size), size)
+    at += size
+  }
+}
+
+const repeated = (make: (marks: string) => string, columns: number): { readonly [size: number]: string } => {
+  const one = `(${Array(columns).fill("?").join(",")})`
+  return Object.fromEntries(sizes.map((size) => [size, make(Array(size).fill(one).join(","))]))
+}
+
+const puts = repeated((marks) => `INSERT INTO record (tbl, key, id, version, source, target, content) VALUES ${marks}
+  ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version, source = excluded.source, target = excluded.target, content = excluded.content`, 7)
+const buries = repeated((marks) => `INSERT INTO tombstone (tbl, key, version) VALUES ${marks} ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version`, 3)
+const removals = repeated((marks) => `DELETE FROM record WHERE (tbl, key) IN (VALUES ${marks})`, 2)
+const finds = repeated((marks) => `WITH wanted(t, k) AS (VALUES ${marks}) SELECT id, version, content FROM wanted JOIN record ON tbl = t AND key = k`, 2)
+const graves = repeated((marks) => `WITH wanted(t, k) AS (VALUES ${marks}) SELECT t, k, version FROM wanted JOIN tombstone ON tbl = t AND key = k`, 2)
+
+const putMeta = ({ all }: Link, name: "applied" | "whole" | "tables" | "synced", value: string): void =>
+  void all("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [name, value])
+
+const writeAll = (link: Link, records: ReadonlyArray<ReplicaRecord>, through: number): void => {
+  const last = new Map(records.map((record) => [record.id.text, record]))
+  const alive: Array<ReadonlyArray<Cell>> = [], dead: Array<ReadonlyArray<Cell>> = []
+  for (const { doc, id, version } of last.values()) {
+    if (doc === undefined) dead.push([kept(id.table), keyText(id.key), version])
+    else {
+      const row = keptOf(id, version, doc)
+      alive.push([kept(row.table), row.key, kept(row.id), version, row.source === undefined ? null : kept(row.source), row.target === undefined ? null : kept(row.target), row.content])
+    }
+  }
+  link.transaction(() => {
+    inParts(alive, (part, size) => link.all(puts[size]!, part.flat()))
+    inParts(dead, (part, size) => link.all(removals[size]!, part.flatMap(([table, key]) => [table!, key!])))
+    inParts(dead, (part, size) => link.all(buries[size]!, part.flat()))
+    putMeta(link, "applied", String(through))
+  })
+}
+
+const current = (link: Link, ids: ReadonlyArray<RecordId>): ReadonlyMap<string, ReplicaRecord> => {
+  const wanted = new Map(ids.map((id) => [id.text, { id, place: [kept(id.table), keyText(id.key)] as const }]))
+  const found = new Map<string, ReplicaRecord>()
+  inParts([...wanted.values()], (part, size) => {
+    for (const [id, version, content] of link.all(finds[size]!, part.flatMap(({ place }) => place))) {
+      const record = recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) })
+      found.set(record.id.text, record)
+    }
+  })
+  const missing = [...wanted.values()].filter(({ id }) => !found.has(id.text))
+  const byPlace = new Map(missing.map(({ id, place }) => [place.join("\u0000"), id]))
+  inParts(missing, (part, size) => {
+    for (const [table, key, version] of link.all(graves[size]!, part.flatMap(({ place }) => place))) {
+      const id = byPlace.get(`${table}\u0000${key}`)
+      if (id !== undefined) found.set(id.text, { id, version: Number(version), doc: undefined })
+    }
+  })
+  return found
+}
+
+const hashedAtOnce = 256
+
+/** Finds the buckets of records that have none yet, some; whether there were any. */
+const hashSome = ({ all, transaction }: Link, table: string): boolean => {
+  const rows = all("SELECT key, id FROM record WHERE tbl = ? AND bucket IS NULL LIMIT ?", [kept(table), hashedAtOnce])
+  if (rows.length === 0) return false
+  transaction(() => {
+    for (const [key, id] of rows) all("UPDATE record SET bucket = ? WHERE tbl = ? AND key = ?", [bucketOf(unkept(String(id))), kept(table), key!])
+  })
+  return true
+}
+
+const inBucket = ({ all }: Link, table: string, index: number): ReadonlyArray<ReplicaRecord> =>
+  all("SELECT id, version, content FROM record WHERE tbl = ? AND bucket = ? ORDER BY key", [kept(table), index]).map(([id, version, content]) => recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) }))
+
+/** On disk when it returns: a commit in full mode flushes the log that all commits before it are in. */
+const flush = (link: Link, inUse: boolean): void => {
+  link.all("PRAGMA synchronous = FULL")
+  try {
+    link.transaction(() => putMeta(link, "synced", String(Shelves.appliedOf(link))))
+  } finally {
+    link.all("PRAGMA synchronous = NORMAL")
+  }
+  link.all(`PRAGMA wal_checkpoint(${inUse ? "PASSIVE" : "TRUNCATE"})`)
+}
+
+/** A state that stands still, while somebody has it. */
+interface Held {
+  readonly link: Link
+  readonly shelf: Shelf
+  users: number
+}
+
+/** States that stand still: connections are kept open when they are free, because opening one costs more than most reads. */
+type States = ReturnType<typeof makeStates>
+
+const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
+  const free: Array<Link> = []
+  const frozen = new Map<number, Held>()
+  let inUse = 0
+  let closed = false
+  const hold: Effect.Effect<Held, ReplicaError> = Effect.suspend(() => {
+    const idle = free.pop()
+    return idle === undefined ? open : Effect.succeed(idle)
+  }).pipe(Effect.flatMap((reader) => attempt(() => {
+    reader.all("BEGIN")
+    inUse++
+    // The first read is the moment.
+    return { link: reader, shelf: Shelves.shelf(reader), users: 1 }
+  })))
+  const letGo = (held: Held): void => {
+    if (--held.users > 0 || closed) return
+    inUse--
+    held.link.all("ROLLBACK")
+    free.push(held.link)
+  }
+  return { frozen, hold, letGo, inUse: () => inUse > 0, newest: () => [...frozen.values()].at(-1), close: () => void (closed = true) }
+}
+
+const attempt = <A>(body: () => A): Effect.Effect<A, ReplicaError> => Effect.try({ try: body, catch: failure })
+
+const shapeOf = (writer: Link, states: States): ReplicaShape => {
+  const now = Shelves.shelf(writer)
+  let applied = now.seq
+  return {
+    applied: Effect.sync(() => applied),
+    current: (ids) => attempt(() => current(writer, ids)),
+    commit: ({ records, through }) => attempt(() => {
+      if (through < applied) return
+      writeAll(writer, records, through)
+      applied = through
+    }),
+    sync: attempt(() => flush(writer, states.inUse())),
+    freeze: (id) => Effect.suspend(() => {
+      const held = states.frozen.get(id)
+      if (held !== undefined) return Effect.succeed(held.shelf.seq)
+      return Effect.uninterruptible(Effect.map(states.hold, (fresh) => {
+        states.frozen.set(id, fresh)
+        return fresh.shelf.seq
+      }))
+    }),
+    thaw: (id) => Effect.sync(() => {
+      const held = states.frozen.get(id)
+      if (held === undefined || !states.frozen.delete(id)) return
+      states.letGo(held)
+    }),
+    snapshot: Effect.acquireRelease(
+      Effect.suspend(() => {
+        const newest = states.newest()
+        if (newest === undefined) return states.hold
+        newest.users++
+        return Effect.succeed(newest)
+      }),
+      (held) => Effect.sync(() => states.letGo(held))
+    ).pipe(Effect.map(({ shelf }) => snapshotOf(shelf))),
+    records: (table, after, size) => attempt(() => chunkOf(now, table, after, size)),
+    bucket: (table, index) => attempt(() => hashSome(writer, table)).pipe(
+      Effect.tap((some) => (some ? Effect.sleep(0) : Effect.void)),
+      Effect.repeat({ while: (some) => some }),
+      Effect.zipRight(attempt(() => inBucket(writer, table, index)))
+    ),
+    names: attempt(() => Shelves.namesOf(writer)),
+    tables: attempt(() => Shelves.tablesOf(writer)),
+    putTables: (tables) => attempt(() => putMeta(writer, "tables", JSON.stringify(tables))),
+    whole: attempt(() => Shelves.metaOf(writer, "whole") === "true"),
+    markWhole: attempt(() => putMeta(writer, "whole", "true")),
+    clear: attempt(() => {
+      writer.transaction(() => {
+        for (const table of ["record", "tombstone", "meta"]) writer.all(`DELETE FROM ${table}`)
+      })
+      applied = 0
+    })
+  }
+}
+
+export const make = (open: Open): Effect.Effect<ReplicaShape, ReplicaError, Scope.Scope> =>
+  Effect.gen(function*() {
+    const scope = yield* Effect.scope
+    const connected = open.pipe(Effect.flatMap(link), Scope.extend(scope))
+    const writer = yield* connected
+    yield* attempt(() => prepare(writer))
+    const states = makeStates(Effect.uninterruptible(connected))
+    // Who reads longer than this lives finds its connection closed.
+    yield* Effect.addFinalizer(() => Effect.sync(states.close))
+    return yield* attempt(() => shapeOf(writer, states))
+  })
