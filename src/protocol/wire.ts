@@ -80,7 +80,8 @@ export const SspRegistered = Schema.Struct({
   snapshot_seq: count,
   registration: Schema.optional(count).annotations({ description: "Extension: grows with every registration; heartbeats and calls name it" }),
   log_id: Schema.optional(Schema.String).annotations({ description: "Extension (D5)" }),
-  epoch: Schema.optional(count).annotations({ description: "Extension (D5)" })
+  epoch: Schema.optional(count).annotations({ description: "Extension (D5)" }),
+  heartbeat_timeout_ms: Schema.optional(count).annotations({ description: "Extension (D21): after which silence the scheduler gives this SSP up" })
 }).annotations({ identifier: "SspRegistered" })
 
 /** Extension: on every POST of the scheduler to an SSP, the registration it means; an SSP in another one answers 503. */
@@ -115,8 +116,6 @@ export const LogEntry = Schema.Struct({
 }).annotations({ ...every, identifier: "LogEntry" })
 
 // Monitoring
-
-export const sspStatuses = ["bootstrapping", "ready", "failed"] as const
 
 export const Healthy = Schema.Struct({ status: Schema.Literal("ready") }).annotations({ identifier: "Healthy" })
 export const Unhealthy = Schema.Struct({ status: Schema.Literal("bootstrapping", "failed") }).annotations({ identifier: "Unhealthy" })

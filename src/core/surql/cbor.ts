@@ -5,6 +5,7 @@
  * into `0`, and every row would be built twice. Here bytes become {@link Value}s and values bytes, and nothing is lost.
  * A value the database cannot be sent (a closure, a regular expression) is a mistake of the caller: {@link Unsendable}.
  */
+import { halfFloat, tagOfGeometry, tags, uuidBytes, uuidText } from "./cborTags.ts"
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
 import { parseDecimal } from "./number.ts"
@@ -13,11 +14,6 @@ import {
   Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, SetValue, Special, Table, Uuid, field, float, int, setField
 } from "./value.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
-
-const tags = {
-  dateText: 0, none: 6, table: 7, record: 8, uuidText: 9, decimal: 10, datetime: 12, durationText: 13, duration: 14, uuid: 37, range: 49, included: 50, excluded: 51,
-  file: 55, set: 56, point: 88, line: 89, polygon: 90, multiPoint: 91, multiLine: 92, multiPolygon: 93, collection: 94
-} as const
 
 const toUtf8 = new TextEncoder()
 const fromUtf8 = new TextDecoder()
@@ -240,7 +236,7 @@ class Reader {
       case 23: return undefined
       case 25:
         this.at += 2
-        return float(half(this.view.getUint16(at)))
+        return float(halfFloat(this.view.getUint16(at)))
       case 26:
         this.at += 4
         return float(this.view.getFloat32(at))
@@ -297,29 +293,10 @@ class Reader {
   }
 }
 
-const half = (bits: number): number => {
-  const sign = bits & 0x8000 ? -1 : 1, exponent = (bits >> 10) & 31, fraction = bits & 1023
-  if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN
-  return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25))
-}
-
-const tagOfGeometry: { readonly [type: string]: number } = {
-  Point: tags.point, LineString: tags.line, Polygon: tags.polygon, MultiPoint: tags.multiPoint, MultiLineString: tags.multiLine, MultiPolygon: tags.multiPolygon
-}
 const typeOfGeometry = new Map(Object.entries(tagOfGeometry).map(([type, tag]) => [tag, type]))
 /** What the parts of a geometry are themselves; a point's are numbers. */
 const partOfGeometry: { readonly [tag: number]: number } = {
-  [tags.line]: tags.point, [tags.polygon]: tags.line, [tags.multiPoint]: tags.point, [tags.multiLine]: tags.line, [tags.multiPolygon]: tags.polygon
-}
-
-const uuidBytes = (text: string): Uint8Array => {
-  const digits = text.replaceAll("-", "")
-  return Uint8Array.from({ length: 16 }, (_, i) => Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16))
-}
-
-const uuidText = (bytes: Uint8Array): string => {
-  const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
-  return [digits.slice(0, 8), digits.slice(8, 12), digits.slice(12, 16), digits.slice(16, 20), digits.slice(20)].join("-")
+  [tags.line]: tags.point, [tags.polygon]: tags.line, [tags.points]: tags.point, [tags.lines]: tags.line, [tags.polygons]: tags.polygon
 }
 
 /** The bounds of a range while it is read. */
@@ -354,9 +331,9 @@ const revive = (tag: number, v: Value): Value => {
     case tags.included: return new Edge({ value: v, inclusive: true })
     case tags.excluded: return new Edge({ value: v, inclusive: false })
     case tags.collection: return new Geometry({ type: "GeometryCollection", geometries: v })
-    case tags.dateText: return Datetimes.parse(String(v)) ?? v
-    case tags.durationText: return Durations.parse(String(v)) ?? v
-    case tags.uuidText: return new Uuid(String(v).toLowerCase())
+    case tags.textDatetime: return Datetimes.parse(String(v)) ?? v
+    case tags.textDuration: return Durations.parse(String(v)) ?? v
+    case tags.textUuid: return new Uuid(String(v).toLowerCase())
     // Files have no value of their own here: their text is what a query would show.
     case tags.file: return `f"${String(a)}:${String(b)}"`
     default: return v

@@ -6,7 +6,7 @@
  * gives tags their meaning, because a tag's content is checked as a whole.
  */
 import { fromUtf8 } from "./cast.ts"
-import { tags } from "./cborEncode.ts"
+import { halfFloat, tags, uuidText } from "./cborTags.ts"
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
 import { uuidPattern } from "./json.ts"
@@ -64,11 +64,6 @@ const chunk = (r: Reader, major: number, length: bigint | undefined): Uint8Array
 const textOf = (bytes: Uint8Array): string => fromUtf8(bytes) ?? invalid()
 
 const wrapped = (n: bigint): Value => int(BigInt.asIntN(64, n))
-
-const halfFloat = (bits: number): number => {
-  const exponent = (bits >> 10) & 31, mantissa = bits & 1023, sign = bits & 0x8000 ? -1 : 1
-  return sign * (exponent === 0 ? mantissa * 2 ** -24 : exponent === 31 ? (mantissa === 0 ? Infinity : NaN) : (1024 + mantissa) * 2 ** (exponent - 25))
-}
 
 const simple = (r: Reader, low: number): Value => {
   const view = (n: number): DataView => { const b = take(r, n); return new DataView(b.buffer, b.byteOffset, n) }
@@ -134,8 +129,7 @@ const nanosOf = (item: Item | undefined): number => {
 const uuid = (item: Item): Uuid => {
   const v = item.kind === "value" ? item.value : undefined
   if (!(v instanceof Bytes) || v.value.length !== 16) return invalid()
-  const hex = Array.from(v.value, (b) => b.toString(16).padStart(2, "0")).join("")
-  return new Uuid(hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"))
+  return new Uuid(uuidText(v.value))
 }
 
 const textUuid = (item: Item): Uuid => (uuidPattern.test(text(item)) ? new Uuid(text(item).toLowerCase()) : invalid())

@@ -6,15 +6,10 @@
  * its clients can read what a view encodes.
  */
 import { utf8 } from "./cast.ts"
+import { halfBits, tags, uuidBytes } from "./cborTags.ts"
 import { sortedKeys } from "./order.ts"
 import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, SetValue, Table, Uuid, field, isInt, isObj } from "./value.ts"
 import type { Bound, RecordKey, Value } from "./value.ts"
-
-/** Tags of the database; decoding shares them. */
-export const tags = {
-  textDatetime: 0, none: 6, table: 7, record: 8, textUuid: 9, decimal: 10, datetime: 12, textDuration: 13, duration: 14, uuid: 37,
-  range: 49, included: 50, excluded: 51, set: 56, point: 88, line: 89, polygon: 90, points: 91, lines: 92, polygons: 93, collection: 94
-} as const
 
 /** Thrown by what CBOR has no form for; {@link encode} turns it into `undefined`. */
 class Unencodable extends Error {}
@@ -37,20 +32,8 @@ const head = (out: Out, major: number, n: bigint | number): void => {
 
 const integer = (out: Out, n: number | bigint): void => (n < 0 ? head(out, 1, -1n - BigInt(n)) : head(out, 0, n))
 
-/** The 16 bits of a half float, if it holds the number exactly. */
-const half = (n: number): number | undefined => {
-  if (n !== n) return 0x7e00
-  const sign = n < 0 || Object.is(n, -0) ? 0x8000 : 0, size = Math.abs(n)
-  if (size === 0) return sign
-  if (size === Infinity) return sign | 0x7c00
-  const exponent = Math.max(-14, Math.floor(Math.log2(size)))
-  const mantissa = size / 2 ** (exponent - 10)
-  if (exponent > 15 || mantissa !== Math.floor(mantissa) || mantissa >= 2048) return undefined
-  return mantissa < 1024 ? sign | mantissa : sign | ((exponent + 15) << 10) | (mantissa - 1024)
-}
-
 const float = (out: Out, n: number): void => {
-  const short = half(n)
+  const short = halfBits(n)
   if (short !== undefined) { out.push(0xf9, short >> 8, short & 255); return }
   const single = Math.fround(n) === n, view = new DataView(new ArrayBuffer(8))
   if (single) view.setFloat32(0, n)
@@ -80,7 +63,7 @@ const tag = (out: Out, n: number): Out => {
   return out
 }
 
-const uuid = (out: Out, u: Uuid): void => bytes(tag(out, tags.uuid), u.text.replaceAll("-", "").match(/../g)!.map((h) => Number.parseInt(h, 16)))
+const uuid = (out: Out, u: Uuid): void => bytes(tag(out, tags.uuid), uuidBytes(u.text))
 
 const key = (out: Out, k: RecordKey): void => (k instanceof Uuid ? uuid(out, k) : write(out, k as Value))
 

@@ -7,15 +7,12 @@
 import { unescape } from "./lex.ts"
 import { readKey } from "./literal.ts"
 import { compareKeys as orderKeys } from "./order.ts"
-import { recordKey, recordText } from "./text.ts"
+import { recordText } from "./text.ts"
 import { RecordId, int } from "./value.ts"
 import type { RecordKey } from "./value.ts"
 
 /** The record id of a table and a key. */
 export const make = (table: string, key: RecordKey): RecordId => new RecordId(table, key, recordText(table, key))
-
-/** The part behind the colon as the database prints it. */
-export const renderKey = (key: RecordKey): string => recordKey(key)
 
 const bare = /^[A-Za-z0-9_]+$/
 const digits = /^[+-]?\d+$/
