@@ -6,7 +6,7 @@
  * in between and a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
  */
 import sortedBTree from "sorted-btree"
-import type { Change } from "../change.ts"
+import { type Change, lostTable } from "../change.ts"
 import { compareRecords, identical } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import { inKeys } from "../surql/sources.ts"
@@ -205,6 +205,7 @@ export class Store {
     }
     this.tables.get(id.table)?.remove(id)
     this.tombstones.set(id.text, write.version)
+    if (id.table === lostTable) this.floor = Math.max(this.floor, write.version)
     if (this.tombstones.size > maxTombstones) this.forgetOldestTombstones()
   }
 

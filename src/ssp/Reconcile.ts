@@ -1,0 +1,277 @@
+/**
+ * What keeps memory equal to the database beside this node: one mechanism for the first start, a restart, and the compare
+ * that goes on for ever (D20, D4).
+ *
+ * Tables are read by stretches of keys and compared with memory; what differs is applied through the committer as ordinary
+ * changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it counts only
+ * when a second look, a moment later, still shows it, and only if memory has not moved by the time it is applied. What was
+ * repaired is looked at some more times: an event may have announced what a long transaction had yet to commit.
+ */
+import { Clock, Context, Duration, Effect, Either, Fiber, Layer, Random } from "effect"
+import * as Phase from "../core/cluster/phase.ts"
+import type { Row } from "../core/ivm/store.ts"
+import * as Compare from "../core/reconcile.ts"
+import type { RecordId, RecordKey } from "../core/surql/value.ts"
+import { isOwn } from "../core/surrealSchema.ts"
+import { Serving } from "../ports/Front.ts"
+import { SurrealError } from "../ports/SurrealClient.ts"
+import { Upstream, type UpstreamError } from "../ports/Upstream.ts"
+import { SspConfig } from "./Config.ts"
+import { DeclaredTypes } from "./DeclaredTypes.ts"
+import { backoffCeilingMs } from "./Membership.ts"
+import { RegistrationSync } from "./RegistrationSync.ts"
+import { Views } from "./Views.ts"
+import type { IngestError } from "./viewTypes.ts"
+
+/** What a compare did. */
+export interface Reconciled {
+  /** Records of the database that were compared. */
+  readonly compared: number
+  /** Ids of the records that differed and now do not. */
+  readonly repaired: ReadonlyArray<string>
+}
+
+type Failure = UpstreamError | IngestError
+type Difference = Compare.Difference<Row>
+
+/** Records read at once: a few milliseconds of the database's time, and of ours. */
+const chunkSize = 1_000
+/** Differences looked at a second time together. */
+const lookSize = 500
+/** Compares of the whole before the node is ready: as long as the last one found something, but not for ever under heavy writes. */
+const maxPasses = 3
+/** Repaired records are looked at again after these many moments. */
+const laterLooks = [2, 4, 8, 16, 32]
+const maxLater = 10_000
+/** Ids that a log line names. */
+const shownIds = 5
+
+const shown = (ids: ReadonlyArray<string>): string => `${ids.slice(0, shownIds).join(", ")}${ids.length > shownIds ? ", …" : ""}`
+
+export interface ReconcileShape {
+  /**
+   * Brings memory to what the database has, for ever trying; done when a compare has found nothing more. `exhausted` is run
+   * when ten attempts in a row have failed (D18).
+   */
+  readonly bootstrap: (exhausted: Effect.Effect<void>) => Effect.Effect<void>
+  /** One compare of everything, now; one at a time. */
+  readonly now: Effect.Effect<Reconciled, Failure>
+}
+
+/** How long after the first look comes the second. */
+export const defaultMomentMs = 1_000
+
+export class Reconcile extends Context.Tag("ssp/Reconcile")<Reconcile, ReconcileShape>() {
+  static readonly layerOf = (momentMs: number): Layer.Layer<Reconcile, never, Upstream | Views | DeclaredTypes | SspConfig | Serving> =>
+    Layer.scoped(
+      Reconcile,
+      Effect.gen(function*() {
+        const parts = { upstream: yield* Upstream, views: yield* Views, types: yield* DeclaredTypes, sspId: (yield* SspConfig).sspId, momentMs, isLeaving: () => false }
+        const serving = yield* Serving
+        const scope = yield* Effect.scope
+        const { withPermits } = yield* Effect.makeSemaphore(1)
+        const work = new Work(parts, (later) => Effect.asVoid(Effect.forkIn(later.pipe(Effect.catchAllCause((cause) => serving.crash(cause))), scope)))
+        return { bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)), now: withPermits(1)(work.now) }
+      })
+    )
+
+  static readonly layer = Reconcile.layerOf(defaultMomentMs)
+}
+
+interface Parts {
+  readonly upstream: Upstream["Type"]
+  readonly views: Views["Type"]
+  readonly types: DeclaredTypes["Type"]
+  readonly sspId: string
+  readonly momentMs: number
+  readonly isLeaving: (key: string) => boolean
+}
+
+/** Runs effects again until they succeed, with full jitter; ten failures in a row are told once. */
+const patience = (exhausted: Effect.Effect<void>) => {
+  let failures = 0
+  const failed = ({ message }: Failure): Effect.Effect<void> =>
+    Effect.gen(function*() {
+      failures++
+      yield* Effect.logWarning(`bootstrap from the database failed (${failures} in a row): ${message}; trying again`)
+      if (failures === Phase.maxFailures) {
+        yield* Effect.logError(`bootstrap failed ${failures} times in a row; /health reports failed until it succeeds. Check STORE_ADDR, STORE_USER, STORE_NS and STORE_DB`)
+        yield* exhausted
+      }
+      yield* Effect.sleep(Duration.millis(Math.round((yield* Random.next) * backoffCeilingMs(failures - 1))))
+    })
+  return <A>(effect: Effect.Effect<A, Failure>): Effect.Effect<A> =>
+    Effect.gen(function*() {
+      for (;;) {
+        const tried = yield* Effect.either(effect)
+        if (Either.isLeft(tried)) yield* failed(tried.left)
+        else {
+          failures = 0
+          return tried.right
+        }
+      }
+    })
+}
+
+type Patiently = ReturnType<typeof patience>
+
+class Work {
+  private readonly parts: Parts
+  private readonly registrations: RegistrationSync
+  private readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
+
+  constructor(parts: Parts, fork: (later: Effect.Effect<void>) => Effect.Effect<void>) {
+    this.parts = parts
+    this.registrations = new RegistrationSync(parts)
+    this.fork = fork
+  }
+
+  bootstrap(exhausted: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.gen(this, function*() {
+      const { upstream, views } = this.parts
+      const patiently = patience(exhausted)
+      yield* patiently(prepare(upstream))
+      yield* patiently(this.keepAboveLost)
+      const startMs = yield* Clock.currentTimeMillis
+      let written = 0
+      for (let pass = 1; pass <= maxPasses; pass++) {
+        const { compared, written: now } = yield* this.pass(patiently)
+        written += now
+        if (pass === 1) yield* patiently(this.registrations.restore)
+        const count = (yield* views.registrations).length
+        yield* Effect.logInfo(`compared ${compared} records with the database, ${now} differed; ${count} views, ${(yield* Clock.currentTimeMillis) - startMs} ms so far`)
+        if (pass > 1 && now === 0) break
+      }
+    })
+  }
+
+  /** Versions that were lost restart above the highest that a client may have seen (D4). */
+  private readonly keepAboveLost: Effect.Effect<void, Failure> = Effect.suspend(() => {
+    const { upstream, views } = this.parts
+    if (views.records.tableNames().length > 0) return Effect.void
+    return Effect.flatMap(upstream.highestVersion, (version) =>
+      version === 0 ? Effect.void : Effect.zipRight(views.repair(Compare.lostVersions(version), () => true), Effect.logWarning(`this node knows no versions, but clients have seen some: they go on above ${version}`)))
+  })
+
+  /** Compares everything and applies what differs as it comes: for when nobody else writes. */
+  private pass(patiently: Patiently): Effect.Effect<{ readonly compared: number; readonly written: number }> {
+    let written = 0
+    return this.each(patiently, (differences) => Effect.map(patiently(this.apply(differences)), (count) => void (written += count))).pipe(
+      Effect.map((compared) => ({ compared, written }))
+    )
+  }
+
+  /** What is gone is asked for once more: keys that the database sorts in an order of its own look as if they were. */
+  private apply(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
+    return Effect.gen(this, function*() {
+      const gone = differences.filter(({ found }) => found === undefined)
+      const there = new Set(gone.length === 0 ? [] : (yield* this.parts.upstream.find(gone.map(({ id }) => id))).map(({ id }) => id.text))
+      const real = differences.filter(({ found, id }) => found !== undefined || !there.has(id.text))
+      return (yield* this.repair(real)).length
+    })
+  }
+
+  /** Makes memory what the database has, where memory still is what it was when the difference was seen. */
+  private repair(differences: ReadonlyArray<Difference>): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
+    if (differences.length === 0) return Effect.succeed([])
+    const { records, repair } = this.parts.views
+    const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
+    return Effect.map(repair(differences.map(Compare.changeOf), ({ id }) => records.get(id) === known.get(id.text)), (changes) => changes.map(({ id }) => id))
+  }
+
+  /** Reads everything stretch by stretch, the next while the last is dealt with; answers how many records there were. */
+  private each<E, E2>(reading: <A>(effect: Effect.Effect<A, UpstreamError>) => Effect.Effect<A, E>, deal: (differences: ReadonlyArray<Difference>) => Effect.Effect<void, E2>): Effect.Effect<number, E | E2> {
+    return Effect.gen(this, function*() {
+      const { types, upstream, views: { records } } = this.parts
+      const tables = yield* reading(upstream.tables)
+      types.declare(tables)
+      const names = [...new Set([...tables.map(({ name }) => name), ...records.tableNames().filter((name) => !isOwn(name))])]
+      let compared = 0
+      for (const table of names) {
+        const read = (after: RecordKey | undefined) => reading(upstream.chunk(table, after, chunkSize))
+        let after: RecordKey | undefined
+        for (let found = yield* read(undefined); ;) {
+          const last = found.length < chunkSize ? undefined : found.at(-1)?.id.key
+          const next = last === undefined ? undefined : yield* Effect.fork(read(last))
+          compared += found.length
+          yield* deal(Compare.compare(found, records.rowsBetween(table, Compare.stretch(after, last)), (id) => records.get(id)))
+          if (next === undefined) break
+          found = yield* Fiber.join(next)
+          after = last
+        }
+      }
+      return compared
+    })
+  }
+
+  /** Compares everything while changes flow. */
+  readonly now: Effect.Effect<Reconciled, Failure> = Effect.gen(this, function*() {
+    const repaired: Array<RecordId> = []
+    let suspects: Array<Difference> = []
+    const look = Effect.suspend(() => {
+      const batch = suspects
+      suspects = []
+      return Effect.map(this.lookAgain(batch), (ids) => void repaired.push(...ids))
+    })
+    let lastMs = yield* Clock.currentTimeMillis
+    const compared = yield* this.each((effect) => effect, (differences) =>
+      Effect.gen(function*() {
+        suspects.push(...differences)
+        if (suspects.length >= lookSize) yield* look
+        // No more than half of the database's time, and of ours.
+        yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - lastMs))
+        lastMs = yield* Clock.currentTimeMillis
+      }))
+    if (suspects.length > 0) yield* look
+    yield* this.registrations.follow
+    const ids = repaired.map(({ text }) => text)
+    if (ids.length === 0) yield* Effect.logDebug(`compared ${compared} records with the database, none differed`)
+    else {
+      yield* Effect.logWarning(`compared ${compared} records with the database: ${ids.length} differed and were repaired: ${shown(ids)}`)
+      yield* this.fork(this.lookLater(repaired))
+    }
+    return { compared, repaired: ids }
+  })
+
+  /** The second look, a moment after the first; repairs what still differs and answers it. */
+  private lookAgain(suspects: ReadonlyArray<Difference>): Effect.Effect<ReadonlyArray<RecordId>, Failure> {
+    return Effect.gen(this, function*() {
+      if (suspects.length === 0) return []
+      yield* Effect.sleep(Duration.millis(this.parts.momentMs))
+      const { records } = this.parts.views
+      // What has moved since is being told of: it is none of ours.
+      const unmoved = suspects.filter(({ id, known }) => records.get(id) === known).map(({ id }) => id)
+      const repaired: Array<RecordId> = []
+      for (let i = 0; i < unmoved.length; i += lookSize) repaired.push(...yield* Effect.flatMap(this.look(unmoved.slice(i, i + lookSize)), (still) => this.repair(still)))
+      return repaired
+    })
+  }
+
+  /** What differs among these records. */
+  private look(ids: ReadonlyArray<RecordId>): Effect.Effect<ReadonlyArray<Difference>, UpstreamError> {
+    return Effect.suspend(() => {
+      const { upstream, views: { records } } = this.parts
+      // Memory first: what moves while the database is asked shows.
+      const before = ids.map((id) => records.get(id))
+      return Effect.map(upstream.find(ids), (answer) => {
+        const found = new Map(answer.map((record) => [record.id.text, record]))
+        return ids.map((id, n): Difference => ({ id, known: before[n], found: found.get(id.text) })).filter(({ found, known }) => Compare.differs(known, found))
+      })
+    })
+  }
+
+  /** Looks at what was repaired again and again, in pauses that grow. A database that does not answer is left to the next compare. */
+  private lookLater(ids: ReadonlyArray<RecordId>): Effect.Effect<void> {
+    return Effect.forEach(laterLooks, (moments) =>
+      Effect.zipRight(Effect.sleep(Duration.millis(moments * this.parts.momentMs)), this.look(ids.slice(0, maxLater))).pipe(
+        Effect.flatMap((suspects) => this.lookAgain(suspects)),
+        Effect.flatMap((again) => again.length === 0 ? Effect.void : Effect.logWarning(`${again.length} records that were repaired differed again and were repaired again: ${shown(again.map(({ text }) => text))}`)),
+        Effect.catchAll((error) => Effect.logDebug(`repaired records could not be looked at again: ${error.message}`))
+      ), { discard: true })
+  }
+}
+
+/** Our tables; an operator may have made them beforehand, and given us no right to. */
+const prepare = (upstream: Upstream["Type"]): Effect.Effect<void, UpstreamError> =>
+  Effect.catchIf(upstream.prepare, ({ cause }) => cause instanceof SurrealError && cause.reason === "forbidden", ({ message }) =>
+    Effect.logWarning(`the tables of this service could not be defined (${message}): define them by hand, --print-database-setup shows how`))
