@@ -1,14 +1,23 @@
 #!/usr/bin/env node
 /**
- * The door of the scheduler: `node dist/scheduler.js`. Serving is not built in this version and says so; `--verify-wal <path>` is.
+ * The door of the scheduler: `node dist/scheduler.js`. Reads the configuration, then loads what serves.
  *
- * Here already, so that a deployment that names it fails at once and clearly, not with a missing file.
+ * Whoever needs other drivers writes another door; nothing below knows that this one exists.
  */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
+import * as ConfigFile from "./host/ConfigFile.ts"
 import * as Process from "./host/Process.ts"
+import * as Released from "./host/release.ts"
 import * as WalFile from "./host/WalFile.ts"
-import { StartFault } from "./ports/StartFault.ts"
 import * as Cli from "./scheduler/Cli.ts"
+import { SchedulerConfig } from "./scheduler/Config.ts"
 
-const serve = Effect.fail(new StartFault({ exitCode: 1, message: "the scheduler is not built in this version; run one SSP standalone: node dist/ssp.js with SCHEDULER_URL unset" }))
-Process.run(Cli.main(Process.args(), serve, WalFile.verify))
+const config = Effect.provide(SchedulerConfig, Layer.provide(SchedulerConfig.layerEnv, ConfigFile.layer))
+
+const serve = Effect.gen(function*() {
+  const settings = yield* config
+  const node = yield* Effect.promise(() => import("./schedulerServe.ts"))
+  return yield* node.serve(settings)
+})
+
+Process.run(Cli.main(Process.args(), { serve, config, verify: WalFile.verify }).pipe(Effect.provide(Released.layer)))

@@ -127,7 +127,7 @@ const decodePosition = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({
 })))
 
 /** Sorts out what SQLite says; the driver's error hides some causes deep. */
-const failure = (error: unknown): DatabaseError => {
+export const failure = (error: unknown): DatabaseError => {
   if (error instanceof DatabaseError) return error
   const codes: Array<string> = []
   const words: Array<string> = []

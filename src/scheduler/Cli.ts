@@ -1,20 +1,62 @@
 /**
- * The command line of the scheduler: what may be asked besides serving.
+ * The command line of the scheduler: what may be asked besides serving, and the help text, printed from the table of settings.
  *
  * Checking a WAL is a command of its own, because an operator wants to know what a file holds before a start decides about it.
  */
 import { Console, Effect } from "effect"
+import * as Settings from "../core/settings.ts"
+import { Release } from "../ports/Release.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { startFault, type WalFailed } from "../ports/Wal.ts"
+import { knobs, type SchedulerConfigShape } from "./Config.ts"
 
-const verifyFlag = "--verify-wal"
+const flags = {
+  "--help": "Show this text and leave.",
+  "--version": "Show the version and leave.",
+  "--check-config": "Read the configuration, name every fault, and leave with 0 or 2.",
+  "--verify-wal <path>": "Read every line of a log, also one in use, say what it holds, and leave."
+} as const
 
-/** Does what was asked for; serves when nothing was. `verify` answers what it found, line by line. */
-export const main = <A, E, R>(args: ReadonlyArray<string>, serve: Effect.Effect<A, E, R>, verify: (path: string) => Effect.Effect<ReadonlyArray<string>, WalFailed>): Effect.Effect<void, E | StartFault, R> => {
-  const [flag, path, ...rest] = args
-  if (flag === undefined) return Effect.asVoid(serve)
-  if (flag !== verifyFlag || path === undefined || rest.length > 0) {
-    return Effect.fail(new StartFault({ exitCode: 2, message: `the command line is not understood: ${args.join(" ")}\nUsage: scheduler [${verifyFlag} <path>]` }))
-  }
-  return verify(path).pipe(Effect.mapError(startFault), Effect.flatMap(Effect.forEach((line) => Console.log(line), { discard: true })))
+const help = (version: string): string =>
+  [
+    `Live-query sidecar, scheduler ${version}`,
+    "",
+    "Usage: scheduler [option]",
+    ...Object.entries(flags).map(([flag, meaning]) => `  ${flag.padEnd(20)} ${meaning}`),
+    "",
+    "Settings (environment; those with a file key also in svc.yml, where the environment wins):",
+    Settings.helpRows(knobs),
+    "",
+    "Exit codes: 0 clean stop, 2 configuration fault, 3 damaged data, 1 anything else."
+  ].join("\n")
+
+const usage = (args: ReadonlyArray<string>): StartFault => {
+  const names = Object.keys(flags).map((flag) => flag.split(" ")[0] ?? "")
+  const near = Settings.suggestion(args[0] ?? "", names)
+  return new StartFault({ exitCode: 2, message: `the command line is not understood: ${args.join(" ")}${near}\nUsage: scheduler [${Object.keys(flags).join(" | ")}]` })
 }
+
+/** What each command does; `verify` answers what it found, line by line. */
+export interface Deeds<A, E, R> {
+  readonly serve: Effect.Effect<A, E, R>
+  readonly config: Effect.Effect<SchedulerConfigShape, StartFault>
+  readonly verify: (path: string) => Effect.Effect<ReadonlyArray<string>, WalFailed>
+}
+
+/** Does what was asked for; serves when nothing was. */
+export const main = <A, E, R>(args: ReadonlyArray<string>, { config, serve, verify }: Deeds<A, E, R>): Effect.Effect<void, E | StartFault, R | Release> =>
+  Effect.gen(function*() {
+    const [flag, path, ...rest] = args
+    const { version } = yield* Release
+    if (flag === undefined) return yield* Effect.asVoid(serve)
+    if (flag === "--verify-wal" && path !== undefined && rest.length === 0) {
+      return yield* verify(path).pipe(Effect.mapError(startFault), Effect.flatMap(Effect.forEach((line) => Console.log(line), { discard: true })))
+    }
+    if (path !== undefined) return yield* usage(args)
+    if (flag === "--help" || flag === "-h") return yield* Console.log(help(version))
+    if (flag === "--version" || flag === "-v") return yield* Console.log(version)
+    if (flag !== "--check-config") return yield* usage(args)
+    const { database, warnings } = yield* config
+    for (const warning of warnings) yield* Console.error(`warning: ${warning}`)
+    return yield* Console.log(`the configuration is fine: ${database === undefined ? "nothing is cloned" : `cloned from ${database.url}`}`)
+  })

@@ -1,0 +1,38 @@
+/**
+ * The times of a view registration (D14): its time to live and its last activity, read with faults that name what is wrong.
+ *
+ * Apart from the schemas, which cannot word these well; both servers read them alike.
+ */
+import { Either } from "effect"
+import * as Ttl from "./ttl.ts"
+
+export interface ViewTimes {
+  readonly ttlMs: number
+  /** Unix milliseconds. */
+  readonly lastActiveAtMs: number
+}
+
+export interface TimeFault {
+  readonly path: string
+  readonly reason: string
+}
+
+/** Date and time with an offset; date alone is midnight UTC. */
+const iso = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i
+
+const timestampMs = (text: string): number | undefined => {
+  if (!iso.test(text)) return undefined
+  const zoned = text.includes("T") || text.includes("t") ? (/(?:Z|[+-]\d{2}:?\d{2})$/i.test(text) ? text : `${text}Z`) : text
+  const ms = Date.parse(zoned)
+  return Number.isNaN(ms) ? undefined : ms
+}
+
+/** `nowMs` stands in for an absent `lastActiveAt`. */
+export const read = (wire: { readonly ttl: string; readonly lastActiveAt?: string | undefined }, nowMs: number): Either.Either<ViewTimes, ReadonlyArray<TimeFault>> => {
+  const ttlMs = Ttl.parseMs(wire.ttl)
+  const lastActiveAtMs = wire.lastActiveAt === undefined ? nowMs : timestampMs(wire.lastActiveAt)
+  const faults: Array<TimeFault> = []
+  if (ttlMs === undefined) faults.push({ path: "ttl", reason: `must be a duration such as 30s, 10m, 1h30m or 1d, got ${JSON.stringify(wire.ttl.slice(0, 60))}` })
+  if (lastActiveAtMs === undefined) faults.push({ path: "lastActiveAt", reason: `must be an ISO 8601 timestamp, got ${JSON.stringify((wire.lastActiveAt ?? "").slice(0, 60))}` })
+  return ttlMs === undefined || lastActiveAtMs === undefined ? Either.left(faults) : Either.right({ ttlMs, lastActiveAtMs })
+}

@@ -1,0 +1,39 @@
+/**
+ * Where a scheduler keeps what is its own: the log, the replica, the pool, each in its place and held by this process alone.
+ *
+ * Here because files, folders and drivers are a runtime's. Whatever cannot be opened becomes one fault with the exit code
+ * that belongs to it.
+ */
+import { Effect, Layer } from "effect"
+import { mkdirSync } from "node:fs"
+import { dirname, join } from "node:path"
+import type { DatabaseError } from "../ports/Database.ts"
+import { PoolStore } from "../ports/PoolStore.ts"
+import { type Replica, startFault as replicaFault } from "../ports/Replica.ts"
+import { StartFault } from "../ports/StartFault.ts"
+import { startFault as walFault, type Wal } from "../ports/Wal.ts"
+import { layerReplica } from "./ReplicaFile.ts"
+import { layerSqlite } from "./Sqlite.ts"
+import { layerFile } from "./WalFile.ts"
+
+export interface SchedulerPaths {
+  readonly replicaDbPath: string
+  readonly walPath: string
+}
+
+const poolFault = ({ message, reason }: DatabaseError): StartFault =>
+  new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message: `${message}; the pool lies in replica_db_path (SVC_SCHEDULER_REPLICA_DB_PATH)` })
+
+const folderOf = (walPath: string): Effect.Effect<void, StartFault> =>
+  Effect.try({
+    try: () => void mkdirSync(dirname(walPath), { recursive: true }),
+    catch: (error) => new StartFault({ exitCode: 1, message: `the folder of ${walPath} cannot be made: ${error instanceof Error ? error.message : String(error)}; set wal_path (SVC_SCHEDULER_WAL_PATH)` })
+  })
+
+/** The replica first: its lock keeps a second scheduler out before anything is touched. */
+export const layer = ({ replicaDbPath, walPath }: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal, StartFault> => {
+  const replica = layerReplica(replicaDbPath).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
+  const pool = PoolStore.layerSqlite.pipe(Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))), Layer.catchAll((error) => Layer.fail(poolFault(error))))
+  const wal = Layer.unwrapEffect(Effect.as(folderOf(walPath), layerFile(walPath).pipe(Layer.catchAll((error) => Layer.fail(walFault(error))))))
+  return Layer.merge(pool, wal).pipe(Layer.provideMerge(replica))
+}

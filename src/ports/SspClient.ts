@@ -1,0 +1,155 @@
+/**
+ * The SSPs as the scheduler sees them: health polls, deliveries, views and jobs, each call with an end that always comes.
+ *
+ * What an answer means is decided here (D26, D31), when to call again is not. The secret goes along only where D15 allows it, never on
+ * health polls; redirects are not followed, so it cannot be carried off.
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import { Clock, Context, Duration, Effect, Either, Layer, Redacted } from "effect"
+import type { CallOutcome, Health } from "../core/cluster/messages.ts"
+import type { Answer } from "../core/cluster/outbox.ts"
+import * as Hosts from "../core/hosts.ts"
+import { isWireError, type WireError } from "../protocol/errors.ts"
+import { registrationHeader } from "../protocol/wire.ts"
+import { Names } from "./Names.ts"
+
+/** An SSP in one registration. */
+export interface Target {
+  readonly ssp: string
+  readonly registration: number
+  /** Without a trailing slash. */
+  readonly url: string
+}
+
+export interface SspClientShape {
+  /** The address an SSP may register, or why not (D15). */
+  readonly check: (url: string) => Effect.Effect<Either.Either<string, string>>
+  readonly health: (target: Target) => Effect.Effect<Health>
+  /** `body` is the JSON of one change, or of an array of them. */
+  readonly deliver: (target: Target, body: string) => Effect.Effect<Answer>
+  readonly registerView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
+  readonly unregisterView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
+  readonly executeJob: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
+}
+
+export interface Options {
+  readonly secret: Redacted.Redacted<string> | undefined
+  readonly allowedHosts: ReadonlyArray<string> | undefined
+  /** A call that takes longer has failed. */
+  readonly timeoutMs: number
+}
+
+/** How long an answer to "what is this name" holds. */
+const resolvedForMs = 10_000
+const maxResolved = 1000
+
+interface Answered {
+  readonly status: number
+  readonly error: WireError | undefined
+  readonly text: string
+}
+
+const unreachable: CallOutcome = { kind: "unreachable" }
+const unavailable: Answer = { kind: "unavailable" }
+
+const expectedOf = (error: WireError | undefined): number | undefined => {
+  const details = error?.details
+  const expected = typeof details === "object" && details !== null && "expected" in details ? details.expected : undefined
+  return typeof expected === "number" && Number.isSafeInteger(expected) && expected >= 1 ? expected : undefined
+}
+
+/** By the table of D26. A redirect is not followed, so it is a place that does not answer. */
+const toDelivery = ({ error, status }: Answered): Answer => {
+  if (status >= 200 && status < 300) return { kind: "applied" }
+  if (status === 401) return { kind: "unauthorized" }
+  if (status === 409 && error?.code === "STALE_EPOCH") return { kind: "stale" }
+  const expected = status === 409 ? expectedOf(error) : undefined
+  if (expected !== undefined) return { kind: "gap", expected }
+  return status >= 400 && status < 500 && status !== 408 && status !== 429 ? { kind: "rejected", status } : unavailable
+}
+
+const toOutcome = ({ error, status }: Answered): CallOutcome => {
+  if (status >= 200 && status < 300) return { kind: "done" }
+  return status === 400 ? { kind: "refused", details: error ?? { code: "INVALID_REQUEST", message: "the SSP refuses the registration", details: [] } } : unreachable
+}
+
+/** Who drops a view and who never had it are one; a refusal is not asked again either. */
+const toDropped = ({ status }: Answered): CallOutcome => (status < 300 || status === 404 || status === 400 ? { kind: "done" } : unreachable)
+
+const toTaken = ({ error, status }: Answered): CallOutcome =>
+  status >= 200 && status < 300 ? { kind: "done" } : status === 400 || status === 404 ? { kind: "refused", details: error ?? { status } } : unreachable
+
+const toHealth = ({ status, text }: Answered): Health => {
+  const body = jsonOf(text)
+  const word = typeof body === "object" && body !== null && "status" in body ? body.status : undefined
+  if (status === 200 && word === "ready") return "ready"
+  return word === "failed" ? "failed" : word === "bootstrapping" || status === 200 || status === 503 ? "bootstrapping" : "unreachable"
+}
+
+const jsonOf = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allowedHosts, secret, timeoutMs }: Options): SspClientShape => {
+  const known = new Map<string, { readonly at: number; readonly addresses: ReadonlyArray<string> }>()
+  const resolve = (host: string): Effect.Effect<ReadonlyArray<string>> =>
+    Effect.gen(function*() {
+      if (Hosts.placeOf(host) !== undefined) return []
+      const now = yield* Clock.currentTimeMillis
+      const found = known.get(host)
+      if (found !== undefined && now - found.at < resolvedForMs) return found.addresses
+      const addresses = yield* names.resolve(host)
+      if (known.size >= maxResolved) known.clear()
+      known.set(host, { at: now, addresses })
+      return addresses
+    })
+  const authorized = (url: string): Effect.Effect<boolean> =>
+    secret === undefined ? Effect.succeed(false) : Effect.map(resolve(Hosts.hostOf(url)), (resolved) => Hosts.mayHearSecret(url, allowedHosts, resolved))
+  const ask = <A>(request: HttpClientRequest.HttpClientRequest, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
+    client.execute(request).pipe(
+      Effect.flatMap((response) => Effect.map(response.text, (text) => {
+        const body = response.status >= 300 ? jsonOf(text) : undefined
+        return read({ status: response.status, error: isWireError(body) ? body : undefined, text })
+      })),
+      Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+      Effect.timeoutTo({ duration: Duration.millis(timeoutMs), onSuccess: (answer) => answer, onTimeout: () => failed }),
+      Effect.orElseSucceed(() => failed)
+    )
+  const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
+    Effect.flatMap(authorized(target.url), (bearer) => {
+      const request = HttpClientRequest.post(`${target.url}${path}`).pipe(
+        HttpClientRequest.bodyText(body, "application/json"),
+        HttpClientRequest.setHeader(registrationHeader, String(target.registration))
+      )
+      return ask(bearer && secret !== undefined ? HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(secret)}`) : request, read, failed)
+    })
+  return {
+    check: (url) => {
+      const listed = Hosts.checkUrl(url, allowedHosts, [])
+      return Either.isLeft(listed) ? Effect.succeed(listed) : Effect.map(resolve(Hosts.hostOf(listed.right)), (resolved) => Hosts.checkUrl(url, allowedHosts, resolved))
+    },
+    health: ({ url }) => ask(HttpClientRequest.get(`${url}/health`), toHealth, "unreachable"),
+    deliver: (target, body) => post(target, "/ingest", body, toDelivery, unavailable),
+    registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreachable),
+    unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreachable),
+    executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreachable)
+  }
+}
+
+export class SspClient extends Context.Tag("ports/SspClient")<SspClient, SspClientShape>() {
+  static readonly layerHttp = (options: Options): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
+    Layer.effect(
+      SspClient,
+      Effect.gen(function*() {
+        // Spans are built even when nobody collects them, and this runs once per delivery; the trace headers would tell SSPs nothing.
+        const client = HttpClient.withTracerDisabledWhen(yield* HttpClient.HttpClient, () => true)
+        return make(HttpClient.withTracerPropagation(client, false), yield* Names, options)
+      })
+    )
+}

@@ -1,0 +1,35 @@
+/**
+ * What the configurations of both processes share: the file as read, all faults as one, secrets, made-up names (D5a).
+ *
+ * One place, so that an operator meets the same words whichever process refuses.
+ */
+import { Effect, Random, Redacted } from "effect"
+import * as ServiceFile from "../core/serviceFile.ts"
+import type { ConfigSourceShape } from "./ConfigSource.ts"
+import { StartFault } from "./StartFault.ts"
+
+/** Every fault at once, as the operator reads it. */
+export const refused = (faults: ReadonlyArray<string>): StartFault =>
+  new StartFault({ exitCode: 2, message: [`${faults.length} fault${faults.length === 1 ? "" : "s"} in the configuration:`, ...faults.map((fault) => `  ${fault}`)].join("\n") })
+
+export const redacted = (secret: string | undefined): Redacted.Redacted<string> | undefined => (secret === undefined ? undefined : Redacted.make(secret))
+
+/** The configuration file with its references replaced: as what it means, and as it is. Faults name the file. */
+export const readFile = ({ env, file }: ConfigSourceShape, faults: Array<string>): { readonly read: ServiceFile.ServiceFile; readonly content: unknown } => {
+  if (file === undefined) return { read: ServiceFile.read(undefined, faults), content: undefined }
+  if (file.fault !== undefined) faults.push(`${file.path}: ${file.fault}`)
+  const inFile: Array<string> = []
+  const content = ServiceFile.interpolate(file.content, env, inFile)
+  const read = ServiceFile.read(content, inFile)
+  faults.push(...inFile.map((fault) => `${file.path}: ${fault}`))
+  return { read, content }
+}
+
+const hex = (digits: number): Effect.Effect<string> =>
+  Effect.map(Effect.all(Array.from({ length: digits }, () => Random.nextIntBetween(0, 16))), (ns) => ns.map((n) => n.toString(16)).join(""))
+
+/** A version 4 uuid from the Random service, so that a seeded test gets the same one. */
+export const uuid: Effect.Effect<string> = Effect.map(
+  Effect.all([hex(8), hex(4), hex(3), Random.nextIntBetween(8, 12), hex(3), hex(12)]),
+  ([a, b, c, variant, d, e]) => `${a}-${b}-4${c}-${variant.toString(16)}${d}-${e}`
+)

@@ -1,0 +1,198 @@
+/**
+ * Every setting of the scheduler: file key, environment variable, default, unit, meaning, and what is allowed.
+ *
+ * As the SSP's: a service, so that a test gives values without an environment, over the one table that `--help` and the
+ * README are printed from. What the file says is read as the variable of the same setting would be; the environment wins.
+ */
+import { Context, Effect, Layer, Redacted } from "effect"
+import * as Address from "../core/address.ts"
+import { defaultStrategy, strategies } from "../core/cluster/balance.ts"
+import * as Hosts from "../core/hosts.ts"
+import * as Settings from "../core/settings.ts"
+import { limits } from "../core/surql/scope.ts"
+import { redacted, refused, readFile, uuid } from "../ports/configuration.ts"
+import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
+import type { StartFault } from "../ports/StartFault.ts"
+
+const hour = 3_600_000
+
+const url = (text: string): string | undefined => {
+  const found = Address.store(text)
+  return found?.kind === "server" ? found.url : undefined
+}
+
+export const knobs = {
+  dbUrl: Settings.text("SVC_SCHEDULER_DB_URL", { meaning: "Database to clone from; file key `db.url`.", defaultText: "localhost:8000/rpc", allowed: "host:port or a ws://, wss://, http:// or https:// address", read: url }),
+  dbNamespace: Settings.text("SVC_SCHEDULER_DB_NAMESPACE", { meaning: "Its namespace; without namespace and database nothing is cloned. File key `db.namespace`." }),
+  dbDatabase: Settings.text("SVC_SCHEDULER_DB_DATABASE", { meaning: "Its database; file key `db.database`." }),
+  dbUsername: Settings.text("SVC_SCHEDULER_DB_USERNAME", { meaning: "Its user; file key `db.username`." }),
+  dbPassword: Settings.password("SVC_SCHEDULER_DB_PASSWORD", { meaning: "Its user's password; file key `db.password`." }),
+  storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level the database user is defined at.", defaultText: "tried in that order" }),
+  loadBalance: Settings.choice("SVC_SCHEDULER_LOAD_BALANCE", strategies, defaultStrategy, { meaning: "How an SSP is chosen for a view; file key `load_balance`." }),
+  heartbeatIntervalMs: Settings.integer("SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS", 5000, { min: 10, max: hour }, { unit: "ms", meaning: "Longest time between two looks for SSPs that are silent; file key `heartbeat_interval_ms`." }),
+  heartbeatTimeoutMs: Settings.integer("SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS", 15_000, { min: 20, max: hour }, { unit: "ms", meaning: "Silence after which an SSP is removed and its views move; file key `heartbeat_timeout_ms`." }),
+  bootstrapChunkSize: Settings.integer("SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE", 1000, { min: 1, max: 100_000 }, { unit: "records", meaning: "Records read at once when the database is cloned; file key `bootstrap_chunk_size`." }),
+  bootstrapTimeoutSecs: Settings.integer("SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS", 120, { min: 1, max: 86_400 }, { unit: "s", meaning: "Time an SSP has to bootstrap; file key `bootstrap_timeout_secs`." }),
+  ingestHost: Settings.text("SVC_SCHEDULER_INGEST_HOST", {
+    meaning: "Address to listen on; file key `ingest_host`.", defaultText: "0.0.0.0", allowed: "a host name or an IP address",
+    read: (text) => (Address.parse(text.includes(":") && !text.startsWith("[") ? `[${text}]:1` : `${text}:1`)?.host)
+  }),
+  ingestPort: Settings.integer("SVC_SCHEDULER_INGEST_PORT", 9667, { min: 0, max: 65_535 }, { unit: "", meaning: "Port to listen on, 0 takes a free one; file key `ingest_port`." }),
+  replicaDbPath: Settings.text("SVC_SCHEDULER_REPLICA_DB_PATH", { meaning: "Folder of the replica and of the pool; file key `replica_db_path`.", defaultText: "./data/replica", allowed: "a path" }),
+  walPath: Settings.text("SVC_SCHEDULER_WAL_PATH", { meaning: "The log; complete pieces lie beside it. File key `wal_path`.", defaultText: "./data/event_wal.log", allowed: "a path" }),
+  sspPollIntervalMs: Settings.integer("SVC_SCHEDULER_SSP_POLL_INTERVAL_MS", 3000, { min: 10, max: hour }, { unit: "ms", meaning: "Interval at which a bootstrapping SSP's `/health` is asked; file key `ssp_poll_interval_ms`." }),
+  maxBufferPerSsp: Settings.integer("SVC_SCHEDULER_MAX_BUFFER_PER_SSP", 10_000, { min: 1, max: 100_000_000 }, { unit: "events", meaning: "Most events that wait for one SSP; beyond it must bootstrap again. File key `max_buffer_per_ssp`." }),
+  snapshotUpdateIntervalSecs: Settings.integer("SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of checkpoints: replica synced, log cut; file key `snapshot_update_interval_secs`." }),
+  deliveryWaitMs: Settings.integer("SVC_SCHEDULER_DELIVERY_WAIT_MS", 250, { min: 0, max: 60_000 }, { unit: "ms", meaning: "Longest time an answer of `/ingest` waits for the ready SSPs." }),
+  sspUrlAllow: Settings.text("SVC_SCHEDULER_SSP_URL_ALLOW", {
+    meaning: "Hosts that SSPs may register with, which also may be sent the secret; separated by commas, `*.domain` for all below it.", defaultText: "any host; the secret only to loopback and private addresses",
+    allowed: "hosts separated by commas", read: (text) => (Hosts.parseList(text) === undefined ? undefined : text)
+  }),
+  schedulerId: Settings.text("SCHEDULER_ID", {
+    meaning: "Name of this scheduler.", defaultText: "scheduler-<uuid>", allowed: "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot",
+    read: (text) => (/^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/.test(text) ? text : undefined)
+  }),
+  authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Secret sent to SSPs as bearer; unset, they answer 401." }),
+  configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file.", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
+  maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. Deliveries of several events to an SSP are kept below it." }),
+  maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }),
+  maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
+  querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }),
+  queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, { min: 1, max: 1e9 }, { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer." }),
+  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the compare with a configured database." }),
+  logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
+  logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" })
+}
+
+/** Where each setting stands in the file. */
+const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
+  dbUrl: "db.url", dbNamespace: "db.namespace", dbDatabase: "db.database", dbUsername: "db.username", dbPassword: "db.password", loadBalance: "load_balance",
+  heartbeatIntervalMs: "heartbeat_interval_ms", heartbeatTimeoutMs: "heartbeat_timeout_ms", bootstrapChunkSize: "bootstrap_chunk_size", bootstrapTimeoutSecs: "bootstrap_timeout_secs",
+  ingestHost: "ingest_host", ingestPort: "ingest_port", replicaDbPath: "replica_db_path", walPath: "wal_path", sspPollIntervalMs: "ssp_poll_interval_ms",
+  maxBufferPerSsp: "max_buffer_per_ssp", snapshotUpdateIntervalSecs: "snapshot_update_interval_secs"
+}
+
+/** Names of the SSP that may stand in a shared environment. */
+const sspNames = [
+  "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_PASS_FILE", "STORE_NS", "STORE_DB", "SVC_DATA_DIR", "SVC_STATE_DEBOUNCE_MS", "SVC_STREAM_BUFFER", "SVC_MAX_VIEWS", "SVC_MAX_STREAMS",
+  limits.rowSteps.setting, "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES"
+]
+
+type Read = Settings.Values<typeof knobs>
+
+/** The database that is cloned (D25). */
+export interface SourceDatabase {
+  readonly url: string
+  readonly namespace: string
+  readonly database: string
+  readonly username: string | undefined
+  readonly password: Redacted.Redacted<string> | undefined
+  readonly authLevel: Read["storeAuthLevel"]
+}
+
+type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "authSecret" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath">
+
+export interface SchedulerConfigShape extends Plain {
+  /** Undefined: nothing is cloned, the replica grows from `/ingest` alone. */
+  readonly database: SourceDatabase | undefined
+  readonly loadBalance: NonNullable<Read["loadBalance"]>
+  readonly listen: Address.HostPort
+  readonly replicaDbPath: string
+  readonly walPath: string
+  readonly allowedHosts: ReadonlyArray<string> | undefined
+  readonly authSecret: Redacted.Redacted<string> | undefined
+  readonly schedulerId: string
+  readonly logLevel: NonNullable<Read["logLevel"]>
+  readonly jobTables: ReadonlySet<string>
+  /** To be logged once at start. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** Paths in the file are relative to it (D5a). */
+const paths: ReadonlySet<string> = new Set(["replica_db_path", "wal_path"])
+
+const besides = (file: string, path: string): string => {
+  const slash = file.lastIndexOf("/")
+  return path.startsWith("/") || slash < 0 ? path : `${file.slice(0, slash + 1)}${path}`
+}
+
+const at = (content: unknown, path: string): unknown =>
+  path.split(".").reduce<unknown>((found, key) => (typeof found === "object" && found !== null && Object.hasOwn(found, key) ? (found as { readonly [key: string]: unknown })[key] : undefined), content)
+
+/** What the file says, as environment text; values that are not allowed are faults here, where their key is known. */
+const fromFile = (content: unknown, source: ConfigSourceShape, faults: Array<string>): { readonly [name: string]: string } => {
+  const texts: { [name: string]: string } = {}
+  const where = source.file?.path ?? ""
+  for (const [name, key] of Object.entries(fileKeys)) {
+    const knob: Settings.Knob<unknown> = knobs[name as keyof typeof knobs]
+    const value = at(content, key)
+    const overridden = (source.env[knob.env] ?? "") !== "" || (knob.secret && (source.env[`${knob.env}_FILE`] ?? "") !== "")
+    if (value === undefined || value === null || overridden) continue
+    const text = typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
+    if (text !== "" && knob.read(text) !== undefined) texts[knob.env] = paths.has(key) ? besides(where, text) : text
+    else faults.push(`${where}: ${key} is ${knob.secret ? "a value that is not shown" : JSON.stringify(value)}; must be ${knob.allowed}`)
+  }
+  return texts
+}
+
+const together = (values: Read, faults: Array<string>): void => {
+  if ((values.dbNamespace === undefined) !== (values.dbDatabase === undefined)) {
+    const [has, lacks] = values.dbNamespace === undefined ? ["db.database", "db.namespace"] : ["db.namespace", "db.database"]
+    faults.push(`${has} is set and ${lacks} is not; must be both, to clone a database, or neither`)
+  }
+  if (values.heartbeatTimeoutMs <= values.heartbeatIntervalMs) {
+    faults.push(`heartbeat_timeout_ms is ${values.heartbeatTimeoutMs}; must be above heartbeat_interval_ms, which is ${values.heartbeatIntervalMs}`)
+  }
+}
+
+const databaseOf = (values: Read): SourceDatabase | undefined =>
+  values.dbNamespace === undefined || values.dbDatabase === undefined ? undefined : {
+    url: values.dbUrl ?? "ws://localhost:8000/rpc", namespace: values.dbNamespace, database: values.dbDatabase, username: values.dbUsername,
+    password: redacted(values.dbPassword), authLevel: values.storeAuthLevel
+  }
+
+const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<string> => {
+  const warnings = [...Settings.unknownNames(source.env, knobs, sspNames), ...Settings.unusedNames(source.env, knobs)]
+  if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: SSPs will answer 401 to what this scheduler sends them; set it to the secret they have")
+  return warnings
+}
+
+/** All of it, or every fault. `id` names a scheduler that was given no name. */
+export const read = (source: ConfigSourceShape, id: string): Effect.Effect<SchedulerConfigShape, StartFault> =>
+  Effect.suspend(() => {
+    const faults: Array<string> = []
+    const { content, read: file } = readFile(source, faults)
+    const given = Object.fromEntries(Object.entries(source.env).filter(([, text]) => text !== ""))
+    const values = Settings.readAll(knobs, { env: { ...fromFile(content, source, faults), ...given }, readText: source.readText }, faults)
+    together(values, faults)
+    if (faults.length > 0) return Effect.fail(refused(faults))
+    const { authSecret, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, ...rest } = values
+    return Effect.succeed({
+      ...rest,
+      database: databaseOf(values),
+      loadBalance: values.loadBalance ?? defaultStrategy,
+      listen: { host: ingestHost, port: values.ingestPort },
+      replicaDbPath: values.replicaDbPath ?? "./data/replica",
+      walPath: values.walPath ?? "./data/event_wal.log",
+      allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
+      authSecret: redacted(authSecret),
+      schedulerId: values.schedulerId ?? `scheduler-${id}`,
+      logLevel: values.logLevel ?? "info",
+      jobTables: new Set([...file.jobTables.map(({ table }) => table), ...file.tablesWithoutBackend]),
+      warnings: warningsOf(source, values)
+    })
+  })
+
+export class SchedulerConfig extends Context.Tag("scheduler/Config")<SchedulerConfig, SchedulerConfigShape>() {
+  /** Environment and configuration file; the environment wins. */
+  static readonly layerEnv: Layer.Layer<SchedulerConfig, StartFault, ConfigSource> = Layer.effect(
+    SchedulerConfig,
+    Effect.gen(function*() {
+      return yield* read(yield* ConfigSource, yield* uuid)
+    })
+  )
+
+  /** Values given as environment text, for tests and composers. */
+  static readonly layerOf = (env: { readonly [name: string]: string }): Layer.Layer<SchedulerConfig, StartFault> =>
+    SchedulerConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env })))
+}

@@ -1,0 +1,143 @@
+/**
+ * The handlers of the scheduler's endpoints, each a line or two: everything they decide lies elsewhere.
+ *
+ * Kept uninterruptible where the pool is asked: a client that hangs up must not leave a registration half made.
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Clock, Effect, Either, Layer } from "effect"
+import type { Reply } from "../core/cluster/messages.ts"
+import * as State from "../core/cluster/state.ts"
+import { invalidRequest } from "../ports/httpAnswers.ts"
+import * as Bodies from "../ports/httpBodies.ts"
+import { Release } from "../ports/Release.ts"
+import { SspClient } from "../ports/SspClient.ts"
+import { Cloned, SchedulerApi } from "../protocol/SchedulerApi.ts"
+import { SchedulerConfig } from "./Config.ts"
+import { Declared } from "./Declared.ts"
+import * as Errors from "./HttpErrors.ts"
+import * as HttpIngest from "./HttpIngest.ts"
+import * as HttpProxy from "./HttpProxy.ts"
+import { Ingest } from "./Ingest.ts"
+import * as Monitor from "./monitor.ts"
+import { Pool } from "./Pool.ts"
+import * as Views from "./viewRequests.ts"
+
+const ok = { status: "ok" } as const
+const whole = { uninterruptible: true } as const
+
+const layerData = HttpApiBuilder.group(SchedulerApi, "data", (handlers) =>
+  Effect.gen(function*() {
+    const ingest = yield* Ingest
+    const { schema } = yield* Declared
+    const proxy = yield* HttpProxy.handler
+    return handlers
+      .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => HttpIngest.handle(ingest, schema, json)), whole)
+      .handle("query", ({ payload }) => proxy(payload))
+      .handle("signin", () => Effect.succeed(ok))
+      .handle("use", () => Effect.succeed(ok))
+  }))
+
+const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
+  Effect.map(Pool, (pool) =>
+    handlers
+      .handle("register", ({ payload }) =>
+        Effect.map(Views.register(pool, payload), ({ assignedAt, ssp }) => ({ query_id: payload.id, ssp_id: ssp, assigned_at: Math.floor(assignedAt / 1000) })), whole)
+      .handle("unregister", ({ payload }) => Effect.as(Views.unregister(pool, payload.id), ok), whole)
+      .handle("registerQuery", ({ payload }) =>
+        Effect.flatMap(Views.ofPlan(payload), (registration) => Effect.map(Views.register(pool, registration), ({ ssp, url }) => ({ ssp_id: ssp, ssp_url: url }))), whole)))
+
+const joinRefusal = (reply: Reply) => {
+  switch (reply.kind) {
+    case "cloning": return Errors.cloning
+    case "overloaded": return Errors.busy(reply)
+    case "fenced": return Errors.fenced(reply.url)
+    default: return Errors.unexpected(reply)
+  }
+}
+
+const heartbeatRefusal = (reply: Reply, ssp: string) => {
+  switch (reply.kind) {
+    case "unknownSsp": return Errors.notRegistered(ssp)
+    case "conflict": return Errors.overflow
+    case "fenced": return Errors.fenced(reply.url)
+    default: return Errors.unexpected(reply)
+  }
+}
+
+const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
+  Effect.gen(function*() {
+    const pool = yield* Pool
+    const client = yield* SspClient
+    const { epoch, logId } = pool.identity
+    return handlers
+      .handle("join", ({ payload: { batch, incarnation, job_tables, ssp_id, url } }) =>
+        Effect.gen(function*() {
+          const checked = yield* client.check(url)
+          if (Either.isLeft(checked)) return yield* Effect.fail(invalidRequest([{ path: "url", reason: checked.left }]))
+          const registration = { ssp: ssp_id, incarnation, url: checked.right, batch: batch === true, jobTables: job_tables }
+          const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
+          if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
+          return { snapshot_seq: reply.snapshotSeq, registration: reply.registration, log_id: logId, epoch }
+        }), whole)
+      .handle("heartbeat", ({ payload: { cpu_usage, incarnation, memory_usage, registration, ssp_id, views } }) =>
+        Effect.gen(function*() {
+          const reply = yield* pool.ask((ref) => ({ tag: "Heartbeat", ref, from: { ssp: ssp_id, incarnation }, registration, views, cpu: cpu_usage, memory: memory_usage }))
+          return reply.kind === "ok" ? ok : yield* Effect.fail(heartbeatRefusal(reply, ssp_id))
+        }), whole)
+      .handle("leave", ({ payload: { incarnation, ssp_id } }) => Effect.as(pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation } })), ok), whole)
+  }))
+
+/** Who runs what is tracked; the job records themselves are not written here yet. */
+const layerJob = HttpApiBuilder.group(SchedulerApi, "job", (handlers) =>
+  Effect.map(Pool, (pool) =>
+    handlers
+      .handle("dispatch", ({ payload: { job_id, table } }) =>
+        Effect.flatMap(pool.ask((ref) => ({ tag: "JobArrived", ref, job: job_id, table })), (reply) => (reply.kind === "assigned" ? Effect.succeed(reply.ssp) : Effect.fail(Errors.noSsp))), whole)
+      .handle("result", ({ payload: { job_id, status } }) =>
+        Effect.as(status === "completed" || status === "failed" ? pool.tell({ tag: "JobDone", job: job_id }) : Effect.void, ok), whole)))
+
+const wantsText = (accept: string | undefined, format: string | undefined): boolean =>
+  format === "prometheus" || (format === undefined && accept !== undefined && /text\/plain|openmetrics/.test(accept) && !/application\/json/.test(accept))
+
+const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
+  Effect.gen(function*() {
+    const pool = yield* Pool
+    const { schedulerId } = yield* SchedulerConfig
+    const startedAt = yield* Clock.currentTimeMillis
+    return handlers
+      .handleRaw("metrics", ({ request, urlParams }) =>
+        Effect.map(Clock.currentTimeMillis, (now) =>
+          wantsText(request.headers["accept"], urlParams.format)
+            ? HttpServerResponse.text(Monitor.prometheus(pool.state(), now, startedAt), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+            : HttpServerResponse.unsafeJson(Monitor.metrics(pool.state(), now, startedAt))))
+      .handle("health", () => Effect.sync(() => (State.ready(pool.state()).length > 0 ? { status: "healthy" as const } : { status: "unavailable" as const })))
+      .handle("info", () => Effect.sync(() => Monitor.info(pool.state(), schedulerId)))
+      .handle("progress", () => Effect.sync(() => Monitor.progress(pool.state(), null)))
+      .handle("livez", () => Effect.succeed(ok))
+      .handle("readyz", () => Effect.succeed(ok))
+  }))
+
+const layerCloned = Layer.effect(
+  Cloned,
+  Effect.map(Pool, (pool) => Cloned.of(Effect.suspend(() => (pool.state().phase === "Cloning" ? Effect.fail(Errors.cloning) : Effect.void))))
+)
+
+const layerBody = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ maxBodyBytes }) => Bodies.layerJsonBody(maxBodyBytes)))
+
+/** The documents carry the version of this build. */
+const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApiBuilder.api(SchedulerApi.annotate(OpenApi.Version, version))))
+
+/** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
+export const layer = Layer.mergeAll(
+  HttpApiBuilder.middleware(SchedulerApi, Bodies.answerEverything(Bodies.allowedBy(SchedulerApi))),
+  HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
+  HttpApiSwagger.layer({ path: "/docs" })
+).pipe(
+  Layer.provideMerge(layerApi),
+  Layer.provide([layerData, layerView, layerSsp, layerJob, layerMonitor]),
+  Layer.provide([layerCloned, layerBody]),
+  Layer.provideMerge(Bodies.layerRouting)
+)

@@ -1,0 +1,231 @@
+/**
+ * The one way in for record changes: gathers what has arrived, decides versions, logs, applies to the replica, hands to the outboxes, answers.
+ *
+ * Order of a batch (D26): versions (D4) -> log, flushed -> replica -> outboxes -> answer when the ready SSPs have applied it or have had
+ * their time. Batches go one after the other, so that versions are decided over what the batch before left; while one is
+ * flushed the next gathers. By callback and without a fiber per request: this route decides how much the service can take.
+ */
+import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "effect"
+import type { Change } from "../core/change.ts"
+import * as Event from "../core/event.ts"
+import type { RecordId } from "../core/surql/value.ts"
+import * as Version from "../core/version.ts"
+import { Serving } from "../ports/Front.ts"
+import { Replica, type ReplicaError, type ReplicaRecord } from "../ports/Replica.ts"
+import { Turn } from "../ports/Turn.ts"
+import { Wal, type WalFailed } from "../ports/Wal.ts"
+import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
+import * as Errors from "./errors.ts"
+import { Pool, type PoolShape } from "./Pool.ts"
+import { Waiters } from "./Waiters.ts"
+
+export interface Ingested {
+  /** Position of the last change in the log; of a dropped one, where the log stood. */
+  readonly seq: number
+  /** Ready SSPs that have applied it (D7). */
+  readonly delivered: number
+}
+
+export type Refusal = Errors.Overloaded | Errors.ReplicaFailed
+
+/** One caller's changes with the JSON they came as. `done` is called exactly once. */
+interface Work {
+  readonly changes: ReadonlyArray<Change>
+  readonly raw: ReadonlyArray<Event.RawChange>
+  readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
+}
+
+/** What has been logged and not yet applied to the replica: nothing goes on before it is. */
+interface Owed {
+  readonly records: ReadonlyArray<ReplicaRecord>
+  readonly lines: ReadonlyArray<string>
+  readonly through: number
+}
+
+/** Changes taken into one flush. */
+const maxBatch = 2000
+/** Turns of the event loop a batch waits at most while each brings more. */
+const maxGathering = 8
+const retryMs = 1000
+
+export class Ingest extends Context.Tag("scheduler/Ingest")<Ingest, {
+  /** Offers changes; `done` is called exactly once, now or later. */
+  readonly offer: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, done: Work["done"]) => void
+  readonly ingest: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>) => Effect.Effect<Ingested, Refusal>
+}>() {
+  static readonly layer: Layer.Layer<Ingest, never, Pool | Replica | Wal | Turn | SchedulerConfig | Serving> = Layer.scoped(Ingest, Effect.suspend(() => make))
+}
+
+interface Parts {
+  readonly config: SchedulerConfigShape
+  readonly pool: PoolShape
+  readonly replica: typeof Replica.Service
+  readonly wal: typeof Wal.Service
+  readonly turn: typeof Turn.Service
+  readonly waiters: Waiters
+  /** Runs an effect; `done` is called exactly once. A defect ends the process. */
+  readonly run: <A>(effect: Effect.Effect<A>, done: (value: A) => void) => void
+}
+
+const refusalOf = (error: WalFailed | ReplicaError): Refusal =>
+  error._tag === "WalFailed" && (error.reason === "overloaded" || error.reason === "closed")
+    ? new Errors.Overloaded({ message: error.message, retryAfterSecs: 1 })
+    : new Errors.ReplicaFailed({ message: `${error._tag === "WalFailed" ? "the log" : "the replica"} did not take the change, nothing was delivered: ${error.message}` })
+
+/** What a batch becomes: records and lines in order, and how many lines each caller has. */
+interface Plan {
+  readonly records: ReadonlyArray<ReplicaRecord>
+  readonly lines: ReadonlyArray<string>
+  readonly counts: ReadonlyArray<number>
+}
+
+const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRecord>): Plan => {
+  const known = new Map<string, Version.Known>(current)
+  const records: Array<ReplicaRecord> = []
+  const lines: Array<string> = []
+  const counts = batch.map(({ changes, raw }) => {
+    const before = lines.length
+    changes.forEach((change, i) => {
+      const next = Version.after(known.get(change.id.text), change)
+      if (next === undefined) return
+      known.set(change.id.text, next)
+      records.push({ id: change.id, version: next.version, doc: next.doc })
+      lines.push(Event.toLine(raw[i]!, change.op, next.version, undefined))
+    })
+    return lines.length - before
+  })
+  return { records, lines, counts }
+}
+
+class Pipeline {
+  private readonly parts: Parts
+  private queue: Array<Work> = []
+  private pending = 0
+  private busy = false
+  private owed: Owed | undefined
+  private turns = 0
+  private arrived = 0
+
+  constructor(parts: Parts) {
+    this.parts = parts
+  }
+
+  offer(work: Work): void {
+    const { maxPendingChanges } = this.parts.config
+    if (this.pending + work.changes.length > maxPendingChanges && this.pending > 0) {
+      const message = `${this.pending} changes are waiting for the log, the limit is ${maxPendingChanges} (SVC_MAX_PENDING_CHANGES)`
+      return work.done(Either.left(new Errors.Overloaded({ message, retryAfterSecs: 1 })))
+    }
+    this.pending += work.changes.length
+    this.queue.push(work)
+    this.wake()
+  }
+
+  /** Goes on when something waits, be it only the replica. */
+  readonly wake = (): void => {
+    if (this.busy || (this.queue.length === 0 && this.owed === undefined)) return
+    this.busy = true
+    this.parts.turn.next(this.cycle)
+  }
+
+  /** Whether nothing is under way or waits to be. */
+  get idle(): boolean {
+    return !this.busy && this.queue.length === 0
+  }
+
+  private readonly cycle = (): void => {
+    if (this.moreToCome()) return this.parts.turn.next(this.cycle)
+    this.turns = this.arrived = 0
+    const batch = this.take()
+    this.parts.run(Effect.either(this.commit(batch)), (result) => {
+      if (Either.isLeft(result)) for (const work of batch) work.done(Either.left(result.left))
+      this.busy = false
+      if (this.queue.length > 0) this.wake()
+      else if (this.owed !== undefined) this.parts.run(Effect.sleep(Duration.millis(retryMs)), this.wake)
+    })
+  }
+
+  /** Whether the last turn brought something, so that the next one may: answered clients send their next requests together. */
+  private moreToCome(): boolean {
+    if (this.pending >= maxBatch || this.turns >= maxGathering || this.queue.length === this.arrived) return false
+    this.turns++
+    this.arrived = this.queue.length
+    return true
+  }
+
+  private take(): ReadonlyArray<Work> {
+    let size = 0
+    let count = 0
+    for (const { changes } of this.queue) {
+      if (count > 0 && size + changes.length > maxBatch) break
+      size += changes.length
+      count++
+    }
+    const batch = this.queue.slice(0, count)
+    this.queue = this.queue.slice(count)
+    this.pending -= size
+    return batch
+  }
+
+  private commit(batch: ReadonlyArray<Work>): Effect.Effect<void, Refusal> {
+    return Effect.gen(this, function*() {
+      if (this.owed !== undefined) yield* this.settle(this.owed)
+      if (batch.length === 0) return
+      const { counts, lines, records } = plan(batch, yield* this.parts.replica.current(idsOf(batch)))
+      if (lines.length > 0) {
+        const through = yield* this.parts.wal.append(lines)
+        yield* this.settle({ records, lines, through })
+      }
+      this.hold(batch, counts, lines.length)
+    }).pipe(Effect.mapError((error) => (error._tag === "WalFailed" || error._tag === "ReplicaError" ? refusalOf(error) : error)), Effect.tapError((error) => Effect.logError(error.message)))
+  }
+
+  /** Applies what has been logged; while that fails nothing else is taken (D26). */
+  private settle(owed: Owed): Effect.Effect<void, ReplicaError> {
+    const { pool, replica } = this.parts
+    this.owed = owed
+    const step = Effect.map(replica.commit({ records: owed.records, through: owed.through }), () => {
+      this.owed = undefined
+      pool.events.appended(owed.lines, owed.through)
+      return { tag: "Appended", through: owed.through } as const
+    })
+    return pool.alone(step)
+  }
+
+  /** Everybody waits for the position of the own last change. */
+  private hold(batch: ReadonlyArray<Work>, counts: ReadonlyArray<number>, total: number): void {
+    let seq = this.parts.pool.state().log.head - total
+    batch.forEach(({ done }, i) => {
+      seq += counts[i] ?? 0
+      this.parts.waiters.add(seq, (delivered, at) => done(Either.right({ seq: at, delivered })))
+    })
+  }
+}
+
+const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
+  const ids = new Map<string, RecordId>()
+  for (const { changes } of batch) for (const { id } of changes) ids.set(id.text, id)
+  return [...ids.values()]
+}
+
+const make: Effect.Effect<typeof Ingest.Service, never, Pool | Replica | Wal | Turn | SchedulerConfig | Serving | Scope.Scope> = Effect.gen(function*() {
+  const config = yield* SchedulerConfig
+  const pool = yield* Pool
+  const serving = yield* Serving
+  const runtime = yield* Effect.runtime()
+  const clock = yield* Effect.clock
+  const run: Parts["run"] = (effect, done) => {
+    const finished = Effect.flatMap(effect, (value) => Effect.sync(() => done(value)))
+    Runtime.runFork(runtime)(Effect.catchAllCause(finished, (cause) => serving.crash(cause)))
+  }
+  const waiters = new Waiters(pool, config.deliveryWaitMs, () => clock.unsafeCurrentTimeMillis(), run)
+  const pipeline = new Pipeline({ config, pool, replica: yield* Replica, wal: yield* Wal, turn: yield* Turn, waiters, run })
+  pool.watch(() => waiters.look())
+  // The server has answered or cut every request by now; what a cut one left behind still goes to its end.
+  yield* Effect.addFinalizer(() => Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 }))
+  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done) => pipeline.offer({ changes, raw, done })
+  return {
+    offer,
+    ingest: (changes, raw) => Effect.async<Ingested, Refusal>((resume) => offer(changes, raw, (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left))))
+  }
+})

@@ -1,0 +1,36 @@
+/**
+ * A scheduler, put together: routes, ingest and pool as one layer that needs only ports.
+ *
+ * Somebody else's deployment provides other ports (`Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`, `Turn`, `RequestBody`, `Release`,
+ * `SchedulerConfig`) and any server that takes `HttpApi.Api`; the door `src/scheduler.ts` is one example.
+ */
+import { Effect, Layer } from "effect"
+import { Serving } from "../ports/Front.ts"
+import { Release } from "../ports/Release.ts"
+import type { SchedulerConfigShape } from "./Config.ts"
+import { Declared } from "./Declared.ts"
+import * as Http from "./Http.ts"
+import * as HttpIngest from "./HttpIngest.ts"
+import { Ingest } from "./Ingest.ts"
+import { Pool } from "./Pool.ts"
+
+export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot).pipe(
+  Layer.provideMerge(Ingest.layer),
+  Layer.provideMerge(Pool.layer),
+  Layer.provideMerge(Declared.layer),
+  Layer.provideMerge(Serving.layer)
+)
+
+const sourceText = ({ database }: SchedulerConfigShape): string =>
+  database === undefined ? "no database to clone" : `cloned from ${database.url}, ${database.namespace}/${database.database}`
+
+/** Says what runs where, then waits; fails when a loop of the node does. */
+export const serve = (config: SchedulerConfigShape) =>
+  Effect.gen(function*() {
+    const serving = yield* Serving
+    const { version } = yield* Release
+    for (const warning of config.warnings) yield* Effect.logWarning(warning)
+    const port = yield* serving.port
+    yield* Effect.logInfo(`scheduler ${config.schedulerId} ${version} listens on ${config.listen.host ?? "all interfaces"}, port ${port}: log ${config.walPath}, replica ${config.replicaDbPath}, ${sourceText(config)}`)
+    return yield* serving.crashed
+  })

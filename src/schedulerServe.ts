@@ -1,0 +1,37 @@
+/**
+ * What the door of the scheduler loads to serve: the drivers, and the composition on them.
+ *
+ * Apart from the door because loading the server takes longer than all else it does: help, version and configuration
+ * faults do not wait for it.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { Effect, Layer } from "effect"
+import * as Logs from "./host/logs.ts"
+import * as Names from "./host/names.ts"
+import { layerNode } from "./host/readBody.ts"
+import * as Released from "./host/release.ts"
+import * as Server from "./host/Server.ts"
+import * as Stores from "./host/schedulerStores.ts"
+import { layerTurn } from "./host/turn.ts"
+import { SspClient } from "./ports/SspClient.ts"
+import { SchedulerConfig, type SchedulerConfigShape } from "./scheduler/Config.ts"
+import * as Scheduler from "./scheduler/Scheduler.ts"
+
+/** A call to an SSP that takes longer has failed; below the time-out after which the SSP itself is given up. */
+const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => Math.min(10_000, heartbeatTimeoutMs)
+
+/** Connections to SSPs are kept, one delivery and a few calls at a time. */
+const httpClient = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
+
+const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
+  Stores.layer(config), layerNode, layerTurn, Released.layer, Layer.succeed(SchedulerConfig, config),
+  SspClient.layerHttp({ secret: config.authSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide([httpClient, Names.layer]))
+)
+
+/** Serves until the process is told to stop. */
+export const serve = (config: SchedulerConfigShape) => {
+  const server = Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "SVC_SCHEDULER_INGEST_PORT" })
+  return Scheduler.serve(config).pipe(
+    Effect.provide(server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel))))
+  )
+}
