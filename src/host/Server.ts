@@ -10,6 +10,7 @@ import { Effect, Layer } from "effect"
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { type Answer, type HotRoute, HotRoutes, Serving } from "../ports/Front.ts"
 import { StartFault } from "../ports/StartFault.ts"
+import { registrationHeader } from "../protocol/wire.ts"
 import { answerBrokenRequests, Connections } from "./connections.ts"
 import { readBody } from "./readBody.ts"
 
@@ -66,7 +67,8 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
     }
   }
   guarded(() => {
-    const refused = route.admit(request.headers.authorization)
+    const registration = request.headers[registrationHeader]
+    const refused = route.admit(request.headers.authorization, typeof registration === "string" ? registration : undefined)
     if (refused !== undefined) return send(response, refused)
     readBody(request, route.maxBodyBytes, (body) => {
       if (typeof body === "string") return guarded(() => route.accept(body, (answer) => send(response, answer)))

@@ -1,24 +1,49 @@
 /**
- * The scheduler as an SSP sees it. For now: registration.
+ * The scheduler as an SSP sees it: registration, heartbeats, goodbye, and the snapshot behind the proxy.
  *
- * The layer over HTTP has no schedule of its own; who calls decides when to try again.
+ * The layer over HTTP has no schedule of its own; who calls decides when to try again. Answers are told apart by status, and
+ * by the code in the body only where the specification has no status of its own: a scheduler that knows nothing but the
+ * specification must do.
  */
+import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { Context, Data, Duration, Effect, Layer, type Schema } from "effect"
-import { SspRegistered, type SspRegistration } from "../protocol/wire.ts"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import { Context, Data, Duration, Effect, Either, Layer, Option, Schema } from "effect"
+import { type Heartbeat, snapshotSeqHeader, type SspDeregistration, SspRegistered, type SspRegistration } from "../protocol/wire.ts"
 
 /**
- * `cloning`: there, but has no snapshot yet (no failure, D18); `refused`: answered with a client error;
- * `unreachable`: no answer, a server error, or an answer that is not the contract's.
+ * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `unknown` (404), `conflict` (409);
+ * `fenced`: a newer process has this id; `refused`: any other client error; `unreachable`: no answer, a server error, or an answer that is not the contract's.
  */
 export class SchedulerError extends Data.TaggedError("SchedulerError")<{
-  readonly reason: "cloning" | "refused" | "unreachable"
+  readonly reason: "cloning" | "overloaded" | "unknown" | "conflict" | "fenced" | "refused" | "unreachable"
   readonly message: string
+  /** What it asked to wait. */
+  readonly retryAfterMs?: number
 }> {}
 
+/** An answer of `/proxy/query`: its text as it came, and the position it was read at, where the scheduler says so. */
+export interface ProxyAnswer {
+  readonly seq: number | undefined
+  readonly text: string
+}
+
+export interface SchedulerClientShape {
+  /** Answers the position of the snapshot frozen for this SSP. */
+  readonly register: (registration: typeof SspRegistration.Type) => Effect.Effect<typeof SspRegistered.Type, SchedulerError>
+  readonly heartbeat: (heartbeat: typeof Heartbeat.Type) => Effect.Effect<void, SchedulerError>
+  /** Extension (D31). */
+  readonly deregister: (goodbye: typeof SspDeregistration.Type) => Effect.Effect<void, SchedulerError>
+  readonly signin: Effect.Effect<void, SchedulerError>
+  readonly use: Effect.Effect<void, SchedulerError>
+  /** Parameters are an extension (D20). */
+  readonly query: (query: string, params?: { readonly [name: string]: unknown }) => Effect.Effect<ProxyAnswer, SchedulerError>
+}
+
 const timeout = Duration.seconds(10)
+/** A page of large records from a busy scheduler takes its time. */
+const queryTimeout = Duration.seconds(60)
 
 /** The innermost message says most: `connect ECONNREFUSED 127.0.0.1:9667`. */
 const reasonOf = (error: unknown): string => {
@@ -29,41 +54,75 @@ const reasonOf = (error: unknown): string => {
 
 const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
 
-export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<SchedulerClient, {
-  /** Answers the position of the snapshot frozen for this SSP. */
-  readonly register: (registration: typeof SspRegistration.Type) => Effect.Effect<typeof SspRegistered.Type, SchedulerError>
-}>() {
+const none = Effect.fail(unreachable("no scheduler is configured (setting SCHEDULER_URL)"))
+
+export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<SchedulerClient, SchedulerClientShape>() {
   /** For a standalone SSP, which never calls it. */
   static readonly layerNone: Layer.Layer<SchedulerClient> = Layer.succeed(SchedulerClient, {
-    register: () => Effect.fail(unreachable("no scheduler is configured (setting SCHEDULER_URL)"))
+    register: () => none, heartbeat: () => none, deregister: () => none, signin: none, use: none, query: () => none
   })
 
   /** `url` without a trailing slash. */
   static readonly layerHttp = (url: string): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
-    Layer.effect(
-      SchedulerClient,
-      Effect.map(HttpClient.HttpClient, (client) => ({
-        register: (registration) =>
-          HttpClientRequest.post(`${url}/ssp/register`).pipe(
-            HttpClientRequest.bodyUnsafeJson(registration),
-            client.execute,
-            Effect.timeoutFail({ duration: timeout, onTimeout: () => unreachable(`no answer within ${Duration.format(timeout)}`) }),
-            Effect.catchTag("RequestError", (error) => Effect.fail(unreachable(reasonOf(error)))),
-            Effect.catchTag("ResponseError", (error) => Effect.fail(unreachable(error.message))),
-            Effect.flatMap(answered),
-            Effect.scoped
-          )
-      }))
-    )
+    Layer.effect(SchedulerClient, Effect.map(HttpClient.HttpClient, (client) => make(client, url)))
 }
 
-const answered = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<Schema.Schema.Type<typeof SspRegistered>, SchedulerError> =>
-  Effect.gen(function*() {
-    if (response.status >= 200 && response.status < 300) {
-      return yield* HttpClientResponse.schemaBodyJson(SspRegistered)(response).pipe(Effect.mapError((error) => unreachable(`answered ${response.status}, but not as agreed: ${error.message}`)))
-    }
-    const body = yield* response.text.pipe(Effect.orElseSucceed(() => ""))
-    const message = `answered ${response.status} ${body.slice(0, 300)}`
-    if (response.status === 503 && body.includes("SCHEDULER_CLONING")) return yield* new SchedulerError({ reason: "cloning", message })
-    return yield* response.status >= 400 && response.status < 500 ? new SchedulerError({ reason: "refused", message }) : unreachable(message)
-  })
+interface Answered {
+  readonly status: number
+  readonly headers: Headers.Headers
+  readonly text: string
+}
+
+const make = (client: HttpClient.HttpClient, url: string): SchedulerClientShape => {
+  const post = (path: string, body: unknown, within = timeout): Effect.Effect<Answered, SchedulerError> =>
+    HttpClientRequest.post(`${url}${path}`).pipe(
+      HttpClientRequest.bodyUnsafeJson(body),
+      client.execute,
+      Effect.flatMap((response: HttpClientResponse.HttpClientResponse) => Effect.map(response.text, (text) => ({ status: response.status, headers: response.headers, text }))),
+      Effect.scoped,
+      Effect.mapError((error) => unreachable(error._tag === "RequestError" ? reasonOf(error) : error.message)),
+      Effect.timeoutFail({ duration: within, onTimeout: () => unreachable(`no answer within ${Duration.format(within)}`) }),
+      Effect.flatMap((answer) => (answer.status >= 200 && answer.status < 300 ? Effect.succeed(answer) : Effect.fail(refusal(answer))))
+    )
+  return {
+    register: (registration) =>
+      post("/ssp/register", registration).pipe(
+        // Neither says more here than that the registration is not taken.
+        Effect.mapError((error) => (error.reason === "unknown" || error.reason === "conflict" ? new SchedulerError({ ...error, reason: "refused" }) : error)),
+        Effect.flatMap(registered)
+      ),
+    heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
+    deregister: (goodbye) => Effect.asVoid(post("/ssp/deregister", goodbye)),
+    signin: Effect.asVoid(post("/proxy/signin", {})),
+    use: Effect.asVoid(post("/proxy/use", {})),
+    query: (query, params) =>
+      Effect.map(post("/proxy/query", params === undefined ? { query } : { query, params }, queryTimeout), ({ headers, text }) => ({ seq: seqOf(headers), text }))
+  }
+}
+
+const decodeRegistered = Schema.decodeUnknownEither(Schema.parseJson(SspRegistered))
+
+const registered = ({ status, text }: Answered): Effect.Effect<typeof SspRegistered.Type, SchedulerError> =>
+  Either.mapLeft(decodeRegistered(text), (error) => unreachable(`answered ${status}, but not as agreed: ${error.message}`))
+
+const seqOf = (headers: Headers.Headers): number | undefined => {
+  const seq = Option.getOrUndefined(Headers.get(headers, snapshotSeqHeader))
+  return seq !== undefined && /^\d{1,15}$/.test(seq) ? Number(seq) : undefined
+}
+
+const decodeCode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ code: Schema.String })))
+
+const refusal = ({ headers, status, text }: Answered): SchedulerError => {
+  const code = Option.getOrUndefined(decodeCode(text))?.code
+  const message = `answered ${status} ${text.slice(0, 300)}`
+  if (status === 409) return new SchedulerError({ reason: code === "SSP_FENCED" ? "fenced" : "conflict", message })
+  if (status === 404) return new SchedulerError({ reason: "unknown", message })
+  if (status === 503 && code === "SCHEDULER_CLONING") return new SchedulerError({ reason: "cloning", message })
+  if (status === 503 && code === "OVERLOADED") return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
+  return new SchedulerError({ reason: status >= 400 && status < 500 ? "refused" : "unreachable", message })
+}
+
+const retryAfterMs = (headers: Headers.Headers): number => {
+  const seconds = Number(Option.getOrUndefined(Headers.get(headers, "retry-after")))
+  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0
+}

@@ -4,6 +4,7 @@
  * A store that fails is tried again at the next turn; a defect ends the process.
  */
 import { Clock, Duration, Effect, Layer } from "effect"
+import { viewKey } from "../core/viewId.ts"
 import { Serving } from "../ports/Front.ts"
 import { SspConfig } from "./Config.ts"
 import { Lifecycle } from "./Lifecycle.ts"
@@ -11,7 +12,9 @@ import { Views } from "./Views.ts"
 
 const sweep = Effect.gen(function*() {
   const views = yield* Views
+  const { assignments } = yield* Lifecycle
   const expired = yield* views.expire(yield* Clock.currentTimeMillis)
+  for (const id of expired) assignments.forget(viewKey(id) ?? id)
   if (expired.length > 0) yield* Effect.logInfo(`${expired.length} views expired`).pipe(Effect.annotateLogs("views", expired.slice(0, 20)))
 }).pipe(Effect.catchTag("StoreFailed", (error) => Effect.logWarning(`expired views could not be removed: ${error.message}; trying again at the next turn`)))
 

@@ -11,6 +11,7 @@ import { Serving } from "../ports/Front.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { Release } from "../ports/Release.ts"
 import { SspApi } from "../protocol/SspApi.ts"
+import * as Assigned from "./assigned.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { mapped } from "./HttpErrors.ts"
@@ -30,10 +31,10 @@ const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
   Effect.gen(function*() {
     const views = yield* Views
     const types = yield* DeclaredTypes
-    const { loaded } = yield* Lifecycle
+    const lifecycle = yield* Lifecycle
     return handlers
-      .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => Ingest.handle(views, types, json)), whole)
-      .handle("reset", () => Effect.as(Effect.zipRight(loaded, mapped(views.reset)), ok), whole)
+      .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => Ingest.handle(views, lifecycle, types, json)), whole)
+      .handle("reset", () => Effect.as(Effect.all([lifecycle.loaded, lifecycle.lost("it was reset"), mapped(views.reset)]), ok), whole)
       .handle("log", ({ payload: { data, level, message } }) =>
         Effect.logWithLevel(levels[level ?? "info"], message).pipe(Effect.annotateLogs(data === undefined ? { from: "client" } : { from: "client", data }), Effect.as(ok)))
   }))
@@ -41,15 +42,15 @@ const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
 const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
   Effect.gen(function*() {
     const views = yield* Views
-    const { loaded } = yield* Lifecycle
+    const { assignments, loaded } = yield* Lifecycle
     const serving = yield* Serving
     return handlers
       .handle("register", ({ payload }) =>
         Effect.gen(function*() {
           const registration = yield* Registrations.read(payload, yield* Clock.currentTimeMillis)
-          return yield* mapped(views.register(registration))
+          return yield* mapped(Assigned.register(views, assignments, registration))
         }), whole)
-      .handle("unregister", ({ payload }) => Effect.as(Effect.zipRight(loaded, mapped(views.unregister(payload.id))), ok), whole)
+      .handle("unregister", ({ payload }) => Effect.as(Effect.zipRight(loaded, mapped(Assigned.unregister(views, assignments, payload))), ok), whole)
       .handle("view", ({ path, urlParams }) => mapped(views.read(path.view_id, urlParams.format)))
       .handleRaw("stream", ({ path, request, urlParams }) =>
         request.method === "HEAD"

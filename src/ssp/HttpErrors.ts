@@ -12,6 +12,9 @@ export const unauthorized = {
   message: "needs the header `Authorization: Bearer <secret>` with the secret of this service (setting SVC_AUTH_SECRET)"
 }
 
+export const notMeant = (registration: number | undefined) =>
+  ({ code: "SSP_NOT_READY" as const, message: `this SSP is not in registration ${registration}; try again when its heartbeats say that it is ready` })
+
 export const notReady = (phase: string) => ({ code: "SSP_NOT_READY" as const, message: `this SSP is ${phase}; try again when /health answers 200` })
 
 /** By tag; every error a service of this room can fail with. */

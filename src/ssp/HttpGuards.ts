@@ -7,6 +7,7 @@ import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Layer, Redacted } from "effect"
 import { layerJsonBody } from "../ports/httpBodies.ts"
 import { Bearer, Ready } from "../protocol/SspApi.ts"
+import { registrationHeader } from "../protocol/wire.ts"
 import { SspConfig, type SspConfigShape } from "./Config.ts"
 import * as Errors from "./HttpErrors.ts"
 import { Lifecycle } from "./Lifecycle.ts"
@@ -38,12 +39,20 @@ const layerBearer = Layer.effect(
   })
 )
 
+/** Why this SSP does not take a call now: it is not ready, or another registration of it is meant. */
+export const notTaking = (lifecycle: Pick<Lifecycle["Type"], "isMeant" | "phase">, registration: string | undefined) => {
+  const phase = lifecycle.phase()
+  if (phase !== "ready") return Errors.notReady(phase)
+  const named = registration !== undefined && /^\d{1,15}$/.test(registration) ? Number(registration) : undefined
+  return lifecycle.isMeant(named) ? undefined : Errors.notMeant(named)
+}
+
 const layerReady = Layer.effect(
   Ready,
   Effect.map(Lifecycle, (lifecycle) =>
-    Ready.of(Effect.suspend(() => {
-      const phase = lifecycle.phase()
-      return phase === "ready" ? Effect.void : Effect.fail(Errors.notReady(phase))
+    Ready.of(Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+      const refused = notTaking(lifecycle, headers[registrationHeader])
+      return refused === undefined ? Effect.void : Effect.fail(refused)
     })))
 )
 

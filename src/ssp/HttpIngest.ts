@@ -4,7 +4,7 @@
  * Why no Effect inside: this is the one route whose cost per request decides how much the service can take. A fiber per
  * request alone costs more than everything that is done here.
  */
-import { Effect, Either, Layer } from "effect"
+import { Effect, Either, Layer, Runtime } from "effect"
 import * as Change from "../core/change.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
@@ -24,20 +24,29 @@ const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
     ? Answers.toAnswer(Errors.fromWorld(answer))
     : { status: 200, body: `{"views_affected":${answer.views_affected},"edges_updated":${answer.edges_updated}}` }
 
+/** Changes of another log than the one this SSP bootstrapped from: what it holds is of no use any more (D5). */
+const noticed = (lifecycle: Pick<typeof Lifecycle.Service, "lost">, error: IngestError): Effect.Effect<void> =>
+  error._tag === "StaleEpoch" && error.otherLog ? lifecycle.lost(`the scheduler follows another log: ${error.message}`) : Effect.void
+
 /** Reads the changes and offers them; `done` is called exactly once. */
-const accept = (views: Pick<typeof Views.Service, "offer">, types: typeof DeclaredTypes.Service, body: string, done: (answer: Answer) => void): void => {
+const accept = (
+  views: Pick<typeof Views.Service, "offer">, types: typeof DeclaredTypes.Service, body: string, done: (answer: Answer) => void, refusedBy: (error: IngestError) => void
+): void => {
   const json = Bodies.parseJson(body)
   if (Either.isLeft(json)) return done(Answers.toAnswer(json.left))
   const changes = Change.decodeChanges(json.right, types.of)
   if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
-  views.offer(changes.right, (answer) => done(toAnswer(answer)))
+  views.offer(changes.right, (answer) => {
+    if (isError(answer)) refusedBy(answer)
+    done(toAnswer(answer))
+  })
 }
 
 /** The declared route: bearer, readiness and body were seen to by its middlewares. */
-export const handle = (views: typeof Views.Service, types: typeof DeclaredTypes.Service, json: unknown) =>
+export const handle = (views: typeof Views.Service, lifecycle: typeof Lifecycle.Service, types: typeof DeclaredTypes.Service, json: unknown) =>
   Effect.gen(function*() {
     const changes = Change.decodeChanges(json, types.of)
-    return Either.isLeft(changes) ? yield* Effect.fail(refused(changes.left)) : yield* Errors.mapped(views.ingest(changes.right))
+    return Either.isLeft(changes) ? yield* Effect.fail(refused(changes.left)) : yield* Errors.mapped(Effect.tapError(views.ingest(changes.right), (error) => noticed(lifecycle, error)))
   })
 
 const refused = ({ code, details, message }: Change.ChangeRefused) =>
@@ -50,18 +59,19 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
     const types = yield* DeclaredTypes
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
+    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const authorized = Guards.makeAuthorized(config)
     const unauthorized = Answers.toAnswer(Errors.unauthorized)
     const route: HotRoute = {
       method: "POST",
       path: "/ingest",
       maxBodyBytes: config.bodyLimitBytes,
-      admit: (authorization) => {
+      admit: (authorization, registration) => {
         if (!authorized(authorization)) return unauthorized
-        const phase = lifecycle.phase()
-        return phase === "ready" ? undefined : Answers.toAnswer(Errors.notReady(phase))
+        const refused = Guards.notTaking(lifecycle, registration)
+        return refused === undefined ? undefined : Answers.toAnswer(refused)
       },
-      accept: (body, answer) => accept(views, types, body, answer),
+      accept: (body, answer) => accept(views, types, body, answer, (error) => void runFork(noticed(lifecycle, error))),
       tooLarge: Answers.toAnswer(Answers.tooLarge(config.bodyLimitBytes)),
       notText: Answers.toAnswer(Answers.notText)
     }

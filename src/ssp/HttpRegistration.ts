@@ -28,6 +28,7 @@ export const read = (wire: typeof ViewRegistration.Type, nowMs: number): Either.
   if (lastActiveAtMs === undefined) faults.push({ path: "lastActiveAt", reason: `must be an ISO 8601 timestamp, got ${JSON.stringify((wire.lastActiveAt ?? "").slice(0, 60))}` })
   if (ttlMs === undefined || lastActiveAtMs === undefined) return Either.left(Answers.invalidRequest(faults))
   return Either.right({
-    id: wire.id, surql: wire.surql, clientId: wire.clientId, ttlMs, params: wire.params ?? null, lastActiveAtMs, format: wire.format ?? "flat"
+    id: wire.id, surql: wire.surql, clientId: wire.clientId, ttlMs, params: wire.params ?? null, lastActiveAtMs, format: wire.format ?? "flat",
+    ...(wire.assignment === undefined ? {} : { assignment: wire.assignment })
   })
 }

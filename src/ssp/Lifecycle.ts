@@ -9,7 +9,10 @@ import type { DatabaseError } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
 import type { SchedulerClient } from "../ports/SchedulerClient.ts"
 import { StartFault } from "../ports/StartFault.ts"
+import { Assignments } from "./Assignments.ts"
 import { SspConfig } from "./Config.ts"
+import type { DeclaredTypes } from "./DeclaredTypes.ts"
+import type { Lease } from "./Lease.ts"
 import * as Membership from "./Membership.ts"
 import { Views } from "./Views.ts"
 
@@ -25,33 +28,49 @@ const advice: { readonly [R in DatabaseError["reason"]]: string } = {
   failed: "see SVC_DATA_DIR and STORE_ADDR"
 }
 
-export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, {
+/** What a scheduler and its calls mean to this SSP; standalone there is none, and nothing to it. */
+export interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lost"> {
+  readonly assignments: Assignments
+}
+
+export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, ClusterSide & {
   readonly phase: () => Phase.Phase
   readonly mode: "standalone" | "scheduler"
   /** Waits until the store is read; what changes it without asking for readiness (D6) waits here. */
   readonly loaded: Effect.Effect<void>
 }>() {
   /** A standalone SSP is ready once its store is loaded; the server listens meanwhile, so that `/health` can say so. */
-  static readonly layer: Layer.Layer<Lifecycle, never, SspConfig | Views | SchedulerClient | Serving> = Layer.scoped(
+  static readonly layer: Layer.Layer<Lifecycle, never, SspConfig | Views | DeclaredTypes | Lease | SchedulerClient | Serving> = Layer.scoped(
     Lifecycle,
     Effect.gen(function*() {
       const { mode } = yield* SspConfig
-      const views = yield* Views
-      const loaded = yield* Deferred.make<void>()
-      let phase: Phase.Phase = "bootstrapping"
-      const happened = (event: Phase.PhaseEvent): Effect.Effect<void> =>
-        Effect.suspend(() => {
-          const step = Phase.next(phase, event)
-          const from = phase
-          phase = step.state
-          return step.changed ? Effect.logInfo(`${from} -> ${step.state}: ${step.note}`) : Effect.void
-        })
-      if (mode === "standalone") yield* Serving.fork(Effect.all([restore(views), Deferred.succeed(loaded, undefined), happened("Loaded")]))
-      else yield* Effect.zipRight(Deferred.succeed(loaded, undefined), Serving.fork(Membership.run(happened)))
-      return { phase: () => phase, mode, loaded: Deferred.await(loaded) }
+      return yield* mode === "standalone" ? standalone : inCluster
     })
   )
 }
+
+const standalone = Effect.gen(function*() {
+  const views = yield* Views
+  const loaded = yield* Deferred.make<void>()
+  let phase: Phase.Phase = "bootstrapping"
+  const happened = (event: Phase.PhaseEvent): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const step = Phase.next(phase, event)
+      const from = phase
+      phase = step.state
+      return step.changed ? Effect.logInfo(`${from} -> ${step.state}: ${step.note}`) : Effect.void
+    })
+  yield* Serving.fork(Effect.all([restore(views), Deferred.succeed(loaded, undefined), happened("Loaded")]))
+  return { phase: () => phase, mode: "standalone" as const, loaded: Deferred.await(loaded), isMeant: () => true, lost: () => Effect.void, assignments: new Assignments() }
+})
+
+/** Nothing is loaded: the scheduler has the records, and places the views (D20). */
+const inCluster = Effect.gen(function*() {
+  const assignments = new Assignments()
+  const { isMeant, lost, phase, run } = yield* Membership.make(assignments)
+  yield* Serving.fork(run)
+  return { phase, mode: "scheduler" as const, loaded: Effect.void, isMeant, lost, assignments }
+})
 
 const restore = (views: typeof Views.Service): Effect.Effect<void, StartFault> =>
   views.restore.pipe(

@@ -14,13 +14,14 @@ import { DeclaredTypes } from "./DeclaredTypes.ts"
 import * as Expiry from "./Expiry.ts"
 import * as Http from "./Http.ts"
 import * as HttpIngest from "./HttpIngest.ts"
+import { Lease } from "./Lease.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Views } from "./Views.ts"
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(DeclaredTypes.layer))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
 
-export const layer = layerOver.pipe(Layer.provideMerge(Views.layer), Layer.provideMerge(Serving.layer))
+export const layer = layerOver.pipe(Layer.provideMerge(Views.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
 
 /** Where the data is, for people. */
 export const storeText = ({ dataDir, storeAddr, storeDb, storeNs }: Pick<SspConfigShape, "dataDir" | "storeAddr" | "storeDb" | "storeNs">): string => {

@@ -1,5 +1,5 @@
 /**
- * Registration over HTTP: what each answer of a scheduler means to the SSP (D18).
+ * The scheduler over HTTP: what is sent, and what each answer means to the SSP (D18, D19, D20).
  *
  * Why against a real socket: refused connections and answers that are not the contract's are half of the cases.
  */
@@ -7,11 +7,11 @@ import { FetchHttpClient } from "@effect/platform"
 import { Effect } from "effect"
 import { createServer, type Server } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
+import { SchedulerClient, type SchedulerClientShape, type SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { freePort } from "../kit/Door.ts"
 
 const seen: Array<{ readonly url: string | undefined; readonly body: unknown; readonly authorization: string | undefined }> = []
-let answer: readonly [number, string] = [202, "{\"snapshot_seq\":7}"]
+let answer: readonly [number, string, { readonly [header: string]: string }?] = [202, "{\"snapshot_seq\":7}"]
 let server: Server
 let port = 0
 
@@ -22,17 +22,18 @@ beforeAll(async () => {
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
     request.on("end", () => {
       seen.push({ url: request.url, body: JSON.parse(Buffer.concat(chunks).toString()) as unknown, authorization: request.headers.authorization })
-      response.writeHead(answer[0], { "content-type": "application/json" }).end(answer[1])
+      response.writeHead(answer[0], { "content-type": "application/json", ...answer[2] }).end(answer[1])
     })
   })
   await new Promise<void>((done) => server.listen(port, "127.0.0.1", done))
 })
 afterAll(() => server.close())
 
-const register = (url = `http://127.0.0.1:${port}`) =>
-  Effect.flatMap(SchedulerClient, (client) => client.register({ ssp_id: "one", url: "http://one:8667", batch: true })).pipe(
-    Effect.either, Effect.provide(SchedulerClient.layerHttp(url)), Effect.provide(FetchHttpClient.layer), Effect.runPromise
-  )
+const ask = <A>(call: (client: SchedulerClientShape) => Effect.Effect<A, SchedulerError>, url = `http://127.0.0.1:${port}`) =>
+  Effect.flatMap(SchedulerClient, call).pipe(Effect.either, Effect.provide(SchedulerClient.layerHttp(url)), Effect.provide(FetchHttpClient.layer), Effect.runPromise)
+
+const register = (url?: string) => ask((client) => client.register({ ssp_id: "one", url: "http://one:8667", batch: true }), url)
+const beat = { ssp_id: "one", timestamp: 5, views: 2, cpu_usage: 1.5, memory_usage: 80, incarnation: "i", registration: 3 }
 
 describe("SchedulerClient", () => {
   it("sends the registration as agreed and takes the position", async () => {
@@ -41,9 +42,9 @@ describe("SchedulerClient", () => {
   })
   for (const [status, body, reason] of [
     [503, "{\"code\":\"SCHEDULER_CLONING\",\"message\":\"m\"}", "cloning"], [503, "{}", "unreachable"], [500, "", "unreachable"], [400, "{\"code\":\"INVALID_REQUEST\"}", "refused"],
-    [200, "nope", "unreachable"], [202, "{\"snapshot_seq\":-1}", "unreachable"], [404, "", "refused"]
+    [200, "nope", "unreachable"], [202, "{\"snapshot_seq\":-1}", "unreachable"], [404, "", "refused"], [409, "", "refused"], [409, "{\"code\":\"SSP_FENCED\"}", "fenced"]
   ] as const) {
-    it(`D18 ${status} ${body} is ${reason}`, async () => {
+    it(`D18 registration: ${status} ${body} is ${reason}`, async () => {
       answer = [status, body]
       expect(await register()).toMatchObject({ _tag: "Left", left: { reason } })
     })
@@ -51,5 +52,43 @@ describe("SchedulerClient", () => {
   it("D18 nobody there is unreachable, and the message says why", async () => {
     const free = await freePort()
     expect(await register(`http://127.0.0.1:${free}`)).toMatchObject({ _tag: "Left", left: { reason: "unreachable", message: expect.stringMatching(/ECONNREFUSED/) } })
+  })
+  it("the answer to a registration may say which one it is, of which log and epoch", async () => {
+    answer = [202, "{\"snapshot_seq\":7,\"registration\":4,\"log_id\":\"l\",\"epoch\":2,\"unheard\":true}"]
+    expect(await register()).toMatchObject({ right: { snapshot_seq: 7, registration: 4, log_id: "l", epoch: 2 } })
+  })
+  it("D18 503 with Retry-After says how long", async () => {
+    answer = [503, "{\"code\":\"OVERLOADED\"}", { "retry-after": "3" }]
+    expect(await register()).toMatchObject({ left: { reason: "overloaded", retryAfterMs: 3000 } })
+  })
+  it("a heartbeat carries what the specification names, and which process and registration it is of", async () => {
+    answer = [200, "anything"]
+    expect(await ask((client) => client.heartbeat(beat))).toMatchObject({ _tag: "Right" })
+    expect(seen.at(-1)).toMatchObject({ url: "/ssp/heartbeat", body: beat })
+  })
+  for (const [status, body, reason] of [
+    [404, "", "unknown"], [409, "not json", "conflict"], [409, "{\"code\":\"BUFFER_OVERFLOW\"}", "conflict"], [409, "{\"code\":\"SSP_FENCED\"}", "fenced"], [500, "", "unreachable"], [503, "", "unreachable"], [400, "", "refused"]
+  ] as const) {
+    it(`D19 heartbeat: ${status} ${body} is ${reason}`, async () => {
+      answer = [status, body]
+      expect(await ask((client) => client.heartbeat(beat))).toMatchObject({ left: { reason } })
+    })
+  }
+  it("D31 says goodbye", async () => {
+    answer = [200, "{}"]
+    await ask((client) => client.deregister({ ssp_id: "one", incarnation: "i" }))
+    expect(seen.at(-1)).toMatchObject({ url: "/ssp/deregister", body: { ssp_id: "one", incarnation: "i" } })
+  })
+  it("D20 the proxy: signin, use, a query with its parameters and the position of its answer", async () => {
+    answer = [200, "[1]", { "svc-snapshot-seq": "41" }]
+    for (const path of ["signin", "use"] as const) {
+      expect(await ask((client) => client[path])).toMatchObject({ _tag: "Right" })
+      expect(seen.at(-1)?.url).toBe(`/proxy/${path}`)
+    }
+    expect(await ask((client) => client.query("RETURN $a", { a: 1 }))).toMatchObject({ right: { seq: 41, text: "[1]" } })
+    expect(seen.at(-1)).toMatchObject({ url: "/proxy/query", body: { query: "RETURN $a", params: { a: 1 } } })
+    answer = [200, "[1]"]
+    expect(await ask((client) => client.query("RETURN 1"))).toMatchObject({ right: { seq: undefined } })
+    expect(seen.at(-1)?.body).toEqual({ query: "RETURN 1" })
   })
 })

@@ -1,22 +1,15 @@
 /**
- * The SSP's life before and between: loading, registering, giving up and going on, sweeping (D18, D14).
+ * The life of an SSP on its own: loading and sweeping (D14, D22); what a scheduler adds is in Membership.test.ts.
  *
- * Why under a test clock: ten failures with backoff take minutes that no test has.
+ * Why under a test clock: sweeps take minutes that no test has.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Option, Ref, TestClock } from "effect"
+import { Context, Effect, Fiber, Layer, Option, Ref, TestClock } from "effect"
 import { Serving } from "../../src/ports/Front.ts"
 import { DatabaseError } from "../../src/ports/Database.ts"
-import { SchedulerClient, SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { StartFault } from "../../src/ports/StartFault.ts"
 import { Lifecycle } from "../../src/ssp/Lifecycle.ts"
-import { backoffCeilingMs } from "../../src/ssp/Membership.ts"
 import { fakeViews, node } from "./fakeViews.ts"
-
-const scheduled = { SCHEDULER_URL: "http://scheduler:9667", ADVERTISE_ADDR: "ssp-1:8667" }
-
-const counting = (calls: Ref.Ref<number>, answer: (call: number) => Effect.Effect<{ snapshot_seq: number }, SchedulerError>) =>
-  Layer.succeed(SchedulerClient, { register: () => Effect.flatMap(Ref.updateAndGet(calls, (n) => n + 1), answer) })
 
 const build = (layer: ReturnType<typeof node>) =>
   Effect.gen(function*() {
@@ -71,38 +64,4 @@ describe("while the store loads", () => {
       yield* TestClock.adjust("100 millis")
       yield* Fiber.join(waiting)
     }))
-})
-
-describe("scheduler mode", () => {
-  it("D18 backoff doubles from 0.5 s to 30 s", () => expect([0, 1, 2, 5, 6, 100].map(backoffCeilingMs)).toEqual([500, 1000, 2000, 16_000, 30_000, 30_000]))
-  it.scoped("D18 ten failures in a row make failed, and it keeps trying", () =>
-    Effect.gen(function*() {
-      const calls = yield* Ref.make(0)
-      const unreachable = counting(calls, () => new SchedulerError({ reason: "unreachable", message: "no" }))
-      const { phase } = yield* build(node(fakeViews(), scheduled, unreachable))
-      expect([phase(), yield* Ref.get(calls)]).toEqual(["bootstrapping", 1])
-      for (let second = 0; (yield* Ref.get(calls)) < 9 && second < 300; second++) yield* TestClock.adjust("500 millis")
-      expect(phase()).toBe("bootstrapping")
-      yield* TestClock.adjust("60 seconds")
-      expect(phase()).toBe("failed")
-      const then = yield* Ref.get(calls)
-      yield* TestClock.adjust("120 seconds")
-      expect(yield* Ref.get(calls)).toBeGreaterThan(then + 3)
-    }))
-  it.scoped("D18 a scheduler that is cloning does not count as a failure", () =>
-    Effect.gen(function*() {
-      const calls = yield* Ref.make(0)
-      const { phase } = yield* build(node(fakeViews(), scheduled, counting(calls, () => new SchedulerError({ reason: "cloning", message: "later" }))))
-      yield* TestClock.adjust("20 minutes")
-      expect([phase(), (yield* Ref.get(calls)) > 20]).toEqual(["bootstrapping", true])
-    }))
-  it.scoped("registers under its advertised address once the server listens, and stays bootstrapping when answered", () =>
-    Effect.gen(function*() {
-      const seen = yield* Ref.make<ReadonlyArray<unknown>>([])
-      const client = Layer.succeed(SchedulerClient, { register: (registration) => Effect.as(Ref.update(seen, (all) => [...all, registration]), { snapshot_seq: 5 }) })
-      const { phase } = yield* build(node(fakeViews(), scheduled, client))
-      yield* TestClock.adjust("10 minutes")
-      expect([phase(), yield* Ref.get(seen)]).toEqual(["bootstrapping", [{ ssp_id: "me", url: "http://ssp-1:8667", batch: true }]])
-    }))
-  it.scoped("its layer refuses nothing at build time", () => Effect.map(Effect.exit(Layer.build(Layer.fresh(node(fakeViews(), scheduled)))), (exit) => expect(Exit.isSuccess(exit)).toBe(true)))
 })

@@ -92,7 +92,10 @@ const failed = (state: Enrolment, { counts, message, waitMs }: Pick<Fact & { rea
   ]
 }
 
-const fenced = (state: Enrolment, message: string): Decision => [{ ...state, step: "fenced" }, [{ tag: "Stop", message }]]
+const fenced = (state: Enrolment, message: string): Decision => [
+  { ...state, step: "fenced" },
+  [{ tag: "Stop", message: `another process has registered under this SSP_ID and is newer, so this one stops; give every SSP an id of its own (${message})` }]
+]
 
 const answered = (state: Enrolment, now: number, { answer, attempt, message }: Fact & { readonly tag: "Answered" }): Decision => {
   if (answer === "fenced") return fenced(state, message)

@@ -1,0 +1,57 @@
+/**
+ * An SSP in scheduler mode with its real views, over a fake scheduler and in virtual time.
+ *
+ * What it logs is kept, because loud and quiet are part of what is decided (D19).
+ */
+import { Context, Effect, Layer, Logger, LogLevel, type Scope } from "effect"
+import { layerNode } from "../../src/host/readBody.ts"
+import { Database } from "../../src/ports/Database.ts"
+import { Serving } from "../../src/ports/Front.ts"
+import { Release } from "../../src/ports/Release.ts"
+import { SavedState } from "../../src/ports/SavedState.ts"
+import { Turn } from "../../src/ports/Turn.ts"
+import { Upstream } from "../../src/ports/Upstream.ts"
+import { SspConfig } from "../../src/ssp/Config.ts"
+import { Lease } from "../../src/ssp/Lease.ts"
+import { Lifecycle } from "../../src/ssp/Lifecycle.ts"
+import * as Ssp from "../../src/ssp/Ssp.ts"
+import { Views } from "../../src/ssp/Views.ts"
+import type { FakeScheduler } from "../kit/fakeScheduler.ts"
+import { VirtualTime } from "../kit/virtualTime.ts"
+
+const scheduled = { SCHEDULER_URL: "http://scheduler:9667", ADVERTISE_ADDR: "ssp-1:8667", SVC_AUTH_SECRET: "s3cret", SSP_ID: "me" }
+
+export interface Line {
+  readonly level: string
+  readonly message: string
+}
+
+/** All layers of the node but its server. */
+export const sspLayer = (scheduler: FakeScheduler, env: { readonly [name: string]: string }, lines: Array<Line>) =>
+  Ssp.layer.pipe(
+    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler.layer, Database.layerMemory, SavedState.layerMemory, Turn.layerYield, Upstream.layerNone]),
+    Layer.provideMerge(SspConfig.layerOf({ ...scheduled, ...env })),
+    Layer.provideMerge(Logger.replace(Logger.defaultLogger, Logger.make(({ logLevel, message }) => void lines.push({ level: logLevel.label, message: String(message) })))),
+    Layer.provideMerge(Logger.minimumLogLevel(LogLevel.Info))
+  )
+
+/** Runs a body in virtual time; `pass` lets time go on. */
+export const inTime = <A>(body: (pass: (ms: number) => Effect.Effect<void>) => Effect.Effect<A, unknown, Scope.Scope>): Effect.Effect<A, unknown, Scope.Scope> =>
+  Effect.suspend(() => {
+    const time = new VirtualTime()
+    return Effect.withClock(body((ms) => time.pass(ms)), time.clock)
+  })
+
+export const startSsp = (pass: (ms: number) => Effect.Effect<void>, scheduler: FakeScheduler, env: { readonly [name: string]: string } = {}) =>
+  Effect.gen(function*() {
+    const lines: Array<Line> = []
+    const context = yield* Layer.build(Layer.fresh(sspLayer(scheduler, env, lines)))
+    const serving = Context.get(context, Serving)
+    yield* serving.listening(8667)
+    yield* pass(0)
+    const lifecycle = Context.get(context, Lifecycle)
+    return { lifecycle, phase: lifecycle.phase, views: Context.get(context, Views), lease: Context.get(context, Lease), serving, lines, loud: (level: string) => lines.filter((line) => line.level === level).map((line) => line.message) }
+  }) as Effect.Effect<{
+    readonly lifecycle: Lifecycle["Type"]; readonly phase: Lifecycle["Type"]["phase"]; readonly views: Views["Type"]; readonly lease: Lease["Type"]; readonly serving: Serving["Type"]
+    readonly lines: ReadonlyArray<Line>; readonly loud: (level: string) => ReadonlyArray<string>
+  }, unknown, Scope.Scope>
