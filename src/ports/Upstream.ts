@@ -97,6 +97,8 @@ export interface UpstreamShape {
   readonly registrations: Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
   /** Writes the registration and takes it over; answers the assignment. Of two `lastActiveAtMs` the later stays (D14). */
   readonly register: (view: StoredView, owner: string) => Effect.Effect<number, UpstreamError>
+  /** Takes over those of these registrations that are there; answers them as they are now. */
+  readonly claim: (keys: ReadonlyArray<string>, owner: string) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
   /**
    * Takes from this owner those of these registrations whose time has passed, by what is stored there (D14), in one step with
    * the look: a refresh is before it and counts, or behind it and finds nothing. Answers those that are still there.
@@ -122,6 +124,7 @@ const nothing: UpstreamShape = {
   find: () => Effect.succeed([]),
   registrations: Effect.succeed([]),
   register: () => Effect.succeed(1),
+  claim: () => Effect.succeed([]),
   expire: () => Effect.succeed([]),
   unregister: () => Effect.void,
   edges: () => Stream.empty,

@@ -59,6 +59,13 @@ export const make = (records: Iterable<Obj>): UpstreamShape => {
         views.set(view.key, { registration, edges: before?.edges ?? new Map() })
         return assignment
       }),
+    claim: (keys, owner) =>
+      Effect.sync(() =>
+        keys.flatMap((key) => {
+          const view = views.get(key)
+          if (view !== undefined && view.registration.owner !== owner) view.registration = { ...view.registration, owner, assignment: view.registration.assignment + 1 }
+          return view?.registration ?? []
+        })),
     expire: (keys, owner, nowMs) =>
       Effect.sync(() => {
         for (const key of keys) {

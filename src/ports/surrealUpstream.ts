@@ -56,6 +56,7 @@ export const make = (client: SurrealShape): UpstreamShape => ({
   find: (ids) => find(client, ids),
   registrations: Effect.flatMap(listOf(client, `SELECT * FROM ${Schema.queryTable}`).pipe(unlessMissing), (rows) => ownRows(rows, Rows.toRegistration)),
   register: (view, owner) => register(client, Rows.fromView(view), owner),
+  claim: (keys, owner) => claim(client, { ids: keys.map(Rows.queryId), owner }),
   expire: (keys, owner, nowMs) => expire(client, { ids: keys.map(Rows.queryId), owner, now: Rows.timeOf(nowMs) }),
   unregister: (keys, owner) => unregister(client, keys, owner),
   edges: (key) => edges(client, key),
@@ -118,6 +119,13 @@ const register = (client: SurrealShape, row: Obj, owner: string): Effect.Effect<
       lastActiveAt = (IF $old[2] > $row.lastActiveAt THEN $old[2] ELSE $row.lastActiveAt END) RETURN VALUE assignment; COMMIT`,
     { row, owner }
   ).pipe(Effect.map(([assignment]) => Number(assignment)))
+
+const claim = (client: SurrealShape, bindings: Bindings): Effect.Effect<ReadonlyArray<Registration>, UpstreamError> =>
+  listOf(
+    client,
+    `BEGIN; UPDATE $ids SET owner = $owner, assignment = (assignment ?? 0) + 1 WHERE owner != $owner RETURN NONE; LET $rows = (SELECT * FROM $ids); RETURN $rows; COMMIT`,
+    bindings
+  ).pipe(Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration)))
 
 /** Rows that lose their owner here and those that had none before are answered alike: nobody keeps them alive. */
 const expire = (client: SurrealShape, bindings: Bindings): Effect.Effect<ReadonlyArray<Registration>, UpstreamError> =>

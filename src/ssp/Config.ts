@@ -51,6 +51,7 @@ export const knobs = {
   streamBuffer: Settings.integer("SVC_STREAM_BUFFER", 1000, { min: 1, max: 1_000_000 }, { unit: "deltas", meaning: "Deltas kept per view, so that a stream resumes without a new snapshot." }),
   maxViews: Settings.integer("SVC_MAX_VIEWS", 100_000, { min: 1, max: 10_000_000 }, { unit: "views", meaning: "Most registered views; beyond it registration answers 503." }),
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the store; beyond it 503 OVERLOADED." }),
+  maxPendingEdges: Settings.integer("SVC_MAX_PENDING_EDGES", 200_000, { min: 1, max: 100_000_000 }, { unit: "edges", meaning: "Most edges that may wait for the database (each the last of its changes, about 300 bytes); beyond it 503 OVERLOADED." }),
   maxStreams: Settings.integer("SVC_MAX_STREAMS", 1000, { min: 1, max: 1_000_000 }, { unit: "streams", meaning: "Most open event streams; beyond it 503." }),
   maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
   rowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, {

@@ -11,6 +11,8 @@ import { Serving } from "../ports/Front.ts"
 import { Release } from "../ports/Release.ts"
 import type { SspConfigShape } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
+import { EdgeWriter } from "./edges/EdgeWriter.ts"
+import * as EdgesWhenReady from "./edges/whenReady.ts"
 import * as Expiry from "./Expiry.ts"
 import * as Http from "./Http.ts"
 import * as HttpIngest from "./HttpIngest.ts"
@@ -21,7 +23,7 @@ import { Views } from "./Views.ts"
 /** Over any `Views` and `Serving`. */
 export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
 
-export const layer = layerOver.pipe(Layer.provideMerge(Views.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
+export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(Views.layer), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
 
 /** Where the data is, for people. */
 export const storeText = ({ dataDir, storeAddr, storeDb, storeNs }: Pick<SspConfigShape, "dataDir" | "storeAddr" | "storeDb" | "storeNs">): string => {

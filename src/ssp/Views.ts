@@ -11,6 +11,7 @@ import { Serving } from "../ports/Front.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { Turn } from "../ports/Turn.ts"
 import { SspConfig } from "./Config.ts"
+import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import type { Incoming } from "./replacing.ts"
 import type { RecordTreesShape } from "./recordTrees.ts"
 import type {
@@ -37,8 +38,8 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   /** The registrations, as they are stored. */
   readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
   readonly register: (registration: Registration) => Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
-  /** Succeeds for an unknown id too (D16). */
-  readonly unregister: (id: string) => Effect.Effect<void, StoreFailed>
+  /** Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database. */
+  readonly unregister: (id: string, deleted?: boolean) => Effect.Effect<void, StoreFailed>
   /** Clears views, records and the embedded store. */
   readonly reset: Effect.Effect<void, StoreFailed>
   /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */
@@ -56,7 +57,7 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly expire: (nowMs: number) => Effect.Effect<ReadonlyArray<string>, StoreFailed>
 }>() {
   /** Ends all streams with `shutdown` and saves state when its scope closes. */
-  static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | Serving | SspConfig> = Layer.scoped(
+  static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | EdgeWriter | Serving | SspConfig> = Layer.scoped(
     Views,
     Effect.gen(function*() {
       const config = yield* SspConfig
@@ -64,7 +65,7 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
       const savedState = yield* SavedState
       const turn = yield* Turn
       const serving = yield* Serving
-      return yield* makeViews(config, database, savedState, turn, {
+      return yield* makeViews(config, database, savedState, turn, yield* EdgeWriter, {
         fork: (loop) => Effect.provideService(Serving.fork(loop), Serving, serving),
         crash: (cause) => Effect.runSync(serving.crash(cause))
       })

@@ -69,6 +69,11 @@ export class Registry {
     return this.byInstance.get(instance)?.size ?? 0
   }
 
+  /** The views that show this instance. */
+  showing(instance: Instance): Iterable<Registered> {
+    return this.byInstance.get(instance) ?? []
+  }
+
   streaming(instance: Instance): Iterable<Registered> {
     return this.streamed.get(instance) ?? []
   }

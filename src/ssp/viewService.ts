@@ -7,26 +7,27 @@ import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect
 import type { Change } from "../core/change.ts"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/instance.ts"
-import { drain } from "../core/surql/scope.ts"
 import { viewKey } from "../core/viewId.ts"
 import type { Database, StoredView } from "../ports/Database.ts"
 import { startPosition } from "../ports/Database.ts"
 import { Slicer } from "../ports/Slicer.ts"
 import type { SavedState } from "../ports/SavedState.ts"
 import type { Turn } from "../ports/Turn.ts"
-import { Committer } from "./committer.ts"
+import { Arrivals, databaseAway } from "./arrivals.ts"
+import { type AppliedChange, Committer, type Surroundings } from "./committer.ts"
 import { debugDepsOf, debugViewOf } from "./debug.ts"
+import type { EdgesShape } from "./edges/EdgeWriter.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { RecordTrees } from "./recordTrees.ts"
 import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
-import { acquire, type JsonParams, ParsedQueries, storedOf } from "./registering.ts"
+import { acquire, type JsonParams, ParsedQueries } from "./registering.ts"
 import { replaceAll } from "./replacing.ts"
 import type { Views } from "./Views.ts"
 import { type StreamLimits, ViewStreams } from "./viewStreams.ts"
 import {
-  type EndReason, type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, ViewNotFound
+  type EndReason, type IngestAnswer, type IngestError, QueryRefused, StoreFailed, ViewNotFound
 } from "./viewTypes.ts"
 
 export interface ViewLimits extends StreamLimits {
@@ -55,6 +56,7 @@ export const makeViews = (
   database: Database["Type"],
   savedState: SavedState["Type"],
   turn: Turn["Type"],
+  edges: EdgesShape,
   { crash, fork }: Supervision
 ): Effect.Effect<Views["Type"], never, Scope.Scope> =>
   Effect.gen(function*() {
@@ -71,14 +73,11 @@ export const makeViews = (
     const guardedTurn: Turn["Type"] = { next: (run) => turn.next(() => guarded(run)) }
     const engine = new Engine({ rowSteps: limits.rowSteps, querySteps: limits.querySteps })
     const slicer = new Slicer(guardedTurn, () => clock.unsafeCurrentTimeMillis())
-    const committer = new Committer({
-      engine,
-      database,
-      turn: guardedTurn,
-      run: (effect, done) =>
-        runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
-    }, limits.maxPendingChanges)
-    const views = new ViewService(limits, { committer, database, engine, slicer, savedState }, start)
+    const run: Surroundings["run"] = (effect, done) =>
+      runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
+    const committer = new Committer({ engine, database, turn: guardedTurn, run }, limits.maxPendingChanges)
+    const views = new ViewService(limits, { committer, database, edges, engine, run, slicer, savedState }, start)
+    edges.onLost((key) => run(views.losing(key), () => undefined))
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
     return views
@@ -87,7 +86,9 @@ export const makeViews = (
 interface Parts {
   readonly committer: Committer
   readonly database: Database["Type"]
+  readonly edges: EdgesShape
   readonly engine: Engine
+  readonly run: Surroundings["run"]
   readonly slicer: Slicer
   readonly savedState: SavedState["Type"]
 }
@@ -101,25 +102,30 @@ class ViewService {
   private readonly streams: ViewStreams
   private readonly queries = new ParsedQueries()
   readonly trees: Views["Type"]["trees"]
-  private readonly limits: ViewLimits
   private readonly database: Database["Type"]
   private readonly savedState: SavedState["Type"]
+  private readonly edges: EdgesShape
+  private readonly arrivals: Arrivals
   private readonly start: string
   private incarnations = 0
-  /** Registrations of new ids that are on their way. */
-  private arriving = 0
   /** How often everything was cleared: what was acquired before is gone. */
   private resets = 0
 
-  constructor(limits: ViewLimits, { committer, database, engine, slicer, savedState }: Parts, start: string) {
+  constructor(limits: ViewLimits, { committer, database, edges, engine, run, slicer, savedState }: Parts, start: string) {
     this.committer = committer
     this.engine = engine
     this.slicer = slicer
     this.trees = new RecordTrees({ committer, engine, slicer })
-    this.limits = limits
     this.streams = new ViewStreams(this.registry, limits)
     this.database = database
     this.savedState = savedState
+    this.edges = edges
+    this.arrivals = new Arrivals({
+      committer, edges, engine, run, slicer, queries: this.queries, registry: this.registry, maxViews: limits.maxViews,
+      put: (stored, instance, assignment) => this.put(stored, instance, 1, assignment),
+      replace: (view) => this.drop(view, "replaced"),
+      resets: () => this.resets
+    })
     this.start = start
   }
 
@@ -151,7 +157,7 @@ class ViewService {
       const instance = yield* Effect.catchAll(this.slicer.run(() => acquire(this.engine, this.queries, view.surql, params, generation)), () => Effect.interrupt)
       if (Either.isLeft(instance)) {
         yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
-      } else this.registry.put(this.registered(view, instance.right, generation))
+      } else this.put(view, instance.right, generation, undefined)
     }
     return { records, views: this.registry.size }
   })
@@ -159,7 +165,9 @@ class ViewService {
   readonly ingest: Views["Type"]["ingest"] = (changes) =>
     Effect.async<IngestAnswer, IngestError>((resume) => this.offer(changes, (answer) => resume("_tag" in answer ? Effect.fail(answer) : Effect.succeed(answer))))
 
-  readonly offer: Views["Type"]["offer"] = (changes, done) =>
+  readonly offer: Views["Type"]["offer"] = (changes, done) => {
+    const full = this.edges.overloaded()
+    if (full !== undefined) return done(full)
     this.committer.submit({
       changes,
       putViews: [],
@@ -167,10 +175,11 @@ class ViewService {
       done: (outcome) => {
         if (Either.isLeft(outcome)) return done(outcome.left)
         const answer = sumOf(this.registry, outcome.right)
-        this.streams.publish(outcome.right)
+        this.tell(outcome.right)
         done(answer)
       }
     })
+  }
 
   readonly repair: Views["Type"]["repair"] = (changes, still) =>
     Effect.async((resume) => {
@@ -183,7 +192,7 @@ class ViewService {
         still: holds,
         done: (outcome) => {
           if (Either.isLeft(outcome)) return resume(Effect.fail(outcome.left))
-          this.streams.publish(outcome.right)
+          this.tell(outcome.right)
           resume(Effect.succeed(held))
         }
       })
@@ -198,20 +207,39 @@ class ViewService {
   readonly register: Views["Type"]["register"] = (registration) => {
     const key = viewKey(registration.id)
     if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
-    return this.turns.inTurn(key, Effect.suspend(() => (this.registry.get(key) === undefined ? this.arrive(this.open(registration, key)) : this.open(registration, key))))
+    return this.turns.inTurn(key, this.arrivals.register(registration, key))
   }
 
-  readonly unregister: Views["Type"]["unregister"] = (id) => {
+  readonly unregister: Views["Type"]["unregister"] = (id, deleted = false) => {
     const key = viewKey(id)
-    return key === undefined ? Effect.void : this.turns.inTurn(key, this.remove(() => [key], "unregistered")).pipe(Effect.asVoid)
+    const remove = this.remove(() => key === undefined ? [] : [key], "unregistered")
+    return key === undefined ? Effect.void : Effect.asVoid(this.turns.inTurn(key, Effect.tap(remove, () => Effect.sync(() => this.edges.close(key, !deleted)))))
+  }
+
+  /** Another SSP has this view now: it goes, and its registration with its edges stays. */
+  losing(key: string): Effect.Effect<void> {
+    return this.remove(() => (this.edges.isLost(key) ? [key] : []), "moved").pipe(
+      Effect.asVoid,
+      Effect.catchAll((error) => Effect.logWarning(`a view that is another's cannot be removed here: ${error.message}`))
+    )
   }
 
   readonly expire: Views["Type"]["expire"] = (nowMs) => {
     const expired = () => [...this.registry.all()].filter((view) => view.stored.lastActiveAtMs + view.stored.ttlMs <= nowMs && !this.turns.has(view.stored.key)).map((view) => view.stored.key)
-    return Effect.suspend(() => (expired().length === 0 ? Effect.succeed([]) : this.remove(expired, "expired")))
+    return Effect.suspend(() => {
+      const keys = expired()
+      if (keys.length === 0) return Effect.succeed([])
+      const stillThere = this.edges.present ? Effect.mapError(this.edges.expire(keys, nowMs), databaseAway) : Effect.succeed([])
+      return Effect.flatMap(stillThere, (kept) => {
+        for (const { key, lastActiveAtMs } of kept) this.seenActive(key, lastActiveAtMs)
+        // Those another has taken over are found by whoever writes their edges.
+        const others = new Set(kept.map(({ key }) => key))
+        return this.remove(() => expired().filter((key) => keys.includes(key) && !others.has(key)), "expired")
+      })
+    })
   }
 
-  readonly reset: Views["Type"]["reset"] = Effect.suspend(() =>
+  private readonly clear: Effect.Effect<void, StoreFailed> = Effect.suspend(() =>
     this.committer.alone(
       this.database.reset.pipe(
         Effect.mapError((cause) => new StoreFailed({ message: `the store refused to be cleared: ${cause.message}`, cause })),
@@ -228,12 +256,14 @@ class ViewService {
     )
   )
 
+  readonly reset: Views["Type"]["reset"] = Effect.suspend(() => Effect.zipRight(this.clear, Effect.mapError(this.edges.clear, databaseAway)))
+
   readonly replace: Views["Type"]["replace"] = (incoming) =>
     replaceAll({
       committer: this.committer, database: this.database, engine: this.engine, queries: this.queries, slicer: this.slicer,
       views: () => this.registry.all(),
       drop: (view) => this.drop(view, "rebootstrap"),
-      put: (stored, instance, generation) => this.registry.put(this.registered(stored, instance, generation)),
+      put: (stored, instance, generation) => void this.put(stored, instance, generation, undefined),
       cleared: () => void this.resets++
     }, incoming)
 
@@ -267,6 +297,28 @@ class ViewService {
     })
   }
 
+  /** Of the time known here and the one stored in the database the later counts (D14). */
+  private seenActive(key: string, lastActiveAtMs: number): void {
+    const view = this.registry.get(key)
+    if (view !== undefined && view.stored.lastActiveAtMs < lastActiveAtMs) view.stored = { ...view.stored, lastActiveAtMs }
+  }
+
+  /** Everybody who follows the views hears what was applied. */
+  private tell(applied: ReadonlyArray<AppliedChange>): void {
+    this.streams.publish(applied)
+    if (!this.edges.present) return
+    for (const { touched } of applied) {
+      for (const { delta, instance } of touched) for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta)
+    }
+  }
+
+  private put(stored: StoredView, instance: Instance, generation: number, assignment: number | undefined): Registered {
+    const view = this.registered(stored, instance, generation)
+    this.registry.put(view)
+    this.edges.open(stored, instance, assignment)
+    return view
+  }
+
   private registered(stored: StoredView, instance: Instance, generation: number): Registered {
     return {
       stored,
@@ -275,71 +327,6 @@ class ViewService {
       incarnation: `${this.start}-${(this.incarnations++).toString(36)}`,
       feed: undefined
     }
-  }
-
-  /** Counts a registration of a new id while it goes on, so that views on their way cannot pass the limit together. */
-  private arrive<A, E>(registering: Effect.Effect<A, E>): Effect.Effect<A, E | Overloaded> {
-    const known = this.registry.size + this.arriving
-    if (known >= this.limits.maxViews) {
-      return Effect.fail(new Overloaded({ message: `${known} views are registered, the limit is ${this.limits.maxViews} (SVC_MAX_VIEWS)`, retryAfterSecs: 60 }))
-    }
-    this.arriving++
-    return Effect.ensuring(registering, Effect.sync(() => this.arriving--))
-  }
-
-  /** Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it leaves nothing. */
-  private open(registration: Registration, key: string): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> {
-    return Effect.async<ViewAnswer, QueryRefused | Overloaded | StoreFailed>((resume) => {
-      const abandon = this.slicer.start(() => acquire(this.engine, this.queries, registration.surql, registration.params), (filled) => {
-        if (Exit.isSuccess(filled)) {
-          if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
-          else this.commitView(registration, key, filled.value.right, resume)
-        } else if (Cause.isDie(filled.cause)) resume(Effect.failCause(Cause.die(Cause.squash(filled.cause))))
-        else resume(Effect.fail(new Overloaded({ message: "the service is stopping; register again when it is back", retryAfterSecs: 1 })))
-      })
-      return Effect.sync(abandon)
-    })
-  }
-
-  private commitView(registration: Registration, key: string, instance: Instance, resume: (answer: Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>) => void): void {
-    const stored = storedOf(registration, key)
-    const { resets } = this
-    this.committer.submit({
-      changes: [],
-      putViews: [stored],
-      removeViews: [],
-      done: (outcome) => {
-        if (Either.isRight(outcome) && registration.still?.() === false) {
-          this.engine.release(instance)
-          return resume(Effect.fail(new Overloaded({ message: "this SSP has bootstrapped anew meanwhile", retryAfterSecs: 1 })))
-        }
-        if (Either.isRight(outcome)) {
-          // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that is durable and not served.
-          const live = resets === this.resets ? Either.right(instance) : drain(acquire(this.engine, this.queries, registration.surql, registration.params))
-          if (Either.isLeft(live)) return resume(Effect.die(live.left))
-          const view = this.install(stored, live.right)
-          return resume(Effect.sync(() => answerOf(view, registration.id, registration.format)))
-        }
-        this.engine.release(instance)
-        const error = outcome.left
-        // A registration carries no positions, so the errors of D5 cannot come from it.
-        resume(error._tag === "Overloaded" || error._tag === "StoreFailed" ? Effect.fail(error) : Effect.die(error))
-      }
-    })
-  }
-
-  /** Puts a durable registration in place: refreshes the same view, or replaces another of that key (D9). */
-  private install(stored: StoredView, instance: Instance): Registered {
-    const existing = this.registry.get(stored.key)
-    if (existing !== undefined && existing.instance === instance && existing.stored.format === stored.format) {
-      existing.stored = stored
-      this.engine.release(instance)
-      return existing
-    }
-    if (existing !== undefined) this.drop(existing, "replaced")
-    const view = this.registered(stored, instance, 1)
-    this.registry.put(view)
-    return view
   }
 
   /** Removes views, deciding which only when nothing else is half-way: a refresh that came first wins. */
@@ -359,5 +346,7 @@ class ViewService {
     this.registry.remove(view)
     view.feed?.end(reason)
     this.engine.release(view.instance)
+    // One that is replaced is opened again at once; of one that was taken back the caller knows whether its row is there.
+    if (reason !== "replaced" && reason !== "unregistered") this.edges.close(view.stored.key, reason === "expired" || reason === "reset")
   }
 }

@@ -105,6 +105,19 @@ export const upstreamSuite = (name: string, make: (records: ReadonlyArray<Obj>) 
         expect(yield* upstream.registrations).toEqual([])
       }).pipe(Effect.provide(make([]))))
 
+    it.effect("D21 a registration is claimed as it is: one of another owner changes hands, one that is gone does not come back", () =>
+      Effect.gen(function*() {
+        const upstream = yield* Upstream
+        yield* upstream.prepare
+        yield* upstream.register(view("mine"), "me")
+        yield* upstream.register(view("theirs", 70), "you")
+        for (const _again of [1, 2]) {
+          const claimed = yield* upstream.claim(["mine", "theirs", "gone"], "me")
+          expect([...claimed].sort((a, b) => (a.key < b.key ? -1 : 1))).toEqual([{ ...view("mine"), owner: "me", assignment: 1 }, { ...view("theirs", 70), owner: "me", assignment: 2 }])
+        }
+        expect((yield* upstream.registrations).length).toBe(2)
+      }).pipe(Effect.provide(make([]))))
+
     it.effect("D14 a registration expires by the time that is stored, in one step: its edges are not written any more; a refreshed one, another's and a gone one stay as they are", () =>
       Effect.gen(function*() {
         const upstream = yield* Upstream

@@ -8,6 +8,7 @@ import { type Change, decodeChange } from "../../src/core/change.ts"
 import { type Commit, Database, type DatabaseError, type DatabaseShape } from "../../src/ports/Database.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
+import { type EdgesShape, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import { makeViews, type ViewLimits } from "../../src/ssp/viewService.ts"
 import type { Registration } from "../../src/ssp/viewTypes.ts"
 import type { Views } from "../../src/ssp/Views.ts"
@@ -49,14 +50,14 @@ export interface Kit {
 }
 
 /** Runs a body on a service over a store in memory. `clock` is the one that tells when a slice is over: by default it stands still. */
-export const withViews = <A>(body: (kit: Kit) => Effect.Effect<A, unknown, Scope.Scope>, clock?: Clock.Clock) =>
+export const withViews = <A>(body: (kit: Kit) => Effect.Effect<A, unknown, Scope.Scope>, clock?: Clock.Clock, edges: EdgesShape = noEdges) =>
   Effect.gen(function*() {
     const store = controlled(yield* Database)
     const saved = yield* SavedState
     const turn = yield* Turn
     let scope = yield* Scope.make()
     const start = Effect.gen(function*() {
-      const views = yield* makeViews(limits, store.database, saved, turn, { fork: (loop) => Effect.asVoid(Effect.forkScoped(loop)), crash: (cause) => { throw new Error(Cause.pretty(cause)) } }).pipe(Scope.extend(scope), clock === undefined ? (effect) => effect : Effect.withClock(clock))
+      const views = yield* makeViews(limits, store.database, saved, turn, edges, { fork: (loop) => Effect.asVoid(Effect.forkScoped(loop)), crash: (cause) => { throw new Error(Cause.pretty(cause)) } }).pipe(Scope.extend(scope), clock === undefined ? (effect) => effect : Effect.withClock(clock))
       yield* views.restore.pipe(Effect.orDie)
       return views
     })

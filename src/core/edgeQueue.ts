@@ -1,0 +1,91 @@
+/**
+ * Edges that wait to be written: ordered per view, one operation per edge, handed out in batches (D21).
+ *
+ * Why one operation per edge: while the database is away a busy record changes its edge a thousand times, and only the last
+ * matters. So the queue is bounded by the edges there are, not by the changes. Views take turns, so that a large one does
+ * not hold up the others. Cost: O(1) per operation; giving a batch back costs the batch and what waits of its views.
+ */
+import { type EdgeOp, nameOf } from "./viewEdges.ts"
+
+export interface Batch {
+  readonly views: ReadonlyArray<{ readonly key: string; readonly ops: ReadonlyArray<EdgeOp> }>
+  readonly size: number
+}
+
+export class EdgeQueue {
+  /** By view, then by edge; the view at the front is next. */
+  private readonly views = new Map<string, Map<string, EdgeOp>>()
+  private flying: Map<string, ReadonlyArray<EdgeOp>> = new Map()
+  private flyingSize = 0
+  /** Operations that wait. */
+  waiting = 0
+  /** Operations added so far: who sees it stand still knows that nothing has come. */
+  arrived = 0
+
+  /** Operations that wait or are on their way. */
+  get size(): number {
+    return this.waiting + this.flyingSize
+  }
+
+  add(key: string, op: EdgeOp): void {
+    let ops = this.views.get(key)
+    if (ops === undefined) this.views.set(key, (ops = new Map()))
+    const before = ops.size
+    ops.set(nameOf(op), op)
+    this.waiting += ops.size - before
+    this.arrived++
+  }
+
+  /** The next operations, at most `limit`; they are on their way until {@link landed} or {@link back}. */
+  take(limit: number): Batch {
+    const views: Array<Batch["views"][number]> = []
+    let size = 0
+    for (const [key, ops] of this.views) {
+      if (size >= limit) break
+      this.views.delete(key)
+      const taken: Array<EdgeOp> = []
+      for (const [name, op] of ops) {
+        if (size >= limit) break
+        taken.push(op)
+        ops.delete(name)
+        size++
+      }
+      views.push({ key, ops: taken })
+      if (ops.size > 0) this.views.set(key, ops)
+    }
+    this.waiting -= size
+    this.flyingSize = size
+    this.flying = new Map(views.map(({ key, ops }) => [key, ops]))
+    return { views, size }
+  }
+
+  landed(): void {
+    this.flying = new Map()
+    this.flyingSize = 0
+  }
+
+  /** What was on its way waits again, in front, except where something newer waits for the same edge. */
+  back(): void {
+    for (const [key, ops] of this.flying) {
+      const newer = this.views.get(key)
+      const all = new Map(ops.map((op) => [nameOf(op), op]))
+      for (const [name, op] of newer ?? []) all.set(name, op)
+      this.waiting += all.size - (newer?.size ?? 0)
+      this.views.set(key, all)
+    }
+    this.landed()
+  }
+
+  /** Forgets what waits for a view; what is on its way does not come back. */
+  drop(key: string): void {
+    this.waiting -= this.views.get(key)?.size ?? 0
+    this.views.delete(key)
+    this.flying.delete(key)
+  }
+
+  clear(): void {
+    this.views.clear()
+    this.waiting = 0
+    this.landed()
+  }
+}

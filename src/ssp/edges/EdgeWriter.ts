@@ -1,0 +1,109 @@
+/**
+ * Where the views tell what is to stand in the database of their results: registrations and edges (D21).
+ *
+ * Told synchronously and answered at once, because it is told on the way of every change; what is written when is the
+ * writer's affair. Without a database nothing is told and nothing is kept.
+ */
+import { Context, Effect, Layer, type Scope } from "effect"
+import type { Delta } from "../../core/ivm/delta.ts"
+import type { Instance } from "../../core/ivm/instance.ts"
+import type { StoredView } from "../../ports/Database.ts"
+import { Serving } from "../../ports/Front.ts"
+import { type Registration, Upstream, type UpstreamError } from "../../ports/Upstream.ts"
+import { SspConfig } from "../Config.ts"
+import { Lease } from "../Lease.ts"
+import type { Overloaded } from "../viewTypes.ts"
+import { makeWriter } from "./writer.ts"
+
+/** What the writer has done since the process began; only ever grows, except `waiting`. */
+export interface EdgeCounts {
+  /** Operations that wait or are on their way. */
+  readonly waiting: number
+  /** Edges put and edges removed, refused ones left out. */
+  readonly puts: number
+  readonly removals: number
+  readonly batches: number
+  /** Batches that did not arrive and were tried again. */
+  readonly failures: number
+  readonly refused: number
+  /** Views lost to another owner. */
+  readonly lost: number
+  /** Views whose edges were compared with the database, the edges found there, and how many of all were to be written. */
+  readonly compared: number
+  readonly found: number
+  readonly differences: number
+}
+
+export interface EdgesShape {
+  /** False: there is no database, and the views need not tell anything. */
+  readonly present: boolean
+  /** Why no more changes can be taken; undefined while there is room. */
+  readonly overloaded: () => Overloaded | undefined
+  /** Writes a registration and takes it over; answers the assignment for {@link open}. Waits for the row, not for edges. */
+  readonly register: (view: StoredView) => Effect.Effect<number, UpstreamError>
+  /**
+   * From here on the view's edges are kept: those that are there are compared with its result first, then its deltas follow.
+   * Said again for a key, it begins anew. Without an assignment the registration is claimed first, as soon as the database
+   * answers; one that is not there waits until somebody says what becomes of the view.
+   */
+  readonly open: (view: StoredView, instance: Instance, assignment: number | undefined) => void
+  /** The view was registered again unchanged. */
+  readonly refreshed: (view: StoredView, instance: Instance, assignment: number) => void
+  /** A change has had this effect on the view. */
+  readonly changed: (key: string, delta: Delta) => void
+  /** The view's edges are no longer kept; `remove` takes registration and edges away. */
+  readonly close: (key: string, remove: boolean) => void
+  /** Whether another has this view now. */
+  readonly isLost: (key: string) => boolean
+  /** Called with the key of every view that turns out to be another's. */
+  readonly onLost: (lost: (key: string) => void) => void
+  /** Whether the removal of this view's registration has yet to reach the database. */
+  readonly isLeaving: (key: string) => boolean
+  /** As {@link Upstream}'s, for views of this SSP. */
+  readonly expire: (keys: ReadonlyArray<string>, nowMs: number) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  /** Removes every registration of this SSP, known to it or not. */
+  readonly clear: Effect.Effect<void, UpstreamError>
+  /** Nothing is written or compared before this says so: memory that is not yet what the database has would be written over what is right. */
+  readonly allowWhen: (may: () => boolean) => void
+  readonly counts: () => EdgeCounts
+  /** Returns when nothing waits any more. */
+  readonly settled: Effect.Effect<void>
+}
+
+export class EdgeWriter extends Context.Tag("ssp/EdgeWriter")<EdgeWriter, EdgesShape>() {
+  static readonly layer: Layer.Layer<EdgeWriter, never, Upstream | Lease | SspConfig | Serving> = Layer.scoped(
+    EdgeWriter,
+    Effect.gen(function*() {
+      const upstream = yield* Upstream
+      const { maxPendingEdges, sspId } = yield* SspConfig
+      const serving = yield* Serving
+      const { held } = yield* Lease
+      if (!upstream.present) return noEdges
+      return yield* makeWriter(upstream, { owner: sspId, maxPending: maxPendingEdges, held }, (loop) => Effect.provideService(Serving.fork(loop), Serving, serving))
+    })
+  )
+}
+
+/** Runs a loop for the life of the scope; a defect in it ends the process. */
+export type Fork = (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
+
+const nothingDone: EdgeCounts = { waiting: 0, puts: 0, removals: 0, batches: 0, failures: 0, refused: 0, lost: 0, compared: 0, found: 0, differences: 0 }
+
+/** For a node without a database. */
+export const noEdges: EdgesShape = {
+  present: false,
+  overloaded: () => undefined,
+  register: () => Effect.succeed(1),
+  open: () => undefined,
+  refreshed: () => undefined,
+  changed: () => undefined,
+  close: () => undefined,
+  isLost: () => false,
+  onLost: () => undefined,
+  isLeaving: () => false,
+  expire: () => Effect.succeed([]),
+  clear: Effect.void,
+  allowWhen: () => undefined,
+  counts: () => nothingDone,
+  settled: Effect.void
+}

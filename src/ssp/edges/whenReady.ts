@@ -1,0 +1,16 @@
+/**
+ * Edges are written while the SSP is ready.
+ *
+ * Apart from the writer because the lifecycle stands above the views, and the views above the writer.
+ */
+import { Effect, Layer } from "effect"
+import { Lifecycle } from "../Lifecycle.ts"
+import { EdgeWriter } from "./EdgeWriter.ts"
+
+export const layer: Layer.Layer<never, never, EdgeWriter | Lifecycle> = Layer.effectDiscard(
+  Effect.gen(function*() {
+    const { phase } = yield* Lifecycle
+    const edges = yield* EdgeWriter
+    edges.allowWhen(() => phase() === "ready")
+  })
+)

@@ -1,0 +1,381 @@
+/**
+ * The writer of edges: three loops over one queue (D21).
+ *
+ * One flushes: a batch at a time in one transaction, until it has arrived; nothing is counted as written before. One compares:
+ * a view that is opened is read from the database, and from the look at its result on its deltas are kept. One removes
+ * registrations that were taken back. What can fail is tried again with full jitter, and never in the way of a change.
+ *
+ * Why a view that is compared keeps no deltas: the compare ends with its result as it is by then, so whatever came before is
+ * in it. So a database that is away for long costs memory only for edges that changed, never for views that came.
+ */
+import { Effect, Either, type Scope, Stream } from "effect"
+import { type Batch, EdgeQueue } from "../../core/edgeQueue.ts"
+import * as Ids from "../../core/surql/recordId.ts"
+import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/viewEdges.ts"
+import type { Instance } from "../../core/ivm/instance.ts"
+import type { StoredView } from "../../ports/Database.ts"
+import type { Edge, EdgePlace, EdgesApplied, Registration, UpstreamError, UpstreamShape, ViewEdges } from "../../ports/Upstream.ts"
+import { Overloaded } from "../viewTypes.ts"
+import { backoff, type Bell, bell } from "./bell.ts"
+import type { EdgeCounts, EdgesShape, Fork } from "./EdgeWriter.ts"
+
+export const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
+/** Operations in one transaction. */
+const batchSize = 500
+/** A flush waits until nothing has come for a millisecond, at most this many: a view's burst is one write, and the write that told us has time to commit. */
+const gatherMs = 5
+/** While nothing may be written, the look whether it may is repeated after this. */
+const lookMs = 100
+/** Views compared at once. */
+const comparing = 4
+/** Registrations taken back in one go. */
+const leavingSize = 50
+/** Whoever took one back may still have a transaction open around it: its commit goes first. */
+const leavingPauseMs = 50
+/** A view whose edges cannot be read because of what they are is looked at again after this. */
+const stuckMs = 30_000
+/** What is left when the service stops may take this long; the next start compares what was not written. */
+const farewellMs = 2_000
+
+export interface WriterSettings {
+  /** The name under which edges are written. */
+  readonly owner: string
+  readonly maxPending: number
+  /** Asked before each write: whether this SSP may write at all. */
+  readonly held: () => boolean
+}
+
+interface Kept {
+  readonly stored: StoredView
+  readonly instance: Instance
+  /** Undefined until the registration is claimed. */
+  assignment: number | undefined
+  readonly edges: ViewEdgeState
+  /** All edges are written, even those that seem right: the client they name is another. */
+  readonly everything: boolean
+  /** False while it waits for its compare: deltas do not count yet. */
+  live: boolean
+  lost: boolean
+  refused: number
+}
+
+interface Part {
+  readonly view: Kept
+  readonly part: ViewEdges
+}
+
+export const makeWriter = (upstream: UpstreamShape, settings: WriterSettings, fork: Fork): Effect.Effect<EdgesShape, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const writer = new Writer(upstream, settings, { flush: yield* bell, compare: yield* bell, leave: yield* bell })
+    // Behind the loops, which are gone by then.
+    yield* Effect.addFinalizer(() => writer.farewell)
+    for (const loop of writer.loops) yield* fork(loop)
+    return writer
+  })
+
+class Writer implements EdgesShape {
+  readonly present = true
+  private readonly upstream: UpstreamShape
+  private readonly settings: WriterSettings
+  private readonly bells: { readonly flush: Bell; readonly compare: Bell; readonly leave: Bell }
+  private readonly queue = new EdgeQueue()
+  private readonly views = new Map<string, Kept>()
+  private readonly toCompare = new Set<string>()
+  /** Registrations to be removed. */
+  private readonly leaving = new Set<string>()
+  /** Keys that are being registered: they do not leave meanwhile. */
+  private readonly arriving = new Set<string>()
+  /** Open while nothing is on its way: who must not be overtaken waits for it. */
+  private readonly flight = Effect.unsafeMakeLatch(true)
+  private readonly departure = Effect.unsafeMakeLatch(true)
+  private failures = 0
+  private allowed: () => boolean = () => false
+  private lost: (key: string) => void = () => undefined
+  private readonly done = { puts: 0, removals: 0, batches: 0, failures: 0, refused: 0, lost: 0, compared: 0, found: 0, differences: 0 }
+  /** What the compares since the last log line came to. */
+  private summary = { views: 0, found: 0, differences: 0 }
+
+  constructor(upstream: UpstreamShape, settings: WriterSettings, bells: Writer["bells"]) {
+    this.upstream = upstream
+    this.settings = settings
+    this.bells = bells
+  }
+
+  get loops(): ReadonlyArray<Effect.Effect<never>> {
+    return [this.flushing, this.comparing, this.removing]
+  }
+
+  readonly allowWhen: EdgesShape["allowWhen"] = (may) => void (this.allowed = may)
+
+  private get mayWrite(): boolean {
+    return this.allowed() && this.settings.held()
+  }
+
+  readonly counts = (): EdgeCounts => ({ waiting: this.queue.size, ...this.done })
+
+  readonly overloaded = (): Overloaded | undefined =>
+    this.queue.size < this.settings.maxPending
+      ? undefined
+      : new Overloaded({ message: `${this.queue.size} edges wait for the database, the limit is ${this.settings.maxPending} (${maxPendingSetting})`, retryAfterSecs: 2 })
+
+  readonly register: EdgesShape["register"] = (view) =>
+    Effect.suspend(() => {
+      this.arriving.add(view.key)
+      return Effect.zipRight(this.departure.await, this.upstream.register(view, this.settings.owner)).pipe(
+        Effect.tap(() => Effect.sync(() => this.leaving.delete(view.key))),
+        Effect.ensuring(Effect.sync(() => {
+          this.arriving.delete(view.key)
+          if (this.leaving.size > 0) this.bells.leave.ring()
+        }))
+      )
+    })
+
+  readonly open: EdgesShape["open"] = (stored, instance, assignment) => {
+    const before = this.views.get(stored.key)
+    const everything = before !== undefined && (before.everything && !before.live || before.stored.clientId !== stored.clientId)
+    this.views.set(stored.key, { stored, instance, assignment, edges: new ViewEdgeState(instance), everything, live: false, lost: false, refused: 0 })
+    this.queue.drop(stored.key)
+    this.toCompare.add(stored.key)
+    this.bells.compare.ring()
+  }
+
+  readonly refreshed: EdgesShape["refreshed"] = (stored, instance, assignment) => {
+    const view = this.views.get(stored.key)
+    if (view === undefined || view.assignment !== assignment || view.stored.clientId !== stored.clientId) this.open(stored, instance, assignment)
+  }
+
+  readonly changed: EdgesShape["changed"] = (key, delta) => {
+    const view = this.views.get(key)
+    if (view === undefined || !view.live) return
+    for (const op of view.edges.changes(delta)) this.queue.add(key, op)
+    this.bells.flush.ring()
+  }
+
+  readonly close: EdgesShape["close"] = (key, remove) => {
+    this.views.delete(key)
+    this.queue.drop(key)
+    this.toCompare.delete(key)
+    if (!remove) return
+    this.leaving.add(key)
+    this.bells.leave.ring()
+  }
+
+  readonly isLost = (key: string): boolean => this.views.get(key)?.lost === true
+  readonly isLeaving = (key: string): boolean => this.leaving.has(key)
+
+  readonly onLost: EdgesShape["onLost"] = (lost) => void (this.lost = lost)
+
+  readonly expire: EdgesShape["expire"] = (keys, nowMs) => this.upstream.expire(keys, this.settings.owner, nowMs)
+
+  readonly clear: EdgesShape["clear"] = Effect.gen(this, function*() {
+    const registrations = yield* this.upstream.registrations
+    const keys = registrations.filter(({ owner }) => owner === this.settings.owner).map(({ key }) => key)
+    for (let i = 0; i < keys.length; i += leavingSize) yield* this.upstream.unregister(keys.slice(i, i + leavingSize), this.settings.owner)
+    for (const key of keys) this.leaving.delete(key)
+  })
+
+  readonly settled: Effect.Effect<void> = Effect.suspend(() =>
+    this.queue.size + this.toCompare.size + this.leaving.size === 0 ? Effect.void : Effect.zipRight(Effect.sleep(2), this.settled))
+
+  /** One try at what is left. */
+  readonly farewell: Effect.Effect<void> = Effect.suspend(() => {
+    this.queue.back()
+    const last: Effect.Effect<void, UpstreamError> = Effect.suspend(() => (this.queue.waiting === 0 || !this.mayWrite ? Effect.void : Effect.zipRight(this.send(this.queue.take(batchSize)), last)))
+    const remove = Effect.suspend(() => (this.leaving.size === 0 ? Effect.void : this.upstream.unregister([...this.leaving], this.settings.owner)))
+    return Effect.zipRight(last, remove).pipe(
+      Effect.timeout(farewellMs),
+      Effect.catchAll((error) => Effect.logWarning(`stopped with ${this.queue.size} edges and ${this.leaving.size} removed registrations not written (${error.message}); the next start compares the edges of every view`))
+    )
+  })
+
+  private readonly flushing: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
+    yield* this.bells.flush.wait
+    while (this.queue.waiting > 0) {
+      yield* this.gather
+      if (this.mayWrite) yield* this.flush
+      else yield* Effect.sleep(lookMs)
+    }
+  }))
+
+  /** Waits for what comes along. */
+  private readonly gather: Effect.Effect<void> = Effect.gen(this, function*() {
+    for (let ms = 0, seen = -1; ms < gatherMs && this.queue.waiting < batchSize && seen !== this.queue.arrived; ms++) {
+      seen = this.queue.arrived
+      yield* Effect.sleep(1)
+    }
+  })
+
+  private readonly flush: Effect.Effect<void> = Effect.suspend(() => {
+    const batch = this.queue.take(batchSize)
+    this.flight.unsafeClose()
+    return this.send(batch).pipe(
+      Effect.ensuring(Effect.sync(() => this.flight.unsafeOpen())),
+      Effect.zipRight(Effect.suspend(() => {
+        const failed = this.failures
+        this.failures = 0
+        return failed < 3 ? Effect.void : Effect.logInfo(`edges are written again after ${failed} failed attempts; ${this.queue.size} wait`)
+      })),
+      Effect.catchAll((error) => {
+        this.queue.back()
+        this.failures++
+        this.done.failures++
+        // A conflict with the user's own transaction is nothing to tell anybody, and every attempt is not either.
+        const say = this.failures === 3 ? Effect.logWarning : error.transient || this.failures > 1 ? Effect.logDebug : Effect.logError
+        return Effect.zipRight(say(`edges could not be written (${this.queue.size} wait): ${error.message}; trying again`), backoff(this.failures))
+      })
+    )
+  })
+
+  /** One batch, one transaction; it counts as written when this returns. */
+  private send(batch: Batch): Effect.Effect<void, UpstreamError> {
+    const parts: Array<Part> = []
+    for (const { key, ops } of batch.views) {
+      const view = this.views.get(key)
+      if (view !== undefined) parts.push({ view, part: this.partOf(view, ops) })
+    }
+    return Effect.flatMap(this.upstream.apply(parts.map(({ part }) => part)), (applied) => {
+      this.queue.landed()
+      this.done.batches++
+      for (const { part } of parts) {
+        this.done.puts += part.puts.length
+        this.done.removals += part.removals.length
+      }
+      return this.note(applied, parts)
+    })
+  }
+
+  private partOf({ assignment, stored: { clientId, key } }: Kept, ops: ReadonlyArray<EdgeOp>): ViewEdges {
+    const puts: Array<Edge> = [], removals: Array<EdgePlace> = []
+    for (const { out: text, parent: parentText, path, version } of ops) {
+      const out = Ids.parse(text)
+      const parent = path === "" ? undefined : Ids.parse(parentText)
+      if (out === undefined || (path !== "" && parent === undefined)) throw new Error(`an edge of view ${key} names what is no record: ${JSON.stringify([text, parentText])}`)
+      if (version === undefined) removals.push({ path, parent, out })
+      else puts.push({ path, parent, out, version })
+    }
+    return { key, clientId, owner: this.settings.owner, assignment: assignment ?? 0, puts, removals }
+  }
+
+  private note({ lost, refused }: EdgesApplied, parts: ReadonlyArray<Part>): Effect.Effect<void> {
+    return Effect.gen(this, function*() {
+      const sent = new Map(parts.map(({ view }) => [view.stored.key, view]))
+      this.done.refused += refused.length
+      for (const { edge, key, reason } of refused) {
+        const view = sent.get(key)
+        if (view === undefined || view.refused++ > 0) continue
+        yield* Effect.logWarning(`the database does not take an edge of view ${view.stored.id} to ${edge.out.text}: ${reason}; others of this view that it refuses are only counted`)
+      }
+      for (const key of lost) {
+        const view = sent.get(key)
+        // Taken back meanwhile, or begun anew: then it is not this one that is lost.
+        if (view === undefined || view !== this.views.get(key)) continue
+        yield* Effect.logWarning(`view ${view.stored.id} has another owner or no registration in the database any more; it is no longer served here`)
+        yield* this.lose(view)
+      }
+    })
+  }
+
+  private readonly comparing: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
+    yield* this.bells.compare.wait
+    for (let failed = 0; this.toCompare.size > 0;) {
+      if (!this.mayWrite) {
+        yield* Effect.sleep(lookMs)
+        continue
+      }
+      const ended = yield* Effect.forEach([...this.toCompare].slice(0, 100), (key) => this.compare(key), { concurrency: comparing })
+      failed = ended.some((ok) => !ok) ? failed + 1 : 0
+      if (failed > 0) yield* backoff(failed)
+    }
+    const { differences, found, views } = this.summary
+    this.summary = { views: 0, found: 0, differences: 0 }
+    const say = found > 0 ? Effect.logInfo : Effect.logDebug
+    yield* say(`edges of ${views} views compared with the database: ${found} there, ${differences} to be written`)
+  }))
+
+  /** Compares a view with its edges in the database; false when the database did not answer. */
+  private compare(key: string): Effect.Effect<boolean> {
+    return Effect.gen(this, function*() {
+      const view = this.views.get(key)
+      if (view === undefined || view.live || view.lost) return this.toCompare.delete(key)
+      if (view.assignment === undefined) {
+        const claimed = yield* Effect.either(this.upstream.claim([key], this.settings.owner))
+        if (Either.isLeft(claimed)) return yield* this.unread(view, claimed.left)
+        if (!(yield* this.claimed(view, claimed.right[0]))) return this.toCompare.delete(key)
+      }
+      // What an earlier opening has sent is there, or is not, before it is read.
+      yield* this.flight.await
+      const there = new Map<string, { readonly op: EdgeOp }>()
+      const read = yield* Effect.either(Stream.runForEach(this.upstream.edges(key), (chunk) =>
+        Effect.sync(() => {
+          for (const { out, parent, path, version } of chunk) {
+            const op = { path, parent: parent?.text ?? "", out: out.text, version }
+            there.set(nameOf(op), { op })
+          }
+        })))
+      if (Either.isLeft(read)) return yield* this.unread(view, read.left)
+      if (this.views.get(key) === view && !view.lost) this.settle(view, there)
+      return true
+    })
+  }
+
+  /** Whether the registration is this view's. */
+  private claimed(view: Kept, registration: Registration | undefined): Effect.Effect<boolean> {
+    const { id, ...own } = view.stored
+    if (registration === undefined || this.views.get(own.key) !== view) return Effect.succeed(false)
+    view.assignment = registration.assignment
+    if (registration.surql === own.surql && registration.params === own.params && registration.format === own.format) return Effect.succeed(true)
+    return Effect.as(Effect.zipRight(Effect.logWarning(`view ${id} has another query in the database than here; it is registered anew from there`), this.lose(view)), false)
+  }
+
+  private lose(view: Kept): Effect.Effect<void> {
+    return Effect.sync(() => {
+      view.lost = true
+      view.live = false
+      this.queue.drop(view.stored.key)
+      this.done.lost++
+      this.lost(view.stored.key)
+    })
+  }
+
+  private settle(view: Kept, there: ReadonlyMap<string, { readonly op: EdgeOp }>): void {
+    const { key } = view.stored
+    const ops = difference(view.edges.all(), there, view.everything)
+    for (const op of ops) this.queue.add(key, op)
+    view.live = true
+    this.toCompare.delete(key)
+    this.done.compared++
+    this.done.found += there.size
+    this.done.differences += ops.length
+    this.summary = { views: this.summary.views + 1, found: this.summary.found + there.size, differences: this.summary.differences + ops.length }
+    if (ops.length > 0) this.bells.flush.ring()
+  }
+
+  /** The database is away: all wait. It is there and its edges make no sense: this view waits, the others go on. */
+  private unread(view: Kept, error: UpstreamError): Effect.Effect<boolean> {
+    if (error.reason !== "refused") return Effect.as(Effect.logDebug(`the edges of view ${view.stored.id} could not be read: ${error.message}; trying again`), false)
+    const { key } = view.stored
+    this.toCompare.delete(key)
+    const later = Effect.sync(() => {
+      if (this.views.get(key) !== view) return
+      this.toCompare.add(key)
+      this.bells.compare.ring()
+    })
+    return Effect.logError(`the edges of view ${view.stored.id} cannot be read: ${error.message}; trying again in ${stuckMs / 1000} s`).pipe(
+      Effect.zipRight(Effect.forkDaemon(Effect.delay(later, stuckMs))),
+      Effect.as(true)
+    )
+  }
+
+  private readonly removing: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
+    yield* this.bells.leave.wait
+    yield* Effect.sleep(leavingPauseMs)
+    for (let failed = 0; ;) {
+      const keys = [...this.leaving].filter((key) => !this.arriving.has(key)).slice(0, leavingSize)
+      if (keys.length === 0) return
+      this.departure.unsafeClose()
+      const removed = yield* Effect.either(Effect.ensuring(Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.settings.owner)), Effect.sync(() => this.departure.unsafeOpen())))
+      if (Either.isRight(removed)) for (const key of keys) this.leaving.delete(key)
+      else yield* Effect.zipRight(Effect.logDebug(`${keys.length} registrations could not be removed: ${removed.left.message}; trying again`), backoff(++failed))
+    }
+  }))
+}
