@@ -1,0 +1,74 @@
+/**
+ * The backends that jobs call: one POST out, status and the beginning of the body back (D37).
+ *
+ * A port, because nothing that decides about jobs may need a network. Redirects are never followed, so a token never
+ * leaves for where a backend points. The time-out covers everything up to the status; a body that does not come after a
+ * status changes nothing about what the backend said.
+ */
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import { Context, Data, Duration, Effect, Layer, Stream } from "effect"
+import type { Answer } from "../core/job/outcome.ts"
+import type { HttpCall } from "../core/job/request.ts"
+
+/** There was no HTTP answer. */
+export class BackendFailed extends Data.TaggedError("BackendFailed")<{ readonly message: string }> {}
+
+export interface BackendShape {
+  readonly call: (call: HttpCall) => Effect.Effect<Answer, BackendFailed>
+}
+
+/** What of a body may be quoted. */
+const quotedBytes = 8_192
+/** What of a body is read, so that the connection can be used again, and for how long. */
+const readBytes = 1_048_576
+const bodyWithin = Duration.seconds(5)
+
+/** The innermost message says most: `connect ECONNREFUSED 127.0.0.1:4000`. */
+const reasonOf = (error: unknown): string => {
+  let inner = error
+  for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
+  return inner instanceof Error && inner.message !== "" ? inner.message : String(error)
+}
+
+const bodyOf = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string> => {
+  const kept: Array<Uint8Array> = []
+  let size = 0
+  return response.stream.pipe(
+    Stream.takeUntil((chunk) => {
+      if (size < quotedBytes) kept.push(chunk.subarray(0, quotedBytes - size))
+      size += chunk.length
+      return size >= readBytes
+    }),
+    Stream.runDrain,
+    Effect.timeout(bodyWithin),
+    Effect.ignore,
+    Effect.map(() => {
+      const decoder = new TextDecoder()
+      return kept.map((chunk) => decoder.decode(chunk, { stream: true })).join("")
+    })
+  )
+}
+
+const make = (http: HttpClient.HttpClient): BackendShape => {
+  // Our own trace context is passed on as it came; a span of the client's would take its place.
+  const client = http.pipe(HttpClient.withTracerDisabledWhen(() => true), HttpClient.withTracerPropagation(false))
+  return {
+    call: ({ body, headers, timeoutMs, url }) =>
+      HttpClientRequest.post(url).pipe(
+        HttpClientRequest.bodyText(body, "application/json"),
+        HttpClientRequest.setHeaders(headers),
+        client.execute,
+        Effect.mapError((error) => new BackendFailed({ message: `no answer from the backend: ${error._tag === "RequestError" ? reasonOf(error) : error.message}` })),
+        Effect.timeoutFail({ duration: Duration.millis(timeoutMs), onTimeout: () => new BackendFailed({ message: `no answer from the backend within ${timeoutMs} ms` }) }),
+        Effect.flatMap((response) => Effect.map(bodyOf(response), (text) => ({ status: response.status, retryAfter: response.headers["retry-after"], body: text }))),
+        Effect.scoped,
+        Effect.withTracerEnabled(false)
+      )
+  }
+}
+
+export class Backend extends Context.Tag("ports/Backend")<Backend, BackendShape>() {
+  static readonly layerHttp: Layer.Layer<Backend, never, HttpClient.HttpClient> = Layer.effect(Backend, Effect.map(HttpClient.HttpClient, make))
+}

@@ -1,0 +1,294 @@
+/**
+ * Runs jobs: claims them, calls their backends, writes what became of them, and tries again (D35, D37, D38, D39).
+ *
+ * One loop per job table takes what there are slots for; an attempt is a fiber. What it decides is `core/job`; where a job
+ * stands is in the store, so that a runner may die at any point: its leases run out and another takes over. While an attempt
+ * waits for its time the lease is renewed and no slot is held.
+ */
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Queue, Random, Redacted, Scope } from "effect"
+import * as Leases from "../../core/job/lease.ts"
+import * as Outcome from "../../core/job/outcome.ts"
+import * as Request from "../../core/job/request.ts"
+import * as Retry from "../../core/job/retry.ts"
+import type { RecordId } from "../../core/surql/value.ts"
+import type { BackendShape } from "../../ports/Backend.ts"
+import type { JobStoreError, JobStoreShape, StoredJob } from "../../ports/JobStore.ts"
+import type { SspConfigShape } from "../Config.ts"
+import { type Known, Lane } from "./lane.ts"
+import * as Writer from "./writer.ts"
+
+export const sweepMs = 30_000
+const tickMs = 1_000
+const renewMs = 2_000
+/** Jobs that one look into the store brings at most. */
+const sweepBatch = 2_000
+/** How long a stop waits for calls that are under way, and for the release of the rest. */
+export const graceMs = 10_000
+const releaseWithin = Duration.seconds(3)
+
+export type Table = SspConfigShape["jobTables"][number]
+
+export interface RunnerOptions {
+  readonly store: JobStoreShape
+  readonly backend: BackendShape
+  readonly tables: ReadonlyArray<Table>
+  readonly by: Leases.Holder
+  readonly policy: Retry.Policy
+  /** Jobs per table that may wait for a slot here. */
+  readonly maxQueued: number
+  /** Whether this process may claim now (D21). */
+  readonly mayClaim: () => boolean
+  /** Told when a job begins and when it is over. Must not fail. */
+  readonly report: (job: StoredJob, decision: Retry.Decision | "begun") => Effect.Effect<void>
+}
+
+export interface Figures {
+  readonly table: string
+  readonly queued: number
+  readonly running: number
+  readonly waiting: number
+}
+
+export interface Runner {
+  /** Takes a job up; false: there is no room now, the sweep will find it. Never waits. */
+  readonly offer: (ref: RecordId, traceparent?: string) => boolean
+  /** An operator's: what is not running is forgotten, the call of what runs is ended. */
+  readonly drop: (ref: RecordId) => Effect.Effect<void>
+  readonly figures: () => ReadonlyArray<Figures>
+  /** Sweeps, claims, calls and renews for as long as it runs. */
+  readonly run: Effect.Effect<never>
+  /** Begins nothing new, gives what runs its time, releases the rest. */
+  readonly stop: Effect.Effect<void>
+}
+
+interface Work {
+  readonly table: Table
+  readonly lane: Lane
+  readonly wake: Queue.Queue<void>
+  readonly leaseMs: number
+  readonly calls: Map<string, Fiber.RuntimeFiber<void>>
+  sweptAtMs: number
+}
+
+export const make = (options: RunnerOptions): Effect.Effect<Runner, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const scope = yield* Effect.scope
+    const attempts = yield* Scope.make()
+    yield* Scope.addFinalizer(scope, Scope.close(attempts, Exit.void))
+    const works = new Map<string, Work>()
+    for (const table of options.tables) {
+      works.set(table.table, { table, lane: new Lane(table.concurrency, options.maxQueued), wake: yield* Queue.sliding<void>(1), leaseMs: Leases.leaseMs(table.timeoutMs), calls: new Map(), sweptAtMs: -Infinity })
+    }
+    return new JobRunner(options, works, yield* Writer.make(options.store, options.by), attempts)
+  })
+
+class JobRunner implements Runner {
+  private readonly options: RunnerOptions
+  private readonly works: ReadonlyMap<string, Work>
+  private readonly writer: Writer.Writer
+  private readonly attempts: Scope.CloseableScope
+  private closing = false
+  private idle: Deferred.Deferred<void> | undefined
+  private complained = false
+
+  constructor(options: RunnerOptions, works: ReadonlyMap<string, Work>, writer: Writer.Writer, attempts: Scope.CloseableScope) {
+    this.options = options
+    this.works = works
+    this.writer = writer
+    this.attempts = attempts
+  }
+
+  offer(ref: RecordId, traceparent?: string): boolean {
+    const work = this.works.get(ref.table)
+    if (work === undefined || this.closing) return false
+    const taken = work.lane.offer(ref, traceparent)
+    work.wake.unsafeOffer(undefined)
+    return taken
+  }
+
+  drop(ref: RecordId): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const work = this.works.get(ref.table)
+      work?.lane.forget(ref.text)
+      const call = work?.calls.get(ref.text)
+      return call === undefined ? Effect.void : Effect.asVoid(Fiber.interrupt(call))
+    })
+  }
+
+  figures(): ReadonlyArray<Figures> {
+    return [...this.works.values()].map(({ lane, table }) => ({ table: table.table, queued: lane.known.size - lane.running - lane.waiting, running: lane.running, waiting: lane.waiting }))
+  }
+
+  get run(): Effect.Effect<never> {
+    const loops = [...this.works.values()].map((work) => this.takeLoop(work))
+    // The writer outlives the others: a stop waits for what is still to be written.
+    return Effect.zipRight(Effect.forkIn(this.writer.loop, this.attempts), Effect.all([...loops, this.sweepLoop, this.renewLoop], { concurrency: "unbounded" })).pipe(Effect.zipRight(Effect.never))
+  }
+
+  readonly stop: Effect.Effect<void> = Effect.gen(this, function*() {
+    this.closing = true
+    const held = [...this.works.values()].flatMap(({ lane }) => [...lane.known.values()].filter((entry) => entry.state !== "running" && entry.heldUntilMs !== undefined))
+    yield* Effect.forEach(held, ({ ref }) => Effect.ignore(this.writer.write({ ref, event: "Released", error: undefined })), { concurrency: "unbounded" }).pipe(Effect.timeout(releaseWithin), Effect.ignore)
+    this.idle = yield* Deferred.make<void>()
+    this.settled()
+    const left = yield* Effect.timeoutOption(Deferred.await(this.idle), Duration.millis(graceMs))
+    if (Option.isNone(left)) yield* Effect.logWarning(`${this.runningJobs} jobs are cut off by the stop after ${graceMs} ms; they are taken up again when their leases run out`)
+    yield* Scope.close(this.attempts, Exit.void)
+  })
+
+  private get runningJobs(): number {
+    let running = 0
+    for (const { lane } of this.works.values()) running += lane.running
+    return running
+  }
+
+  private settled(): void {
+    if (this.idle !== undefined && this.runningJobs === 0) Deferred.unsafeDone(this.idle, Effect.void)
+  }
+
+  private takeLoop(work: Work): Effect.Effect<never> {
+    const { lane, wake } = work
+    return Effect.forever(Effect.gen(this, function*() {
+      yield* Queue.take(wake)
+      while (!this.closing && lane.ready) {
+        if (!this.options.mayClaim()) yield* Effect.sleep(Duration.millis(tickMs))
+        else yield* this.takeUp(work)
+      }
+    }))
+  }
+
+  /** Claims what there are slots for and starts what was won. */
+  private takeUp(work: Work): Effect.Effect<void> {
+    return Effect.gen(this, function*() {
+      const { lane, leaseMs } = work
+      const entries = lane.take()
+      const nowMs = yield* Clock.currentTimeMillis
+      const won = yield* Effect.either(this.options.store.claim(entries.map(({ ref }) => ref), this.options.by, leaseMs))
+      if (won._tag === "Left") return yield* this.claimFailed(lane, entries, won.left)
+      this.complained = false
+      const jobs = new Map(won.right.map((job) => [job.id, job]))
+      for (const entry of entries) {
+        const job = jobs.get(entry.ref.text)
+        if (job === undefined) {
+          lane.leave(entry)
+          continue
+        }
+        entry.heldUntilMs = nowMs + leaseMs
+        const fiber = yield* Effect.forkIn(this.attempt(work, entry, job), this.attempts)
+        work.calls.set(job.id, fiber)
+        fiber.addObserver(() => {
+          if (work.calls.get(job.id) === fiber) work.calls.delete(job.id)
+        })
+      }
+      this.settled()
+    })
+  }
+
+  private claimFailed(lane: Lane, entries: ReadonlyArray<Known>, error: JobStoreError): Effect.Effect<void> {
+    return Effect.gen(this, function*() {
+      if (error.transient) lane.putBack(entries)
+      else for (const entry of entries) lane.leave(entry)
+      this.settled()
+      if (!this.complained) yield* Effect.logWarning(`jobs cannot be claimed: ${error.message}; trying again`)
+      this.complained = true
+      yield* Effect.sleep(Duration.millis(tickMs))
+    })
+  }
+
+  /** One call and what follows from it. Whatever happens, the slot is given up once. */
+  private attempt(work: Work, entry: Known, job: StoredJob): Effect.Effect<void> {
+    const { lane } = work
+    let given = false
+    const give = (how: () => void): void => {
+      if (given) return
+      given = true
+      how()
+      work.wake.unsafeOffer(undefined)
+      this.settled()
+    }
+    return Effect.gen(this, function*() {
+      yield* this.options.report(job, "begun")
+      const outcome = yield* this.call(work.table, entry.traceparent === undefined ? job : { ...job, traceparent: entry.traceparent })
+      const decision = Retry.decide(job, outcome, this.options.policy, { nowMs: yield* Clock.currentTimeMillis, jitter: yield* Random.nextRange(-1, 1) })
+      const written = yield* Effect.either(this.write(entry, decision))
+      if (written._tag === "Left") {
+        yield* Effect.logError(`job ${job.id}: the store does not take its outcome (${decision.kind}): ${written.left.message}; this process does not run it again`)
+        return give(() => lane.refuse(entry))
+      }
+      if (!written.right) yield* Effect.logWarning(`job ${job.id}: it was taken away before its outcome (${decision.kind}) could be written`)
+      else if (decision.kind === "retry") return give(() => lane.wait(entry))
+      else yield* this.options.report(job, decision)
+      give(() => lane.leave(entry))
+    }).pipe(
+      Effect.ensuring(Effect.sync(() => give(() => lane.leave(entry)))),
+      Effect.zipRight(Effect.suspend(() => (entry.state === "waiting" ? this.later(work, entry) : Effect.void)))
+    )
+  }
+
+  private write(entry: Known, decision: Retry.Decision): Effect.Effect<boolean, JobStoreError> {
+    const { ref } = entry
+    if (decision.kind === "success") return this.writer.write({ ref, event: "Succeeded", error: undefined })
+    if (decision.kind === "failed") return this.writer.write({ ref, event: "GaveUp", error: decision.error })
+    const wait = this.writer.write({ ref, event: "AttemptFailed", error: decision.error })
+    this.delays.set(entry, decision.delayMs)
+    return Effect.flatMap(wait, (written) => (written && this.closing ? Effect.as(this.writer.write({ ref, event: "Released", error: undefined }), false) : Effect.succeed(written)))
+  }
+
+  /** How long an entry waits, from its decision to its wait. */
+  private readonly delays = new WeakMap<Known, number>()
+
+  private later({ lane, wake }: Work, entry: Known): Effect.Effect<void> {
+    return Effect.sync(() => {
+      lane.due(entry)
+      wake.unsafeOffer(undefined)
+    }).pipe(Effect.delay(Duration.millis(this.delays.get(entry) ?? 0)), Effect.forkIn(this.attempts), Effect.asVoid)
+  }
+
+  private call(table: Table, job: StoredJob): Effect.Effect<Outcome.Outcome> {
+    const call = Request.prepare(job, { baseUrl: table.baseUrl, token: table.authToken === undefined ? undefined : Redacted.value(table.authToken), timeoutMs: table.timeoutMs })
+    if (call._tag === "Left") return Effect.succeed(Outcome.noCall(call.left))
+    return this.options.backend.call(call.right).pipe(
+      Effect.flatMap((answer) => Effect.map(Clock.currentTimeMillis, (nowMs) => Outcome.ofAnswer(answer, nowMs))),
+      Effect.catchTag("BackendFailed", ({ message }) => Effect.succeed(Outcome.noAnswer(message)))
+    )
+  }
+
+  private readonly sweepLoop: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
+    for (const work of this.works.values()) {
+      const nowMs = yield* Clock.currentTimeMillis
+      const { lane } = work
+      if (nowMs - work.sweptAtMs < sweepMs && !(lane.more && lane.queued * 2 <= Math.min(sweepBatch, this.options.maxQueued))) continue
+      work.sweptAtMs = nowMs
+      lane.more = false
+      const found = yield* Effect.either(this.options.store.open(work.table.table, sweepBatch))
+      if (found._tag === "Left") yield* Effect.logWarning(`the jobs of ${work.table.table} cannot be looked for: ${found.left.message}; trying again in ${sweepMs} ms`)
+      else {
+        const fresh = found.right.filter((ref) => !lane.known.has(ref.text))
+        const kept = fresh.filter((ref) => this.offer(ref))
+        if ((found.right.length === sweepBatch && fresh.length > 0) || kept.length < fresh.length) lane.more = true
+      }
+    }
+    yield* Effect.sleep(Duration.millis(tickMs))
+  }))
+
+  private readonly renewLoop: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
+    yield* Effect.sleep(Duration.millis(renewMs))
+    for (const { lane, leaseMs } of this.works.values()) {
+      const nowMs = yield* Clock.currentTimeMillis
+      const due = [...lane.known.values()].filter(({ heldUntilMs }) => heldUntilMs !== undefined && Leases.isDue(heldUntilMs, leaseMs, nowMs))
+      if (due.length === 0) continue
+      const kept = yield* Effect.either(this.options.store.renew(due.map(({ ref }) => ref), this.options.by, leaseMs))
+      if (kept._tag === "Left") {
+        yield* Effect.logWarning(`the leases of ${due.length} jobs cannot be renewed: ${kept.left.message}; trying again`)
+        continue
+      }
+      for (const entry of due) {
+        if (kept.right.has(entry.ref.text)) entry.heldUntilMs = nowMs + leaseMs
+        else {
+          entry.heldUntilMs = undefined
+          lane.forget(entry.ref.text)
+        }
+      }
+    }
+  }))
+}

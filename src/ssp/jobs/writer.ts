@@ -1,0 +1,60 @@
+/**
+ * Writes what becomes of jobs: gathered, so that many that end at once share a transaction, and never forgotten.
+ *
+ * A store that cannot be reached is asked again for as long as the process lives: until its outcome is written a job keeps
+ * its slot, so that a backend is not called for what cannot be recorded.
+ */
+import { Deferred, Duration, Effect, Queue, Schedule } from "effect"
+import type { Holder } from "../../core/job/lease.ts"
+import type { JobStoreError, JobStoreShape, JobWrite } from "../../ports/JobStore.ts"
+
+const maxBatch = 200
+
+/** 50 ms, doubled to 5 s, drawn. */
+export const patiently = Schedule.exponential(Duration.millis(50)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(5))), Schedule.jittered)
+
+interface Pending {
+  readonly write: JobWrite
+  /** Whether the lease was still held. */
+  readonly done: Deferred.Deferred<boolean, JobStoreError>
+}
+
+export interface Writer {
+  /** Answers whether it was written; false: another has the job. Fails when the store will never take it. */
+  readonly write: (write: JobWrite) => Effect.Effect<boolean, JobStoreError>
+  /** Writes for as long as it runs. */
+  readonly loop: Effect.Effect<never>
+}
+
+export const make = (store: JobStoreShape, by: Holder): Effect.Effect<Writer> =>
+  Effect.gen(function*() {
+    // Never holds more than there are slots.
+    const inbox = yield* Queue.unbounded<Pending>()
+    let complained = false
+    const writeAll = (writes: ReadonlyArray<JobWrite>) =>
+      store.write(writes, by).pipe(
+        Effect.tapError((error) => {
+          if (!error.transient || complained) return Effect.void
+          complained = true
+          return Effect.logWarning(`the state of ${writes.length} jobs cannot be written: ${error.message}; trying again`)
+        }),
+        Effect.retry({ while: (error) => error.transient, schedule: patiently }),
+        Effect.tap(() => Effect.sync(() => void (complained = false)))
+      )
+    const loop = Effect.forever(Effect.gen(function*() {
+      const batch = [...yield* Queue.takeBetween(inbox, 1, maxBatch)]
+      const result = yield* Effect.either(writeAll(batch.map(({ write }) => write)))
+      for (const { done, write } of batch) {
+        yield* result._tag === "Left" ? Deferred.fail(done, result.left) : Deferred.succeed(done, result.right.has(write.ref.text))
+      }
+    }))
+    return {
+      write: (write) =>
+        Effect.gen(function*() {
+          const done = yield* Deferred.make<boolean, JobStoreError>()
+          yield* Queue.offer(inbox, { write, done })
+          return yield* Deferred.await(done)
+        }),
+      loop
+    }
+  })
