@@ -120,10 +120,11 @@ const register = (client: SurrealShape, row: Obj, owner: string): Effect.Effect<
     { row, owner }
   ).pipe(Effect.map(([assignment]) => Number(assignment)))
 
+/** In two steps: a row read in the transaction that wrote it comes without its id (3.0.2). */
 const claim = (client: SurrealShape, bindings: Bindings): Effect.Effect<ReadonlyArray<Registration>, UpstreamError> =>
   listOf(
     client,
-    `BEGIN; UPDATE $ids SET owner = $owner, assignment = (assignment ?? 0) + 1 WHERE owner != $owner RETURN NONE; LET $rows = (SELECT * FROM $ids); RETURN $rows; COMMIT`,
+    "UPDATE $ids SET owner = $owner, assignment = (assignment ?? 0) + 1 WHERE owner != $owner RETURN NONE; SELECT * FROM $ids WHERE owner = $owner",
     bindings
   ).pipe(Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration)))
 
