@@ -9,31 +9,35 @@ import { encode } from "../surql/encode.ts"
 import { run } from "../surql/evaluate.ts"
 import { raise } from "../surql/failure.ts"
 import type { Scope } from "../surql/scope.ts"
-import type { Child } from "./delta.ts"
-import { combined, type Hash64, noSum } from "./hash.ts"
+import type { ChildResult } from "./delta.ts"
 import type { Shape } from "./shape.ts"
 import type { Surroundings } from "./surroundings.ts"
 
 export interface HeldChildren {
-  readonly children: ReadonlyArray<Child>
-  readonly sum: Hash64
+  /** In the order of the shape's fields. */
+  readonly children: ReadonlyArray<ChildResult | undefined>
+  /** The hashes of the children, two numbers each; undefined where one of them fails or has no result. */
+  readonly sums: ReadonlyArray<number> | undefined
   /** Why the row fails, in a result that keeps failing rows; elsewhere it fails at once. */
   readonly failure: string | undefined
 }
 
 /** The children of the row in scope; what is no hash of a result goes to `parts`, for the row's digest. */
 export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Surroundings, strict: boolean, scope: Scope, parts: Array<string>): HeldChildren => {
-  const children: Array<Child> = []
-  let sum = noSum
+  const children: Array<ChildResult | undefined> = []
+  let whole = true
+  const sums: Array<number> = []
   let failure: string | undefined = undefined
   const fail = (reason: string): void => {
     if (!strict) raise(reason)
     failure ??= reason
     parts.push(reason)
   }
-  for (const { alias, query, value } of fields) {
+  for (const { query, value } of fields) {
     const result = resultOf(query, scope)
     if (result === undefined) {
+      whole = false
+      children.push(undefined)
       const shown = run(value, scope)
       if (Either.isLeft(shown)) fail(shown.left.reason)
       else parts.push(encode(shown.right))
@@ -42,8 +46,11 @@ export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Su
     source.note(result)
     const reason = source.aside(() => result.failure())
     if (reason !== undefined) fail(reason)
-    else sum = combined(sum, result.hashNow())
-    children.push({ alias, result })
+    else {
+      const { high, low } = result.hashNow()
+      sums.push(high, low)
+    }
+    children.push(result)
   }
-  return { children, sum, failure }
+  return { children, sums: whole && failure === undefined ? sums : undefined, failure }
 }

@@ -15,22 +15,21 @@ export interface Shown {
   readonly digest: string | undefined
   /** The hashes of the results it shows, put together. */
   readonly sum?: Hash64 | undefined
-  /** The results of the subqueries this row shows, by alias. */
-  readonly children?: ReadonlyArray<Child> | undefined
+  /** The same one by one, two numbers each, so that a result that moved is told from one that did not without looking at it. */
+  readonly sums?: ReadonlyArray<number> | undefined
+  /** The results of the subqueries this row shows, alias by alias; undefined where one is run for the row. */
+  readonly children?: ReadonlyArray<ChildResult | undefined> | undefined
 }
 
 /** The result of a subquery as a row shows it. */
-export interface Child {
-  readonly alias: string
-  readonly result: ChildResult
-}
-
 export interface ChildResult {
+  /** Under which names its rows show results in turn. */
+  readonly aliases: ReadonlyArray<string>
   /** The rows now. */
   readonly shownRows: () => Iterable<Shown>
   readonly hashNow: () => Hash64
-  /** Why it fails as a whole. */
-  readonly failure: () => string | undefined
+  /** It fails as a whole. */
+  readonly fails: () => boolean
   /** What the current step has changed in it. */
   readonly lastDelta: () => Delta | undefined
 }
@@ -104,8 +103,8 @@ export class DeltaBuilder {
     else if (this.moves.length > fewMoves) this.byKey = new Map(this.moves.map((other) => [other.key, other]))
   }
 
-  /** The net effect, or undefined when there is none. */
-  finish(): Delta | undefined {
+  /** The net effect, or undefined when there is none; `aliases` name the children. */
+  finish(aliases: ReadonlyArray<string> = none): Delta | undefined {
     // Most steps fill one of these lists: the others are not made.
     let additions: Array<Entry> | undefined = undefined
     let updates: Array<Entry> | undefined = undefined
@@ -116,7 +115,7 @@ export class DeltaBuilder {
         if (after !== undefined) (additions ??= []).push([key, after.version])
       } else if (after === undefined) (removals ??= []).push(key)
       else if (after.version !== before.version || after.digest !== before.digest || !sameHash(before.sum, after.sum)) (updates ??= []).push([key, after.version])
-      if (before?.children !== undefined || after?.children !== undefined) childChanges((subqueries ??= []), key, before?.children ?? none, after?.children ?? none)
+      if (before?.children !== undefined || after?.children !== undefined) childChanges((subqueries ??= []), aliases, key, before, after)
     }
     if (additions === undefined && updates === undefined && removals === undefined && (subqueries === undefined || subqueries.length === 0)) return undefined
     return { additions: additions ?? none, updates: updates ?? none, removals: removals ?? none, subqueries: subqueries ?? none }
@@ -126,17 +125,21 @@ export class DeltaBuilder {
 const none: ReadonlyArray<never> = []
 
 
-const childChanges = (out: Array<ChildEntry>, parent: string, before: ReadonlyArray<Child>, after: ReadonlyArray<Child>): void => {
-  for (let i = 0; i < Math.max(before.length, after.length); i++) {
-    const old = before[i]
-    const now = after[i]
-    if (old !== undefined && old.result === now?.result) stepOf(out, parent, old)
-    else exchanged(out, old === undefined ? none : entriesBefore(parent, old), now === undefined ? none : entriesNow(parent, now))
+const childChanges = (out: Array<ChildEntry>, aliases: ReadonlyArray<string>, parent: string, before: Shown | undefined, after: Shown | undefined): void => {
+  const olds = before?.children, nows = after?.children
+  const oldSums = before?.sums, newSums = after?.sums
+  for (let i = 0; i < aliases.length; i++) {
+    // What stayed as it was is not even looked at.
+    if (olds === nows && oldSums !== undefined && newSums !== undefined && oldSums[2 * i] === newSums[2 * i] && oldSums[2 * i + 1] === newSums[2 * i + 1]) continue
+    const old = olds?.[i], now = nows?.[i]
+    const alias = aliases[i]!
+    if (old !== undefined && old === now) stepOf(out, parent, alias, old)
+    else exchanged(out, old === undefined ? none : entriesBefore(parent, alias, old), now === undefined ? none : entriesNow(parent, alias, now))
   }
 }
 
 /** What the step changed in a child result that was shown before and still is. */
-const stepOf = (out: Array<ChildEntry>, parent: string, { alias, result }: Child): void => {
+const stepOf = (out: Array<ChildEntry>, parent: string, alias: string, result: ChildResult): void => {
   const delta = result.lastDelta()
   if (delta === undefined) return
   for (const [id, version] of delta.additions) out.push({ alias, parent, id, version, op: "add" })
@@ -165,20 +168,22 @@ const exchanged = (out: Array<ChildEntry>, before: Iterable<ChildEntry>, after: 
 const placeOf = (entry: ChildEntry): string => `${pathOf(entry)}\n${entry.parent}\n${entry.id}`
 
 /** Everything a child result shows, as additions, children of children included. */
-export const entriesNow = (parent: string, { alias, result }: Child): Array<ChildEntry> => {
+export const entriesNow = (parent: string, alias: string, result: ChildResult): Array<ChildEntry> => {
   const out: Array<ChildEntry> = []
   for (const row of result.shownRows()) {
     out.push({ alias, parent, id: row.key, version: row.version, op: "add" })
-    for (const child of row.children ?? none) for (const entry of entriesNow(row.key, child)) out.push(under(alias, entry))
+    row.children?.forEach((child, i) => {
+      if (child !== undefined) for (const entry of entriesNow(row.key, result.aliases[i]!, child)) out.push(under(alias, entry))
+    })
   }
   return out
 }
 
 /** The same as it was before the current step. A changed child's version before is not known: 0 makes it an update. */
-const entriesBefore = (parent: string, child: Child): Iterable<ChildEntry> => {
-  const entries = entriesNow(parent, child)
+const entriesBefore = (parent: string, alias: string, child: ChildResult): Iterable<ChildEntry> => {
+  const entries = entriesNow(parent, alias, child)
   const step: Array<ChildEntry> = []
-  stepOf(step, parent, child)
+  stepOf(step, parent, alias, child)
   if (step.length === 0) return entries
   const held = new Map<string, Array<ChildEntry>>()
   for (const entry of entries) {
@@ -196,5 +201,5 @@ const entriesBefore = (parent: string, child: Child): Iterable<ChildEntry> => {
 }
 
 /** Whether a row shows the very same results. */
-export const sameResults = (a: ReadonlyArray<Child> | undefined, b: ReadonlyArray<Child> | undefined): boolean =>
-  a === b || (a !== undefined && b !== undefined && a.length === b.length && a.every((child, i) => child.result === b[i]!.result))
+export const sameResults = (a: Shown["children"], b: Shown["children"]): boolean =>
+  a === b || (a !== undefined && b !== undefined && a.every((child, i) => child === b[i]))

@@ -25,7 +25,7 @@ import { type List, type Turnover, withList } from "./liveList.ts"
 import { Maintained } from "./maintained.ts"
 import { Moved } from "./moved.ts"
 import { Queries, type Refused } from "./queries.ts"
-import { type Read, Readers } from "./readers.ts"
+import { type Links, type ReaderRow, type Reader, Readers, type ReadResult } from "./readers.ts"
 import { anyTable, Recomputed } from "./recomputed.ts"
 import { Rereads } from "./rereads.ts"
 import { rerun } from "./rerun.ts"
@@ -57,7 +57,7 @@ export class Engine {
   readonly store = new Store()
   private readonly limits: StepLimits
   private readonly source: TrackedSource
-  private readonly readers = new Readers((read) => this.idle.push(read as Maintained))
+  private readonly readers = new Readers((result) => this.idle.push(result as Maintained))
   private readonly held = new Map<string, Held>()
   private readonly groups = new Map<string, ShapeGroup>()
   private readonly groupsByTable = new Map<string, Set<ShapeGroup>>()
@@ -66,6 +66,9 @@ export class Engine {
   private readonly queries = new Queries()
   private readonly around: Surroundings
   private dirty: Array<Maintained> = []
+  /** What the running step still has to do; empty between steps. */
+  private rereads = new Rereads()
+  private relists: Relists = []
   /** Subqueries that no row reads any more. */
   private idle: Array<Maintained> = []
   private highestRank = 0
@@ -87,6 +90,7 @@ export class Engine {
       },
       resultOf: (query, scope) => this.resultOf(query, scope),
       watch: (reader, text, reads) => this.readers.watch(reader, text, reads),
+      watches: (reader, row) => this.readers.watches(reader, row),
       dirty: (instance) => this.dirty.push(instance),
       step: () => this.steps
     }
@@ -109,7 +113,8 @@ export class Engine {
 
   /** Puts a record (or a tombstone) in place before any instance exists: restore and bootstrap. */
   load(id: RecordId, version: number, doc: Obj | undefined): void {
-    this.store.apply({ id, before: undefined, after: doc === undefined ? undefined : new Row(id, version, doc), version })
+    const place = this.store.placeOf(id)
+    this.store.apply({ id: place.id, place, before: place.row, after: doc === undefined ? undefined : new Row(place, version, doc), version })
   }
 
   /**
@@ -181,37 +186,42 @@ export class Engine {
       this.store.apply(write)
       this.indexes.move(write.id, write.before, write.after)
     }
-    const rereads = new Rereads()
-    const relists: Relists = []
+    const { relists, rereads } = this
     for (const write of writes) this.collectReads(write, rereads)
     const touched: Array<Touched> = []
     for (let rank = 0; rank <= this.highestRank; rank++) {
       // A view filed anew is not found by what a changed row was: it lets the row go, and is shown it where it is found now.
-      for (const { instance } of relists) if (instance.rank === rank) for (const { id } of writes) instance.letGo(id)
-      for (const write of writes) for (const group of this.groupsByTable.get(write.id.table) ?? none) if (group.shape.rank === rank) group.route(write)
+      for (const { instance } of relists) if (instance.rank === rank) for (const { place } of writes) instance.letGo(place)
+      for (const write of writes) this.route(write, rank)
       for (const { instance, look } of relists) if (instance.rank === rank) look()
       rereads.run(rank)
       this.settle(rereads, relists, touched)
     }
+    if (rereads.some) this.rereads = new Rereads()
+    if (relists.length > 0) this.relists = []
     if (this.recomputedByTable.size > 0) this.runAgain(writes, touched)
     if (this.idle.length > 0) this.dropIdle()
     return touched
   }
 
+  private route(write: Write, rank: number): void {
+    const groups = this.groupsByTable.get(write.id.table)
+    if (groups !== undefined) for (const group of groups) if (group.shape.rank === rank) group.route(write)
+  }
+
   /** The rows that have read something this write changes. */
   private collectReads(write: Write, rereads: Rereads): void {
     if (this.readers.empty) return
-    this.collect(write.id.text, rereads)
-    this.collect(tableRead(write.id.table), rereads)
-    if (this.store.hasEdges) for (const read of edgeReads(write.before, write.after)) this.collect(read, rereads)
+    this.collect(this.readers.of(write.id.text), undefined, rereads)
+    this.collect(this.readers.of(tableRead(write.id.table)), undefined, rereads)
+    if (this.store.hasEdges) for (const read of edgeReads(write.before, write.after)) this.collect(this.readers.of(read), undefined, rereads)
   }
 
-  private collect(read: Read, rereads: Rereads): void {
-    for (const [reader, rows] of this.readers.of(read)) {
+  private collect(links: Links | undefined, cause: ReadResult | undefined, rereads: Rereads): void {
+    links?.forEach((reader: Reader, row: ReaderRow) => {
       const instance = reader as Maintained
-      const whole = typeof read === "string" || !instance.plainShape.onlyShows
-      for (const row of rows) rereads.add(instance, row, whole)
-    }
+      rereads.add(instance, row, instance.plainShape.onlyShows ? cause : undefined)
+    })
   }
 
   /** Ends the step for the instances that moved: their net delta, and word to the rows that hold them. */
@@ -221,7 +231,7 @@ export class Engine {
     this.dirty = []
     for (const instance of dirty) {
       const { delta, moved, turnover } = instance.finish()
-      if (moved) this.collect(instance, rereads)
+      if (moved) this.collect(instance.links, instance, rereads)
       if (turnover !== undefined) this.relist(instance, turnover, relists)
       if (delta !== undefined && instance.uses > 0) touched.push(new Moved(instance, delta))
     }
@@ -342,7 +352,7 @@ export class Engine {
 
   private dropUnused(held: Held): void {
     const { group, instance } = held
-    if (instance.uses > 0 || this.readers.has(instance) || (instance instanceof Maintained && instance.isFollowed)) return
+    if (instance.uses > 0 || (instance instanceof Maintained && instance.links !== undefined) || (instance instanceof Maintained && instance.isFollowed)) return
     this.held.delete(instance.key)
     for (const forget of held.known) forget()
     if (instance instanceof Recomputed) {

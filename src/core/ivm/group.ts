@@ -14,6 +14,7 @@ import type { Indexes } from "./indexes.ts"
 import { type Candidate, Lane } from "./lane.ts"
 import type { Turnover } from "./liveList.ts"
 import type { Maintained } from "./maintained.ts"
+import type { Place } from "./place.ts"
 import type { Shape } from "./shape.ts"
 import type { Row, Store, Write } from "./store.ts"
 
@@ -79,7 +80,7 @@ export class ShapeGroup {
     let count = 0
     for (const candidate of this.candidates(instance, store)) {
       // A list may change while this pauses, so that what led here need not hold any more.
-      if (candidate !== undefined) instance.update(candidate.row.id.text, candidate.row, candidate.routed && this.shape.list === undefined)
+      if (candidate !== undefined) instance.update(candidate.row.place, candidate.row, candidate.routed && this.shape.list === undefined)
       if (++count % sliceRows === 0) yield
     }
     instance.begin()
@@ -104,28 +105,33 @@ export class ShapeGroup {
     const lane = this.laneOf(to)
     lane.refile(from, to, instance)
     return () => {
-      for (const candidate of lane.candidates(from, store)) if (candidate !== undefined) instance.update(candidate.row.id.text, candidate.routed ? undefined : candidate.row, candidate.routed)
-      for (const candidate of lane.candidates(to, store)) if (candidate !== undefined) instance.update(candidate.row.id.text, candidate.row, candidate.routed)
+      for (const candidate of lane.candidates(from, store)) if (candidate !== undefined) instance.update(candidate.row.place, candidate.routed ? undefined : candidate.row, candidate.routed)
+      for (const candidate of lane.candidates(to, store)) if (candidate !== undefined) instance.update(candidate.row.place, candidate.row, candidate.routed)
     }
   }
 
   /** Shows an instance every row there is. */
   showAll(instance: Maintained, store: Store): void {
-    for (const row of store.rows(this.shape.table!)) instance.update(row.id.text, row, false)
+    for (const row of store.rows(this.shape.table!)) instance.update(row.place, row, false)
   }
 
   /** Shows one changed record to the instances it can concern; the indexes have been moved already. */
   route(write: Write): void {
-    const { after, id } = write
-    if (this.shape.table === undefined) return this.routeBySource(id.table, id.text, after)
-    for (const instance of this.shape.access === undefined ? this.instances : this.everywhere) instance.update(id.text, after, false)
+    const { after, place } = write
+    const { shape } = this
+    if (shape.table === undefined) return this.routeBySource(place, after)
+    // Of a lone instance the filter costs less than the keys; where it can fail or look elsewhere, it is asked as often as that of many.
+    const all = shape.access === undefined || (this.instances.size === 1 && shape.total && !shape.reaches)
+    for (const instance of all ? this.instances : this.everywhere) instance.update(place, after, false)
+    if (all) return
     this.usual?.route(write, this.loosely)
     this.ranges?.route(write, (_, found) => this.everyone(this.ranges!, found))
   }
 
-  private routeBySource(table: string, text: string, after: Row | undefined): void {
-    for (const instance of this.byRecord.get(text) ?? none) instance.update(text, after, false)
-    for (const instance of this.byTable.get(table) ?? none) instance.update(text, after, false)
+  private routeBySource(place: Place, after: Row | undefined): void {
+    const { table, text } = place.id
+    for (const instance of this.byRecord.get(text) ?? none) instance.update(place, after, false)
+    for (const instance of this.byTable.get(table) ?? none) instance.update(place, after, false)
   }
 
   private readonly loosely = (row: Row, found: (instance: Maintained) => void): void => {

@@ -21,7 +21,7 @@ import { float, type RecordId, type Value } from "../surql/value.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
 import type { Shown } from "./delta.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
-import { type Hash64, rowHash } from "./hash.ts"
+import { type Hash64, type HashSum, rowHash } from "./hash.ts"
 import type { RowError } from "./instance.ts"
 import type { Kind, Result } from "./result.ts"
 import { type Entry, Scan } from "./scan.ts"
@@ -30,7 +30,7 @@ import type { Spy } from "./spy.ts"
 import type { Row } from "./store.ts"
 
 /** A group as it is shown. */
-export interface GroupRow extends Shown {
+export interface GroupRow extends Shown, HashSum {
   readonly value: Value
   readonly group: ReadonlyArray<Value>
   readonly sort: ReadonlyArray<Value>
@@ -148,7 +148,7 @@ export class Groups {
   member(row: Row, slot: number, brought: Contribution, before: Member | undefined): Member {
     const part = this.entry(before?.part as Entry | undefined, row.id, slot, brought)
     if (before !== undefined && before.row === row && before.part === part) return before
-    return { key: row.id.text, version: row.version, digest: undefined, children: undefined, row, slot, sort: noValues, lead: undefined, sum: undefined, failure: undefined, part }
+    return { owner: this.owner, at: 0, high: 0, low: 0, key: row.id.text, version: row.version, digest: undefined, children: undefined, row, slot, sort: noValues, lead: undefined, sum: undefined, sums: undefined, failure: undefined, part }
   }
 
   /** What a row brings; `before` again where that is the same. */
@@ -285,7 +285,7 @@ export class Groups {
     const name = before !== undefined && before.group === key ? before.key : encode(key)
     group.row = before !== undefined && before.digest === digest && before.key === name
       ? before
-      : { key: name, version, digest, value: value.right, group: key, sort: this.plan.order.map((term) => term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })), failure: undefined }
+      : { high: 0, low: 0, key: name, version, digest, value: value.right, group: key, sort: this.plan.order.map((term) => term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })), failure: undefined }
   }
 
   private results(group: Group, outer: Scope): ReadonlyArray<Value> {

@@ -44,9 +44,16 @@ export const noSum: Hash64 = { high: 0, low: 0 }
 /** Two hashes as one, order and all. */
 export const combined = (a: Hash64, b: Hash64): Hash64 => finished((Math.imul(a.high ^ 0x2545f491, 2654435761) + b.high) | 0, (Math.imul(a.low ^ 0x9e3779b1, 1597334677) + b.low) | 0)
 
+/** Several hashes as one, each given as two numbers, the high one first. */
+export const combinedAll = (sums: ReadonlyArray<number>): Hash64 => {
+  let sum = noSum
+  for (let i = 0; i < sums.length; i += 2) sum = combined(sum, { high: sums[i]!, low: sums[i + 1]! })
+  return sum
+}
+
 export const sameHash = (a: Hash64 | undefined, b: Hash64 | undefined): boolean => a === b || (a !== undefined && b !== undefined && a.high === b.high && a.low === b.low)
 
-/** The running sum of a result's row hashes; a result holds one, or is one where a change must not find it cold. */
+/** A hash in place: the running sum of a result, or what a row shown has brought to it. Two fields and no object of their own, since a change finds them cold. */
 export interface HashSum {
   high: number
   low: number
@@ -62,6 +69,9 @@ export const remove = (sum: HashSum, hash: Hash64): void => {
   sum.low = (sum.low - hash.low) | 0
 }
 
+const hexBytes = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+const hex32 = (n: number): string => hexBytes[n >>> 24]! + hexBytes[(n >>> 16) & 255]! + hexBytes[(n >>> 8) & 255]! + hexBytes[n & 255]!
+
 /** 16 hexadecimal digits; an empty result is all zeros. */
-export const hashText = ({ high, low }: Hash64): string => (high >>> 0).toString(16).padStart(8, "0") + (low >>> 0).toString(16).padStart(8, "0")
+export const hashText = ({ high, low }: Hash64): string => hex32(high) + hex32(low)
 

@@ -7,11 +7,13 @@
  * with a range O(log n) more, and then what is found. A row without a fixed key is shown to every instance.
  */
 import { compare } from "../surql/order.ts"
+import * as Ids from "../surql/recordId.ts"
 import type { Value } from "../surql/value.ts"
 import type { Placement } from "./argumentIndex.ts"
 import type { Indexes } from "./indexes.ts"
 import { holdsValue, IntervalTree } from "./intervalTree.ts"
 import type { Maintained } from "./maintained.ts"
+import type { Place } from "./place.ts"
 import type { RowIndex } from "./rowIndex.ts"
 import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys, someKey } from "./rowKey.ts"
 import type { Row, Store, Write } from "./store.ts"
@@ -81,19 +83,19 @@ export class Lane {
   }
 
   /** Shows one changed record to the instances it concerns; `loose` finds those for a state without a fixed key. */
-  route({ after, before, id: { text } }: Write, loose: Loose): void {
+  route({ after, before, place }: Write, loose: Loose): void {
     const { newKeys, newValue, oldKeys, oldValue } = this.index.states(before, after)
     const simple = this.several === 0 && this.index.spec.each === undefined && this.index.spec.range === undefined
     if (simple && oldKeys !== dynamic && newKeys !== dynamic) {
-      if (!sameKeys(oldKeys, newKeys)) this.find(oldKeys, undefined, (instance) => instance.update(text, undefined, true))
-      this.find(newKeys, undefined, (instance) => instance.update(text, after, true))
+      if (!sameKeys(oldKeys, newKeys)) this.show(oldKeys, place, undefined)
+      this.show(newKeys, place, after)
       return
     }
     const shown = new Set<Maintained>()
     const show = (row: Row | undefined, routed: boolean) => (instance: Maintained): void => {
       if (shown.has(instance)) return
       shown.add(instance)
-      instance.update(text, row, routed)
+      instance.update(place, row, routed)
     }
     if (newKeys === dynamic) loose(after!, show(after, false))
     else this.find(newKeys, newValue, show(after, this.options.exact))
@@ -125,13 +127,20 @@ export class Lane {
   }
 
   private *found(wanted: ReadonlySet<unknown>, interval: Placement["interval"], store: Store, coarse?: Coarse): Iterable<Row> {
-    const texts = new Set<unknown>(this.options.byId ? wanted : [])
-    if (!this.options.byId) for (const key of wanted) for (const text of this.index.ids(key, interval)) texts.add(text)
-    for (const text of this.index.dynamicIds.size === 0 ? none : coarse?.lane.textsOf(coarse.placement) ?? this.index.dynamicIds) texts.add(text)
-    for (const text of texts) {
-      const row = typeof text === "string" ? store.byText(this.table, text) : undefined
-      if (row !== undefined) yield row
+    const places = new Set<Place>()
+    for (const key of wanted) {
+      if (!this.options.byId) for (const place of this.index.places(key, interval)) places.add(place)
+      else if (typeof key === "string") this.findById(key, store, places)
     }
+    const { dynamicPlaces } = this.index
+    for (const place of dynamicPlaces.size === 0 ? none : coarse?.lane.placesOf(coarse.placement) ?? dynamicPlaces) places.add(place)
+    for (const { row } of places) if (row !== undefined) yield row
+  }
+
+  /** The key of a record id is its text. */
+  private findById(text: string, store: Store, places: Set<Place>): void {
+    const id = Ids.parse(text)
+    if (id?.table === this.table && store.get(id) !== undefined) places.add(store.placeOf(id))
   }
 
   private mayMeet({ interval, keys }: Placement, { doc }: Row): boolean {
@@ -139,11 +148,18 @@ export class Lane {
     return own === dynamic || meet(own, new Set(listOf(keys)), interval, orderOf(doc, this.index.spec))
   }
 
-  /** Ids of the rows that may meet a placement. */
-  private *textsOf({ interval, keys }: Placement): Iterable<string> {
+  /** The rows that may meet a placement. */
+  private *placesOf({ interval, keys }: Placement): Iterable<Place> {
     this.indexes.file(this.table, this.index)
-    yield* this.index.dynamicIds
-    for (const key of listOf(keys)) yield* this.index.ids(key, interval)
+    yield* this.index.dynamicPlaces
+    for (const key of listOf(keys)) yield* this.index.places(key, interval)
+  }
+
+  /** Shows a row, or that it is no more, to the instances under one key of a lane without ranges. */
+  private show(key: unknown, place: Place, row: Row | undefined): void {
+    const filed = key === absent ? undefined : this.byKey.get(key)
+    if (filed instanceof Set) for (const instance of filed) instance.update(place, row, true)
+    else if (filed !== undefined) (filed as Maintained).update(place, row, true)
   }
 
   private find(keys: Keys, value: Value, found: (instance: Maintained) => void): void {
@@ -182,4 +198,4 @@ const listOf = (keys: Keys): ReadonlyArray<unknown> => (Array.isArray(keys) ? ke
 const meet = (own: Keys, wanted: ReadonlySet<unknown>, interval: Placement["interval"], value: Value): boolean =>
   someKey(own, (key) => wanted.has(key)) && (interval === undefined || holdsValue(interval, value))
 
-const none: ReadonlyArray<string> = []
+const none: ReadonlyArray<Place> = []

@@ -10,32 +10,32 @@
  * rows that match and says that it fails; a view leaves failing rows out (D2a).
  */
 import { Either } from "effect"
-import { encode } from "../surql/encode.ts"
 import { run } from "../surql/evaluate.ts"
 import { raise } from "../surql/failure.ts"
-import { compareStrings, isTruthy } from "../surql/order.ts"
+import { compareStrings } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
-import type { RecordId, Value } from "../surql/value.ts"
-import { childrenOf } from "./children.ts"
-import { type Child, type ChildEntry, type ChildResult, type Delta, type DeltaBuilder, entriesNow, sameResults, type Shown } from "./delta.ts"
-import { combined, type Hash64, noSum, sameHash } from "./hash.ts"
+import type { Value } from "../surql/value.ts"
+import { type ChildEntry, type ChildResult, type Delta, type DeltaBuilder, entriesNow, type Shown } from "./delta.ts"
+import { combinedAll, type Hash64 } from "./hash.ts"
 import type { GroupOwner } from "./groups.ts"
-import { Keyed } from "./keyed.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
 import { LiveList, type Turnover } from "./liveList.ts"
+import { match, type Matching } from "./match.ts"
+import { Members } from "./members.ts"
 import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
+import type { Place } from "./place.ts"
 import { planOf, Work } from "./plan.ts"
-import type { Read, Reader } from "./readers.ts"
+import type { Links, Read, Reader, ReaderRow, ReadResult } from "./readers.ts"
 import { severalRows } from "./result.ts"
-import { type Member, noSort, type Shape, sortValues, unsorted } from "./shape.ts"
+import { type Member, noSort, type Shape, sortValues } from "./shape.ts"
 import type { Slots } from "./slots.ts"
-import { piecesOf, splitMember } from "./splits.ts"
+import { piecesOf } from "./splits.ts"
 import type { Row } from "./store.ts"
 import type { Identity, Surroundings } from "./surroundings.ts"
 
-export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
+export class Maintained implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
   readonly key: string
   readonly plainShape: Shape
   readonly params: Params
@@ -45,22 +45,26 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   generation: number
   /** How many views hold it; rows that show it as a subquery are known to the readers. */
   uses = 0
+  /** The rows that show or use it as a subquery. */
+  links: Links | undefined = undefined
   /** While it is filled for the first time, nothing of it is a delta. */
   private filling = true
-  private readonly members = new Keyed<Member>()
+  /** Undefined where the window holds them. */
+  private readonly members: Members | undefined
   private readonly shown: Outlet["shown"]
-  private readonly groups: Outlet["groups"]
+  readonly groups: Outlet["groups"]
   private readonly move: Outlet["move"]
   private failing: Map<string, string> | undefined = undefined
   private failureMoved = false
   private isDirty = false
-  private last: { readonly step: number; readonly delta: Delta | undefined } | undefined = undefined
+  private lastStep = -1
+  private lastMade: Delta | undefined = undefined
   private sorted: ReadonlyArray<Output> | undefined = undefined
   private readonly work = new Work()
   private list: LiveList | undefined = undefined
   private answer: { readonly value: Value } | undefined = undefined
   private failed: { readonly reason: string | undefined } | undefined = undefined
-  private readonly around: Surroundings
+  readonly around: Surroundings
 
   constructor({ bounds, generation, key, params, shape, slots, strict }: Identity, around: Surroundings) {
     this.key = key
@@ -71,6 +75,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     this.around = around
     this.generation = generation
     this.limit = shape.windowed ? bounds.limit : Infinity
+    this.members = shape.windowed && shape.groups === undefined && shape.splitting === undefined ? undefined : new Members()
     const { groups, move, shown } = outlet(shape, shape.windowed ? bounds : undefined, around.spy, this)
     this.shown = shown
     this.groups = groups
@@ -83,6 +88,10 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
 
   get rank(): number {
     return this.plainShape.rank
+  }
+
+  get aliases(): ReadonlyArray<string> {
+    return this.plainShape.aliases
   }
 
   get only(): boolean {
@@ -113,32 +122,37 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
    * Brings one record up to date. `row` is its new state, undefined when it is gone or cannot match; `routed` says the
    * argument index has already checked the indexed conjuncts.
    */
-  update(text: string, row: Row | undefined, routed: boolean): void {
+  update(place: Place, row: Row | undefined, routed: boolean): void {
     this.around.spy.instances++
     const slot = this.slotOf(row)
-    const before = this.members.get(text)
-    const after = row === undefined || slot === undefined ? this.forget(text) : this.evaluate(row, before, slot, routed)
-    if (before === after) return
-    if (after === undefined) this.members.delete(text)
-    else this.members.set(after)
+    const before = place.heldBy(this) as Member | undefined
+    const after = row === undefined || slot === undefined ? this.forget(place) : this.evaluate(row, before, slot, routed)
+    if (before !== after) this.exchange(place, before, after)
+  }
+
+  private exchange(place: Place, before: Member | undefined, after: Member | undefined): void {
+    place.exchange(before, after)
+    this.members?.exchange(before, after)
     this.move(before, after)
   }
 
   /** Forgets a row it holds. */
-  letGo({ table, text }: RecordId): void {
-    if (table === this.plainShape.table && (this.members.get(text) !== undefined || this.failing?.has(text) === true)) this.update(text, undefined, true)
+  letGo(place: Place): void {
+    const { table, text } = place.id
+    if (table === this.plainShape.table && (place.heldBy(this) !== undefined || this.failing?.has(text) === true)) this.update(place, undefined, true)
   }
 
-  /** Brings a row up to date because something it read has changed. */
-  reread(text: string, whole: boolean): void {
-    if (this.groups?.reread(text) === true || (!whole && this.refresh(text))) return
-    this.update(text, this.rowOf(text), false)
+  /** Brings a row up to date because something it read has changed: `cause`, where that is one result it shows and all. */
+  reread(row: ReaderRow, cause: ReadResult | undefined): void {
+    if (typeof row === "string") this.groups!.reread(row)
+    else if (cause !== undefined && this.refresh(row, cause)) return
+    // A row that this step has already sent elsewhere reads nothing any more, and is not asked what an index has answered.
+    else if (this.around.watches(this, row)) this.update(row, row.row, false)
   }
 
   private rowOf(text: string): Row | undefined {
-    const { store } = this.around
-    const id = this.slots === undefined ? undefined : Ids.parse(text)
-    return id === undefined ? store.byText(this.plainShape.table!, text) : store.get(id)
+    const id = Ids.parse(text)
+    return id && this.around.store.get(id)
   }
 
   /** Which source a row comes from; undefined for none. */
@@ -146,21 +160,23 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     return row === undefined ? undefined : this.slots === undefined ? 0 : this.slots.of(row.id)
   }
 
-  /** Takes over what has changed in the results a row shows; false where the row has to be evaluated. */
-  private refresh(text: string): boolean {
-    const before = this.members.get(text)
-    if (before?.children === undefined || before.failure !== undefined || before.children.length < this.plainShape.children.length) return false
-    let sum = noSum
-    for (const { result } of before.children) {
-      if (this.around.source.aside(() => result.failure()) !== undefined) return false
-      sum = combined(sum, result.hashNow())
+  /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
+  private refresh(place: Place, cause: ReadResult): boolean {
+    const before = place.heldBy(this) as Member | undefined
+    if (before?.children === undefined || before.sums === undefined) return false
+    const { at, children, digest, failure, key, lead, owner, part, row, slot, sort, version } = before
+    const sums = before.sums.slice()
+    for (let i = 0; i < children.length; i++) {
+      const result = children[i]!
+      if ((result as object) !== cause) continue
+      if (result.fails()) return false
+      const { high, low } = result.hashNow()
+      sums[2 * i] = high
+      sums[2 * i + 1] = low
     }
-    const { children, digest, failure, key, lead, part, row, slot, sort, version } = before
-    const after: Member = { key, version, digest, children, row, slot, sort, lead, sum, failure, part }
     this.around.spy.rows++
     this.work.count(this.around.step())
-    this.members.set(after)
-    this.move(before, after)
+    this.exchange(place, before, { owner, at, high: 0, low: 0, key, version, digest, children, row, slot, sort, lead, sum: combinedAll(sums), sums, failure, part })
     return true
   }
 
@@ -175,12 +191,13 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   finish(): { readonly delta: Delta | undefined; readonly moved: boolean; readonly turnover: Turnover | undefined } {
     if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
     const moves = this.shown.finish()
-    const delta = moves?.finish()
+    const delta = moves?.finish(this.aliases)
     const turnover = moves === undefined ? undefined : this.list?.turn(this.valuesOf(moves, "before"), this.valuesOf(moves, "after"))
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
-    this.last = { step: this.around.step(), delta }
+    this.lastStep = this.around.step()
+    this.lastMade = delta
     return { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover }
   }
 
@@ -211,19 +228,25 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return planOf(this.plainShape, { tables: this.mainTables, matching: this.members.size, shown: this.size, groups: this.groups?.size ?? 0, evaluated: this.work, declined: this.around.declined })
+    return planOf(this.plainShape, { tables: this.mainTables, matching: this.members?.size ?? this.shown.knownCount, shown: this.size, groups: this.groups?.size ?? 0, evaluated: this.work, declined: this.around.declined })
   }
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
     if (this.plainShape.children.length === 0) return
     for (const row of this.ordered()) {
-      for (const { alias, result } of row.children ?? []) yield [alias, row.key, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
+      for (const [i, result] of (row.children ?? []).entries()) {
+        if (result !== undefined) yield [this.aliases[i]!, row.key, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
+      }
     }
   }
 
   *childEntries(): Iterable<ChildEntry> {
     if (this.plainShape.children.length === 0) return
-    for (const row of this.ordered()) for (const child of row.children ?? []) yield* this.around.source.aside(() => entriesNow(row.key, child))
+    for (const row of this.ordered()) {
+      for (const [i, result] of (row.children ?? []).entries()) {
+        if (result !== undefined) yield* this.around.source.aside(() => entriesNow(row.key, this.aliases[i]!, result))
+      }
+    }
   }
 
   get repeats(): boolean {
@@ -235,7 +258,12 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   }
 
   lastDelta(): Delta | undefined {
-    return this.last?.step === this.around.step() ? this.last.delta : undefined
+    return this.lastStep === this.around.step() ? this.lastMade : undefined
+  }
+
+  fails(): boolean {
+    const quiet = this.failing === undefined && this.groups === undefined && !this.plainShape.checksProjection && !this.shown.several
+    return !quiet && this.around.source.aside(() => this.failure()) !== undefined
   }
 
   /** Why a strict result fails as a whole; undefined when it does not. */
@@ -259,7 +287,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     const row = this.rowOf(text)
     const slot = this.slotOf(row)
     if (row === undefined || slot === undefined) return false
-    const place: Member = { key: text, version: row.version, digest: undefined, row, slot, sort: noSort, lead: row.id, sum: undefined, failure: undefined, part: undefined }
+    const place: Member = { owner: this, at: 0, high: 0, low: 0, key: text, version: row.version, digest: undefined, row, slot, sort: noSort, lead: row.id, sum: undefined, sums: undefined, failure: undefined, part: undefined }
     return last === undefined || kind.compare(place, last) > 0
   }
 
@@ -284,51 +312,21 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
     this.work.count(around.step())
     const scope = around.source.scope(row.doc, this.params, row.id.text)
     let member: Member | undefined
-    if (shape.total) member = this.match(row, scope, before, slot, routed)
+    if (shape.total) member = match(this, row, scope, before, slot, routed)
     else {
-      const outcome = run((s) => void (member = this.match(row, s, before, slot, routed)), scope)
-      this.fails(row.id.text, Either.isLeft(outcome) ? outcome.left.reason : this.strict ? undefined : member?.failure)
+      const outcome = run((s) => void (member = match(this, row, s, before, slot, routed)), scope)
+      this.failsWith(row.id.text, Either.isLeft(outcome) ? outcome.left.reason : this.strict ? undefined : member?.failure)
     }
-    if (shape.reaches) around.watch(this, row.id.text, around.source.reads)
+    if (shape.reaches) around.watch(this, row.place, around.source.reads)
     return member
   }
 
-  private match(row: Row, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined {
-    const { around: { source }, plainShape: shape } = this
-    const filter = routed ? shape.residual : shape.filter
-    if (filter !== undefined && !isTruthy(filter(scope))) return undefined
-    if (this.groups !== undefined) return this.groups.member(row, slot, shape.groups!.grouping.of(scope), before)
-    if (shape.splitting !== undefined) return splitMember(row, slot, shape.splitting(scope, row.id, source, this.strict), before)
-    const filtered = source.count
-    const { lead, sort } = shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
-    const sorted = source.count
-    let digest: string | undefined = undefined
-    let children: ReadonlyArray<Child> | undefined = undefined
-    let failure: string | undefined = undefined
-    let sum: Hash64 | undefined = undefined
-    if (shape.checksProjection) {
-      const shown = this.strict ? run(shape.own, scope) : Either.right(shape.own(scope))
-      const parts: Array<string> = []
-      if (Either.isLeft(shown)) parts.push((failure = shown.left.reason))
-      else if (source.count > sorted) parts.push(encode(shown.right))
-      // A row whose place depends on another record is as visible as one that shows it.
-      if (sorted > filtered) parts.push(encode([lead, sort]))
-      if (shape.children.length > 0) {
-        const held = childrenOf(shape, this.around, this.strict, scope, parts)
-        children = held.children
-        sum = held.sum
-        failure ??= held.failure
-      }
-      if (parts.length > 0) digest = parts.join("\n")
-    }
-    if (before !== undefined && before.row === row && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
-    return { key: row.id.text, version: row.version, digest, children, row, slot, sort, lead, sum, failure, part: undefined }
-  }
-
-  private fails(text: string, reason: string | undefined): void {
+  private failsWith(text: string, reason: string | undefined): void {
     if (reason === this.failing?.get(text)) return
-    if (reason === undefined) this.failing?.delete(text)
-    else (this.failing ??= new Map()).set(text, reason)
+    if (reason === undefined) {
+      this.failing?.delete(text)
+      if (this.failing?.size === 0) this.failing = undefined
+    } else (this.failing ??= new Map()).set(text, reason)
     this.failsOtherwise()
   }
 
@@ -339,9 +337,9 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   }
 
   /** The row is gone or filed elsewhere: what it failed with or read no longer matters. */
-  private forget(text: string): undefined {
-    this.fails(text, undefined)
-    if (this.plainShape.reaches) this.around.watch(this, text, nothing)
+  private forget(place: Place): undefined {
+    if (this.failing !== undefined) this.failsWith(place.id.text, undefined)
+    if (this.plainShape.reaches) this.around.watch(this, place, nothing)
   }
 
   changed(): void {
@@ -354,7 +352,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   }
 
   matching(): Iterable<Member> {
-    return this.members.values()
+    return this.members?.values() ?? (this.shown.known as ReadonlyArray<Member>)
   }
 
   buildScope(): Scope {
@@ -372,7 +370,7 @@ export class Maintained implements Instance, Reader, ChildResult, GroupOwner {
   private inOrder(): ReadonlyArray<Output> {
     if (this.groups !== undefined) return this.groups.rows()
     const shape = this.plainShape
-    const members = [...this.members.values()]
+    const members = [...this.matching()]
     if (shape.splitting !== undefined) return members.flatMap(piecesOf).sort(shape.kind.compare)
     const keyed = shape.sort.length === 0 || shape.reaches
       ? members

@@ -3,79 +3,139 @@
  * whole table, or the result of a subquery.
  *
  * When that changes, exactly these rows are evaluated again. Rows that read nothing (the usual case) cost nothing.
- * State: read -> reader -> rows, and the way back to forget. Cost: O(things read) per evaluated row.
+ * State: per read the rows that did, and the way back to forget. What was read by one row names it without a map: the
+ * result of a correlated subquery mostly is. Cost: O(things read) per evaluated row.
  */
+import type { Place } from "./place.ts"
+
+/** A row of a reader: the place of its record, or the name of a group. */
+export type ReaderRow = Place | string
+
+/** Something that can evaluate one of its rows again. */
+export interface Reader {
+  readonly reread: (row: ReaderRow, cause: ReadResult | undefined) => void
+}
 
 /** Something a row can have read: named by a text (records, edges, tables), or the instance of a subquery itself. */
-export type Read = string | object
+export type Read = string | ReadResult
 
-/** Something that can evaluate one of its rows again; `whole` false where only the results it shows have changed. */
-export interface Reader {
-  readonly reread: (rowText: string, whole: boolean) => void
+/** The result of a subquery; its readers stand in it. */
+export interface ReadResult {
+  links: Links | undefined
+}
+
+/** The rows that have read one thing. */
+export class Links {
+  private reader: Reader | undefined = undefined
+  private row: ReaderRow = ""
+  /** Once there are several. */
+  private several: Map<Reader, Set<ReaderRow>> | undefined = undefined
+
+  get isEmpty(): boolean {
+    return this.reader === undefined && this.several === undefined
+  }
+
+  add(reader: Reader, row: ReaderRow): void {
+    if (this.several === undefined) {
+      if (this.reader === undefined || (this.reader === reader && this.row === row)) {
+        this.reader = reader
+        this.row = row
+        return
+      }
+      this.several = new Map([[this.reader, new Set([this.row])]])
+      this.reader = undefined
+      this.row = ""
+    }
+    const rows = this.several.get(reader)
+    if (rows === undefined) this.several.set(reader, new Set([row]))
+    else rows.add(row)
+  }
+
+  remove(reader: Reader, row: ReaderRow): void {
+    if (this.several === undefined) {
+      if (this.reader !== reader || this.row !== row) return
+      this.reader = undefined
+      this.row = ""
+      return
+    }
+    const rows = this.several.get(reader)
+    if (rows === undefined || !rows.delete(row) || rows.size > 0) return
+    this.several.delete(reader)
+    if (this.several.size === 0) this.several = undefined
+  }
+
+  /** Calls `found` with each row; they may not change meanwhile. */
+  forEach(found: (reader: Reader, row: ReaderRow) => void): void {
+    if (this.reader !== undefined) found(this.reader, this.row)
+    else if (this.several !== undefined) for (const [reader, rows] of this.several) for (const row of rows) found(reader, row)
+  }
 }
 
 const none: ReadonlySet<Read> = new Set()
 
 export class Readers {
-  private readonly byRead = new Map<Read, Map<Reader, Set<string>>>()
-  private readonly byReader = new Map<Reader, Map<string, ReadonlySet<Read>>>()
-  private readonly idle: (read: object) => void
+  private readonly byText = new Map<string, Links>()
+  private readonly byReader = new Map<Reader, Map<ReaderRow, ReadonlySet<Read>>>()
+  private readonly idle: (read: ReadResult) => void
 
-  /** `idle` is told when the last row that had read an instance no longer does. */
-  constructor(idle: (read: object) => void) {
+  /** `idle` is told when the last row that had read a result no longer does. */
+  constructor(idle: (read: ReadResult) => void) {
     this.idle = idle
   }
 
   /** Replaces what this row of this reader has read. */
-  watch(reader: Reader, rowText: string, reads: ReadonlySet<Read>): void {
-    const before = this.byReader.get(reader)?.get(rowText) ?? none
-    if (before.size === 0 && reads.size === 0) return
-    for (const read of reads) if (!before.has(read)) this.link(read, reader, rowText)
-    for (const read of before) if (!reads.has(read)) this.unlink(read, reader, rowText)
+  watch(reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>): void {
     let rows = this.byReader.get(reader)
+    const before = rows?.get(row) ?? none
+    if (before.size === 0 && reads.size === 0) return
+    for (const read of reads) if (!before.has(read)) this.link(read, reader, row)
+    for (const read of before) if (!reads.has(read)) this.unlink(read, reader, row)
     if (rows === undefined) this.byReader.set(reader, (rows = new Map()))
-    if (reads.size === 0) rows.delete(rowText)
-    else rows.set(rowText, reads)
+    if (reads.size === 0) rows.delete(row)
+    else rows.set(row, reads)
+  }
+
+  watches(reader: Reader, row: ReaderRow): boolean {
+    return this.byReader.get(reader)?.has(row) === true
   }
 
   /** Forgets everything a reader has read. */
   forget(reader: Reader): void {
-    for (const [rowText, reads] of this.byReader.get(reader) ?? []) {
-      for (const read of reads) this.unlink(read, reader, rowText)
+    for (const [row, reads] of this.byReader.get(reader) ?? []) {
+      for (const read of reads) this.unlink(read, reader, row)
     }
     this.byReader.delete(reader)
   }
 
-  /** Nothing has been read by anybody. */
+  /** Nobody has read anything but results. */
   get empty(): boolean {
-    return this.byRead.size === 0
+    return this.byText.size === 0
   }
 
-  /** Whether any row has read this. */
-  has(read: Read): boolean {
-    return this.byRead.has(read)
+  /** The rows that have read what is named by a text. */
+  of(text: string): Links | undefined {
+    return this.byText.get(text)
   }
 
-  /** The rows that have read this, by reader; changes while rows are evaluated again. */
-  of(read: Read): Iterable<readonly [Reader, ReadonlySet<string>]> {
-    return this.byRead.get(read) ?? []
+  private link(read: Read, reader: Reader, row: ReaderRow): void {
+    let links = typeof read === "string" ? this.byText.get(read) : read.links
+    if (links === undefined) {
+      links = new Links()
+      if (typeof read === "string") this.byText.set(read, links)
+      else read.links = links
+    }
+    links.add(reader, row)
   }
 
-  private link(read: Read, reader: Reader, rowText: string): void {
-    let readers = this.byRead.get(read)
-    if (readers === undefined) this.byRead.set(read, (readers = new Map()))
-    const rows = readers.get(reader)
-    if (rows === undefined) readers.set(reader, new Set([rowText]))
-    else rows.add(rowText)
-  }
-
-  private unlink(read: Read, reader: Reader, rowText: string): void {
-    const readers = this.byRead.get(read)
-    const rows = readers?.get(reader)
-    if (readers === undefined || rows === undefined || !rows.delete(rowText)) return
-    if (rows.size === 0) readers.delete(reader)
-    if (readers.size > 0) return
-    this.byRead.delete(read)
-    if (typeof read === "object") this.idle(read)
+  private unlink(read: Read, reader: Reader, row: ReaderRow): void {
+    const links = typeof read === "string" ? this.byText.get(read) : read.links
+    if (links === undefined) return
+    links.remove(reader, row)
+    if (!links.isEmpty) return
+    if (typeof read === "string") this.byText.delete(read)
+    else {
+      read.links = undefined
+      this.idle(read)
+    }
   }
 }

@@ -8,12 +8,10 @@
 import { DeltaBuilder, type Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
 import type { Spy } from "./spy.ts"
-import { Window } from "./window.ts"
+import { type RowOrder, Window } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */
-export interface Kind<T extends Shown> {
-  /** Total: rows that compare 0 are the same row. */
-  readonly compare: (a: T, b: T) => number
+export interface Kind<T extends Shown> extends RowOrder<T> {
   readonly hash: (row: T) => Hashes.Hash64
 }
 
@@ -25,7 +23,7 @@ export interface Bounds {
 /** What the database answers where ONLY meets several rows. */
 export const severalRows = "Expected a single result output when using the ONLY keyword"
 
-export class Result<T extends Shown> implements Hashes.HashSum {
+export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum {
   private readonly kind: Kind<T>
   private readonly window: Window<T> | undefined
   /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
@@ -46,11 +44,20 @@ export class Result<T extends Shown> implements Hashes.HashSum {
     this.candidates = only ? [] : undefined
     const sink = only ? { entered: (row: T) => this.candidate(row), left: (row: T) => this.notCandidate(row) } : { entered: (row: T) => this.show(row), left: (row: T) => this.hide(row) }
     const limit = only ? Math.min(bounds?.limit ?? Infinity, 2) : bounds?.limit
-    this.window = limit === undefined ? undefined : new Window<T>(kind.compare, bounds?.start ?? 0, limit, sink)
+    this.window = limit === undefined ? undefined : new Window<T>(kind, bounds?.start ?? 0, limit, sink)
   }
 
   get size(): number {
     return this.shown
+  }
+
+  /** The rows a window knows, inside or not; without a window the owner keeps them. */
+  get known(): ReadonlyArray<T> {
+    return this.window?.all() ?? []
+  }
+
+  get knownCount(): number {
+    return this.window?.held ?? 0
   }
 
   /** ONLY met more than one row. */
@@ -112,13 +119,16 @@ export class Result<T extends Shown> implements Hashes.HashSum {
 
   private show(row: T): void {
     this.shown++
-    Hashes.add(this, this.kind.hash(row))
+    const { high, low } = this.kind.hash(row)
+    row.high = high
+    row.low = low
+    Hashes.add(this, row)
     this.step().entered(row)
   }
 
   private hide(row: T): void {
     this.shown--
-    Hashes.remove(this, this.kind.hash(row))
+    Hashes.remove(this, row)
     this.step().left(row)
   }
 

@@ -10,6 +10,7 @@ import { compare } from "../surql/order.ts"
 import type { Value } from "../surql/value.ts"
 import type { Interval } from "./intervalTree.ts"
 import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./rowKey.ts"
+import { Place } from "./place.ts"
 import type { Row } from "./store.ts"
 
 const BTree = sortedBTree.default
@@ -23,39 +24,53 @@ export interface States {
 }
 
 interface Filing {
-  readonly add: (key: unknown, value: Value, text: string) => void
-  readonly remove: (key: unknown, value: Value, text: string) => void
-  readonly ids: (key: unknown, interval: Interval | undefined) => Iterable<string>
+  readonly add: (key: unknown, value: Value, place: Place) => void
+  readonly remove: (key: unknown, value: Value, place: Place) => void
+  readonly places: (key: unknown, interval: Interval | undefined) => Iterable<Place>
 }
 
-/** By key alone. A lone id stands for itself: unique keys are common, and a set for each costs more than all the rest. */
+/** Rows of one key in an array; beyond it a set. */
+const few = 16
+
+/** By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest. */
 class ByKey implements Filing {
-  private readonly byKey = new Map<unknown, string | Set<string>>()
+  private readonly byKey = new Map<unknown, Place | Array<Place> | Set<Place>>()
 
-  ids(key: unknown): Iterable<string> {
-    const ids = this.byKey.get(key)
-    return ids === undefined ? none : typeof ids === "string" ? [ids] : ids
+  places(key: unknown): Iterable<Place> {
+    const filed = this.byKey.get(key)
+    return filed === undefined ? none : filed instanceof Place ? [filed] : filed
   }
 
-  add(key: unknown, _: Value, text: string): void {
-    const ids = this.byKey.get(key)
-    if (ids === undefined) this.byKey.set(key, text)
-    else if (typeof ids !== "string") ids.add(text)
-    else if (ids !== text) this.byKey.set(key, new Set([ids, text]))
+  add(key: unknown, _: Value, place: Place): void {
+    const filed = this.byKey.get(key)
+    if (filed === undefined) this.byKey.set(key, place)
+    else if (filed instanceof Set) filed.add(place)
+    else if (!Array.isArray(filed)) this.byKey.set(key, [filed, place])
+    else if (filed.length < few) filed.push(place)
+    else this.byKey.set(key, new Set(filed).add(place))
   }
 
-  remove(key: unknown, _: Value, text: string): void {
-    const ids = this.byKey.get(key)
-    if (ids === text || (typeof ids === "object" && ids.delete(text) && ids.size === 0)) this.byKey.delete(key)
+  remove(key: unknown, _: Value, place: Place): void {
+    const filed = this.byKey.get(key)
+    if (filed === place) this.byKey.delete(key)
+    else if (filed instanceof Set) {
+      if (filed.delete(place) && filed.size === 0) this.byKey.delete(key)
+    } else if (Array.isArray(filed)) {
+      const at = filed.indexOf(place)
+      const last = at < 0 ? undefined : filed.pop()
+      if (last !== undefined && last !== place) filed[at] = last
+      if (filed.length === 0) this.byKey.delete(key)
+    }
   }
 }
 
-/** `edge` is 0 for a row; below or above it for a place before or after all rows of a value. */
-interface Place {
+/** Where a row stands in order; `edge` is 0 for a row, below or above it for a spot before or after all rows of a value. */
+interface Spot {
   readonly key: unknown
   readonly value: Value
   readonly edge: -1 | 0 | 1
   readonly text: string
+  readonly place: Place | undefined
 }
 
 const rankOf = (key: unknown): number => (typeof key === "number" ? 0 : typeof key === "string" ? 1 : typeof key === "boolean" ? 2 : key === null ? 3 : 4)
@@ -68,28 +83,28 @@ const compareKeys = (a: unknown, b: unknown): number => {
   return rankOf(a) - rankOf(b) || Number(a !== a) - Number(b !== b) || Number(a) - Number(b)
 }
 
-const comparePlaces = (a: Place, b: Place): number =>
+const compareSpots = (a: Spot, b: Spot): number =>
   compareKeys(a.key, b.key) || compare(a.value, b.value) || a.edge - b.edge || (a.text === b.text ? 0 : a.text < b.text ? -1 : 1)
 
 /** By key, then by value. */
 class ByValue implements Filing {
-  private readonly tree = new BTree<Place, undefined>(undefined, comparePlaces)
+  private readonly tree = new BTree<Spot, undefined>(undefined, compareSpots)
 
-  add(key: unknown, value: Value, text: string): void {
-    this.tree.set({ key, value, edge: 0, text }, undefined)
+  add(key: unknown, value: Value, place: Place): void {
+    this.tree.set({ key, value, edge: 0, text: place.id.text, place }, undefined)
   }
 
-  remove(key: unknown, value: Value, text: string): void {
-    this.tree.delete({ key, value, edge: 0, text })
+  remove(key: unknown, value: Value, place: Place): void {
+    this.tree.delete({ key, value, edge: 0, text: place.id.text, place })
   }
 
-  *ids(key: unknown, interval: Interval | undefined): Iterable<string> {
+  *places(key: unknown, interval: Interval | undefined): Iterable<Place> {
     const from = interval?.from, to = interval?.to
-    const first: Place = { key, value: from?.value, edge: from === undefined || from.inclusive ? -1 : 1, text: "" }
-    const last: Place | undefined = to && { key, value: to.value, edge: to.inclusive ? 1 : -1, text: "" }
-    for (const place of this.tree.keys(first)) {
-      if (compareKeys(place.key, key) !== 0 || (last !== undefined && comparePlaces(place, last) > 0)) return
-      yield place.text
+    const first: Spot = { key, value: from?.value, edge: from === undefined || from.inclusive ? -1 : 1, text: "", place: undefined }
+    const last: Spot | undefined = to && { key, value: to.value, edge: to.inclusive ? 1 : -1, text: "", place: undefined }
+    for (const spot of this.tree.keys(first)) {
+      if (compareKeys(spot.key, key) !== 0 || (last !== undefined && compareSpots(spot, last) > 0)) return
+      yield spot.place!
     }
   }
 }
@@ -97,7 +112,7 @@ class ByValue implements Filing {
 export class RowIndex {
   readonly spec: KeySpec
   private filing: Filing | undefined = undefined
-  private readonly loose = new Set<string>()
+  private readonly loose = new Set<Place>()
   /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
   private before: Row | undefined = undefined
   private after: Row | undefined = undefined
@@ -118,13 +133,13 @@ export class RowIndex {
     for (const row of rows) this.add(this.filing, keysOf(row.doc, this.spec), row)
   }
 
-  /** Ids (as text) of the rows filed under a key, with a value in the interval. */
-  ids(key: unknown, interval: Interval | undefined): Iterable<string> {
-    return this.filing?.ids(key, interval) ?? none
+  /** The rows filed under a key, with a value in the interval. */
+  places(key: unknown, interval: Interval | undefined): Iterable<Place> {
+    return this.filing?.places(key, interval) ?? none
   }
 
-  /** Ids of the rows without a fixed key. */
-  get dynamicIds(): ReadonlySet<string> {
+  /** The rows without a fixed key. */
+  get dynamicPlaces(): ReadonlySet<Place> {
     return this.loose
   }
 
@@ -149,24 +164,24 @@ export class RowIndex {
     if (filing === undefined) return
     const { newKeys, newValue, oldKeys, oldValue } = this.states(before, after)
     if (sameKeys(oldKeys, newKeys) && compare(oldValue, newValue) === 0) return
-    if (before !== undefined) this.remove(filing, oldKeys, oldValue, before.id.text)
+    if (before !== undefined) this.remove(filing, oldKeys, oldValue, before.place)
     if (after !== undefined) this.add(filing, newKeys, after)
   }
 
-  private add(filing: Filing, keys: Keys, { doc, id: { text } }: Row): void {
-    if (keys === dynamic) this.loose.add(text)
+  private add(filing: Filing, keys: Keys, { doc, place }: Row): void {
+    if (keys === dynamic) this.loose.add(place)
     else {
       const value = orderOf(doc, this.spec)
-      if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, text)
-      else filing.add(keys, value, text)
+      if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, place)
+      else filing.add(keys, value, place)
     }
   }
 
-  private remove(filing: Filing, keys: Keys, value: Value, text: string): void {
-    if (keys === dynamic) this.loose.delete(text)
-    else if (Array.isArray(keys)) for (const key of keys) filing.remove(key, value, text)
-    else filing.remove(keys, value, text)
+  private remove(filing: Filing, keys: Keys, value: Value, place: Place): void {
+    if (keys === dynamic) this.loose.delete(place)
+    else if (Array.isArray(keys)) for (const key of keys) filing.remove(key, value, place)
+    else filing.remove(keys, value, place)
   }
 }
 
-const none: ReadonlyArray<string> = []
+const none: ReadonlyArray<Place> = []

@@ -23,8 +23,9 @@ import { field, isInt } from "../surql/value.ts"
 import { type Access, chooseAccess } from "./argumentIndex.ts"
 import type { Shown } from "./delta.ts"
 import { type GroupPlan, groupPlan } from "./groups.ts"
-import { combined, type Hash64, rowHash } from "./hash.ts"
+import { combined, type Hash64, type HashSum, rowHash } from "./hash.ts"
 import { type ListArgument, shapeText } from "./lift.ts"
+import type { Holding } from "./place.ts"
 import type { Bounds, Kind } from "./result.ts"
 import type { Entry } from "./scan.ts"
 import { compileSplitting, type Piece, piecesKind, type Splitting } from "./splits.ts"
@@ -36,8 +37,10 @@ export interface SortTerm {
 }
 
 /** A matching row as an instance holds it. */
-export interface Member extends Shown {
+export interface Member extends Shown, Holding, HashSum {
   readonly row: Row
+  /** Where it stands among the members of its owner. */
+  at: number
   /** Which of the query's sources it comes from. */
   readonly slot: number
   /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
@@ -88,6 +91,7 @@ export interface Shape {
   /** The row without its children. */
   readonly own: Compiled
   readonly children: ReadonlyArray<ChildField>
+  readonly aliases: ReadonlyArray<string>
   /** Its subqueries are shown and no more: a row whose children changed is the same row with other children. */
   readonly onlyShows: boolean
   /** All subqueries of it, by alias or place. */
@@ -177,6 +181,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
   const project: Compiled = fetch === undefined ? projection.project : (scope) => fetch(projection.project(scope), scope)
   const children = childFields(select)
+  const fields = children.flatMap(childOf)
   const own = children.length === 0 ? project : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
   const sort = sortTerms(select, projection.project)
   const subqueries = facts.subqueries ? subqueriesOf(select) : []
@@ -189,7 +194,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     filter: select.where && compile(select.where),
     residual: residual && compile(residual),
     sort,
-    kind: select.split.length > 0 ? piecesKind(byTerms(sort)) : { compare: comparator(sort), hash: memberHash },
+    kind: select.split.length > 0 ? piecesKind(byTerms(sort)) : kindOf(sort),
     groups: grouping && groupPlan(grouping, select.order.map((term) => compileSort(select, term))),
     splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
     windowed: select.limit !== undefined || select.start !== undefined,
@@ -199,7 +204,8 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     start: select.start,
     project,
     own,
-    children: children.flatMap(childOf),
+    children: fields,
+    aliases: fields.map(({ alias }) => alias),
     onlyShows: subqueries.length === children.length && !select.order.some((term) => children.some((child) => startsAlike(child, term.idiom))),
     subqueries,
     total: !projection.canFail && !(select.where !== undefined && canFail(select.where)) && !select.order.some((term) => canFail(term.idiom)),
@@ -221,7 +227,10 @@ const byOneTerm = ({ compare }: SortTerm) => (a: Member, b: Member): number => {
   return order !== 0 ? order : compareRecords(a.row.id, b.row.id)
 }
 
-const comparator = (sort: ReadonlyArray<SortTerm>): ((a: Member, b: Member) => number) => (sort.length === 1 ? byOneTerm(sort[0]!) : byTerms(sort))
+const leadOf = ({ lead }: Member): Value => lead
+
+const kindOf = (sort: ReadonlyArray<SortTerm>): Kind<Member> =>
+  sort.length === 1 ? { compare: byOneTerm(sort[0]!), lead: leadOf, compareLeads: sort[0]!.compare, hash: memberHash } : { compare: byTerms(sort), hash: memberHash }
 
 const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: Member, b: Member): number => {
   for (let i = 0; i < sort.length; i++) {

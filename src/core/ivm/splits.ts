@@ -89,9 +89,9 @@ const samePieces = (a: ReadonlyArray<Member>, b: ReadonlyArray<Member>): boolean
   a.length === b.length && a.every((piece, i) => piece.key === b[i]!.key && piece.digest === b[i]!.digest && piece.failure === b[i]!.failure && identical(contentOf(piece).value, contentOf(b[i]!).value))
 
 /** The member of a row that is split; `before` again where nothing of it changed. */
-export const splitMember = (row: Row, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
+export const splitMember = (owner: object, row: Row, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
   const member = (key: string, part: Member["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): Member =>
-    ({ key, version: row.version, digest, children: undefined, row, slot, sort, lead: undefined, sum: undefined, failure, part })
+    ({ owner, at: 0, high: 0, low: 0, key, version: row.version, digest, children: undefined, row, slot, sort, lead: undefined, sum: undefined, sums: undefined, failure, part })
   const { text } = row.id
   const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
   if (before !== undefined && before.row === row && before.failure === left && samePieces(piecesOf(before), pieces)) return before

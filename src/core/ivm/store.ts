@@ -13,78 +13,98 @@ import { inKeys } from "../surql/sources.ts"
 import type { Obj, Range, RecordId, RecordKey } from "../surql/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
 import { type Hash64, rowHash } from "./hash.ts"
+import { Place } from "./place.ts"
 
 const BTree = sortedBTree.default
 
 /** One state of one record. `doc` holds the whole content, `id` included. */
 export class Row {
+  readonly place: Place
   readonly id: RecordId
   readonly version: number
   readonly doc: Obj
-  private cachedHash: Hash64 | undefined = undefined
+  private high = 0
+  private low = 0
+  private hashed = false
 
-  constructor(id: RecordId, version: number, doc: Obj) {
-    this.id = id
+  constructor(place: Place, version: number, doc: Obj) {
+    this.place = place
+    this.id = place.id
     this.version = version
     this.doc = doc
   }
 
   hash(): Hash64 {
-    return (this.cachedHash ??= rowHash(this.id.text, this.version, undefined))
+    if (!this.hashed) {
+      const { high, low } = rowHash(this.id.text, this.version, undefined)
+      this.high = high
+      this.low = low
+      this.hashed = true
+    }
+    return { high: this.high, low: this.low }
   }
 }
 
 /** What one change does to one record. `before` and `after` are both undefined only for a tombstone being loaded. */
 export interface Write {
   readonly id: RecordId
+  readonly place: Place
   readonly before: Row | undefined
   readonly after: Row | undefined
   /** The version this write leaves behind: of the row, or the last one of the deleted record. */
   readonly version: number
-  /** Where the record stands, so that it need not be looked up again. */
-  readonly cell?: Cell | undefined
 }
 
 /** Deleted records whose version is remembered exactly; beyond it a floor per store keeps versions growing. */
 export const maxTombstones = 1_000_000
 
-/** Where a record stands in its table: found once when a change is planned, written through when it is applied. */
-interface Cell {
-  row: Row | undefined
-}
-
 class TableRows {
-  private readonly cells = new Map<string, Cell>()
+  /** Records and tombstones by key; those with other keys than numbers and text by their text. */
+  private readonly places = new Map<number | string, Place>()
+  private readonly others = new Map<string, Place>()
+  private live = 0
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
 
   get size(): number {
-    return this.cells.size
+    return this.live
   }
 
-  cell(text: string): Cell | undefined {
-    return this.cells.get(text)
+  place({ key, text }: RecordId): Place | undefined {
+    return typeof key === "number" || typeof key === "string" ? this.places.get(key) : this.others.get(text)
   }
 
   *rows(): Iterable<Row> {
-    for (const { row } of this.cells.values()) if (row !== undefined) yield row
+    for (const { row } of this.places.values()) if (row !== undefined) yield row
+    for (const { row } of this.others.values()) if (row !== undefined) yield row
   }
 
-  put(row: Row): void {
-    const cell = this.cells.get(row.id.text)
-    if (cell !== undefined) cell.row = row
-    else {
-      this.order?.set(row.id, undefined)
-      this.cells.set(row.id.text, { row })
+  /** Puts a record's state in its place; undefined: it is gone, and the place remembers its version. */
+  put(place: Place, row: Row | undefined, version: number): void {
+    const { row: before } = place
+    if (!place.kept) {
+      place.kept = true
+      const { key, text } = place.id
+      if (typeof key === "number" || typeof key === "string") this.places.set(key, place)
+      else this.others.set(text, place)
+    }
+    place.row = row
+    place.version = version
+    if ((before === undefined) === (row === undefined)) return
+    if (row === undefined) {
+      this.live--
+      this.order?.delete(place.id)
+    } else {
+      this.live++
+      this.order?.set(place.id, undefined)
     }
   }
 
-  remove(id: RecordId): void {
-    const cell = this.cells.get(id.text)
-    if (cell === undefined) return
-    cell.row = undefined
-    this.cells.delete(id.text)
-    this.order?.delete(id)
+  forget(place: Place): void {
+    const { key, text } = place.id
+    place.kept = false
+    if (typeof key === "number" || typeof key === "string") this.places.delete(key)
+    else this.others.delete(text)
   }
 
   /** Rows in record-key order, from a key on. */
@@ -94,7 +114,7 @@ class TableRows {
       for (const row of this.rows()) this.order.set(row.id, undefined)
     }
     for (const id of this.order.keys(from)) {
-      const row = this.cells.get(id.text)?.row
+      const row = this.place(id)?.row
       if (row !== undefined) yield row
     }
   }
@@ -109,18 +129,25 @@ export interface StoreWatcher {
 export class Store {
   watcher: StoreWatcher | undefined = undefined
   private readonly tables = new Map<string, TableRows>()
-  private readonly tombstones = new Map<string, number>()
-  /** Records not in `tombstones` were never deleted with a version above this. */
+  /** Places of deleted records, the longest deleted first. */
+  private readonly tombstones = new Set<Place>()
+  /** Records without a place were never deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
 
   get(id: RecordId): Row | undefined {
-    return this.tables.get(id.table)?.cell(id.text)?.row
+    return this.tables.get(id.table)?.place(id)?.row
   }
 
-  /** The row with this id text, of a table already known. */
+  /** The row with this id text. */
   byText(table: string, text: string): Row | undefined {
-    return this.tables.get(table)?.cell(text)?.row
+    const id = Ids.parse(text)
+    return id?.table === table ? this.get(id) : undefined
+  }
+
+  /** Where a record stands; a place of its own, not kept, where it was never seen. */
+  placeOf(id: RecordId): Place {
+    return this.tables.get(id.table)?.place(id) ?? new Place(id, this.floor)
   }
 
   /** Rows of a table in no particular order. */
@@ -173,40 +200,30 @@ export class Store {
   plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
     const [only] = changes
     if (changes.length === 1 && only !== undefined) {
-      const cell = this.tables.get(only.id.table)?.cell(only.id.text)
-      const before = cell?.row
-      return [planOne(only, before, before?.version ?? this.lastVersion(only.id.text), cell)]
+      const place = this.placeOf(only.id)
+      return [planOne(only, place, place.row, place.version)]
     }
     const staged = new Map<string, Write>()
     return changes.map((change) => {
       const earlier = staged.get(change.id.text)
-      const before = earlier === undefined ? this.get(change.id) : earlier.after
-      const lastVersion = earlier?.version ?? before?.version ?? this.lastVersion(change.id.text)
-      const write = planOne(change, before, lastVersion)
+      const place = earlier?.place ?? this.placeOf(change.id)
+      const write = earlier === undefined ? planOne(change, place, place.row, place.version) : planOne(change, place, earlier.after, earlier.version)
       if (write !== undefined) staged.set(change.id.text, write)
       return write
     })
   }
 
-  apply(write: Write): void {
-    const { after, before, cell, id } = write
+  apply({ after, before, id, place, version }: Write): void {
     this.watcher?.moved(id.table, id.text)
     this.edgeIndex?.move(before, after)
-    if (after !== undefined) {
-      if (cell !== undefined && before !== undefined && cell.row === before) {
-        cell.row = after
-        return
-      }
-      let table = this.tables.get(id.table)
-      if (table === undefined) this.tables.set(id.table, (table = new TableRows()))
-      table.put(after)
-      if (this.tombstones.size > 0) this.tombstones.delete(id.text)
-      return
-    }
-    this.tables.get(id.table)?.remove(id)
-    this.tombstones.set(id.text, write.version)
-    if (id.table === lostTable) this.floor = Math.max(this.floor, write.version)
-    if (this.tombstones.size > maxTombstones) this.forgetOldestTombstones()
+    let table = this.tables.get(id.table)
+    if (table === undefined) this.tables.set(id.table, (table = new TableRows()))
+    if (after === undefined) {
+      this.tombstones.add(place)
+      if (id.table === lostTable) this.floor = Math.max(this.floor, version)
+      if (this.tombstones.size > maxTombstones) this.forgetOldestTombstones()
+    } else if (place.kept && place.row === undefined) this.tombstones.delete(place)
+    table.put(place, after, version)
   }
 
   clear(): void {
@@ -217,16 +234,13 @@ export class Store {
     this.watcher?.cleared()
   }
 
-  private lastVersion(text: string): number {
-    return this.tombstones.get(text) ?? this.floor
-  }
-
   private forgetOldestTombstones(): void {
     let left = maxTombstones / 2
-    for (const [text, version] of this.tombstones) {
+    for (const place of this.tombstones) {
       if (left-- <= 0) return
-      this.floor = Math.max(this.floor, version)
-      this.tombstones.delete(text)
+      this.floor = Math.max(this.floor, place.version)
+      this.tombstones.delete(place)
+      this.tables.get(place.id.table)?.forget(place)
     }
   }
 }
@@ -241,27 +255,35 @@ export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
   return [...net.values()]
 }
 
-/** Whether two states of a record have the same content; numbers and the like first, since they stand in the document itself. */
+/** Whether two states of one record have the same content, its id aside; what stands in the document itself is compared first, and says nearly always. */
 const sameContent = (a: Obj, b: Obj): boolean => {
-  for (const key in a) {
-    const value = a[key]
-    if (typeof value !== "object" && typeof value !== "string" && !Object.is(value, b[key])) return false
+  let left = 0
+  let deep = false
+  for (const name in a) {
+    const x = a[name], y = b[name]
+    if (x !== y && name !== "id") {
+      if (typeof x === "object" && typeof y === "object") deep = true
+      else if (!Object.is(x, y)) return false
+    } else if (y === undefined && !Object.hasOwn(b, name)) return false
+    left++
   }
-  return identical(a, b)
+  for (const _ in b) left--
+  if (left !== 0) return false
+  if (deep) for (const name in a) if (a[name] !== b[name] && name !== "id" && !(Object.hasOwn(b, name) && identical(a[name], b[name]))) return false
+  return true
 }
 
-const planOne = (change: Change, before: Row | undefined, lastVersion: number, cell?: Cell): Write | undefined => {
-  if (change.op === "DELETE") {
-    return before === undefined ? undefined : { id: before.id, before, after: undefined, version: before.version }
-  }
+const planOne = (change: Change, place: Place, before: Row | undefined, lastVersion: number): Write | undefined => {
+  const { id } = place
+  if (change.op === "DELETE") return before === undefined ? undefined : { id, place, before, after: undefined, version: before.version }
   if (before === undefined) {
     const version = change.version ?? lastVersion + 1
-    return { id: change.id, before, after: new Row(change.id, version, change.doc), version }
+    return { id, place, before, after: new Row(place, version, change.doc), version }
   }
   if (change.version !== undefined && change.version < before.version) return undefined
   const same = sameContent(before.doc, change.doc)
   if (same && (change.version === undefined || change.version === before.version)) return undefined
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
   const version = change.version === undefined || change.version === before.version ? before.version + 1 : change.version
-  return { id: before.id, before, after: new Row(before.id, version, change.doc), version, cell }
+  return { id, place, before, after: new Row(place, version, change.doc), version }
 }

@@ -6,7 +6,7 @@
 import type { Scope } from "../surql/scope.ts"
 import type { Params } from "./lift.ts"
 import type { Maintained } from "./maintained.ts"
-import type { Read, Reader } from "./readers.ts"
+import type { Read, Reader, ReaderRow } from "./readers.ts"
 import type { Bounds } from "./result.ts"
 import type { ChildField, Shape } from "./shape.ts"
 import type { Slots } from "./slots.ts"
@@ -25,7 +25,9 @@ export interface Surroundings {
   /** The maintained result of a subquery for the row in scope; undefined where it has to be run. */
   readonly resultOf: (query: ChildField["query"], scope: Scope) => Maintained | undefined
   /** Replaces what a row of this reader has read. */
-  readonly watch: (reader: Reader, text: string, reads: ReadonlySet<Read>) => void
+  readonly watch: (reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>) => void
+  /** Whether a row of this reader has read anything. */
+  readonly watches: (reader: Reader, row: ReaderRow) => boolean
   /** Called when a step first changes this instance. */
   readonly dirty: (instance: Maintained) => void
   /** The number of the step that runs now. */

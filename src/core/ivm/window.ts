@@ -1,13 +1,15 @@
 /**
- * The window of an ordered result (ORDER BY / START / LIMIT): all matching rows in a B-tree, and the two rows at the
- * window's edges.
+ * The window of an ordered result (ORDER BY / START / LIMIT): all matching rows in order, and which of them are inside.
  *
- * State: the tree, `first` = the row at position `start`, `last` = the last row inside. Positions are never counted:
- * an insert before `first` shifts the window by one row at each edge, a removal shifts it back, and the neighbours
- * come from the tree. Cost per change: O(log n). Invariant: the window never holds more than `limit` rows, and only
- * rows that cross an edge are reported.
+ * State: while the rows are few, an array, where a row's position says whether it is inside: most windows of a service
+ * hold a screenful, and there one array is less memory to touch than a tree. Beyond that a B-tree and the two rows at
+ * the window's edges: `first` = the row at position `start`, `last` = the last row inside. There positions are never
+ * counted: an insert before `first` shifts the window by one row at each edge, a removal shifts it back, and the
+ * neighbours come from the tree. Cost per change: O(log n). Invariant: the window never holds more than `limit` rows,
+ * and only rows that cross an edge are reported.
  */
 import sortedBTree from "sorted-btree"
+import type { Value } from "../surql/value.ts"
 
 const BTree = sortedBTree.default
 
@@ -17,7 +19,18 @@ export interface WindowSink<T> {
   readonly left: (row: T) => void
 }
 
-export class Window<T> {
+/** The order of the rows: total, so that rows that compare 0 are the same row. */
+export interface RowOrder<T> {
+  readonly compare: (a: T, b: T) => number
+  /** The value that decides first, where it is one value: kept beside the rows, so that a search need not look at them. */
+  readonly lead?: ((row: T) => Value) | undefined
+  readonly compareLeads?: ((a: Value, b: Value) => number) | undefined
+}
+
+/** Rows that stay in the array; half as many bring a tree back to one. */
+const few = 64
+
+class Many<T> {
   private readonly tree: InstanceType<typeof BTree<T, undefined>>
   private readonly compare: (a: T, b: T) => number
   private readonly start: number
@@ -26,18 +39,24 @@ export class Window<T> {
   private first: T | undefined = undefined
   private last: T | undefined = undefined
 
-  /** `compare` must be total: rows that compare 0 are the same row. `limit` may be Infinity. */
-  constructor(compare: (a: T, b: T) => number, start: number, limit: number, sink: WindowSink<T>) {
-    this.tree = new BTree<T, undefined>(undefined, compare)
+  /** Takes over rows in order, of which the right ones are known to be inside. */
+  constructor(compare: (a: T, b: T) => number, start: number, limit: number, sink: WindowSink<T>, rows: ReadonlyArray<T>) {
+    this.tree = new BTree<T, undefined>(rows.map((row) => [row, undefined]), compare)
     this.compare = compare
     this.start = start
     this.limit = limit
     this.sink = sink
+    if (this.size === 0) return
+    this.first = rows[start]
+    this.last = rows[start + this.size - 1]
   }
 
-  /** Rows held, inside the window or not. */
   get held(): number {
     return this.tree.size
+  }
+
+  all(): ReadonlyArray<T> {
+    return [...this.tree.keys()]
   }
 
   /** Rows inside the window. */
@@ -102,7 +121,6 @@ export class Window<T> {
     }
   }
 
-  /** Puts the new state of a row where its old state stands; both must compare 0. */
   replace(before: T, after: T): void {
     this.tree.set(after, undefined, true)
     if (this.first === undefined || this.last === undefined) return
@@ -120,4 +138,126 @@ export class Window<T> {
     this.sink.left(dropped)
     this.last = this.tree.nextLowerKey(dropped)
   }
+}
+
+export class Window<T> {
+  private readonly order: RowOrder<T>
+  private readonly start: number
+  private readonly limit: number
+  private readonly sink: WindowSink<T>
+  private array: Array<T> = []
+  /** The leads of the array, where the order has them. */
+  private leads: Array<Value> | undefined
+  /** Instead of the array. */
+  private many: Many<T> | undefined = undefined
+
+  /** `limit` may be Infinity. */
+  constructor(order: RowOrder<T>, start: number, limit: number, sink: WindowSink<T>) {
+    this.order = order
+    this.start = start
+    this.limit = limit
+    this.sink = sink
+    this.leads = order.lead === undefined ? undefined : []
+  }
+
+  /** Rows held, inside the window or not. */
+  get held(): number {
+    return this.many === undefined ? this.array.length : this.many.held
+  }
+
+  /** Rows inside the window. */
+  get size(): number {
+    return Math.max(0, Math.min(this.held - this.start, this.limit))
+  }
+
+  /** The rows inside, in order. */
+  rows(): Iterable<T> {
+    return this.many === undefined ? this.array.slice(this.start, this.start + this.limit) : this.many.rows()
+  }
+
+  /** The rows held, in order. */
+  all(): ReadonlyArray<T> {
+    return this.many === undefined ? this.array : this.many.all()
+  }
+
+  insert(row: T): void {
+    const { array, limit, many, sink, start } = this
+    if (many !== undefined) return many.insert(row)
+    const at = this.position(row)
+    put(array, at, row)
+    if (this.leads !== undefined) put(this.leads, at, this.order.lead!(row))
+    const end = start + limit
+    if (limit > 0 && at < end && array.length > start) {
+      sink.entered(at < start ? array[start]! : row)
+      if (array.length > end) sink.left(array[end]!)
+    }
+    if (array.length > few) this.grow()
+  }
+
+  remove(row: T): void {
+    const { array, limit, many, sink, start } = this
+    if (many !== undefined) {
+      many.remove(row)
+      if (many.held <= few / 2) this.shrink(many)
+      return
+    }
+    const at = this.position(row)
+    const end = start + limit
+    const inside = limit > 0 && at < end && array.length > start
+    const left = inside && at < start ? array[start]! : row
+    take(array, at)
+    if (this.leads !== undefined) take(this.leads, at)
+    if (!inside) return
+    sink.left(left)
+    if (array.length >= end) sink.entered(array[end - 1]!)
+  }
+
+  /** Puts the new state of a row where its old state stands; both must compare 0. */
+  replace(before: T, after: T): void {
+    const { array, limit, many, sink, start } = this
+    if (many !== undefined) return many.replace(before, after)
+    const at = this.position(after)
+    array[at] = after
+    if (at < start || at >= start + limit) return
+    sink.left(before)
+    sink.entered(after)
+  }
+
+  /** Where a row of the array stands, or would. */
+  private position(row: T): number {
+    const { array, leads, order: { compare, compareLeads, lead } } = this
+    const own = leads === undefined ? undefined : lead!(row)
+    let low = 0
+    for (let high = array.length; low < high;) {
+      const middle = (low + high) >> 1
+      const order = (leads === undefined ? 0 : compareLeads!(leads[middle], own)) || compare(array[middle]!, row)
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  private grow(): void {
+    this.many = new Many(this.order.compare, this.start, this.limit, this.sink, this.array)
+    this.array = []
+    this.leads = undefined
+  }
+
+  private shrink(many: Many<T>): void {
+    const { lead } = this.order
+    this.array = [...many.all()]
+    this.leads = lead && this.array.map(lead)
+    this.many = undefined
+  }
+}
+
+const put = <A>(array: Array<A>, at: number, item: A): void => {
+  array.push(item)
+  for (let i = array.length - 1; i > at; i--) array[i] = array[i - 1]!
+  array[at] = item
+}
+
+const take = <A>(array: Array<A>, at: number): void => {
+  for (let i = at + 1; i < array.length; i++) array[i - 1] = array[i]!
+  array.pop()
 }

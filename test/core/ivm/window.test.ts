@@ -14,19 +14,24 @@ interface Item {
 
 const compare = (a: Item, b: Item): number => a.rank - b.rank || a.id - b.id
 
-const step = FastCheck.record({ id: FastCheck.integer({ min: 0, max: 12 }), rank: FastCheck.option(FastCheck.integer({ min: 0, max: 5 })) })
+const step = (ids: number) => FastCheck.record({ id: FastCheck.integer({ min: 0, max: ids }), rank: FastCheck.option(FastCheck.integer({ min: 0, max: 5 }), { freq: 3 }) })
 
-test("L2 a window reports exactly the rows that cross its edges, for every START and LIMIT", () => {
+/** Few rows, then so many that they grow out of the array and back into it. */
+test.each([
+  { ids: 12, minLength: 10, maxLength: 60, bounds: [0, 1, 2, 3, 5, Infinity], numRuns: 600 },
+  { ids: 110, minLength: 300, maxLength: 500, bounds: [0, 1, 20, 70, Infinity], numRuns: 25 }
+])("L2 a window over up to $ids rows reports exactly those that cross its edges, for every START and LIMIT", ({ bounds, ids, maxLength, minLength, numRuns }) => {
   let crossings = 0
+  let most = 0, least = Infinity
   FastCheck.assert(
     FastCheck.property(
       FastCheck.integer({ min: 0, max: 4 }),
-      FastCheck.constantFrom(0, 1, 2, 3, 5, Infinity),
-      FastCheck.array(step, { minLength: 10, maxLength: 60, size: "max" }),
+      FastCheck.constantFrom(...bounds),
+      FastCheck.array(step(ids), { minLength, maxLength, size: "max" }),
       (start, limit, steps) => {
         const rows = new Map<number, Item>()
         const shown = new Set<number>()
-        const window = new Window<Item>(compare, start, limit, {
+        const window = new Window<Item>({ compare, lead: ids > 64 ? ({ rank }) => rank : undefined, compareLeads: (a, b) => Number(a) - Number(b) }, start, limit, {
           entered: (row) => {
             crossings++
             expect(shown.has(row.id), "entered twice").toBe(false)
@@ -34,7 +39,9 @@ test("L2 a window reports exactly the rows that cross its edges, for every START
           },
           left: (row) => expect(shown.delete(row.id), "left without being in").toBe(true)
         })
-        for (const { id, rank } of steps) {
+        // Half of a long history mostly takes rows away.
+        for (const [n, { id, rank: drawn }] of steps.entries()) {
+          const rank = n > 200 && n % 3 > 0 ? null : drawn
           const before = rows.get(id)
           const after = rank === null ? undefined : { id, rank }
           if (before !== undefined && after !== undefined && compare(before, after) === 0) window.replace(before, after)
@@ -48,11 +55,14 @@ test("L2 a window reports exactly the rows that cross its edges, for every START
           expect([...window.rows()]).toEqual(expected)
           expect(window.size).toBe(expected.length)
           expect(window.held).toBe(rows.size)
+          most = Math.max(most, rows.size)
+          if (most > 64) least = Math.min(least, rows.size)
           expect([...shown].sort()).toEqual(expected.map((row) => row.id).sort())
         }
       }
     ),
-    { numRuns: 600 }
+    { numRuns }
   )
-  expect(crossings).toBeGreaterThan(5_000)
+  if (ids > 64) expect([most > 64, least <= 32], "grown and shrunk").toEqual([true, true])
+  expect(crossings).toBeGreaterThan(1_000)
 })

@@ -1,0 +1,61 @@
+/**
+ * One row against one instance: does it match, where does it stand, and what does it show besides itself?
+ *
+ * Why apart: this is all that is evaluated for a changed row; keeping the answer is the instance's work (maintained.ts).
+ */
+import { Either } from "effect"
+import { encode } from "../surql/encode.ts"
+import { run } from "../surql/evaluate.ts"
+import { isTruthy } from "../surql/order.ts"
+import type { Scope } from "../surql/scope.ts"
+import { childrenOf } from "./children.ts"
+import { sameResults } from "./delta.ts"
+import { combinedAll, type Hash64, sameHash } from "./hash.ts"
+import type { Outlet } from "./output.ts"
+import { type Member, type Shape, sortValues, unsorted } from "./shape.ts"
+import { splitMember } from "./splits.ts"
+import type { Row } from "./store.ts"
+import type { Surroundings } from "./surroundings.ts"
+
+/** What of an instance decides. */
+export interface Matching {
+  readonly plainShape: Shape
+  readonly strict: boolean
+  readonly around: Surroundings
+  readonly groups: Outlet["groups"]
+}
+
+/** The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the indexed conjuncts hold. */
+export const match = (owner: Matching, row: Row, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined => {
+  const { around: { source }, groups, plainShape: shape, strict } = owner
+  const filter = routed ? shape.residual : shape.filter
+  if (filter !== undefined && !isTruthy(filter(scope))) return undefined
+  if (groups !== undefined) return groups.member(row, slot, shape.groups!.grouping.of(scope), before)
+  if (shape.splitting !== undefined) return splitMember(owner, row, slot, shape.splitting(scope, row.id, source, strict), before)
+  const filtered = source.count
+  const { lead, sort } = shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
+  const sorted = source.count
+  let digest: string | undefined = undefined
+  let children: Member["children"] = undefined
+  let failure: string | undefined = undefined
+  let sums: ReadonlyArray<number> | undefined = undefined
+  let sum: Hash64 | undefined = undefined
+  if (shape.checksProjection) {
+    const shown = strict ? run(shape.own, scope) : Either.right(shape.own(scope))
+    const parts: Array<string> = []
+    if (Either.isLeft(shown)) parts.push((failure = shown.left.reason))
+    else if (source.count > sorted) parts.push(encode(shown.right))
+    // A row whose place depends on another record is as visible as one that shows it.
+    if (sorted > filtered) parts.push(encode([lead, sort]))
+    if (shape.children.length > 0) {
+      const held = childrenOf(shape, owner.around, strict, scope, parts)
+      children = held.children
+      sums = held.sums
+      sum = sums && combinedAll(sums)
+      failure ??= held.failure
+    }
+    if (parts.length > 0) digest = parts.join("\n")
+  }
+  if (before !== undefined && before.row === row && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
+  return { owner, at: 0, high: 0, low: 0, key: row.id.text, version: row.version, digest, children, row, slot, sort, lead, sum, sums, failure, part: undefined }
+}

@@ -1,0 +1,62 @@
+/**
+ * Where one record stands, from its first change on: its state now, its version, and what the instances hold of it.
+ *
+ * Why it holds what others hold: a change finds its record once, by id, and from there everything that shows it; a map by
+ * id in each instance would be one more cold lookup for each. A place outlives deletion, so it is also what a row is named by.
+ */
+import type { RecordId } from "../surql/value.ts"
+import type { Row } from "./store.ts"
+
+/** Something an instance holds of a record. */
+export interface Holding {
+  readonly owner: object
+}
+
+/** Nearly every record is held by a few instances; only beyond this are they found by a map. */
+const few = 8
+
+export class Place {
+  readonly id: RecordId
+  row: Row | undefined = undefined
+  /** Of the row, or the last one of a deleted record. */
+  version: number
+  /** The store finds it by its id. */
+  kept = false
+  private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
+
+  constructor(id: RecordId, version: number) {
+    this.id = id
+    this.version = version
+  }
+
+  /** What this owner holds of the record. */
+  heldBy(owner: object): Holding | undefined {
+    const { held } = this
+    if (held === undefined) return undefined
+    if (held instanceof Map) return held.get(owner)
+    if (!Array.isArray(held)) return held.owner === owner ? held : undefined
+    for (let i = 0; i < held.length; i++) if (held[i]!.owner === owner) return held[i]
+    return undefined
+  }
+
+  /** Puts what an owner holds now in place of what it held: each is undefined where that is nothing. */
+  exchange(before: Holding | undefined, after: Holding | undefined): void {
+    const { held } = this
+    if (held === undefined || held === before) this.held = after
+    else if (held instanceof Map) {
+      if (after !== undefined) held.set(after.owner, after)
+      else held.delete(before!.owner)
+    } else if (!Array.isArray(held)) this.held = [held, after!]
+    else if (before === undefined) this.add(held, after!)
+    else if (after !== undefined) held[held.indexOf(before)] = after
+    else {
+      const last = held.pop()!
+      if (last !== before) held[held.indexOf(before)] = last
+    }
+  }
+
+  private add(held: Array<Holding>, holding: Holding): void {
+    if (held.length < few) held.push(holding)
+    else this.held = new Map([...held, holding].map((one) => [one.owner, one]))
+  }
+}
