@@ -6,11 +6,12 @@
  */
 import { Effect } from "effect"
 import sortedBTree from "sorted-btree"
+import { bucketOf } from "../core/merkle.ts"
 import { compareStrings } from "../core/surql/order.ts"
 import { keyText } from "../core/surql/keyText.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import type { ReplicaRecord, ReplicaShape, ReplicaTable } from "./Replica.ts"
-import { bucketOf, chunkOf, idOf, kept, type Kept, keptOf, mayPass, type Page, type Placed, recordOfRow, type Shelf, snapshotOf } from "./replicaRows.ts"
+import { chunkOf, idOf, kept, type Kept, keptOf, mayPass, type Page, type Placed, recordOfRow, type Shelf, snapshotOf } from "./replicaRows.ts"
 
 const BTree = sortedBTree.default
 type Tree<A> = InstanceType<typeof BTree<string, A>>

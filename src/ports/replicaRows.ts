@@ -5,7 +5,7 @@
  * for all, so that a query answers the same whatever the replica is kept in. The id is kept apart from the content, so that most contents are plain
  * JSON and can be handed on without being read.
  */
-import { blake3 } from "@noble/hashes/blake3.js"
+import { contentOf } from "../core/merkle.ts"
 import * as Encode from "../core/surql/encode.ts"
 import { isKey, keyText, placeOf } from "../core/surql/keyText.ts"
 import { recordOf } from "../core/surql/paths.ts"
@@ -29,17 +29,9 @@ export const kept = (text: string): string => ((unkeepable.test(text) && /\u0000
 
 export const unkept = (text: string): string => (text.startsWith("\"") ? JSON.parse(text) as string : text)
 
-export const contentOf = ({ id: _, ...content }: Obj): string => Encode.encode(content)
-
 export const keptOf = (id: RecordId, version: number, doc: Obj): Kept => {
   const source = recordOf(field(doc, "in")), target = source && recordOf(field(doc, "out"))
   return { table: id.table, key: keyText(id.key), id: id.text, version, content: contentOf(doc), source: target && source?.text, target: target?.text }
-}
-
-/** The Merkle bucket of an id: the first two bytes of its hash (D41). */
-export const bucketOf = (id: string): number => {
-  const hash = blake3(new TextEncoder().encode(id))
-  return hash[0]! * 256 + hash[1]!
 }
 
 const damaged = (row: ReplicaRow, what: string, cause?: unknown): ReplicaError => new ReplicaError({ reason: "damaged", message: `record ${row.id} of the replica: ${what}`, cause })

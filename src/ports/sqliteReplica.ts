@@ -8,10 +8,11 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Scope } from "effect"
+import { bucketOf } from "../core/merkle.ts"
 import { keyText } from "../core/surql/keyText.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import { ReplicaError, type ReplicaRecord, type ReplicaShape } from "./Replica.ts"
-import { bucketOf, chunkOf, kept, keptOf, recordOfRow, type Shelf, snapshotOf, unkept } from "./replicaRows.ts"
+import { chunkOf, kept, keptOf, recordOfRow, type Shelf, snapshotOf, unkept } from "./replicaRows.ts"
 import { type Cell, failure, type Link, link } from "./sqliteLink.ts"
 import * as Shelves from "./sqliteShelf.ts"
 

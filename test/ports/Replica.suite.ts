@@ -6,11 +6,12 @@
 import { it } from "@effect/vitest"
 import { Effect, FastCheck as fc, type Layer, type Scope } from "effect"
 import { describe, expect } from "vitest"
+import { bucketOf } from "../../src/core/merkle.ts"
 import { identical } from "../../src/core/surql/order.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { Datetime, Duration, Float, type Obj, Range, type RecordId, type RecordKey, Uuid, type Value } from "../../src/core/surql/value.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaSnapshot } from "../../src/ports/Replica.ts"
-import { bucketOf, docOf } from "../../src/ports/replicaRows.ts"
+import { docOf } from "../../src/ports/replicaRows.ts"
 import { seed } from "../kit/random.ts"
 
 export const id = (text: string): RecordId => {

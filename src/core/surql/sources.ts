@@ -81,7 +81,7 @@ export const isId = (e: Expr): boolean => e.kind === "idiom" && e.start === unde
 
 const turned: { readonly [op: string]: string } = { "=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=" }
 
-interface IdTerm {
+export interface IdTerm {
   readonly op: string
   readonly value: Compiled
 }
@@ -94,11 +94,11 @@ const idTerm = (e: Expr): IdTerm | undefined => {
   return isId(e.left) && fixed(e.right) ? { op: e.op, value: compile(e.right) } : isId(e.right) && fixed(e.left) ? { op, value: compile(e.left) } : undefined
 }
 
-const conjuncts = (e: Expr | undefined): ReadonlyArray<Expr> =>
+export const conjuncts = (e: Expr | undefined): ReadonlyArray<Expr> =>
   e === undefined ? [] : e.kind === "binary" && e.op === "AND" ? [...conjuncts(e.left), ...conjuncts(e.right)] : [e]
 
 /** The comparisons of `id` that every row must pass before anything of the filter can fail on it: what they exclude need not be read. */
-const idTerms = (where: Expr | undefined): ReadonlyArray<IdTerm> => {
+export const idTerms = (where: Expr | undefined): ReadonlyArray<IdTerm> => {
   const parts = conjuncts(where)
   const first = parts.findIndex((part) => canFail(part))
   return (first < 0 ? parts : parts.slice(0, first)).flatMap((part) => idTerm(part) ?? [])
