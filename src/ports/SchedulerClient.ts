@@ -10,7 +10,9 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Context, Data, Duration, Effect, Either, Layer, Option, Schema } from "effect"
-import { type Heartbeat, snapshotSeqHeader, type SspDeregistration, SspRegistered, type SspRegistration } from "../protocol/wire.ts"
+import * as Encode from "../core/surql/encode.ts"
+import type { Obj } from "../core/surql/value.ts"
+import { exactType, type Heartbeat, snapshotSeqHeader, type SspDeregistration, SspRegistered, type SspRegistration } from "../protocol/wire.ts"
 
 /**
  * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `unknown` (404), `conflict` (409);
@@ -23,9 +25,10 @@ export class SchedulerError extends Data.TaggedError("SchedulerError")<{
   readonly retryAfterMs?: number
 }> {}
 
-/** An answer of `/proxy/query`: its text as it came, and the position it was read at, where the scheduler says so. */
+/** An answer of `/proxy/query`: its text, JSON or (`exact`) the encoding that loses nothing; the position it was read at, where the scheduler says so. */
 export interface ProxyAnswer {
   readonly seq: number | undefined
+  readonly exact: boolean
   readonly text: string
 }
 
@@ -37,8 +40,8 @@ export interface SchedulerClientShape {
   readonly deregister: (goodbye: typeof SspDeregistration.Type) => Effect.Effect<void, SchedulerError>
   readonly signin: Effect.Effect<void, SchedulerError>
   readonly use: Effect.Effect<void, SchedulerError>
-  /** Parameters are an extension (D20). */
-  readonly query: (query: string, params?: { readonly [name: string]: unknown }) => Effect.Effect<ProxyAnswer, SchedulerError>
+  /** Parameters are an extension (D20), and for a scheduler that answers exactly. */
+  readonly query: (query: string, params?: Obj) => Effect.Effect<ProxyAnswer, SchedulerError>
 }
 
 const timeout = Duration.seconds(10)
@@ -77,6 +80,7 @@ const make = (client: HttpClient.HttpClient, url: string): SchedulerClientShape 
   const post = (path: string, body: unknown, within = timeout): Effect.Effect<Answered, SchedulerError> =>
     HttpClientRequest.post(`${url}${path}`).pipe(
       HttpClientRequest.bodyUnsafeJson(body),
+      HttpClientRequest.accept(path === "/proxy/query" ? `${exactType}, application/json` : "application/json"),
       client.execute,
       Effect.flatMap((response: HttpClientResponse.HttpClientResponse) => Effect.map(response.text, (text) => ({ status: response.status, headers: response.headers, text }))),
       Effect.scoped,
@@ -96,7 +100,7 @@ const make = (client: HttpClient.HttpClient, url: string): SchedulerClientShape 
     signin: Effect.asVoid(post("/proxy/signin", {})),
     use: Effect.asVoid(post("/proxy/use", {})),
     query: (query, params) =>
-      Effect.map(post("/proxy/query", params === undefined ? { query } : { query, params }, queryTimeout), ({ headers, text }) => ({ seq: seqOf(headers), text }))
+      Effect.map(post("/proxy/query", params === undefined ? { query } : { query, params: JSON.parse(Encode.encode(params)) as unknown }, queryTimeout), ({ headers, text }) => ({ seq: seqOf(headers), exact: isExact(headers), text }))
   }
 }
 
@@ -109,6 +113,8 @@ const seqOf = (headers: Headers.Headers): number | undefined => {
   const seq = Option.getOrUndefined(Headers.get(headers, snapshotSeqHeader))
   return seq !== undefined && /^\d{1,15}$/.test(seq) ? Number(seq) : undefined
 }
+
+const isExact = (headers: Headers.Headers): boolean => Option.getOrElse(Headers.get(headers, "content-type"), () => "").startsWith(exactType)
 
 const decodeCode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ code: Schema.String })))
 

@@ -90,6 +90,9 @@ export const registrationHeader = "svc-registration"
 /** Extension (D20): on every answer of `/proxy/query`, the position of what was read. */
 export const snapshotSeqHeader = "svc-snapshot-seq"
 
+/** Extension: `accept` of a `/proxy/query` whose parameters and answer are values that lose nothing (`core/surql/encode.ts`). */
+export const exactType = "application/vnd.svc+json"
+
 /** Extension (D31). */
 export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incarnation }).annotations({ ...every, identifier: "SspDeregistration" })
 

@@ -7,10 +7,11 @@
 import { Data, Effect, Schedule } from "effect"
 import { type Types, versionField } from "../core/change.ts"
 import { isOwn } from "../core/surrealSchema.ts"
+import * as Encode from "../core/surql/encode.ts"
 import * as Json from "../core/surql/json.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import { tableName } from "../core/surql/text.ts"
-import { type Obj, type RecordId, setField, type Value } from "../core/surql/value.ts"
+import { isObj, type Obj, RecordId, setField, type Value } from "../core/surql/value.ts"
 import type { StoredPosition, StoredRecord } from "../ports/Database.ts"
 import { type SchedulerClientShape, SchedulerError } from "../ports/SchedulerClient.ts"
 import type { SspRegistered } from "../protocol/wire.ts"
@@ -33,31 +34,35 @@ const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 
 
 const passing = ({ reason }: SchedulerError): boolean => reason === "unreachable" || reason === "overloaded"
 
-const isMapping = (u: unknown): u is { readonly [key: string]: unknown } => typeof u === "object" && u !== null && !Array.isArray(u)
-
 const unusable = (what: string): SchedulerError => new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed` })
 
-type Ask = (query: string, params?: { readonly [name: string]: unknown }) => Effect.Effect<unknown, SchedulerError | SnapshotMoved>
+/** What is answered, as values: exact ones, or JSON whose types are still to be found. */
+interface Read {
+  readonly exact: boolean
+  readonly value: Value
+}
+
+type Ask = (query: string, params?: Obj) => Effect.Effect<Read, SchedulerError | SnapshotMoved>
 
 const asking = (client: SchedulerClientShape, seq: number): Ask => (query, params) =>
   Effect.gen(function*() {
-    const answer = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
-    if (answer.seq !== undefined && answer.seq !== seq) return yield* new SnapshotMoved({ message: `the snapshot is at ${answer.seq} and no longer at ${seq}` })
-    return yield* Effect.try({ try: (): unknown => JSON.parse(answer.text), catch: () => unusable(query) })
+    const { exact, seq: readAt, text } = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
+    if (readAt !== undefined && readAt !== seq) return yield* new SnapshotMoved({ message: `the snapshot is at ${readAt} and no longer at ${seq}` })
+    return yield* Effect.try({ try: () => ({ exact, value: exact ? Encode.decode(text) : (JSON.parse(text) as Value) }), catch: () => unusable(query) })
   })
 
-const tablesOf = (info: unknown): ReadonlyArray<string> | undefined =>
-  isMapping(info) && isMapping(info["tables"]) ? Object.keys(info["tables"]).filter((name) => !isOwn(name)).sort() : undefined
+const tablesOf = ({ value: info }: Read): ReadonlyArray<string> | undefined =>
+  isObj(info) && isObj(info["tables"]) ? Object.keys(info["tables"]).filter((name) => !isOwn(name)).sort() : undefined
 
 /** A field as the database shows it (`DEFINE FIELD x ON t TYPE datetime ...`), or its type alone. */
-const typeOf = (definition: unknown): string | undefined => {
+const typeOf = (definition: Value): string | undefined => {
   if (typeof definition !== "string") return undefined
   const declared = /\bTYPE\s+(.+?)(?=\s+(?:DEFAULT|VALUE|ASSERT|READONLY|REFERENCE|COMMENT|PERMISSIONS|FLEXIBLE|COMPUTED)\b|;?\s*$)/is.exec(definition)
   return declared?.[1] ?? (/^DEFINE\b/i.test(definition) ? undefined : definition)
 }
 
-export const typesOf = (info: unknown): Types => {
-  const fields = isMapping(info) && isMapping(info["fields"]) ? info["fields"] : {}
+const typesOf = ({ value: info }: Read): Types => {
+  const fields = isObj(info) && isObj(info["fields"]) ? info["fields"] : {}
   const types: Record<string, string> = {}
   for (const [path, definition] of Object.entries(fields)) {
     const type = typeOf(definition)
@@ -66,42 +71,52 @@ export const typesOf = (info: unknown): Types => {
   return types
 }
 
-/** A row as a record: its version taken out, its id and its fields typed (D1, D4). */
-const toRecord = (row: unknown, table: string, types: Types): StoredRecord | undefined => {
-  const idText = isMapping(row) ? row["id"] : undefined
-  const id = typeof idText === "string" ? Ids.parseLenient(idText) : undefined
-  if (!isMapping(row) || id === undefined || id.table !== table) return undefined
+const versionOf = (row: Obj): number => {
   const version = row[versionField]
-  const typed = Json.fromJsonTyped(row, types) as Obj
+  return typeof version === "number" && Number.isSafeInteger(version) && version >= 0 ? version : 1
+}
+
+/** A row as a record: its version taken out (D4), and, where it came as JSON, its id and its fields typed (D1). */
+const toRecord = (row: Value, exact: boolean, table: string, types: Types): StoredRecord | undefined => {
+  if (!isObj(row)) return undefined
+  const own = row["id"]
+  const id = own instanceof RecordId ? own : typeof own === "string" && !exact ? Ids.parseLenient(own) : undefined
+  if (id === undefined || id.table !== table) return undefined
+  const typed = exact ? row : (Json.fromJsonTyped(row, types) as Obj)
   const doc: Record<string, Value> = {}
   for (const key of Object.keys(typed)) if (key !== versionField) setField(doc, key, typed[key])
   doc["id"] = id
-  return { id, version: typeof version === "number" && Number.isSafeInteger(version) && version >= 0 ? version : 1, doc }
+  return { id, version: versionOf(row), doc }
 }
 
-const toRecords = (rows: unknown, table: string, types: Types): ReadonlyArray<StoredRecord> | undefined => {
-  if (!Array.isArray(rows)) return undefined
+const toRecords = ({ exact, value }: Read, table: string, types: Types): ReadonlyArray<StoredRecord> | undefined => {
+  if (!Array.isArray(value)) return undefined
   const records: Array<StoredRecord> = []
-  for (const row of rows) {
-    const record = toRecord(row, table, types)
+  for (const row of value) {
+    const record = toRecord(row as Value, exact, table, types)
     if (record === undefined) return undefined
     records.push(record)
   }
   return records
 }
 
+/** The page behind a record. Exactly, its id is bound; as JSON it would be text, which compares as text, so there it is written out. */
+const pageAfter = (table: string, { exact, id }: { readonly exact: boolean; readonly id: RecordId | undefined }): readonly [query: string, params: Obj | undefined] => {
+  if (id === undefined) return [`SELECT * FROM ${tableName(table)} ORDER BY id LIMIT ${pageSize}`, undefined]
+  return exact ? [`SELECT * FROM ${tableName(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }] : [`SELECT * FROM ${id.text}>.. LIMIT ${pageSize}`, undefined]
+}
+
 const pullTable = (ask: Ask, table: string, types: Types, into: Array<StoredRecord>): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
   Effect.gen(function*() {
-    const name = tableName(table)
-    let last: RecordId | undefined
+    let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
     for (;;) {
-      const query = `SELECT * FROM ${name}${last === undefined ? "" : " WHERE id > type::record($last)"} ORDER BY id LIMIT ${pageSize}`
-      const page = toRecords(yield* ask(query, last === undefined ? undefined : { last: last.text }), table, types)
+      const [query, params] = pageAfter(table, last)
+      const read = yield* ask(query, params)
+      const page = toRecords(read, table, types)
       if (page === undefined) return yield* unusable(query)
       for (const record of page) into.push(record)
-      const end = page.at(-1)
-      if (page.length < pageSize || end === undefined) return
-      last = end.id
+      if (page.length < pageSize) return
+      last = { exact: read.exact, id: page.at(-1)?.id }
     }
   })
 

@@ -4,6 +4,7 @@
  * Everything it is asked is kept with its time, so that a test reads what an SSP did as one list.
  */
 import { Clock, Effect, Either, Layer } from "effect"
+import * as Encode from "../../src/core/surql/encode.ts"
 import * as Json from "../../src/core/surql/json.ts"
 import { fromRecords } from "../../src/core/surql/memory.ts"
 import { parseStatements } from "../../src/core/surql/parse.ts"
@@ -22,7 +23,7 @@ export type Asked =
   | { readonly at: number; readonly what: "heartbeat"; readonly body: Beat }
   | { readonly at: number; readonly what: "deregister"; readonly body: typeof SspDeregistration.Type }
   | { readonly at: number; readonly what: "signin" | "use" }
-  | { readonly at: number; readonly what: "query"; readonly query: string; readonly params: { readonly [name: string]: unknown } | undefined }
+  | { readonly at: number; readonly what: "query"; readonly query: string; readonly params: Obj | undefined }
 
 export const refusing = (reason: SchedulerError["reason"], more: { readonly retryAfterMs?: number } = {}): Effect.Effect<never, SchedulerError> => Effect.fail(new SchedulerError({ reason, message: `${reason} on purpose`, ...more }))
 
@@ -30,14 +31,14 @@ export class FakeScheduler {
   readonly asked: Array<Asked> = []
   /** Records as JSON rows, `_svc_rv` included. */
   rows: ReadonlyArray<{ readonly id: string; readonly [field: string]: unknown }> = []
-  /** Declared fields by table, as `INFO FOR TABLE` answers them. */
+  /** Declared types by table and field. */
   fields: { readonly [table: string]: { readonly [field: string]: string } } = {}
   seq = 10
   logId = "log"
   epoch = 1
   registrations = 0
-  /** Whether answers of the proxy name their position. */
-  says = { header: true }
+  /** Whether answers of the proxy name their position, and lose nothing. */
+  says = { header: true, exact: true }
   /** Replace the answers; undefined: as it is. */
   onRegister: ((registration: Registration) => Effect.Effect<typeof SspRegistered.Type, SchedulerError> | undefined) = () => undefined
   onHeartbeat: ((beat: Beat) => Effect.Effect<void, SchedulerError> | undefined) = () => undefined
@@ -63,7 +64,7 @@ export class FakeScheduler {
     deregister: (body) => this.notedAs((at) => ({ at, what: "deregister", body }), () => Effect.void),
     signin: Effect.suspend(() => this.notedAs((at) => ({ at, what: "signin" }), () => Effect.void)),
     use: Effect.suspend(() => this.notedAs((at) => ({ at, what: "use" }), () => Effect.void)),
-    query: (query, params) => this.notedAs((at) => ({ at, what: "query", query, params }), () => this.onQuery(query) ?? Effect.sync(() => ({ seq: this.says.header ? this.seq : undefined, text: this.answer(query, params ?? {}) })))
+    query: (query, params) => this.notedAs((at) => ({ at, what: "query", query, params }), () => this.onQuery(query) ?? Effect.sync(() => ({ seq: this.says.header ? this.seq : undefined, exact: this.says.exact, text: this.answer(query, params ?? {}) })))
   }
 
   readonly layer: Layer.Layer<SchedulerClient> = Layer.succeed(SchedulerClient, this.client)
@@ -75,15 +76,15 @@ export class FakeScheduler {
     })
   }
 
-  private answer(query: string, params: { readonly [name: string]: unknown }): string {
+  private answer(query: string, params: Obj): string {
+    const write = this.says.exact ? Encode.encode : Json.stringify
     const tables = [...new Set([...this.rows.map(({ id }) => id.slice(0, id.indexOf(":"))), ...Object.keys(this.fields)])]
-    if (query === "INFO FOR DB") return JSON.stringify({ tables: Object.fromEntries(tables.map((name) => [name, `DEFINE TABLE ${name}`])) })
+    if (query === "INFO FOR DB") return write({ tables: Object.fromEntries(tables.map((name) => [name, `DEFINE TABLE ${name}`])) })
     const [, info] = /^INFO FOR TABLE (\w+)$/.exec(query) ?? []
-    if (info !== undefined) return JSON.stringify({ fields: this.fields[info] ?? {} })
+    if (info !== undefined) return write({ fields: Object.fromEntries(Object.entries(this.fields[info] ?? {}).map(([name, type]) => [name, `DEFINE FIELD ${name} ON ${info} TYPE ${type} PERMISSIONS FULL`])) })
     const [statement] = Either.getOrThrowWith(parseStatements(query), (error) => new Error(error.message))
     const records = this.rows.map((row) => ({ ...(Json.fromJsonTyped(row, this.fields[row.id.slice(0, row.id.indexOf(":"))] ?? {}) as Obj), id: Ids.parseLenient(row.id)! }))
-    const typed = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, Json.fromJson(value)]))
-    const value = Either.getOrThrowWith(evaluate(statement!, { source: fromRecords(records), params: typed, budget: queryBudget() }), (error) => new Error(JSON.stringify(error)))
-    return Json.stringify(value)
+    const value = Either.getOrThrowWith(evaluate(statement!, { source: fromRecords(records), params, budget: queryBudget() }), (error) => new Error(JSON.stringify(error)))
+    return write(value)
   }
 }

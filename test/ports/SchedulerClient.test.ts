@@ -7,10 +7,11 @@ import { FetchHttpClient } from "@effect/platform"
 import { Effect } from "effect"
 import { createServer, type Server } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Ids from "../../src/core/surql/recordId.ts"
 import { SchedulerClient, type SchedulerClientShape, type SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { freePort } from "../kit/Door.ts"
 
-const seen: Array<{ readonly url: string | undefined; readonly body: unknown; readonly authorization: string | undefined }> = []
+const seen: Array<{ readonly url: string | undefined; readonly body: unknown; readonly authorization: string | undefined; readonly accept: string | undefined }> = []
 let answer: readonly [number, string, { readonly [header: string]: string }?] = [202, "{\"snapshot_seq\":7}"]
 let server: Server
 let port = 0
@@ -21,7 +22,7 @@ beforeAll(async () => {
     const chunks: Array<Buffer> = []
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
     request.on("end", () => {
-      seen.push({ url: request.url, body: JSON.parse(Buffer.concat(chunks).toString()) as unknown, authorization: request.headers.authorization })
+      seen.push({ url: request.url, body: JSON.parse(Buffer.concat(chunks).toString()) as unknown, authorization: request.headers.authorization, accept: request.headers.accept })
       response.writeHead(answer[0], { "content-type": "application/json", ...answer[2] }).end(answer[1])
     })
   })
@@ -38,7 +39,7 @@ const beat = { ssp_id: "one", timestamp: 5, views: 2, cpu_usage: 1.5, memory_usa
 describe("SchedulerClient", () => {
   it("sends the registration as agreed and takes the position", async () => {
     expect(await register()).toMatchObject({ _tag: "Right", right: { snapshot_seq: 7 } })
-    expect(seen.at(-1)).toEqual({ url: "/ssp/register", body: { ssp_id: "one", url: "http://one:8667", batch: true }, authorization: undefined })
+    expect(seen.at(-1)).toEqual({ url: "/ssp/register", body: { ssp_id: "one", url: "http://one:8667", batch: true }, authorization: undefined, accept: "application/json" })
   })
   for (const [status, body, reason] of [
     [503, "{\"code\":\"SCHEDULER_CLONING\",\"message\":\"m\"}", "cloning"], [503, "{}", "unreachable"], [500, "", "unreachable"], [400, "{\"code\":\"INVALID_REQUEST\"}", "refused"],
@@ -85,8 +86,11 @@ describe("SchedulerClient", () => {
       expect(await ask((client) => client[path])).toMatchObject({ _tag: "Right" })
       expect(seen.at(-1)?.url).toBe(`/proxy/${path}`)
     }
-    expect(await ask((client) => client.query("RETURN $a", { a: 1 }))).toMatchObject({ right: { seq: 41, text: "[1]" } })
+    expect(await ask((client) => client.query("RETURN $a", { a: 1 }))).toMatchObject({ right: { seq: 41, exact: false, text: "[1]" } })
     expect(seen.at(-1)).toMatchObject({ url: "/proxy/query", body: { query: "RETURN $a", params: { a: 1 } } })
+    answer = [200, "[1]", { "content-type": "application/vnd.svc+json" }]
+    expect(await ask((client) => client.query("RETURN $id", { id: Ids.make("t", 1) }))).toMatchObject({ right: { exact: true } })
+    expect(seen.at(-1)).toMatchObject({ accept: expect.stringContaining("application/vnd.svc+json"), body: { params: { id: { $: ["r", "t", 1] } } } })
     answer = [200, "[1]"]
     expect(await ask((client) => client.query("RETURN 1"))).toMatchObject({ right: { seq: undefined } })
     expect(seen.at(-1)?.body).toEqual({ query: "RETURN 1" })

@@ -5,6 +5,7 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
+import * as Ids from "../../src/core/surql/recordId.ts"
 import { FakeScheduler, refusing } from "../kit/fakeScheduler.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
 import { change, registration, rows } from "./viewsKit.ts"
@@ -18,7 +19,7 @@ describe("D20 bootstrap", () => {
     Effect.gen(function*() {
       const scheduler = new FakeScheduler()
       scheduler.rows = [...many(2500), { id: "p:⟨a b⟩", at: "not-a-date", u: "018f2f7a-5a0c-7a2b-8a3b-000000000001", _svc_rv: 7 }, { id: "_svc_query:x", surql: "" }]
-      scheduler.fields = { p: { u: "DEFINE FIELD u ON p TYPE uuid PERMISSIONS FULL", at: "datetime" }, empty: {} }
+      scheduler.fields = { p: { u: "option<uuid>", at: "datetime" }, empty: {} }
       const { phase, views } = yield* startSsp(pass, scheduler)
       expect(phase()).toBe("ready")
       expect(scheduler.asked.slice(0, 3)).toEqual([
@@ -66,15 +67,18 @@ describe("D20 bootstrap", () => {
   it.scopedLive("a scheduler that knows only the specification will do: no header, no numbers, no versions", () => inTime((pass) =>
     Effect.gen(function*() {
       const scheduler = new FakeScheduler()
-      scheduler.rows = [{ id: "t:1", n: 1 }]
+      scheduler.rows = [{ id: "t:1", n: 1 }, ...Array.from({ length: 2400 }, (_, n) => ({ id: Ids.make("u", `${n % 2 === 0 ? "é⟩" : "\\`"} ${n}`).text })), { id: "typed:1", at: "2024-01-01T00:00:00Z", u: "018f2f7a-5a0c-7a2b-8a3b-000000000001" }]
+      scheduler.fields = { typed: { u: "option<uuid>" } }
       scheduler.onRegister = () => Effect.succeed({ snapshot_seq: 3 })
-      scheduler.says = { header: false }
+      scheduler.says = { header: false, exact: false }
       const { lifecycle, phase, views } = yield* startSsp(pass, scheduler, fast)
       expect([phase(), lifecycle.isMeant(undefined), lifecycle.isMeant(5)]).toEqual(["ready", true, true])
       yield* views.register(registration("all", "SELECT id FROM t"))
       expect(yield* rows(views, "all")).toEqual([["t:1", 1]])
       yield* views.ingest([change("t:2", { n: 2 })])
       expect(yield* rows(views, "all")).toHaveLength(2)
+      expect(yield* views.register(registration("typed", "SELECT type::of(u) AS u, type::of(at) AS at FROM typed", { format: "tree" }))).toMatchObject({ result_data: [{ u: "uuid", at: "datetime" }] })
+      expect(yield* views.register(registration("odd", "SELECT count() FROM u GROUP ALL", { format: "tree" }))).toMatchObject({ result_data: [{ count: 2400 }] })
       yield* pass(3000)
       expect(scheduler.heartbeats.at(-1)).not.toHaveProperty("registration")
     })))
@@ -127,7 +131,7 @@ describe("D19 heartbeats", () => {
   it.scopedLive("go out from registration on, in every state, with the registration once it has its data", () => inTime((pass) =>
     Effect.gen(function*() {
       const scheduler = new FakeScheduler()
-      scheduler.onQuery = (query) => (query.startsWith("INFO FOR DB") ? Effect.delay(Effect.succeed({ seq: 10, text: "{\"tables\":{}}" }), "5500 millis") : undefined)
+      scheduler.onQuery = (query) => (query.startsWith("INFO FOR DB") ? Effect.delay(Effect.succeed({ seq: 10, exact: false, text: "{\"tables\":{}}" }), "5500 millis") : undefined)
       const { phase } = yield* startSsp(pass, scheduler, fast)
       yield* pass(5000)
       expect([phase(), scheduler.count("heartbeat")]).toEqual(["bootstrapping", 6])
