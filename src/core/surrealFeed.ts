@@ -42,18 +42,34 @@ const settings = ({ secret, url }: Feed): Definition => ({
   ]
 })
 
-/** The types JSON cannot tell, found in the value itself: declared or not, they arrive as they were. */
+/**
+ * The types JSON cannot tell, found in the value itself: declared or not, they arrive as they were. Elements of a list that are all of a
+ * kind are named once (`.*`), others by their place; names with anything odd in them stand in back-ticks.
+ */
 const types: Definition = {
-  why: "Names the values of a record that JSON has no type for, by path: links, datetimes, durations, decimals, uuids, sets, geometries, whole floats.",
+  why: "Names the values of a record that JSON has no type for, by path: links, datetimes, durations, decimals, uuids, sets, bytes, geometries, whole floats, ints beyond 53 bits.",
   statements: [
-    `DEFINE FUNCTION OVERWRITE fn::svc_types($value: any, $path: string) {
+    `DEFINE FUNCTION OVERWRITE fn::svc_step($name: string) {
+  IF $name != '' AND $name = string::replace($name, /[^A-Za-z0-9_]/, '') { RETURN '.' + $name };
+  RETURN '.\`' + string::replace(string::replace($name, '\\\\', '\\\\\\\\'), '\`', '\\\\\`') + '\`';
+}`,
+    `DEFINE FUNCTION OVERWRITE fn::svc_types($value: any) {
   LET $kind = type::of($value);
-  IF $kind = 'object' { RETURN array::flatten(object::entries($value).map(|$entry| fn::svc_types($entry[1], IF $path = '' THEN $entry[0] ELSE $path + '.' + $entry[0] END))) };
-  IF $kind = 'array' { RETURN array::flatten($value.map(|$item| fn::svc_types($item, $path + '.*'))) };
-  IF $kind = 'set' { RETURN array::concat([[$path, 'set']], array::flatten((<array> $value).map(|$item| fn::svc_types($item, $path + '.*')))) };
-  IF $kind IN ['record', 'datetime', 'duration', 'decimal', 'uuid'] OR string::starts_with($kind, 'geometry') { RETURN [[$path, $kind]] };
-  IF $kind = 'float' AND $value = math::floor($value) { RETURN [[$path, 'float']] };
-  RETURN [];
+  IF $kind IN ['string', 'bool', 'null'] { RETURN [] };
+  IF $kind = 'int' { RETURN IF $value > 9007199254740991 OR $value < -9007199254740991 THEN [['', 'int ' + <string> $value]] ELSE [] END };
+  IF $kind = 'float' {
+    LET $text = <string> $value;
+    RETURN IF $text IN ['NaN', 'Infinity', '-Infinity'] THEN [['', 'float ' + $text]] ELSE IF $value = math::floor($value) THEN [['', 'float']] ELSE [] END;
+  };
+  IF $kind = 'object' { RETURN array::flatten(object::entries($value).map(|$entry| fn::svc_types($entry[1]).map(|$found| [fn::svc_step($entry[0]) + $found[0], $found[1]]))) };
+  IF $kind = 'array' OR $kind = 'set' {
+    LET $each = (<array> $value).map(|$item| fn::svc_types($item));
+    LET $kinds = array::distinct($each);
+    LET $below = IF array::len($kinds) = 1 THEN $kinds[0].map(|$found| ['.*' + $found[0], $found[1]])
+      ELSE array::flatten($each.map(|$list, $i| $list.map(|$found| ['.' + <string> $i + $found[0], $found[1]]))) END;
+    RETURN IF $kind = 'set' THEN array::concat([['', 'set']], $below) ELSE $below END;
+  };
+  RETURN [['', $kind]];
 }`
   ]
 }
@@ -65,7 +81,7 @@ const types: Definition = {
 const condition = `WHEN !string::starts_with(record::tb($value.id), '${ownPrefix}')`
 
 const change = (op: string, id: string, record: string): string =>
-  post("/ingest", `{ table: record::tb(${id}), op: ${op}, id: <string> ${id}, record: ${record}, types: object::from_entries(fn::svc_types(${record}, '')) }`)
+  post("/ingest", `{ table: record::tb(${id}), op: ${op}, id: <string> ${id}, record: ${record}, types: object::from_entries(fn::svc_types(${record}).map(|$found| [string::slice($found[0], 1), $found[1]])) }`)
 
 const syncEvent = (table: string): string =>
   `DEFINE EVENT OVERWRITE ${eventName} ON ${tableName(table)} ${condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
@@ -130,7 +146,7 @@ export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> =>
   ...tables.filter((table) => !isOwn(table)).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${tableName(table)}`),
   `REMOVE EVENT IF EXISTS svc_deleted ON ${queryTable}`,
   `REMOVE TABLE IF EXISTS ${callTable}`,
-  ...["register", "refresh", "unregister", "types"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
+  ...["register", "refresh", "unregister", "types", "step"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
   "REMOVE PARAM IF EXISTS $svc_url", "REMOVE PARAM IF EXISTS $svc_headers"
 ]
 

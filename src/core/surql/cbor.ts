@@ -16,7 +16,8 @@ import {
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
 const toUtf8 = new TextEncoder()
-const fromUtf8 = new TextDecoder()
+// A mark at the start of a text is part of it.
+const fromUtf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /** Thrown for a value that has no binary form. */
 export class Unsendable extends TypeError {}
@@ -200,7 +201,7 @@ class Reader {
     if (info === 31) return this.indefinite(major)
     const argument = this.argument(info)
     if (major === 0) return typeof argument === "bigint" ? int(argument) : argument
-    if (major === 1) return typeof argument === "bigint" ? int(-1n - argument) : -1 - argument
+    if (major === 1) return typeof argument === "bigint" || argument === Number.MAX_SAFE_INTEGER ? int(-1n - BigInt(argument)) : -1 - argument
     const size = Number(argument)
     switch (major) {
       case 2: return new Bytes(this.take(size).slice())

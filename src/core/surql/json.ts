@@ -12,7 +12,7 @@ import { parseDecimal } from "./number.ts"
 import { sortedKeys } from "./order.ts"
 import * as RecordIds from "./recordId.ts"
 import * as Text from "./text.ts"
-import { Bytes, Datetime, Decimal, Float, Geometry, RecordId, SetValue, Special, Uuid, field, float, setField } from "./value.ts"
+import { Bytes, Datetime, Decimal, Float, Geometry, RecordId, SetValue, Special, Uuid, field, float, int, setField } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
 
 const untyped = (json: string): Value => (Datetimes.mayBe(json) ? Datetimes.parse(json) ?? json : json)
@@ -24,10 +24,10 @@ export const fromJson = (json: unknown): Value => {
   return Array.isArray(json) ? mapItems(json, fromJson) : mapObject(json as Obj, fromJson)
 }
 
-const mapItems = (items: ReadonlyArray<unknown>, f: (item: unknown) => Value): ReadonlyArray<Value> => {
+const mapItems = (items: ReadonlyArray<unknown>, f: (item: unknown, i: number) => Value): ReadonlyArray<Value> => {
   let out: Array<Value> | undefined
   for (let i = 0; i < items.length; i++) {
-    const item = items[i], typed = f(item)
+    const item = items[i], typed = f(item, i)
     if (typed !== item && out === undefined) out = items.slice(0, i) as Array<Value>
     if (out !== undefined) out.push(typed)
   }
@@ -48,17 +48,23 @@ const mapObject = (object: Obj, f: (value: unknown, key: string) => Value): Obj 
   return out ?? object
 }
 
-/** The declared types below one path: the type here, and the types of the children by name (`*` for array elements). */
+/** The declared types below one path: the type here, and the types of the children by name (`*` for array elements, or their place). */
 interface TypeTree {
   type: string | undefined
   readonly children: Map<string, TypeTree>
 }
 
+/** The names of a path; one in back-ticks may hold anything. */
+const stepsOf = (path: string): ReadonlyArray<string> =>
+  path.includes("`") ? Array.from(path.matchAll(/`((?:[^`\\]|\\[^])*)`|[^.]+/g), ([plain, quoted]) => quoted?.replace(/\\([^])/g, "$1") ?? plain) : path.replaceAll("[*]", ".*").split(".")
+
+const elementOf = (tree: TypeTree, i: number): TypeTree | undefined => tree.children.get(String(i)) ?? tree.children.get("*")
+
 const treeOf = (types: { readonly [path: string]: string }): TypeTree => {
   const root: TypeTree = { type: undefined, children: new Map() }
   for (const path of Object.keys(types)) {
     let node = root
-    for (const name of path.replaceAll("[*]", ".*").split(".")) {
+    for (const name of stepsOf(path)) {
       let next = node.children.get(name)
       if (next === undefined) node.children.set(name, next = { type: undefined, children: new Map() })
       node = next
@@ -85,9 +91,9 @@ const isGeometric = /\b(?:geometry|point)\b/
 
 const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyped"): Value => {
   if (tree === undefined) return rest === "plain" ? (json as Value) : fromJson(json)
-  if (tree.type !== undefined && (typeof json !== "object" || Array.isArray(json) || isGeometric.test(tree.type))) return typedAs(json, tree.type, tree, rest)
+  if (tree.type !== undefined && (typeof json !== "object" || json === null || Array.isArray(json) || isGeometric.test(tree.type))) return typedAs(json, tree.type, tree, rest)
   if (typeof json !== "object" || json === null) return typed(json, undefined, rest)
-  if (Array.isArray(json)) return mapItems(json, (item) => typed(item, tree.children.get("*"), rest))
+  if (Array.isArray(json)) return mapItems(json, (item, i) => typed(item, elementOf(tree, i), rest))
   return mapObject(json as Obj, (value, key) => typed(value, tree.children.get(key), rest))
 }
 
@@ -107,7 +113,19 @@ const alternatives = (type: string): Array<string> => {
   return out
 }
 
+/** Numbers that JSON cannot carry come with their type (`int 9223372036854775807`). */
+const exactNumber = (type: string): Value => {
+  const [, name, text] = /^(int|float) (-?\w+)$/.exec(type) ?? []
+  if (name === "int" && /^-?\d+$/.test(text!)) return int(BigInt(text!))
+  return name === "float" ? Number(text) : undefined
+}
+
 const typedAs = (json: unknown, type: string, tree: TypeTree, rest: "plain" | "untyped"): Value => {
+  if (typeof json === "number" || json === null) {
+    const exact = exactNumber(type)
+    if (exact !== undefined) return exact
+    if (json === null) return type === "none" ? undefined : null
+  }
   const options = alternatives(type)
   if (options.length > 1) {
     for (const option of options) {
@@ -118,10 +136,13 @@ const typedAs = (json: unknown, type: string, tree: TypeTree, rest: "plain" | "u
   }
   const [, name, inner] = /^(\w+)(?:<(.*)>)?$/.exec(type) ?? [undefined, type, undefined]
   if (name === "option" && inner !== undefined) return typedAs(json, inner, tree, rest)
+  if (Array.isArray(json) && name === "bytes") return new Bytes(Uint8Array.from(json as Array<number>))
   if (Array.isArray(json)) {
-    const children = tree.children.get("*")
     const element = inner === undefined ? undefined : /^(.*?)(?:,\s*\d+)?$/.exec(inner)![1]!
-    const items = mapItems(json, (item) => children !== undefined || element === undefined ? typed(item, children, rest) : typedAs(item, element, tree, rest))
+    const items = mapItems(json, (item, i) => {
+      const children = elementOf(tree, i)
+      return children !== undefined || element === undefined ? typed(item, children, rest) : typedAs(item, element, tree, rest)
+    })
     return name === "set" ? makeSet(items) : items
   }
   if (typeof json === "object" && json !== null && (name === "geometry" || name === "point")) return geometryOf(json as Obj) ?? (json as Value)

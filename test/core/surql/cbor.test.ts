@@ -95,6 +95,11 @@ test("floats of two and four bytes and lists without a length are read", () => {
   expect(Cbor.decode(Uint8Array.from([0xbf, 0x61, 0x61, 1, 0xff]))).toEqual({ a: 1 })
 })
 
+test("the int of 54 bits below zero stays an int, and a mark at the start of a text stays in it", () => {
+  expect(Cbor.decode(Uint8Array.from([0x3b, 0, 0x1f, 255, 255, 255, 255, 255, 255]))).toBe(-9007199254740992n)
+  expect(Cbor.decode(Cbor.encode("\ufeffa"))).toBe("\ufeffa")
+})
+
 test("bytes that are no value, and values that cannot be sent, are refused", () => {
   for (const bytes of [[], [0x62, 0x61], [0x82, 1], [0xfc], [0x1c]]) expect(() => Cbor.decode(Uint8Array.from(bytes))).toThrow(RangeError)
   expect(() => Cbor.encode(new Regex("a+"))).toThrow("cannot be sent")

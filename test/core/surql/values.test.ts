@@ -111,6 +111,14 @@ describe("JSON", () => {
     const v = fromJsonTyped({ a: { b: "1h" }, tags: ["018a6680-bef9-701b-9025-e1754f296a0f", "no"], by: "user:1", list: ["1.50", 2], s: [2, 1, 2], when: "2020-01-01T00:00:00Z", f: 1, free: "2020-01-01T00:00:00Z", other: "2020-01-01T00:00:00Z" }, types) as { [key: string]: Value }
     expect(render(v)).toBe("{ a: { b: 1h }, by: user:1, f: 1f, free: '2020-01-01T00:00:00Z', list: [1.5dec, 2dec], other: d'2020-01-01T00:00:00Z', s: {1, 2}, tags: [u'018a6680-bef9-701b-9025-e1754f296a0f', 'no'], when: d'2020-01-01T00:00:00Z' }")
   })
+  it("D1 a type names one element by its place, a name with dots or stars in back-ticks, and a number that JSON cannot carry", () => {
+    const types = { "list.0": "datetime", "`a.b`": "datetime", "a.`*`": "duration", "`\\`\\\\`": "uuid", big: "int 9223372036854775807", inf: "float -Infinity", "gap.1": "none", b: "bytes", half: "float" }
+    const v = fromJsonTyped({
+      list: ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"], "a.b": "2020-01-01T00:00:00Z", a: { b: "2020-01-01T00:00:00Z", "*": "1h", c: "1h" }, "`\\": "018a6680-bef9-701b-9025-e1754f296a0f",
+      big: 9223372036854775807, inf: null, gap: [null, null], b: [1, 2], half: null
+    }, types, "plain") as { [key: string]: Value }
+    expect(render(v)).toBe(`{ "\`\\\\": u'018a6680-bef9-701b-9025-e1754f296a0f', a: { "*": 1h, b: '2020-01-01T00:00:00Z', c: '1h' }, "a.b": d'2020-01-01T00:00:00Z', b: b"0102", big: 9223372036854775807, gap: [NULL, NONE], half: NULL, inf: -Infinity, list: [d'2020-01-01T00:00:00Z', '2020-01-01T00:00:00Z'] }`)
+  })
   it("D2 values leave as the database renders them", () => {
     const v = { z: 1, a: undefined, b: [undefined, null], c: dec("1.50"), d: NaN, e: new Duration(5400, 0), f: id("a:⟨x y⟩"), g: new Bytes(Uint8Array.of(104)), h: makeSet([2, 1]), i: new Float(2), k: 9007199254740993n }
     expect(stringify(v)).toBe('{"b":[null,null],"c":"1.5","d":null,"e":"1h30m","f":"a:`x y`","g":[104],"h":[1,2],"i":2.0,"k":9007199254740993,"z":1}')
