@@ -44,7 +44,7 @@ export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Su
       continue
     }
     source.note(result)
-    const reason = source.aside(() => result.failure())
+    const reason = result.fails() ? source.aside(() => result.failure()) : undefined
     if (reason !== undefined) fail(reason)
     else {
       const { high, low } = result.hashNow()
