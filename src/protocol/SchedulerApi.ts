@@ -29,7 +29,7 @@ const ingest = HttpApiEndpoint.post("ingest")`/ingest`
 
 const query = HttpApiEndpoint.post("query")`/proxy/query`
   .setPayload(Own.ProxyQuery).addSuccess(Schema.Unknown.annotations({ identifier: "QueryResult", description: "The value of the statement; of several, an array of values (D28)" }))
-  .addError(Errors.InvalidQuery).addError(Errors.QueryFailed)
+  .addError(Errors.InvalidQuery).addError(Errors.QueryFailed).addError(Errors.Overloaded)
   .middleware(JsonBody).middleware(Cloned)
   .annotateContext(doc("Query the snapshot", "Read-only, on the frozen snapshot, or on the replica when nothing is frozen. The header `svc-snapshot-seq` names the position (extension)."))
 

@@ -57,6 +57,7 @@ export const knobs = {
   maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. Deliveries of several events to an SSP are kept below it." }),
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }),
   maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
+  queryRowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one row of a query, in steps (a row read, an element touched)." }),
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }),
   queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, { min: 1, max: 1e9 }, { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer." }),
   reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the compare with a configured database." }),
@@ -75,7 +76,7 @@ const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
 /** Names of the SSP that may stand in a shared environment. */
 const sspNames = [
   "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_PASS_FILE", "STORE_NS", "STORE_DB", "SVC_DATA_DIR", "SVC_STATE_DEBOUNCE_MS", "SVC_STREAM_BUFFER", "SVC_MAX_VIEWS", "SVC_MAX_STREAMS",
-  limits.rowSteps.setting, "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES"
+  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES"
 ]
 
 type Read = Settings.Values<typeof knobs>

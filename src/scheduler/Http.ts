@@ -35,7 +35,7 @@ const layerData = HttpApiBuilder.group(SchedulerApi, "data", (handlers) =>
     const proxy = yield* HttpProxy.handler
     return handlers
       .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => HttpIngest.handle(ingest, schema, json)), whole)
-      .handle("query", ({ payload }) => proxy(payload))
+      .handle("query", ({ payload, request }) => proxy(payload, request))
       .handle("signin", () => Effect.succeed(ok))
       .handle("use", () => Effect.succeed(ok))
   }))

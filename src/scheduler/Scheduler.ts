@@ -7,15 +7,18 @@
 import { Effect, Layer } from "effect"
 import { Serving } from "../ports/Front.ts"
 import { Release } from "../ports/Release.ts"
-import type { SchedulerConfigShape } from "./Config.ts"
+import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Http from "./Http.ts"
 import * as HttpIngest from "./HttpIngest.ts"
 import { Ingest } from "./Ingest.ts"
 import { Pool } from "./Pool.ts"
+import { ProxyQuery } from "./ProxyQuery.ts"
+
+const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
 
 export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot).pipe(
-  Layer.provideMerge(Ingest.layer),
+  Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
   Layer.provideMerge(Pool.layer),
   Layer.provideMerge(Declared.layer),
   Layer.provideMerge(Serving.layer)

@@ -54,6 +54,14 @@ const defaults = (queryId: string) => ({ clientId: queryId, ttl: "1h" })
 export const ofPlan = ({ query_id: id, view_plan: plan }: typeof QueryRegistration.Type): Either.Either<Registration, ReturnType<typeof invalidRequest>> => {
   const fields = typeof plan === "string" ? { surql: plan } : plan
   return Schema.decodeUnknownEither(ViewRegistration, { errors: "all" })({ ...defaults(id), ...fields, id }).pipe(
-    Either.mapLeft((error) => invalidRequest(ParseResult.ArrayFormatter.formatErrorSync(error).map(({ message, path }) => ({ path: ["view_plan", ...path].join("."), reason: message }))))
+    Either.mapLeft((error) => {
+      // One fault a place: of the members of a union the first is what the client meant.
+      const byPath = new Map<string, string>()
+      for (const { message, path } of ParseResult.ArrayFormatter.formatErrorSync(error)) {
+        const at = ["view_plan", ...path].join(".")
+        if (!byPath.has(at)) byPath.set(at, message)
+      }
+      return invalidRequest([...byPath].map(([path, reason]) => ({ path, reason })))
+    })
   )
 }

@@ -5,7 +5,7 @@
  * held to the one shape that all of them share, whatever else a row looks at.
  */
 import { expect, it } from "vitest"
-import { type Door, secret } from "./Door.ts"
+import { secret } from "./Door.ts"
 import { type Answer, type Ask, type Body, bodyOf, request } from "./http.ts"
 
 export interface Row {
@@ -24,7 +24,12 @@ export interface Row {
   readonly check?: (answer: Answer, body: Body) => void | Promise<void>
 }
 
-export const send = (door: Door, row: Pick<Row, "ask" | "body" | "headers" | "token">): Promise<Answer> => {
+/** Whatever listens: a process, or a node inside the test. */
+export interface Served {
+  readonly url: string
+}
+
+export const send = (door: Served, row: Pick<Row, "ask" | "body" | "headers" | "token">): Promise<Answer> => {
   const space = row.ask.indexOf(" ")
   return request(door.url, {
     method: row.ask.slice(0, space),
@@ -56,7 +61,7 @@ export const faultsOf = (body: Body): ReadonlyArray<{ readonly path: string; rea
 }
 
 /** Runs the rows against a door, in order. */
-export const contract = (door: () => Door, rows: ReadonlyArray<Row>): void => {
+export const contract = (door: () => Served, rows: ReadonlyArray<Row>): void => {
   for (const row of rows) {
     it(row.name, async () => {
       const answer = await send(door(), row)

@@ -1,0 +1,86 @@
+/**
+ * A whole scheduler inside the test, on a real port: the layers of the door over memory, or over a folder that outlives it.
+ *
+ * Why not the process: hundreds of rows and a dozen restarts take seconds here; the door itself has tests of its own.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, Redacted, Scope } from "effect"
+import { join } from "node:path"
+import * as Names from "../../src/host/names.ts"
+import { layerNode } from "../../src/host/readBody.ts"
+import * as Stores from "../../src/host/schedulerStores.ts"
+import * as Server from "../../src/host/Server.ts"
+import { layerTurn } from "../../src/host/turn.ts"
+import { Serving } from "../../src/ports/Front.ts"
+import { PoolStore } from "../../src/ports/PoolStore.ts"
+import { Release } from "../../src/ports/Release.ts"
+import { Replica } from "../../src/ports/Replica.ts"
+import { SspClient } from "../../src/ports/SspClient.ts"
+import type { StartFault } from "../../src/ports/StartFault.ts"
+import { Wal } from "../../src/ports/Wal.ts"
+import { SchedulerConfig } from "../../src/scheduler/Config.ts"
+import { Pool, type PoolShape } from "../../src/scheduler/Pool.ts"
+import * as Scheduler from "../../src/scheduler/Scheduler.ts"
+import { secret } from "../kit/Door.ts"
+import { type Answer, request } from "../kit/http.ts"
+
+export type Stored = Layer.Layer<Replica | PoolStore | Wal, StartFault>
+
+export const inMemory: Stored = Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("log-of-the-test"))
+
+export const inFolder = (folder: string): Stored => Stores.layer({ replicaDbPath: join(folder, "replica"), walPath: join(folder, "wal.log") })
+
+/** Short times, so that what a test waits for comes soon; none of them is asserted on. */
+const quick = {
+  SVC_AUTH_SECRET: secret, SCHEDULER_ID: "scheduler-test", SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "20", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "20", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "60000",
+  SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS: "60"
+}
+
+export interface Options {
+  readonly env?: { readonly [name: string]: string }
+  readonly stores?: Stored
+  /** Without the hot route `/ingest` is served by the declared one. */
+  readonly callTimeoutMs?: number
+}
+
+export class Node {
+  readonly url: string
+  readonly port: number
+  readonly pool: PoolShape
+  readonly logs: Array<string>
+  readonly close: () => Promise<void>
+
+  private constructor(port: number, pool: PoolShape, logs: Array<string>, close: () => Promise<void>) {
+    this.url = `http://127.0.0.1:${port}`
+    this.port = port
+    this.pool = pool
+    this.logs = logs
+    this.close = close
+  }
+
+  static start({ callTimeoutMs = 1000, env = {}, stores = inMemory }: Options = {}): Promise<Node> {
+    const logs: Array<string> = []
+    const log = Layer.merge(Logger.replace(Logger.defaultLogger, Logger.make(({ message }) => void logs.push(String(message)))), Logger.minimumLogLevel(LogLevel.Debug))
+    const config = SchedulerConfig.layerOf({ ...quick, ...env })
+    const client = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, authSecret }) =>
+      SspClient.layerHttp({ secret: authSecret === undefined ? undefined : Redacted.make(Redacted.value(authSecret)), allowedHosts, timeoutMs: callTimeoutMs })))
+    const http = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
+    const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.provide(client, [http, Names.layer]), config))
+    const server = Server.layer({ host: "127.0.0.1", port: 0, maxConnections: 1000, setting: "SVC_SCHEDULER_INGEST_PORT" })
+    const whole = Layer.fresh(server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers), Layer.provide(log)))
+    return Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(whole, scope).pipe(Effect.tapErrorCause(() => Scope.close(scope, Exit.void)))
+      const port = yield* Context.get(context, Serving).port
+      return new Node(port, Context.get(context, Pool), logs, () => Effect.runPromise(Scope.close(scope, Exit.void)))
+    }).pipe(Effect.runPromise)
+  }
+
+  post(path: string, body?: unknown): Promise<Answer> {
+    return request(this.url, { method: "POST", path, ...(body === undefined ? {} : { body }) })
+  }
+
+  get(path: string): Promise<Answer> {
+    return request(this.url, { path })
+  }
+}
