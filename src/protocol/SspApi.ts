@@ -13,6 +13,7 @@ import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
+import * as Integrity from "./integrity.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { withoutDecodeError } from "./openApi.ts"
 import * as Wire from "./wire.ts"
@@ -86,11 +87,29 @@ const version = HttpApiEndpoint.get("version")`/version`.addSuccess(Wire.Version
 const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info)
   .annotateContext(doc("Entities", "This SSP."))
 
+const nodes = HttpApiEndpoint.get("nodes")`/integrity`
+  .setUrlParams(Schema.Struct(Integrity.NodeQuery))
+  .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node))
+  .middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Hashes of the records (extension)", "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."))
+
+const compare = HttpApiEndpoint.get("compare")`/integrity/compare`
+  .setUrlParams(Schema.Struct({ table: Schema.optional(Schema.String) }))
+  .addSuccess(Integrity.Comparison).addError(Errors.StoreFailed)
+  .middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Compare with the database (extension)", "Reads all records of the database, or of one table, and names those that differ from memory and still do a moment later; changes nothing."))
+
+const reconcile = HttpApiEndpoint.post("reconcile")`/reconcile`
+  .addSuccess(Integrity.Reconciled).addError(Errors.StoreFailed).addError(Errors.Overloaded)
+  .middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Repair now what differs from the database (extension)", "The periodic compare, at once: what differs is applied as ordinary changes."))
+
 class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).annotate(OpenApi.Description, "Record changes in.") {}
 class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).annotate(OpenApi.Description, "Live views out.") {}
 class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).annotate(OpenApi.Description, "How it is doing.") {}
+class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare).add(reconcile).annotate(OpenApi.Description, "Whether it is all there.") {}
 
-export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor)
+export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor).add(Integrities)
   .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: SSP",

@@ -17,6 +17,7 @@ import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { mapped } from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as Ingest from "./HttpIngest.ts"
+import * as HttpIntegrity from "./HttpIntegrity.ts"
 import * as Registrations from "./HttpRegistration.ts"
 import * as EventStream from "./HttpStream.ts"
 import { Lifecycle } from "./Lifecycle.ts"
@@ -82,7 +83,7 @@ export const layer = Layer.mergeAll(
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(
   Layer.provideMerge(layerApi),
-  Layer.provide([layerData, layerView, layerMonitor]),
+  Layer.provide([layerData, layerView, layerMonitor, HttpIntegrity.layer]),
   Layer.provide(Guards.layer),
   Layer.provideMerge(Bodies.layerRouting)
 )

@@ -18,6 +18,9 @@ const protectedRoutes: ReadonlyArray<readonly [string, unknown?]> = [
   ["POST /log", { message: "hello" }],
   ["GET /view/a"],
   ["GET /view/a/stream"],
+  ["GET /integrity"],
+  ["GET /integrity/compare"],
+  ["POST /reconcile"],
 ]
 
 const ways: ReadonlyArray<readonly [string, { readonly [name: string]: string | ReadonlyArray<string> }]> = [

@@ -24,6 +24,7 @@ describe("an SSP that is not ready", () => {
     notReady("POST /ingest", create("a:1")), notReady("POST /ingest", [create("a:1")], " for an array"),
     notReady("POST /view/register", registration("v", "SELECT * FROM a")),
     notReady("GET /view/v", undefined, " D11"), notReady("GET /view/v/stream", undefined, " D11"),
+    notReady("GET /integrity", undefined, " D41"), notReady("GET /integrity/compare", undefined, " D41"), notReady("POST /reconcile"),
     notReady("POST /ingest", "{", " D6 before the body is looked at"), notReady("POST /ingest", "x".repeat(3 << 20), " D6 before the size is looked at"),
     notReady("POST /view/register", {}, " D6 before the body is looked at"),
     { name: "POST /ingest 401 D6 before readiness is looked at", ask: "POST /ingest", body: create("a:1"), token: "wrong", status: 401, code: "UNAUTHORIZED" },

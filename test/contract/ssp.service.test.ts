@@ -111,6 +111,7 @@ describe("documents", () => {
       ["post", "/ingest", ["200", "400", "401", "413", "503"]], ["post", "/view/register", ["200", "400", "401", "413", "503"]], ["post", "/view/unregister", ["200", "400", "401"]], ["post", "/reset", ["200", "401"]],
       ["get", "/health", ["200", "503"]], ["get", "/version", ["200"]], ["get", "/info", ["200"]], ["get", "/debug/view/{view_id}", ["200", "401", "404"]], ["get", "/debug/deps", ["200", "401"]],
       ["post", "/log", ["200", "400", "401"]], ["get", "/view/{view_id}", ["200", "401", "404", "503"]], ["get", "/view/{view_id}/stream", ["200", "401", "404", "503"]],
+      ["get", "/integrity", ["200", "400", "401", "503"]], ["get", "/integrity/compare", ["200", "400", "401", "500", "503"]], ["post", "/reconcile", ["200", "400", "401", "500", "503"]],
     ]
     for (const [method, path, statuses] of table) {
       expect(Object.keys(paths[path]?.[method]?.responses ?? {}), `${method} ${path}`).toEqual(expect.arrayContaining([...statuses]))

@@ -13,6 +13,7 @@ import { RequestBody } from "../../src/ports/RequestBody.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Turn } from "../../src/ports/Turn.ts"
+import { Upstream } from "../../src/ports/Upstream.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { secret, until } from "../kit/Door.ts"
@@ -23,7 +24,7 @@ const quiet = Logger.minimumLogLevel(LogLevel.None)
 /** An SSP as a function from request to response, for any server that speaks the web's types. */
 const compose = (env: { readonly [name: string]: string }) => {
   const drivers = Layer.mergeAll(
-    Database.layerMemory, SavedState.layerMemory, Turn.layerYield, RequestBody.layer, SchedulerClient.layerNone, Release.layerOf("9.9.9"), SspConfig.layerOf(env), quiet,
+    Database.layerMemory, SavedState.layerMemory, Turn.layerYield, RequestBody.layer, SchedulerClient.layerNone, Upstream.layerNone, Release.layerOf("9.9.9"), SspConfig.layerOf(env), quiet,
   )
   return HttpApiBuilder.toWebHandler(Layer.mergeAll(Ssp.layer.pipe(Layer.provide(drivers)), HttpServer.layerContext, quiet))
 }

@@ -12,6 +12,7 @@ import { layerNode } from "../../src/host/readBody.ts"
 import * as Server from "../../src/host/Server.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
+import { Upstream } from "../../src/ports/Upstream.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { Views } from "../../src/ssp/Views.ts"
@@ -79,7 +80,7 @@ export const node = (views: Layer.Layer<Views>, env: { readonly [name: string]: 
   Ssp.layerOver.pipe(
     Layer.provideMerge(views),
     Layer.provideMerge(Serving.layer),
-    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler]),
+    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler, Upstream.layerNone]),
     Layer.provideMerge(SspConfig.layerOf({ SVC_AUTH_SECRET: secret, SSP_ID: "me", ...env })),
     Layer.provideMerge(Logger.minimumLogLevel(LogLevel.None))
   )
