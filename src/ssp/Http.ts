@@ -35,7 +35,7 @@ const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
     const lifecycle = yield* Lifecycle
     return handlers
       .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => Ingest.handle(views, lifecycle, types, json)), whole)
-      .handle("reset", () => Effect.as(Effect.all([lifecycle.loaded, lifecycle.lost("it was reset"), mapped(views.reset)]), ok), whole)
+      .handle("reset", () => Effect.as(Effect.zipRight(lifecycle.loaded, lifecycle.emptying(mapped(views.reset))), ok), whole)
       .handle("log", ({ payload: { data, level, message } }) =>
         Effect.logWithLevel(levels[level ?? "info"], message).pipe(Effect.annotateLogs(data === undefined ? { from: "client" } : { from: "client", data }), Effect.as(ok)))
   }))

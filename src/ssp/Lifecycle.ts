@@ -3,17 +3,20 @@
  *
  * The phase is also readable without an effect, for the hot route.
  */
-import { Context, Deferred, Effect, Layer } from "effect"
-import * as Phase from "../core/cluster/phase.ts"
+import { Context, Effect, Layer } from "effect"
+import type * as Phase from "../core/cluster/phase.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
 import type { SchedulerClient } from "../ports/SchedulerClient.ts"
 import { StartFault } from "../ports/StartFault.ts"
+import type { Upstream } from "../ports/Upstream.ts"
 import { Assignments } from "./Assignments.ts"
 import { SspConfig } from "./Config.ts"
 import type { DeclaredTypes } from "./DeclaredTypes.ts"
 import type { Lease } from "./Lease.ts"
 import * as Membership from "./Membership.ts"
+import type { Reconcile } from "./Reconcile.ts"
+import * as Standalone from "./Standalone.ts"
 import { Views } from "./Views.ts"
 
 /** A store that cannot be opened or read, as a reason not to start (D22): damaged or newer content is refused with 3. */
@@ -38,9 +41,11 @@ export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, ClusterSi
   readonly mode: "standalone" | "scheduler"
   /** Waits until the store is read; what changes it without asking for readiness (D6) waits here. */
   readonly loaded: Effect.Effect<void>
+  /** Runs what empties memory: where there is something to fill it from again, this SSP is not ready until that is done. */
+  readonly emptying: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }>() {
-  /** A standalone SSP is ready once its store is loaded; the server listens meanwhile, so that `/health` can say so. */
-  static readonly layer: Layer.Layer<Lifecycle, never, SspConfig | Views | DeclaredTypes | Lease | SchedulerClient | Serving> = Layer.scoped(
+  /** A standalone SSP is ready once its store is loaded, and compared with the database if there is one; the server listens meanwhile, so that `/health` can say so. */
+  static readonly layer: Layer.Layer<Lifecycle, never, SspConfig | Views | DeclaredTypes | Lease | Reconcile | SchedulerClient | Serving | Upstream> = Layer.scoped(
     Lifecycle,
     Effect.gen(function*() {
       const { mode } = yield* SspConfig
@@ -50,18 +55,8 @@ export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, ClusterSi
 }
 
 const standalone = Effect.gen(function*() {
-  const views = yield* Views
-  const loaded = yield* Deferred.make<void>()
-  let phase: Phase.Phase = "bootstrapping"
-  const happened = (event: Phase.PhaseEvent): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      const step = Phase.next(phase, event)
-      const from = phase
-      phase = step.state
-      return step.changed ? Effect.logInfo(`${from} -> ${step.state}: ${step.note}`) : Effect.void
-    })
-  yield* Serving.fork(Effect.all([restore(views), Deferred.succeed(loaded, undefined), happened("Loaded")]))
-  return { phase: () => phase, mode: "standalone" as const, loaded: Deferred.await(loaded), isMeant: () => true, lost: () => Effect.void, assignments: new Assignments() }
+  const life = yield* Standalone.make(restore(yield* Views))
+  return { ...life, mode: "standalone" as const, isMeant: () => true, lost: () => Effect.void, assignments: new Assignments() }
 })
 
 /** Nothing is loaded: the scheduler has the records, and places the views (D20). */
@@ -69,7 +64,8 @@ const inCluster = Effect.gen(function*() {
   const assignments = new Assignments()
   const { isMeant, lost, phase, run } = yield* Membership.make(assignments)
   yield* Serving.fork(run)
-  return { phase, mode: "scheduler" as const, loaded: Effect.void, isMeant, lost, assignments }
+  const emptying = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.zipRight(lost("it was reset"), work)
+  return { phase, mode: "scheduler" as const, loaded: Effect.void, emptying, isMeant, lost, assignments }
 })
 
 const restore = (views: typeof Views.Service): Effect.Effect<void, StartFault> =>

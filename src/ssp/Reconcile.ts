@@ -18,6 +18,7 @@ import { SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream, type UpstreamError } from "../ports/Upstream.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
+import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import { backoffCeilingMs } from "./Membership.ts"
 import { RegistrationSync } from "./RegistrationSync.ts"
 import { Views } from "./Views.ts"
@@ -62,11 +63,11 @@ export interface ReconcileShape {
 export const defaultMomentMs = 1_000
 
 export class Reconcile extends Context.Tag("ssp/Reconcile")<Reconcile, ReconcileShape>() {
-  static readonly layerOf = (momentMs: number): Layer.Layer<Reconcile, never, Upstream | Views | DeclaredTypes | SspConfig | Serving> =>
+  static readonly layerOf = (momentMs: number): Layer.Layer<Reconcile, never, Upstream | Views | DeclaredTypes | EdgeWriter | SspConfig | Serving> =>
     Layer.scoped(
       Reconcile,
       Effect.gen(function*() {
-        const parts = { upstream: yield* Upstream, views: yield* Views, types: yield* DeclaredTypes, sspId: (yield* SspConfig).sspId, momentMs, isLeaving: () => false }
+        const parts = { upstream: yield* Upstream, views: yield* Views, types: yield* DeclaredTypes, sspId: (yield* SspConfig).sspId, momentMs, isLeaving: (yield* EdgeWriter).isLeaving }
         const serving = yield* Serving
         const scope = yield* Effect.scope
         const { withPermits } = yield* Effect.makeSemaphore(1)

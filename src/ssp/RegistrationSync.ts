@@ -67,10 +67,9 @@ export class RegistrationSync {
 
   private settle(gone: ReadonlyArray<string>, come: ReadonlyArray<Registration>): Effect.Effect<void, StoreFailed> {
     return Effect.gen(this, function*() {
-      for (const key of gone) yield* this.parts.views.unregister(key)
+      for (const key of gone) yield* this.parts.views.unregister(key, true)
       if (gone.length > 0) yield* Effect.logInfo(`${gone.length} views have no registration in the database any more and are gone`).pipe(Effect.annotateLogs("views", gone.slice(0, 20)))
-      let taken = 0
-      for (const registration of come) if (yield* this.take(registration)) taken++
+      const taken = (yield* Effect.forEach(come, (registration) => this.take(registration), { concurrency: 16 })).filter((yes) => yes).length
       if (come.length > 0) yield* Effect.logInfo(`${taken} of ${come.length} registrations of the database became views`)
     })
   }

@@ -20,10 +20,11 @@ import { Integrity } from "./Integrity.ts"
 import { Lease } from "./Lease.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Reconcile } from "./Reconcile.ts"
+import * as Reconciling from "./reconciling.ts"
 import { Views } from "./Views.ts"
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer).pipe(Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
 
 export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(Views.layer), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
 

@@ -10,6 +10,7 @@ import { DatabaseError } from "../../src/ports/Database.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { UpstreamError } from "../../src/ports/Upstream.ts"
 import { DeclaredTypes } from "../../src/ssp/DeclaredTypes.ts"
+import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import { Reconcile, type ReconcileShape } from "../../src/ssp/Reconcile.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import { Views } from "../../src/ssp/Views.ts"
@@ -28,7 +29,7 @@ interface Node {
 
 const nodeOf = (kit: Kit, views: Views["Type"], database: FakeDatabase): Effect.Effect<Node, never, Scope.Scope> =>
   Layer.build(Layer.fresh(Reconcile.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(DeclaredTypes.layer, Layer.succeed(Views, views), database.layer, Serving.layer, SspConfig.layerOf({ SSP_ID: "me" })))
+    Layer.provideMerge(Layer.mergeAll(DeclaredTypes.layer, Layer.succeed(Views, views), database.layer, Serving.layer, Layer.succeed(EdgeWriter, noEdges), SspConfig.layerOf({ SSP_ID: "me" })))
   ))).pipe(
     Effect.orDie,
     Effect.map((context) => ({

@@ -14,6 +14,7 @@ import { Release } from "../../src/ports/Release.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
+import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { Views } from "../../src/ssp/Views.ts"
 import { type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, SequenceGap, StaleEpoch, StoreFailed, type ViewAnswer, type ViewEvent, ViewNotFound } from "../../src/ssp/viewTypes.ts"
@@ -80,7 +81,7 @@ export const node = (views: Layer.Layer<Views>, env: { readonly [name: string]: 
   Ssp.layerOver.pipe(
     Layer.provideMerge(views),
     Layer.provideMerge(Serving.layer),
-    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler, Upstream.layerNone]),
+    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler, Upstream.layerNone, Layer.succeed(EdgeWriter, noEdges)]),
     Layer.provideMerge(SspConfig.layerOf({ SVC_AUTH_SECRET: secret, SSP_ID: "me", ...env })),
     Layer.provideMerge(Logger.minimumLogLevel(LogLevel.None))
   )
