@@ -6,6 +6,7 @@
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer, Redacted } from "effect"
+import * as BackendClient from "./host/backendClient.ts"
 import * as Logs from "./host/logs.ts"
 import * as ProcessFigures from "./host/processFigures.ts"
 import * as Quickstart from "./host/quickstart.ts"
@@ -20,7 +21,7 @@ import { fromDatabase } from "./ssp/Lifecycle.ts"
 import * as Ssp from "./ssp/Ssp.ts"
 
 const drivers = (config: SspConfigShape) => Layer.mergeAll(
-  Stores.layer(config, fromDatabase), layerNode, layerTurn, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config),
+  Stores.layer(config, fromDatabase), layerNode, layerTurn, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
   config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl), FetchHttpClient.layer)
 )
 

@@ -15,6 +15,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import * as Address from "../core/address.ts"
 import { Database, DatabaseError } from "../ports/Database.ts"
+import { DatabaseJobs } from "../ports/JobStore.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import type { SurrealError } from "../ports/SurrealClient.ts"
@@ -25,7 +26,7 @@ import { layerRebuildable } from "./rebuildable.ts"
 import { layerSqlite } from "./Sqlite.ts"
 import type { Access, AuthLevel } from "./SurrealLink.ts"
 
-export type Stores = Layer.Layer<Database | SavedState | Upstream, StartFault>
+export type Stores = Layer.Layer<Database | SavedState | Upstream | DatabaseJobs, StartFault>
 
 /** The settings that choose a store, as `SspConfig` has them. */
 export interface StoreSettings {
@@ -43,10 +44,12 @@ const surreal = Effect.promise(() => import("./Surreal.ts"))
 
 type AsFault = (error: DatabaseError) => StartFault
 
+const noUpstream = Layer.merge(Upstream.layerNone, DatabaseJobs.layerNone)
+
 /** Namespace and database that a new database has by itself. */
 const main = "main"
 
-const layerMemory: Stores = Layer.mergeAll(Database.layerMemory, SavedState.layerMemory, Upstream.layerNone)
+const layerMemory: Stores = Layer.mergeAll(Database.layerMemory, SavedState.layerMemory, noUpstream)
 
 const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
   Effect.try({
@@ -83,20 +86,20 @@ const layerInProcess = (address: Address.EmbeddedStore, settings: StoreSettings,
   const client = Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerEmbedded(address, accessOf(settings, storeNs, storeDb))))
   const database = SurrealDatabase.layer.pipe(Layer.provide(client), Layer.catchAll((error) => Layer.fail(openFault(address.url, asFault)(error))))
   const state = address.url === "mem://" ? SavedState.layerMemory : stateIn(dataDir)
-  return Layer.mergeAll(database, state, Upstream.layerNone)
+  return Layer.mergeAll(database, state, noUpstream)
 }
 
-const upstreamOf = (address: Address.ServerStore, settings: StoreSettings): Layer.Layer<Upstream, StartFault> => {
+const upstreamOf = (address: Address.ServerStore, settings: StoreSettings): Layer.Layer<Upstream | DatabaseJobs, StartFault> => {
   const { storeDb, storeNs } = settings
   if (storeDb === undefined || storeNs === undefined) {
     return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it` }))
   }
-  return Upstream.layerSurreal.pipe(Layer.provide(Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb))))))
+  return Layer.merge(Upstream.layerSurreal, DatabaseJobs.layerSurreal).pipe(Layer.provide(Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb))))))
 }
 
 const layerStandalone = (address: Address.Store | undefined, settings: StoreSettings, asFault: AsFault): Stores => {
   const { dataDir } = settings
-  if (address === undefined) return Layer.merge(keptIn(dataDir, Layer.provide(Database.layerSqlite, layerSqlite(join(dataDir, "store.db"))), asFault), Upstream.layerNone)
+  if (address === undefined) return Layer.merge(keptIn(dataDir, Layer.provide(Database.layerSqlite, layerSqlite(join(dataDir, "store.db"))), asFault), noUpstream)
   if (address.kind === "server") return Layer.merge(keptIn(dataDir, layerRebuildable(join(dataDir, "upstream.db")), asFault), upstreamOf(address, settings))
   return address.kind === "memory" ? layerMemory : layerInProcess(address, settings, asFault)
 }
@@ -105,7 +108,7 @@ const layerInCluster = (address: Address.Store | undefined, settings: StoreSetti
   if (address?.kind === "memory") return layerMemory
   const { dataDir } = settings
   const kept = Layer.mergeAll(Database.layerMemory, stateIn(dataDir), locked(dataDir, asFault)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(dataDir))))
-  return Layer.merge(kept, address?.kind === "server" ? upstreamOf(address, settings) : Upstream.layerNone)
+  return Layer.merge(kept, address?.kind === "server" ? upstreamOf(address, settings) : noUpstream)
 }
 
 export const layer = (settings: StoreSettings & { readonly mode: "standalone" | "scheduler" }, asFault: AsFault): Stores => {

@@ -70,5 +70,8 @@ const make = (http: HttpClient.HttpClient): BackendShape => {
 }
 
 export class Backend extends Context.Tag("ports/Backend")<Backend, BackendShape>() {
+  /** For a node without job tables. */
+  static readonly layerNone: Layer.Layer<Backend> = Layer.succeed(Backend, { call: () => Effect.fail(new BackendFailed({ message: "no HTTP client was given to this node" })) })
+
   static readonly layerHttp: Layer.Layer<Backend, never, HttpClient.HttpClient> = Layer.effect(Backend, Effect.map(HttpClient.HttpClient, make))
 }

@@ -46,6 +46,8 @@ export interface JobStoreShape {
   readonly renew: (refs: ReadonlyArray<RecordId>, by: Holder, leaseMs: number) => Effect.Effect<ReadonlySet<string>, JobStoreError>
   /** Writes status, errors and `updated_at` where the lease is still held; answers the ids (as text) of those. What is over or released gives up its lease. */
   readonly write: (writes: ReadonlyArray<JobWrite>, by: Holder) => Effect.Effect<ReadonlySet<string>, JobStoreError>
+  /** The record as whoever hands on a job has it, for a store that may not have it yet. */
+  readonly expect?: (ref: RecordId, doc: Obj) => void
   readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, JobStoreError>
   /** Jobs of a table in key order behind `after`. */
   readonly list: (table: string, status: JobStatus | undefined, after: RecordId | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>

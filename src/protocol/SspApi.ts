@@ -14,6 +14,7 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
 import * as Integrity from "./integrity.ts"
+import * as Jobs from "./jobs.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { withoutDecodeError } from "./openApi.ts"
 import * as Wire from "./wire.ts"
@@ -104,12 +105,36 @@ const reconcile = HttpApiEndpoint.post("reconcile")`/reconcile`
   .middleware(Ready).middleware(Bearer)
   .annotateContext(doc("Repair now what differs from the database (extension)", "The periodic compare, at once: what differs is applied as ordinary changes."))
 
+const jobId = HttpApiSchema.param("job_id", Schema.String)
+
+const execute = HttpApiEndpoint.post("execute")`/job/execute`
+  .setPayload(Jobs.JobExecution).addSuccess(Jobs.JobAccepted, { status: 202 }).addError(Errors.Overloaded)
+  .middleware(JsonBody).middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Run a job (extension)", "Hands over a job to this SSP (D35); it is run if nobody else holds it."))
+
+const jobs = HttpApiEndpoint.get("jobs")`/jobs`
+  .setUrlParams(Jobs.JobListing).addSuccess(Jobs.JobList).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("List jobs (extension)", "Of one table, by status if given, in key order; `next` is the id to go on behind."))
+
+const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
+  .addSuccess(Jobs.Job).addError(Errors.JobNotFound).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Look at a job (extension)", "With its errors and who runs it."))
+
+const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
+  .addSuccess(Wire.Ok).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Run a failed job again (extension)", "With attempts counted anew; `errors` keeps what was."))
+
+const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
+  .addSuccess(Wire.Ok).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer)
+  .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; a call under way on this SSP is cut off."))
+
 class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).annotate(OpenApi.Description, "Record changes in.") {}
 class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).annotate(OpenApi.Description, "Live views out.") {}
 class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).annotate(OpenApi.Description, "How it is doing.") {}
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare).add(reconcile).annotate(OpenApi.Description, "Whether it is all there.") {}
+class Job extends HttpApiGroup.make("job").add(execute).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 
-export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor).add(Integrities)
+export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor).add(Integrities).add(Job)
   .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: SSP",

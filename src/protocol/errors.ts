@@ -19,6 +19,8 @@ const statuses = {
   NOT_FOUND: 404,
   VIEW_NOT_FOUND: 404,
   SSP_NOT_REGISTERED: 404,
+  JOB_NOT_FOUND: 404,
+  JOB_STATUS: 409,
   BUFFER_OVERFLOW: 409,
   SSP_FENCED: 409,
   SEQUENCE_GAP: 409,
@@ -68,6 +70,8 @@ export const PayloadTooLarge = plain("PAYLOAD_TOO_LARGE", "The body is larger th
 export const ReplicaFailed = plain("REPLICA_FAILED", "The log or the replica did not take the change; nothing was delivered.")
 export const QueryFailed = plain("QUERY_FAILED", "The query failed while it ran.")
 export const StoreFailed = plain("STORE_FAILED", "The store refused a write; nothing was applied.")
+export const JobNotFound = plain("JOB_NOT_FOUND", "No job of a job table has this id (extension).")
+export const JobStatus = detailed("JOB_STATUS", Schema.Struct({ status: Schema.String }), "The job's status does not allow it (extension).")
 export const Internal = plain("INTERNAL", "A fault of the service itself; its log says more.")
 
 /** Any error answer as data, before it becomes a response. */

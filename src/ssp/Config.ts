@@ -63,8 +63,8 @@ export const knobs = {
   queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, { min: 1, max: 1e9 }, { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer.", later: true }),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
   logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" }),
-  jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job.", later: true }),
-  jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries.", later: true }),
+  jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job." }),
+  jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries." }),
   reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 600, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }),
   integrityQuietSecs: Settings.integer("SVC_INTEGRITY_QUIET_SECS", 5, { min: 0, max: 3600 }, { unit: "s", meaning: "How long a table must be quiet before the hashes of its records are written to a database server; 0 writes none." })
 }

@@ -18,6 +18,7 @@ import { mapped } from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as Ingest from "./HttpIngest.ts"
 import * as HttpIntegrity from "./HttpIntegrity.ts"
+import * as HttpJobs from "./HttpJobs.ts"
 import * as Registrations from "./HttpRegistration.ts"
 import * as EventStream from "./HttpStream.ts"
 import { Lifecycle } from "./Lifecycle.ts"
@@ -83,7 +84,7 @@ export const layer = Layer.mergeAll(
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(
   Layer.provideMerge(layerApi),
-  Layer.provide([layerData, layerView, layerMonitor, HttpIntegrity.layer]),
+  Layer.provide([layerData, layerView, layerMonitor, HttpJobs.layer, HttpIntegrity.layer]),
   Layer.provide(Guards.layer),
   Layer.provideMerge(Bodies.layerRouting)
 )

@@ -16,17 +16,18 @@ import * as EdgesWhenReady from "./edges/whenReady.ts"
 import * as Expiry from "./Expiry.ts"
 import * as Http from "./Http.ts"
 import * as HttpIngest from "./HttpIngest.ts"
+import { JobIntake, layerViews } from "./jobs/JobIntake.ts"
+import { Jobs } from "./jobs/Jobs.ts"
 import { Integrity } from "./Integrity.ts"
 import { Lease } from "./Lease.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Reconcile } from "./Reconcile.ts"
 import * as Reconciling from "./reconciling.ts"
-import { Views } from "./Views.ts"
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
 
-export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(Views.layer), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
+export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
 
 /** Where the data is, for people. */
 export const storeText = ({ dataDir, storeAddr, storeDb, storeNs }: Pick<SspConfigShape, "dataDir" | "storeAddr" | "storeDb" | "storeNs">): string => {

@@ -9,6 +9,7 @@ import { Layer, Logger, LogLevel } from "effect"
 import { describe, expect, it } from "vitest"
 import { Database } from "../../src/ports/Database.ts"
 import { Release } from "../../src/ports/Release.ts"
+import * as JobPorts from "../../src/ports/jobPorts.ts"
 import { RequestBody } from "../../src/ports/RequestBody.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
@@ -24,7 +25,7 @@ const quiet = Logger.minimumLogLevel(LogLevel.None)
 /** An SSP as a function from request to response, for any server that speaks the web's types. */
 const compose = (env: { readonly [name: string]: string }) => {
   const drivers = Layer.mergeAll(
-    Database.layerMemory, SavedState.layerMemory, Turn.layerYield, RequestBody.layer, SchedulerClient.layerNone, Upstream.layerNone, Release.layerOf("9.9.9"), SspConfig.layerOf(env), quiet,
+    Database.layerMemory, SavedState.layerMemory, Turn.layerYield, RequestBody.layer, SchedulerClient.layerNone, Upstream.layerNone, JobPorts.layerNone, Release.layerOf("9.9.9"), SspConfig.layerOf(env), quiet,
   )
   return HttpApiBuilder.toWebHandler(Layer.mergeAll(Ssp.layer.pipe(Layer.provide(drivers)), HttpServer.layerContext, quiet))
 }

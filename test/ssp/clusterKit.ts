@@ -6,6 +6,7 @@
 import { Context, Effect, Layer, Logger, LogLevel, type Scope } from "effect"
 import { layerNode } from "../../src/host/readBody.ts"
 import { Database } from "../../src/ports/Database.ts"
+import * as JobPorts from "../../src/ports/jobPorts.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
@@ -29,7 +30,7 @@ export interface Line {
 /** All layers of the node but its server. */
 export const sspLayer = (scheduler: FakeScheduler, env: { readonly [name: string]: string }, lines: Array<Line>) =>
   Ssp.layer.pipe(
-    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler.layer, Database.layerMemory, SavedState.layerMemory, Turn.layerYield, Upstream.layerNone]),
+    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler.layer, Database.layerMemory, SavedState.layerMemory, Turn.layerYield, JobPorts.layerNone, Upstream.layerNone]),
     Layer.provideMerge(SspConfig.layerOf({ ...scheduled, ...env })),
     Layer.provideMerge(Logger.replace(Logger.defaultLogger, Logger.make(({ logLevel, message }) => void lines.push({ level: logLevel.label, message: String(message) })))),
     Layer.provideMerge(Logger.minimumLogLevel(LogLevel.Info))

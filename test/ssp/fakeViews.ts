@@ -13,6 +13,7 @@ import * as Server from "../../src/host/Server.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
+import * as JobPorts from "../../src/ports/jobPorts.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
@@ -81,7 +82,7 @@ export const node = (views: Layer.Layer<Views>, env: { readonly [name: string]: 
   Ssp.layerOver.pipe(
     Layer.provideMerge(views),
     Layer.provideMerge(Serving.layer),
-    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler, Upstream.layerNone, Layer.succeed(EdgeWriter, noEdges)]),
+    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler, JobPorts.layerNone, Upstream.layerNone, Layer.succeed(EdgeWriter, noEdges)]),
     Layer.provideMerge(SspConfig.layerOf({ SVC_AUTH_SECRET: secret, SSP_ID: "me", ...env })),
     Layer.provideMerge(Logger.minimumLogLevel(LogLevel.None))
   )

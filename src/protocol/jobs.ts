@@ -1,0 +1,51 @@
+/**
+ * The words of jobs on the wire: handing one over, and looking after those that ended badly (extensions).
+ *
+ * Apart from the other resources, because the specification has none of them on the SSP but the dispatch they are modelled on.
+ */
+import { Schema } from "effect"
+import { statuses } from "../core/job/status.ts"
+
+const every = { parseOptions: { errors: "all" } } as const
+
+const text = Schema.String.annotations({ message: () => ({ message: "must be a string", override: true }) })
+
+/** As a job dispatch of the scheduler (specification). */
+export const JobExecution = Schema.Struct({
+  job_id: text.annotations({ description: "Job record id" }),
+  table: text,
+  payload: Schema.Struct({ path: text, body: Schema.optional(Schema.Unknown) })
+}).annotations({ ...every, identifier: "JobExecution" })
+
+export const JobAccepted = Schema.Struct({ status: Schema.Literal("accepted") }).annotations({ identifier: "JobAccepted" })
+
+export const JobStatus = Schema.Literal(...statuses).annotations({ identifier: "JobStatus", message: () => ({ message: `must be one of ${statuses.join(", ")}`, override: true }) })
+
+export const Job = Schema.Struct({
+  id: Schema.String,
+  table: Schema.String,
+  status: JobStatus,
+  path: Schema.String,
+  payload: Schema.Unknown,
+  max_retries: Schema.Number,
+  retry_strategy: Schema.Literal("linear", "exponential"),
+  errors: Schema.Array(Schema.Unknown),
+  updated_at: Schema.NullOr(Schema.String),
+  holder: Schema.NullOr(Schema.String).annotations({ description: "Who runs it, or did when it was last written" }),
+  held_until: Schema.NullOr(Schema.String)
+}).annotations({ identifier: "Job" })
+
+/** `next`: the id to go on behind; null when there are no more. */
+export const JobList = Schema.Struct({ jobs: Schema.Array(Job), next: Schema.NullOr(Schema.String) }).annotations({ identifier: "JobList" })
+
+export const maxListed = 1000
+
+export const JobListing = Schema.Struct({
+  table: Schema.String,
+  status: Schema.optional(JobStatus),
+  after: Schema.optional(Schema.String),
+  limit: Schema.optional(Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, maxListed)).annotations({ message: () => ({ message: `must be a whole number from 1 to ${maxListed}`, override: true }) }))
+})
+
+export type JobWords = typeof Job.Type
+

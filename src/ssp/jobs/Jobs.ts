@@ -1,0 +1,133 @@
+/**
+ * The jobs of this SSP: takes them up as they arrive, as they are found and as they are handed over, and answers for them.
+ *
+ * Which store it is follows from where the records are: the tables of a database, this node's own records, or the
+ * scheduler's (D35, D36). A node without job tables has none of it running.
+ */
+import { Clock, Context, Effect, Layer, Random, Runtime, Schedule } from "effect"
+import type { Change } from "../../core/change.ts"
+import { jobError } from "../../core/job/job.ts"
+import type { JobStatus } from "../../core/job/status.ts"
+import { asResult } from "../../core/job/status.ts"
+import * as Json from "../../core/surql/json.ts"
+import type { Obj, RecordId } from "../../core/surql/value.ts"
+import { Backend } from "../../ports/Backend.ts"
+import { Serving } from "../../ports/Front.ts"
+import { JobReports } from "../../ports/JobReports.ts"
+import * as Rows from "../../ports/jobRows.ts"
+import { type Amended, DatabaseJobs, type JobStoreError, type JobStoreShape, type StoredJob } from "../../ports/JobStore.ts"
+import * as Records from "../../ports/recordJobs.ts"
+import * as Reported from "../../ports/reportedJobs.ts"
+import { SspConfig } from "../Config.ts"
+import { Lease } from "../Lease.ts"
+import { Lifecycle } from "../Lifecycle.ts"
+import { Views } from "../Views.ts"
+import { Overloaded, StoreFailed } from "../viewTypes.ts"
+import { JobIntake } from "./JobIntake.ts"
+import * as Runner from "./runner.ts"
+import * as ViewRecords from "./viewRecords.ts"
+
+/** Jobs of a table that may wait for a slot in this process; the rest wait in their records. */
+const maxQueued = 10_000
+
+export interface Handover {
+  readonly path: string
+  readonly body: unknown
+  readonly traceparent: string | undefined
+}
+
+export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
+  readonly tables: ReadonlySet<string>
+  /** Takes up a job that was handed to this SSP (`/job/execute`). */
+  readonly execute: (ref: RecordId, handover: Handover) => Effect.Effect<void, Overloaded>
+  readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, StoreFailed>
+  readonly list: (table: string, status: JobStatus | undefined, after: RecordId | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, StoreFailed>
+  /** Runs a failed job again, with attempts counted anew. */
+  readonly retry: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+  /** Ends a job that is not over; a call that is under way here is cut off. */
+  readonly cancel: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+  readonly figures: () => ReadonlyArray<Runner.Figures>
+}>() {
+  /** Runs jobs while its scope lives; closing gives running calls their time and releases the rest. */
+  static readonly layer: Layer.Layer<Jobs, never, SspConfig | Views | JobIntake | Lifecycle | Lease | DatabaseJobs | Backend | JobReports | Serving> = Layer.scoped(
+    Jobs,
+    Effect.gen(function*() {
+      const config = yield* SspConfig
+      const views = yield* Views
+      const intake = yield* JobIntake
+      const { loaded } = yield* Lifecycle
+      const lease = yield* Lease
+      const database = yield* DatabaseJobs
+      const reports = yield* JobReports
+      const records = ViewRecords.make(views)
+      const store = database ?? (config.mode === "standalone" ? Records.make(records) : Reported.make(records, reports))
+      const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+      const runner = yield* Runner.make({
+        store, maxQueued,
+        backend: yield* Backend,
+        tables: config.jobTables,
+        by: { holder: config.sspId, incarnation: yield* incarnation },
+        policy: { baseMs: config.jobRetryBaseMs, maxRetries: config.jobMaxRetries },
+        mayClaim: lease.held,
+        report: database !== undefined && reports.present ? telling(reports) : () => Effect.void
+      })
+      if (config.jobTables.length > 0) {
+        const own = database === undefined && config.mode === "standalone"
+        intake.attach((change) => {
+          if (isMine(change, config.sspId)) runner.offer(change.id)
+          else if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
+        })
+        yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
+        yield* Effect.addFinalizer(() => runner.stop)
+      }
+      return service(intake.tables, store, runner)
+    })
+  )
+}
+
+/** Drawn at every start. */
+const incarnation: Effect.Effect<string> = Effect.map(Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 2 ** 31))), (parts) => parts.map((part) => part.toString(36)).join(""))
+
+const isMine = ({ doc, jobAssignee, op }: Change, sspId: string): boolean =>
+  op !== "DELETE" && doc["status"] === "pending" && (jobAssignee === undefined || jobAssignee === sspId)
+
+/** A database that is not there yet is waited for. */
+const prepared = (store: JobStoreShape): Effect.Effect<void> =>
+  store.prepare.pipe(
+    Effect.tapError((error) => Effect.logWarning(`the table of job leases cannot be made: ${error.message}; trying again`)),
+    Effect.retry(Schedule.spaced("5 seconds")),
+    Effect.orDie
+  )
+
+/** Where the record itself is written elsewhere, the scheduler is only kept up to date: a few tries, then it asks. */
+const telling = (reports: JobReports["Type"]): Runner.RunnerOptions["report"] => (job, decision) => {
+  const status: JobStatus = decision === "begun" ? "processing" : decision.kind === "success" ? "success" : "failed"
+  const error = decision === "begun" || decision.kind === "success" ? undefined : decision.error
+  const errors = error === undefined ? job.errors : [...job.errors, error]
+  return reports.report({ job_id: job.id, status: asResult(status), error: error?.reason ?? null, ...(errors.length === 0 ? {} : { errors }) }).pipe(
+    Effect.retry({ times: status === "processing" ? 0 : 8, schedule: Schedule.exponential("100 millis") }),
+    Effect.catchAll(({ message }) => Effect.logWarning(`job ${job.id}: the scheduler could not be told that it is ${asResult(status)}: ${message}`)),
+    Effect.forkDaemon,
+    Effect.asVoid
+  )
+}
+
+const failed = (error: JobStoreError): StoreFailed => new StoreFailed({ message: error.message, cause: error })
+
+const service = (tables: ReadonlySet<string>, store: JobStoreShape, runner: Runner.Runner): Jobs["Type"] => {
+  const amend = (ref: RecordId, event: "Retried" | "Cancelled", reason: string): Effect.Effect<Amended, StoreFailed> =>
+    Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.mapError(store.amend(ref, event, jobError(0, 0, reason, nowMs)), failed))
+  return {
+    tables,
+    execute: (ref, { body, path, traceparent }) =>
+      Effect.suspend(() => {
+        store.expect?.(ref, { id: ref, path, payload: Json.fromJson(body), status: "pending" } as Obj)
+        return runner.offer(ref, traceparent) ? Effect.void : Effect.fail(new Overloaded({ message: `${maxQueued} jobs of ${ref.table} wait for a slot here, the limit (fixed, no setting)`, retryAfterSecs: 5 }))
+      }),
+    find: (ref) => Effect.mapError(store.find(ref), failed),
+    list: (table, status, after, limit) => Effect.mapError(store.list(table, status, after, limit), failed),
+    retry: (ref) => Effect.tap(amend(ref, "Retried", "retried by an operator"), ({ kind }) => Effect.sync(() => kind === "done" && runner.offer(ref))),
+    cancel: (ref) => Effect.tap(amend(ref, "Cancelled", "cancelled by an operator"), ({ kind }) => (kind === "done" ? runner.drop(ref) : Effect.void)),
+    figures: () => runner.figures()
+  }
+}
