@@ -4,21 +4,34 @@
  * Here because files, folders and drivers are a runtime's. Whatever cannot be opened becomes one fault with the exit code
  * that belongs to it.
  */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Redacted } from "effect"
 import { mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
 import { type Replica, startFault as replicaFault } from "../ports/Replica.ts"
 import { StartFault } from "../ports/StartFault.ts"
+import { Upstream } from "../ports/Upstream.ts"
 import { startFault as walFault, type Wal } from "../ports/Wal.ts"
 import { layerReplica } from "./ReplicaFile.ts"
 import { layerSqlite } from "./Sqlite.ts"
+import type { AuthLevel } from "./SurrealLink.ts"
 import { layerFile } from "./WalFile.ts"
 
 export interface SchedulerPaths {
   readonly replicaDbPath: string
   readonly walPath: string
+  readonly database: SourceDatabase | undefined
+}
+
+/** The database to clone, as `SchedulerConfig` has it. */
+export interface SourceDatabase {
+  readonly url: string
+  readonly namespace: string
+  readonly name: string
+  readonly username: string | undefined
+  readonly password: Redacted.Redacted<string> | undefined
+  readonly authLevel: AuthLevel | undefined
 }
 
 const poolFault = ({ message, reason }: DatabaseError): StartFault =>
@@ -30,10 +43,19 @@ const folderOf = (walPath: string): Effect.Effect<void, StartFault> =>
     catch: (error) => new StartFault({ exitCode: 1, message: `the folder of ${walPath} cannot be made: ${error instanceof Error ? error.message : String(error)}; set wal_path (SVC_SCHEDULER_WAL_PATH)` })
   })
 
+/** The database that is cloned; the SDK is loaded by those who use one. */
+const upstreamOf = (database: SourceDatabase | undefined): Layer.Layer<Upstream> => {
+  if (database === undefined) return Upstream.layerNone
+  const { authLevel, name, namespace, password, url, username } = database
+  const access = { namespace, database: name, user: username, pass: password, authLevel }
+  const client = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./Surreal.ts")), (drivers) => drivers.layerServer({ kind: "server", url }, access)))
+  return Layer.provide(Upstream.layerSurreal, client)
+}
+
 /** The replica first: its lock keeps a second scheduler out before anything is touched. */
-export const layer = ({ replicaDbPath, walPath }: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal, StartFault> => {
+export const layer = ({ database, replicaDbPath, walPath }: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault> => {
   const replica = layerReplica(replicaDbPath).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
   const pool = PoolStore.layerSqlite.pipe(Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))), Layer.catchAll((error) => Layer.fail(poolFault(error))))
   const wal = Layer.unwrapEffect(Effect.as(folderOf(walPath), layerFile(walPath).pipe(Layer.catchAll((error) => Layer.fail(walFault(error))))))
-  return Layer.merge(pool, wal).pipe(Layer.provideMerge(replica))
+  return Layer.mergeAll(pool, wal, upstreamOf(database)).pipe(Layer.provideMerge(replica))
 }

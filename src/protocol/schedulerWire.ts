@@ -68,6 +68,6 @@ export const SchedulerMetrics = Schema.Struct({
 export const Progress = Schema.Struct({
   state: Schema.String.annotations({ description: "cloning, ready, frozen or updating (D30)" }),
   seq: count.annotations({ description: "Position through which the log is applied" }),
-  clone: Schema.NullOr(Schema.Struct({ table: Schema.NullOr(Schema.String), tables_done: count, tables: count, records: count })).annotations({ description: "While cloning" }),
+  clone: Schema.NullOr(Schema.Struct({ walk: count, table: Schema.String, compared: count, written: count })).annotations({ description: "While cloning" }),
   ssps: Schema.Array(Schema.Struct({ id: Schema.String, status: Schema.String, waiting: count.annotations({ description: "Events it lacks" }) }))
 }).annotations({ identifier: "Progress", description: "Extension (D34)" })

@@ -85,7 +85,7 @@ type Read = Settings.Values<typeof knobs>
 export interface SourceDatabase {
   readonly url: string
   readonly namespace: string
-  readonly database: string
+  readonly name: string
   readonly username: string | undefined
   readonly password: Redacted.Redacted<string> | undefined
   readonly authLevel: Read["storeAuthLevel"]
@@ -148,7 +148,7 @@ const together = (values: Read, faults: Array<string>): void => {
 
 const databaseOf = (values: Read): SourceDatabase | undefined =>
   values.dbNamespace === undefined || values.dbDatabase === undefined ? undefined : {
-    url: values.dbUrl ?? "ws://localhost:8000/rpc", namespace: values.dbNamespace, database: values.dbDatabase, username: values.dbUsername,
+    url: values.dbUrl ?? "ws://localhost:8000/rpc", namespace: values.dbNamespace, name: values.dbDatabase, username: values.dbUsername,
     password: redacted(values.dbPassword), authLevel: values.storeAuthLevel
   }
 

@@ -15,6 +15,7 @@ import * as Bodies from "../ports/httpBodies.ts"
 import { Release } from "../ports/Release.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import { Cloned, SchedulerApi } from "../protocol/SchedulerApi.ts"
+import { Clone } from "./Clone.ts"
 import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -106,6 +107,7 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
   Effect.gen(function*() {
     const pool = yield* Pool
     const { schedulerId } = yield* SchedulerConfig
+    const clone = yield* Clone
     const startedAt = yield* Clock.currentTimeMillis
     return handlers
       .handleRaw("metrics", ({ request, urlParams }) =>
@@ -115,7 +117,7 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
             : HttpServerResponse.unsafeJson(Monitor.metrics(pool.state(), now, startedAt))))
       .handle("health", () => Effect.sync(() => (State.ready(pool.state()).length > 0 ? { status: "healthy" as const } : { status: "unavailable" as const })))
       .handle("info", () => Effect.sync(() => Monitor.info(pool.state(), schedulerId)))
-      .handle("progress", () => Effect.sync(() => Monitor.progress(pool.state(), null)))
+      .handle("progress", () => Effect.sync(() => Monitor.progress(pool.state(), clone.progress())))
       .handle("livez", () => Effect.succeed(ok))
       .handle("readyz", () => Effect.succeed(ok))
   }))

@@ -12,10 +12,12 @@ import * as State from "../core/cluster/state.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
 import { PoolStore, type PoolStoreShape, type Write } from "../ports/PoolStore.ts"
-import { Replica, type ReplicaShape, startFault } from "../ports/Replica.ts"
+import { Replica, type ReplicaShape } from "../ports/Replica.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import { StartFault } from "../ports/StartFault.ts"
+import { Upstream } from "../ports/Upstream.ts"
 import { Wal, type WalShape } from "../ports/Wal.ts"
+import { Activity } from "./Activity.ts"
 import * as Calls from "./calls.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
 import { Events } from "./Events.ts"
@@ -36,7 +38,7 @@ export interface PoolShape {
 }
 
 export class Pool extends Context.Tag("scheduler/Pool")<Pool, PoolShape>() {
-  static readonly layer: Layer.Layer<Pool, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Serving> = Layer.scoped(Pool, Effect.suspend(() => make))
+  static readonly layer: Layer.Layer<Pool, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Serving> = Layer.scoped(Pool, Effect.suspend(() => make))
 }
 
 /** A step that nothing runs beside, and what is called once the command it answers is decided. */
@@ -54,6 +56,7 @@ interface Parts {
   readonly replica: ReplicaShape
   readonly store: PoolStoreShape
   readonly calls: Calls.Surroundings
+  readonly activity: Activity
   readonly queue: Queue.Queue<Entry>
   readonly replies: Map<number, (reply: Reply) => void>
   readonly listeners: Array<() => void>
@@ -111,8 +114,7 @@ const perform = (parts: Parts, action: Action): Effect.Effect<void> => {
       parts.replies.delete(action.ref)
     })
     case "Log": return levels[action.level](action.message)
-    // Where a database is configured it will be asked (D14); what is known is an answer too.
-    case "AskActivity": return Effect.asVoid(parts.queue.offer({ tag: "ActivityFound", view: action.view, lastActiveAt: action.lastActiveAt }))
+    case "AskActivity": return parts.activity.ask(action.view, action.lastActiveAt)
     case "Poll": case "Deliver": case "CallRegister": case "CallUnregister": case "ExecuteJob":
       return Effect.sync(() => parts.start(Effect.flatMap(Calls.run(parts.calls, action), (command) => parts.queue.offer(command))))
     default: return Effect.void
@@ -218,26 +220,27 @@ const open = Effect.gen(function*() {
   const replica = yield* Replica
   const store = yield* PoolStore
   const { epoch, lastLogId, saved } = yield* Effect.mapError(store.open(wal.logId), fromStore)
-  const log = yield* Recovery.recover(config, wal, replica)
+  const upstream = yield* Upstream
+  const log = yield* Recovery.recover(config, wal, replica, upstream.present)
   if (lastLogId !== undefined && lastLogId !== wal.logId) yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
-  const cloned = config.database === undefined || (yield* Effect.mapError(replica.whole, startFault))
-  return { config, wal, replica, store, epoch, log, saved, cloned }
+  return { config, wal, replica, store, upstream, epoch, log, saved }
 })
 
-const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Serving | Scope.Scope> = Effect.gen(function*() {
-  const { cloned, config, epoch, log, replica, saved, store, wal } = yield* open
+const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Serving | Scope.Scope> = Effect.gen(function*() {
+  const { config, epoch, log, replica, saved, store, upstream, wal } = yield* open
   const clock = yield* Effect.clock
   const fibers = yield* FiberSet.makeRuntime<never>()
   const serving = yield* Serving
   const events = new Events(wal, epoch)
+  // Not bounded by itself: what goes in is a request that waits, the end of a call, or a tick.
+  const queue = yield* Queue.unbounded<Entry>()
+  const start = (effect: Effect.Effect<void>): void => void fibers(Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause))))
   const parts: Parts = {
-    config, wal, replica, store, replies: new Map(), listeners: [],
-    // Not bounded by itself: what goes in is a request that waits, the end of a call, or a tick.
-    queue: yield* Queue.unbounded<Entry>(),
-    calls: { client: yield* SspClient, events, replica, maxBodyBytes: config.maxBodyBytes },
-    start: (effect) => void fibers(Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause))))
+    config, wal, replica, store, queue, start, replies: new Map(), listeners: [],
+    activity: new Activity(upstream, (command) => queue.offer(command), start),
+    calls: { client: yield* SspClient, events, replica, maxBodyBytes: config.maxBodyBytes }
   }
-  const initial = State.initial(limits(config), epoch, log, cloned)
+  const initial = State.initial(limits(config), epoch, log, !upstream.present)
   const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)
   const shell = new Shell(parts, state, () => clock.unsafeCurrentTimeMillis())
   yield* shell.carryOut(actions)

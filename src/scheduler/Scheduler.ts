@@ -7,6 +7,7 @@
 import { Effect, Layer } from "effect"
 import { Serving } from "../ports/Front.ts"
 import { Release } from "../ports/Release.ts"
+import { Clone } from "./Clone.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Http from "./Http.ts"
@@ -18,6 +19,7 @@ import { ProxyQuery } from "./ProxyQuery.ts"
 const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
 
 export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot).pipe(
+  Layer.provideMerge(Clone.layer),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
   Layer.provideMerge(Pool.layer),
   Layer.provideMerge(Declared.layer),
@@ -25,7 +27,7 @@ export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot).pipe(
 )
 
 const sourceText = ({ database }: SchedulerConfigShape): string =>
-  database === undefined ? "no database to clone" : `cloned from ${database.url}, ${database.namespace}/${database.database}`
+  database === undefined ? "no database to clone" : `cloned from ${database.url}, ${database.namespace}/${database.name}`
 
 /** Says what runs where, then waits; fails when a loop of the node does. */
 export const serve = (config: SchedulerConfigShape) =>

@@ -36,8 +36,8 @@ export const info = (state: State.State, schedulerId: string): typeof Info.Type 
   ...members(state).map((member) => ({ entity: "ssp" as const, id: member.ssp, status: Member.shown[member.state], views: HashSet.size(member.views) }))
 ]
 
-export const progress = (state: State.State, clone: (typeof Progress.Type)["clone"]): typeof Progress.Type => ({
-  state: state.phase.toLowerCase(), seq: state.log.head, clone: state.phase === "Cloning" ? clone : null,
+export const progress = (state: State.State, clone: (typeof Progress.Type)["clone"] | undefined): typeof Progress.Type => ({
+  state: state.phase.toLowerCase(), seq: state.log.head, clone: state.phase === "Cloning" ? clone ?? null : null,
   ssps: members(state).map((member) => ({ id: member.ssp, status: Member.shown[member.state], waiting: member.state === "Overflowed" ? 0 : Outbox.waiting(member.outbox, state.log) }))
 })
 
@@ -46,7 +46,7 @@ const escaped = (label: string): string => label.replace(/\\/g, "\\\\").replace(
 /** The same figures as Prometheus reads them (D34). SSPs are labels: there are a few, and those that are gone are gone here too. */
 export const prometheus = (state: State.State, now: number, startedAt: number): string => {
   const { scheduler, ssps } = metrics(state, now, startedAt)
-  const behind = new Map(progress(state, null).ssps.map(({ id, waiting }) => [id, waiting]))
+  const behind = new Map(progress(state, undefined).ssps.map(({ id, waiting }) => [id, waiting]))
   const lines: Array<string> = []
   const gauge = (name: string, help: string, values: ReadonlyArray<readonly [labels: string, value: number]>): void => {
     lines.push(`# HELP svc_scheduler_${name} ${help}`, `# TYPE svc_scheduler_${name} gauge`, ...values.map(([labels, value]) => `svc_scheduler_${name}${labels} ${value}`))

@@ -15,7 +15,7 @@ import type { SchedulerConfigShape } from "./Config.ts"
 /** Events committed to the replica at once. */
 const step = 2000
 
-type Paths = Pick<SchedulerConfigShape, "replicaDbPath" | "walPath" | "database">
+type Paths = Pick<SchedulerConfigShape, "replicaDbPath" | "walPath">
 
 const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
 
@@ -42,8 +42,8 @@ const replay = (paths: Paths, wal: WalShape, replica: ReplicaShape, applied: num
     Stream.runSum
   )
 
-/** Brings the replica to the log's end; answers the log as the pool knows it. */
-export const recover = (paths: Paths, wal: WalShape, replica: typeof Replica.Service): Effect.Effect<Log, StartFault> =>
+/** Brings the replica to the log's end; answers the log as the pool knows it. `canClone`: what is lost can be had from the database. */
+export const recover = (paths: Paths, wal: WalShape, replica: typeof Replica.Service, canClone: boolean): Effect.Effect<Log, StartFault> =>
   Effect.gen(function*() {
     const head = yield* wal.lastSeq
     const kept = yield* wal.keptAfter
@@ -53,7 +53,7 @@ export const recover = (paths: Paths, wal: WalShape, replica: typeof Replica.Ser
       return yield* unusable(`the replica in ${replicaDbPath} stands at seq ${applied}, but the log at ${walPath} ends at ${head}: they are not of one piece. Put the log back, or move both away to begin anew`)
     }
     if (applied < kept) {
-      if (paths.database === undefined) {
+      if (!canClone) {
         return yield* unusable(`the replica in ${replicaDbPath} stands at seq ${applied}, but the log at ${walPath} begins at ${kept + 1}: what lies between is in neither. Put the replica back, or move both away to begin anew`)
       }
       yield* Effect.logWarning(`the replica stands at seq ${applied} and the log begins at ${kept + 1}: it is cloned anew`)

@@ -3,14 +3,15 @@
  *
  * Over the real server and the real pipeline; disks that fail are fakes, because they must fail on demand.
  */
+import { Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { contract, expectError, faultsOf, type Row } from "../kit/contract.ts"
 import { until } from "../kit/Door.ts"
 import { type Answer, type Body } from "../kit/http.ts"
 import { change, create } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
-import { noFaults, stores } from "../scheduler/faultyStores.ts"
-import { Node } from "../scheduler/node.ts"
+import { noFaults, silentUpstream, stores } from "../scheduler/faultyStores.ts"
+import { inMemory, Node } from "../scheduler/node.ts"
 
 let node: Node
 beforeAll(async () => {
@@ -136,7 +137,7 @@ describe("POST /ingest 500 REPLICA_FAILED", () => {
 describe("a scheduler that has not cloned its database yet", () => {
   let own: Node
   beforeAll(async () => {
-    own = await Node.start({ env: { SVC_SCHEDULER_DB_URL: "127.0.0.1:1", SVC_SCHEDULER_DB_NAMESPACE: "n", SVC_SCHEDULER_DB_DATABASE: "d" } })
+    own = await Node.start({ stores: Layer.merge(inMemory, silentUpstream) })
   })
   afterAll(() => own.close())
   const cloning = (ask: string, body: unknown, what = ""): Row => ({ name: `${ask} 503 SCHEDULER_CLONING${what}`, ask, body, status: 503, code: "SCHEDULER_CLONING" })

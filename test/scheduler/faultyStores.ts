@@ -6,6 +6,7 @@
 import { Effect, Layer } from "effect"
 import { PoolStore } from "../../src/ports/PoolStore.ts"
 import { Replica, ReplicaError, type ReplicaShape } from "../../src/ports/Replica.ts"
+import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal, WalFailed, type WalShape } from "../../src/ports/Wal.ts"
 import type { Stored } from "./node.ts"
 
@@ -37,8 +38,12 @@ const faultyWal = (faults: Faults, inner: WalShape): WalShape => ({
   })
 })
 
+/** A database that is there and never answers. */
+export const silentUpstream: Layer.Layer<Upstream> = Layer.effect(Upstream, Effect.map(Upstream, (inner) => ({ ...inner, present: true, tables: Effect.never, highestVersion: Effect.never }))).pipe(Layer.provide(Upstream.layerNone))
+
 export const stores = (faults: Faults): Stored => Layer.mergeAll(
   Layer.effect(Replica, Effect.map(Replica, (inner) => faultyReplica(faults, inner))).pipe(Layer.provide(Replica.layerMemory)),
   Layer.effect(Wal, Effect.map(Wal, (inner) => faultyWal(faults, inner))).pipe(Layer.provide(Wal.layerMemory("faulty"))),
-  PoolStore.layerMemory
+  PoolStore.layerMemory,
+  Upstream.layerNone
 )

@@ -17,6 +17,7 @@ import { Release } from "../../src/ports/Release.ts"
 import { Replica } from "../../src/ports/Replica.ts"
 import { SspClient } from "../../src/ports/SspClient.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
+import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { SchedulerConfig } from "../../src/scheduler/Config.ts"
 import { Pool, type PoolShape } from "../../src/scheduler/Pool.ts"
@@ -24,11 +25,11 @@ import * as Scheduler from "../../src/scheduler/Scheduler.ts"
 import { secret } from "../kit/Door.ts"
 import { type Answer, request } from "../kit/http.ts"
 
-export type Stored = Layer.Layer<Replica | PoolStore | Wal, StartFault>
+export type Stored = Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault>
 
-export const inMemory: Stored = Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("log-of-the-test"))
+export const inMemory: Stored = Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("log-of-the-test"), Upstream.layerNone)
 
-export const inFolder = (folder: string): Stored => Stores.layer({ replicaDbPath: join(folder, "replica"), walPath: join(folder, "wal.log") })
+export const inFolder = (folder: string): Stored => Stores.layer({ replicaDbPath: join(folder, "replica"), walPath: join(folder, "wal.log"), database: undefined })
 
 /** Short times, so that what a test waits for comes soon; none of them is asserted on. */
 const quick = {

@@ -1,0 +1,190 @@
+/**
+ * A scheduler that stops, dies and comes back: nothing acknowledged is lost, nobody bootstraps because of it, what cannot be of one piece is refused (D25, D26, D31).
+ *
+ * Over real files; a crash is a copy of the folder while the node is running, which is what a killed process leaves behind.
+ */
+import { Layer } from "effect"
+import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { afterEach, describe, expect, it } from "vitest"
+import { Upstream } from "../../src/ports/Upstream.ts"
+import * as Ids from "../../src/core/surql/recordId.ts"
+import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
+import { type Body, bodyOf } from "../kit/http.ts"
+import { create, registration } from "../kit/registration.ts"
+import { FakeSsp, range } from "./FakeSsp.ts"
+import { inFolder, Node } from "./node.ts"
+
+let closers: Array<() => Promise<unknown> | void> = []
+afterEach(async () => {
+  for (const close of closers.reverse()) await close()
+  closers = []
+})
+const folder = (): string => {
+  const path = temporaryFolder()
+  closers.push(() => removeFolder(path))
+  return path
+}
+const start = async (path: string, env: { readonly [name: string]: string } = {}, upstream: Layer.Layer<Upstream> = Upstream.layerNone): Promise<Node> => {
+  const node = await Node.start({ stores: Layer.merge(inFolder(path), upstream), env, callTimeoutMs: 300 })
+  closers.push(node.close)
+  return node
+}
+const fake = async (id: string): Promise<FakeSsp> => {
+  const ssp = await FakeSsp.start(id)
+  closers.push(() => ssp.close())
+  return ssp
+}
+const ingest = async (node: Node, from: number, to: number): Promise<void> => {
+  for (const n of range(from, to)) expect((await node.post("/ingest", create(`t:${n}`, { n }))).status).toBe(200)
+}
+const ids = async (node: Node): Promise<unknown> => (await node.post("/proxy/query", { query: "SELECT VALUE id FROM t" })).json
+const named = (from: number, to: number): ReadonlyArray<string> => range(from, to).map((n) => `t:${n}`)
+/** What a process that is killed now leaves behind; sockets of locks are not copied. */
+const crashed = (path: string): string => {
+  const copy = folder()
+  cpSync(path, copy, { recursive: true, filter: (from) => !from.endsWith(".lock") })
+  return copy
+}
+const shown = async (node: Node, id: string): Promise<string | undefined> => ((await node.get("/info")).json as ReadonlyArray<{ id: string; status: string }>).find((entry) => entry.id === id)?.status
+
+describe("D31 a restart", () => {
+  it("D31 keeps SSPs, views and versions; nobody bootstraps, what was missed is replayed from the log in a later epoch", async () => {
+    const path = folder()
+    const first = await start(path)
+    const ssp = await (await fake("a")).join(first)
+    await ingest(first, 1, 5)
+    await first.post("/view/register", registration("v", "SELECT * FROM t"))
+    ssp.behaviour = ({ path: asked }) => (asked === "/ingest" ? { status: 503 } : undefined)
+    await ingest(first, 6, 8)
+    await first.close()
+    ssp.behaviour = () => undefined
+    const before = ssp.registration
+    const second = await start(path)
+    expect(second.pool.identity).toEqual({ logId: first.pool.identity.logId, epoch: 2 })
+    await ssp.shown(second, "ready")
+    await until("the rest has come", () => ssp.last === 8)
+    expect(ssp.applied).toEqual(range(1, 8))
+    expect((ssp.calls("/ingest").at(-1)?.json as ReadonlyArray<Body>).map((event) => event["epoch"])).toEqual([2, 2, 2])
+    expect((await ssp.beat(second, { registration: before })).status).toBe(200)
+    expect(ssp.calls("/view/register")).toHaveLength(1)
+    expect((await second.post("/view/unregister", { id: "v" })).status).toBe(200)
+    expect((await second.post("/ingest", create("t:1", { n: "new" }))).json).toEqual({ seq: 9, delivered: 1 })
+    expect((await second.post("/proxy/query", { query: "SELECT _svc_rv, * FROM t:1" })).json).toEqual([{ id: "t:1", n: "new", _svc_rv: 2 }])
+  })
+  it("D31 a stop waits for what has been accepted, and a view that waits for an SSP gets one afterwards", async () => {
+    const path = folder()
+    const first = await start(path)
+    const ssp = await (await fake("a")).join(first)
+    const accepted = range(1, 50).map((n) => first.post("/ingest", create(`t:${n}`, { n })))
+    await first.post("/view/register", registration("v", "SELECT * FROM t"))
+    await first.post("/ssp/deregister", { ssp_id: "a" })
+    const answers = (async () => (await Promise.all(accepted)).map(({ status }) => status))()
+    await first.close()
+    expect(new Set(await answers)).toEqual(new Set([200]))
+    const second = await start(path)
+    await ssp.join(second)
+    await until("the view is registered again", () => ssp.calls("/view/register").length === 2)
+    expect(ssp.snapshotSeq).toBe(50)
+  })
+})
+
+describe("D26 a crash", () => {
+  it("D26 loses nothing that was acknowledged: the replica is brought to the end of the log", async () => {
+    const path = folder()
+    const node = await start(path)
+    await ingest(node, 1, 20)
+    const copy = crashed(path)
+    // As if the replica's last commits had never reached the disk.
+    rmSync(join(copy, "replica", "replica.db-wal"), { force: true })
+    rmSync(join(copy, "replica", "replica.db-shm"), { force: true })
+    const again = await start(copy)
+    expect(await ids(again)).toEqual(named(1, 20))
+    expect((await again.post("/ingest", create("t:21", { n: 21 }))).json).toEqual({ seq: 21, delivered: 0 })
+    expect(again.logs.join("\n")).toMatch(/recovered \d+ events from the log, through seq 20/)
+  })
+  it("D26 a torn tail is cut off and reported", async () => {
+    const path = folder()
+    const node = await start(path)
+    await ingest(node, 1, 3)
+    const copy = crashed(path)
+    appendFileSync(join(copy, "wal.log"), "0123 4 {\"table\":")
+    const again = await start(copy)
+    expect(again.logs.join("\n")).toMatch(/cut off \d+ bytes/)
+    expect((await again.post("/ingest", create("t:4", {}))).json).toEqual({ seq: 4, delivered: 0 })
+  })
+  it("D26 a checkpoint drops the log behind the slowest SSP, and not before", async () => {
+    const node = await Node.start({ env: { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1", SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" }, callTimeoutMs: 300 })
+    closers.push(node.close)
+    const slow = await (await fake("slow")).join(node)
+    await ingest(node, 1, 2)
+    await until("two have come", () => slow.last === 2)
+    slow.behaviour = ({ path }) => (path === "/ingest" ? { status: 503 } : undefined)
+    await ingest(node, 3, 5)
+    await until("what it has is dropped", () => node.pool.state().log.first === 3)
+    slow.behaviour = () => undefined
+    await until("the rest is dropped", () => node.pool.state().log.first === 6)
+    expect(slow.applied).toEqual(range(1, 5))
+  })
+})
+
+describe("what cannot be of one piece", () => {
+  const refusal = (path: string): Promise<string> => start(path).then(() => "it started", (error: unknown) => String(error))
+
+  it("D26 a log that is shorter than the replica is refused, naming both", async () => {
+    const path = folder()
+    const node = await start(path)
+    await ingest(node, 1, 3)
+    await node.close()
+    for (const name of readdirSync(path)) if (name.startsWith("wal.log")) rmSync(join(path, name), { recursive: true })
+    expect(await refusal(path)).toMatch(/replica.*stands at seq 3.*wal\.log ends at 0/)
+  })
+  it("a second scheduler on the same folder is told so", async () => {
+    const path = folder()
+    await start(path)
+    expect(await refusal(path)).toMatch(/another process has it/)
+  })
+  it("D5 a new log makes every SSP bootstrap again, views stay", async () => {
+    const path = folder()
+    const node = await start(path)
+    await (await fake("a")).join(node)
+    await node.post("/view/register", registration("v", "SELECT * FROM t"))
+    await node.close()
+    for (const name of readdirSync(path)) if (name.startsWith("wal.log")) rmSync(join(path, name), { recursive: true })
+    const again = await start(path)
+    expect(again.pool.identity).toEqual({ logId: expect.not.stringMatching(node.pool.identity.logId), epoch: 2 })
+    expect(await shown(again, "a")).toBeUndefined()
+    expect(bodyOf(await again.get("/metrics"))["scheduler"]).toMatchObject({ total_ssps: 0, total_queries: 1 })
+  })
+})
+
+describe("D25 a database to clone", () => {
+  const records = (count: number) => Upstream.layerMemory(range(1, count).map((n) => ({ id: Ids.make("t", n), n })))
+
+  it("D25 the scheduler is ready when its replica holds what the database holds", async () => {
+    const node = await start(folder(), { SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE: "7" }, records(30))
+    await until("it is ready", async () => (await node.get("/readyz")).status === 200)
+    expect(await ids(node)).toEqual(named(1, 30))
+    expect((await node.post("/ingest", create("t:1", { n: "new" }))).json).toEqual({ seq: 1, delivered: 0 })
+  })
+  it("D25 after a restart what differs becomes ordinary changes with new positions, which SSPs get without a bootstrap", async () => {
+    const path = folder()
+    const first = await start(path, {}, records(3))
+    await until("it is ready", async () => (await first.get("/readyz")).status === 200)
+    const ssp = await (await fake("a")).join(first)
+    await first.close()
+    const second = await start(path, {}, records(5))
+    await until("it is ready", async () => (await second.get("/readyz")).status === 200)
+    await ssp.shown(second, "ready")
+    await until("the difference has come", () => ssp.last === 2)
+    expect(ssp.calls("/ingest").flatMap((told) => told.json as ReadonlyArray<Body>).map((event) => event["id"])).toEqual(["t:4", "t:5"])
+    expect(await ids(second)).toEqual(named(1, 5))
+  })
+})
+
+it("the log can be read by a person", async () => {
+  const path = folder()
+  const node = await start(path)
+  await ingest(node, 1, 1)
+  expect(readFileSync(join(path, "wal.log"), "utf8").split("\n")[1]).toMatch(/^[0-9a-f]{8} 1 \{"table":"t","op":"CREATE","id":"t:1","record":\{"n":1,"_svc_rv":1\}\}$/)
+})
