@@ -26,18 +26,18 @@ interface Line {
 
 const goalMicros = 50
 
-/** Runs the measurements on `dist`: the script's imports of `src` are pointed there. */
-const measured = (): ReadonlyArray<Figures> => {
-  const { outputText } = ts.transpileModule(readFileSync(join(root, "scripts/bench/languageRun.ts"), "utf8"), {
+/** Runs a script of measurements on `dist`: its imports of `src` are pointed there. Answers what it prints. */
+export const onDist = (script: string, args: ReadonlyArray<string> = []): string => {
+  const { outputText } = ts.transpileModule(readFileSync(join(root, "scripts/bench", script), "utf8"), {
     compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022, rewriteRelativeImportExtensions: true, sourceMap: false }
   })
   const code = outputText.replaceAll('"../../src/', `"${pathToFileURL(join(root, "dist")).href}/`)
-  return JSON.parse(execFileSync(process.execPath, ["--input-type=module", "--eval", code], { cwd: root, encoding: "utf8", maxBuffer: 1e8, stdio: ["ignore", "pipe", "inherit"] })) as ReadonlyArray<Figures>
+  return execFileSync(process.execPath, ["--input-type=module", "--eval", code, "--", ...args], { cwd: root, encoding: "utf8", maxBuffer: 1e8, stdio: ["ignore", "pipe", "inherit"] })
 }
 
 /** Prints every figure; answers the lines that are judged. Parse and compile is measured against its goal in microseconds. */
 export const language = (): ReadonlyArray<Line> => {
-  const all = measured()
+  const all = JSON.parse(onDist("languageRun.ts")) as ReadonlyArray<Figures>
   const lines: Array<Line> = []
   for (const group of new Set(all.map((one) => one.group))) {
     console.log(`  ${group}`)
