@@ -20,6 +20,6 @@ const serve = (quickstart: boolean) => Effect.gen(function*() {
   return yield* node.serve(config, quickstart)
 })
 
-const setup: Cli.Deeds<never, never, never>["setup"] = (...asked) => Effect.flatMap(Effect.promise(() => import("./sspTools.ts")), (tools) => tools.run(...asked))
+const work: Cli.Deeds<never, never, never>["work"] = (...asked) => Effect.flatMap(Effect.promise(() => import("./sspTools.ts")), (tools) => tools.run(...asked))
 
-Process.run(Cli.main(Process.args(), { serve, setup }, configFrom(ConfigFile.layer)).pipe(Effect.provide(Released.layer)))
+Process.run(Cli.main(Process.args(), { serve, work }, configFrom(ConfigFile.layer)).pipe(Effect.provide(Released.layer)))

@@ -1,12 +1,16 @@
 /**
- * What the door of the SSP loads for commands that work on the database and leave: printing, installing, removing its setup.
+ * What the door of the SSP loads for commands that work on a database and leave: its setup, and the compare with it.
  *
  * Apart from what serves, because these commands open no store, no port and no log of the service.
  */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect } from "effect"
 import * as ServerClient from "./host/serverClient.ts"
+import * as CheckIntegrity from "./ssp/checkIntegrity.ts"
 import type { SspConfigShape } from "./ssp/Config.ts"
 import * as DatabaseSetup from "./ssp/DatabaseSetup.ts"
 
-export const run = (config: SspConfigShape, command: DatabaseSetup.Command, options: DatabaseSetup.SetupOptions) =>
-  DatabaseSetup.run(config, command, options).pipe(Effect.provide(ServerClient.layer(config)))
+export const run = (config: SspConfigShape, command: DatabaseSetup.Command | "check", options: DatabaseSetup.SetupOptions) =>
+  command === "check"
+    ? CheckIntegrity.run(config, options).pipe(Effect.provide(FetchHttpClient.layer))
+    : DatabaseSetup.run(config, command, options).pipe(Effect.provide(ServerClient.layer(config)))

@@ -18,20 +18,28 @@ const flags = {
   "--quickstart": "Serve; make up SVC_AUTH_SECRET for this run if it is unset, and show commands to try.",
   "--print-database-setup": "Print what a SurrealDB needs to feed this service, with what it means for writes, and leave.",
   "--install-database-setup": "Define that in the database of STORE_ADDR and leave; can be run again.",
-  "--remove-database-setup": "Take events and functions away from it again; our tables and all data stay."
+  "--remove-database-setup": "Take events and functions away from it again; our tables and all data stay.",
+  "--check-integrity": "Ask the running SSP to compare its records with the database, name all that differ, and leave with 0 or 1."
 } as const
 
-/** What follows the commands on the database's setup. */
+/** What follows the commands on a database. */
 const setupOptions = {
-  "--async": "Events that run behind the commit instead of inside it.",
-  "--tables": "a,b: the tables to feed; all tables of the database when absent.",
-  "--url": "Where the database reaches this service; SCHEDULER_URL, or ADVERTISE_ADDR and its defaults, when absent.",
+  "--async": "Setup: events that run behind the commit instead of inside it.",
+  "--tables": "a,b: only these tables; all tables of the database when absent.",
+  "--url": "Setup: where the database reaches this service; SCHEDULER_URL, or ADVERTISE_ADDR and its defaults, when absent. Check: where the SSP is; LISTEN_ADDR when absent.",
   "--with-secret": "Print SVC_AUTH_SECRET itself and not a placeholder."
 } as const
 
 export type Flag = keyof typeof flags
 
-const setupCommands: { readonly [flag: string]: Command } = { "--print-database-setup": "print", "--install-database-setup": "install", "--remove-database-setup": "remove" }
+const commands: { readonly [flag: string]: Command | "check" } = {
+  "--print-database-setup": "print", "--install-database-setup": "install", "--remove-database-setup": "remove", "--check-integrity": "check"
+}
+
+/** What each command has a use for. */
+const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
+  "--async": ["print", "install"], "--tables": ["print", "install", "remove", "check"], "--url": ["print", "install", "check"], "--with-secret": ["print"]
+}
 
 export interface Asked {
   /** The first thing asked for; undefined to serve. */
@@ -74,8 +82,10 @@ const readWords = (args: ReadonlyArray<string>, faults: Array<string>): Asked & 
 export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFault> => {
   const faults: Array<string> = []
   const { flag, options, setup } = readWords(args, faults)
-  if (faults.length === 0 && options.length > 0 && (flag === undefined || setupCommands[flag] === undefined)) {
-    faults.push(`  ${options.join(", ")} only go with ${Object.keys(setupCommands).join(", ")}`)
+  const command = flag === undefined ? undefined : commands[flag]
+  for (const option of options) {
+    const takers = Object.keys(commands).filter((name) => uses[option]?.includes(commands[name]!))
+    if (uses[option] !== undefined && (command === undefined || !uses[option].includes(command))) faults.push(`  ${option} only goes with ${takers.join(", ")}`)
   }
   return faults.length > 0 ? Either.left(new StartFault({ exitCode: 2, message: ["the command line is not understood:", ...faults].join("\n") })) : Either.right({ flag, setup })
 }
@@ -89,7 +99,7 @@ export const help = (version: string): string =>
     "Usage: ssp [option]",
     ...rows(flags),
     "",
-    "With the commands on the database's setup:",
+    "With the commands on a database:",
     ...rows(setupOptions),
     "",
     "Settings (environment; job tables and backends in svc.yml):",
@@ -101,13 +111,13 @@ export const help = (version: string): string =>
 /** What the door can do beside reading its configuration; loaded when it is asked for. */
 export interface Deeds<A, E, R> {
   readonly serve: (quickstart: boolean) => Effect.Effect<A, E, R>
-  readonly setup: (config: SspConfigShape, command: Command, options: SetupOptions) => Effect.Effect<void, StartFault>
+  readonly work: (config: SspConfigShape, command: Command | "check", options: SetupOptions) => Effect.Effect<void, StartFault>
 }
 
 /** Does what was asked for; serves when nothing was. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
-  { serve, setup }: Deeds<A, E, R>,
+  { serve, work }: Deeds<A, E, R>,
   config: Effect.Effect<SspConfigShape, StartFault>
 ): Effect.Effect<void, E | StartFault, R | Release> =>
   Effect.gen(function*() {
@@ -121,7 +131,7 @@ export const main = <A, E, R>(
       for (const warning of warnings) yield* Console.error(`warning: ${warning}`)
       return yield* Console.log(`the configuration is fine: ${mode} mode`)
     }
-    const command = flag === undefined ? undefined : setupCommands[flag]
-    if (command !== undefined) return yield* setup(yield* config, command, asked.setup)
+    const command = flag === undefined ? undefined : commands[flag]
+    if (command !== undefined) return yield* work(yield* config, command, asked.setup)
     yield* serve(flag === "--quickstart")
   })

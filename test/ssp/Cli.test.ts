@@ -22,15 +22,16 @@ test("D5a options that are unknown, have no value, or stand without a command ar
   expect(faultOf("--print-databse-setup")).toMatch(/^2 [^]*did you mean --print-database-setup\?/)
   expect(faultOf("--print-database-setup", "--tables")).toMatch(/--tables is ""; must be table names/)
   expect(faultOf("--print-database-setup", "--url", "ftp://x")).toMatch(/--url is "ftp:\/\/x"; must be host:port/)
-  expect(faultOf("--async")).toMatch(/--async only go with --print-database-setup/)
-  expect(faultOf("--check-config", "--tables", "a")).toMatch(/--tables only go with/)
+  expect(faultOf("--async")).toMatch(/--async only goes with --print-database-setup, --install-database-setup/)
+  expect(faultOf("--check-integrity", "--tables", "a", "--with-secret")).toMatch(/--with-secret only goes with --print-database-setup$/)
+  expect(faultOf("--check-config", "--tables", "a")).toMatch(/--tables only goes with/)
 })
 
 test("a command on the setup is handed the configuration and what was said; nothing is served then, and only then", async () => {
   const done: Array<string> = []
   const deeds: Cli.Deeds<void, never, never> = {
     serve: () => Effect.sync(() => void done.push("served")),
-    setup: (config, command, options) => Effect.sync(() => void done.push(`${command} ${options.mode} for ${config.sspId}`))
+    work: (config, command, options) => Effect.sync(() => void done.push(`${command} ${options.mode} for ${config.sspId}`))
   }
   const config = read({ env: { SSP_ID: "one" }, file: undefined, readText: () => ({ fault: "" }), hostName: "h" }, "u")
   for (const args of [["--install-database-setup", "--async"], ["--print-database-setup"], []]) await Effect.runPromise(Effect.provide(Cli.main(args, deeds, config), Release.layerOf("1.2.3")))
@@ -38,5 +39,5 @@ test("a command on the setup is handed the configuration and what was said; noth
 })
 
 test("--help names every option", () => {
-  for (const option of ["--print-database-setup", "--install-database-setup", "--remove-database-setup", "--async", "--tables", "--url", "--with-secret"]) expect(Cli.help("1")).toContain(option)
+  for (const option of ["--print-database-setup", "--install-database-setup", "--remove-database-setup", "--check-integrity", "--async", "--tables", "--url", "--with-secret"]) expect(Cli.help("1")).toContain(option)
 })
