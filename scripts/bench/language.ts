@@ -28,7 +28,7 @@ const goalMicros = 50
 
 /** Runs a script of measurements on `dist`: its imports of `src` are pointed there. Answers what it prints. */
 export const onDist = (script: string, args: ReadonlyArray<string> = []): string => {
-  const { outputText } = ts.transpileModule(readFileSync(join(root, "scripts/bench", script), "utf8"), {
+  const { outputText } = ts.transpileModule(readFileSync(join(root, script), "utf8"), {
     compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022, rewriteRelativeImportExtensions: true, sourceMap: false }
   })
   const code = outputText.replaceAll('"../../src/', `"${pathToFileURL(join(root, "dist")).href}/`)
@@ -37,7 +37,7 @@ export const onDist = (script: string, args: ReadonlyArray<string> = []): string
 
 /** Prints every figure; answers the lines that are judged. Parse and compile is measured against its goal in microseconds. */
 export const language = (): ReadonlyArray<Line> => {
-  const all = JSON.parse(onDist("languageRun.ts")) as ReadonlyArray<Figures>
+  const all = JSON.parse(onDist("scripts/bench/languageRun.ts")) as ReadonlyArray<Figures>
   const lines: Array<Line> = []
   for (const group of new Set(all.map((one) => one.group))) {
     console.log(`  ${group}`)

@@ -24,7 +24,7 @@ const goal = 3
 
 export const replica = (): ReadonlyArray<Line> => {
   const records = process.argv.includes("--full") ? 1_000_000 : 100_000
-  const { commits, plain, pulls } = JSON.parse(onDist("replicaRun.ts", [String(records)])) as { readonly plain: Figures; readonly pulls: ReadonlyArray<Figures>; readonly commits: ReadonlyArray<Figures> }
+  const { commits, plain, pulls } = JSON.parse(onDist("scripts/bench/replicaRun.ts", [String(records)])) as { readonly plain: Figures; readonly pulls: ReadonlyArray<Figures>; readonly commits: ReadonlyArray<Figures> }
   console.log(`  ${records} records`)
   for (const { figures, name, wallMicros } of [plain, ...pulls, ...commits]) {
     console.log(`    ${name.padEnd(66)} ${median(figures).toFixed(2).padStart(7)} us CPU, ${median(wallMicros).toFixed(2).padStart(7)} us wall per record, rounds ${figures.map((figure) => figure.toFixed(1)).join(" ")}`)
