@@ -1,0 +1,169 @@
+/**
+ * A cluster of real processes under load while its members are killed, stopped and started again: nothing that was acknowledged is
+ * missing anywhere, every view is on one SSP and right (D5, D20, D26, D31).
+ *
+ * Small by default; `SVC_CAMPAIGN=1` kills 200 times with 20,000 records, 100 views and 200 events a second.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { sleep, until } from "../kit/Door.ts"
+import { Load, ProcessCluster } from "../kit/processCluster.ts"
+import { type Rng, runs, seeded } from "../kit/random.ts"
+
+const campaign = process.env["SVC_CAMPAIGN"] === "1"
+const file = "test/live/cluster.test.ts"
+const scale = campaign ? { keys: 20_000, views: 100, perSecond: 200, kills: runs(40) } : { keys: 1000, views: 20, perSecond: 100, kills: 3 }
+
+/** Heartbeat time-out, and what D31 gives on top of it. */
+const ownerlessMs = 1500 + 5000
+
+const queries = (i: number): string => [
+  `SELECT * FROM item WHERE group = ${i % 50}`, `SELECT id, n FROM item WHERE n > ${i * 3} AND even = true ORDER BY n DESC LIMIT 20`,
+  `SELECT count() AS count, even FROM item WHERE group < ${i % 20} GROUP BY even`, `SELECT VALUE n FROM item WHERE group = ${i % 50} ORDER BY n`
+][i % 4]!
+
+const viewIds = (count: number): ReadonlyArray<string> => Array.from({ length: count }, (_, i) => `view-${i}`)
+
+const registerViews = async (cluster: ProcessCluster, count: number): Promise<void> => {
+  for (const [i, id] of viewIds(count).entries()) {
+    const answer = await cluster.scheduler.ask({ method: "POST", path: "/view/register", body: { id, surql: queries(i), clientId: "c", ttl: "1d", format: "tree" } }, 10_000)
+    expect([answer?.status, id], answer?.text).toEqual([200, id])
+  }
+}
+
+/** Every SSP holds what the replica holds, versions included; the replica holds what was acknowledged last. */
+const checkRecords = async (cluster: ProcessCluster, known: ReadonlyMap<number, number | undefined>): Promise<void> => {
+  const replica = (await cluster.query("SELECT * FROM item")).map(({ id, n, _svc_rv }) => [id, n, _svc_rv] as const)
+  const expected = [...known].filter(([, n]) => n !== undefined).sort(([a], [b]) => a - b)
+  expect(replica.map(([id, n]) => [id, n])).toEqual(expected.map(([key, n]) => [`item:${key}`, n]))
+  for (const ssp of cluster.ssps) {
+    const body = { id: "check", surql: "SELECT * FROM item", clientId: "test", ttl: "1h" }
+    const flat = await ssp.ask({ method: "POST", path: "/view/register", body }, 20_000)
+    const tree = await ssp.ask({ path: "/view/check?format=tree" }, 20_000)
+    const rows = (tree?.json as { readonly result_data: ReadonlyArray<{ readonly [field: string]: unknown }> }).result_data
+    expect((flat?.json as { readonly result_data: unknown }).result_data, `versions on ${ssp.name}`).toEqual(replica.map(([id, , version]) => [id, version]))
+    expect(rows.map(({ id, n }) => [id, n]), `records on ${ssp.name}`).toEqual(replica.map(([id, n]) => [id, n]))
+    await ssp.ask({ method: "POST", path: "/view/unregister", body: { id: "check" } })
+  }
+}
+
+/** Every view is on exactly one SSP and shows what the plain evaluation of its query shows. */
+const checkViews = async (cluster: ProcessCluster, count: number): Promise<void> => {
+  for (const [i, id] of viewIds(count).entries()) {
+    const found = await until(`${id} on one SSP`, async () => {
+      const answers = await Promise.all(cluster.ssps.map((ssp) => ssp.ask({ path: `/view/${id}?format=tree` })))
+      const here = answers.filter((answer) => answer?.status === 200)
+      return here.length === 1 ? here[0] : undefined
+    }, 20_000)
+    const expected = (await cluster.query(queries(i))).map((row) => (typeof row === "object" && row !== null ? Object.fromEntries(Object.entries(row).filter(([name]) => name !== "_svc_rv")) : row))
+    expect((found.json as { readonly result_data: unknown }).result_data, `${id}: ${queries(i)}`).toEqual(expected)
+  }
+}
+
+/** Looks again and again whether views have an owner; time counts only while the scheduler answers and an SSP is ready. */
+const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>) => {
+  let ended = false
+  let worst = 0
+  const without = new Map(ids.map((id) => [id, 0]))
+  const loop = async (): Promise<void> => {
+    let before = performance.now()
+    while (!ended) {
+      await sleep(200)
+      const counts = (await cluster.ready()) > 0
+      const seen = new Set<string>()
+      await Promise.all(ids.flatMap((id) => cluster.ssps.map(async (ssp) => {
+        if ((await ssp.ask({ path: `/view/${id}` }, 400))?.status === 200) seen.add(id)
+      })))
+      const now = performance.now()
+      for (const id of ids) without.set(id, seen.has(id) ? 0 : (without.get(id) ?? 0) + (counts ? now - before : 0))
+      worst = Math.max(worst, ...without.values())
+      before = now
+    }
+  }
+  const running = loop()
+  return { end: async () => { ended = true; await running; return worst } }
+}
+
+const bootstraps = (cluster: ProcessCluster): number => cluster.ssps.reduce((sum, { logs }) => sum + (logs.match(/bootstrapped at position/g)?.length ?? 0), 0)
+
+const restartScheduler = async (cluster: ProcessCluster): Promise<void> => {
+  await cluster.scheduler.kill()
+  await cluster.scheduler.start()
+  await cluster.settled()
+}
+
+/** One blow, chosen by the seed; whoever falls comes back. */
+const strike = async (cluster: ProcessCluster, random: Rng): Promise<string> => {
+  const roll = random.next()
+  const ssp = random.pick(cluster.ssps)
+  if (roll < 0.3) {
+    await cluster.scheduler.kill()
+    await sleep(random.below(500))
+    await cluster.scheduler.start()
+    return "kill scheduler"
+  }
+  if (roll < 0.5) {
+    ssp.door?.signal("SIGSTOP")
+    await sleep(500 + random.below(2500))
+    ssp.door?.signal("SIGCONT")
+    return `pause ${ssp.name}`
+  }
+  await ssp.kill()
+  await sleep(random.below(2500))
+  await ssp.start()
+  return `kill ${ssp.name}`
+}
+
+/** Both tests use one cluster: it takes longer to start than to test. */
+describe("a cluster of processes", () => {
+  let cluster: ProcessCluster
+  beforeAll(async () => {
+    cluster = await ProcessCluster.start(3)
+  })
+  afterAll(() => cluster?.close())
+  const told = (error: unknown): Error => new Error(`${error instanceof Error ? error.message : String(error)}\n${cluster.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-4000)}`).join("\n")}`)
+
+  seeded(`D26 D31 ${scale.kills} kills and pauses under ${scale.perSecond} events/s, ${scale.keys} records and ${scale.views} views: nothing acknowledged is missing, every view is on one SSP and right`, file, async (random) => {
+    const load = new Load(cluster.scheduler, random, scale.keys)
+    const blows: Array<string> = []
+    try {
+      await load.fill()
+      await registerViews(cluster, scale.views)
+      const running = load.run(scale.perSecond)
+      const watching = watch(cluster, viewIds(scale.views).slice(0, 4))
+      await sleep(300)
+      const before = bootstraps(cluster)
+      await restartScheduler(cluster)
+      expect(bootstraps(cluster), "D31 the restart of the scheduler alone bootstraps nobody").toBe(before)
+      for (let i = 1; i < scale.kills; i++) {
+        blows.push(await strike(cluster, random))
+        await sleep(random.below(1500))
+      }
+      load.end()
+      await running
+      await cluster.settled()
+      const worst = await watching.end()
+      await checkRecords(cluster, load.known)
+      await checkViews(cluster, scale.views)
+      expect(load.acknowledged).toBeGreaterThan(campaign ? scale.kills * 100 : 100)
+      expect(worst, `a view was without an owner too long; blows: ${blows.join(", ")}`).toBeLessThan(ownerlessMs)
+    } catch (error) {
+      throw told(error)
+    } finally {
+      load.end()
+    }
+  }, 3_600_000)
+
+  it("D31 two processes with one id: the older ends with 1 and says why; a stop says goodbye, and views move at once", async () => {
+    try {
+      const [first, second, third] = cluster.ssps
+      const older = first!.door!
+      const twin = await cluster.twin(first!)
+      expect([(await older.exited).code, older.logs]).toEqual([1, expect.stringMatching(/another process has registered under this SSP_ID/)])
+      await cluster.settled()
+      expect([await second!.stop(), await third!.stop()]).toEqual([0, 0])
+      await until("all views on the twin", async () => (await Promise.all(viewIds(scale.views).map((id) => twin.ask({ path: `/view/${id}` })))).every((answer) => answer?.status === 200))
+    } catch (error) {
+      throw told(error)
+    }
+  })
+})
