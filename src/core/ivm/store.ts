@@ -255,21 +255,24 @@ export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
   return [...net.values()]
 }
 
-/** Whether two states of one record have the same content, its id aside; what stands in the document itself is compared first, and says nearly always. */
+/**
+ * Whether two states of one record have the same content, its id aside. What stands in the document itself comes first, then
+ * text, then what has parts: nearly always an early difference says it, and the rest is not even loaded.
+ */
 const sameContent = (a: Obj, b: Obj): boolean => {
   let left = 0
-  let deep = false
+  let texts = false, parts = false
   for (const name in a) {
     const x = a[name], y = b[name]
-    if (x !== y && name !== "id") {
-      if (typeof x === "object" && typeof y === "object") deep = true
-      else if (!Object.is(x, y)) return false
-    } else if (y === undefined && !Object.hasOwn(b, name)) return false
     left++
+    if (typeof x === "string" && typeof y === "string") texts = true
+    else if (typeof x === "object" && typeof y === "object") parts = true
+    else if (x !== y ? !Object.is(x, y) : y === undefined && !Object.hasOwn(b, name)) return false
   }
   for (const _ in b) left--
   if (left !== 0) return false
-  if (deep) for (const name in a) if (a[name] !== b[name] && name !== "id" && !(Object.hasOwn(b, name) && identical(a[name], b[name]))) return false
+  if (texts) for (const name in a) if (typeof a[name] === "string" && a[name] !== b[name]) return false
+  if (parts) for (const name in a) if (typeof a[name] === "object" && name !== "id" && a[name] !== b[name] && !(Object.hasOwn(b, name) && identical(a[name], b[name]))) return false
   return true
 }
 
