@@ -6,7 +6,9 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { SchedulerApi } from "../src/protocol/SchedulerApi.ts"
 import { SspApi } from "../src/protocol/SspApi.ts"
+import { knobs as schedulerKnobs } from "../src/scheduler/Config.ts"
 import { knobs } from "../src/ssp/Config.ts"
 import { settingsTable } from "./kit/settingsTable.ts"
 import { root, sourceFiles } from "./kit/source.ts"
@@ -21,6 +23,13 @@ describe("README", () => {
     const top = readme.split("\n").slice(0, 30).join("\n")
     expect(top).toContain("npm ci && npm start")
     expect(top).toContain("npm ci && npm test")
+  })
+  it("has the scheduler's own settings as the code declares them; what both have stands in the first table", () => {
+    const shared = new Set(Object.values(knobs).map(({ env }) => env))
+    const table = settingsTable(Object.fromEntries(Object.entries(schedulerKnobs).filter(([, { env }]) => !shared.has(env))))
+    expect(table.split("\n").length).toBeGreaterThan(20)
+    expect(table.split("\n").filter((line) => !readme.includes(line))).toEqual([])
+    expect(readme.includes(table), "the rows in the order of the code").toBe(true)
   })
   it("has the settings table that the code declares", () => {
     const table = settingsTable(knobs)
@@ -38,7 +47,7 @@ describe("README", () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
   it("lists every endpoint that is served", () => {
-    const served = Object.values(SspApi.groups).flatMap((group) => Object.values(group.endpoints).map((endpoint) => `${endpoint.method} ${endpoint.path}`))
+    const served = [...Object.values(SspApi.groups), ...Object.values(SchedulerApi.groups)].flatMap((group) => Object.values(group.endpoints).map((endpoint) => `${endpoint.method} ${endpoint.path}`))
     expect(served.length).toBeGreaterThanOrEqual(12)
     expect(served.filter((endpoint) => !readme.includes(`\`${endpoint}\``))).toEqual([])
   })
