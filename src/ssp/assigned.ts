@@ -21,11 +21,18 @@ export const register = (views: Pick<Views["Type"], "register">, assignments: As
   })
 }
 
+interface Unregistration {
+  readonly id: string
+  readonly assignment?: number | undefined
+  /** Whoever deletes the row in the database waits for the answer, with the row locked. */
+  readonly deleted?: boolean | null | undefined
+}
+
 /** Done, too, where the view is held under a later assignment. */
-export const unregister = (views: Pick<Views["Type"], "unregister">, assignments: Assignments, { assignment, id }: { readonly assignment?: number | undefined; readonly id: string }): ReturnType<Views["Type"]["unregister"]> =>
+export const unregister = (views: Pick<Views["Type"], "unregister">, assignments: Assignments, { assignment, deleted, id }: Unregistration): ReturnType<Views["Type"]["unregister"]> =>
   Effect.suspend(() => {
     const key = viewKey(id)
     if (assignment !== undefined && key !== undefined && !assignments.takeBack(key, assignment)) return Effect.void
     if (key !== undefined) assignments.forget(key)
-    return views.unregister(id)
+    return views.unregister(id, deleted === true)
   })
