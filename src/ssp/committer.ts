@@ -10,6 +10,7 @@ import type { Change } from "../core/change.ts"
 import type { Engine } from "../core/ivm/engine.ts"
 import type { Touched } from "../core/ivm/instance.ts"
 import type { Write } from "../core/ivm/store.ts"
+import type { RecordId } from "../core/surql/value.ts"
 import { admit, type Rejected } from "../core/sequence.ts"
 import { type Database, type DatabaseError, startPosition, type StoredPosition, type StoredRecord, type StoredView } from "../ports/Database.ts"
 import type { Turn } from "../ports/Turn.ts"
@@ -19,6 +20,8 @@ import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } fr
 export interface AppliedChange {
   readonly seq: number | null
   readonly touched: ReadonlyArray<Touched>
+  /** The record it deleted. */
+  readonly deleted: RecordId | undefined
 }
 
 /** One caller's part of a batch. `done` is called exactly once, after its changes are applied. */
@@ -191,7 +194,7 @@ export class Committer {
     let applied = 0
     for (let i = from; i < planned.length; i++) {
       const { changes, work, writes } = planned[i]!
-      work.done(Either.right(writes.map((write, n) => ({ seq: changes[n]?.position?.seq ?? null, touched: write === undefined ? untouched : this.around.engine.apply(write) }))))
+      work.done(Either.right(writes.map((write, n) => ({ seq: changes[n]?.position?.seq ?? null, touched: write === undefined ? untouched : this.around.engine.apply(write), deleted: write !== undefined && write.after === undefined ? write.id : undefined }))))
       applied += writes.length
       if (applied >= sliceSize && i + 1 < planned.length) return this.around.turn.next(() => this.applyFrom(planned, i + 1))
     }

@@ -307,8 +307,8 @@ class ViewService {
   private tell(applied: ReadonlyArray<AppliedChange>): void {
     this.streams.publish(applied)
     if (!this.edges.present) return
-    for (const { touched } of applied) {
-      for (const { delta, instance } of touched) for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta)
+    for (const { deleted, touched } of applied) {
+      for (const { delta, instance } of touched) for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta, deleted?.text)
     }
   }
 

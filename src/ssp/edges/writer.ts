@@ -1,9 +1,9 @@
 /**
- * The writer of edges: three loops over one queue (D21).
+ * The writer of edges: loops over one queue (D21).
  *
  * One flushes: a batch at a time in one transaction, until it has arrived; nothing is counted as written before. One compares:
- * a view that is opened is read from the database, and from the look at its result on its deltas are kept. One removes
- * registrations that were taken back. What can fail is tried again with full jitter, and never in the way of a change.
+ * a view that is opened is read from the database, and from the look at its result on its deltas are kept. What can fail is
+ * tried again with full jitter, and never in the way of a change.
  *
  * Why a view that is compared keeps no deltas: the compare ends with its result as it is by then, so whatever came before is
  * in it. So a database that is away for long costs memory only for edges that changed, never for views that came.
@@ -17,6 +17,7 @@ import type { StoredView } from "../../ports/Database.ts"
 import type { Edge, EdgePlace, EdgesApplied, Registration, UpstreamError, UpstreamShape, ViewEdges } from "../../ports/Upstream.ts"
 import { Overloaded } from "../viewTypes.ts"
 import { backoff, type Bell, bell } from "./bell.ts"
+import { Departures } from "./departures.ts"
 import type { EdgeCounts, EdgesShape, Fork } from "./EdgeWriter.ts"
 
 export const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
@@ -24,14 +25,12 @@ export const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
 const batchSize = 500
 /** A flush waits until nothing has come for a millisecond, at most this many: a view's burst is one write, and the write that told us has time to commit. */
 const gatherMs = 5
+/** Edges of deleted records are left to the database for two of these at most. */
+const tickMs = 250
 /** While nothing may be written, the look whether it may is repeated after this. */
 const lookMs = 100
 /** Views compared at once. */
 const comparing = 4
-/** Registrations taken back in one go. */
-const leavingSize = 50
-/** Whoever took one back may still have a transaction open around it: its commit goes first. */
-const leavingPauseMs = 50
 /** A view whose edges cannot be read because of what they are is looked at again after this. */
 const stuckMs = 30_000
 /** What is left when the service stops may take this long; the next start compares what was not written. */
@@ -66,7 +65,7 @@ interface Part {
 
 export const makeWriter = (upstream: UpstreamShape, settings: WriterSettings, fork: Fork): Effect.Effect<EdgesShape, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const writer = new Writer(upstream, settings, { flush: yield* bell, compare: yield* bell, leave: yield* bell })
+    const writer = new Writer(upstream, settings, { flush: yield* bell, tick: yield* bell, compare: yield* bell, leave: yield* bell })
     // Behind the loops, which are gone by then.
     yield* Effect.addFinalizer(() => writer.farewell)
     for (const loop of writer.loops) yield* fork(loop)
@@ -77,17 +76,13 @@ class Writer implements EdgesShape {
   readonly present = true
   private readonly upstream: UpstreamShape
   private readonly settings: WriterSettings
-  private readonly bells: { readonly flush: Bell; readonly compare: Bell; readonly leave: Bell }
+  private readonly bells: { readonly flush: Bell; readonly tick: Bell; readonly compare: Bell; readonly leave: Bell }
   private readonly queue = new EdgeQueue()
   private readonly views = new Map<string, Kept>()
   private readonly toCompare = new Set<string>()
-  /** Registrations to be removed. */
-  private readonly leaving = new Set<string>()
-  /** Keys that are being registered: they do not leave meanwhile. */
-  private readonly arriving = new Set<string>()
   /** Open while nothing is on its way: who must not be overtaken waits for it. */
   private readonly flight = Effect.unsafeMakeLatch(true)
-  private readonly departure = Effect.unsafeMakeLatch(true)
+  private readonly departures: Departures
   private failures = 0
   private allowed: () => boolean = () => false
   private lost: (key: string) => void = () => undefined
@@ -99,10 +94,19 @@ class Writer implements EdgesShape {
     this.upstream = upstream
     this.settings = settings
     this.bells = bells
+    this.departures = new Departures(upstream, settings.owner, bells.leave, this.flight)
+  }
+
+  get register(): EdgesShape["register"] {
+    return this.departures.register
+  }
+
+  get clear(): EdgesShape["clear"] {
+    return this.departures.clear
   }
 
   get loops(): ReadonlyArray<Effect.Effect<never>> {
-    return [this.flushing, this.comparing, this.removing]
+    return [this.flushing, this.ticking, this.comparing, this.departures.loop]
   }
 
   readonly allowWhen: EdgesShape["allowWhen"] = (may) => void (this.allowed = may)
@@ -118,18 +122,6 @@ class Writer implements EdgesShape {
       ? undefined
       : new Overloaded({ message: `${this.queue.size} edges wait for the database, the limit is ${this.settings.maxPending} (${maxPendingSetting})`, retryAfterSecs: 2 })
 
-  readonly register: EdgesShape["register"] = (view) =>
-    Effect.suspend(() => {
-      this.arriving.add(view.key)
-      return Effect.zipRight(this.departure.await, this.upstream.register(view, this.settings.owner)).pipe(
-        Effect.tap(() => Effect.sync(() => this.leaving.delete(view.key))),
-        Effect.ensuring(Effect.sync(() => {
-          this.arriving.delete(view.key)
-          if (this.leaving.size > 0) this.bells.leave.ring()
-        }))
-      )
-    })
-
   readonly open: EdgesShape["open"] = (stored, instance, assignment) => {
     const before = this.views.get(stored.key)
     const everything = before !== undefined && (before.everything && !before.live || before.stored.clientId !== stored.clientId)
@@ -144,47 +136,43 @@ class Writer implements EdgesShape {
     if (view === undefined || view.assignment !== assignment || view.stored.clientId !== stored.clientId) this.open(stored, instance, assignment)
   }
 
-  readonly changed: EdgesShape["changed"] = (key, delta) => {
+  readonly changed: EdgesShape["changed"] = (key, delta, deleted) => {
     const view = this.views.get(key)
     if (view === undefined || !view.live) return
-    for (const op of view.edges.changes(delta)) this.queue.add(key, op)
-    this.bells.flush.ring()
+    for (const op of view.edges.changes(delta)) {
+      if (op.version === undefined && op.out === deleted) this.queue.putAside(key, op)
+      else this.queue.add(key, op)
+    }
+    if (this.queue.hasAside) this.bells.tick.ring()
+    if (this.queue.waiting > 0) this.bells.flush.ring()
   }
 
   readonly close: EdgesShape["close"] = (key, remove) => {
     this.views.delete(key)
     this.queue.drop(key)
     this.toCompare.delete(key)
-    if (!remove) return
-    this.leaving.add(key)
-    this.bells.leave.ring()
+    if (remove) this.departures.leave(key)
   }
 
   readonly isLost = (key: string): boolean => this.views.get(key)?.lost === true
-  readonly isLeaving = (key: string): boolean => this.leaving.has(key)
+  readonly isLeaving = (key: string): boolean => this.departures.has(key)
 
   readonly onLost: EdgesShape["onLost"] = (lost) => void (this.lost = lost)
 
   readonly expire: EdgesShape["expire"] = (keys, nowMs) => this.upstream.expire(keys, this.settings.owner, nowMs)
 
-  readonly clear: EdgesShape["clear"] = Effect.gen(this, function*() {
-    const registrations = yield* this.upstream.registrations
-    const keys = registrations.filter(({ owner }) => owner === this.settings.owner).map(({ key }) => key)
-    for (let i = 0; i < keys.length; i += leavingSize) yield* this.upstream.unregister(keys.slice(i, i + leavingSize), this.settings.owner)
-    for (const key of keys) this.leaving.delete(key)
-  })
-
   readonly settled: Effect.Effect<void> = Effect.suspend(() =>
-    this.queue.size + this.toCompare.size + this.leaving.size === 0 ? Effect.void : Effect.zipRight(Effect.sleep(2), this.settled))
+    this.queue.size + this.toCompare.size + this.departures.size === 0 ? Effect.void : Effect.zipRight(Effect.sleep(2), this.settled))
 
   /** One try at what is left. */
   readonly farewell: Effect.Effect<void> = Effect.suspend(() => {
     this.queue.back()
+    this.queue.tick()
+    this.queue.tick()
     const last: Effect.Effect<void, UpstreamError> = Effect.suspend(() => (this.queue.waiting === 0 || !this.mayWrite ? Effect.void : Effect.zipRight(this.send(this.queue.take(batchSize)), last)))
-    const remove = Effect.suspend(() => (this.leaving.size === 0 ? Effect.void : this.upstream.unregister([...this.leaving], this.settings.owner)))
-    return Effect.zipRight(last, remove).pipe(
+    return Effect.zipRight(last, this.departures.last).pipe(
       Effect.timeout(farewellMs),
-      Effect.catchAll((error) => Effect.logWarning(`stopped with ${this.queue.size} edges and ${this.leaving.size} removed registrations not written (${error.message}); the next start compares the edges of every view`))
+      Effect.catchAll((error) => Effect.logWarning(`stopped with ${this.queue.size} edges and ${this.departures.size} removed registrations not written (${error.message}); the next start compares the edges of every view`))
     )
   })
 
@@ -194,6 +182,16 @@ class Writer implements EdgesShape {
       yield* this.gather
       if (this.mayWrite) yield* this.flush
       else yield* Effect.sleep(lookMs)
+    }
+  }))
+
+  /** Lets what is aside come nearer. */
+  private readonly ticking: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
+    yield* this.bells.tick.wait
+    while (this.queue.hasAside) {
+      yield* Effect.sleep(tickMs)
+      this.queue.tick()
+      if (this.queue.waiting > 0) this.bells.flush.ring()
     }
   }))
 
@@ -365,17 +363,4 @@ class Writer implements EdgesShape {
       Effect.as(true)
     )
   }
-
-  private readonly removing: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
-    yield* this.bells.leave.wait
-    yield* Effect.sleep(leavingPauseMs)
-    for (let failed = 0; ;) {
-      const keys = [...this.leaving].filter((key) => !this.arriving.has(key)).slice(0, leavingSize)
-      if (keys.length === 0) return
-      this.departure.unsafeClose()
-      const removed = yield* Effect.either(Effect.ensuring(Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.settings.owner)), Effect.sync(() => this.departure.unsafeOpen())))
-      if (Either.isRight(removed)) for (const key of keys) this.leaving.delete(key)
-      else yield* Effect.zipRight(Effect.logDebug(`${keys.length} registrations could not be removed: ${removed.left.message}; trying again`), backoff(++failed))
-    }
-  }))
 }
