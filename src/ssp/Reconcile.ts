@@ -7,7 +7,7 @@
  * when a second look, a moment later, still shows it, and only if memory has not moved by the time it is applied. What was
  * repaired is looked at some more times: an event may have announced what a long transaction had yet to commit.
  */
-import { Clock, Context, Duration, Effect, Either, Fiber, Layer, Random } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Either, Fiber, Layer, Random } from "effect"
 import * as Phase from "../core/cluster/phase.ts"
 import type { Row } from "../core/ivm/store.ts"
 import * as Compare from "../core/reconcile.ts"
@@ -71,7 +71,7 @@ export class Reconcile extends Context.Tag("ssp/Reconcile")<Reconcile, Reconcile
         const serving = yield* Serving
         const scope = yield* Effect.scope
         const { withPermits } = yield* Effect.makeSemaphore(1)
-        const work = new Work(parts, (later) => Effect.asVoid(Effect.forkIn(later.pipe(Effect.catchAllCause((cause) => serving.crash(cause))), scope)))
+        const work = new Work(parts, (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(later.pipe(Effect.catchAllCause((cause) => Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))), scope)))
         return { bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)), now: withPermits(1)(work.now) }
       })
     )

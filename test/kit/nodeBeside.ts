@@ -1,0 +1,74 @@
+/**
+ * A whole SSP in this process beside a database server of the test's: asked over its Api, looked into through its services.
+ *
+ * Why not the door: what a restart writes and what stands in memory with which type no answer says.
+ */
+import { HttpApiBuilder, HttpServer } from "@effect/platform"
+import { Context, Effect, Layer, Logger, LogLevel, ManagedRuntime } from "effect"
+import * as BackendClient from "../../src/host/backendClient.ts"
+import * as Stores from "../../src/host/stores.ts"
+import { layerTurn } from "../../src/host/turn.ts"
+import { Database } from "../../src/ports/Database.ts"
+import { Release } from "../../src/ports/Release.ts"
+import { RequestBody } from "../../src/ports/RequestBody.ts"
+import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
+import { Upstream } from "../../src/ports/Upstream.ts"
+import { EdgeWriter } from "../../src/ssp/edges/EdgeWriter.ts"
+import { Reconcile } from "../../src/ssp/Reconcile.ts"
+import { SspConfig } from "../../src/ssp/Config.ts"
+import { fromDatabase } from "../../src/ssp/Lifecycle.ts"
+import * as Ssp from "../../src/ssp/Ssp.ts"
+import { Views } from "../../src/ssp/Views.ts"
+import { secret, until } from "./Door.ts"
+
+export interface Answer {
+  readonly status: number
+  readonly json: unknown
+}
+
+export interface NodeBeside {
+  readonly ask: (method: string, path: string, body?: unknown) => Promise<Answer>
+  readonly ready: () => Promise<void>
+  readonly records: Views["Type"]["records"]
+  /** Record writes that its own store has taken since it was made. */
+  readonly writes: () => Promise<number>
+  readonly upstream: Upstream["Type"]
+  readonly edges: EdgeWriter["Type"]
+  readonly reconcile: Reconcile["Type"]
+  readonly stop: () => Promise<void>
+}
+
+/** `port` of the database server; `dataDir` is kept over restarts. */
+export const startBeside = async (port: number, dataDir: string, env: { readonly [name: string]: string } = {}): Promise<NodeBeside> => {
+  const config = SspConfig.layerOf({
+    SVC_AUTH_SECRET: secret, SSP_ID: "me", STORE_ADDR: `127.0.0.1:${port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root", SVC_DATA_DIR: dataDir, SVC_RECONCILE_INTERVAL_SECS: "0", ...env
+  })
+  const stores = Layer.unwrapEffect(Effect.map(SspConfig, (settings) => Stores.layer(settings, fromDatabase)))
+  const drivers = Layer.mergeAll(stores, layerTurn, RequestBody.layer, SchedulerClient.layerNone, BackendClient.layer({ jobTables: [], schedulerUrl: undefined }), Release.layerOf("1.2.3")).pipe(Layer.provideMerge(config))
+  const node = Ssp.layer.pipe(Layer.provideMerge(drivers), Layer.provideMerge(Logger.minimumLogLevel(LogLevel.None)))
+  const memoMap = Effect.runSync(Layer.makeMemoMap)
+  const runtime = ManagedRuntime.make(node, memoMap)
+  const context = (await runtime.runtime()).context
+  const { dispose, handler } = HttpApiBuilder.toWebHandler(Layer.mergeAll(node, HttpServer.layerContext), { memoMap })
+  const ask = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+    const headers = { authorization: `Bearer ${secret}`, "content-type": "application/json" }
+    const response = await handler(new Request(`http://node${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }))
+    return { status: response.status, json: await response.json() }
+  }
+  let stopped = false
+  return {
+    ask,
+    ready: async () => void await until("ready", async () => (await ask("GET", "/health")).status === 200),
+    records: Context.get(context, Views).records,
+    writes: async () => (await Effect.runPromise(Context.get(context, Database).position)).writes,
+    upstream: Context.get(context, Upstream),
+    edges: Context.get(context, EdgeWriter),
+    reconcile: Context.get(context, Reconcile),
+    stop: async () => {
+      if (stopped) return
+      stopped = true
+      await dispose()
+      await runtime.dispose()
+    }
+  }
+}
