@@ -130,6 +130,30 @@ const backend = (name: string, value: unknown, faults: Array<string>): JobTable 
   return baseUrl === undefined || table === undefined ? undefined : { table, name, baseUrl, authToken, timeoutMs: defaultTimeoutMs, concurrency: defaultConcurrency }
 }
 
+/** A backend as a client of the outbox sees it: where jobs are written, and what they may say. */
+export interface OutboxBackend {
+  readonly name: string
+  readonly table: string
+  /** Paths, relative to the file. */
+  readonly spec: string
+  readonly schema: string
+}
+
+/** The backends of the parsed file. Tokens are not looked at: a client has none, and the environment need not either. */
+export const outboxBackends = (content: unknown, env: { readonly [name: string]: string | undefined }, faults: Array<string>): ReadonlyArray<OutboxBackend> => {
+  const top = isMapping(content) ? content["backends"] : undefined
+  if (top === undefined) return []
+  const map = new Reader("backends", top, undefined, faults).map
+  return Object.entries(map).flatMap(([name, value]) => {
+    const { auth: _, ...rest } = isMapping(value) ? value : {}
+    const reader = new Reader(`backends.${name}`, isMapping(value) ? interpolate(rest, env, faults, `backends.${name}`) : value, backendKeys, faults)
+    if (!isMapping(value)) return []
+    const method = new Reader(reader.at("method"), reader.map["method"], ["type", "table", "schema"], faults)
+    const table = method.text("table", true), schema = method.text("schema", true), spec = reader.text("spec", true)
+    return table === undefined || schema === undefined || spec === undefined ? [] : [{ name, table, spec, schema }]
+  })
+}
+
 /** Replaces `${NAME}` in every text by the environment; an unset name is a fault. Nothing else is touched. */
 export const interpolate = (value: unknown, env: { readonly [name: string]: string | undefined }, faults: Array<string>, path = ""): unknown => {
   if (typeof value === "string") {

@@ -20,7 +20,7 @@ const readText = (path: string): { readonly text: string } | { readonly fault: s
 }
 
 /** Aliases are bounded, so that a small file cannot become a huge value. */
-const parse = (path: string): ConfigFile => {
+export const parse = (path: string): ConfigFile => {
   const read = readText(path)
   if ("fault" in read) return { path, content: undefined, fault: `cannot be read (${read.fault}); SVC_CONFIG_PATH must name a readable YAML file` }
   const document = parseDocument(read.text, { prettyErrors: false })

@@ -37,9 +37,10 @@ const sees: { readonly [room: string]: ReadonlyArray<string> } = {
   ports: ["core/*", "protocol", "ports"],
   ssp: ["core/*", "protocol", "ports", "ssp"],
   scheduler: ["core/*", "protocol", "ports", "scheduler"],
+  outbox: ["core/*", "protocol", "ports", "outbox"],
   host: ["core/*", "protocol", "ports", "host"],
   // A door may load the rest of itself.
-  door: ["core/*", "protocol", "ports", "ssp", "scheduler", "host", "door"],
+  door: ["core/*", "protocol", "ports", "ssp", "scheduler", "outbox", "host", "door"],
 }
 
 const allowed = (from: string, to: string): boolean => {

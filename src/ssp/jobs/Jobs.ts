@@ -28,7 +28,7 @@ import * as Runner from "./runner.ts"
 import * as ViewRecords from "./viewRecords.ts"
 
 /** Jobs of a table that may wait for a slot in this process; the rest wait in their records. */
-const maxQueued = 10_000
+export const maxQueued = 10_000
 
 export interface Handover {
   readonly path: string
@@ -63,7 +63,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
       const store = database ?? (config.mode === "standalone" ? Records.make(records) : Reported.make(records, reports))
       const runFork = Runtime.runFork(yield* Effect.runtime<never>())
       const runner = yield* Runner.make({
-        store, maxQueued,
+        store, maxQueued, sweepMs: Runner.sweepMs,
         backend: yield* Backend,
         tables: config.jobTables,
         by: { holder: config.sspId, incarnation: yield* incarnation },
@@ -86,13 +86,13 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
 }
 
 /** Drawn at every start. */
-const incarnation: Effect.Effect<string> = Effect.map(Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 2 ** 31))), (parts) => parts.map((part) => part.toString(36)).join(""))
+export const incarnation: Effect.Effect<string> = Effect.map(Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 2 ** 31))), (parts) => parts.map((part) => part.toString(36)).join(""))
 
 const isMine = ({ doc, jobAssignee, op }: Change, sspId: string): boolean =>
   op !== "DELETE" && doc["status"] === "pending" && (jobAssignee === undefined || jobAssignee === sspId)
 
 /** A database that is not there yet is waited for. */
-const prepared = (store: JobStoreShape): Effect.Effect<void> =>
+export const prepared = (store: JobStoreShape): Effect.Effect<void> =>
   store.prepare.pipe(
     Effect.tapError((error) => Effect.logWarning(`the table of job leases cannot be made: ${error.message}; trying again`)),
     Effect.retry(Schedule.spaced("5 seconds")),

@@ -22,9 +22,9 @@ const tickMs = 1_000
 const renewMs = 2_000
 /** Jobs that one look into the store brings at most. */
 const sweepBatch = 2_000
-/** How long a stop waits for calls that are under way, and for the release of the rest. */
-export const graceMs = 10_000
-const releaseWithin = Duration.seconds(3)
+/** How long a stop waits for calls that are under way, and for the release of the rest: together less than a process has to stop. */
+export const graceMs = 7_000
+const releaseWithin = Duration.seconds(2)
 
 export type Table = SspConfigShape["jobTables"][number]
 
@@ -36,6 +36,8 @@ export interface RunnerOptions {
   readonly policy: Retry.Policy
   /** Jobs per table that may wait for a slot here. */
   readonly maxQueued: number
+  /** How often the store is looked at for jobs that nobody runs. */
+  readonly sweepMs: number
   /** Whether this process may claim now (D21). */
   readonly mayClaim: () => boolean
   /** Told when a job begins and when it is over. Must not fail. */
@@ -257,18 +259,18 @@ class JobRunner implements Runner {
     for (const work of this.works.values()) {
       const nowMs = yield* Clock.currentTimeMillis
       const { lane } = work
-      if (nowMs - work.sweptAtMs < sweepMs && !(lane.more && lane.queued * 2 <= Math.min(sweepBatch, this.options.maxQueued))) continue
+      if (nowMs - work.sweptAtMs < this.options.sweepMs && !(lane.more && lane.queued * 2 <= Math.min(sweepBatch, this.options.maxQueued))) continue
       work.sweptAtMs = nowMs
       lane.more = false
       const found = yield* Effect.either(this.options.store.open(work.table.table, sweepBatch))
-      if (found._tag === "Left") yield* Effect.logWarning(`the jobs of ${work.table.table} cannot be looked for: ${found.left.message}; trying again in ${sweepMs} ms`)
+      if (found._tag === "Left") yield* Effect.logWarning(`the jobs of ${work.table.table} cannot be looked for: ${found.left.message}; trying again`)
       else {
         const fresh = found.right.filter((ref) => !lane.known.has(ref.text))
         const kept = fresh.filter((ref) => this.offer(ref))
         if ((found.right.length === sweepBatch && fresh.length > 0) || kept.length < fresh.length) lane.more = true
       }
     }
-    yield* Effect.sleep(Duration.millis(tickMs))
+    yield* Effect.sleep(Duration.millis(Math.min(tickMs, this.options.sweepMs)))
   }))
 
   private readonly renewLoop: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {

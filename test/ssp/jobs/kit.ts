@@ -64,7 +64,7 @@ export const start = (records: ReadonlyArray<Obj>, script: Script, { holder = "m
     const reports: Array<string> = []
     const kit: { mayClaim: boolean } = { mayClaim: true }
     const runner = yield* Runner.make({
-      store, tables, by: { holder, incarnation: "1" }, policy: { baseMs: 1000, maxRetries: 100 }, maxQueued,
+      store, tables, by: { holder, incarnation: "1" }, policy: { baseMs: 1000, maxRetries: 100 }, maxQueued, sweepMs: Runner.sweepMs,
       mayClaim: () => kit.mayClaim,
       report: (job, decision) => Effect.sync(() => void reports.push(`${job.id} ${decision === "begun" ? "begun" : decision.kind}`)),
       backend: {

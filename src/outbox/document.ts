@@ -1,0 +1,91 @@
+/**
+ * An OpenAPI 3.1 document as the outbox needs it: which paths take POST, and the schema of each one's JSON body.
+ *
+ * References to other files are gone when it comes here; those within the document are followed where the shape of a route
+ * depends on them, and left to the validator inside schemas, because schemas may be recursive.
+ */
+import { Either } from "effect"
+
+type Json = { readonly [key: string]: unknown }
+
+export interface Route {
+  /** As the document writes it: `/users/{id}/mail`. */
+  readonly path: string
+  /** JSON pointer to the schema of the body; undefined when the route takes none. */
+  readonly schema: string | undefined
+}
+
+export interface ApiDocument {
+  readonly content: Json
+  readonly routes: ReadonlyArray<Route>
+}
+
+const isMapping = (u: unknown): u is Json => typeof u === "object" && u !== null && !Array.isArray(u)
+
+const escaped = (key: string): string => key.replaceAll("~", "~0").replaceAll("/", "~1")
+const unescaped = (step: string): string => {
+  const text = step.replaceAll("~1", "/").replaceAll("~0", "~")
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** What a pointer (`#/a/b`) leads to. */
+export const at = (content: Json, pointer: string): unknown => {
+  let found: unknown = content
+  for (const step of pointer.replace(/^#\/?/, "").split("/").filter((part) => part !== "")) {
+    if (Array.isArray(found)) found = (found as ReadonlyArray<unknown>)[Number(step)]
+    else found = isMapping(found) && Object.hasOwn(found, unescaped(step)) ? found[unescaped(step)] : undefined
+  }
+  return found
+}
+
+/** The place behind a chain of references. */
+const resolved = (content: Json, pointer: string): { readonly pointer: string; readonly value: unknown } => {
+  let place = pointer
+  for (let i = 0; i < 20; i++) {
+    const value = at(content, place)
+    if (!isMapping(value) || typeof value["$ref"] !== "string" || !value["$ref"].startsWith("#")) return { pointer: place, value }
+    place = value["$ref"]
+  }
+  return { pointer: place, value: undefined }
+}
+
+const isJson = (type: string): boolean => /^(?:application\/(?:[\w.+-]+\+)?json|application\/\*|\*\/\*)\s*(?:;|$)/i.test(type)
+
+/** JSON itself before what merely takes it. */
+const bodySchema = (content: Json, operation: string): string | undefined => {
+  const body = resolved(content, `${operation}/requestBody`)
+  const types = isMapping(body.value) ? body.value["content"] : undefined
+  if (!isMapping(types)) return undefined
+  const type = Object.hasOwn(types, "application/json") ? "application/json" : Object.keys(types).find(isJson)
+  if (type === undefined) return undefined
+  const media = resolved(content, `${body.pointer}/content/${escaped(type)}`)
+  return isMapping(media.value) && Object.hasOwn(media.value, "schema") ? `${media.pointer}/schema` : undefined
+}
+
+/** Left: why it is no OpenAPI 3.1 document. */
+export const read = (content: unknown): Either.Either<ApiDocument, string> => {
+  if (!isMapping(content)) return Either.left("is no OpenAPI document: it must be a mapping")
+  const version = content["openapi"]
+  if (typeof version !== "string" || !/^3\.1(?:\.|$)/.test(version)) return Either.left(`is no OpenAPI 3.1 document: its key openapi is ${JSON.stringify(version)}`)
+  const paths = content["paths"]
+  if (!isMapping(paths)) return Either.left("has no paths")
+  const routes: Array<Route> = []
+  for (const path of Object.keys(paths)) {
+    const item = resolved(content, `#/paths/${escaped(path)}`)
+    if (!isMapping(item.value) || !isMapping(item.value["post"])) continue
+    routes.push({ path, schema: bodySchema(content, `${item.pointer}/post`) })
+  }
+  return Either.right({ content, routes })
+}
+
+const pattern = (path: string): RegExp => new RegExp(`^${path.split(/\{[^{}]*\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("[^/{}?#]+")}$`)
+
+/** The route a call's path means: the one written so, else the first whose parameters it fills in. */
+export const match = (document: ApiDocument, path: string): Route | undefined =>
+  path.includes("{")
+    ? undefined
+    : document.routes.find((route) => route.path === path) ?? document.routes.find((route) => route.path.includes("{") && pattern(route.path).test(path))
