@@ -11,6 +11,7 @@ import { Effect, Scope } from "effect"
 import { bucketOf } from "../core/merkle.ts"
 import { keyText } from "../core/surql/keyText.ts"
 import type { RecordId } from "../core/surql/value.ts"
+import { RecentRecords } from "./recentRecords.ts"
 import { ReplicaError, type ReplicaRecord, type ReplicaShape } from "./Replica.ts"
 import { chunkOf, kept, keptOf, recordOfRow, type Shelf, snapshotOf, unkept } from "./replicaRows.ts"
 import { type Cell, failure, type Link, link } from "./sqliteLink.ts"
@@ -69,13 +70,17 @@ const graves = repeated((marks) => `WITH wanted(t, k) AS (VALUES ${marks}) SELEC
 const putMeta = ({ all }: Link, name: "applied" | "whole" | "tables" | "synced", value: string): void =>
   void all("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [name, value])
 
-const writeAll = (link: Link, records: ReadonlyArray<ReplicaRecord>, through: number): void => {
+const writeAll = (link: Link, recent: RecentRecords, records: ReadonlyArray<ReplicaRecord>, through: number): void => {
   const last = new Map(records.map((record) => [record.id.text, record]))
   const alive: Array<ReadonlyArray<Cell>> = [], dead: Array<ReadonlyArray<Cell>> = []
+  const chars: Array<number> = []
   for (const { doc, id, version } of last.values()) {
-    if (doc === undefined) dead.push([kept(id.table), keyText(id.key), version])
-    else {
+    if (doc === undefined) {
+      dead.push([kept(id.table), keyText(id.key), version])
+      chars.push(0)
+    } else {
       const row = keptOf(id, version, doc)
+      chars.push(row.content.length)
       alive.push([kept(row.table), row.key, kept(row.id), version, row.source === undefined ? null : kept(row.source), row.target === undefined ? null : kept(row.target), row.content])
     }
   }
@@ -85,15 +90,23 @@ const writeAll = (link: Link, records: ReadonlyArray<ReplicaRecord>, through: nu
     inParts(dead, (part, size) => link.all(buries[size]!, part.flat()))
     putMeta(link, "applied", String(through))
   })
+  let at = 0
+  for (const record of last.values()) recent.put(record, chars[at++]!)
 }
 
-const current = (link: Link, ids: ReadonlyArray<RecordId>): ReadonlyMap<string, ReplicaRecord> => {
-  const wanted = new Map(ids.map((id) => [id.text, { id, place: [kept(id.table), keyText(id.key)] as const }]))
+const current = (link: Link, recent: RecentRecords, ids: ReadonlyArray<RecordId>): ReadonlyMap<string, ReplicaRecord> => {
   const found = new Map<string, ReplicaRecord>()
+  const wanted = new Map<string, { readonly id: RecordId; readonly place: readonly [string, string] }>()
+  for (const id of ids) {
+    const known = recent.get(id.text)
+    if (known === undefined) wanted.set(id.text, { id, place: [kept(id.table), keyText(id.key)] })
+    else found.set(id.text, known)
+  }
   inParts([...wanted.values()], (part, size) => {
     for (const [id, version, content] of link.all(finds[size]!, part.flatMap(({ place }) => place))) {
       const record = recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) })
       found.set(record.id.text, record)
+      recent.put(record, String(content).length)
     }
   })
   const missing = [...wanted.values()].filter(({ id }) => !found.has(id.text))
@@ -109,9 +122,9 @@ const current = (link: Link, ids: ReadonlyArray<RecordId>): ReadonlyMap<string, 
 
 const hashedAtOnce = 256
 
-/** Finds the buckets of records that have none yet, some; whether there were any. */
+/** The planner takes any index that begins with the table for as good, so the queries name the one that is meant. Finds the buckets of records that have none yet, some; whether there were any. */
 const hashSome = ({ all, transaction }: Link, table: string): boolean => {
-  const rows = all("SELECT key, id FROM record WHERE tbl = ? AND bucket IS NULL LIMIT ?", [kept(table), hashedAtOnce])
+  const rows = all("SELECT key, id FROM record INDEXED BY record_bucket WHERE tbl = ? AND bucket IS NULL LIMIT ?", [kept(table), hashedAtOnce])
   if (rows.length === 0) return false
   transaction(() => {
     for (const [key, id] of rows) all("UPDATE record SET bucket = ? WHERE tbl = ? AND key = ?", [bucketOf(unkept(String(id))), kept(table), key!])
@@ -120,7 +133,7 @@ const hashSome = ({ all, transaction }: Link, table: string): boolean => {
 }
 
 const inBucket = ({ all }: Link, table: string, index: number): ReadonlyArray<ReplicaRecord> =>
-  all("SELECT id, version, content FROM record WHERE tbl = ? AND bucket = ? ORDER BY key", [kept(table), index]).map(([id, version, content]) => recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) }))
+  all("SELECT id, version, content FROM record INDEXED BY record_bucket WHERE tbl = ? AND bucket = ? ORDER BY key", [kept(table), index]).map(([id, version, content]) => recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) }))
 
 /** On disk when it returns: a commit in full mode flushes the log that all commits before it are in. */
 const flush = (link: Link, inUse: boolean): void => {
@@ -166,17 +179,21 @@ const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
   return { frozen, hold, letGo, inUse: () => inUse > 0, newest: () => [...frozen.values()].at(-1), close: () => void (closed = true) }
 }
 
+const recentRecords = 20_000
+const recentChars = 32_000_000
+
 const attempt = <A>(body: () => A): Effect.Effect<A, ReplicaError> => Effect.try({ try: body, catch: failure })
 
 const shapeOf = (writer: Link, states: States): ReplicaShape => {
   const now = Shelves.shelf(writer)
+  const recent = new RecentRecords(recentRecords, recentChars)
   let applied = now.seq
   return {
     applied: Effect.sync(() => applied),
-    current: (ids) => attempt(() => current(writer, ids)),
+    current: (ids) => attempt(() => current(writer, recent, ids)),
     commit: ({ records, through }) => attempt(() => {
       if (through < applied) return
-      writeAll(writer, records, through)
+      writeAll(writer, recent, records, through)
       applied = through
     }),
     sync: attempt(() => flush(writer, states.inUse())),
@@ -218,6 +235,7 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
         for (const table of ["record", "tombstone", "meta"]) writer.all(`DELETE FROM ${table}`)
       })
       applied = 0
+      recent.clear()
     })
   }
 }

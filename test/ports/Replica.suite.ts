@@ -111,7 +111,7 @@ export const replicaSuite = (name: string, make: () => Layer.Layer<Replica, Repl
         expect(idsIn(snapshot, "t")).toEqual(["t:1", "t:2"])
         expect([snapshot.seq, snapshot.find(id("t:1"))?.content, snapshot.find(id("t:3"))]).toEqual([2, "{\"v\":1}", undefined])
       }
-      expect(yield* replica.applied).toBe(0)
+      expect([yield* replica.applied, yield* replica.current([id("t:1"), id("t:2"), id("t:3")])]).toEqual([0, new Map()])
     }))
 
     scenario("rows come in key order and within ranges of keys, whatever the keys; chunks put together are the table", (replica) => Effect.gen(function*() {

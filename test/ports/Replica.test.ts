@@ -6,12 +6,23 @@
 import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import { fileName, layerReplica } from "../../src/host/ReplicaFile.ts"
+import { RecentRecords } from "../../src/ports/recentRecords.ts"
 import { Replica, ReplicaError, startFault } from "../../src/ports/Replica.ts"
 import { gone, id, record, replicaSuite } from "./Replica.suite.ts"
+
+interface Connection {
+  readonly exec: (sql: string) => void
+  readonly close: () => void
+}
+
+/** The driver below ours, to stand in its way. */
+const driver = createRequire(createRequire(import.meta.url).resolve("@effect/sql-sqlite-node"))
+const Database = driver("better-sqlite3") as new(file: string) => Connection
 
 const root = mkdtempSync(join(tmpdir(), "svc-replica-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -76,6 +87,38 @@ it.effect("a content that does not decode is damage, named by its record", () =>
   writeFileSync(join(folder, fileName), bytes)
   const fault = yield* Effect.flip(using(folder, (replica) => replica.current([id("t:1")])))
   expect([fault.reason, fault.message]).toEqual(["damaged", "record t:1 of the replica: its content does not decode"])
+}))
+
+test("the records asked for last stay, within entries and length, and a record that is written again weighs once", () => {
+  const recent = new RecentRecords(3, 100)
+  const versions = () => ["t:1", "t:2", "t:3", "t:4"].map((text) => recent.get(text)?.version)
+  for (const text of ["t:1", "t:2", "t:3"]) recent.put(record(text, 1, {}), 30)
+  expect(recent.get("t:1")?.version).toBe(1)
+  recent.put(record("t:4", 1, {}), 10)
+  expect(versions()).toEqual([1, undefined, 1, 1])
+  for (let version = 2; version < 10; version++) recent.put(record("t:4", version, {}), 40)
+  expect(versions()).toEqual([1, undefined, 1, 9])
+  recent.put(record("t:3", 2, {}), 90)
+  expect(versions()).toEqual([undefined, undefined, 2, undefined])
+  recent.clear()
+  expect(versions()).toEqual([undefined, undefined, undefined, undefined])
+})
+
+it.effect("D26 a commit that fails leaves everything as it was, and the next one works", () => Effect.gen(function*() {
+  const folder = fresh()
+  yield* using(folder, (replica) => Effect.gen(function*() {
+    yield* replica.commit({ records: [record("t:1", 1, { a: 1 })], through: 1 })
+    const other = new Database(join(folder, fileName))
+    other.exec("BEGIN IMMEDIATE")
+    const fault = yield* Effect.flip(replica.commit({ records: [record("t:1", 2, { a: 2 }), record("t:2", 1, {})], through: 2 })).pipe(Effect.orDieWith(() => new Error("it was committed")))
+    expect([fault.reason, yield* replica.applied]).toEqual(["locked", 1])
+    other.exec("ROLLBACK")
+    other.close()
+    const found = yield* replica.current([id("t:1"), id("t:2")])
+    expect([found.get("t:1")?.version, found.has("t:2")]).toEqual([1, false])
+    yield* replica.commit({ records: [record("t:1", 2, { a: 2 })], through: 2 })
+    expect((yield* replica.current([id("t:1")])).get("t:1")?.version).toBe(2)
+  }))
 }))
 
 test("a replica that is damaged or newer ends a start with 3, anything else with 1", () => {
