@@ -1,0 +1,99 @@
+/**
+ * What every pool store must do, over memory and over a SQLite file: rows come back as they were, epochs only grow, another log forgets the SSPs.
+ *
+ * One suite for both, each opened again as a restart would.
+ */
+import { Effect, Exit, Layer, Scope } from "effect"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import type { Home, JobRow, MemberRow, StrayRow, ViewRow } from "../../src/core/cluster/messages.ts"
+import { layerSqlite } from "../../src/host/Sqlite.ts"
+import { inMemory, type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
+
+const folder = temporaryFolder()
+afterAll(() => removeFolder(folder))
+
+/** Runs `use` over the store as it is after a start. */
+type Restart = <A>(use: (store: PoolStoreShape) => Effect.Effect<A, unknown>) => Promise<A>
+
+const sqlite = (name: string): Restart => (use) =>
+  Effect.gen(function*() {
+    const scope = yield* Scope.make()
+    const store = yield* Effect.map(Layer.buildWithScope(Layer.fresh(PoolStore.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, name))))), scope), (context) => context.unsafeMap.get(PoolStore.key) as PoolStoreShape)
+    const result = yield* use(store)
+    yield* Scope.close(scope, Exit.void)
+    return result
+  }).pipe(Effect.runPromise)
+
+const memory = (): Restart => {
+  const rows = new Map()
+  return (use) => Effect.runPromise(use(inMemory(rows)))
+}
+
+const home: Home = { ssp: "a", registration: 7 }
+const member = (ssp: string): MemberRow => ({ ssp, incarnation: undefined, url: `http://${ssp}`, batch: true, jobTables: undefined, registration: 7, acked: 3 })
+const view: ViewRow = { view: "v", spec: { body: { id: "v", params: null, deep: [{ a: "\u0000\u{1F600}" }] }, ttlMs: 5, lastActiveAt: 6 }, assignment: 8, assignedAt: 9, home, placed: true }
+const job: JobRow = { job: "job:1", table: "job", home: undefined, told: false }
+const stray = (ssp: string, viewKey: string): StrayRow => ({ ssp, registration: 7, view: viewKey, assignment: 8 })
+const all: ReadonlyArray<Write> = [
+  { tag: "PersistMember", row: member("a") }, { tag: "PersistMember", row: { ...member("b"), incarnation: "i", jobTables: ["job"] } }, { tag: "PersistView", row: view },
+  { tag: "PersistStray", row: stray("a", "x") }, { tag: "PersistStray", row: stray("a", 'y"') }, { tag: "PersistStray", row: stray("ab", "x") }, { tag: "PersistJob", row: job },
+]
+const savedOf = ({ saved }: Opened) => ({
+  members: saved.members.map(({ ssp }) => ssp).sort(), views: saved.views.map((row) => row.view), strays: saved.strays.map((row) => [row.ssp, row.view]).sort(), jobs: saved.jobs.map((row) => row.job)
+})
+
+let files = 0
+for (const [name, make] of [["memory", memory], ["SQLite", () => sqlite(`pool-${++files}.db`)]] as const) {
+  describe(`D31 the pool in ${name}`, () => {
+    it("D5 the epoch is 1 at first and one more with every start, whatever was written", async () => {
+      const restart = make()
+      const epochs = []
+      for (let i = 0; i < 3; i++) epochs.push((await restart((store) => store.open("log"))).epoch)
+      expect(epochs).toEqual([1, 2, 3])
+    })
+    it("D31 rows come back as they were, undefined fields included", async () => {
+      const restart = make()
+      await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))
+      const { lastLogId, saved } = await restart((store) => store.open("log"))
+      expect(lastLogId).toBe("log")
+      expect(saved.members).toStrictEqual([member("a"), { ...member("b"), incarnation: "i", jobTables: ["job"] }])
+      expect(saved.views).toStrictEqual([view])
+      expect(saved.jobs).toStrictEqual([job])
+      expect(new Set(saved.strays)).toStrictEqual(new Set([stray("a", "x"), stray("a", 'y"'), stray("ab", "x")]))
+    })
+    it("D31 what is forgotten is gone, an SSP with its strays and nobody else's", async () => {
+      const restart = make()
+      await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))
+      await restart((store) => store.write([{ tag: "ForgetMember", ssp: "a" }, { tag: "ForgetView", view: "v" }, { tag: "ForgetJob", job: "job:1" }]))
+      expect(savedOf(await restart((store) => store.open("log")))).toEqual({ members: ["b"], views: [], strays: [["ab", "x"]], jobs: [] })
+      await restart((store) => store.write([{ tag: "ForgetStray", row: stray("ab", "x") }, { tag: "PersistView", row: view }, { tag: "PersistView", row: { ...view, placed: false } }]))
+      const { saved } = await restart((store) => store.open("log"))
+      expect([saved.strays, saved.views]).toStrictEqual([[], [{ ...view, placed: false }]])
+    })
+    it("D5 in another log no SSP is kept, also later; views and jobs are", async () => {
+      const restart = make()
+      await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))
+      const kept = { members: [], views: ["v"], strays: [], jobs: ["job:1"] }
+      const other = await restart((store) => store.open("another"))
+      expect([other.epoch, other.lastLogId, savedOf(other)]).toEqual([2, "log", kept])
+      expect(savedOf(await restart((store) => store.open("log")))).toEqual(kept)
+    })
+  })
+}
+
+describe("a pool file that cannot be used", () => {
+  const opened = (name: string): Promise<unknown> => sqlite(name)((store) => store.open("log")).then(() => "opened", (error: unknown) => String(error))
+  it("D26 one that is no database, or of a later version, is refused", async () => {
+    writeFileSync(join(folder, "no.db"), "x".repeat(5000))
+    expect(await opened("no.db")).toMatch(/not a database|damaged|malformed/i)
+    await sqlite("later.db")(() => Effect.void)
+    const bytes = readFileSync(join(folder, "later.db"))
+    // `user_version` in SQLite's header.
+    bytes.writeUInt32BE(99, 60)
+    writeFileSync(join(folder, "later.db"), bytes)
+    expect(await opened("later.db")).toMatch(/later version/)
+  })
+})

@@ -1,0 +1,136 @@
+/**
+ * Views and who holds them, over real sockets: moved when their SSP dies, brought back to one that returns, expired, never on two (D14, D31, D32).
+ *
+ * The fakes keep what they were told; what they hold at the end is compared with what the scheduler believes.
+ */
+import { afterEach, describe, expect, it } from "vitest"
+import { sleep, until } from "../kit/Door.ts"
+import { type Body, bodyOf } from "../kit/http.ts"
+import { create, registration } from "../kit/registration.ts"
+import { FakeSsp, range } from "./FakeSsp.ts"
+import { Node } from "./node.ts"
+
+let closers: Array<() => Promise<unknown>> = []
+afterEach(async () => {
+  for (const close of closers.reverse()) await close()
+  closers = []
+})
+const start = async (env: { readonly [name: string]: string } = {}): Promise<Node> => {
+  const node = await Node.start({ env, callTimeoutMs: 300 })
+  closers.push(node.close)
+  return node
+}
+const fake = async (id: string): Promise<FakeSsp> => {
+  const ssp = await FakeSsp.start(id)
+  closers.push(() => ssp.close())
+  return ssp
+}
+const register = (node: Node, id: string, more: Body = {}) => node.post("/view/register", registration(id, "SELECT * FROM t", more))
+
+/** Keys of the views an SSP holds, by the calls it took. */
+const held = (ssp: FakeSsp): ReadonlyArray<string> => {
+  const views = new Set<string>()
+  for (const { json, path } of ssp.told) {
+    const key = String((json as Body | undefined)?.["id"] ?? "").replace("incantation:", "")
+    if (path === "/view/register") views.add(key)
+    if (path === "/view/unregister") views.delete(key)
+  }
+  return [...views].sort()
+}
+/** Heartbeats until it is told to be silent. */
+const beating = (node: Node, ssp: FakeSsp): (() => Promise<void>) => {
+  let stopped = false
+  const loop = (async () => {
+    for (; !stopped; await sleep(20)) await ssp.beat(node).catch(() => undefined)
+  })()
+  const silence = (): Promise<void> => {
+    stopped = true
+    return loop
+  }
+  closers.push(silence)
+  return silence
+}
+
+describe("D31 views move", () => {
+  it("D31 from an SSP that falls silent to the others, each with a greater assignment", async () => {
+    const node = await start({ SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "1500" })
+    const [a, b] = [await (await fake("a")).join(node), await (await fake("b")).join(node)]
+    const silence = beating(node, a)
+    beating(node, b)
+    for (const n of range(1, 6)) expect((await register(node, `v${n}`)).status).toBe(200)
+    expect([held(a).length, held(b).length]).toEqual([3, 3])
+    const before = new Map(a.calls("/view/register").map(({ json }) => [(json as Body)["id"], Number((json as Body)["assignment"])]))
+    await silence()
+    await a.shown(node, undefined)
+    await until("all views are with the other", () => held(b).length === 6)
+    for (const { json } of b.calls("/view/register").slice(3)) {
+      expect(Number((json as Body)["assignment"])).toBeGreaterThan(before.get((json as Body)["id"]) ?? Number.POSITIVE_INFINITY)
+    }
+  })
+  it("D31 from one that says goodbye; one that comes gets its share, and no view is ever on two", async () => {
+    const node = await start()
+    const a = await (await fake("a")).join(node)
+    for (const n of range(1, 8)) await register(node, `v${n}`)
+    const b = await (await fake("b")).join(node)
+    await until("it has its share", () => held(b).length === 4 && held(a).length === 4)
+    expect([...held(a), ...held(b)].sort()).toEqual(range(1, 8).map((n) => `v${n}`))
+    await node.post("/ssp/deregister", { ssp_id: "b" })
+    await until("all are back", () => held(a).length === 8)
+  })
+  it("D31 wait when no SSP is left, and are placed on the next one that is ready", async () => {
+    const node = await start()
+    await (await fake("a")).join(node)
+    await register(node, "v")
+    await node.post("/ssp/deregister", { ssp_id: "a" })
+    expect(bodyOf(await node.get("/metrics"))["scheduler"]).toMatchObject({ total_ssps: 0, total_queries: 1 })
+    const b = await (await fake("b")).join(node)
+    await until("it is placed", () => held(b).length === 1)
+  })
+  it("D31 a view whose registration nobody answered is taken from who may have it before that one gets it again", async () => {
+    const node = await start()
+    const [a, b] = [await (await fake("a")).join(node), await (await fake("b")).join(node)]
+    a.behaviour = ({ path }) => (path === "/view/register" ? "never" : undefined)
+    expect(bodyOf(await register(node, "v"))["ssp_id"]).toBe("b")
+    await until("the first is told to drop it", () => a.calls("/view/unregister").length > 0)
+    expect([held(a), held(b)]).toEqual([[], ["v"]])
+  })
+})
+
+it("D32 round_robin goes on where it was", async () => {
+  const node = await start({ SVC_SCHEDULER_LOAD_BALANCE: "round_robin" })
+  for (const id of ["a", "b", "c"]) await (await fake(id)).join(node)
+  const owners = []
+  for (const n of range(1, 6)) owners.push(bodyOf(await register(node, `v${n}`))["ssp_id"])
+  expect(owners).toEqual(["a", "b", "c", "a", "b", "c"])
+})
+
+it("D14 a view whose time is over is dropped and its SSP told; a refreshed one is not", async () => {
+  const node = await start()
+  const a = await (await fake("a")).join(node)
+  await register(node, "old", { ttl: "1s", lastActiveAt: "2020-01-01T00:00:00Z" })
+  await register(node, "young", { ttl: "1s" })
+  await register(node, "young", { ttl: "1h" })
+  await until("the old one is gone", () => held(a).join() === "young")
+  expect((await node.post("/view/unregister", { id: "old" })).status).toBe(404)
+})
+
+it("D31 registering SSPs and views during load: every SSP ends with every event behind its snapshot, every view has one owner", async () => {
+  const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "20" })
+  let sent = 0
+  let stop = false
+  const load = (async () => {
+    while (!stop) await Promise.all(range(1, 8).map(() => node.post("/ingest", create(`t:${++sent}`, { sent }))))
+  })()
+  const ssps: Array<FakeSsp> = []
+  for (const id of ["a", "b", "c"]) {
+    ssps.push(await (await fake(id)).join(node))
+    for (const n of range(1, 5)) expect((await register(node, `${id}${n}`)).status).toBe(200)
+  }
+  stop = true
+  await load
+  for (const ssp of ssps) await until(`${ssp.id} has everything`, () => ssp.last === sent)
+  for (const ssp of ssps) expect(ssp.applied).toEqual(range(ssp.snapshotSeq + 1, sent))
+  await until("each view has one owner", () => ssps.flatMap((ssp) => held(ssp)).length === 15)
+  expect(new Set(ssps.flatMap((ssp) => held(ssp))).size).toBe(15)
+  expect(sent).toBeGreaterThan(20)
+})
