@@ -1,0 +1,194 @@
+/**
+ * A day in the life of a cluster of whole nodes, drawn from a seed: writes, views, bad weather, partitions, crashes, restarts; then everything
+ * heals, and everything must be right.
+ *
+ * Checked at rest by what knows nothing of how it came about: the client's own book of what was acknowledged, the replica, and the plain evaluator.
+ */
+import { Context, Effect, Either, HashMap, Option } from "effect"
+import * as Encode from "../../src/core/surql/encode.ts"
+import { fromRecords } from "../../src/core/surql/memory.ts"
+import { toJson } from "../../src/core/surql/json.ts"
+import { parseSelect } from "../../src/core/surql/parse.ts"
+import { queryBudget } from "../../src/core/surql/scope.ts"
+import { evaluate } from "../../src/core/surql/select.ts"
+import { Range } from "../../src/core/surql/value.ts"
+import { Lifecycle } from "../../src/ssp/Lifecycle.ts"
+import { Views } from "../../src/ssp/Views.ts"
+import { type Rng, rng } from "../kit/random.ts"
+import { VirtualTime } from "../kit/virtualTime.ts"
+import { calm, Network, type Reply, rough } from "./network.ts"
+import { schedulerNode, sspNode, type World } from "./nodes.ts"
+
+const schedulerHost = "127.0.0.1:9667"
+const keys = 40
+
+const queries: ReadonlyArray<string> = [
+  "SELECT * FROM item WHERE group = 1", "SELECT id, n FROM item WHERE n > 20 ORDER BY n DESC LIMIT 5", "SELECT count() AS count, group FROM item GROUP BY group", "SELECT VALUE n FROM item WHERE group != 2",
+  "SELECT id, (SELECT VALUE n FROM item WHERE group = $parent.group ORDER BY n LIMIT 2) AS near FROM item WHERE group = 3", "SELECT * FROM item", "SELECT math::sum(n) AS sum FROM item GROUP ALL", "SELECT id FROM item WHERE n % 2 = 0"
+]
+
+export interface Outcome {
+  readonly trace: ReadonlyArray<string>
+  readonly logs: ReadonlyArray<string>
+  /** How often each thing happened. */
+  readonly counts: ReadonlyMap<string, number>
+}
+
+class Day {
+  readonly time = new VirtualTime()
+  readonly random: Rng
+  readonly network: Network
+  readonly world: World
+  readonly counts = new Map<string, number>()
+  /** What each record was acknowledged as last; undefined: deleted. */
+  readonly book = new Map<number, number | undefined>()
+  private readonly scheduler
+  private readonly ssps
+  private readonly busy = new Set<number>()
+  private writes = 0
+  private healing = false
+
+  constructor(seed: number) {
+    this.random = rng(seed)
+    this.network = new Network(this.time, rng(seed + 1))
+    this.world = { time: this.time, network: this.network, logs: [], crashes: [] }
+    this.scheduler = schedulerNode(this.world)
+    this.ssps = [1, 2, 3].map((n) => sspNode(this.world, n))
+  }
+
+  private count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1)
+  }
+
+  /** Asks the scheduler until it answers with one of these. */
+  private ask(path: string, body: unknown, until: ReadonlyArray<number>, then: (reply: Reply) => void): void {
+    const attempt = (): void => {
+      let over = false
+      const again = (): void => {
+        if (over) return
+        over = true
+        this.time.after(100, attempt)
+      }
+      this.time.after(3000, again)
+      this.network.send("client", schedulerHost, { method: "POST", path, headers: { "content-type": "application/json" }, body: JSON.stringify(body) }, (reply) => {
+        if (over) return
+        if (reply === undefined || !until.includes(reply.status)) return again()
+        over = true
+        then(reply)
+      })
+    }
+    attempt()
+  }
+
+  private write(): void {
+    const key = this.random.below(keys)
+    if (this.busy.has(key)) return
+    this.busy.add(key)
+    const n = this.random.chance(0.15) ? undefined : ++this.writes
+    const record = n === undefined ? {} : { n, group: key % 4 }
+    this.ask("/ingest", { table: "item", op: n === undefined ? "DELETE" : "UPDATE", id: `item:${key}`, record }, [200], () => {
+      this.book.set(key, n)
+      this.busy.delete(key)
+      this.count("acknowledged")
+    })
+  }
+
+  private writing(): void {
+    if (this.healing) return
+    this.write()
+    this.time.after(20 + this.random.below(120), () => this.writing())
+  }
+
+  private async blow(): Promise<void> {
+    const ssp = this.random.pick(this.ssps)
+    const roll = this.random.next()
+    if (roll < 0.25) {
+      this.count("scheduler crashes")
+      await this.scheduler.node.crash()
+      await this.time.advance(this.random.below(1500))
+      await this.scheduler.node.start()
+    } else if (roll < 0.55) {
+      this.count("ssp crashes")
+      await ssp.crash()
+      await this.time.advance(this.random.below(3000))
+      await ssp.start()
+    } else if (roll < 0.8) {
+      this.count("partitions")
+      this.network.cutOff.add(ssp.name)
+      await this.time.advance(300 + this.random.below(4000))
+      this.network.cutOff.delete(ssp.name)
+    } else {
+      this.count("changes of weather")
+      this.network.weather = this.network.weather === calm ? rough : calm
+    }
+  }
+
+  async run(blows: number): Promise<Outcome> {
+    await this.scheduler.node.start()
+    for (const ssp of this.ssps) await ssp.start()
+    await this.time.advance(2000)
+    let registered = 0
+    for (const [i, surql] of queries.entries()) this.ask("/view/register", { id: `v${i}`, surql, clientId: "c", ttl: "1d", format: "tree" }, [200], () => { registered++ })
+    this.writing()
+    for (let i = 0; i < blows; i++) {
+      await this.time.advance(this.random.below(2500))
+      await this.blow()
+    }
+    this.healing = true
+    this.network.weather = calm
+    this.network.cutOff.clear()
+    await this.rest(() => registered === queries.length && this.busy.size === 0 && this.atRest())
+    await this.check()
+    for (const node of [this.scheduler.node, ...this.ssps]) await node.crash()
+    return { trace: this.network.trace, logs: this.world.logs, counts: this.counts }
+  }
+
+  private async rest(done: () => boolean): Promise<void> {
+    for (let i = 0; i < 600; i++) {
+      if (this.world.crashes.length > 0) throw new Error(`a node ended by itself: ${this.world.crashes.join("; ")}\n${this.world.logs.slice(-60).join("\n")}`)
+      if (done()) return
+      await this.time.advance(200)
+    }
+    throw new Error(`not at rest two minutes after healing\n${this.world.logs.slice(-80).join("\n")}\n${this.network.trace.slice(-40).join("\n")}`)
+  }
+
+  private atRest(): boolean {
+    const state = this.scheduler.pool().state()
+    const members = [...HashMap.values(state.members)]
+    return members.length === 3 && members.every((member) => member.state === "Ready" && member.outbox.acked === state.log.head && HashMap.size(member.strays) === 0)
+      && [...HashMap.values(state.views)].every((view) => view.placed && view.op === undefined) && this.ssps.every((ssp) => Context.get(ssp.context!, Lifecycle).phase() === "ready")
+  }
+
+  private async check(): Promise<void> {
+    const rows = await Effect.runPromise(this.scheduler.durable.replica.records("item", undefined, 1_000_000))
+    const same = (what: string, found: unknown, expected: unknown): void => {
+      const [a, b] = [JSON.stringify(found), JSON.stringify(expected)]
+      if (a !== b) throw new Error(`${what}:\nfound    ${a.slice(0, 1500)}\nexpected ${b.slice(0, 1500)}\n${this.world.logs.slice(-60).join("\n")}`)
+    }
+    same("what was acknowledged is in the replica", rows.map(({ doc, id }) => [id.text, doc?.["n"]]), [...this.book].filter(([, n]) => n !== undefined).sort(([a], [b]) => a - b).map(([key, n]) => [`item:${key}`, n]))
+    const state = this.scheduler.pool().state()
+    for (const ssp of this.ssps) {
+      const views = Context.get(ssp.context!, Views)
+      const held = [...views.records.rowsBetween("item", new Range(undefined, undefined))].map((row) => [row.id.text, row.version, Encode.encode(row.doc)])
+      same(`${ssp.name} holds what the replica holds`, held, rows.map(({ doc, id, version }) => [id.text, version, Encode.encode(doc)]))
+    }
+    const source = fromRecords(rows.flatMap(({ doc }) => (doc === undefined ? [] : [doc])))
+    for (const [i, surql] of queries.entries()) {
+      const select = Either.getOrThrow(parseSelect(surql))
+      const expected = toJson(Either.getOrThrow(evaluate(select, { source, params: {}, budget: queryBudget() })))
+      const homes: Array<string> = []
+      for (const ssp of this.ssps) {
+        const answer = await Effect.runPromise(Effect.option(Context.get(ssp.context!, Views).read(`v${i}`, "tree")))
+        if (Option.isNone(answer)) continue
+        homes.push(ssp.name)
+        same(`v${i} on ${ssp.name} (${surql})`, answer.value.result_data, expected)
+      }
+      const home = Option.getOrUndefined(HashMap.get(state.views, `v${i}`))?.home?.ssp
+      same(`v${i} is on one SSP`, homes, [home])
+    }
+  }
+}
+
+/** A whole day from a seed; throws with what is wrong. */
+export const live = (seed: number, blows: number): Promise<Outcome> => new Day(seed).run(blows)
+
