@@ -5,9 +5,9 @@
  * Why random: the mistakes are in the order of few operations, and there are many orders.
  */
 import { expect, test } from "vitest"
-import { EdgeQueue } from "../../src/core/edgeQueue.ts"
-import { type EdgeOp, nameOf } from "../../src/core/viewEdges.ts"
-import { runs, seeded } from "../kit/random.ts"
+import { EdgeQueue } from "../../../src/core/ivm/edgeQueue.ts"
+import { type EdgeOp, nameOf } from "../../../src/core/ivm/viewEdges.ts"
+import { runs, seeded } from "../../kit/random.ts"
 
 const op = (out: string, version: number | undefined): EdgeOp => ({ path: "", parent: "", out, version })
 
@@ -60,9 +60,9 @@ test("D21 what is aside waits for two ticks, in place of what waited and of what
   expect([queue.size, queue.hasAside]).toEqual([0, false])
 })
 
-seeded("D21 the last word on every edge arrives, through any order of batches, failures and dropped views", "test/core/edgeQueue.test.ts", (random) => {
+seeded("D21 the last word on every edge arrives, through any order of batches, failures and dropped views", "test/core/ivm/edgeQueue.test.ts", (random) => {
   let failures = 0, aside = 0
-  for (let round = 0; round < runs(200); round++) {
+  for (let round = 0; round < runs(80); round++) {
     const queue = new EdgeQueue()
     const wanted = new Map<string, number | undefined>(), written = new Map<string, number | undefined>()
     let flying = queue.take(0)

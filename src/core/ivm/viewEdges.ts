@@ -5,9 +5,9 @@
  * ways), and there is one edge for all of that. Formula: an edge is there while its count of occurrences is above 0. State:
  * that count by edge, kept only for views where it can differ from 1. Cost: O(1) per entry of a delta.
  */
-import { type ChildEntry, type Delta, pathOf } from "./ivm/delta.ts"
-import type { Instance } from "./ivm/instance.ts"
-import * as Ids from "./surql/recordId.ts"
+import { type ChildEntry, type Delta, pathOf } from "./delta.ts"
+import type { Instance } from "./instance.ts"
+import * as Ids from "../surql/recordId.ts"
 
 /** What is to become of one edge; ids as text, since most are replaced by a later one before anybody reads them. */
 export interface EdgeOp {
