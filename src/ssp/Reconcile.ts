@@ -7,7 +7,8 @@
  * when a second look, a moment later, still shows it, and only if memory has not moved by the time it is applied. What was
  * repaired is looked at some more times: an event may have announced what a long transaction had yet to commit.
  */
-import { Cause, Clock, Context, Duration, Effect, Either, Fiber, Layer, Random } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Either, Fiber, Layer, Random, Schedule } from "effect"
+import type { Change } from "../core/change.ts"
 import * as Phase from "../core/cluster/phase.ts"
 import type { Row } from "../core/ivm/store.ts"
 import * as Compare from "../core/reconcile.ts"
@@ -22,7 +23,7 @@ import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import { backoffCeilingMs } from "./Membership.ts"
 import { RegistrationSync } from "./RegistrationSync.ts"
 import { Views } from "./Views.ts"
-import type { IngestError } from "./viewTypes.ts"
+import type { IngestError, Overloaded } from "./viewTypes.ts"
 
 /** What a compare did. */
 export interface Reconciled {
@@ -37,6 +38,8 @@ type Difference = Compare.Difference<Row>
 
 /** Records read at once: a few milliseconds of the database's time, and of ours. */
 const chunkSize = 1_000
+/** Changes applied in one go: several of these share a commit, and others have their turn between them. */
+const partSize = 200
 /** Differences looked at a second time together. */
 const lookSize = 500
 /** Compares of the whole before the node is ready: as long as the last one found something, but not for ever under heavy writes. */
@@ -46,6 +49,9 @@ const laterLooks = [2, 4, 8, 16, 32]
 const maxLater = 10_000
 /** Ids that a log line names. */
 const shownIds = 5
+
+const parts = (changes: ReadonlyArray<Change>): ReadonlyArray<ReadonlyArray<Change>> =>
+  Array.from({ length: Math.ceil(changes.length / partSize) }, (_, i) => changes.slice(i * partSize, (i + 1) * partSize))
 
 const shown = (ids: ReadonlyArray<string>): string => `${ids.slice(0, shownIds).join(", ")}${ids.length > shownIds ? ", …" : ""}`
 
@@ -67,7 +73,8 @@ export class Reconcile extends Context.Tag("ssp/Reconcile")<Reconcile, Reconcile
     Layer.scoped(
       Reconcile,
       Effect.gen(function*() {
-        const parts = { upstream: yield* Upstream, views: yield* Views, types: yield* DeclaredTypes, sspId: (yield* SspConfig).sspId, momentMs, isLeaving: (yield* EdgeWriter).isLeaving }
+        const { isLeaving, overloaded } = yield* EdgeWriter
+        const parts = { upstream: yield* Upstream, views: yield* Views, types: yield* DeclaredTypes, sspId: (yield* SspConfig).sspId, momentMs, isLeaving, overloaded }
         const serving = yield* Serving
         const scope = yield* Effect.scope
         const { withPermits } = yield* Effect.makeSemaphore(1)
@@ -86,6 +93,7 @@ interface Parts {
   readonly sspId: string
   readonly momentMs: number
   readonly isLeaving: (key: string) => boolean
+  readonly overloaded: () => Overloaded | undefined
 }
 
 /** Runs effects again until they succeed, with full jitter; ten failures in a row are told once. */
@@ -151,7 +159,7 @@ class Work {
     const { upstream, views } = this.parts
     if (views.records.tableNames().length > 0) return Effect.void
     return Effect.flatMap(upstream.highestVersion, (version) =>
-      version === 0 ? Effect.void : Effect.zipRight(views.repair(Compare.lostVersions(version), () => true), Effect.logWarning(`this node knows no versions, but clients have seen some: they go on above ${version}`)))
+      version === 0 ? Effect.void : Effect.zipRight(views.repair(Compare.lostVersions(version)), Effect.logWarning(`this node knows no versions, but clients have seen some: they go on above ${version}`)))
   })
 
   /** Compares everything and applies what differs as it comes: for when nobody else writes. */
@@ -167,17 +175,20 @@ class Work {
     return Effect.gen(this, function*() {
       const gone = differences.filter(({ found }) => found === undefined)
       const there = new Set(gone.length === 0 ? [] : (yield* this.parts.upstream.find(gone.map(({ id }) => id))).map(({ id }) => id.text))
-      const real = differences.filter(({ found, id }) => found !== undefined || !there.has(id.text))
-      return (yield* this.repair(real)).length
+      const changes = differences.filter(({ found, id }) => found !== undefined || !there.has(id.text)).map(Compare.changeOf)
+      yield* Effect.forEach(parts(changes), (part) => this.parts.views.repair(part).pipe(Effect.retry({ while: ({ _tag }) => _tag === "Overloaded", schedule: Schedule.spaced("100 millis") })), { concurrency: "unbounded", discard: true })
+      return changes.length
     })
   }
 
   /** Makes memory what the database has, where memory still is what it was when the difference was seen. */
   private repair(differences: ReadonlyArray<Difference>): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
-    if (differences.length === 0) return Effect.succeed([])
-    const { records, repair } = this.parts.views
+    const { overloaded, views: { records, repair } } = this.parts
+    const full = differences.length === 0 ? undefined : overloaded()
+    if (full !== undefined) return Effect.fail(full)
     const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
-    return Effect.map(repair(differences.map(Compare.changeOf), ({ id }) => records.get(id) === known.get(id.text)), (changes) => changes.map(({ id }) => id))
+    const still = ({ id }: Change): boolean => records.get(id) === known.get(id.text)
+    return Effect.map(Effect.forEach(parts(differences.map(Compare.changeOf)), (part) => repair(part, still)), (applied) => applied.flat().map(({ id }) => id))
   }
 
   /** Reads everything stretch by stretch, the next while the last is dealt with; answers how many records there were. */

@@ -29,8 +29,8 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, IngestError>
   /** The same without a fiber per call, for the hot route: `done` is called exactly once. */
   readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
-  /** Applies changes that still hold when everything before them is applied; answers which did. For what was read elsewhere, and may be overtaken. */
-  readonly repair: (changes: ReadonlyArray<Change>, still: (change: Change) => boolean) => Effect.Effect<ReadonlyArray<Change>, IngestError>
+  /** Applies what was read elsewhere; where it may be overtaken, only what still holds when everything before it is applied. Answers what was. */
+  readonly repair: (changes: ReadonlyArray<Change>, still?: (change: Change) => boolean) => Effect.Effect<ReadonlyArray<Change>, IngestError>
   /** The records in memory, to be read and never kept. */
   readonly records: Pick<Store, "get" | "rowsBetween" | "tableNames">
   /** Their Merkle trees (D41). */

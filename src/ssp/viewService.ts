@@ -184,16 +184,16 @@ class ViewService {
   readonly repair: Views["Type"]["repair"] = (changes, still) =>
     Effect.async((resume) => {
       const held: Array<Change> = []
-      const holds = (change: Change): boolean => still(change) && held.push(change) > 0
+      const holds = still === undefined ? {} : { still: (change: Change): boolean => still(change) && held.push(change) > 0 }
       this.committer.submit({
         changes,
         putViews: [],
         removeViews: [],
-        still: holds,
+        ...holds,
         done: (outcome) => {
           if (Either.isLeft(outcome)) return resume(Effect.fail(outcome.left))
           this.tell(outcome.right)
-          resume(Effect.succeed(held))
+          resume(Effect.succeed(still === undefined ? changes : held))
         }
       })
     })
