@@ -4,7 +4,7 @@
  * Cost is told by rows read and by turns of the event loop between, never by a clock.
  */
 import { it } from "@effect/vitest"
-import { Effect, Either, FastCheck as fc, Layer } from "effect"
+import { Clock, Effect, Either, FastCheck as fc, Layer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -34,6 +34,13 @@ const layers = { memory: () => Replica.layerMemory, SQLite: () => layerReplica(j
 const limits = { queryRows: 10_000, querySteps: 5_000_000, rowSteps: 1_000_000 }
 
 const proxy = (given: Partial<typeof limits> = {}) => ProxyQuery.layer({ ...limits, ...given }).pipe(Layer.provide(Turn.layerYield))
+
+/** A clock by which every slice is over as soon as somebody looks. */
+const restless = (): Clock.Clock => {
+  const clock = Clock.make()
+  let at = 0
+  return Object.assign(clock, { unsafeCurrentTimeMillis: () => (at += 20) })
+}
 
 /** The replica with what each snapshot of it has read. */
 const counting = (snapshots: Array<ReplicaSnapshot>): Layer.Layer<Replica, never, Replica> =>
@@ -106,13 +113,13 @@ for (const [name, replica] of Object.entries(layers)) {
       }
       const trapped = yield* load(traps.lines)
       for (const query of traps.queries) yield* compare(query, trapped)
-      for (const lines of fc.sample(Generate.data, { numRuns: runs(6), seed })) {
+      for (const lines of fc.sample(Generate.data, { numRuns: runs(5), seed })) {
         const records = yield* load(lines)
-        for (const query of fc.sample(chunkQuery, { numRuns: 36, seed: seed + rows })) yield* compare(query, records)
+        for (const query of fc.sample(chunkQuery, { numRuns: 30, seed: seed + rows })) yield* compare(query, records)
         for (const query of fc.sample(Generate.query, { numRuns: 10, seed: seed + rows })) yield* compare(query, records)
       }
       expect([rows > 150, failed > 5, many > 20]).toEqual([true, true, true])
-    }).pipe(Effect.provide(proxy().pipe(Layer.provideMerge(replica())))), 60_000)
+    }).pipe(Effect.provide(proxy().pipe(Layer.provideMerge(replica())))))
 
     it.effect("D28 one statement answers its value, several an array of values; a missing table answers []; INFO names tables and declared fields", () => Effect.gen(function*() {
       const { putTables } = yield* Replica
@@ -160,7 +167,7 @@ for (const [name, replica] of Object.entries(layers)) {
       const snapshots: Array<ReplicaSnapshot> = []
       const read = (): number => snapshots.splice(0).reduce((sum, snapshot) => sum + snapshot.rowsRead(), 0)
       return Effect.gen(function*() {
-        const size = 2_500, chunk = 100
+        const size = 1_200, chunk = 50
         const ids = Array.from({ length: size }, (_, i) => `t:${i % 2 === 0 ? i : `k${i}`}`)
         yield* commit([...ids.map((text, i) => record(text, 1, { i, even: i % 2 === 0 })), ...Array.from({ length: size }, (_, i) => gone(`t:gone${i}`, 1))])
         const pull = (next: (last: RecordId | undefined) => Effect.Effect<Value, unknown, ProxyQuery>) => Effect.gen(function*() {
@@ -223,7 +230,8 @@ for (const [name, replica] of Object.entries(layers)) {
       }
       const [{ n, sum }] = (yield* Effect.fromFiber(running)) as readonly [{ readonly n: number; readonly sum: number }]
       expect(sum).toBe(3_000 + 1_000 * (n - 3_000))
-      expect(between).toBeGreaterThan(n - 3_000 + 2)
+      // It pauses every few hundred rows, and each time somebody else has a turn.
+      expect(between - (n - 3_000)).toBeGreaterThan(10)
       const answer: Answer = yield* ask("SELECT VALUE v FROM t:0")
       expect(answer).toEqual({ seq: 1 + between, body: "[1000]", contentType: "application/json" })
       const seq = yield* freeze(1)
@@ -231,6 +239,6 @@ for (const [name, replica] of Object.entries(layers)) {
       expect(yield* ask("SELECT VALUE v FROM t:0")).toMatchObject({ seq, body: "[1000]" })
       yield* thaw(1)
       expect(yield* ask("SELECT VALUE v FROM t:0")).toMatchObject({ seq: seq + 1, body: "[]" })
-    }).pipe(Effect.provide(proxy().pipe(Layer.provideMerge(replica())))))
+    }).pipe(Effect.provide(proxy().pipe(Layer.provide(Layer.setClock(restless())), Layer.provideMerge(replica())))))
   })
 }
