@@ -4,13 +4,14 @@
  * A service like any other, so that a test or another deployment can give values without an environment. The table
  * below is the only place a setting is declared; `--help` and the README are printed from it.
  */
-import { Context, Effect, Layer, Random, Redacted } from "effect"
+import { Context, Effect, Layer, type Redacted } from "effect"
 import * as Address from "../core/address.ts"
 import * as ServiceFile from "../core/serviceFile.ts"
 import * as Settings from "../core/settings.ts"
 import { limits } from "../core/surql/scope.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
-import { StartFault } from "../ports/StartFault.ts"
+import * as Configuration from "../ports/configuration.ts"
+import type { StartFault } from "../ports/StartFault.ts"
 
 const hour = 3_600_000
 
@@ -101,22 +102,6 @@ export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" |
 
 const envelopeBytes = 65_536
 
-/** Every fault at once, as the operator reads it. */
-const refused = (faults: ReadonlyArray<string>): StartFault =>
-  new StartFault({ exitCode: 2, message: [`${faults.length} fault${faults.length === 1 ? "" : "s"} in the configuration:`, ...faults.map((fault) => `  ${fault}`)].join("\n") })
-
-const redacted = (secret: string | undefined): Redacted.Redacted<string> | undefined => (secret === undefined ? undefined : Redacted.make(secret))
-
-const readFile = (source: ConfigSourceShape, faults: Array<string>): ServiceFile.ServiceFile => {
-  const { file } = source
-  if (file === undefined) return ServiceFile.read(undefined, faults)
-  if (file.fault !== undefined) faults.push(`${file.path}: ${file.fault}`)
-  const inFile: Array<string> = []
-  const read = ServiceFile.read(ServiceFile.interpolate(file.content, source.env, inFile), inFile)
-  faults.push(...inFile.map((fault) => `${file.path}: ${fault}`))
-  return read
-}
-
 /** What the settings of a store ask of each other. */
 const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, storeUser }: Read): ReadonlyArray<string> => {
   const server = Address.store(storeAddr ?? "")?.kind === "server"
@@ -145,43 +130,34 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     const faults: Array<string> = []
     const values = Settings.readAll(knobs, source, faults)
     faults.push(...storeFaults(values))
-    const file = readFile(source, faults)
+    const { read: file } = Configuration.readFile(source, faults)
     const listen = Address.parse(values.listenAddr ?? Address.defaultListen)
-    if (faults.length > 0 || listen === undefined) return Effect.fail(refused(faults))
+    if (faults.length > 0 || listen === undefined) return Effect.fail(Configuration.refused(faults))
     const sspId = values.sspId ?? `ssp-${uuid}`
     const mode = values.schedulerUrl === undefined ? "standalone" : "scheduler"
     const { authSecret, storePass, advertiseAddr, ...rest } = values
     return Effect.succeed({
       ...rest,
       listen,
-      authSecret: redacted(authSecret),
-      storePass: redacted(storePass),
+      authSecret: Configuration.redacted(authSecret),
+      storePass: Configuration.redacted(storePass),
       sspId,
       mode,
       dataDir: values.dataDir ?? (mode === "standalone" ? "./data" : `./data/${sspId}`),
       advertisedUrl: (port: number) => advertiseAddr ?? Address.reachable(listen, port, source.hostName),
       logLevel: values.logLevel ?? "info",
       bodyLimitBytes: values.maxBodyBytes + (mode === "scheduler" ? envelopeBytes : 0),
-      jobTables: file.jobTables.map((table) => ({ ...table, authToken: redacted(table.authToken) })),
+      jobTables: file.jobTables.map((table) => ({ ...table, authToken: Configuration.redacted(table.authToken) })),
       warnings: warningsOf(source, values, file)
     })
   })
-
-const hex = (digits: number): Effect.Effect<string> =>
-  Effect.map(Effect.all(Array.from({ length: digits }, () => Random.nextIntBetween(0, 16))), (ns) => ns.map((n) => n.toString(16)).join(""))
-
-/** A version 4 uuid from the Random service, so that a seeded test gets the same one. */
-const uuid: Effect.Effect<string> = Effect.map(
-  Effect.all([hex(8), hex(4), hex(3), Random.nextIntBetween(8, 12), hex(3), hex(12)]),
-  ([a, b, c, variant, d, e]) => `${a}-${b}-4${c}-${variant.toString(16)}${d}-${e}`
-)
 
 export class SspConfig extends Context.Tag("ssp/Config")<SspConfig, SspConfigShape>() {
   /** Environment and configuration file; the environment wins. */
   static readonly layerEnv: Layer.Layer<SspConfig, StartFault, ConfigSource> = Layer.effect(
     SspConfig,
     Effect.gen(function*() {
-      return yield* read(yield* ConfigSource, yield* uuid)
+      return yield* read(yield* ConfigSource, yield* Configuration.uuid)
     })
   )
 
