@@ -297,6 +297,35 @@ describe("D21 the lease", () => {
 })
 
 describe("what the scheduler's calls name", () => {
+  it.scopedLive("POST /ingest 503 where its header names another registration than the one this SSP is in; without the header it is taken", () => inTime((pass) =>
+    Effect.gen(function*() {
+      const scheduler = new FakeScheduler()
+      const { ingest, phase } = yield* startSsp(pass, scheduler, fast)
+      expect(ingest.admit("Bearer wrong", "0")).toMatchObject({ status: 401 })
+      expect(ingest.admit("Bearer s3cret", "0")).toMatchObject({ status: 503, body: expect.stringContaining("SSP_NOT_READY") })
+      expect([ingest.admit("Bearer s3cret", "1"), ingest.admit("Bearer s3cret", undefined), ingest.admit("Bearer s3cret", "no number"), phase()]).toEqual([undefined, undefined, undefined, "ready"])
+      expect(ingest.admit("Bearer s3cret", "7")).toMatchObject({ status: 503 })
+      expect(phase()).toBe("bootstrapping")
+      expect(ingest.admit("Bearer s3cret", "1")).toMatchObject({ status: 503 })
+    })))
+  it.scopedLive("D5 an event of another log is 409 STALE_EPOCH, and this SSP registers again; an older epoch is refused, and it stays", () => inTime((pass) =>
+    Effect.gen(function*() {
+      const scheduler = new FakeScheduler()
+      scheduler.epoch = 4
+      const { ingest, phase } = yield* startSsp(pass, scheduler, fast)
+      const post = (extra: { readonly [key: string]: unknown }) =>
+        Effect.async<{ readonly status: number }>((resume) => ingest.accept(JSON.stringify({ table: "t", op: "CREATE", id: "t:1", record: {}, seq: 11, ...extra }), (answer) => resume(Effect.succeed(answer))))
+      expect(yield* post({ log_id: "log", epoch: 3 })).toMatchObject({ status: 409, body: expect.stringContaining("STALE_EPOCH") })
+      yield* pass(0)
+      expect(phase()).toBe("ready")
+      expect(yield* post({ log_id: "another", epoch: 5 })).toMatchObject({ status: 409, body: expect.stringContaining("STALE_EPOCH") })
+      yield* pass(0)
+      expect(phase()).toBe("bootstrapping")
+      scheduler.logId = "another"
+      yield* pass(1000)
+      expect([phase(), scheduler.count("register")]).toEqual(["ready", 2])
+      expect(yield* post({ log_id: "another", epoch: 5 })).toMatchObject({ status: 200 })
+    })))
   it.scopedLive("an older registration is not meant; a newer one means that this SSP's data may be too old, so it starts over", () => inTime((pass) =>
     Effect.gen(function*() {
       const scheduler = new FakeScheduler()

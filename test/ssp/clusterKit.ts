@@ -7,7 +7,7 @@ import { Context, Effect, Layer, Logger, LogLevel, type Scope } from "effect"
 import { layerNode } from "../../src/host/readBody.ts"
 import { Database } from "../../src/ports/Database.ts"
 import * as JobPorts from "../../src/ports/jobPorts.ts"
-import { Serving } from "../../src/ports/Front.ts"
+import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
@@ -51,8 +51,8 @@ export const startSsp = (pass: (ms: number) => Effect.Effect<void>, scheduler: F
     yield* serving.listening(8667)
     yield* pass(0)
     const lifecycle = Context.get(context, Lifecycle)
-    return { lifecycle, phase: lifecycle.phase, views: Context.get(context, Views), lease: Context.get(context, Lease), serving, lines, loud: (level: string) => lines.filter((line) => line.level === level).map((line) => line.message) }
+    return { lifecycle, phase: lifecycle.phase, views: Context.get(context, Views), lease: Context.get(context, Lease), ingest: Context.get(context, HotRoutes)[0]!, serving, lines, loud: (level: string) => lines.filter((line) => line.level === level).map((line) => line.message) }
   }) as Effect.Effect<{
-    readonly lifecycle: Lifecycle["Type"]; readonly phase: Lifecycle["Type"]["phase"]; readonly views: Views["Type"]; readonly lease: Lease["Type"]; readonly serving: Serving["Type"]
+    readonly lifecycle: Lifecycle["Type"]; readonly phase: Lifecycle["Type"]["phase"]; readonly views: Views["Type"]; readonly lease: Lease["Type"]; readonly ingest: HotRoute; readonly serving: Serving["Type"]
     readonly lines: ReadonlyArray<Line>; readonly loud: (level: string) => ReadonlyArray<string>
   }, unknown, Scope.Scope>

@@ -111,12 +111,13 @@ export const decide = (state: Enrolment, now: number, fact: Fact): Decision => {
   if (state.step === "fenced") return [state, []]
   if ("attempt" in fact && fact.tag !== "Answered" && fact.attempt !== state.attempt) return [state, []]
   switch (fact.tag) {
-    case "Registered": return [{ ...state, step: "pulling", registration: fact.registration }, []]
+    case "Registered": return state.step === "registering" ? [{ ...state, step: "pulling", registration: fact.registration }, []] : [state, []]
     case "Loaded": {
+      if (state.step !== "pulling") return [state, []]
       const [phase, orders] = moved(state, "Loaded")
       return [{ ...state, phase, step: "member", failures: 0, tries: 0 }, orders]
     }
-    case "Failed": return failed(state, fact)
+    case "Failed": return state.step === "member" ? [state, []] : failed(state, fact)
     case "Answered": return answered(state, now, fact)
     case "Named": {
       const newer = state.step === "member" && state.registration !== undefined && fact.registration > state.registration
