@@ -8,7 +8,7 @@ import { Effect, Logger, LogLevel } from "effect"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Surreal } from "surrealdb"
-import { afterAll, expect, onTestFinished } from "vitest"
+import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Feed from "../../src/core/surrealFeed.ts"
 import * as Schema from "../../src/core/surrealSchema.ts"
 import * as Blog from "../kit/blog.ts"
@@ -178,6 +178,36 @@ seeded("D21 D20 edges equal the query run on the database, for 50 views over 5 t
   expect(await wrongIn(db, second)).toEqual([])
   expect(done.rolledBack).toBeGreaterThan(5)
   expect(done.committed).toBeGreaterThan(150)
+})
+
+test("D21 D14 a view that is registered, refreshed, replaced and taken back in SurrealQL has its edges for as long as it is there", async () => {
+  const port = await FeedPort.start()
+  onTestFinished(() => port.close())
+  const { db, server } = await fed(port)
+  const node = await beside(server, join(folder, `node-${folders++}`))
+  port.behind = node
+  const places = async (key: string) => {
+    await settled(node)
+    return (await edgesIn(db, key)).map(([place, , version]) => `${place} v${version}`).sort()
+  }
+  await db.query("CREATE user:1 SET age = 10; CREATE user:2 SET age = 20")
+  for (const id of ["incantation:mine", "other"]) await db.query("fn::svc_register($id, 'SELECT * FROM user WHERE age > $n', { n: 15 }, 1h, 'ann')", { id })
+  expect(await places("mine")).toEqual(["user:2 v1"])
+  await db.query("BEGIN; UPDATE user:1 SET age = 30; UPDATE user:1 SET age = 31; DELETE user:2; COMMIT")
+  expect(await places("mine")).toEqual(["user:1 v3"])
+  await db.query("fn::svc_refresh('mine', 'ann'); fn::svc_register('mine', 'SELECT * FROM user', {}, 30m, 'ann')")
+  await db.query("CREATE user:2 SET age = 1")
+  expect(await places("mine")).toEqual(["user:1 v3", "user:2 v2"])
+  expect(await places("other")).toEqual(["user:1 v3"])
+  const [clients] = await db.query<[ReadonlyArray<unknown>]>("SELECT VALUE clientId FROM _svc_list_ref")
+  expect(clients).toEqual(["ann", "ann", "ann"])
+  // One is taken back by its client; the other's registration is deleted, by somebody who may.
+  await db.query("fn::svc_unregister('mine', 'ann')")
+  await db.query("DELETE _svc_query:other")
+  expect([await places("mine"), await places("other")]).toEqual([[], []])
+  expect(await db.query("SELECT * FROM _svc_query; SELECT * FROM _svc_list_ref")).toEqual([[], []])
+  expect((await node.ask("GET", "/debug/deps")).json).toMatchObject({ view_count: 0 })
+  expect(node.edges.counts()).toMatchObject({ lost: 0, refused: 0 })
 })
 
 /** Records that come over `/ingest`, as a feed of somebody else's would bring them: the database does not have them. */
