@@ -14,6 +14,7 @@ import { registration } from "../../test/kit/registration.ts"
 import { Door, freePort, until } from "../../test/kit/Door.ts"
 import { request } from "../../test/kit/http.ts"
 import { root } from "../../test/kit/source.ts"
+import { cluster } from "./cluster.ts"
 import { database } from "./database.ts"
 import { language } from "./language.ts"
 import { load, median, requestBytes } from "./load.ts"
@@ -140,7 +141,7 @@ const againstBare = async (): Promise<ReadonlyArray<Line>> => {
 }
 
 /** The parts by name, for `--only <part>`. */
-const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language(), replica: async () => replica(), database }
+const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language(), replica: async () => replica(), cluster, database }
 
 const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf("--only") + 1] ?? "" : undefined
 if (only !== undefined && parts[only] === undefined) throw new Error(`--only takes one of ${Object.keys(parts).join(", ")}`)
