@@ -4,13 +4,15 @@
  *
  * Everything is asked of the node as its users ask it, and of the engine as its users write to it.
  */
+import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect } from "effect"
-import { rmSync, writeFileSync } from "node:fs"
+import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import { identical } from "../../src/core/surql/order.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { Datetime, Decimal, Range, RecordId, type RecordKey } from "../../src/core/surql/value.ts"
+import { layerSqlite } from "../../src/host/Sqlite.ts"
 import { temporaryFolder, until } from "../kit/Door.ts"
 import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
@@ -112,6 +114,53 @@ test("D20 a restart writes only what changed meanwhile, views and versions go on
   const rebuilt = await start(server.port, data)
   await rebuilt.ready()
   expect([await differing(rebuilt, "item"), (await rowsOf(rebuilt, "few") as ReadonlyArray<unknown>).length, rowOf(rebuilt, "item:0")?.version]).toEqual([[], 4, highest + 1])
+})
+
+test("D23 a store of its own that is damaged in what is read is set aside too, and rebuilt with versions above those clients know", async () => {
+  const server = await serve()
+  await server.ask("n", "d", "DEFINE TABLE item; FOR $n IN 0..5 { CREATE type::record('item', $n) SET n = $n }")
+  const data = fresh()
+  const node = await start(server.port, data)
+  await node.ready()
+  await register(node, "all", "SELECT id FROM item")
+  for (const n of [10, 20, 30]) await node.ask("POST", "/ingest", change("UPDATE", "item:1", { n }))
+  await server.ask("n", "d", "UPDATE item:1 SET n = 30")
+  await until("the edge", async () => (await server.ask<[ReadonlyArray<{ readonly version: number }>]>("n", "d", "SELECT version FROM _svc_list_ref"))[0].some(({ version }) => version === 4))
+  await node.stop()
+  const spoil = Effect.flatMap(SqlClient, (sql) => sql`UPDATE record SET content = '{spoiled' WHERE id = 'item:3'`)
+  await Effect.runPromise(Effect.provide(spoil, layerSqlite(join(data, "upstream.db"))))
+  const rebuilt = await start(server.port, data)
+  await rebuilt.ready()
+  expect([await differing(rebuilt, "item"), existsSync(join(data, "upstream.db.damaged"))]).toEqual([[], true])
+  expect((await rowsOf(rebuilt, "all") as ReadonlyArray<unknown>).length).toBe(5)
+  expect([...rebuilt.records.rowsBetween("item", new Range(undefined, undefined))].map(({ version }) => version)).toEqual([5, 5, 5, 5, 5])
+})
+
+test("D16 a reset takes views, edges and registrations away, never records of the database: those come back", async () => {
+  const server = await serve()
+  await server.ask("n", "d", "DEFINE TABLE item; CREATE item:1 SET n = 1")
+  const node = await start(server.port, fresh())
+  await node.ready()
+  await register(node, "all", "SELECT id FROM item")
+  const rows = async (): Promise<ReadonlyArray<number>> => (await server.ask<ReadonlyArray<ReadonlyArray<unknown>>>("n", "d", "SELECT * FROM _svc_query; SELECT * FROM _svc_list_ref; SELECT * FROM item")).map((found) => found.length)
+  await until("its edge", async () => (await rows())[1] === 1)
+  expect((await node.ask("POST", "/reset")).status).toBe(200)
+  await node.ready()
+  expect([await rows(), await differing(node, "item"), (await node.ask("GET", "/view/all")).status]).toEqual([[0, 0, 1], [], 404])
+  await register(node, "all", "SELECT id FROM item")
+  expect(await rowsOf(node, "all")).toEqual([{ id: "item:1" }])
+})
+
+test("D21 a registration put into the database or taken out of it by hand is followed", async () => {
+  const server = await serve()
+  await server.ask("n", "d", "DEFINE TABLE item; CREATE item:1 SET n = 1")
+  const node = await start(server.port, fresh())
+  await node.ready()
+  await register(node, "mine", "SELECT id FROM item")
+  await server.ask("n", "d", `DELETE _svc_query:mine; CREATE _svc_query:theirs SET view = 'incantation:theirs', surql = 'SELECT n FROM item', clientId = 'c', ttl = 1h, params = 'null', format = 'tree', lastActiveAt = time::now()`)
+  expect((await node.ask("POST", "/reconcile")).status).toBe(200)
+  expect([(await node.ask("GET", "/view/mine")).status, await rowsOf(node, "theirs")]).toEqual([404, [{ n: 1 }]])
+  await until("its edge", async () => (await server.ask<[ReadonlyArray<unknown>]>("n", "d", "SELECT * FROM _svc_list_ref WHERE in = _svc_query:theirs"))[0].length === 1)
 })
 
 test("D18 a database that is not there yet is waited for, and one that dies half-way is gone on with", async () => {

@@ -8,6 +8,7 @@ import { Clock, Context, type Duration, Effect, Fiber, Layer, Logger, LogLevel, 
 import { Datetime } from "../../src/core/surql/value.ts"
 import { DatabaseError } from "../../src/ports/Database.ts"
 import { Serving } from "../../src/ports/Front.ts"
+import { SurrealError } from "../../src/ports/SurrealClient.ts"
 import { UpstreamError } from "../../src/ports/Upstream.ts"
 import { DeclaredTypes } from "../../src/ssp/DeclaredTypes.ts"
 import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
@@ -181,6 +182,15 @@ describe("a database that fails", () => {
       node.store.before = Effect.suspend(() => failures-- > 0 ? Effect.fail(new DatabaseError({ reason: "failed", message: "disk full" })) : Effect.void)
       yield* settled(node)
       expect(contentOf(node, "item:4")).toBe(4)
+    }))
+
+  withNode("who may not define our tables goes on with those there are", (node) =>
+    Effect.gen(function*() {
+      fill(node.database, "item", 2)
+      const forbidden = new SurrealError({ reason: "forbidden", message: "IAM error: not enough permissions", uncertain: false })
+      node.database.before = (call) => Effect.sync(() => void (node.database.failure = call === "prepare" ? new UpstreamError({ reason: "unauthorized", message: forbidden.message, cause: forbidden }) : undefined))
+      yield* settled(node)
+      expect(contentOf(node, "item:1")).toBe(1)
     }))
 
   withNode("a compare that meets a dead database fails, and touches nothing", (node) =>
