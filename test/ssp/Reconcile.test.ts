@@ -248,6 +248,20 @@ describe("the compare while changes flow", () => {
       expect(contentOf(node, "item:1")).toBe("newer")
     }))
 
+  withNode("D20 what moves between the two looks is being told of, and left alone", (node) =>
+    Effect.gen(function*() {
+      const { database, reconcile, views } = node
+      fill(database, "item", 3)
+      yield* settled(node)
+      database.put("item:1", { n: "lost" })
+      const fiber = yield* Effect.fork(reconcile.now)
+      yield* TestClock.adjust("500 millis")
+      expect(database.calls.at(-1)).toBe("chunk item")
+      yield* views.ingest([change("item:1", { n: "announced, not committed yet" }, {}, "UPDATE")])
+      expect((yield* elapse(Fiber.join(fiber))).repaired).toEqual([])
+      expect(contentOf(node, "item:1")).toBe("announced, not committed yet")
+    }))
+
   withNode("D20 what a long transaction commits after its announcement was taken back is put right again", (node) =>
     Effect.gen(function*() {
       const { database, reconcile, views } = node
