@@ -15,7 +15,8 @@ import type { Obj, RecordId } from "../../src/core/surql/value.ts"
 import { layerReplica } from "../../src/host/ReplicaFile.ts"
 import { layerTurn } from "../../src/host/turn.ts"
 import { Replica, type ReplicaRecord } from "../../src/ports/Replica.ts"
-import { exactType, ProxyQuery } from "../../src/scheduler/ProxyQuery.ts"
+import { exactType } from "../../src/protocol/wire.ts"
+import { ProxyQuery } from "../../src/scheduler/ProxyQuery.ts"
 
 interface Statement {
   readonly run: (...params: ReadonlyArray<unknown>) => unknown

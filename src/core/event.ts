@@ -5,7 +5,7 @@
  * delivering an event a hundred times costs no encoding.
  */
 import { Either } from "effect"
-import { type Change, type ChangeRefused, decodeChange, versionField } from "./change.ts"
+import { type Change, type ChangeRefused, decodeChange, type Schema, versionField } from "./change.ts"
 
 /** A change as it came, already checked by `decodeChange`. */
 export interface RawChange {
@@ -38,8 +38,8 @@ export interface Logged {
   readonly version: number
 }
 
-/** Reads a line back; left: it is none of ours. */
-export const ofLine = (line: string): Either.Either<Logged, ChangeRefused> => {
+/** Reads a line back, typed as it was when it came in, by the same declarations; left: it is none of ours. */
+export const ofLine = (line: string, schema?: Schema): Either.Either<Logged, ChangeRefused> => {
   const json = JSON.parse(line) as { readonly record?: { readonly [key: string]: unknown } }
-  return Either.map(decodeChange(json), (change) => ({ change, version: Number(json.record?.[versionField] ?? 0) }))
+  return Either.map(decodeChange(json, schema), (change) => ({ change, version: Number(json.record?.[versionField] ?? 0) }))
 }

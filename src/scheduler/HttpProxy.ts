@@ -8,7 +8,8 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect } from "effect"
 import { overloaded } from "../ports/httpAnswers.ts"
 import type { ProxyQuery as Wire } from "../protocol/schedulerWire.ts"
-import { ProxyQuery, type QueryError, seqHeader } from "./ProxyQuery.ts"
+import { snapshotSeqHeader } from "../protocol/wire.ts"
+import { ProxyQuery, type QueryError } from "./ProxyQuery.ts"
 
 const refusal = (error: QueryError) => {
   switch (error._tag) {
@@ -21,6 +22,6 @@ const refusal = (error: QueryError) => {
 
 export const handler = Effect.map(ProxyQuery, (proxy) => ({ params, query }: typeof Wire.Type, request: HttpServerRequest.HttpServerRequest) =>
   proxy.run({ query, params: params ?? undefined, accept: request.headers["accept"] }).pipe(
-    Effect.map(({ body, contentType, seq }) => HttpServerResponse.text(body, { contentType, headers: { [seqHeader]: String(seq) } })),
+    Effect.map(({ body, contentType, seq }) => HttpServerResponse.text(body, { contentType, headers: { [snapshotSeqHeader]: String(seq) } })),
     Effect.mapError(refusal)
   ))

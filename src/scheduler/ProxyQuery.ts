@@ -24,13 +24,8 @@ import { Datetime, type Value } from "../core/surql/value.ts"
 import { Replica, ReplicaError } from "../ports/Replica.ts"
 import { Slicer } from "../ports/Slicer.ts"
 import { Turn } from "../ports/Turn.ts"
+import { exactType } from "../protocol/wire.ts"
 import { answer, type Limits } from "./queryRun.ts"
-
-/** The media type of the exact answer. */
-export const exactType = "application/vnd.svc+json"
-
-/** Names the position of the state that was read; it changes only when another state is frozen (D20). */
-export const seqHeader = "svc-snapshot-seq"
 
 export interface Query {
   readonly query: string

@@ -5,6 +5,7 @@
  * is in the log. Anything else means that one of the two was lost or put back from a copy.
  */
 import { Chunk, Effect, Either, Stream } from "effect"
+import type { Schema } from "../core/change.ts"
 import type { Log } from "../core/cluster/outbox.ts"
 import * as Event from "../core/event.ts"
 import { Replica, type ReplicaRecord, type ReplicaShape, startFault } from "../ports/Replica.ts"
@@ -19,22 +20,22 @@ type Paths = Pick<SchedulerConfigShape, "replicaDbPath" | "walPath">
 
 const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
 
-const recordOf = (json: string, seq: number, path: string): Effect.Effect<ReplicaRecord, StartFault> =>
+const recordOf = (json: string, seq: number, path: string, schema: Schema): Effect.Effect<ReplicaRecord, StartFault> =>
   Effect.suspend(() => {
-    const read = Event.ofLine(json)
+    const read = Event.ofLine(json, schema)
     if (Either.isLeft(read)) return unusable(`${path}: seq ${seq} is no record change: ${read.left.message}`)
     const { change, version } = read.right
     return Effect.succeed({ id: change.id, version, doc: change.op === "DELETE" ? undefined : change.doc })
   })
 
 /** Applies everything behind `applied`; answers how many events that were. */
-const replay = (paths: Paths, wal: WalShape, replica: ReplicaShape, applied: number): Effect.Effect<number, StartFault> =>
+const replay = (paths: Paths, wal: WalShape, replica: ReplicaShape, applied: number, schema: Schema): Effect.Effect<number, StartFault> =>
   wal.read(applied).pipe(
     Stream.mapError(walFault),
     Stream.grouped(step),
     Stream.mapEffect((events) => {
       const through = Chunk.unsafeLast(events).seq
-      return Effect.forEach(events, ({ json, seq }) => recordOf(json, seq, paths.walPath)).pipe(
+      return Effect.forEach(events, ({ json, seq }) => recordOf(json, seq, paths.walPath, schema)).pipe(
         Effect.flatMap((records) => Effect.mapError(replica.commit({ records, through }), startFault)),
         Effect.as(events.length)
       )
@@ -60,7 +61,8 @@ export const recover = (paths: Paths, wal: WalShape, replica: typeof Replica.Ser
       yield* Effect.mapError(Effect.zipRight(replica.clear, replica.commit({ records: [], through: head })), startFault)
       return { first: kept + 1, head }
     }
-    const count = yield* replay(paths, wal, replica, applied)
+    const declared = new Map((yield* Effect.mapError(replica.tables, startFault)).map(({ name, types }) => [name, types]))
+    const count = yield* replay(paths, wal, replica, applied, (table) => declared.get(table))
     if (count > 0) yield* Effect.logInfo(`recovered ${count} events from the log, through seq ${head}`)
     return { first: kept + 1, head }
   })
