@@ -30,7 +30,7 @@ const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
 
 /** Serves until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape) => {
-  const server = Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "SVC_SCHEDULER_INGEST_PORT" })
+  const server = Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
   return Scheduler.serve(config).pipe(
     Effect.provide(server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel))))
   )

@@ -21,6 +21,8 @@ export interface ListenOptions {
   /** Setting to name when the address cannot be had. */
   readonly setting: string
   readonly maxConnections: number
+  /** The code of {@link stoppingAnswer}; an SSP's when absent. */
+  readonly stoppingCode?: "SSP_NOT_READY" | "OVERLOADED"
 }
 
 /** In-flight requests get this long to finish after a stop; the process gives up at 10 s. */
@@ -47,7 +49,9 @@ const send = (response: ServerResponse, { body, headers, status }: Answer): void
   response.end(body)
 }
 
-const stopping: Answer = { status: 503, headers: { connection: "close" }, body: JSON.stringify({ code: "SSP_NOT_READY", message: "this process is stopping" }) }
+/** What a request gets that comes while the process stops. */
+export const stoppingAnswer = (code: "SSP_NOT_READY" | "OVERLOADED"): Answer =>
+  ({ status: 503, headers: { connection: "close", ...(code === "OVERLOADED" ? { "retry-after": "1" } : {}) }, body: JSON.stringify({ code, message: "this process is stopping" }) })
 
 const noHost: Answer = {
   status: 400, headers: { connection: "close" },
@@ -77,7 +81,7 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
   })
 }
 
-const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, isStopping: () => boolean, onDefect: (error: unknown) => void): RequestListener => {
+const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, isStopping: () => boolean, stopping: Answer, onDefect: (error: unknown) => void): RequestListener => {
   const hot = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
   return (request, response) => {
     if (isStopping()) return send(response, stopping)
@@ -119,7 +123,7 @@ export const layer = (options: ListenOptions) =>
       server.maxConnections = options.maxConnections
       answerBrokenRequests(server)
       const connections = new Connections(server)
-      const listener = makeListener(yield* HotRoutes, handler, () => stopped, log)
+      const listener = makeListener(yield* HotRoutes, handler, () => stopped, stoppingAnswer(options.stoppingCode ?? "SSP_NOT_READY"), log)
       server.on("request", listener)
       server.on("checkExpectation", listener)
       yield* Effect.acquireRelease(listen(server, options), () =>

@@ -89,6 +89,18 @@ describe("live delivery", () => {
       expect((await ssp.beat(node)).status).toBe(200)
     })
   }
+  it("D15 a redirect is not followed: the secret does not go where the SSP points", async () => {
+    const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" })
+    const [ssp, thief] = [await (await fake("a")).join(node), await fake("thief")]
+    const plan = [307, 308, 302]
+    ssp.behaviour = ({ path }) => {
+      const status = path === "/ingest" ? plan.shift() : undefined
+      return status === undefined ? undefined : { status, headers: { location: `${thief.url}/ingest` } }
+    }
+    await ingest(node, 1)
+    await caughtUp(ssp, 1)
+    expect([plan, thief.told]).toEqual([[], []])
+  })
   it("D15 POSTs carry the bearer, health polls do not, and a 401 names the setting in the log", async () => {
     const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" })
     const ssp = await (await fake("a")).join(node)

@@ -67,7 +67,7 @@ export class Node {
       SspClient.layerHttp({ secret: authSecret === undefined ? undefined : Redacted.make(Redacted.value(authSecret)), allowedHosts, timeoutMs: callTimeoutMs })))
     const http = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
     const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.provide(client, [http, Names.layer]), config))
-    const server = Server.layer({ host: "127.0.0.1", port: 0, maxConnections: 1000, setting: "SVC_SCHEDULER_INGEST_PORT" })
+    const server = Server.layer({ host: "127.0.0.1", port: 0, maxConnections: 1000, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
     const whole = Layer.fresh(server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers), Layer.provide(log)))
     return Effect.gen(function*() {
       const scope = yield* Scope.make()
