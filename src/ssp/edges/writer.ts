@@ -159,7 +159,13 @@ class Writer implements EdgesShape {
 
   readonly onLost: EdgesShape["onLost"] = (lost) => void (this.lost = lost)
 
-  readonly expire: EdgesShape["expire"] = (keys, nowMs) => this.upstream.expire(keys, this.settings.owner, nowMs)
+  /** One that another keeps alive is that one's: nothing else may ever tell, where its edges do not change. */
+  readonly expire: EdgesShape["expire"] = (keys, nowMs) =>
+    Effect.tap(this.upstream.expire(keys, this.settings.owner, nowMs), (left) =>
+      Effect.forEach(left, ({ key, owner }) => {
+        const view = owner === this.settings.owner ? undefined : this.views.get(key)
+        return view === undefined ? Effect.void : this.lose(view)
+      }, { discard: true }))
 
   readonly settled: Effect.Effect<void> = Effect.suspend(() =>
     this.queue.size + this.toCompare.size + this.departures.size === 0 ? Effect.void : Effect.zipRight(Effect.sleep(2), this.settled))

@@ -6,6 +6,7 @@
  */
 import { Effect } from "effect"
 import { expect, test } from "vitest"
+import type { StoredView } from "../../../src/ports/Database.ts"
 import { change, registration } from "../viewsKit.ts"
 import { atRest, away, edgesOf, rowsOf, until, withEdges } from "./edgesKit.ts"
 
@@ -42,6 +43,13 @@ test("D21 a view registered again while it is being removed is there, with its e
       expect(yield* atRest({ edges, views }, beside, "v"), `${pause} ms later`).toEqual(["item:2 v1"])
       expect(yield* keysIn(beside)).toEqual(["v"])
     }
+    // The database has the row, and we do not know it yet.
+    const { register } = beside.shape
+    Object.assign(beside.shape, { register: (view: StoredView, owner: string) => Effect.tap(register(view, owner), () => Effect.sleep("150 millis")) })
+    yield* views.unregister("v")
+    yield* views.register(registration("v", all))
+    expect(yield* atRest({ edges, views }, beside, "v")).toEqual(["item:1 v1", "item:2 v1"])
+    expect(yield* keysIn(beside)).toEqual(["v"])
     expect(edges.counts().lost).toBe(0)
   })))
 
@@ -82,10 +90,24 @@ test("D14 of the time known here and the one in the database the later counts, f
     expect(yield* views.expire(1_000)).toEqual(["silent"])
     expect(yield* atRest({ edges, views }, beside, "refreshed")).toEqual(["item:1 v1"])
     expect(yield* keysIn(beside)).toEqual(["refreshed"])
+    // What was read there is known here: nobody is asked again before it is time.
+    beside.before = Effect.fail(away)
     expect(yield* views.expire(5_999)).toEqual([])
+    beside.before = Effect.void
     expect(yield* views.expire(6_000)).toEqual(["refreshed"])
     yield* edges.settled
     expect(yield* keysIn(beside)).toEqual([])
+  })))
+
+test("D14 a view that another keeps alive does not expire here: it is the other's", () =>
+  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
+    yield* views.register(registration("v", all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
+    yield* edges.settled
+    const [held] = yield* beside.database.registrations
+    yield* beside.database.register(held!, "another")
+    expect(yield* views.expire(2_000)).toEqual([])
+    for (let tries = 0; (yield* views.count) > 0 && tries < 1_000; tries++) yield* Effect.sleep(2)
+    expect([yield* views.count, yield* keysIn(beside), edges.counts().lost]).toEqual([0, ["v"], 1])
   })))
 
 test("D14 a view registered again while it expires stays", () =>

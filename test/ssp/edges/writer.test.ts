@@ -148,6 +148,22 @@ test("D9 a view that is replaced has its edges diffed; one whose client changes 
     expect(beside.batches).toEqual([])
   })))
 
+test("D9 what an earlier view of that id has on its way or waiting is not left behind", () =>
+  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
+    yield* views.register(registration("v", all))
+    yield* edges.settled
+    const gate = yield* Deferred.make<void>()
+    beside.beforeApply = Deferred.await(gate)
+    yield* views.ingest([change("item:1", {})])
+    yield* Effect.sleep(20)
+    yield* views.ingest([change("item:2", {}), change("item:3", { n: 5 })])
+    yield* views.register(registration("v", "SELECT * FROM item WHERE n = 5"))
+    yield* Effect.sleep(20)
+    beside.beforeApply = Effect.void
+    yield* Deferred.succeed(gate, undefined)
+    expect(yield* atRest({ edges, views }, beside, "v")).toEqual(["item:3 v1"])
+  })))
+
 test("D21 after a restart only the difference is written, by whatever name the SSP comes back", () =>
   withEdges(({ beside, edges, start, views }) => Effect.gen(function*() {
     yield* views.ingest(Array.from({ length: 50 }, (_, n) => change(`item:${n}`, { n })))
