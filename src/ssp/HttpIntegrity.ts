@@ -17,6 +17,8 @@ import { type IngestError, StoreFailed } from "./viewTypes.ts"
 
 const noDatabase = Answers.invalidRequest([{ path: "", reason: "cannot be answered: this SSP has no database to compare with (setting STORE_ADDR)" }])
 
+const notHere = Answers.invalidRequest([{ path: "", reason: "cannot be done here: in scheduler mode records and their versions come from the scheduler alone" }])
+
 const storeFailed = (error: UpstreamError) => fromWorld(new StoreFailed({ message: `the database could not be read: ${error.message}`, cause: error }))
 
 /** A repair carries no positions, so the errors of D5 cannot come from it. */
@@ -38,5 +40,5 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
       })
       .handle("compare", ({ urlParams: { table } }) =>
         integrity.hasDatabase ? Effect.mapError(integrity.compare(table), storeFailed) : Effect.fail(noDatabase))
-      .handle("reconcile", () => integrity.hasDatabase ? repaired(reconcile.now) : Effect.fail(noDatabase), { uninterruptible: true })
+      .handle("reconcile", () => integrity.repairs ? repaired(reconcile.now) : Effect.fail(integrity.hasDatabase ? notHere : noDatabase), { uninterruptible: true })
   }))

@@ -32,6 +32,8 @@ type Named = (typeof Wire.Comparison.Type)["differences"][number]
 export interface IntegrityShape {
   /** False: there is no database to compare with. */
   readonly hasDatabase: boolean
+  /** Whether what differs may be repaired from there: in a cluster records and their versions come from the scheduler alone (D4). */
+  readonly repairs: boolean
   /** Roots of all tables that hold records, at one position. */
   readonly tables: Effect.Effect<typeof Wire.Tables.Type>
   readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type>
@@ -186,6 +188,7 @@ export class Integrity extends Context.Tag("ssp/Integrity")<Integrity, Integrity
         })
         return {
           hasDatabase: upstream.present,
+          repairs: upstream.present && mode === "standalone",
           tables: all,
           node: (table, level, index) => views.trees.read([table], (trees, seq) => nodeOf(trees, seq, table, level, index)),
           compare: (table) => compare(parts, table)

@@ -31,7 +31,7 @@ const lifecycle: Lifecycle["Type"] = {
   phase: () => "ready", mode: "standalone", loaded: Effect.void, emptying: (work) => work, isMeant: () => true, lost: () => Effect.void, assignments: new Assignments()
 }
 
-const withNode = (name: string, body: (node: Node) => Effect.Effect<void, unknown, Scope.Scope>, env: { readonly [name: string]: string } = {}): void =>
+const withNode = (name: string, body: (node: Node) => Effect.Effect<void, unknown, Scope.Scope>, env: { readonly [name: string]: string } = {}, mode: Lifecycle["Type"]["mode"] = "standalone"): void =>
   it.effect(name, () => withViews(({ views }) =>
     Effect.gen(function*() {
       const database = new FakeDatabase()
@@ -48,7 +48,7 @@ const withNode = (name: string, body: (node: Node) => Effect.Effect<void, unknow
         nodes: (table: string) => Effect.sync(() => [...kept.values()].filter((node) => node.table === table))
       }
       const context = yield* Layer.build(Layer.fresh(Integrity.layerOf(1_000).pipe(
-        Layer.provide([Layer.succeed(Views, views), Layer.succeed(Upstream, upstream), Layer.succeed(Lifecycle, lifecycle), Serving.layer, SspConfig.layerOf({ SSP_ID: "me", SVC_INTEGRITY_QUIET_SECS: "10", ...env })])
+        Layer.provide([Layer.succeed(Views, views), Layer.succeed(Upstream, upstream), Layer.succeed(Lifecycle, { ...lifecycle, mode }), Serving.layer, SspConfig.layerOf({ SSP_ID: "me", SVC_INTEGRITY_QUIET_SECS: "10", ...env })])
       )))
       yield* body({ views, database, integrity: Context.get(context, Integrity), kept, writes })
     }), Clock.make()).pipe(Logger.withMinimumLogLevel(LogLevel.None)))
@@ -164,9 +164,19 @@ describe("D41 hashes in the database", () => {
       expect(writes).toHaveLength(1)
     }))
 
+  withNode("D41 D4 an SSP of a cluster compares, but neither writes hashes nor repairs records: the scheduler decides versions", (node) =>
+    Effect.gen(function*() {
+      node.database.put("item:1", { n: 1 })
+      yield* put(node, "item:2", 2)
+      expect([node.integrity.hasDatabase, node.integrity.repairs, (yield* elapse(node.integrity.compare(undefined))).different]).toEqual([true, false, 2])
+      yield* pass(1_000)
+      expect(node.writes).toEqual([])
+    }), {}, "scheduler")
+
   withNode("D41 nothing is written where that is turned off", (node) =>
     Effect.gen(function*() {
       yield* put(node, "item:1", 1)
+      expect(node.integrity.repairs).toBe(true)
       yield* pass(1_000)
       expect(node.writes).toEqual([])
     }), { SVC_INTEGRITY_QUIET_SECS: "0" })
