@@ -147,6 +147,8 @@ class ViewService {
       Effect.sync(() => {
         for (const { id, version, doc } of chunk) this.engine.load(id, version, doc)
         records += chunk.length
+        // What a database stands beside is read in key order soon: an order that is kept from the first chunk on is not made in one long breath then.
+        if (this.edges.present) for (const table of new Set(chunk.map(({ id }) => id.table))) this.engine.store.rowsInOrder(table)[Symbol.iterator]().next()
       }))
     const generations = yield* loadGenerations(this.savedState, this.committer.position.writes)
     const stored = yield* this.database.views
