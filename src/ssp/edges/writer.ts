@@ -30,7 +30,7 @@ const tickMs = 250
 /** While nothing may be written, the look whether it may is repeated after this. */
 const lookMs = 100
 /** Views compared at once. */
-const comparing = 4
+const comparing = 16
 /** A view whose edges cannot be read because of what they are is looked at again after this. */
 const stuckMs = 30_000
 /** What is left when the service stops may take this long; the next start compares what was not written. */
