@@ -61,7 +61,9 @@ export const ViewRegistration = Schema.Struct({
 
 export const ViewUnregistration = Schema.Struct({
   id: filled("id"),
-  assignment: Schema.optional(count).annotations({ description: "Extension (D21): sent by the scheduler; a view held under a later one stays" })
+  assignment: Schema.optional(count).annotations({ description: "Extension (D21): sent by the scheduler; a view held under a later one stays" }),
+  deleted: Schema.optional(Schema.NullOr(Schema.Boolean)).annotations({ description: "Extension: the registration has just been deleted in the database, and its row is not to be written" }),
+  moved: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D31): another SSP has the view, or will: what a database holds of it stays" })
 }).annotations({ ...every, identifier: "ViewUnregistration" })
 
 // SSP registration

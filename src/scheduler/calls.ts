@@ -85,7 +85,7 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
     case "CallRegister":
       return Effect.map(client.registerView(target, registrationBody(action.spec, action.assignment)), (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }))
     case "CallUnregister":
-      return Effect.map(client.unregisterView(target, { id: `incantation:${action.view}`, assignment: action.assignment }), (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }))
+      return Effect.map(client.unregisterView(target, { id: `incantation:${action.view}`, assignment: action.assignment, ...(action.gone ? {} : { moved: true }) }), (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }))
     case "ExecuteJob":
       return Effect.map(Effect.flatMap(jobBody(around, action.job, action.table), (body) => client.executeJob(target, body)), (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome }))
   }

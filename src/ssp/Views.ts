@@ -38,8 +38,8 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   /** The registrations, as they are stored. */
   readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
   readonly register: (registration: Registration) => Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
-  /** Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database. */
-  readonly unregister: (id: string, deleted?: boolean) => Effect.Effect<void, StoreFailed>
+  /** Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database, or keeps it for another SSP. */
+  readonly unregister: (id: string, deleted?: boolean, reason?: "unregistered" | "moved") => Effect.Effect<void, StoreFailed>
   /** Clears views, records and the embedded store. */
   readonly reset: Effect.Effect<void, StoreFailed>
   /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */

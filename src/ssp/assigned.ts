@@ -24,15 +24,17 @@ export const register = (views: Pick<Views["Type"], "register">, assignments: As
 interface Unregistration {
   readonly id: string
   readonly assignment?: number | undefined
+  /** Another SSP has it, or will: its rows in the database are not this SSP's to remove. */
+  readonly moved?: boolean | undefined
   /** Whoever deletes the row in the database waits for the answer, with the row locked. */
   readonly deleted?: boolean | null | undefined
 }
 
 /** Done, too, where the view is held under a later assignment. */
-export const unregister = (views: Pick<Views["Type"], "unregister">, assignments: Assignments, { assignment, deleted, id }: Unregistration): ReturnType<Views["Type"]["unregister"]> =>
+export const unregister = (views: Pick<Views["Type"], "unregister">, assignments: Assignments, { assignment, deleted, id, moved }: Unregistration): ReturnType<Views["Type"]["unregister"]> =>
   Effect.suspend(() => {
     const key = viewKey(id)
     if (assignment !== undefined && key !== undefined && !assignments.takeBack(key, assignment)) return Effect.void
     if (key !== undefined) assignments.forget(key)
-    return views.unregister(id, deleted === true)
+    return moved === true ? views.unregister(id, true, "moved") : views.unregister(id, deleted === true)
   })

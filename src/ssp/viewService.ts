@@ -212,10 +212,10 @@ class ViewService {
     return this.turns.inTurn(key, this.arrivals.register(registration, key))
   }
 
-  readonly unregister: Views["Type"]["unregister"] = (id, deleted = false) => {
+  readonly unregister: Views["Type"]["unregister"] = (id, deleted = false, reason = "unregistered") => {
     const key = viewKey(id)
-    const remove = this.remove(() => key === undefined ? [] : [key], "unregistered")
-    return key === undefined ? Effect.void : Effect.asVoid(this.turns.inTurn(key, Effect.tap(remove, () => Effect.sync(() => this.edges.close(key, !deleted)))))
+    const remove = this.remove(() => key === undefined ? [] : [key], reason)
+    return key === undefined ? Effect.void : Effect.asVoid(this.turns.inTurn(key, Effect.tap(remove, () => Effect.sync(() => reason === "unregistered" && this.edges.close(key, !deleted)))))
   }
 
   /** Another SSP has this view now: it goes, and its registration with its edges stays. */

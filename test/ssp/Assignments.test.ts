@@ -3,8 +3,9 @@
  *
  * Why over all orders: two of these calls in the wrong order are a view on two SSPs, or on none.
  */
-import { FastCheck as fc } from "effect"
+import { Effect, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
+import * as Assigned from "../../src/ssp/assigned.ts"
 import { Assignments } from "../../src/ssp/Assignments.ts"
 import { runs, seed } from "../kit/random.ts"
 
@@ -42,6 +43,20 @@ describe("D31 assignments", () => {
     const placed = assignments.clear()
     expect([still?.(), placed("placed"), placed("direct")]).toEqual([false, true, false])
     expect(assignments.claim("placed", 1)?.()).toBe(true)
+  })
+  it("a view that moves leaves its rows in the database to who has it next; one that is unregistered takes them along; a late call does neither", () => {
+    const assignments = new Assignments()
+    const told: Array<unknown> = []
+    const views = { unregister: (...given: ReadonlyArray<unknown>) => Effect.sync(() => void told.push(given)) }
+    const unregister = (body: { readonly assignment?: number; readonly moved?: boolean }) => Effect.runSync(Assigned.unregister(views, assignments, { id: "incantation:v", ...body }))
+    assignments.claim("v", 3)
+    unregister({ assignment: 2, moved: true })
+    expect(told).toEqual([])
+    unregister({ assignment: 3, moved: true })
+    assignments.claim("v", 5)
+    unregister({ assignment: 5 })
+    unregister({})
+    expect(told).toEqual([["incantation:v", true, "moved"], ["incantation:v", false], ["incantation:v", false]])
   })
   it("an expired view is forgotten, and may be placed again under the same assignment", () => {
     const assignments = new Assignments()

@@ -145,7 +145,8 @@ export type Action =
   | ({ readonly tag: "Deliver"; readonly from: number; readonly to: number } & ToSsp)
   /** `/view/register` or `/view/unregister` on the SSP, with the assignment (D21). */
   | ({ readonly tag: "CallRegister"; readonly op: number; readonly view: string; readonly assignment: number; readonly spec: ViewSpec } & ToSsp)
-  | ({ readonly tag: "CallUnregister"; readonly op: number; readonly view: string; readonly assignment: number } & ToSsp)
+  /** `gone`: nobody shall have it any more; else another SSP has it, or will, and what is in a database stays. */
+  | ({ readonly tag: "CallUnregister"; readonly op: number; readonly view: string; readonly assignment: number; readonly gone: boolean } & ToSsp)
   | ({ readonly tag: "ExecuteJob"; readonly op: number; readonly job: string; readonly table: string } & ToSsp)
   /** Answer with `ActivityFound`; without a database, with the time given. */
   | { readonly tag: "AskActivity"; readonly view: string; readonly lastActiveAt: number }

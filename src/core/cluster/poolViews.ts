@@ -98,8 +98,8 @@ const recall = (turn: Turn, view: State.View, from: State.SspMember): State.View
   return { ...homeOf(from), id, kind: "leave", request: undefined, tried: [] }
 }
 
-const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, url: string): void =>
-  act(turn, { tag: "CallUnregister", op: op.id, view: view.view, assignment: view.assignment, ssp: op.ssp, registration: op.registration, url })
+const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, url: string, gone: boolean): void =>
+  act(turn, { tag: "CallUnregister", op: op.id, view: view.view, assignment: view.assignment, gone, ssp: op.ssp, registration: op.registration, url })
 
 /** The view is no longer the scheduler's. A registration that comes while its SSP is being told waits for that. */
 const remove = (turn: Turn, view: State.View): void => {
@@ -108,7 +108,7 @@ const remove = (turn: Turn, view: State.View): void => {
   const op = recall(turn, view, from)
   buryView(turn, { ...view, op })
   act(turn, { tag: "ForgetView", view: view.view })
-  sendRecall(turn, view, op, from.url)
+  sendRecall(turn, view, op, from.url, true)
 }
 
 export const requested = (turn: Turn, key: string, request: State.Request): void => {
@@ -186,7 +186,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
 const leave = (turn: Turn, view: State.View, from: State.SspMember): void => {
   const op = recall(turn, view, from)
   persist(turn, { ...view, home: undefined, placed: false, op })
-  sendRecall(turn, view, op, from.url)
+  sendRecall(turn, view, op, from.url, false)
 }
 
 const clearStrays = (turn: Turn): void => {
@@ -198,7 +198,8 @@ const clearStrays = (turn: Turn): void => {
       room--
       const op = serial(turn)
       updateAt(turn, member, (now) => ({ ...now, calls: now.calls + 1, strays: HashMap.set(now.strays, stray.view, { ...stray, op }) }))
-      act(turn, { tag: "CallUnregister", op, view: stray.view, assignment: stray.assignment, ...homeOf(member), url: member.url })
+      const gone = State.view(turn.state, stray.view)?.gone !== false
+      act(turn, { tag: "CallUnregister", op, view: stray.view, assignment: stray.assignment, gone, ...homeOf(member), url: member.url })
     }
   }
 }

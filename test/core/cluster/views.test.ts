@@ -71,6 +71,7 @@ describe("views", () => {
     expect(pool.at(1100).found("CallUnregister")).toEqual([])
     for (const now of [2000, 3000, 4000, 5000, 6000]) {
       const leaves = pool.all.filter((action) => action.tag === "CallUnregister").slice(-4)
+      expect(leaves.map((call) => call.tag === "CallUnregister" && call.gone), "moved, not gone").toEqual([false, false, false, false])
       for (const call of leaves) if (call.tag === "CallUnregister") pool.do({ tag: "ViewCalled", op: call.op, view: call.view, ssp: call.ssp, registration: call.registration, outcome: { kind: "done" } }).called("done")
       pool.at(now)
     }
@@ -80,6 +81,7 @@ describe("views", () => {
     const pool = new Drive().ready("a").view("v").called("done").unview("v")
     expect(pool.tags).toEqual(["PersistStray", "ForgetView", "CallUnregister", "Reply"])
     const leave = pool.found("CallUnregister")[0]!
+    expect(leave).toMatchObject({ gone: true })
     expect(pool.view("v").tags).toEqual([])
     pool.do({ tag: "ViewCalled", op: leave.op, view: "v", ssp: "a", registration: leave.registration, outcome: { kind: "done" } })
     expect(pool.tags).toEqual(["ForgetStray", "PersistView", "CallRegister"])
