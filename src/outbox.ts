@@ -5,6 +5,7 @@
  * `Backends` is what `jobs types` prints. Errors are in `outbox/errors`.
  */
 import * as OutboxFiles from "./host/outboxFiles.ts"
+import type { AnyBackends, Connection, Outbox } from "./outbox/call.ts"
 import { OutboxConfigInvalid } from "./outbox/errors.ts"
 import * as Run from "./outbox/run.ts"
 
@@ -19,7 +20,7 @@ export interface FromDocuments {
 }
 
 /** Rejects with `OutboxConfigInvalid`, naming every fault, when files or documents cannot be used. */
-export const outbox = async <T = Run.AnyBackends>(db: Run.Connection, config: FromFile | FromDocuments): Promise<Run.Outbox<T>> => {
+export const outbox = async <T = AnyBackends>(db: Connection, config: FromFile | FromDocuments): Promise<Outbox<T>> => {
   if ("backends" in config) return Run.make<T>(db, config.backends.map((source) => ({ ...source, spec: "document" })))
   const files = await OutboxFiles.read(config.path)
   if ("faults" in files) throw OutboxConfigInvalid.of(files.faults.map((reason) => ({ path: "svc.yml", reason })))

@@ -5,8 +5,10 @@
  * decides who runs a job.
  */
 import { Effect, type Scope } from "effect"
+import * as Address from "../../core/address.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { JobStore } from "../../ports/JobStore.ts"
+import { StartFault } from "../../ports/StartFault.ts"
 import type { SspConfigShape } from "../Config.ts"
 import { incarnation, maxQueued, prepared } from "./Jobs.ts"
 import * as Runner from "./runner.ts"
@@ -34,4 +36,15 @@ export const run = (settings: PollingSettings): Effect.Effect<never, never, JobS
     yield* Effect.forkScoped(runner.run)
     yield* Effect.addFinalizer(() => runner.stop)
     return yield* Effect.never
+  })
+
+const refused = (message: string): Effect.Effect<never, StartFault> => Effect.fail(new StartFault({ exitCode: 2, message }))
+
+/** As a process: says what it runs, or why there is nothing to run. */
+export const serve = (config: SspConfigShape): Effect.Effect<never, StartFault, JobStore | Backend | Scope.Scope> =>
+  Effect.suspend(() => {
+    const { jobTables, sspId, storeAddr, storeDb, storeNs } = config
+    if (jobTables.length === 0) return refused("there is nothing to run: no job table is in the configuration file (job_tables, or backends with method.type outbox)")
+    if (Address.store(storeAddr ?? "")?.kind !== "server") return refused("STORE_ADDR must name the database server whose job tables are run; an SSP runs the jobs of its own store")
+    return Effect.zipRight(Effect.logInfo(`running the jobs of ${jobTables.map(({ table }) => table).join(", ")} in ${storeAddr} (${storeNs}/${storeDb}) as ${sspId}`), run(config))
   })

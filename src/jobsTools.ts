@@ -1,0 +1,31 @@
+/**
+ * What the jobs door loads to do what it was asked: files for the generators, drivers for the runner, a client for questions.
+ *
+ * Apart from the door because help and refusals do not wait for any of it.
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import { Effect, Layer } from "effect"
+import * as BackendClient from "./host/backendClient.ts"
+import * as Logs from "./host/logs.ts"
+import * as OutboxFiles from "./host/outboxFiles.ts"
+import * as ServerClient from "./host/serverClient.ts"
+import * as AskSsp from "./outbox/askSsp.ts"
+import type { Asked } from "./outbox/Cli.ts"
+import * as Generate from "./outbox/generate.ts"
+import { JobStore } from "./ports/JobStore.ts"
+import type { StartFault } from "./ports/StartFault.ts"
+import type { SspConfigShape } from "./ssp/Config.ts"
+import * as Polling from "./ssp/jobs/polling.ts"
+
+const drivers = (config: SspConfigShape) =>
+  Layer.mergeAll(Layer.provide(JobStore.layerSurreal, ServerClient.layer(config)), BackendClient.layer({ ...config, schedulerUrl: undefined }), Logs.layer(config.logFormat, config.logLevel))
+
+export const run = ({ args, command, options }: Extract<Asked, { readonly options: unknown }>, config: Effect.Effect<SspConfigShape, StartFault>, path: string): Effect.Effect<void, StartFault> => {
+  const files = Effect.promise(() => OutboxFiles.read(path))
+  switch (command) {
+    case "run": return Effect.flatMap(config, (settings) => Effect.scoped(Polling.serve(settings)).pipe(Effect.provide(drivers(settings))))
+    case "types": return Generate.types(files)
+    case "schema": return Generate.schema(options["table"], files, Effect.map(config, ({ jobTables }) => jobTables.map(({ table }) => table)))
+    default: return Effect.flatMap(config, (settings) => AskSsp.ask({ args, command, options }, AskSsp.sspOf(settings, options["url"]))).pipe(Effect.provide(FetchHttpClient.layer))
+  }
+}

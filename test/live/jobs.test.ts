@@ -1,0 +1,116 @@
+/**
+ * The jobs door as a process: the polling runner beside a database, what it prints, and questions to an SSP.
+ *
+ * Why as a process: exit codes, a clean stop while a call is under way, and what is printed exist nowhere else.
+ */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import ts from "typescript"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { TestBackend } from "../kit/backend.ts"
+import { jobTable } from "../../src/core/jobTableSchema.ts"
+import { printed } from "../../src/core/surrealSchema.ts"
+import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
+import { request } from "../kit/http.ts"
+import { create } from "../kit/registration.ts"
+import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { rootClient } from "../kit/surreal/sdk.ts"
+
+const folder = temporaryFolder()
+const doors: Array<Door> = []
+let backend: TestBackend
+beforeAll(async () => {
+  backend = await TestBackend.start()
+  writeFileSync(join(folder, "mail.json"), JSON.stringify({ openapi: "3.1.0", paths: { "/send": { post: { requestBody: { content: { "application/json": { schema: { type: "object", required: ["to"], properties: { to: { type: "string" } } } } } } } } } }))
+  writeFileSync(join(folder, "svc.yml"), `backends:\n  mail: { type: http, baseUrl: "${backend.url}", spec: mail.json, auth: { type: token, token: "\${BACKEND_TOKEN}" }, method: { type: outbox, table: mail_job, schema: mail_job.surql } }\n`)
+})
+afterAll(async () => {
+  for (const door of doors) await door.close()
+  await backend.close()
+  removeFolder(folder)
+})
+
+const env = (more: Record<string, string> = {}) => ({ SVC_CONFIG_PATH: join(folder, "svc.yml"), BACKEND_TOKEN: backend.token, STORE_ADDR: undefined, ...more })
+
+const jobs = async (args: ReadonlyArray<string>, more: Record<string, string | undefined> = {}): Promise<Door> => {
+  const door = await Door.spawn({ command: [process.execPath, "dist/jobs.js"], env: { ...env(), ...more } }, ...args)
+  doors.push(door)
+  return door
+}
+const ended = async (args: ReadonlyArray<string>, more: Record<string, string | undefined> = {}): Promise<readonly [number | null | undefined, string]> => {
+  const door = await jobs(args, more)
+  await door.exited
+  return [door.exit?.code, door.logs]
+}
+
+describe.concurrent("commands", () => {
+  it("D40 types prints a module that compiles, without the backend's token; schema prints the job table with its permissions", async () => {
+    const [[code, text], [also, surql]] = await Promise.all([ended(["types"], { BACKEND_TOKEN: undefined }), ended(["schema"])])
+    expect([code, also]).toEqual([0, 0])
+    expect([ts.transpileModule(text, { reportDiagnostics: true }).diagnostics, text.includes(`readonly "to": string`)]).toEqual([[], true])
+    expect(surql).toContain("DEFINE TABLE IF NOT EXISTS mail_job TYPE NORMAL SCHEMAFULL PERMISSIONS FOR select, create, update, delete WHERE $access = 'account' AND assigned_to.author = $auth.id")
+  })
+  it("run without a database server, and a command that is none, exit 2 and say why", async () => {
+    const [[code, text], [wrong, why]] = await Promise.all([ended(["run"]), ended(["lsit", "mail_job"])])
+    expect([code, text, wrong, why]).toEqual([2, expect.stringContaining("STORE_ADDR"), 2, expect.stringContaining("did you mean list?")])
+  })
+})
+
+describe("beside others", () => {
+  it("D39 run takes up what is in the database's job table, and a stop lets the call under way end", async () => {
+    const server = await RpcServer.start()
+    const db = await rootClient(server)
+    try {
+      await db.query(printed([jobTable("mail_job")]))
+      backend.reply = ({ key }, response) => void setTimeout(() => response.end("{}"), key === "mail_job:slow" ? 1500 : 0)
+      await db.query("CREATE mail_job:before SET path = '/send', payload = { to: 'x' }")
+      const door = await jobs(["run"], { STORE_ADDR: `127.0.0.1:${server.port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root" })
+      const status = async (id: string) => (await db.query<[ReadonlyArray<string>]>(`SELECT VALUE status FROM ${id}`))[0][0]
+      await until("the job that was there has run", async () => await status("mail_job:before") === "success")
+      await db.query("CREATE mail_job:slow SET path = '/send', payload = { to: 'y' }")
+      await until("the slow call is under way", () => backend.calls("mail_job:slow").length === 1)
+      door.signal("SIGTERM")
+      expect([(await door.exited).code, await status("mail_job:slow")]).toEqual([0, "success"])
+      expect(door.logs).not.toContain(backend.token)
+    } finally {
+      await db.close()
+      await server.kill()
+    }
+  })
+  it("D35 D39 an SSP beside a database runs what is in its job table, claimed and written there, and what /ingest announces", async () => {
+    const server = await RpcServer.start()
+    const db = await rootClient(server)
+    try {
+      await db.query(`${printed([jobTable("mail_job")])}; CREATE mail_job:swept SET path = '/send', payload = { to: 'x' }`)
+      backend.reply = ({ key }, response, n) => void (key === "mail_job:told" && n === 1 ? response.writeHead(500).end("once") : response.end("{}"))
+      const door = await Door.start({ env: env({ STORE_ADDR: `127.0.0.1:${server.port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root", SVC_JOB_RETRY_BASE_MS: "5" }) })
+      doors.push(door)
+      const row = async (id: string) => (await db.query<[ReadonlyArray<{ status: string; errors: ReadonlyArray<object> }>]>(`SELECT status, errors FROM ${id}`))[0][0]
+      await until("the job that was there has run", async () => (await row("mail_job:swept"))?.status === "success")
+      await db.query("CREATE mail_job:told SET path = '/send', payload = { to: 'y' }")
+      const announced = create("mail_job:told", { path: "/send", payload: { to: "y" }, status: "pending" })
+      for (let i = 0; i < 2; i++) await request(door.url, { method: "POST", path: "/ingest", token: secret, body: announced })
+      await until("the job that was announced has run", async () => (await row("mail_job:told"))?.status === "success")
+      expect((await row("mail_job:told"))?.errors).toMatchObject([{ attempt: 1, code: 500, reason: "the backend answered 500: once" }])
+      expect([backend.calls("mail_job:told").length, backend.calls("mail_job:swept").length, (await db.query<[ReadonlyArray<unknown>]>("SELECT * FROM _svc_job"))[0]]).toEqual([2, 1, []])
+    } finally {
+      await db.close()
+      await server.kill()
+    }
+  })
+  it("list, show, retry and cancel ask the SSP, in its words", async () => {
+    const ssp = await Door.start({ env: env({ STORE_ADDR: "memory://" }) })
+    doors.push(ssp)
+    const ask = (...args: ReadonlyArray<string>) => ended([...args, "--url", ssp.url])
+    backend.reply = (_, response) => void response.writeHead(404).end("no such user")
+    await request(ssp.url, { method: "POST", path: "/ingest", token: secret, body: create("mail_job:a", { path: "/send", payload: {}, status: "pending" }) })
+    await until("it failed", async () => (await request(ssp.url, { path: "/jobs/mail_job:a", token: secret })).text.includes("\"failed\""))
+    const [listed, shown] = await Promise.all([ask("list", "mail_job"), ask("show", "mail_job:a")])
+    expect(listed).toEqual([0, expect.stringMatching(/^mail_job:a\tfailed\t\/send\t1 errors\tthe backend answered 404: no such user\n$/)])
+    expect(JSON.parse(shown[1])).toMatchObject({ id: "mail_job:a", errors: [{ attempt: 1, code: 404 }] })
+    backend.reply = (_, response) => void response.end("{}")
+    expect((await ask("retry", "mail_job:a"))[1]).toBe("done\n")
+    await until("it succeeded", async () => (await request(ssp.url, { path: "/jobs/mail_job:a", token: secret })).text.includes("\"success\""))
+    expect(await ask("cancel", "mail_job:a")).toEqual([1, expect.stringContaining("answered 409: job mail_job:a is success")])
+  })
+})
