@@ -60,7 +60,6 @@ export const knobs = {
   queryRowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one row of a query, in steps (a row read, an element touched)." }),
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }),
   queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, { min: 1, max: 1e9 }, { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer." }),
-  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the compare with a configured database." }),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
   logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" })
 }
@@ -76,7 +75,7 @@ const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
 /** Names of the SSP that may stand in a shared environment. */
 const sspNames = [
   "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_PASS_FILE", "STORE_NS", "STORE_DB", "SVC_DATA_DIR", "SVC_STATE_DEBOUNCE_MS", "SVC_STREAM_BUFFER", "SVC_MAX_VIEWS", "SVC_MAX_STREAMS",
-  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES"
+  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES", "SVC_RECONCILE_INTERVAL_SECS", "SVC_INTEGRITY_QUIET_SECS"
 ]
 
 type Read = Settings.Values<typeof knobs>

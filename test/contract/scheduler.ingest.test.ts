@@ -74,6 +74,17 @@ describe("refused", () => {
   it("POST /ingest 400 D5 takes nothing of a refused array", async () => expect(await rows("x")).toEqual([]))
 })
 
+describe("the declared route, which serves where there is no hot one", () => {
+  const ask = "POST /ingest?declared"
+  contract(() => node, [
+    { name: "POST /ingest 200 declared: the same answer", ask, body: [create("declared:1", { a: 1 }), create("declared:2")], status: 200, is: answers },
+    { name: "POST /ingest 400 declared: INVALID_REQUEST", ask, body: { ...create("x:1"), id: "y:1" }, status: 400, code: "INVALID_REQUEST" },
+    { name: "POST /ingest 400 declared: INVALID_OPERATION", ask, body: { ...create("x:1"), op: "PUT" }, status: 400, code: "INVALID_OPERATION" },
+    { name: "POST /ingest 413 declared: PAYLOAD_TOO_LARGE", ask, body: create("x:1", { text: "x".repeat(5000) }), status: 413, code: "PAYLOAD_TOO_LARGE" },
+  ])
+  it("POST /ingest 200 declared: taken in order", async () => expect(await rows("declared")).toEqual([{ id: "declared:1", a: 1, _svc_rv: 1 }, { id: "declared:2", _svc_rv: 1 }]))
+})
+
 describe("POST /ingest 500 REPLICA_FAILED", () => {
   const faults = noFaults()
   let own: Node
@@ -105,6 +116,7 @@ describe("POST /ingest 500 REPLICA_FAILED", () => {
     faults.commit = "full"
     expectError(await ingest("a:3"), 500, "REPLICA_FAILED")
     expectError(await ingest("a:4"), 500, "REPLICA_FAILED")
+    expectError(await own.post("/ingest?declared", create("a:4")), 500, "REPLICA_FAILED")
     expect(ssp.applied).toEqual([1, 2])
     faults.commit = undefined
     await until("the replica has caught up by itself", () => ssp.last === 3)
@@ -142,7 +154,7 @@ describe("a scheduler that has not cloned its database yet", () => {
   afterAll(() => own.close())
   const cloning = (ask: string, body: unknown, what = ""): Row => ({ name: `${ask} 503 SCHEDULER_CLONING${what}`, ask, body, status: 503, code: "SCHEDULER_CLONING" })
   contract(() => own, [
-    cloning("POST /ingest", create("a:1")), cloning("POST /ingest", "{", " D6 before the body is looked at"), cloning("POST /ssp/register", { ssp_id: "a", url: "http://127.0.0.1:1" }, " D25"),
+    cloning("POST /ingest", create("a:1")), cloning("POST /ingest", "{", " D6 before the body is looked at"), cloning("POST /ingest?declared", "{", " D6 on the declared route too"), cloning("POST /ssp/register", { ssp_id: "a", url: "http://127.0.0.1:1" }, " D25"),
     cloning("POST /proxy/query", { query: "SELECT * FROM a" }, " D25"), cloning("GET /readyz", undefined),
     { name: "GET /livez 200 D34 while it clones", ask: "GET /livez", status: 200, is: { status: "ok" } },
     { name: "GET /info 200 D30 shows cloning", ask: "GET /info", status: 200, is: [{ entity: "scheduler", id: "scheduler-test", status: "cloning", views: 0 }] },

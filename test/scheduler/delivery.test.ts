@@ -50,7 +50,7 @@ describe("live delivery", () => {
     expect(single.calls("/ingest").map((told) => told.json)).toEqual(events)
   })
   it("D26 one SSP that hangs delays neither the others nor, once its time is over, the answers", async () => {
-    const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "50" })
+    const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "1000" })
     const [good, stuck] = [await (await fake("good")).join(node), await (await fake("stuck")).join(node)]
     stuck.behaviour = ({ path }) => (path === "/ingest" ? "never" : undefined)
     const answers = []

@@ -40,7 +40,6 @@ const quick = {
 export interface Options {
   readonly env?: { readonly [name: string]: string }
   readonly stores?: Stored
-  /** Without the hot route `/ingest` is served by the declared one. */
   readonly callTimeoutMs?: number
 }
 
