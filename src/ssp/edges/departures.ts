@@ -22,6 +22,7 @@ export class Departures {
   private readonly leaving = new Set<string>()
   /** Keys that are being registered: they do not leave meanwhile. */
   private readonly arriving = new Set<string>()
+  private isPrepared = false
   private readonly departure = Effect.unsafeMakeLatch(true)
 
   constructor(upstream: UpstreamShape, owner: string, bell: Bell, flight: Effect.Latch) {
@@ -44,10 +45,19 @@ export class Departures {
     this.bell.ring()
   }
 
+  /** An SSP of a cluster reads no records there, so the first registration is what first needs our tables. Who may not define them finds them defined, or is told by what comes next. */
+  private readonly prepared: Effect.Effect<void, UpstreamError> = Effect.suspend(() => {
+    if (this.isPrepared) return Effect.void
+    return this.upstream.prepare.pipe(
+      Effect.catchIf(({ reason }) => reason === "unauthorized", ({ message }) => Effect.logDebug(`the tables of this service could not be defined: ${message}`)),
+      Effect.tap(() => Effect.sync(() => void (this.isPrepared = true)))
+    )
+  })
+
   readonly register: EdgesShape["register"] = (view) =>
     Effect.suspend(() => {
       this.arriving.add(view.key)
-      return Effect.zipRight(this.departure.await, this.upstream.register(view, this.owner)).pipe(
+      return Effect.zipRight(Effect.zipRight(this.prepared, this.departure.await), this.upstream.register(view, this.owner)).pipe(
         Effect.tap(() => Effect.sync(() => this.leaving.delete(view.key))),
         Effect.ensuring(Effect.sync(() => {
           this.arriving.delete(view.key)

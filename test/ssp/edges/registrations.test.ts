@@ -7,12 +7,28 @@
 import { Effect } from "effect"
 import { expect, test } from "vitest"
 import type { StoredView } from "../../../src/ports/Database.ts"
+import type { UpstreamError } from "../../../src/ports/Upstream.ts"
 import { change, registration } from "../viewsKit.ts"
 import { atRest, away, edgesOf, rowsOf, until, withEdges } from "./edgesKit.ts"
 
 const all = "SELECT * FROM item"
 
 const keysIn = ({ database }: { readonly database: { readonly registrations: Effect.Effect<ReadonlyArray<{ readonly key: string }>, unknown> } }) => Effect.map(database.registrations, (found) => found.map(({ key }) => key).sort())
+
+test("D21 our tables are defined before the first registration, and not again", () =>
+  withEdges(({ beside, views }) => Effect.gen(function*() {
+    const calls: Array<string> = []
+    const { register } = beside.shape
+    let prepare: Effect.Effect<void, UpstreamError> = Effect.fail(away)
+    Object.assign(beside.shape, {
+      prepare: Effect.suspend(() => Effect.tap(prepare, () => Effect.sync(() => calls.push("prepare")))),
+      register: (view: StoredView, owner: string) => Effect.tap(register(view, owner), () => Effect.sync(() => calls.push(view.key)))
+    })
+    expect((yield* Effect.flip(views.register(registration("v", all))))._tag).toBe("StoreFailed")
+    prepare = Effect.void
+    for (const id of ["v", "w"]) yield* views.register(registration(id, all))
+    expect(calls).toEqual(["prepare", "v", "w"])
+  })))
 
 test("D21 an unregistered view takes its registration and edges with it, as soon as the database is there", () =>
   withEdges(({ beside, edges, views }) => Effect.gen(function*() {
