@@ -85,6 +85,8 @@ export interface Child extends Node {
 export class MerkleTree {
   private readonly leaves = new Map<number, Node>()
   private readonly marked = new Set<number>()
+  /** Where {@link take} is in them. */
+  private walk: IterableIterator<number> | undefined = undefined
   /** Nodes of level 1 that hold something, as last computed. */
   private readonly inner = new Map<number, Node>()
   /** Those of them that are out of date. */
@@ -102,11 +104,14 @@ export class MerkleTree {
 
   /** A bucket that is out of date, and from now on is not; undefined when there is none. */
   take(): number | undefined {
-    for (const bucket of this.marked) {
-      this.marked.delete(bucket)
-      return bucket
+    // One walk for many calls: a new one would pass by everything that is deleted already.
+    const next = (this.walk ??= this.marked.values()).next()
+    if (next.done !== true) {
+      this.marked.delete(next.value)
+      return next.value
     }
-    return undefined
+    this.walk = undefined
+    return this.marked.size === 0 ? undefined : this.take()
   }
 
   /** The bucket's records as they are. */
