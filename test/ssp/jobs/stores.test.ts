@@ -1,0 +1,93 @@
+/**
+ * The job store over this node's own records, and over a scheduler's: the first runs the conformance suite, the second only tells.
+ *
+ * Why the suite again: writing through the views is another path than a map, with a commit between decision and write.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Layer, TestClock } from "effect"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { describe, expect, test } from "vitest"
+import type { Obj, RecordId } from "../../../src/core/surql/value.ts"
+import { type JobReport, JobReportFailed, JobReports } from "../../../src/ports/JobReports.ts"
+import { JobStore, JobStoreError } from "../../../src/ports/JobStore.ts"
+import * as Records from "../../../src/ports/recordJobs.ts"
+import * as Reported from "../../../src/ports/reportedJobs.ts"
+import * as ViewRecords from "../../../src/ssp/jobs/viewRecords.ts"
+import type { Views } from "../../../src/ssp/Views.ts"
+import { job, jobStoreSuite, id } from "../../ports/JobStore.suite.ts"
+import { withViews } from "../viewsKit.ts"
+
+type ViewsShape = Views["Type"]
+
+/** A node whose records are these, for as long as the layer lives. */
+const overViews = (records: ReadonlyArray<Obj>): Layer.Layer<JobStore, JobStoreError> =>
+  Layer.scoped(JobStore, Effect.gen(function*() {
+    const ready = yield* Deferred.make<ViewsShape>()
+    yield* Effect.forkScoped(withViews(({ views }) => Effect.zipRight(Deferred.succeed(ready, views), Effect.never)))
+    const views = yield* Deferred.await(ready)
+    for (const doc of records) yield* Effect.orDie(views.ingest([{ op: "CREATE", id: doc["id"] as RecordId, doc, version: undefined, position: undefined, jobAssignee: undefined }]))
+    return Records.make(ViewRecords.make(views))
+  }))
+
+jobStoreSuite("records of this node", overViews, (ms) => TestClock.adjust(ms))
+
+const me = { holder: "me", incarnation: "1" }
+const error = { attempt: 1, code: 500, reason: "no", at: "2026-01-01T00:00:00Z" }
+
+describe("jobs that the scheduler writes", () => {
+  const store = (report: (report: JobReport) => Effect.Effect<void, JobReportFailed>) => {
+    const records = Records.memory([job("a")])
+    return { records, jobs: Reported.make(records, { present: true, report }) }
+  }
+  it.effect("D35 the assignment is the claim; errors are kept over attempts and reported with the end; it does not run twice", () => Effect.gen(function*() {
+    const told: Array<JobReport> = []
+    const { jobs, records } = store((report) => Effect.sync(() => void told.push(report)))
+    const [won] = yield* jobs.claim([id("a")], me, 40_000)
+    expect([won?.status, yield* jobs.claim([id("a")], { holder: "other", incarnation: "1" }, 40_000)]).toEqual(["processing", []])
+    yield* jobs.write([{ ref: id("a"), event: "AttemptFailed", error }], me)
+    expect((yield* jobs.claim([id("a")], me, 40_000))[0]?.errors).toEqual([error])
+    yield* jobs.write([{ ref: id("a"), event: "Succeeded", error: undefined }], me)
+    expect(told).toEqual([{ job_id: "mail_job:a", status: "running", error: null }, { job_id: "mail_job:a", status: "running", error: null }, { job_id: "mail_job:a", status: "completed", error: null, errors: [error] }])
+    expect([yield* jobs.claim([id("a")], me, 40_000), records.get(id("a"))?.["status"]]).toEqual([[], "pending"])
+  }))
+  it.effect("an outcome that cannot be told is not taken as told", () => Effect.gen(function*() {
+    let away = true
+    const { jobs } = store(() => (away ? Effect.fail(new JobReportFailed({ message: "no scheduler" })) : Effect.void))
+    yield* jobs.claim([id("a")], me, 40_000)
+    const write = jobs.write([{ ref: id("a"), event: "GaveUp", error }], me)
+    expect(yield* Effect.flip(write)).toMatchObject({ transient: true, message: "no scheduler" })
+    away = false
+    expect([...(yield* write)]).toEqual(["mail_job:a"])
+  }))
+  it.effect("a job that is handed over before its record is here runs from what was handed over", () => Effect.gen(function*() {
+    const { jobs } = store(() => Effect.void)
+    expect(yield* jobs.claim([id("b")], me, 40_000)).toEqual([])
+    jobs.expect?.(id("b"), { id: id("b"), path: "/x", payload: { n: 1 }, status: "pending" })
+    expect((yield* jobs.claim([id("b")], me, 40_000))[0]).toMatchObject({ path: "/x", payload: { n: 1 }, maxRetries: 3 })
+  }))
+})
+
+test("reports go to /job/result as JSON; an answer that is no success, and none at all, are failures", async () => {
+  const bodies: Array<unknown> = []
+  let status = 200
+  const server = createServer((request, response) => {
+    let text = ""
+    request.on("data", (chunk: Buffer) => text += chunk.toString("utf8"))
+    request.on("end", () => {
+      bodies.push([request.method, request.url, JSON.parse(text)])
+      response.writeHead(status).end("{}")
+    })
+  })
+  await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const report: JobReport = { job_id: "t:1", status: "failed", error: "no", errors: [error] }
+  const send = () => Effect.runPromise(Effect.either(Effect.flatMap(JobReports, ({ report: tell }) => tell(report)).pipe(Effect.provide(JobReports.layerHttp(url)), Effect.provide(NodeHttpClient.layerUndici))))
+  expect([(await send())._tag, bodies]).toEqual(["Right", [["POST", "/job/result", report]]])
+  status = 503
+  expect(await send()).toMatchObject({ left: { message: expect.stringContaining("503") } })
+  server.closeAllConnections()
+  await new Promise((done) => void server.close(done))
+  expect((await send())._tag).toBe("Left")
+})
