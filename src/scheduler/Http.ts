@@ -72,6 +72,7 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
   Effect.gen(function*() {
     const pool = yield* Pool
     const client = yield* SspClient
+    const { heartbeatTimeoutMs } = yield* SchedulerConfig
     const { epoch, logId } = pool.identity
     return handlers
       .handle("join", ({ payload: { batch, incarnation, job_tables, ssp_id, url } }) =>
@@ -81,7 +82,7 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
           const registration = { ssp: ssp_id, incarnation, url: checked.right, batch: batch === true, jobTables: job_tables }
           const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
           if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
-          return { snapshot_seq: reply.snapshotSeq, registration: reply.registration, log_id: logId, epoch }
+          return { snapshot_seq: reply.snapshotSeq, registration: reply.registration, log_id: logId, epoch, heartbeat_timeout_ms: heartbeatTimeoutMs }
         }), whole)
       .handle("heartbeat", ({ payload: { cpu_usage, incarnation, memory_usage, registration, ssp_id, views } }) =>
         Effect.gen(function*() {

@@ -45,7 +45,7 @@ export const knobs = {
     meaning: "Address others reach this SSP at.", defaultText: "from LISTEN_ADDR", allowed: "host:port or an http:// or https:// address",
     read: (text) => Address.advertised(text)
   }),
-  heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, { min: 100, max: hour }, { unit: "ms", meaning: "Heartbeat period in scheduler mode.", later: true }),
+  heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, { min: 100, max: hour }, { unit: "ms", meaning: "Heartbeat period in scheduler mode." }),
   dataDir: Settings.text("SVC_DATA_DIR", { meaning: "Folder of the embedded store and saved state.", defaultText: "./data (in scheduler mode ./data/<SSP_ID>)", allowed: "a path" }),
   stateDebounceMs: Settings.integer("SVC_STATE_DEBOUNCE_MS", 2000, { min: 0, max: hour }, { unit: "ms", meaning: "Quiet time before state is saved." }),
   maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. In scheduler mode 64 KiB more are taken." }),

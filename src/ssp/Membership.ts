@@ -31,8 +31,6 @@ export interface Membership {
   readonly run: Effect.Effect<void, StartFault>
 }
 
-export const backoffCeilingMs = Enrolment.backoffCeilingMs
-
 /** A goodbye must not hold up a stop. */
 const goodbyeWithin = Duration.seconds(2)
 

@@ -30,7 +30,8 @@ export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.
 export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
 
 /** Where the data is, for people. */
-export const storeText = ({ dataDir, storeAddr, storeDb, storeNs }: Pick<SspConfigShape, "dataDir" | "storeAddr" | "storeDb" | "storeNs">): string => {
+export const storeText = ({ dataDir, mode, storeAddr, storeDb, storeNs }: Pick<SspConfigShape, "dataDir" | "mode" | "storeAddr" | "storeDb" | "storeNs">): string => {
+  if (storeAddr === undefined && mode === "scheduler") return `records from the scheduler, its own state in ${dataDir}`
   if (storeAddr === undefined) return `embedded SQLite in ${dataDir}`
   if (Address.store(storeAddr)?.kind === "server") return `${storeAddr} (${storeNs}/${storeDb}), its own state in ${dataDir}`
   return /^mem(?:ory)?:/.test(storeAddr) ? `${storeAddr} (nothing is kept)` : `${storeAddr}, inside this process`

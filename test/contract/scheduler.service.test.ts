@@ -91,9 +91,9 @@ describe("a scheduler with SSPs", () => {
   })
   const view = (id: string, more: Body = {}): Body => registration(id, "SELECT * FROM t", more)
 
-  it("POST /ssp/register 202 answers snapshot_seq, and as extensions registration, log_id and epoch", async () => {
+  it("POST /ssp/register 202 answers snapshot_seq, and as extensions registration, log_id, epoch and its time-out", async () => {
     const own = await FakeSsp.start("registers")
-    expect(bodyOf(await own.register(node))).toEqual({ snapshot_seq: 0, registration: expect.any(Number), ...{ log_id: node.pool.identity.logId, epoch: 1 } })
+    expect(bodyOf(await own.register(node))).toEqual({ snapshot_seq: 0, registration: expect.any(Number), ...{ log_id: node.pool.identity.logId, epoch: 1 }, heartbeat_timeout_ms: 60_000 })
     expect((await node.post("/ssp/deregister", { ssp_id: "registers" })).json).toEqual(ok)
     expect(await own.beat(node)).toMatchObject({ status: 404 })
     await own.close()
