@@ -6,15 +6,20 @@
  */
 import type { ReplicaRecord } from "./Replica.ts"
 
+/** In the order in which they were asked for; a list of its own, because a map looks past everything it has deleted whenever its oldest is wanted. */
 interface Entry {
-  readonly record: ReplicaRecord
-  readonly chars: number
+  record: ReplicaRecord
+  chars: number
+  older: Entry | undefined
+  newer: Entry | undefined
 }
 
 export class RecentRecords {
   private readonly entries = new Map<string, Entry>()
   private readonly maxEntries: number
   private readonly maxChars: number
+  private oldest: Entry | undefined
+  private newest: Entry | undefined
   private chars = 0
 
   constructor(maxEntries: number, maxChars: number) {
@@ -26,25 +31,48 @@ export class RecentRecords {
     const found = this.entries.get(id)
     if (found === undefined) return undefined
     // Last asked for, last to go.
-    this.entries.delete(id)
-    this.entries.set(id, found)
+    this.take(found)
+    this.append(found)
     return found.record
   }
 
   put(record: ReplicaRecord, chars: number): void {
     const { text } = record.id
-    this.chars += chars - (this.entries.get(text)?.chars ?? 0)
-    this.entries.delete(text)
-    this.entries.set(text, { record, chars })
-    for (const [oldest, { chars: weight }] of this.entries) {
-      if (this.entries.size <= this.maxEntries && this.chars <= this.maxChars) return
-      this.entries.delete(oldest)
-      this.chars -= weight
-    }
+    const known = this.entries.get(text)
+    if (known !== undefined) this.take(known)
+    const entry = known ?? { record, chars: 0, older: undefined, newer: undefined }
+    this.chars += chars - entry.chars
+    entry.record = record
+    entry.chars = chars
+    if (known === undefined) this.entries.set(text, entry)
+    this.append(entry)
+    while (this.oldest !== undefined && (this.entries.size > this.maxEntries || this.chars > this.maxChars)) this.drop(this.oldest)
   }
 
   clear(): void {
     this.entries.clear()
+    this.oldest = this.newest = undefined
     this.chars = 0
+  }
+
+  private append(entry: Entry): void {
+    entry.older = this.newest
+    if (this.newest === undefined) this.oldest = entry
+    else this.newest.newer = entry
+    this.newest = entry
+  }
+
+  private take(entry: Entry): void {
+    if (entry.older === undefined) this.oldest = entry.newer
+    else entry.older.newer = entry.newer
+    if (entry.newer === undefined) this.newest = entry.older
+    else entry.newer.older = entry.older
+    entry.older = entry.newer = undefined
+  }
+
+  private drop(entry: Entry): void {
+    this.take(entry)
+    this.entries.delete(entry.record.id.text)
+    this.chars -= entry.chars
   }
 }
