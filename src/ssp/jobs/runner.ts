@@ -217,7 +217,7 @@ class JobRunner implements Runner {
         yield* Effect.logError(`job ${job.id}: the store does not take its outcome (${decision.kind}): ${written.left.message}; this process does not run it again`)
         return give(() => lane.refuse(entry))
       }
-      if (!written.right) yield* Effect.logWarning(`job ${job.id}: it was taken away before its outcome (${decision.kind}) could be written`)
+      if (!written.right) yield* this.closing ? Effect.void : Effect.logWarning(`job ${job.id}: it was taken away before its outcome (${decision.kind}) could be written`)
       else if (decision.kind === "retry") return give(() => lane.wait(entry))
       else yield* this.options.report(job, decision)
       give(() => lane.leave(entry))
