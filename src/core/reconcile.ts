@@ -65,11 +65,13 @@ export const compare = <K extends Known>(found: ReadonlyArray<Found>, between: I
 export const stretch = (after: RecordKey | undefined, last: RecordKey | undefined): Range =>
   new Range(after === undefined ? undefined : { value: after as Value, inclusive: false }, last === undefined ? undefined : { value: last as Value, inclusive: true })
 
+/** The record that says that versions up to its own were given out and are not known any more. */
+export const lostId: RecordId = Ids.make(lostTable, "versions")
+
 /**
  * Says that versions up to this one were given out and are not known any more: records that are new from now on start above it.
  * A record made and deleted at once, so that it is durable like any other.
  */
-export const lostVersions = (version: number): ReadonlyArray<Change> => {
-  const id = Ids.make(lostTable, "versions")
-  return [changeOf({ id, known: undefined, found: { id, doc: { id }, version } }), changeOf({ id, known: undefined, found: undefined })]
-}
+export const lostVersions = (version: number): ReadonlyArray<Change> => [
+  changeOf({ id: lostId, known: undefined, found: { id: lostId, doc: { id: lostId }, version } }), changeOf({ id: lostId, known: undefined, found: undefined })
+]

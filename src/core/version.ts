@@ -14,10 +14,13 @@ export interface Known {
   readonly doc: Obj | undefined
 }
 
-/** What the record is afterwards; undefined for a change that is stale and dropped. Deleting the unknown leaves a tombstone of version 0. */
-export const after = (known: Known | undefined, change: Change): Known | undefined => {
-  if (change.op === "DELETE") return { version: known?.version ?? 0, doc: undefined }
-  if (known?.doc === undefined) return { version: change.version ?? (known?.version ?? 0) + 1, doc: change.doc }
+/**
+ * What the record is afterwards; undefined for a change that is stale and dropped. Deleting the unknown leaves a tombstone of the version `floor`:
+ * up to there versions were given out that nobody knows any more, so that what is unknown may have had one of them.
+ */
+export const after = (known: Known | undefined, change: Change, floor = 0): Known | undefined => {
+  if (change.op === "DELETE") return { version: known?.version ?? floor, doc: undefined }
+  if (known?.doc === undefined) return { version: change.version ?? (known?.version ?? floor) + 1, doc: change.doc }
   if (change.version !== undefined && change.version < known.version) return undefined
   if (change.version !== undefined && change.version > known.version) return { version: change.version, doc: change.doc }
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.

@@ -7,7 +7,7 @@
  * reached is tried again for ever, at the key where the walk stood; versions that were lost restart above the highest that a client may have seen (D4).
  */
 import { Duration, Effect, Either, Fiber, Random } from "effect"
-import { type Change, decodeChange, lostTable } from "../core/change.ts"
+import { type Change, decodeChange } from "../core/change.ts"
 import type { RawChange } from "../core/event.ts"
 import * as Compare from "../core/reconcile.ts"
 import * as JsonTypes from "../core/surql/jsonTypes.ts"
@@ -59,9 +59,6 @@ export interface Parts {
 /** Walks at most: as long as the last one found something, but not for ever under heavy writes. */
 const maxWalks = 4
 const backoffMs = { first: 500, most: 30_000 }
-
-/** The record that says that versions up to its own were given out and are not known any more. */
-export const lostId: RecordId = Ids.make(lostTable, "versions")
 
 const hopeless = (error: Trouble): error is ReplicaError => "_tag" in error && error._tag === "ReplicaError" && "reason" in error && (error.reason === "damaged" || error.reason === "newer")
 
@@ -130,11 +127,11 @@ class Walk {
   private readonly rememberLost: Effect.Effect<void, ReplicaError> = Effect.suspend(() => {
     const { replica, upstream } = this.parts
     return Effect.gen(this, function*() {
-      const known = (yield* replica.current([lostId])).get(lostId.text)?.version
+      const known = (yield* replica.current([Compare.lostId])).get(Compare.lostId.text)?.version
       this.lost = known ?? (yield* patiently("reading the versions that clients have seen")(upstream.highestVersion))
       if (this.lost === 0) return
       if (known === undefined) yield* Effect.logWarning(`the versions of records are not known any more, but clients have seen some: they go on above ${this.lost}`)
-      yield* replica.commit({ records: [{ id: lostId, version: this.lost, doc: undefined }], through: yield* replica.applied })
+      yield* replica.commit({ records: [{ id: Compare.lostId, version: this.lost, doc: undefined }], through: yield* replica.applied })
     })
   })
 
@@ -202,9 +199,7 @@ class Walk {
       const known = yield* replica.current(differences.map(({ id }) => id))
       const records = differences.flatMap((difference): ReadonlyArray<ReplicaRecord> => {
         const before = known.get(difference.id.text)
-        const change = Compare.changeOf(difference)
-        const given = before === undefined && change.version === undefined && this.lost > 0 ? { ...change, version: this.lost + 1 } : change
-        const next = Version.after(before, given)
+        const next = Version.after(before, Compare.changeOf(difference), this.lost)
         return next === undefined ? [] : [{ id: difference.id, ...next }]
       })
       yield* replica.commit({ records, through: yield* replica.applied })

@@ -9,6 +9,7 @@ import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "e
 import type { Change } from "../core/change.ts"
 import * as Event from "../core/event.ts"
 import type { RecordId } from "../core/surql/value.ts"
+import { lostId } from "../core/reconcile.ts"
 import * as Version from "../core/version.ts"
 import { Serving } from "../ports/Front.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../ports/Replica.ts"
@@ -28,10 +29,16 @@ export interface Ingested {
 
 export type Refusal = Errors.Overloaded | Errors.ReplicaFailed
 
+/** Whether a change may still be made, given what its record is when it is its turn; it counts nothing and is dropped when not. */
+export type Holds = (change: Change, known: Version.Known | undefined) => boolean
+
+export type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
+
 /** One caller's changes with the JSON they came as. `done` is called exactly once. */
 interface Work {
   readonly changes: ReadonlyArray<Change>
   readonly raw: ReadonlyArray<Event.RawChange>
+  readonly holds?: Holds | undefined
   readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
 }
 
@@ -51,7 +58,9 @@ const retryMs = 1000
 export class Ingest extends Context.Tag("scheduler/Ingest")<Ingest, {
   /** Offers changes; `done` is called exactly once, now or later. */
   readonly offer: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, done: Work["done"]) => void
-  readonly ingest: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>) => Effect.Effect<Ingested, Refusal>
+  readonly ingest: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, holds?: Holds) => Effect.Effect<Ingested, Refusal>
+  /** Called with what has just been applied to the replica, before anything else can be. */
+  readonly watch: (listener: Moved) => void
 }>() {
   static readonly layer: Layer.Layer<Ingest, never, Pool | Replica | Wal | Turn | SchedulerConfig | Serving> = Layer.scoped(Ingest, Effect.suspend(() => make))
 }
@@ -63,6 +72,7 @@ interface Parts {
   readonly wal: typeof Wal.Service
   readonly turn: typeof Turn.Service
   readonly waiters: Waiters
+  readonly moved: Moved
   /** Runs an effect; `done` is called exactly once. A defect ends the process. */
   readonly run: <A>(effect: Effect.Effect<A>, done: (value: A) => void) => void
 }
@@ -79,14 +89,16 @@ interface Plan {
   readonly counts: ReadonlyArray<number>
 }
 
-const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRecord>): Plan => {
+/** `floor`: versions up to it may have been given out for records that nobody knows any more (D4). */
+const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRecord>, floor: number): Plan => {
   const known = new Map<string, Version.Known>(current)
   const records: Array<ReplicaRecord> = []
   const lines: Array<string> = []
-  const counts = batch.map(({ changes, raw }) => {
+  const counts = batch.map(({ changes, holds, raw }) => {
     const before = lines.length
     changes.forEach((change, i) => {
-      const next = Version.after(known.get(change.id.text), change)
+      if (holds?.(change, known.get(change.id.text)) === false) return
+      const next = Version.after(known.get(change.id.text), change, floor)
       if (next === undefined) return
       known.set(change.id.text, next)
       records.push({ id: change.id, version: next.version, doc: next.doc })
@@ -105,6 +117,8 @@ class Pipeline {
   private owed: Owed | undefined
   private turns = 0
   private arrived = 0
+  /** Read once, at the first batch: what sets it is done by then. */
+  private floor: number | undefined
 
   constructor(parts: Parts) {
     this.parts = parts
@@ -171,7 +185,7 @@ class Pipeline {
     return Effect.gen(this, function*() {
       if (this.owed !== undefined) yield* this.settle(this.owed)
       if (batch.length === 0) return
-      const { counts, lines, records } = plan(batch, yield* this.parts.replica.current(idsOf(batch)))
+      const { counts, lines, records } = plan(batch, yield* this.parts.replica.current(idsOf(batch)), this.floor ??= yield* this.lost)
       if (lines.length > 0) {
         const through = yield* this.parts.wal.append(lines)
         yield* this.settle({ records, lines, through })
@@ -180,12 +194,15 @@ class Pipeline {
     }).pipe(Effect.mapError((error) => (error._tag === "WalFailed" || error._tag === "ReplicaError" ? refusalOf(error) : error)), Effect.tapError((error) => Effect.logError(error.message)))
   }
 
+  private readonly lost: Effect.Effect<number, ReplicaError> = Effect.suspend(() => Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0))
+
   /** Applies what has been logged; while that fails nothing else is taken (D26). */
   private settle(owed: Owed): Effect.Effect<void, ReplicaError> {
     const { pool, replica } = this.parts
     this.owed = owed
     const step = Effect.map(replica.commit({ records: owed.records, through: owed.through }), () => {
       this.owed = undefined
+      this.parts.moved(owed.records, owed.through)
       pool.events.appended(owed.lines, owed.through)
       return { tag: "Appended", through: owed.through } as const
     })
@@ -218,14 +235,17 @@ const make: Effect.Effect<typeof Ingest.Service, never, Pool | Replica | Wal | T
     const finished = Effect.flatMap(effect, (value) => Effect.sync(() => done(value)))
     Runtime.runFork(runtime)(Effect.catchAllCause(finished, (cause) => serving.crash(cause)))
   }
+  const listeners: Array<Moved> = []
   const waiters = new Waiters(pool, config.deliveryWaitMs, () => clock.unsafeCurrentTimeMillis(), run)
-  const pipeline = new Pipeline({ config, pool, replica: yield* Replica, wal: yield* Wal, turn: yield* Turn, waiters, run })
+  const pipeline = new Pipeline({ config, pool, replica: yield* Replica, wal: yield* Wal, turn: yield* Turn, waiters, moved: (records, through) => listeners.forEach((listener) => listener(records, through)), run })
   pool.watch(() => waiters.look())
   // The server has answered or cut every request by now; what a cut one left behind still goes to its end.
   yield* Effect.addFinalizer(() => Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 }))
   const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done) => pipeline.offer({ changes, raw, done })
   return {
     offer,
-    ingest: (changes, raw) => Effect.async<Ingested, Refusal>((resume) => offer(changes, raw, (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left))))
+    ingest: (changes, raw, holds) => Effect.async<Ingested, Refusal>((resume) =>
+      pipeline.offer({ changes, raw, holds, done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left)) })),
+    watch: (listener) => void listeners.push(listener)
   }
 })

@@ -12,7 +12,7 @@ import * as State from "../core/cluster/state.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
 import { PoolStore, type PoolStoreShape, type Write } from "../ports/PoolStore.ts"
-import { Replica, type ReplicaShape } from "../ports/Replica.ts"
+import { Replica, type ReplicaShape, startFault } from "../ports/Replica.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
@@ -31,8 +31,8 @@ export interface PoolShape {
   /** A command that is answered. */
   readonly ask: (command: (ref: number) => Command) => Effect.Effect<Reply>
   readonly tell: (command: Command) => Effect.Effect<void>
-  /** Runs `step`, which may move the replica, with no command before, beside or half-way through it; then decides what it answers. */
-  readonly alone: <E>(step: Effect.Effect<Command, E>) => Effect.Effect<void, E>
+  /** Runs `step`, which may move the replica, with no command before, beside or half-way through it; then decides what it answers, if anything. */
+  readonly alone: <E>(step: Effect.Effect<Command | undefined, E>) => Effect.Effect<void, E>
   /** Called after every decision, with nothing under way. */
   readonly watch: (listener: () => void) => void
 }
@@ -195,9 +195,9 @@ const askOn = ({ queue, replies }: Parts) => {
     })
 }
 
-const aloneOn = ({ queue }: Parts) => <E>(step: Effect.Effect<Command, E>): Effect.Effect<void, E> =>
+const aloneOn = ({ queue }: Parts) => <E>(step: Effect.Effect<Command | undefined, E>): Effect.Effect<void, E> =>
   Effect.async<void, E>((resume) => {
-    let ended: Exit.Exit<Command, E> | undefined
+    let ended: Exit.Exit<Command | undefined, E> | undefined
     const alone = Effect.map(Effect.exit(step), (exit) => {
       ended = exit
       return Exit.isSuccess(exit) ? exit.value : undefined
@@ -214,6 +214,18 @@ const close = ({ queue, replica, store }: Parts, shell: Shell): Effect.Effect<vo
     yield* Effect.ignoreLogged(replica.sync)
   })
 
+/**
+ * What is kept of SSPs is worth something only with the replica they pulled. One that is a part, or has been begun anew, is filled from the database without
+ * events, so whoever went on from its position would miss what that brings: nobody is known any more, and each registers and bootstraps again on its next heartbeat.
+ */
+const stillOfOnePiece = ({ replica, store, upstream }: Pick<Parts, "replica" | "store"> & { readonly upstream: typeof Upstream.Service }, saved: Decisions.Saved): Effect.Effect<Decisions.Saved, StartFault> =>
+  Effect.gen(function*() {
+    if (!upstream.present || saved.members.length === 0 || (yield* Effect.mapError(replica.whole, startFault))) return saved
+    yield* Effect.logWarning("the replica is cloned anew: every SSP bootstraps again")
+    yield* Effect.mapError(store.write(saved.members.map(({ ssp }) => ({ tag: "ForgetMember", ssp }) as const)), fromStore)
+    return { ...saved, members: [], strays: [] }
+  })
+
 const open = Effect.gen(function*() {
   const config = yield* SchedulerConfig
   const wal = yield* Wal
@@ -223,7 +235,7 @@ const open = Effect.gen(function*() {
   const upstream = yield* Upstream
   const log = yield* Recovery.recover(config, wal, replica, upstream.present)
   if (lastLogId !== undefined && lastLogId !== wal.logId) yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
-  return { config, wal, replica, store, upstream, epoch, log, saved }
+  return { config, wal, replica, store, upstream, epoch, log, saved: yield* stillOfOnePiece({ replica, store, upstream }, saved) }
 })
 
 const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Serving | Scope.Scope> = Effect.gen(function*() {

@@ -3,7 +3,7 @@
  *
  * Over real files; a crash is a copy of the folder while the node is running, which is what a killed process leaves behind.
  */
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
@@ -179,6 +179,89 @@ describe("D25 a database to clone", () => {
     await until("the difference has come", () => ssp.last === 2)
     expect(ssp.calls("/ingest").flatMap((told) => told.json as ReadonlyArray<Body>).map((event) => event["id"])).toEqual(["t:4", "t:5"])
     expect(await ids(second)).toEqual(named(1, 5))
+  })
+})
+
+describe("a replica that was lost or put back, beside a database", () => {
+  const upstream = (...list: ReadonlyArray<readonly [number, string]>) => Upstream.layerMemory(list.map(([n, v]) => ({ id: Ids.make("t", n), v })))
+  const ready = (node: Node): Promise<unknown> => until("it is ready", async () => (await node.get("/readyz")).status === 200)
+  /** A node with one SSP that has followed its changes; answers both, and what the folder was before them. */
+  const lived = async (path: string) => {
+    const first = await start(path, { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1" }, upstream([1, "a"], [2, "a"]))
+    await ready(first)
+    const before = crashed(path)
+    const ssp = await (await fake("a")).join(first)
+    await first.post("/view/register", registration("v", "SELECT * FROM t"))
+    for (const v of ["b", "c"]) await first.post("/ingest", { ...create("t:1", { v }), op: "UPDATE" })
+    await until("both have come", () => ssp.last === 2)
+    return { first, ssp, before }
+  }
+  /** What the SSP has applied says nothing about a replica that was filled without events: it is not known, registers and gets its views. */
+  const comesBack = async (node: Node, ssp: FakeSsp): Promise<void> => {
+    expect((await ssp.beat(node, { registration: ssp.registration })).status).toBe(404)
+    ssp.health = "bootstrapping"
+    const views = ssp.calls("/view/register").length
+    const { registration: before } = ssp
+    await ssp.register(node)
+    ssp.health = "ready"
+    await ssp.shown(node, "ready")
+    expect(ssp.registration).not.toBe(before)
+    await until("it has its view again", () => ssp.calls("/view/register").length > views)
+    expect((await ssp.beat(node, { registration: ssp.registration })).status).toBe(200)
+  }
+
+  it("D5 D31 one that was removed is cloned anew, and every SSP bootstraps again", async () => {
+    const path = folder()
+    const { first, ssp } = await lived(path)
+    await first.close()
+    for (const name of readdirSync(join(path, "replica"))) if (name.startsWith("replica.db")) rmSync(join(path, "replica", name))
+    const second = await start(path, {}, upstream([1, "c"], [2, "changed while it was down"]))
+    await ready(second)
+    await comesBack(second, ssp)
+    expect((await second.post("/proxy/query", { query: "SELECT VALUE v FROM t" })).json).toEqual(["c", "changed while it was down"])
+  })
+  it("D5 D31 one that was put back to before what the log still has is cloned anew, and a crash during that changes nothing", async () => {
+    const path = folder()
+    const { before, first, ssp } = await lived(path)
+    await until("the log is cut", () => first.pool.state().log.first === 3)
+    await first.close()
+    for (const name of readdirSync(join(path, "replica"))) if (name.startsWith("replica.db")) rmSync(join(path, "replica", name))
+    for (const name of readdirSync(join(before, "replica"))) if (name.startsWith("replica.db")) cpSync(join(before, "replica", name), join(path, "replica", name))
+    const dies = await start(path, {}, Layer.effect(Upstream, Effect.map(Upstream, (inner) => ({ ...inner, chunk: () => Effect.never }))).pipe(Layer.provide(upstream([1, "x"]))))
+    expect(dies.logs.join("\n")).toMatch(/cloned anew: every SSP bootstraps again/)
+    expect(await shown(dies, "a")).toBeUndefined()
+    await dies.close()
+    const second = await start(path, {}, upstream([1, "c"], [2, "z"]))
+    await ready(second)
+    await comesBack(second, ssp)
+    expect(ssp.snapshotSeq).toBe(2)
+  })
+  it("D26 D31 one that was put back to where the log still goes on is brought forward from it: nobody bootstraps", async () => {
+    const path = folder()
+    const { before, first, ssp } = await lived(path)
+    await first.close()
+    for (const name of readdirSync(join(before, "replica"))) if (name.startsWith("replica.db")) cpSync(join(before, "replica", name), join(path, "replica", name))
+    const second = await start(path, {}, upstream([1, "c"], [2, "a"]))
+    await ready(second)
+    await ssp.shown(second, "ready")
+    expect((await ssp.beat(second, { registration: ssp.registration })).status).toBe(200)
+  })
+  it("D4 versions that were lost go on above the highest that clients have seen, for records that are created later too, behind a restart", async () => {
+    const path = folder()
+    const seen = Layer.effect(Upstream, Effect.map(Upstream, (inner) => ({ ...inner, highestVersion: Effect.succeed(9) }))).pipe(Layer.provide(upstream([1, "a"])))
+    const first = await start(path, {}, seen)
+    await ready(first)
+    const version = async (node: Node, id: string) => ((await node.post("/proxy/query", { query: `SELECT _svc_rv, * FROM ${id}` })).json as ReadonlyArray<Body>)[0]?.["_svc_rv"]
+    await first.post("/ingest", create("t:later", {}))
+    await first.post("/ingest", { ...create("t:gone", {}), op: "DELETE" })
+    await first.post("/ingest", create("t:gone", {}))
+    await first.post("/ingest", create("t:given", { _svc_rv: 4 }))
+    expect([await version(first, "t:1"), await version(first, "t:later"), await version(first, "t:gone"), await version(first, "t:given")]).toEqual([10, 10, 10, 4])
+    await first.close()
+    const second = await start(path, {}, Upstream.layerMemory(["1", "later", "gone", "given"].map((key) => ({ id: Ids.make("t", key === "1" ? 1 : key) }))))
+    await ready(second)
+    await second.post("/ingest", create("t:later2", {}))
+    expect(await version(second, "t:later2")).toBe(10)
   })
 })
 
