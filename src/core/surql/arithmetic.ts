@@ -8,7 +8,7 @@ import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
 import { raise } from "./failure.ts"
 import { makeSet } from "./makeSet.ts"
-import { D, decimal, isNumber, toDecimal, toFloat } from "./number.ts"
+import { D, decimal, isNumber, asDecimal, toFloat } from "./number.ts"
 import type { Dec, NumberValue } from "./number.ts"
 import { rawText, render, toText } from "./text.ts"
 import { Datetime, Decimal, Duration, Float, SetValue, float, int, isInt, isObj, setField } from "./value.ts"
@@ -39,7 +39,7 @@ const remainder: NumberOp = {
 
 /** A number as a decimal; what no decimal can be (NaN, infinity) is zero, as in the database. */
 const finite = (n: NumberValue): Dec => {
-  const d = n instanceof Decimal ? n.value : toDecimal(n)
+  const d = n instanceof Decimal ? n.value : asDecimal(n)
   return d.isFinite() ? d : new D(0)
 }
 
@@ -115,7 +115,7 @@ export const divide = (a: Value, b: Value): Value => {
     return inRange(quotient) ? int(quotient) : NaN
   }
   if (!(a instanceof Decimal) && !(b instanceof Decimal)) return float(toFloat(a) / toFloat(b))
-  const x = a instanceof Decimal ? a.value : toDecimal(a), y = b instanceof Decimal ? b.value : toDecimal(b)
+  const x = a instanceof Decimal ? a.value : asDecimal(a), y = b instanceof Decimal ? b.value : asDecimal(b)
   return !x.isFinite() || !y.isFinite() || y.isZero() ? NaN : decimal(D.div(x, y)) ?? NaN
 }
 
@@ -139,7 +139,7 @@ export const raisePower = (a: Value, b: Value): Value => {
     return inRange(big) ? int(big) : fail()
   }
   if (a instanceof Decimal) {
-    const x = a.value, y = b instanceof Decimal ? b.value : toDecimal(b)
+    const x = a.value, y = b instanceof Decimal ? b.value : asDecimal(b)
     if (!x.isFinite() || !y.isFinite() || y.abs().gt(10000)) return fail()
     return decimal(D.pow(x, y)) ?? fail()
   }

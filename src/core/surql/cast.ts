@@ -8,7 +8,7 @@ import * as Durations from "./duration.ts"
 import { raise } from "./failure.ts"
 import { uuidPattern } from "./json.ts"
 import { makeSet } from "./makeSet.ts"
-import { decimal, isNumber, parseDecimal, toDecimal, toFloat } from "./number.ts"
+import { decimal, isNumber, parseDecimal, asDecimal, toFloat } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
 import { render, toText } from "./text.ts"
 import { Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Table, Uuid, field, float, int, isInt, isObj } from "./value.ts"
@@ -42,7 +42,7 @@ const toFloatValue = (v: Value): Result => {
 }
 
 const toDecimalValue = (v: Value): Result => {
-  if (isNumber(v)) { const exact = v instanceof Decimal ? v.value : toDecimal(v); return exact.isFinite() ? decimal(exact) ?? none : none }
+  if (isNumber(v)) { const exact = v instanceof Decimal ? v.value : asDecimal(v); return exact.isFinite() ? decimal(exact) ?? none : none }
   return typeof v === "string" ? parseDecimal(v) ?? none : none
 }
 

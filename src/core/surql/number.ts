@@ -45,12 +45,50 @@ export const parseDecimal = (text: string): Decimal | undefined => {
 export const isNumber = (v: Value): v is NumberValue =>
   typeof v === "number" || typeof v === "bigint" || v instanceof Float || v instanceof Decimal
 
-/** A float as a decimal: exact for whole numbers, else by its shortest text (as the database converts). */
+/** A float as a decimal, to compare with: exact for whole numbers, else by its shortest text. */
 export const toDecimal = (v: number | bigint | Float | Dec): Dec => {
   if (typeof v === "bigint") return new D(v.toString())
   const n = v instanceof Float ? v.value : v
   if (typeof n !== "number") return n
   return Number.isInteger(n) && Math.abs(n) > 9007199254740991 ? new D(BigInt(n).toString()) : new D(n)
+}
+
+const mostBits = 1n << 96n
+const mostDigits = 1n << 52n
+
+/** Divides by ten, half up. */
+const tenth = (n: bigint): bigint => n / 10n + (n % 10n >= 5n ? 1n : 0n)
+
+/**
+ * A fraction with more than 15 digits, step by step as the database converts it: the mantissa takes in the powers of five
+ * while it fits 96 bits, then loses digits, each rounded by itself, until it is below 2^52.
+ */
+const roundedFraction = (n: number): Dec => {
+  const view = new DataView(new ArrayBuffer(8))
+  view.setFloat64(0, Math.abs(n))
+  const bits = view.getBigUint64(0)
+  const biased = Number(bits >> 52n)
+  let mantissa = bits & (mostDigits - 1n)
+  if (biased > 0) mantissa |= mostDigits
+  let fives = 1075 - Math.max(biased, 1)
+  let scale = fives
+  while (fives > 0) {
+    fives--
+    if ((mantissa & 1n) === 0n || mantissa * 5n >= mostBits) {
+      mantissa >>= 1n
+      scale--
+    } else mantissa *= 5n
+  }
+  for (; scale > 28; scale--) mantissa = tenth(mantissa)
+  for (; scale > 0 && mantissa >= mostDigits; scale--) mantissa = tenth(mantissa)
+  return new D(`${n < 0 ? "-" : ""}${mantissa}e-${scale}`)
+}
+
+/** A number as a decimal to calculate with: a float of more than 15 digits loses what the database's own conversion loses. */
+export const asDecimal = (v: number | bigint | Float | Dec): Dec => {
+  const n = v instanceof Float ? v.value : v
+  if (typeof n !== "number" || !Number.isFinite(n) || Number.isInteger(n)) return toDecimal(v)
+  return String(n).replace(/e.*|[^0-9]/g, "").replace(/^0+/, "").length <= 15 ? new D(n) : roundedFraction(n)
 }
 
 /** The nearest float. */

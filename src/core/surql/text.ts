@@ -11,9 +11,19 @@ import {
 } from "./value.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
+/**
+ * The shortest digits that name a number. Where two do and the number lies exactly between them, JavaScript takes the even
+ * one and the database the greater one: such a number is what is printed and a five behind it.
+ */
+const shortest = (n: number): string => {
+  const text = String(n)
+  if (Number.isInteger(n) || text.length < 16 || text.includes("e")) return text
+  return n.toFixed(20).replace(/0+$/, "") === `${text}5` ? text.slice(0, -1) + String(Number(text.at(-1)) + 1) : text
+}
+
 /** A JavaScript number in positional notation (the database never prints exponents). */
 export const positional = (n: number): string => {
-  const text = String(n)
+  const text = shortest(n)
   const at = text.indexOf("e")
   if (at < 0) return Object.is(n, -0) ? "-0" : text
   const sign = n < 0 ? "-" : ""

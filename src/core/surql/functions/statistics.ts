@@ -7,7 +7,7 @@
 import { add, multiply, subtract } from "../arithmetic.ts"
 import { raise } from "../failure.ts"
 import { indexKey } from "../key.ts"
-import { D, compareNumbers, decimal, isNumber, toDecimal, toFloat } from "../number.ts"
+import { D, compareNumbers, decimal, isNumber, asDecimal, toFloat } from "../number.ts"
 import type { Dec, NumberValue } from "../number.ts"
 import { render } from "../text.ts"
 import { Decimal, float } from "../value.ts"
@@ -49,11 +49,17 @@ const quantile = (s: Numbers, percent: number): number => {
 /** A result in decimals when any of the numbers is one. */
 const exactly = (n: Numbers, approximate: (n: Numbers) => number, exact: (n: ReadonlyArray<Dec>) => Dec): Value => {
   if (n.length === 0 || !n.some((v) => v instanceof Decimal)) return float(approximate(n))
-  const all = n.map((v) => (v instanceof Decimal ? v.value : toDecimal(v)))
+  const all = n.map((v) => (v instanceof Decimal ? v.value : asDecimal(v)))
   return all.every((d) => d.isFinite()) ? decimal(exact(all)) ?? NaN : NaN
 }
 
 const decimalMean = (n: ReadonlyArray<Dec>): Dec => n.reduce((a, b) => D.add(a, b), new D(0)).div(n.length)
+
+/** The sum as adding gives it, which is a decimal from the first decimal on, by the count. */
+const meanOf = (n: Numbers): Value => {
+  const total = n.length === 0 ? undefined : sum(n)
+  return total instanceof Decimal ? decimal(D.div(total.value, n.length)) ?? NaN : float(mean(n))
+}
 
 const decimalVariance = (n: ReadonlyArray<Dec>): Dec => {
   if (n.length < 2) return new D(0)
@@ -102,7 +108,7 @@ export const statistics: Table = {
   "math::bottom": over(["int"], (n, [c], name) => take(n, c, name, false)),
   "math::interquartile": over([], (n) => { const s = sorted(n); return float(quantile(s, 75) - quantile(s, 25)) }),
   "math::max": over([], (n) => extreme(n, 1, -Infinity)),
-  "math::mean": over([], (n) => exactly(n, mean, decimalMean)),
+  "math::mean": over([], meanOf),
   "math::median": over([], median),
   "math::midhinge": over([], (n) => { const s = sorted(n); return float((quantile(s, 75) + quantile(s, 25)) / 2) }),
   "math::min": over([], (n) => extreme(n, -1, Infinity)),
