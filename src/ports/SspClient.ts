@@ -7,11 +7,12 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import { Clock, Context, Duration, Effect, Either, Layer, Redacted } from "effect"
+import { Clock, Context, Duration, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Hosts from "../core/hosts.ts"
 import { isWireError, type WireError } from "../protocol/errors.ts"
+import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { Names } from "./Names.ts"
 
@@ -32,6 +33,9 @@ export interface SspClientShape {
   readonly registerView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   readonly unregisterView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   readonly executeJob: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
+  /** Roots of the tables it holds (D41); undefined when it does not say: not ready, not reached, of a version that cannot. */
+  readonly roots: (target: Target) => Effect.Effect<typeof Integrity.Tables.Type | undefined>
+  readonly node: (target: Target, table: string, level: number, index: number) => Effect.Effect<typeof Integrity.Node.Type | undefined>
 }
 
 export interface Options {
@@ -44,6 +48,8 @@ export interface Options {
 /** How long an answer to "what is this name" holds. */
 const resolvedForMs = 10_000
 const maxResolved = 1000
+/** The first time an SSP is asked for hashes it computes all of them. */
+const hashesTimeoutMs = 60_000
 
 interface Answered {
   readonly status: number
@@ -111,24 +117,29 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
     })
   const authorized = (url: string): Effect.Effect<boolean> =>
     secret === undefined ? Effect.succeed(false) : Effect.map(resolve(Hosts.hostOf(url)), (resolved) => Hosts.mayHearSecret(url, allowedHosts, resolved))
-  const ask = <A>(request: HttpClientRequest.HttpClientRequest, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
+  const ask = <A>(request: HttpClientRequest.HttpClientRequest, read: (answer: Answered) => A, failed: A, limitMs = timeoutMs): Effect.Effect<A> =>
     client.execute(request).pipe(
       Effect.flatMap((response) => Effect.map(response.text, (text) => {
         const body = response.status >= 300 ? jsonOf(text) : undefined
         return read({ status: response.status, error: isWireError(body) ? body : undefined, text })
       })),
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-      Effect.timeoutTo({ duration: Duration.millis(timeoutMs), onSuccess: (answer) => answer, onTimeout: () => failed }),
+      Effect.timeoutTo({ duration: Duration.millis(limitMs), onSuccess: (answer) => answer, onTimeout: () => failed }),
       Effect.orElseSucceed(() => failed)
     )
+  const told = <A>(target: Target, request: HttpClientRequest.HttpClientRequest, read: (answer: Answered) => A, failed: A, limitMs?: number): Effect.Effect<A> =>
+    Effect.flatMap(authorized(target.url), (bearer) =>
+      ask(bearer && secret !== undefined ? HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(secret)}`) : request, read, failed, limitMs))
   const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
-    Effect.flatMap(authorized(target.url), (bearer) => {
-      const request = HttpClientRequest.post(`${target.url}${path}`).pipe(
-        HttpClientRequest.bodyText(body, "application/json"),
-        HttpClientRequest.setHeader(registrationHeader, String(target.registration))
-      )
-      return ask(bearer && secret !== undefined ? HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(secret)}`) : request, read, failed)
-    })
+    told(target, HttpClientRequest.post(`${target.url}${path}`).pipe(
+      HttpClientRequest.bodyText(body, "application/json"),
+      HttpClientRequest.setHeader(registrationHeader, String(target.registration))
+    ), read, failed)
+  const hashes = <A, I>(target: Target, shape: Schema.Schema<A, I>, urlParams: { readonly [name: string]: string }): Effect.Effect<A | undefined> => {
+    const decode = Schema.decodeUnknownOption(Schema.parseJson(shape))
+    const read = ({ status, text }: Answered): A | undefined => status === 200 ? Option.getOrUndefined(decode(text)) : undefined
+    return told<A | undefined>(target, HttpClientRequest.get(`${target.url}/integrity`, { urlParams }), read, undefined, hashesTimeoutMs)
+  }
   return {
     check: (url) => {
       const listed = Hosts.checkUrl(url, allowedHosts, [])
@@ -138,7 +149,9 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
     deliver: (target, body) => post(target, "/ingest", body, toDelivery, unavailable),
     registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreachable),
     unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreachable),
-    executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreachable)
+    executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreachable),
+    roots: (target) => hashes(target, Integrity.Tables, {}),
+    node: (target, table, level, index) => hashes(target, Integrity.Node, { table, level: String(level), index: String(index) })
   }
 }
 

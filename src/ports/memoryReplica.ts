@@ -27,11 +27,13 @@ interface State {
   ends: Tree<Kept>
   /** Deleted records by id text: nobody reads them in order. */
   tombstones: Map<string, number>
+  /** Places of the rows of each Merkle bucket, by table; there once somebody has asked. */
+  buckets: Map<string, Set<string>> | undefined
 }
 
 const tree = <A>(): Tree<A> => new BTree<string, A>(undefined, compareStrings)
 
-const empty = (): State => ({ seq: 0, whole: false, tables: [], rows: tree(), ends: tree(), tombstones: new Map() })
+const empty = (): State => ({ seq: 0, whole: false, tables: [], rows: tree(), ends: tree(), tombstones: new Map(), buckets: undefined })
 
 /** No table name that is kept has the character between the parts. */
 const place = (...parts: ReadonlyArray<string>): string => parts.join("\u0000")
@@ -39,10 +41,29 @@ const place = (...parts: ReadonlyArray<string>): string => parts.join("\u0000")
 const endsOf = ({ key, source, table, target }: Kept): ReadonlyArray<string> =>
   source === undefined || target === undefined ? [] : [place("out", kept(source), kept(table), key), place("in", kept(target), kept(table), key)]
 
+const bucketPlace = ({ id, table }: Kept): string => place(kept(table), String(bucketOf(id)))
+
+const toBucket = (buckets: Map<string, Set<string>>, at: string, row: Kept): void => {
+  const wanted = bucketPlace(row)
+  const places = buckets.get(wanted)
+  if (places === undefined) buckets.set(wanted, new Set([at]))
+  else places.add(at)
+}
+
+const inBucket = (state: State, table: string, index: number): ReadonlyArray<ReplicaRecord> => {
+  if (state.buckets === undefined) {
+    state.buckets = new Map()
+    for (const [at, row] of state.rows.entries()) toBucket(state.buckets, at, row)
+  }
+  const places = state.buckets.get(place(kept(table), String(index)))
+  return [...(places ?? [])].sort(compareStrings).map((at) => recordOfRow(state.rows.get(at)!))
+}
+
 const remove = (state: State, at: string): void => {
   const old = state.rows.get(at)
   if (old === undefined) return
   for (const end of endsOf(old)) state.ends.delete(end)
+  state.buckets?.get(bucketPlace(old))?.delete(at)
   state.rows.delete(at)
 }
 
@@ -55,6 +76,7 @@ const write = (state: State, { doc, id, version }: ReplicaRecord): void => {
   }
   const row = keptOf(id, version, doc)
   state.rows.set(at, row)
+  if (state.buckets !== undefined) toBucket(state.buckets, at, row)
   for (const end of endsOf(row)) state.ends.set(end, row)
 }
 
@@ -103,7 +125,7 @@ const shelf = (state: State): Shelf => ({
 export const make = (): ReplicaShape => {
   let state = empty()
   const frozen = new Map<number, State>()
-  const copy = (): State => ({ ...state, rows: state.rows.clone(), ends: state.ends.clone(), tombstones: new Map() })
+  const copy = (): State => ({ ...state, rows: state.rows.clone(), ends: state.ends.clone(), tombstones: new Map(), buckets: undefined })
   const current = (): Shelf => shelf(state)
   const known = (id: RecordId): ReadonlyArray<ReplicaRecord> => {
     const row = current().find(id.table, keyText(id.key))
@@ -126,7 +148,7 @@ export const make = (): ReplicaShape => {
     thaw: (id) => Effect.sync(() => void frozen.delete(id)),
     snapshot: Effect.sync(() => snapshotOf(shelf([...frozen.values()].at(-1) ?? copy()))),
     records: (table, after, size) => Effect.sync(() => chunkOf(current(), table, after, size)),
-    bucket: (table, index) => Effect.sync(() => Array.from(under(state.rows, place(kept(table), ""))).filter(({ id }) => bucketOf(id) === index).map(recordOfRow)),
+    bucket: (table, index) => Effect.sync(() => inBucket(state, table, index)),
     names: Effect.sync(() => names(state)),
     tables: Effect.sync(() => state.tables),
     putTables: (tables) => Effect.sync(() => void (state.tables = tables)),

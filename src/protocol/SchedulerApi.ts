@@ -11,6 +11,7 @@ import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
+import * as Integrity from "./integrity.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { withoutDecodeError } from "./openApi.ts"
 import * as Own from "./schedulerWire.ts"
@@ -103,13 +104,20 @@ const livez = HttpApiEndpoint.get("livez")`/livez`.addSuccess(Wire.Ok)
 const readyz = HttpApiEndpoint.get("readyz")`/readyz`.addSuccess(Wire.Ok).middleware(Cloned)
   .annotateContext(doc("Readiness (extension)", "200 when `/ingest` is taken."))
 
+const nodes = HttpApiEndpoint.get("nodes")`/integrity`
+  .setUrlParams(Schema.Struct(Integrity.NodeQuery))
+  .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node)).addError(Errors.ReplicaFailed)
+  .middleware(Cloned)
+  .annotateContext(doc("Hashes of the replica (extension)", "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."))
+
 class Data extends HttpApiGroup.make("data").add(ingest).add(query).add(signin).add(use).annotate(OpenApi.Description, "Record changes in, snapshots out.") {}
 class View extends HttpApiGroup.make("view").add(register).add(unregister).add(registerQuery).annotate(OpenApi.Description, "Views and who holds them.") {}
 class Ssp extends HttpApiGroup.make("ssp").add(join).add(heartbeat).add(leave).annotate(OpenApi.Description, "SSPs coming, living and going.") {}
 class Job extends HttpApiGroup.make("job").add(dispatch).add(result).annotate(OpenApi.Description, "Jobs and who runs them.") {}
 class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(info).add(progress).add(livez).add(readyz).annotate(OpenApi.Description, "How it is doing.") {}
+class Integrities extends HttpApiGroup.make("integrity").add(nodes).annotate(OpenApi.Description, "Whether it is all there.") {}
 
-export class SchedulerApi extends HttpApi.make("scheduler").add(Data).add(View).add(Ssp).add(Job).add(Monitor)
+export class SchedulerApi extends HttpApi.make("scheduler").add(Data).add(View).add(Ssp).add(Job).add(Monitor).add(Integrities)
   .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: scheduler",

@@ -43,6 +43,7 @@ export const knobs = {
   sspPollIntervalMs: Settings.integer("SVC_SCHEDULER_SSP_POLL_INTERVAL_MS", 3000, { min: 10, max: hour }, { unit: "ms", meaning: "Interval at which a bootstrapping SSP's `/health` is asked; file key `ssp_poll_interval_ms`." }),
   maxBufferPerSsp: Settings.integer("SVC_SCHEDULER_MAX_BUFFER_PER_SSP", 10_000, { min: 1, max: 100_000_000 }, { unit: "events", meaning: "Most events that wait for one SSP; beyond it must bootstrap again. File key `max_buffer_per_ssp`." }),
   snapshotUpdateIntervalSecs: Settings.integer("SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of checkpoints: replica synced, log cut; file key `snapshot_update_interval_secs`." }),
+  integrityIntervalSecs: Settings.integer("SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS", 60, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares of the SSPs' records with the replica's, by hashes; who differs bootstraps again. 0 for none." }),
   deliveryWaitMs: Settings.integer("SVC_SCHEDULER_DELIVERY_WAIT_MS", 250, { min: 0, max: 60_000 }, { unit: "ms", meaning: "Longest time an answer of `/ingest` waits for the ready SSPs." }),
   sspUrlAllow: Settings.text("SVC_SCHEDULER_SSP_URL_ALLOW", {
     meaning: "Hosts that SSPs may register with, which also may be sent the secret; separated by commas, `*.domain` for all below it.", defaultText: "any host; the secret only to loopback and private addresses",

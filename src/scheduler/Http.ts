@@ -20,6 +20,7 @@ import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as HttpIngest from "./HttpIngest.ts"
+import * as HttpIntegrity from "./HttpIntegrity.ts"
 import * as HttpProxy from "./HttpProxy.ts"
 import { Ingest } from "./Ingest.ts"
 import * as Monitor from "./monitor.ts"
@@ -140,7 +141,7 @@ export const layer = Layer.mergeAll(
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(
   Layer.provideMerge(layerApi),
-  Layer.provide([layerData, layerView, layerSsp, layerJob, layerMonitor]),
+  Layer.provide([layerData, layerView, layerSsp, layerJob, layerMonitor, HttpIntegrity.layer]),
   Layer.provide([layerCloned, layerBody]),
   Layer.provideMerge(Bodies.layerRouting)
 )

@@ -15,11 +15,13 @@ import * as HttpIngest from "./HttpIngest.ts"
 import { Ingest } from "./Ingest.ts"
 import { Pool } from "./Pool.ts"
 import { ProxyQuery } from "./ProxyQuery.ts"
+import { RecordTrees } from "./RecordTrees.ts"
+import * as SspComparison from "./SspComparison.ts"
 
 const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
 
-export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot).pipe(
-  Layer.provideMerge(Clone.layer),
+export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer).pipe(
+  Layer.provideMerge(Layer.merge(Clone.layer, RecordTrees.layer)),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
   Layer.provideMerge(Pool.layer),
   Layer.provideMerge(Declared.layer),

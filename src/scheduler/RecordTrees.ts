@@ -1,0 +1,220 @@
+/**
+ * The Merkle trees of the replica's tables (D41), brought up to date when somebody asks and at no other time.
+ *
+ * A change only notes the id of its record, and only where somebody has asked for its table before, so that ingest pays nothing for hashes. What is stale is hashed in small
+ * steps with the event loop's turn in between; the little that came meanwhile is hashed while nothing is applied, so that hashes and position belong together.
+ * State: per table that was asked for, hash and count of its buckets, and the ids that moved since; ids beyond {@link maxChanged} cost a new reading of the table instead.
+ */
+import { Context, Effect, Layer, type Scope } from "effect"
+import { bucketLevel, bucketOf, contentOf, leafOf, MerkleTree, type Node } from "../core/merkle.ts"
+import { isOwn } from "../core/surrealSchema.ts"
+import type { RecordKey } from "../core/surql/value.ts"
+import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
+import type * as Wire from "../protocol/integrity.ts"
+import { Ingest } from "./Ingest.ts"
+import { Pool, type PoolShape } from "./Pool.ts"
+
+/** Ids of one table that may wait to be hashed, and records whose moves are followed. */
+const maxChanged = 200_000
+/** Records hashed between two turns of the event loop: a few milliseconds. */
+const perStep = 256
+/** Inner nodes hashed between two turns: each is over up to 256 children. */
+const nodesPerStep = 16
+/** What may be left to hash while nothing is applied, in records that moved, and how often more is worked off before. */
+const maxLeft = 32
+const maxRounds = 5
+
+/** Which records have moved behind a position, from when somebody began to follow. */
+export interface Moves {
+  /** The position when it began: what moved before is not known. */
+  readonly from: number
+  readonly movedAfter: (id: string, seq: number) => boolean
+  /** Ids that moved behind a position; undefined: too many to say. */
+  readonly after: (seq: number) => ReadonlyArray<string> | undefined
+}
+
+export interface RecordTreesShape {
+  /** Roots of all tables that hold records, at one position. */
+  readonly roots: Effect.Effect<typeof Wire.Tables.Type, ReplicaError>
+  readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, ReplicaError>
+  readonly follow: Effect.Effect<Moves, never, Scope.Scope>
+}
+
+class Followed implements Moves {
+  readonly from: number
+  private readonly moved = new Map<string, number>()
+
+  constructor(from: number) {
+    this.from = from
+  }
+
+  note(records: ReadonlyArray<ReplicaRecord>, through: number): void {
+    // What no longer fits is taken for moved, whatever it is.
+    if (this.moved.size < maxChanged) for (const { id } of records) this.moved.set(id.text, through)
+  }
+
+  movedAfter(id: string, seq: number): boolean {
+    return this.moved.size >= maxChanged || (this.moved.get(id) ?? 0) > seq
+  }
+
+  after(seq: number): ReadonlyArray<string> | undefined {
+    return this.moved.size >= maxChanged ? undefined : Array.from(this.moved).flatMap(([id, at]) => (at > seq ? [id] : []))
+  }
+}
+
+const turn = Effect.sleep(0)
+
+/** One table's tree, and what it does not hold yet. */
+class TableTree {
+  readonly tree = new MerkleTree()
+  readonly changed = new Set<string>()
+  private read = false
+  private readonly replica: ReplicaShape
+  private readonly table: string
+
+  constructor(replica: ReplicaShape, table: string) {
+    this.replica = replica
+    this.table = table
+  }
+
+  /** Rough measure of what a refresh has to do. */
+  get left(): number {
+    return this.read ? this.changed.size + this.tree.stale : Infinity
+  }
+
+  readonly refresh: Effect.Effect<void, ReplicaError> = Effect.suspend(() => Effect.gen(this, function*() {
+    if (!this.read) yield* this.readAll
+    yield* this.markChanged
+    yield* this.hashBuckets
+    let nodes = 0
+    for (const _node of this.tree.hashed()) if (++nodes % nodesPerStep === 0) yield* turn
+  }))
+
+  /** Finds the buckets that hold something. Cut off, it begins anew. */
+  private readonly readAll: Effect.Effect<void, ReplicaError> = Effect.suspend(() => Effect.gen(this, function*() {
+    let after: RecordKey | undefined
+    for (;;) {
+      const records = yield* this.replica.records(this.table, after, perStep)
+      for (const { id } of records) this.tree.mark(bucketOf(id.text))
+      if (records.length < perStep) break
+      after = records.at(-1)!.id.key
+      yield* turn
+    }
+    this.read = true
+  }))
+
+  private readonly markChanged: Effect.Effect<void> = Effect.suspend(() => Effect.gen(this, function*() {
+    let marked = 0
+    for (const id of this.changed) {
+      this.changed.delete(id)
+      this.tree.mark(bucketOf(id))
+      if (++marked % perStep === 0) yield* turn
+    }
+  }))
+
+  private readonly hashBuckets: Effect.Effect<void, ReplicaError> = Effect.suspend(() => Effect.gen(this, function*() {
+    let hashed = 0
+    for (let bucket = this.tree.take(); bucket !== undefined; bucket = this.tree.take()) {
+      const index = bucket
+      // A reading that fails or is cut off leaves the mark where it was.
+      const records = yield* Effect.onError(this.replica.bucket(this.table, index), () => Effect.sync(() => this.tree.mark(index)))
+      this.tree.put(index, records.map(({ doc, id }) => ({ id: id.text, hash: leafOf(id.text, contentOf(doc!)) })))
+      hashed += records.length + 1
+      if (hashed >= perStep) {
+        hashed = 0
+        yield* turn
+      }
+    }
+  }))
+}
+
+const none: Node = new MerkleTree().node(0, 0)
+
+class Trees implements RecordTreesShape {
+  private readonly tables = new Map<string, TableTree>()
+  private readonly followers = new Set<Followed>()
+  private readonly replica: ReplicaShape
+  private readonly pool: PoolShape
+  private readonly one: Effect.Semaphore
+
+  constructor(replica: ReplicaShape, pool: PoolShape, one: Effect.Semaphore) {
+    this.replica = replica
+    this.pool = pool
+    this.one = one
+  }
+
+  /** The word of the one way in: these records have moved. */
+  readonly moved = (records: ReadonlyArray<ReplicaRecord>, through: number): void => {
+    for (const follower of this.followers) follower.note(records, through)
+    if (this.tables.size === 0) return
+    for (const { id } of records) {
+      const tree = this.tables.get(id.table)
+      tree?.changed.add(id.text)
+      if (tree !== undefined && tree.changed.size > maxChanged) this.tables.delete(id.table)
+    }
+  }
+
+  readonly follow: RecordTreesShape["follow"] = Effect.acquireRelease(
+    Effect.sync(() => {
+      const followed = new Followed(this.pool.state().log.head)
+      this.followers.add(followed)
+      return followed
+    }),
+    (followed) => Effect.sync(() => this.followers.delete(followed))
+  )
+
+  readonly roots: RecordTreesShape["roots"] = Effect.suspend(() => Effect.gen(this, function*() {
+    const names = (yield* this.replica.names).filter((name) => !isOwn(name))
+    return yield* this.settled(names, (seq) => Effect.sync(() => ({
+      seq, tables: names.map((table) => ({ table, ...this.of(table).tree.node(0, 0) })).filter(({ count }) => count > 0)
+    })))
+  }))
+
+  readonly node: RecordTreesShape["node"] = (table, level, index) => Effect.gen(this, function*() {
+    // Nobody gets to fill the memory with trees of tables that are not there.
+    const exists = (yield* this.replica.names).includes(table)
+    return yield* this.settled(exists ? [table] : [], (seq) => Effect.gen(this, function*() {
+      const place = { seq, table, level, index }
+      if (level === bucketLevel) {
+        const found = exists ? yield* this.replica.bucket(table, index) : []
+        const records = found.map(({ doc, id, version }) => ({ id: id.text, hash: leafOf(id.text, contentOf(doc!)), version }))
+        return { ...place, ...(exists ? this.of(table).tree.node(level, index) : none), records }
+      }
+      return exists ? { ...place, ...this.of(table).tree.node(level, index), children: this.of(table).tree.children(level, index) } : { ...place, ...none, children: [] }
+    }))
+  })
+
+  /** Looks at the trees of these tables as of a position: most is worked off while changes flow, the rest while none is applied. */
+  private settled<A>(tables: ReadonlyArray<string>, look: (seq: number) => Effect.Effect<A, ReplicaError>): Effect.Effect<A, ReplicaError> {
+    const refresh = Effect.forEach(tables, (table) => Effect.suspend(() => this.of(table).refresh), { discard: true })
+    const left = (): number => tables.reduce((sum, table) => sum + this.of(table).left, 0)
+    return this.one.withPermits(1)(Effect.gen(this, function*() {
+      for (let round = 0; round < maxRounds && left() > maxLeft; round++) yield* refresh
+      let found: { readonly value: A } | undefined
+      yield* this.pool.alone(Effect.gen(this, function*() {
+        yield* refresh
+        found = { value: yield* look(this.pool.state().log.head) }
+        return undefined
+      }))
+      return found === undefined ? yield* Effect.interrupt : found.value
+    }))
+  }
+
+  private of(table: string): TableTree {
+    let found = this.tables.get(table)
+    if (found === undefined) this.tables.set(table, found = new TableTree(this.replica, table))
+    return found
+  }
+}
+
+export class RecordTrees extends Context.Tag("scheduler/RecordTrees")<RecordTrees, RecordTreesShape>() {
+  static readonly layer: Layer.Layer<RecordTrees, never, Replica | Ingest | Pool> = Layer.effect(
+    RecordTrees,
+    Effect.gen(function*() {
+      const trees = new Trees(yield* Replica, yield* Pool, yield* Effect.makeSemaphore(1))
+      const { watch } = yield* Ingest
+      watch(trees.moved)
+      return trees
+    })
+  )
+}

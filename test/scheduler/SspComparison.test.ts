@@ -1,0 +1,116 @@
+/**
+ * SSPs whose memory is not the replica's are found, named and made to bootstrap once; those that are equal are left alone while events flow (D41).
+ *
+ * Whole nodes in virtual time: the hashes of both sides come from code of their own, over records that went their own ways.
+ */
+import { afterEach, describe, expect, it } from "vitest"
+import { rng } from "../kit/random.ts"
+import { VirtualTime } from "../kit/virtualTime.ts"
+import { calm, Network, type Reply } from "../sim/network.ts"
+import { schedulerNode, secret, sspNode, type World } from "../sim/nodes.ts"
+
+interface Roots {
+  readonly seq: number
+  readonly tables: ReadonlyArray<{ readonly table: string; readonly hash: string; readonly count: number }>
+}
+
+const scheduler = "127.0.0.1:9667"
+
+/** A scheduler and two SSPs with a second between compares, asked as a client would. */
+class Cluster {
+  readonly time = new VirtualTime()
+  readonly network = new Network(this.time, rng(1))
+  readonly world: World = { time: this.time, network: this.network, logs: [], crashes: [] }
+  private readonly nodes = [schedulerNode(this.world, { SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS: "1", SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "1000" }).node, sspNode(this.world, 1), sspNode(this.world, 2)] as const
+  private writing = false
+  private written = 0
+
+  async start(): Promise<void> {
+    for (const node of this.nodes) await node.start()
+    await this.time.advance(1000)
+  }
+
+  async stop(): Promise<void> {
+    for (const node of [...this.nodes].reverse()) await node.crash()
+  }
+
+  async ask(host: string, method: string, path: string, body?: unknown): Promise<Reply> {
+    let answer: Reply | undefined
+    const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` }
+    this.network.send("client", host, { method, path, headers, body: body === undefined ? "" : JSON.stringify(body) }, (reply) => { answer = reply })
+    for (let i = 0; i < 1000 && answer === undefined; i++) await this.time.advance(5)
+    return answer!
+  }
+
+  async roots(host: string): Promise<Roots> {
+    return JSON.parse((await this.ask(host, "GET", "/integrity")).body) as Roots
+  }
+
+  /** One write every few milliseconds, of a table of its own and of one that is compared. */
+  flow(on: boolean): void {
+    const again = on && !this.writing
+    this.writing = on
+    if (again) this.next()
+  }
+
+  private next(): void {
+    if (!this.writing) return
+    const n = ++this.written
+    const headers = { "content-type": "application/json" }
+    const body = JSON.stringify({ table: "item", op: n % 5 === 0 ? "DELETE" : "UPDATE", id: `item:hot${n % 40}`, record: { n } })
+    this.network.send("client", scheduler, { method: "POST", path: "/ingest", headers, body }, () => {})
+    this.time.after(15, () => this.next())
+  }
+
+  count(from: string, what: string): number {
+    return this.network.trace.filter((line) => line.includes(`${from} -> `) && line.includes(what)).length
+  }
+
+  differ(): ReadonlyArray<string> {
+    return this.world.logs.flatMap((line) => /ssp-\d differs from the replica in .*/.exec(line)?.[0] ?? [])
+  }
+}
+
+const exotic = { at: "2020-01-01T00:00:00Z", list: [1, 2.5, null], deep: { "a b": ["x", true] }, big: 9007199254740991, text: "ü\u2028" }
+
+let cluster: Cluster | undefined
+afterEach(() => cluster?.stop())
+
+describe("D41 comparing SSPs with the replica", () => {
+  it("D41 an SSP whose memory was changed behind its back is found while events flow: its records are named, it bootstraps once and is equal; the other is left alone", async () => {
+    const own = cluster = new Cluster()
+    await own.start()
+    const records = Array.from({ length: 300 }, (_, i) => ({ table: i % 3 === 0 ? "other" : "item", op: "CREATE", id: `${i % 3 === 0 ? "other" : "item"}:${i}`, record: { ...exotic, i }, ...(i % 2 === 0 ? { types: { at: "datetime" } } : {}) }))
+    expect((await own.ask(scheduler, "POST", "/ingest", records)).status).toBe(200)
+    const tampered = [
+      { table: "item", op: "UPDATE", id: "item:1", record: { i: -1 } }, { table: "item", op: "DELETE", id: "item:2", record: {} }, { table: "nowhere", op: "CREATE", id: "nowhere:x", record: {} }
+    ]
+    expect((await own.ask("127.0.0.1:8662", "POST", "/ingest", tampered)).status).toBe(200)
+    // Ways long enough for something to move on each of them.
+    own.network.weather = { ...calm, delayMs: 20 }
+    own.flow(true)
+    await own.time.advance(8000)
+    own.flow(false)
+    await own.time.advance(1000)
+    expect(own.differ()).toEqual([expect.stringMatching(/^ssp-2 differs from the replica in 3 records: (?:(?:item:1|item:2|nowhere:x)(?:, )?){3}$/)])
+    expect([own.count("ssp-1", "POST /ssp/register 202"), own.count("ssp-2", "POST /ssp/register 202")]).toEqual([1, 2])
+    // Hashes differed time and again because of what moved in between, and nobody was blamed for it.
+    expect(own.count("scheduler", "ssp-1 GET /integrity?table=item&level=1")).toBeGreaterThan(3)
+    const [ours, ...theirs] = [await own.roots(scheduler), await own.roots("127.0.0.1:8661"), await own.roots("127.0.0.1:8662")]
+    expect(ours!.tables.map(({ table }) => table)).toEqual(["item", "other"])
+    expect(ours!.tables.find(({ table }) => table === "other")?.count).toBe(100)
+    expect(theirs).toEqual([ours, ours])
+    expect(own.world.crashes).toEqual([])
+  })
+  it("D41 of an SSP that lost everything some records are named, and it bootstraps once", async () => {
+    const own = cluster = new Cluster()
+    await own.start()
+    const each = <A>(make: (i: number) => A): ReadonlyArray<A> => Array.from({ length: 600 }, (_, i) => make(i))
+    await own.ask(scheduler, "POST", "/ingest", each((i) => ({ table: "item", op: "CREATE", id: `item:${i}`, record: { i } })))
+    await own.ask("127.0.0.1:8662", "POST", "/ingest", each((i) => ({ table: "item", op: "DELETE", id: `item:${i}`, record: {} })))
+    await own.time.advance(5000)
+    expect(own.differ()).toEqual([expect.stringMatching(/^ssp-2 differs from the replica in at least \d+ records: item:\d+, .*, …$/)])
+    expect([own.count("ssp-1", "POST /ssp/register 202"), own.count("ssp-2", "POST /ssp/register 202")]).toEqual([1, 2])
+    expect((await own.roots("127.0.0.1:8662")).tables).toEqual((await own.roots(scheduler)).tables)
+  })
+})
