@@ -15,6 +15,8 @@ export interface JobReport {
   readonly error: string | null
   /** Extension (D36): the whole of the record's `errors`. */
   readonly errors?: ReadonlyArray<unknown>
+  /** Extension (D36): the SSP that reports. */
+  readonly ssp_id?: string
 }
 
 export class JobReportFailed extends Data.TaggedError("JobReportFailed")<{ readonly message: string }> {}

@@ -48,6 +48,10 @@ export interface JobStoreShape {
   readonly write: (writes: ReadonlyArray<JobWrite>, by: Holder) => Effect.Effect<ReadonlySet<string>, JobStoreError>
   /** The record as whoever hands on a job has it, for a store that may not have it yet. */
   readonly expect?: (ref: RecordId, doc: Obj) => void
+  /** Where the assignment is the claim: this job is ours (again); nothing is ours any more; the record is gone. */
+  readonly assigned?: (ref: RecordId) => void
+  readonly disown?: () => void
+  readonly forget?: (ref: RecordId) => void
   readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, JobStoreError>
   /** Jobs of a table in key order behind `after`. */
   readonly list: (table: string, status: JobStatus | undefined, after: RecordId | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>

@@ -19,6 +19,8 @@ interface Entry {
   readonly status: JobStatus
   readonly errors: ReadonlyArray<Value>
   readonly content: string
+  /** Begun for an assignment that is over: it goes to its end, and is not called again. */
+  readonly disowned?: boolean
 }
 
 /** Jobs that ended and are remembered, so that they do not run twice. */
@@ -26,65 +28,107 @@ const maxRemembered = 100_000
 
 const failure = (error: JobReportFailed): JobStoreError => new JobStoreError({ transient: true, message: error.message, cause: error })
 
-export const make = (records: Pick<Records.JobRecords, "get" | "chunk">, reports: JobReportsShape): JobStoreShape => {
-  const entries = new Map<string, Entry>()
-  const expected = new Map<string, Obj>()
-  const remember = (ref: RecordId, entry: Entry): void => {
+/** What this process knows of the jobs it runs or ran. */
+class Memory {
+  private readonly entries = new Map<string, Entry>()
+  private readonly expected = new Map<string, Obj>()
+  private readonly records: Pick<Records.JobRecords, "get">
+
+  constructor(records: Pick<Records.JobRecords, "get">) {
+    this.records = records
+  }
+
+  get(ref: RecordId): Entry | undefined {
+    return this.entries.get(ref.text)
+  }
+
+  docOf(ref: RecordId): Obj | undefined {
+    return this.records.get(ref) ?? this.expected.get(ref.text)
+  }
+
+  readonly expect = (ref: RecordId, doc: Obj): void => void this.expected.set(ref.text, doc)
+
+  readonly forget = (ref: RecordId): void => void this.entries.delete(ref.text)
+
+  readonly assigned = (ref: RecordId): void => {
+    const entry = this.entries.get(ref.text)
+    if (entry?.disowned === true) this.entries.set(ref.text, { ...entry, disowned: false })
+  }
+
+  readonly disown = (): void => {
+    for (const [text, entry] of this.entries) if (entry.status === "processing") this.entries.set(text, { ...entry, disowned: true })
+  }
+
+  remember(ref: RecordId, entry: Entry): void {
+    const { entries } = this
     entries.delete(ref.text)
     entries.set(ref.text, entry)
-    if (isOver(entry.status)) expected.delete(ref.text)
+    if (isOver(entry.status)) this.expected.delete(ref.text)
     if (entries.size <= maxRemembered) return
     for (const [text, { status }] of entries) if (isOver(status)) return void entries.delete(text)
   }
-  const docOf = (ref: RecordId): Obj | undefined => records.get(ref) ?? expected.get(ref.text)
-  const read = Records.make({ ...records, put: () => Effect.fail(new JobStoreError({ transient: false, message: "jobs of this cluster are written by the scheduler; ask there" })) })
 
-  const taken = (ref: RecordId, lease: Lease, nowMs: number): StoredJob | undefined => {
-    const doc = docOf(ref)
+  take(ref: RecordId, lease: Lease, nowMs: number): StoredJob | undefined {
+    const doc = this.docOf(ref)
     const status = doc?.["status"]
     if (doc === undefined || !isStatus(status)) return undefined
-    const known = entries.get(ref.text)
+    const known = this.get(ref)
     const content = status === "pending" ? Rows.digest(doc) : known?.content ?? ""
     const same = known !== undefined && known.content === content
-    if (isOver(status) || (same && isOver(known.status)) || (isLive(known?.lease, nowMs) && !isHeldBy(known?.lease, lease))) return undefined
+    if (isOver(status) || (same && isOver(known.status)) || known?.disowned === true || (isLive(known?.lease, nowMs) && !isHeldBy(known?.lease, lease))) return undefined
     const errors = same ? known.errors : Array.isArray(doc["errors"]) ? doc["errors"] as ReadonlyArray<Value> : []
-    remember(ref, { lease, status: "processing", errors, content })
+    this.remember(ref, { lease, status: "processing", errors, content })
     return Rows.toJob(ref, { ...doc, status: "processing", errors }, lease)
   }
 
-  const reported = (ref: RecordId, { errors, status }: Entry, error: JobError | undefined): JobReport => ({
-    job_id: ref.text, status: asResult(status), error: error === undefined ? null : cutReason(error.reason), ...(errors.length === 0 ? {} : { errors })
-  })
+  /** A record that is delivered again as it was before it ran: what became of it is told again. */
+  outcomeOf(ref: RecordId): JobReport | undefined {
+    const known = this.get(ref)
+    const doc = this.docOf(ref)
+    return known !== undefined && isOver(known.status) && doc?.["status"] === "pending" && Rows.digest(doc) === known.content ? reported(ref, known, undefined) : undefined
+  }
+}
 
+const reported = (ref: RecordId, { errors, status }: Entry, error: JobError | undefined): JobReport => ({
+  job_id: ref.text, status: asResult(status), error: error === undefined ? null : cutReason(error.reason), ...(errors.length === 0 ? {} : { errors })
+})
+
+export const make = (records: Pick<Records.JobRecords, "get" | "chunk">, reports: JobReportsShape): JobStoreShape => {
+  const memory = new Memory(records)
+  const { assigned, disown, expect, forget } = memory
+  const read = Records.make({ ...records, put: () => Effect.fail(new JobStoreError({ transient: false, message: "jobs of this cluster are written by the scheduler; ask there" })) })
   return {
-    ...read,
+    ...read, assigned, disown, expect, forget,
     open: () => Effect.succeed([]),
-    expect: (ref, doc) => void expected.set(ref.text, doc),
     claim: (refs, by, leaseMs) =>
       Effect.gen(function*() {
         const nowMs = yield* Clock.currentTimeMillis
-        const jobs = refs.flatMap((ref) => taken(ref, { ...by, untilMs: nowMs + leaseMs }, nowMs) ?? [])
+        const held = new Set(refs.flatMap((ref) => (isHeldBy(memory.get(ref)?.lease, by) ? [ref.text] : [])))
+        const ended = refs.flatMap((ref) => memory.outcomeOf(ref) ?? [])
+        const jobs = refs.flatMap((ref) => memory.take(ref, { ...by, untilMs: nowMs + leaseMs }, nowMs) ?? [])
+        const begun = jobs.flatMap(({ id }): ReadonlyArray<JobReport> => (held.has(id) ? [] : [{ job_id: id, status: "running", error: null }]))
         // Tracking only: the job runs whether the scheduler hears of it now or not.
-        yield* Effect.forEach(jobs, ({ id }) => Effect.ignore(reports.report({ job_id: id, status: "running", error: null })), { concurrency: 16, discard: true })
+        yield* Effect.forEach([...begun, ...ended], (report) => Effect.ignore(reports.report(report)), { concurrency: 16, discard: true })
         return jobs
       }),
     renew: (refs, by, leaseMs) =>
       Effect.map(Clock.currentTimeMillis, (nowMs) => new Set(refs.flatMap((ref) => {
-        const entry = entries.get(ref.text)
-        if (entry?.status !== "processing" || !isHeldBy(entry.lease, by) || isGone(docOf(ref))) return []
-        remember(ref, { ...entry, lease: { ...by, untilMs: nowMs + leaseMs } })
+        const entry = memory.get(ref)
+        if (entry?.status !== "processing" || !isHeldBy(entry.lease, by) || isGone(memory.docOf(ref))) return []
+        memory.remember(ref, { ...entry, lease: { ...by, untilMs: nowMs + leaseMs } })
         return [ref.text]
       }))),
     write: (writes, by) =>
       Effect.map(
         Effect.forEach(writes, ({ error, event, ref }) =>
           Effect.gen(function*() {
-            const entry = entries.get(ref.text)
+            const entry = memory.get(ref)
             const status = next("processing", event)
             if (entry?.status !== "processing" || status === undefined || !isHeldBy(entry.lease, by)) return []
             const after: Entry = { ...entry, status, errors: error === undefined ? entry.errors : [...entry.errors, Rows.fromError(error)], lease: status === "processing" ? entry.lease : undefined }
-            if (status !== "processing") yield* Effect.mapError(reports.report(reported(ref, after, error)), failure)
-            remember(ref, after)
+            // A failed attempt too: whoever goes on after us must not count anew.
+            yield* Effect.mapError(reports.report(reported(ref, after, error)), failure)
+            memory.remember(ref, { ...after, disowned: memory.get(ref)?.disowned ?? false })
             return [ref.text]
           }), { concurrency: 16 }),
         (texts) => new Set(texts.flat())

@@ -75,12 +75,13 @@ const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
 
 const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
   .setPayload(Own.JobDispatch).addSuccess(Schema.String.annotations({ identifier: "SspId" }))
-  .addError(Errors.NoSspAvailable)
+  .addError(Errors.NoSspAvailable).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
   .middleware(JsonBody)
-  .annotateContext(doc("Assign a job to an SSP", "Answers the id of the SSP."))
+  .annotateContext(doc("Assign a job to an SSP", "Answers the id of the SSP. A job whose record is not known is created first (D36)."))
 
 const result = HttpApiEndpoint.post("result")`/job/result`
-  .setPayload(Own.JobResult).addSuccess(Wire.Ok).middleware(JsonBody)
+  .setPayload(Own.JobResult).addSuccess(Wire.Ok).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
+  .middleware(JsonBody)
   .annotateContext(doc("A job's result", "200 for an unknown job too (D36)."))
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`

@@ -50,7 +50,8 @@ export const JobResult = Schema.Struct({
   status: Schema.Literal(...jobStatuses).annotations({ message: () => ({ message: `must be one of ${jobStatuses.join(", ")}`, override: true }) }),
   result: Schema.optional(Schema.NullOr(JsonObject)),
   error: Schema.optional(Schema.NullOr(text)),
-  errors: Schema.optional(Schema.Array(JsonObject)).annotations({ description: "Extension (D36): every failed attempt" })
+  errors: Schema.optional(Schema.Array(JsonObject)).annotations({ description: "Extension (D36): every failed attempt" }),
+  ssp_id: Schema.optional(text).annotations({ description: "Extension (D36): who reports; who no longer has the job can only end it well" })
 }).annotations({ ...every, identifier: "JobResult" })
 
 // Monitoring

@@ -23,6 +23,7 @@ import * as HttpIngest from "./HttpIngest.ts"
 import * as HttpIntegrity from "./HttpIntegrity.ts"
 import * as HttpProxy from "./HttpProxy.ts"
 import { Ingest } from "./Ingest.ts"
+import { Jobs } from "./Jobs.ts"
 import * as Monitor from "./monitor.ts"
 import { Pool } from "./Pool.ts"
 import * as Views from "./viewRequests.ts"
@@ -93,14 +94,13 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
       .handle("leave", ({ payload: { incarnation, ssp_id } }) => Effect.as(pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation } })), ok), whole)
   }))
 
-/** Who runs what is tracked; the job records themselves are not written here yet. */
+const jobRefusal = (error: Effect.Effect.Error<ReturnType<typeof Jobs.Service.dispatch>>) => ("_tag" in error ? Errors.fromIngest(error) : error)
+
 const layerJob = HttpApiBuilder.group(SchedulerApi, "job", (handlers) =>
-  Effect.map(Pool, (pool) =>
+  Effect.map(Jobs, (jobs) =>
     handlers
-      .handle("dispatch", ({ payload: { job_id, table } }) =>
-        Effect.flatMap(pool.ask((ref) => ({ tag: "JobArrived", ref, job: job_id, table })), (reply) => (reply.kind === "assigned" ? Effect.succeed(reply.ssp) : Effect.fail(Errors.noSsp))), whole)
-      .handle("result", ({ payload: { job_id, status } }) =>
-        Effect.as(status === "completed" || status === "failed" ? pool.tell({ tag: "JobDone", job: job_id }) : Effect.void, ok), whole)))
+      .handle("dispatch", ({ payload }) => Effect.mapError(jobs.dispatch(payload), jobRefusal), whole)
+      .handle("result", ({ payload }) => Effect.as(Effect.mapError(jobs.result(payload), Errors.fromIngest), ok), whole)))
 
 const wantsText = (accept: string | undefined, format: string | undefined): boolean =>
   format === "prometheus" || (format === undefined && accept !== undefined && /text\/plain|openmetrics/.test(accept) && !/application\/json/.test(accept))

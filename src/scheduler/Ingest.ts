@@ -17,6 +17,7 @@ import { Turn } from "../ports/Turn.ts"
 import { Wal, type WalFailed } from "../ports/Wal.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
 import * as Errors from "./errors.ts"
+import { JobFeed } from "./JobFeed.ts"
 import { Pool, type PoolShape } from "./Pool.ts"
 import { Waiters } from "./Waiters.ts"
 
@@ -62,12 +63,13 @@ export class Ingest extends Context.Tag("scheduler/Ingest")<Ingest, {
   /** Called with what has just been applied to the replica, before anything else can be. */
   readonly watch: (listener: Moved) => void
 }>() {
-  static readonly layer: Layer.Layer<Ingest, never, Pool | Replica | Wal | Turn | SchedulerConfig | Serving> = Layer.scoped(Ingest, Effect.suspend(() => make))
+  static readonly layer: Layer.Layer<Ingest, never, Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving> = Layer.scoped(Ingest, Effect.suspend(() => make))
 }
 
 interface Parts {
   readonly config: SchedulerConfigShape
   readonly pool: PoolShape
+  readonly jobs: typeof JobFeed.Service
   readonly replica: typeof Replica.Service
   readonly wal: typeof Wal.Service
   readonly turn: typeof Turn.Service
@@ -82,31 +84,36 @@ const refusalOf = (error: WalFailed | ReplicaError): Refusal =>
     ? new Errors.Overloaded({ message: error.message, retryAfterSecs: 1 })
     : new Errors.ReplicaFailed({ message: `${error._tag === "WalFailed" ? "the log" : "the replica"} did not take the change, nothing was delivered: ${error.message}` })
 
-/** What a batch becomes: records and lines in order, and how many lines each caller has. */
+/** A change that is to be made, and what its record is afterwards. */
+interface Made {
+  readonly change: Change
+  readonly raw: Event.RawChange
+  readonly record: ReplicaRecord
+}
+
+/** What a batch becomes: changes in order, and how many each caller has. */
 interface Plan {
-  readonly records: ReadonlyArray<ReplicaRecord>
-  readonly lines: ReadonlyArray<string>
+  readonly made: ReadonlyArray<Made>
   readonly counts: ReadonlyArray<number>
 }
 
 /** `floor`: versions up to it may have been given out for records that nobody knows any more (D4). */
-const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRecord>, floor: number): Plan => {
+const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRecord>, floor: number, jobs: Parts["jobs"]): Plan => {
   const known = new Map<string, Version.Known>(current)
-  const records: Array<ReplicaRecord> = []
-  const lines: Array<string> = []
+  const made: Array<Made> = []
   const counts = batch.map(({ changes, holds, raw }) => {
-    const before = lines.length
+    const before = made.length
     changes.forEach((change, i) => {
-      if (holds?.(change, known.get(change.id.text)) === false) return
-      const next = Version.after(known.get(change.id.text), change, floor)
+      const was = known.get(change.id.text)
+      if (holds?.(change, was) === false || jobs.hasRun(change, was)) return
+      const next = Version.after(was, change, floor)
       if (next === undefined) return
       known.set(change.id.text, next)
-      records.push({ id: change.id, version: next.version, doc: next.doc })
-      lines.push(Event.toLine(raw[i]!, change.op, next.version, undefined))
+      made.push({ change, raw: raw[i]!, record: { id: change.id, version: next.version, doc: next.doc } })
     })
-    return lines.length - before
+    return made.length - before
   })
-  return { records, lines, counts }
+  return { made, counts }
 }
 
 class Pipeline {
@@ -185,20 +192,28 @@ class Pipeline {
     return Effect.gen(this, function*() {
       if (this.owed !== undefined) yield* this.settle(this.owed)
       if (batch.length === 0) return
-      const { counts, lines, records } = plan(batch, yield* this.parts.replica.current(idsOf(batch)), this.floor ??= yield* this.lost)
-      if (lines.length > 0) {
-        const through = yield* this.parts.wal.append(lines)
-        yield* this.settle({ records, lines, through })
-      }
-      this.hold(batch, counts, lines.length)
+      const { counts, made } = plan(batch, yield* this.parts.replica.current(idsOf(batch)), this.floor ??= yield* this.lost, this.parts.jobs)
+      if (made.length > 0) yield* this.log(made)
+      this.hold(batch, counts, made.length)
     }).pipe(Effect.mapError((error) => (error._tag === "WalFailed" || error._tag === "ReplicaError" ? refusalOf(error) : error)), Effect.tapError((error) => Effect.logError(error.message)))
+  }
+
+  /** Into the log, with who runs the jobs among them (D35), and on. */
+  private log(made: ReadonlyArray<Made>): Effect.Effect<void, WalFailed | ReplicaError> {
+    const { jobs, wal } = this.parts
+    return Effect.gen(this, function*() {
+      const assigned = yield* jobs.assign(made.map(({ change }) => change))
+      const lines = made.map(({ change, raw, record }) => Event.toLine(raw, change.op, record.version, assigned.to(change)))
+      const through = yield* Effect.tapError(wal.append(lines), () => assigned.undo)
+      yield* this.settle({ records: made.map(({ record }) => record), lines, through })
+    })
   }
 
   private readonly lost: Effect.Effect<number, ReplicaError> = Effect.suspend(() => Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0))
 
   /** Applies what has been logged; while that fails nothing else is taken (D26). */
   private settle(owed: Owed): Effect.Effect<void, ReplicaError> {
-    const { pool, replica } = this.parts
+    const { jobs, pool, replica } = this.parts
     this.owed = owed
     const step = Effect.map(replica.commit({ records: owed.records, through: owed.through }), () => {
       this.owed = undefined
@@ -206,7 +221,7 @@ class Pipeline {
       pool.events.appended(owed.lines, owed.through)
       return { tag: "Appended", through: owed.through } as const
     })
-    return pool.alone(step)
+    return Effect.zipRight(pool.alone(step), jobs.moved(owed.records))
   }
 
   /** Everybody waits for the position of the own last change. */
@@ -225,7 +240,7 @@ const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
   return [...ids.values()]
 }
 
-const make: Effect.Effect<typeof Ingest.Service, never, Pool | Replica | Wal | Turn | SchedulerConfig | Serving | Scope.Scope> = Effect.gen(function*() {
+const make: Effect.Effect<typeof Ingest.Service, never, Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving | Scope.Scope> = Effect.gen(function*() {
   const config = yield* SchedulerConfig
   const pool = yield* Pool
   const serving = yield* Serving
@@ -237,7 +252,7 @@ const make: Effect.Effect<typeof Ingest.Service, never, Pool | Replica | Wal | T
   }
   const listeners: Array<Moved> = []
   const waiters = new Waiters(pool, config.deliveryWaitMs, () => clock.unsafeCurrentTimeMillis(), run)
-  const pipeline = new Pipeline({ config, pool, replica: yield* Replica, wal: yield* Wal, turn: yield* Turn, waiters, moved: (records, through) => listeners.forEach((listener) => listener(records, through)), run })
+  const pipeline = new Pipeline({ config, pool, jobs: yield* JobFeed, replica: yield* Replica, wal: yield* Wal, turn: yield* Turn, waiters, moved: (records, through) => listeners.forEach((listener) => listener(records, through)), run })
   pool.watch(() => waiters.look())
   // The server has answered or cut every request by now; what a cut one left behind still goes to its end.
   yield* Effect.addFinalizer(() => Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 }))

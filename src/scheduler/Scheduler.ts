@@ -13,6 +13,8 @@ import { Declared } from "./Declared.ts"
 import * as Http from "./Http.ts"
 import * as HttpIngest from "./HttpIngest.ts"
 import { Ingest } from "./Ingest.ts"
+import { JobFeed } from "./JobFeed.ts"
+import { Jobs } from "./Jobs.ts"
 import { Pool } from "./Pool.ts"
 import { ProxyQuery } from "./ProxyQuery.ts"
 import { RecordTrees } from "./RecordTrees.ts"
@@ -21,8 +23,9 @@ import * as SspComparison from "./SspComparison.ts"
 const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
 
 export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer).pipe(
-  Layer.provideMerge(Layer.merge(Clone.layer, RecordTrees.layer)),
+  Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
+  Layer.provideMerge(JobFeed.layer),
   Layer.provideMerge(Pool.layer),
   Layer.provideMerge(Declared.layer),
   Layer.provideMerge(Serving.layer)

@@ -65,13 +65,13 @@ const registrationBody = ({ body, lastActiveAt }: ViewSpec, assignment: number):
   return { ...given, ...(later ? { lastActiveAt: new Date(Math.min(lastActiveAt, 8.64e15)).toISOString() } : {}), assignment }
 }
 
-/** A job as it stands in the replica, in the shape of a dispatch. */
+/** A job as it stands in the replica, in the shape of a dispatch; undefined while it is not there. */
 const jobBody = ({ replica }: Surroundings, job: string, table: string): Effect.Effect<unknown> =>
   Effect.gen(function*() {
     const id = Ids.parseLenient(job)
     const found = id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
     const doc = found?.doc
-    return { job_id: job, table, payload: { path: doc === undefined ? "" : Json.toJson(doc["path"]), body: doc === undefined ? {} : Json.toJson(doc["payload"]) } }
+    return doc === undefined ? undefined : { job_id: job, table, payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} } }
   })
 
 /** Carries the call out and answers with what is to be told to the pool. */
@@ -87,6 +87,6 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
     case "CallUnregister":
       return Effect.map(client.unregisterView(target, { id: `incantation:${action.view}`, assignment: action.assignment, ...(action.gone ? {} : { moved: true }) }), (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }))
     case "ExecuteJob":
-      return Effect.map(Effect.flatMap(jobBody(around, action.job, action.table), (body) => client.executeJob(target, body)), (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome }))
+      return Effect.map(Effect.flatMap(jobBody(around, action.job, action.table), (body) => (body === undefined ? Effect.succeed({ kind: "unreachable" } as const) : client.executeJob(target, body))), (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome }))
   }
 }

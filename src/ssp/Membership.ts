@@ -70,7 +70,7 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
       Effect.gen(function*() {
         yield* Effect.sleep(Duration.millis(Math.round(waitMs + (yield* Random.next) * jitterMs)))
         const url = config.advertisedUrl(yield* serving.port)
-        const registered = yield* client.register({ ...identity, url, batch: true, ...(jobTables.length === 0 ? {} : { job_tables: jobTables }) })
+        const registered = yield* client.register({ ...identity, url, batch: true, job_tables: jobTables })
         enrolled.isRegistered(registered.heartbeat_timeout_ms)
         yield* enrolled.tell({ tag: "Registered", attempt, registration: registered.registration })
         const pulled = yield* Bootstrap.pull(client, registered)

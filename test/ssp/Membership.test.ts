@@ -23,7 +23,7 @@ describe("D20 bootstrap", () => {
       const { phase, views } = yield* startSsp(pass, scheduler)
       expect(phase()).toBe("ready")
       expect(scheduler.asked.slice(0, 3)).toEqual([
-        { at: 0, what: "register", body: { ssp_id: "me", url: "http://ssp-1:8667", batch: true, incarnation: expect.stringMatching(/^[0-9a-f]{16}$/) } }, { at: 0, what: "signin" }, { at: 0, what: "use" }
+        { at: 0, what: "register", body: { ssp_id: "me", url: "http://ssp-1:8667", batch: true, job_tables: [], incarnation: expect.stringMatching(/^[0-9a-f]{16}$/) } }, { at: 0, what: "signin" }, { at: 0, what: "use" }
       ])
       expect(scheduler.queries.filter((query) => query.includes("FROM t "))).toHaveLength(3)
       expect(scheduler.queries.some((query) => query.includes("_svc_"))).toBe(false)

@@ -62,8 +62,11 @@ export type Command =
   | { readonly tag: "ViewCalled"; readonly op: number; readonly view: string; readonly ssp: string; readonly registration: number; readonly outcome: CallOutcome }
   /** The later of the time given and the one found in the database (D14). */
   | { readonly tag: "ActivityFound"; readonly view: string; readonly lastActiveAt: number }
-  /** A pending job in the ingest path, before its change is logged; `ref` when it was dispatched by request. */
-  | { readonly tag: "JobArrived"; readonly job: string; readonly table: string; readonly ref: number | undefined }
+  /**
+   * A pending job in the ingest path, before its change is logged, which will name who runs it; `ref` when it was dispatched by request.
+   * `stands`: its record is there already and no change will come, so its SSP must be called.
+   */
+  | { readonly tag: "JobArrived"; readonly job: string; readonly table: string; readonly ref: number | undefined; readonly stands?: boolean }
   | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
   | { readonly tag: "JobDone"; readonly job: string }
   | { readonly tag: "Tick" }

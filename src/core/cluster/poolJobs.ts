@@ -26,14 +26,13 @@ const persist = (turn: Turn, job: State.Job): void => {
 }
 
 export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArrived" }): void => {
-  const { job: id, ref, table } = command
+  const { job: id, ref, stands = false, table } = command
   const known = State.job(turn.state, id)
   const owner = State.at(turn.state, known?.home) ?? (known === undefined ? pick(State.ready(turn.state), table) : undefined)
-  if (known === undefined && owner !== undefined) {
-    persist(turn, { job: id, table, home: { ssp: owner.ssp, registration: owner.registration }, told: true, op: undefined })
-  } else if (known === undefined && ref === undefined) {
-    persist(turn, { job: id, table, home: undefined, told: false, op: undefined })
-    set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, id) })
+  if (known === undefined && (owner !== undefined || ref === undefined)) {
+    const told = owner !== undefined && !stands
+    persist(turn, { job: id, table, home: owner === undefined ? undefined : { ssp: owner.ssp, registration: owner.registration }, told, op: undefined })
+    if (!told) set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, id) })
   }
   if (ref !== undefined) reply(turn, ref, owner === undefined ? { kind: "noSsp" } : { kind: "assigned", ssp: owner.ssp, url: owner.url, assignedAt: turn.now })
 }

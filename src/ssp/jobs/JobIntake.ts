@@ -15,20 +15,26 @@ type Listener = (change: Change) => void
 export class JobIntake extends Context.Tag("ssp/JobIntake")<JobIntake, {
   readonly tables: ReadonlySet<string>
   readonly applied: (changes: ReadonlyArray<Change>) => void
-  /** Who is told of changes to job tables; the last to ask. */
-  readonly attach: (listener: Listener) => void
+  readonly replaced: () => void
+  /** Who is told of changes to job tables, and that everything held here was replaced; the last to ask. */
+  readonly attach: (listener: Listener, replaced: () => void) => void
 }>() {
   static readonly layer: Layer.Layer<JobIntake, never, SspConfig> = Layer.effect(
     JobIntake,
     Effect.map(SspConfig, ({ jobTables }) => {
       const tables = new Set(jobTables.map(({ table }) => table))
       let listener: Listener | undefined
+      let begunAnew: (() => void) | undefined
       return {
         tables,
         applied: (changes) => {
           for (const change of changes) if (tables.has(change.id.table)) listener?.(change)
         },
-        attach: (next) => void (listener = next)
+        replaced: () => begunAnew?.(),
+        attach: (next, replaced) => {
+          listener = next
+          begunAnew = replaced
+        }
       }
     })
   )
@@ -36,14 +42,15 @@ export class JobIntake extends Context.Tag("ssp/JobIntake")<JobIntake, {
 
 type ViewsShape = Views["Type"]
 
-const watched = (views: ViewsShape, applied: (changes: ReadonlyArray<Change>) => void): ViewsShape => {
+const watched = (views: ViewsShape, { applied, replaced }: JobIntake["Type"]): ViewsShape => {
   const offer: ViewsShape["offer"] = (changes, done) =>
     views.offer(changes, (answer) => {
       if (!("_tag" in answer)) applied(changes)
       done(answer)
     })
   const ingest: ViewsShape["ingest"] = (changes) => Effect.tap(views.ingest(changes), () => Effect.sync(() => applied(changes)))
-  return Object.create(views, { offer: { value: offer }, ingest: { value: ingest } }) as ViewsShape
+  const replace: ViewsShape["replace"] = (replacement) => Effect.tap(views.replace(replacement), () => Effect.sync(replaced))
+  return Object.create(views, { offer: { value: offer }, ingest: { value: ingest }, replace: { value: replace } }) as ViewsShape
 }
 
 /** The views, watched for changes of job tables. */
@@ -51,7 +58,7 @@ export const layerViews = Layer.effect(
   Views,
   Effect.gen(function*() {
     const views = yield* Views
-    const { applied, tables } = yield* JobIntake
-    return tables.size === 0 ? views : watched(views, applied)
+    const intake = yield* JobIntake
+    return intake.tables.size === 0 ? views : watched(views, intake)
   })
 ).pipe(Layer.provide(Views.layer), Layer.provideMerge(JobIntake.layer))

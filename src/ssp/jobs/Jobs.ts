@@ -58,7 +58,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
       const { loaded } = yield* Lifecycle
       const lease = yield* Lease
       const database = yield* DatabaseJobs
-      const reports = yield* JobReports
+      const reports = signed(yield* JobReports, config.sspId)
       const records = ViewRecords.make(views)
       const store = database ?? (config.mode === "standalone" ? Records.make(records) : Reported.make(records, reports))
       const runFork = Runtime.runFork(yield* Effect.runtime<never>())
@@ -74,8 +74,16 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
       if (config.jobTables.length > 0) {
         const own = database === undefined && config.mode === "standalone"
         intake.attach((change) => {
-          if (isMine(change, config.sspId)) runner.offer(change.id)
-          else if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
+          if (isMine(change, config.sspId)) {
+            store.assigned?.(change.id)
+            runner.offer(change.id)
+          } else if (change.op === "DELETE") store.forget?.(change.id)
+          if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
+        }, () => {
+          // After a registration anew all that was assigned is with others, or comes again.
+          if (store.disown === undefined) return
+          store.disown()
+          runner.forget()
         })
         yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
         yield* Effect.addFinalizer(() => runner.stop)
@@ -84,6 +92,9 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
     })
   )
 }
+
+/** Says who reports: who no longer has a job is not listened to (D36). */
+const signed = (reports: JobReports["Type"], ssp_id: string): JobReports["Type"] => ({ ...reports, report: (report) => reports.report({ ...report, ssp_id }) })
 
 /** Drawn at every start. */
 export const incarnation: Effect.Effect<string> = Effect.map(Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 2 ** 31))), (parts) => parts.map((part) => part.toString(36)).join(""))
@@ -121,6 +132,7 @@ const service = (tables: ReadonlySet<string>, store: JobStoreShape, runner: Runn
     tables,
     execute: (ref, { body, path, traceparent }) =>
       Effect.suspend(() => {
+        store.assigned?.(ref)
         store.expect?.(ref, { id: ref, path, payload: Json.fromJson(body), status: "pending" } as Obj)
         return runner.offer(ref, traceparent) ? Effect.void : Effect.fail(new Overloaded({ message: `${maxQueued} jobs of ${ref.table} wait for a slot here, the limit (fixed, no setting)`, retryAfterSecs: 5 }))
       }),

@@ -56,6 +56,8 @@ export interface Runner {
   readonly offer: (ref: RecordId, traceparent?: string) => boolean
   /** An operator's: what is not running is forgotten, the call of what runs is ended. */
   readonly drop: (ref: RecordId) => Effect.Effect<void>
+  /** Lets go of everything that is not running now. */
+  readonly forget: () => void
   readonly figures: () => ReadonlyArray<Figures>
   /** Sweeps, claims, calls and renews for as long as it runs. */
   readonly run: Effect.Effect<never>
@@ -115,6 +117,10 @@ class JobRunner implements Runner {
       const call = work?.calls.get(ref.text)
       return call === undefined ? Effect.void : Effect.asVoid(Fiber.interrupt(call))
     })
+  }
+
+  forget(): void {
+    for (const { lane } of this.works.values()) for (const text of [...lane.known.keys()]) lane.forget(text)
   }
 
   figures(): ReadonlyArray<Figures> {

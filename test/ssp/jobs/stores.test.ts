@@ -49,8 +49,23 @@ describe("jobs that the scheduler writes", () => {
     yield* jobs.write([{ ref: id("a"), event: "AttemptFailed", error }], me)
     expect((yield* jobs.claim([id("a")], me, 40_000))[0]?.errors).toEqual([error])
     yield* jobs.write([{ ref: id("a"), event: "Succeeded", error: undefined }], me)
-    expect(told).toEqual([{ job_id: "mail_job:a", status: "running", error: null }, { job_id: "mail_job:a", status: "running", error: null }, { job_id: "mail_job:a", status: "completed", error: null, errors: [error] }])
+    expect(told).toEqual([{ job_id: "mail_job:a", status: "running", error: null }, { job_id: "mail_job:a", status: "running", error: "no", errors: [error] }, { job_id: "mail_job:a", status: "completed", error: null, errors: [error] }])
     expect([yield* jobs.claim([id("a")], me, 40_000), records.get(id("a"))?.["status"]]).toEqual([[], "pending"])
+    // The record is pending again, as it was: what became of it is said again.
+    expect(told.slice(3)).toEqual([{ job_id: "mail_job:a", status: "completed", error: null, errors: [error] }])
+  }))
+  it.effect("D35 what was begun under an assignment that is over ends, and is called again only when it is assigned again", () => Effect.gen(function*() {
+    const told: Array<JobReport> = []
+    const { jobs } = store((report) => Effect.sync(() => void told.push(report)))
+    yield* jobs.claim([id("a")], me, 40_000)
+    jobs.disown?.()
+    yield* jobs.write([{ ref: id("a"), event: "AttemptFailed", error }], me)
+    expect(yield* jobs.claim([id("a")], me, 40_000)).toEqual([])
+    jobs.assigned?.(id("a"))
+    expect((yield* jobs.claim([id("a")], me, 40_000))[0]?.errors).toEqual([error])
+    jobs.disown?.()
+    yield* jobs.write([{ ref: id("a"), event: "Succeeded", error: undefined }], me)
+    expect(told.at(-1)).toMatchObject({ status: "completed" })
   }))
   it.effect("an outcome that cannot be told is not taken as told", () => Effect.gen(function*() {
     let away = true

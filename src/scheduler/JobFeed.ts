@@ -1,0 +1,100 @@
+/**
+ * Jobs as they pass through ingest (D35): each pending one gets its SSP before its change is logged, what is over is no longer tracked.
+ *
+ * Apart from ingest, which only asks, and from the requests about jobs: what arrives by any way is a job by the same rule. A change that names
+ * nobody would be run by every SSP that has the table, so one that waits for an SSP names the empty id.
+ */
+import { Context, Effect, HashMap, Layer } from "effect"
+import type { Change } from "../core/change.ts"
+import * as State from "../core/cluster/state.ts"
+import { isOver, isStatus } from "../core/job/status.ts"
+import type { Known } from "../core/version.ts"
+import * as Rows from "../ports/jobRows.ts"
+import type { ReplicaRecord } from "../ports/Replica.ts"
+import { Upstream } from "../ports/Upstream.ts"
+import { SchedulerConfig } from "./Config.ts"
+import { Pool, type PoolShape } from "./Pool.ts"
+
+/** Jobs whose content is remembered, so that its delivery again does not run them again. */
+const maxRemembered = 100_000
+
+export interface Assigned {
+  /** Who the change's event names; undefined: it is no pending job. */
+  readonly to: (change: Change) => string | undefined
+  /** The changes were not logged after all. */
+  readonly undo: Effect.Effect<void>
+}
+
+export class JobFeed extends Context.Tag("scheduler/JobFeed")<JobFeed, {
+  /** Every table that is or was known to hold jobs. */
+  readonly tables: () => ReadonlySet<string>
+  /** Jobs of this table have been dispatched. */
+  readonly learn: (table: string) => void
+  /** Whether this change only delivers again what has been taken up: its job must not be put back to pending. */
+  readonly hasRun: (change: Change, was: Known | undefined) => boolean
+  readonly assign: (changes: ReadonlyArray<Change>) => Effect.Effect<Assigned>
+  /** What the replica has just taken over. */
+  readonly moved: (records: ReadonlyArray<ReplicaRecord>) => Effect.Effect<void>
+}>() {
+  static readonly layer: Layer.Layer<JobFeed, never, Pool | SchedulerConfig | Upstream> = Layer.effect(
+    JobFeed,
+    Effect.map(Effect.all([Pool, SchedulerConfig, Upstream]), ([pool, { jobTables }, { present }]) => make(pool, jobTables, !present))
+  )
+}
+
+const none: Assigned = { to: () => undefined, undo: Effect.void }
+
+/** Who the change of a job may name: who has not been told by it is called. */
+const named = (state: State.State, id: string): string => (State.job(state, id)?.told === true ? State.assigneeOf(state, id) ?? "" : "")
+
+/** `alone`: no database stands beside the cluster, which would say itself what a job is. */
+const make = (pool: PoolShape, configured: ReadonlySet<string>, alone: boolean): typeof JobFeed.Service => {
+  const known = new Set(configured)
+  const taken = new Map<string, string>()
+  for (const { table } of HashMap.values(pool.state().jobs)) known.add(table)
+  const tables = (): ReadonlySet<string> => {
+    for (const { jobTables } of HashMap.values(pool.state().members)) for (const table of jobTables ?? []) known.add(table)
+    return known
+  }
+  const isPending = ({ doc, id, op }: Change): boolean => op !== "DELETE" && doc["status"] === "pending" && known.has(id.table)
+  const remember = ({ doc, id }: Change): void => {
+    taken.delete(id.text)
+    taken.set(id.text, Rows.digest(doc))
+    if (taken.size > maxRemembered) for (const oldest of taken.keys()) return void taken.delete(oldest)
+  }
+  const isTracked = (id: string): boolean => State.job(pool.state(), id) !== undefined
+  const end = (ids: ReadonlyArray<string>): Effect.Effect<void> => Effect.forEach(ids.filter(isTracked), (job) => pool.tell({ tag: "JobDone", job }), { discard: true })
+  return {
+    tables,
+    learn: (table) => void known.add(table),
+    hasRun: (change, was) =>
+      alone && change.version === undefined && isPending(change) && was?.doc !== undefined && was.doc["status"] !== "pending" && isStatus(was.doc["status"]) &&
+      taken.get(change.id.text) === Rows.digest(change.doc),
+    assign: (changes) =>
+      Effect.suspend(() => {
+        tables()
+        const jobs = changes.filter(isPending)
+        if (jobs.length === 0) return Effect.succeed(none)
+        const fresh = jobs.map(({ id }) => id.text).filter((id) => !isTracked(id))
+        const to = new Map<string, string>()
+        const read = Effect.sync(() => {
+          for (const { id } of jobs) to.set(id.text, named(pool.state(), id.text))
+          return undefined
+        })
+        return Effect.forEach(jobs, ({ id }) => pool.tell({ tag: "JobArrived", job: id.text, table: id.table, ref: undefined }), { discard: true }).pipe(
+          Effect.zipRight(pool.alone(read)),
+          Effect.map(() => {
+            jobs.forEach(remember)
+            return { to: (change: Change) => (isPending(change) ? to.get(change.id.text) : undefined), undo: Effect.suspend(() => end(fresh)) }
+          })
+        )
+      }),
+    moved: (records) =>
+      Effect.suspend(() => {
+        if (known.size === 0) return Effect.void
+        const last = new Map(records.filter(({ id }) => known.has(id.table)).map(({ doc, id }) => [id.text, doc]))
+        for (const [id, doc] of last) if (doc === undefined) taken.delete(id)
+        return end([...last].flatMap(([id, doc]) => (doc === undefined || (isStatus(doc["status"]) && isOver(doc["status"])) ? [id] : [])))
+      })
+  }
+}
