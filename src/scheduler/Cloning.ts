@@ -80,7 +80,7 @@ const inReplica = patiently("reading or writing the replica")
 type Difference = Compare.Difference
 
 /** Whether they differ beyond what a record loses on its way as an event. */
-const reallyDiffers = ({ found, known }: Difference): boolean =>
+export const reallyDiffers = ({ found, known }: Difference): boolean =>
   known === undefined || found === undefined || (found.version !== undefined && found.version > known.version) || !identical(JsonTypes.asSent(known.doc), JsonTypes.asSent(found.doc))
 
 /** The event that a difference becomes; the change is what whoever reads the event makes of it. */
@@ -91,6 +91,21 @@ export const repairOf = (difference: Difference): Repair => {
   const change = Either.getOrThrowWith(decodeChange({ ...raw, op }, () => types), ({ message }) => new Error(`a record of the database is no change: ${message}`))
   return { change, raw }
 }
+
+/** What the replica has behind a key, up to another, by id text. */
+export const between = ({ chunkSize, replica }: Pick<Parts, "chunkSize" | "replica">, table: string, after: RecordKey | undefined, last: RecordKey | undefined): Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError> =>
+  Effect.gen(function*() {
+    const found = new Map<string, ReplicaRecord>()
+    for (let from = after; ;) {
+      const records = yield* replica.records(table, from, chunkSize)
+      for (const record of records) {
+        if (last !== undefined && Ids.compareKeys(record.id.key, last) > 0) return found
+        found.set(record.id.text, record)
+      }
+      if (records.length < chunkSize) return found
+      from = records.at(-1)!.id.key
+    }
+  })
 
 class Walk {
   private readonly parts: Parts
@@ -158,36 +173,19 @@ class Walk {
   private differences(table: string, found: ReadonlyArray<UpstreamRecord>, after: RecordKey | undefined, last: RecordKey | undefined): Effect.Effect<ReadonlyArray<Difference>, ReplicaError> {
     return Effect.gen(this, function*() {
       const { replica, upstream } = this.parts
-      const between = yield* this.between(table, after, last)
-      const missing = found.filter(({ id }) => !between.has(id.text)).map(({ id }) => id)
+      const known = yield* between(this.parts, table, after, last)
+      const missing = found.filter(({ id }) => !known.has(id.text)).map(({ id }) => id)
       // Keys that the database sorts otherwise are known all the same.
-      const others = this.fresh && between.size === 0 ? new Map<string, ReplicaRecord>() : yield* replica.current(missing)
+      const others = this.fresh && known.size === 0 ? new Map<string, ReplicaRecord>() : yield* replica.current(missing)
       const alive = (id: RecordId): Compare.Known | undefined => {
-        const record = between.get(id.text) ?? others.get(id.text)
+        const record = known.get(id.text) ?? others.get(id.text)
         return record?.doc === undefined ? undefined : { id, doc: record.doc, version: record.version }
       }
-      const differences = Compare.compare(found, Array.from(between.values(), ({ id }) => alive(id)!), alive).filter(reallyDiffers)
+      const differences = Compare.compare(found, Array.from(known.values(), ({ id }) => alive(id)!), alive).filter(reallyDiffers)
       const gone = differences.filter((difference) => difference.found === undefined)
       if (gone.length === 0) return differences
       const there = new Set((yield* patiently(`reading table ${table}`)(upstream.find(gone.map(({ id }) => id)))).map(({ id }) => id.text))
       return differences.filter((difference) => difference.found !== undefined || !there.has(difference.id.text))
-    })
-  }
-
-  /** What the replica has behind a key, up to another. */
-  private between(table: string, after: RecordKey | undefined, last: RecordKey | undefined): Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError> {
-    const { chunkSize, replica } = this.parts
-    return Effect.gen(function*() {
-      const found = new Map<string, ReplicaRecord>()
-      for (let from = after; ;) {
-        const records = yield* replica.records(table, from, chunkSize)
-        for (const record of records) {
-          if (last !== undefined && Ids.compareKeys(record.id.key, last) > 0) return found
-          found.set(record.id.text, record)
-        }
-        if (records.length < chunkSize) return found
-        from = records.at(-1)!.id.key
-      }
     })
   }
 

@@ -43,6 +43,7 @@ export const knobs = {
   sspPollIntervalMs: Settings.integer("SVC_SCHEDULER_SSP_POLL_INTERVAL_MS", 3000, { min: 10, max: hour }, { unit: "ms", meaning: "Interval at which a bootstrapping SSP's `/health` is asked; file key `ssp_poll_interval_ms`." }),
   maxBufferPerSsp: Settings.integer("SVC_SCHEDULER_MAX_BUFFER_PER_SSP", 10_000, { min: 1, max: 100_000_000 }, { unit: "events", meaning: "Most events that wait for one SSP; beyond it must bootstrap again. File key `max_buffer_per_ssp`." }),
   snapshotUpdateIntervalSecs: Settings.integer("SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of checkpoints: replica synced, log cut; file key `snapshot_update_interval_secs`." }),
+  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 600, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }),
   integrityIntervalSecs: Settings.integer("SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS", 60, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares of the SSPs' records with the replica's, by hashes; who differs bootstraps again. 0 for none." }),
   deliveryWaitMs: Settings.integer("SVC_SCHEDULER_DELIVERY_WAIT_MS", 250, { min: 0, max: 60_000 }, { unit: "ms", meaning: "Longest time an answer of `/ingest` waits for the ready SSPs." }),
   sspUrlAllow: Settings.text("SVC_SCHEDULER_SSP_URL_ALLOW", {
@@ -76,7 +77,7 @@ const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
 /** Names of the SSP that may stand in a shared environment. */
 const sspNames = [
   "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_PASS_FILE", "STORE_NS", "STORE_DB", "SVC_DATA_DIR", "SVC_STATE_DEBOUNCE_MS", "SVC_STREAM_BUFFER", "SVC_MAX_VIEWS", "SVC_MAX_STREAMS",
-  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES", "SVC_RECONCILE_INTERVAL_SECS", "SVC_INTEGRITY_QUIET_SECS"
+  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES", "SVC_INTEGRITY_QUIET_SECS"
 ]
 
 type Read = Settings.Values<typeof knobs>

@@ -17,12 +17,13 @@ import { JobFeed } from "./JobFeed.ts"
 import { Jobs } from "./Jobs.ts"
 import { Pool } from "./Pool.ts"
 import { ProxyQuery } from "./ProxyQuery.ts"
+import * as Reconcile from "./Reconcile.ts"
 import { RecordTrees } from "./RecordTrees.ts"
 import * as SspComparison from "./SspComparison.ts"
 
 const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
 
-export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer).pipe(
+export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, Reconcile.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
   Layer.provideMerge(JobFeed.layer),

@@ -7,12 +7,13 @@ import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
 import { bucketLevel } from "../core/merkle.ts"
 import * as Answers from "../ports/httpAnswers.ts"
+import type { Compared } from "../ports/liveCompare.ts"
 import type { UpstreamError } from "../ports/Upstream.ts"
 import { placesOn } from "../protocol/integrity.ts"
 import { SspApi } from "../protocol/SspApi.ts"
 import { fromWorld } from "./HttpErrors.ts"
 import { Integrity } from "./Integrity.ts"
-import { Reconcile, type Reconciled } from "./Reconcile.ts"
+import { Reconcile } from "./Reconcile.ts"
 import { type IngestError, StoreFailed } from "./viewTypes.ts"
 
 const noDatabase = Answers.invalidRequest([{ path: "", reason: "cannot be answered: this SSP has no database to compare with (setting STORE_ADDR)" }])
@@ -22,7 +23,7 @@ const notHere = Answers.invalidRequest([{ path: "", reason: "cannot be done here
 const storeFailed = (error: UpstreamError) => fromWorld(new StoreFailed({ message: `the database could not be read: ${error.message}`, cause: error }))
 
 /** A repair carries no positions, so the errors of D5 cannot come from it. */
-const repaired = (work: Effect.Effect<Reconciled, UpstreamError | IngestError>) =>
+const repaired = (work: Effect.Effect<Compared, UpstreamError | IngestError>) =>
   work.pipe(
     Effect.catchTags({ SequenceGap: Effect.die, StaleEpoch: Effect.die }),
     Effect.mapError((error) => (error._tag === "UpstreamError" ? storeFailed(error) : fromWorld(error)))

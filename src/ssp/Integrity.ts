@@ -13,11 +13,11 @@ import * as Compare from "../core/reconcile.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import type { RecordId, RecordKey } from "../core/surql/value.ts"
 import { Serving } from "../ports/Front.ts"
+import { defaultMomentMs } from "../ports/liveCompare.ts"
 import { type IntegrityNode, Upstream, type UpstreamError } from "../ports/Upstream.ts"
 import type * as Wire from "../protocol/integrity.ts"
 import { SspConfig } from "./Config.ts"
 import { Lifecycle } from "./Lifecycle.ts"
-import { defaultMomentMs } from "./Reconcile.ts"
 import { Views } from "./Views.ts"
 
 const chunkSize = 1_000

@@ -3,19 +3,18 @@
  * that goes on for ever (D20, D4).
  *
  * Tables are read by stretches of keys and compared with memory; what differs is applied through the committer as ordinary
- * changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it counts only
- * when a second look, a moment later, still shows it, and only if memory has not moved by the time it is applied. What was
- * repaired is looked at some more times: an event may have announced what a long transaction had yet to commit.
+ * changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it counts by the
+ * rules of `ports/liveCompare.ts`, which the scheduler's replica shares.
  */
-import { Cause, Clock, Context, Duration, Effect, Either, Fiber, Layer, Random, Schedule } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Either, Layer, Random, Schedule } from "effect"
 import type { Change } from "../core/change.ts"
 import { backoffCeilingMs } from "../core/cluster/enrolment.ts"
 import * as Phase from "../core/cluster/phase.ts"
 import type { Row } from "../core/ivm/store.ts"
 import * as Compare from "../core/reconcile.ts"
-import type { RecordId, RecordKey } from "../core/surql/value.ts"
-import { isOwn } from "../core/surrealSchema.ts"
+import type { RecordId } from "../core/surql/value.ts"
 import { Serving } from "../ports/Front.ts"
+import { type Compared, defaultMomentMs, LiveCompare, type Suspect } from "../ports/liveCompare.ts"
 import { SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream, type UpstreamError } from "../ports/Upstream.ts"
 import { SspConfig } from "./Config.ts"
@@ -25,14 +24,6 @@ import { RegistrationSync } from "./RegistrationSync.ts"
 import { Views } from "./Views.ts"
 import type { IngestError, Overloaded } from "./viewTypes.ts"
 
-/** What a compare did. */
-export interface Reconciled {
-  /** Records of the database that were compared. */
-  readonly compared: number
-  /** Ids of the records that differed and now do not. */
-  readonly repaired: ReadonlyArray<string>
-}
-
 type Failure = UpstreamError | IngestError
 type Difference = Compare.Difference<Row>
 
@@ -40,20 +31,10 @@ type Difference = Compare.Difference<Row>
 const chunkSize = 1_000
 /** Changes applied in one go: several of these share a commit, and others have their turn between them. */
 const partSize = 200
-/** Differences looked at a second time together. */
-const lookSize = 500
 /** Compares of the whole before the node is ready: as long as the last one found something, but not for ever under heavy writes. */
 const maxPasses = 3
-/** Repaired records are looked at again after these many moments. */
-const laterLooks = [2, 4, 8, 16, 32]
-const maxLater = 10_000
-/** Ids that a log line names. */
-const shownIds = 5
-
 const parts = (changes: ReadonlyArray<Change>): ReadonlyArray<ReadonlyArray<Change>> =>
   Array.from({ length: Math.ceil(changes.length / partSize) }, (_, i) => changes.slice(i * partSize, (i + 1) * partSize))
-
-const shown = (ids: ReadonlyArray<string>): string => `${ids.slice(0, shownIds).join(", ")}${ids.length > shownIds ? ", …" : ""}`
 
 export interface ReconcileShape {
   /**
@@ -62,11 +43,8 @@ export interface ReconcileShape {
    */
   readonly bootstrap: (exhausted: Effect.Effect<void>) => Effect.Effect<void>
   /** One compare of everything, now; one at a time. */
-  readonly now: Effect.Effect<Reconciled, Failure>
+  readonly now: Effect.Effect<Compared, Failure>
 }
-
-/** How long after the first look comes the second. */
-export const defaultMomentMs = 1_000
 
 export class Reconcile extends Context.Tag("ssp/Reconcile")<Reconcile, ReconcileShape>() {
   static readonly layerOf = (momentMs: number): Layer.Layer<Reconcile, never, Upstream | Views | DeclaredTypes | EdgeWriter | SspConfig | Serving> =>
@@ -127,12 +105,29 @@ type Patiently = ReturnType<typeof patience>
 class Work {
   private readonly parts: Parts
   private readonly registrations: RegistrationSync
-  private readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
+  private readonly live: LiveCompare<Row, Row, never, IngestError>
 
   constructor(parts: Parts, fork: (later: Effect.Effect<void>) => Effect.Effect<void>) {
     this.parts = parts
     this.registrations = new RegistrationSync(parts)
-    this.fork = fork
+    const { momentMs, types, upstream, views: { records } } = parts
+    this.live = new LiveCompare({
+      upstream, momentMs, fork,
+      side: {
+        chunkSize,
+        declare: types.declare,
+        names: Effect.sync(() => records.tableNames()),
+        between: (table, after, last) => Effect.sync(() => records.rowsBetween(table, Compare.stretch(after, last))),
+        states: (ids) => Effect.sync(() => new Map(ids.flatMap((id) => {
+          const row = records.get(id)
+          return row === undefined ? [] : [[id.text, row] as const]
+        }))),
+        known: (row) => row,
+        unmoved: (before, now) => before === now,
+        differs: () => true,
+        repair: (suspects) => this.repair(suspects)
+      }
+    })
   }
 
   bootstrap(exhausted: Effect.Effect<void>): Effect.Effect<void> {
@@ -165,7 +160,7 @@ class Work {
   /** Compares everything and applies what differs as it comes: for when nobody else writes. */
   private pass(patiently: Patiently): Effect.Effect<{ readonly compared: number; readonly written: number }> {
     let written = 0
-    return this.each(patiently, (differences) => Effect.map(patiently(this.apply(differences)), (count) => void (written += count))).pipe(
+    return this.live.each(patiently, (differences) => Effect.map(patiently(this.apply(differences)), (count) => void (written += count))).pipe(
       Effect.map((compared) => ({ compared, written }))
     )
   }
@@ -182,7 +177,7 @@ class Work {
   }
 
   /** Makes memory what the database has, where memory still is what it was when the difference was seen. */
-  private repair(differences: ReadonlyArray<Difference>): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
+  private repair(differences: ReadonlyArray<Suspect<Row, Row>>): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
     const { overloaded, views: { records, repair } } = this.parts
     const full = differences.length === 0 ? undefined : overloaded()
     if (full !== undefined) return Effect.fail(full)
@@ -191,96 +186,8 @@ class Work {
     return Effect.map(Effect.forEach(parts(differences.map(Compare.changeOf)), (part) => repair(part, still)), (applied) => applied.flat().map(({ id }) => id))
   }
 
-  /** Reads everything stretch by stretch, the next while the last is dealt with; answers how many records there were. */
-  private each<E, E2>(reading: <A>(effect: Effect.Effect<A, UpstreamError>) => Effect.Effect<A, E>, deal: (differences: ReadonlyArray<Difference>) => Effect.Effect<void, E2>): Effect.Effect<number, E | E2> {
-    return Effect.gen(this, function*() {
-      const { types, upstream, views: { records } } = this.parts
-      const tables = yield* reading(upstream.tables)
-      types.declare(tables)
-      const names = [...new Set([...tables.map(({ name }) => name), ...records.tableNames().filter((name) => !isOwn(name))])]
-      let compared = 0
-      for (const table of names) {
-        const read = (after: RecordKey | undefined) => reading(upstream.chunk(table, after, chunkSize))
-        let after: RecordKey | undefined
-        for (let found = yield* read(undefined); ;) {
-          const last = found.length < chunkSize ? undefined : found.at(-1)?.id.key
-          const next = last === undefined ? undefined : yield* Effect.fork(read(last))
-          compared += found.length
-          yield* deal(Compare.compare(found, records.rowsBetween(table, Compare.stretch(after, last)), (id) => records.get(id)))
-          if (next === undefined) break
-          found = yield* Fiber.join(next)
-          after = last
-        }
-      }
-      return compared
-    })
-  }
-
   /** Compares everything while changes flow. */
-  readonly now: Effect.Effect<Reconciled, Failure> = Effect.gen(this, function*() {
-    const repaired: Array<RecordId> = []
-    let suspects: Array<Difference> = []
-    const look = Effect.suspend(() => {
-      const batch = suspects
-      suspects = []
-      return Effect.map(this.lookAgain(batch), (ids) => void repaired.push(...ids))
-    })
-    let lastMs = yield* Clock.currentTimeMillis
-    const compared = yield* this.each((effect) => effect, (differences) =>
-      Effect.gen(function*() {
-        suspects.push(...differences)
-        if (suspects.length >= lookSize) yield* look
-        // No more than half of the database's time, and of ours.
-        yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - lastMs))
-        lastMs = yield* Clock.currentTimeMillis
-      }))
-    if (suspects.length > 0) yield* look
-    yield* this.registrations.follow
-    const ids = repaired.map(({ text }) => text)
-    if (ids.length === 0) yield* Effect.logDebug(`compared ${compared} records with the database, none differed`)
-    else {
-      yield* Effect.logWarning(`compared ${compared} records with the database: ${ids.length} differed and were repaired: ${shown(ids)}`)
-      yield* this.fork(this.lookLater(repaired))
-    }
-    return { compared, repaired: ids }
-  })
-
-  /** The second look, a moment after the first; repairs what still differs and answers it. */
-  private lookAgain(suspects: ReadonlyArray<Difference>): Effect.Effect<ReadonlyArray<RecordId>, Failure> {
-    return Effect.gen(this, function*() {
-      if (suspects.length === 0) return []
-      yield* Effect.sleep(Duration.millis(this.parts.momentMs))
-      const { records } = this.parts.views
-      // What has moved since is being told of: it is none of ours.
-      const unmoved = suspects.filter(({ id, known }) => records.get(id) === known).map(({ id }) => id)
-      const repaired: Array<RecordId> = []
-      for (let i = 0; i < unmoved.length; i += lookSize) repaired.push(...yield* Effect.flatMap(this.look(unmoved.slice(i, i + lookSize)), (still) => this.repair(still)))
-      return repaired
-    })
-  }
-
-  /** What differs among these records. */
-  private look(ids: ReadonlyArray<RecordId>): Effect.Effect<ReadonlyArray<Difference>, UpstreamError> {
-    return Effect.suspend(() => {
-      const { upstream, views: { records } } = this.parts
-      // Memory first: what moves while the database is asked shows.
-      const before = ids.map((id) => records.get(id))
-      return Effect.map(upstream.find(ids), (answer) => {
-        const found = new Map(answer.map((record) => [record.id.text, record]))
-        return ids.map((id, n): Difference => ({ id, known: before[n], found: found.get(id.text) })).filter(({ found, known }) => Compare.differs(known, found))
-      })
-    })
-  }
-
-  /** Looks at what was repaired again and again, in pauses that grow. A database that does not answer is left to the next compare. */
-  private lookLater(ids: ReadonlyArray<RecordId>): Effect.Effect<void> {
-    return Effect.forEach(laterLooks, (moments) =>
-      Effect.zipRight(Effect.sleep(Duration.millis(moments * this.parts.momentMs)), this.look(ids.slice(0, maxLater))).pipe(
-        Effect.flatMap((suspects) => this.lookAgain(suspects)),
-        Effect.flatMap((again) => again.length === 0 ? Effect.void : Effect.logWarning(`${again.length} records that were repaired differed again and were repaired again: ${shown(again.map(({ text }) => text))}`)),
-        Effect.catchAll((error) => Effect.logDebug(`repaired records could not be looked at again: ${error.message}`))
-      ), { discard: true })
-  }
+  readonly now: Effect.Effect<Compared, Failure> = Effect.suspend(() => Effect.zipLeft(this.live.now, this.registrations.follow))
 }
 
 /** Our tables; an operator may have made them beforehand, and given us no right to. */

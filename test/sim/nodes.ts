@@ -144,12 +144,12 @@ export interface Durable {
   readonly replica: ReplicaShape
 }
 
-export const schedulerNode = (world: World, env: { readonly [name: string]: string } = {}): { readonly node: SimNode<Pool>; readonly durable: Durable; readonly pool: () => PoolShape } => {
+export const schedulerNode = (world: World, env: { readonly [name: string]: string } = {}, upstream: Layer.Layer<Upstream> = Upstream.layerNone): { readonly node: SimNode<Pool>; readonly durable: Durable; readonly pool: () => PoolShape } => {
   const kept = Effect.runSync(Effect.scoped(Layer.build(Layer.mergeAll(Wal.layerMemory("log"), Replica.layerMemory, PoolStore.layerMemory))))
   const replica = Context.get(kept, Replica)
   const frozen = new Set<number>()
   const watched: ReplicaShape = { ...replica, freeze: (id) => Effect.tap(replica.freeze(id), () => frozen.add(id)), thaw: (id) => Effect.tap(replica.thaw(id), () => frozen.delete(id)) }
-  const stores = Layer.mergeAll(Layer.succeed(Wal, Context.get(kept, Wal)), Layer.succeed(Replica, watched), Layer.succeed(PoolStore, Context.get(kept, PoolStore)), Upstream.layerNone)
+  const stores = Layer.mergeAll(Layer.succeed(Wal, Context.get(kept, Wal)), Layer.succeed(Replica, watched), Layer.succeed(PoolStore, Context.get(kept, PoolStore)), upstream)
   const client = Layer.provide(SspClient.layerHttp({ secret: Redacted.make(secret), allowedHosts: undefined, timeoutMs: 1000 }), [Layer.succeed(HttpClient.HttpClient, world.network.client("scheduler")), Layer.succeed(Names, { resolve: () => Effect.succeed([]) })])
   const build = () =>
     layerLoopback(world, "scheduler", schedulerHost).pipe(

@@ -1,0 +1,86 @@
+/**
+ * What keeps the replica equal to the database while the scheduler serves: a compare every `SVC_RECONCILE_INTERVAL_SECS` (D25, D20).
+ *
+ * An event that never came shows here. What differs goes the way of any change: logged with a new position, told to every SSP, and only if its record is still what it was
+ * when the difference was seen. The first compare comes soon: what changed during the last walk of the clone was refused at the door.
+ */
+import { Cause, Duration, Effect, Layer } from "effect"
+import type * as Compare from "../core/reconcile.ts"
+import { identical } from "../core/surql/order.ts"
+import type { RecordId } from "../core/surql/value.ts"
+import type * as Version from "../core/version.ts"
+import { Serving } from "../ports/Front.ts"
+import { defaultMomentMs, LiveCompare, type Side, type Suspect } from "../ports/liveCompare.ts"
+import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
+import { Upstream } from "../ports/Upstream.ts"
+import { between, reallyDiffers, repairOf } from "./Cloning.ts"
+import { SchedulerConfig } from "./Config.ts"
+import { Ingest, type Refusal } from "./Ingest.ts"
+import { Pool } from "./Pool.ts"
+
+const soonSecs = 30
+/** Changes offered in one go: others have their turn between them. */
+const partSize = 200
+
+type Alive = Compare.Known
+
+const same = (a: Version.Known | undefined, b: Version.Known | undefined): boolean =>
+  a === undefined || b === undefined ? a === b : a.version === b.version && (a.doc === undefined || b.doc === undefined ? a.doc === b.doc : identical(a.doc, b.doc))
+
+const alive = ({ doc, id, version }: ReplicaRecord): Alive | undefined => (doc === undefined ? undefined : { id, doc, version })
+
+/** The replica as a side of the compare. */
+export const sideOf = (replica: ReplicaShape, chunkSize: number, ingest: Ingest["Type"]["ingest"]): Side<Alive, ReplicaRecord, ReplicaError, Refusal | ReplicaError> => {
+  const repairSome = (suspects: ReadonlyArray<Suspect<Alive, ReplicaRecord>>) => {
+    const repairs = suspects.map(repairOf)
+    const states = new Map(suspects.map(({ id, state }) => [id.text, state]))
+    const made: Array<RecordId> = []
+    return ingest(repairs.map(({ change }) => change), repairs.map(({ raw }) => raw), ({ id }, was) => {
+      const holds = same(states.get(id.text), was)
+      if (holds) made.push(id)
+      return holds
+    }).pipe(Effect.as(made))
+  }
+  return {
+    chunkSize,
+    // Types stay those of the last clone (D28): SSPs have been told those.
+    declare: () => {},
+    names: replica.names,
+    between: (table, after, last) => Effect.map(between({ replica, chunkSize }, table, after, last), (found) => Array.from(found.values()).flatMap((record) => alive(record) ?? [])),
+    states: replica.current,
+    known: alive,
+    unmoved: same,
+    differs: reallyDiffers,
+    repair: (suspects) => {
+      const parts = Array.from({ length: Math.ceil(suspects.length / partSize) }, (_, i) => suspects.slice(i * partSize, (i + 1) * partSize))
+      return Effect.map(Effect.forEach(parts, repairSome), (made) => made.flat())
+    }
+  }
+}
+
+export const layerOf = (momentMs: number): Layer.Layer<never, never, Upstream | Replica | Ingest | Pool | SchedulerConfig | Serving> => Layer.scopedDiscard(
+  Effect.gen(function*() {
+    const upstream = yield* Upstream
+    const replica = yield* Replica
+    const pool = yield* Pool
+    const serving = yield* Serving
+    const scope = yield* Effect.scope
+    const { ingest } = yield* Ingest
+    const { bootstrapChunkSize, reconcileIntervalSecs } = yield* SchedulerConfig
+    if (!upstream.present || reconcileIntervalSecs === 0) return
+    const { now } = new LiveCompare({
+      upstream, momentMs, side: sideOf(replica, bootstrapChunkSize, ingest),
+      fork: (later) => Effect.asVoid(Effect.forkIn(later.pipe(Effect.catchAllCause((cause) => Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause))), scope))
+    })
+    const soon = Math.min(soonSecs, reconcileIntervalSecs)
+    const compare = now.pipe(
+      Effect.as(reconcileIntervalSecs),
+      Effect.catchAll(({ message }) => Effect.as(Effect.logWarning(`the compare with the database failed: ${message}; trying again in ${soon} s`), soon))
+    )
+    const turn = (pauseSecs: number): Effect.Effect<number> =>
+      Effect.zipRight(Effect.sleep(Duration.seconds(pauseSecs)), Effect.suspend(() => (pool.state().phase === "Cloning" ? Effect.succeed(soon) : compare)))
+    yield* Serving.fork(Effect.iterate(soon, { while: () => true, body: turn }).pipe(Effect.zipRight(Effect.never)))
+  })
+)
+
+export const layer = layerOf(defaultMomentMs)
