@@ -4,15 +4,19 @@
  * Apart from ingest, which only asks, and from the requests about jobs: what arrives by any way is a job by the same rule. A change that names
  * nobody would be run by every SSP that has the table, so one that waits for an SSP names the empty id.
  */
-import { Context, Effect, HashMap, Layer } from "effect"
-import type { Change } from "../core/change.ts"
+import { Context, Effect, Either, HashMap, Layer, Stream } from "effect"
+import type { Change, Schema } from "../core/change.ts"
 import * as State from "../core/cluster/state.ts"
+import * as Event from "../core/event.ts"
 import { isOver, isStatus } from "../core/job/status.ts"
 import type { Known } from "../core/version.ts"
 import * as Rows from "../ports/jobRows.ts"
 import type { ReplicaRecord } from "../ports/Replica.ts"
+import type { StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
+import { startFault as walFault, Wal, type WalFailed, type WalShape } from "../ports/Wal.ts"
 import { SchedulerConfig } from "./Config.ts"
+import { Declared } from "./Declared.ts"
 import { Pool, type PoolShape } from "./Pool.ts"
 
 /** Jobs whose content is remembered, so that its delivery again does not run them again. */
@@ -36,40 +40,68 @@ export class JobFeed extends Context.Tag("scheduler/JobFeed")<JobFeed, {
   /** What the replica has just taken over. */
   readonly moved: (records: ReadonlyArray<ReplicaRecord>) => Effect.Effect<void>
 }>() {
-  static readonly layer: Layer.Layer<JobFeed, never, Pool | SchedulerConfig | Upstream> = Layer.effect(
+  static readonly layer: Layer.Layer<JobFeed, StartFault, Pool | SchedulerConfig | Upstream | Wal | Declared> = Layer.effect(
     JobFeed,
-    Effect.map(Effect.all([Pool, SchedulerConfig, Upstream]), ([pool, { jobTables }, { present }]) => make(pool, jobTables, !present))
+    Effect.gen(function*() {
+      const { present } = yield* Upstream
+      const taken = new Taken()
+      const feed = make(yield* Pool, (yield* SchedulerConfig).jobTables, present ? undefined : taken)
+      if (!present && feed.tables().size > 0) yield* Effect.mapError(recall(yield* Wal, (yield* Declared).schema, taken), walFault)
+      return feed
+    })
   )
 }
+
+/** What jobs looked like when they were taken up, of the last ones. */
+class Taken {
+  private readonly digests = new Map<string, string>()
+
+  remember({ doc, id }: Change): void {
+    this.digests.delete(id.text)
+    this.digests.set(id.text, Rows.digest(doc))
+    if (this.digests.size > maxRemembered) for (const oldest of this.digests.keys()) return void this.digests.delete(oldest)
+  }
+
+  forget(id: string): void {
+    this.digests.delete(id)
+  }
+
+  is({ doc, id }: Change): boolean {
+    const known = this.digests.get(id.text)
+    return known !== undefined && known === Rows.digest(doc)
+  }
+}
+
+/** As far back as the log goes: who delivers again does so soon. */
+const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void, WalFailed> =>
+  Effect.flatMap(wal.keptAfter, (kept) =>
+    Stream.runForEach(wal.read(kept), ({ json }) => Effect.sync(() => {
+      if (!json.includes('"job_assignee":')) return
+      const read = Event.ofLine(json, schema)
+      if (Either.isRight(read) && read.right.change.jobAssignee !== undefined) taken.remember(read.right.change)
+    })))
 
 const none: Assigned = { to: () => undefined, undo: Effect.void }
 
 /** Who the change of a job may name: who has not been told by it is called. */
 const named = (state: State.State, id: string): string => (State.job(state, id)?.told === true ? State.assigneeOf(state, id) ?? "" : "")
 
-/** `alone`: no database stands beside the cluster, which would say itself what a job is. */
-const make = (pool: PoolShape, configured: ReadonlySet<string>, alone: boolean): typeof JobFeed.Service => {
+/** `taken`: undefined beside a database, which says itself what a job is. */
+const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | undefined): typeof JobFeed.Service => {
   const known = new Set(configured)
-  const taken = new Map<string, string>()
   for (const { table } of HashMap.values(pool.state().jobs)) known.add(table)
   const tables = (): ReadonlySet<string> => {
     for (const { jobTables } of HashMap.values(pool.state().members)) for (const table of jobTables ?? []) known.add(table)
     return known
   }
   const isPending = ({ doc, id, op }: Change): boolean => op !== "DELETE" && doc["status"] === "pending" && known.has(id.table)
-  const remember = ({ doc, id }: Change): void => {
-    taken.delete(id.text)
-    taken.set(id.text, Rows.digest(doc))
-    if (taken.size > maxRemembered) for (const oldest of taken.keys()) return void taken.delete(oldest)
-  }
   const isTracked = (id: string): boolean => State.job(pool.state(), id) !== undefined
   const end = (ids: ReadonlyArray<string>): Effect.Effect<void> => Effect.forEach(ids.filter(isTracked), (job) => pool.tell({ tag: "JobDone", job }), { discard: true })
   return {
     tables,
     learn: (table) => void known.add(table),
     hasRun: (change, was) =>
-      alone && change.version === undefined && isPending(change) && was?.doc !== undefined && was.doc["status"] !== "pending" && isStatus(was.doc["status"]) &&
-      taken.get(change.id.text) === Rows.digest(change.doc),
+      taken !== undefined && change.version === undefined && isPending(change) && was?.doc !== undefined && was.doc["status"] !== "pending" && isStatus(was.doc["status"]) && taken.is(change),
     assign: (changes) =>
       Effect.suspend(() => {
         tables()
@@ -84,7 +116,7 @@ const make = (pool: PoolShape, configured: ReadonlySet<string>, alone: boolean):
         return Effect.forEach(jobs, ({ id }) => pool.tell({ tag: "JobArrived", job: id.text, table: id.table, ref: undefined }), { discard: true }).pipe(
           Effect.zipRight(pool.alone(read)),
           Effect.map(() => {
-            jobs.forEach(remember)
+            for (const change of jobs) taken?.remember(change)
             return { to: (change: Change) => (isPending(change) ? to.get(change.id.text) : undefined), undo: Effect.suspend(() => end(fresh)) }
           })
         )
@@ -93,7 +125,7 @@ const make = (pool: PoolShape, configured: ReadonlySet<string>, alone: boolean):
       Effect.suspend(() => {
         if (known.size === 0) return Effect.void
         const last = new Map(records.filter(({ id }) => known.has(id.table)).map(({ doc, id }) => [id.text, doc]))
-        for (const [id, doc] of last) if (doc === undefined) taken.delete(id)
+        for (const [id, doc] of last) if (doc === undefined) taken?.forget(id)
         return end([...last].flatMap(([id, doc]) => (doc === undefined || (isStatus(doc["status"]) && isOver(doc["status"])) ? [id] : [])))
       })
   }

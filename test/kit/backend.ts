@@ -22,6 +22,7 @@ export class TestBackend {
   readonly overlaps: Array<string> = []
   reply: Reply = (_, response) => void response.end("{}")
   readonly #server: Server
+  readonly #byKey = new Map<string, Array<Received>>()
   readonly #underWay = new Map<string, number>()
 
   private constructor(server: Server, token: string) {
@@ -41,7 +42,7 @@ export class TestBackend {
   }
 
   calls(key: string): ReadonlyArray<Received> {
-    return this.received.filter((received) => received.key === key)
+    return this.#byKey.get(key) ?? []
   }
 
   async close(): Promise<void> {
@@ -56,6 +57,7 @@ export class TestBackend {
     const key = String(request.headers["idempotency-key"])
     const received = { path: `${request.method} ${request.url}`, key, headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown }
     this.received.push(received)
+    this.#byKey.set(key, [...this.calls(key), received])
     if ((this.#underWay.get(key) ?? 0) > 0) this.overlaps.push(key)
     this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1)
     response.on("close", () => void this.#underWay.set(key, (this.#underWay.get(key) ?? 1) - 1))

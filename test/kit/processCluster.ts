@@ -57,9 +57,11 @@ export class Process {
   }
 }
 
-const sspProcess = async (id: string, schedulerUrl: string, dataDir: string): Promise<Process> => {
+type Env = { readonly [name: string]: string }
+
+const sspProcess = async (id: string, schedulerUrl: string, dataDir: string, more: Env = {}): Promise<Process> => {
   const port = await freePort()
-  const env = { LISTEN_ADDR: `127.0.0.1:${port}`, STORE_ADDR: undefined, SCHEDULER_URL: schedulerUrl, SSP_ID: id, HEARTBEAT_INTERVAL_MS: "500" }
+  const env = { LISTEN_ADDR: `127.0.0.1:${port}`, STORE_ADDR: undefined, SCHEDULER_URL: schedulerUrl, SSP_ID: id, HEARTBEAT_INTERVAL_MS: "500", ...more }
   return new Process(id, `http://127.0.0.1:${port}`, () => Door.spawn({ dataDir, env }))
 }
 
@@ -75,7 +77,7 @@ export class ProcessCluster {
     this.folder = folder
   }
 
-  static async start(count: number, schedulerEnv: { readonly [name: string]: string } = {}): Promise<ProcessCluster> {
+  static async start(count: number, schedulerEnv: Env = {}, sspEnv: (id: string) => Env = () => ({})): Promise<ProcessCluster> {
     const folder = temporaryFolder()
     const port = await freePort()
     const url = `http://127.0.0.1:${port}`
@@ -87,7 +89,7 @@ export class ProcessCluster {
         SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "1500", ...schedulerEnv
       }
     }))
-    const ssps = await Promise.all(Array.from({ length: count }, (_, i) => sspProcess(`ssp-${i + 1}`, url, join(folder, `ssp-${i + 1}`))))
+    const ssps = await Promise.all(Array.from({ length: count }, (_, i) => sspProcess(`ssp-${i + 1}`, url, join(folder, `ssp-${i + 1}`), sspEnv(`ssp-${i + 1}`))))
     const cluster = new ProcessCluster(scheduler, ssps, folder)
     await Promise.all([scheduler, ...ssps].map((each) => each.start()))
     await cluster.settled()
