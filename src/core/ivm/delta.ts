@@ -118,12 +118,15 @@ export class DeltaBuilder {
       if (before?.children !== undefined || after?.children !== undefined) childChanges((subqueries ??= []), aliases, key, before, after)
     }
     if (additions === undefined && updates === undefined && removals === undefined && (subqueries === undefined || subqueries.length === 0)) return undefined
-    return { additions: additions ?? none, updates: updates ?? none, removals: removals ?? none, subqueries: subqueries ?? none }
+    return { additions: additions ?? none, updates: updates ?? none, removals: removals ?? none, subqueries: removalsFirst(subqueries ?? none) }
   }
 }
 
 const none: ReadonlyArray<never> = []
 
+/** One child may go under one row and come, with another version, under the next: who reads in order must lose the old one first. */
+const removalsFirst = (entries: ReadonlyArray<ChildEntry>): ReadonlyArray<ChildEntry> =>
+  entries.some(({ op }) => op === "remove") ? [...entries.filter(({ op }) => op === "remove"), ...entries.filter(({ op }) => op !== "remove")] : entries
 
 const childChanges = (out: Array<ChildEntry>, aliases: ReadonlyArray<string>, parent: string, before: Shown | undefined, after: Shown | undefined): void => {
   const olds = before?.children, nows = after?.children

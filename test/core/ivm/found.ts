@@ -67,6 +67,15 @@ export const found: ReadonlyArray<Found> = [
     ]
   },
   {
+    what: "a child that goes under one row and comes under another in one step is told in an order that loses the new version",
+    steps: [
+      { watch: "nested", query: "SELECT *, (SELECT id, n, (SELECT id, n FROM person ORDER BY id) AS x FROM person WHERE author = $parent.author ORDER BY id) AS a2 FROM comment" },
+      { write: [{ table: "person", id: "person:10", op: "UPDATE", record: {} }] },
+      { batch: [comment("1", { author: "person:9" }), { table: "person", id: "person:2", op: "UPDATE", record: { author: "person:9" } }] },
+      { batch: [comment("2", { author: "person:9" }), { table: "person", id: "person:10", op: "CREATE", record: { n: 1 } }, { table: "comment", id: "comment:1", op: "DELETE", record: {} }] }
+    ]
+  },
+  {
     what: "a row that fails behind the window of a subquery fails the row around it",
     steps: [
       { watch: "behind", query: "SELECT id, (SELECT id FROM post WHERE n + 1 > 0 LIMIT 1) AS a1 FROM comment" },
