@@ -50,7 +50,12 @@ export class FakeSsp {
   private constructor(id: string, batch: boolean) {
     this.id = id
     this.batch = batch
-    this.server = createServer((message, response) => void this.serve(message, response))
+    this.server = createServer((message, response) => {
+      // A caller that gives up half-way takes its request along; anything else is a fault of this file.
+      this.serve(message, response).catch((error: unknown) => {
+        if (!message.destroyed) throw error
+      })
+    })
   }
 
   static async start(id: string, { batch = true }: { readonly batch?: boolean } = {}): Promise<FakeSsp> {
