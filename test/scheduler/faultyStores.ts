@@ -14,11 +14,12 @@ export interface Faults {
   wal: "full" | undefined
   commit: "full" | undefined
   read: "failed" | undefined
+  bucket: "failed" | undefined
   /** While it is there, appends wait for it. */
   hold: Promise<void> | undefined
 }
 
-export const noFaults = (): Faults => ({ wal: undefined, commit: undefined, read: undefined, hold: undefined })
+export const noFaults = (): Faults => ({ wal: undefined, commit: undefined, read: undefined, bucket: undefined, hold: undefined })
 
 const failing = <A>(reason: "full" | "failed" | undefined, effect: Effect.Effect<A, ReplicaError>): Effect.Effect<A, ReplicaError> =>
   reason === undefined ? effect : Effect.fail(new ReplicaError({ reason, message: "no space left on device" }))
@@ -26,6 +27,7 @@ const failing = <A>(reason: "full" | "failed" | undefined, effect: Effect.Effect
 const faultyReplica = (faults: Faults, inner: ReplicaShape): ReplicaShape => ({
   ...inner,
   current: (ids) => Effect.suspend(() => failing(faults.read, inner.current(ids))),
+  bucket: (table, index) => Effect.suspend(() => failing(faults.bucket, inner.bucket(table, index))),
   commit: (batch) => Effect.suspend(() => failing(faults.commit, inner.commit(batch)))
 })
 
