@@ -1,0 +1,183 @@
+/**
+ * Jobs at the scheduler: who gets which, who is told how, what is tracked and for how long, what is written into the records (D31, D35, D36).
+ *
+ * Over real sockets with fake SSPs, which show what a real one would run: jobs that an event names it for, and those it is called for.
+ */
+import { Effect } from "effect"
+import { afterEach, describe, expect, it } from "vitest"
+import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
+import { type Answer, type Body, bodyOf } from "../kit/http.ts"
+import { change, create } from "../kit/registration.ts"
+import { FakeSsp } from "./FakeSsp.ts"
+import { inFolder, Node, type Options } from "./node.ts"
+
+let closers: Array<() => Promise<unknown> | void> = []
+afterEach(async () => {
+  for (const close of closers.reverse()) await close()
+  closers = []
+})
+const start = async (options: Options = {}): Promise<Node> => {
+  const node = await Node.start({ callTimeoutMs: 300, ...options })
+  closers.push(node.close)
+  return node
+}
+/** Ready, with these job tables; undefined: it does not say. */
+const joined = async (node: Node, id: string, tables: ReadonlyArray<string> | undefined = ["job"]): Promise<FakeSsp> => {
+  const ssp = await FakeSsp.start(id)
+  closers.push(() => ssp.close())
+  ssp.health = "ready"
+  await ssp.register(node, tables === undefined ? {} : { job_tables: tables })
+  await ssp.shown(node, "ready")
+  return ssp
+}
+const pending = (key: string, more: Body = {}): Body => create(key, { path: "/x", payload: { n: 1 }, status: "pending", ...more })
+const ingest = async (node: Node, body: unknown): Promise<Answer> => {
+  const answer = await node.post("/ingest", body)
+  expect(answer.status, answer.text).toBe(200)
+  return answer
+}
+const running = async (node: Node): Promise<unknown> => (bodyOf(await node.get("/metrics"))["scheduler"] as Body)["running_jobs"]
+/** Who each event it got names, by record. */
+const named = (ssp: FakeSsp): ReadonlyArray<readonly [unknown, unknown]> =>
+  ssp.calls("/ingest").flatMap(({ json }) => (Array.isArray(json) ? json : [json]) as ReadonlyArray<Body>).map((event) => [event["id"], event["job_assignee"]])
+const executed = (ssp: FakeSsp): ReadonlyArray<unknown> => ssp.calls("/job/execute").map(({ json }) => json)
+const row = async (node: Node, id: string): Promise<Body> => ((await node.post("/proxy/query", { query: `SELECT * FROM ${id}` })).json as ReadonlyArray<Body>)[0]!
+const report = (node: Node, job: string, status: string, more: Body = {}): Promise<Answer> => node.post("/job/result", { job_id: job, status, ...more })
+const body = (job: string) => ({ job_id: job, table: "job", payload: { path: "/x", body: { n: 1 } } })
+
+describe("D35 who runs a job", () => {
+  it("D35 each pending job is named exactly one SSP that has its table, the one with the fewest; other records and statuses name nobody", async () => {
+    const node = await start()
+    const [a, b] = [await joined(node, "a"), await joined(node, "b", ["job", "mail"])]
+    await joined(node, "c", [])
+    await ingest(node, [pending("job:1"), pending("job:2"), pending("job:3"), pending("mail:1"), pending("t:1"), pending("job:4", { status: "success" }), create("job:5")])
+    const expected = [["job:1", "a"], ["job:2", "b"], ["job:3", "a"], ["mail:1", "b"], ["t:1", undefined], ["job:4", undefined], ["job:5", undefined]]
+    await until("both have them", () => a.last === 7 && b.last === 7)
+    expect([named(a), named(b)]).toEqual([expected, expected])
+    expect([await running(node), executed(a), executed(b)]).toEqual([4, [], []])
+  })
+  it("D35 a job that arrives while no SSP is ready names the empty id, waits, and is handed over when one becomes ready", async () => {
+    const node = await start()
+    const a = await joined(node, "a")
+    a.health = "bootstrapping"
+    await a.register(node, { job_tables: ["job"] })
+    await ingest(node, [pending("job:1"), pending("job:2")])
+    expect([await running(node), executed(a)]).toEqual([2, []])
+    a.health = "ready"
+    await until("both are handed over", () => a.calls("/job/execute").length === 2)
+    expect(new Set(executed(a))).toEqual(new Set([body("job:1"), body("job:2")]))
+    await until("the events came", () => a.last === 2)
+    expect(named(a)).toEqual([["job:1", ""], ["job:2", ""]])
+  })
+  it("D35 jobs of an SSP that goes are handed to another; those that are over are not", async () => {
+    const node = await start()
+    const [a, b] = [await joined(node, "a"), await joined(node, "b")]
+    await ingest(node, [pending("job:1"), pending("job:2"), pending("job:3"), pending("job:4")])
+    await ingest(node, change("UPDATE", "job:1", { status: "success" }))
+    await node.post("/ssp/deregister", { ssp_id: "a" })
+    await until("b has it", () => b.calls("/job/execute").length === 1)
+    expect([executed(a), executed(b), await running(node)]).toEqual([[], [body("job:3")], 3])
+  })
+  it("D35 jobs that were there before their table was known to hold jobs are found and handed over", async () => {
+    const node = await start()
+    await ingest(node, [pending("job:1"), pending("job:2", { status: "failed" }), pending("job:3", { status: "processing" })])
+    const a = await joined(node, "a")
+    await until("what is open is handed over", () => a.calls("/job/execute").length === 2)
+    expect([new Set(executed(a)), await running(node)]).toEqual([new Set([body("job:1"), body("job:3")]), 2])
+  })
+  it("D35 tracking ends with a final status or a deletion in the feed, by whatever way it comes", async () => {
+    const node = await start()
+    await joined(node, "a")
+    await ingest(node, [pending("job:1"), pending("job:2"), pending("job:3"), pending("job:4")])
+    await ingest(node, [change("UPDATE", "job:1", { status: "processing" }), change("UPDATE", "job:2", { status: "failed" }), change("DELETE", "job:3")])
+    expect(await running(node)).toBe(2)
+    await ingest(node, [pending("job:5"), change("UPDATE", "job:5", { status: "success" })])
+    expect(await running(node)).toBe(2)
+  })
+  it("D35 a pending change that is delivered again neither runs its job again nor hides its outcome; another content does", async () => {
+    const node = await start()
+    const a = await joined(node, "a")
+    await ingest(node, pending("job:1"))
+    await report(node, "job:1", "completed")
+    expect(bodyOf(await ingest(node, pending("job:1")))).toMatchObject({ seq: 2 })
+    expect([(await row(node, "job:1"))["status"], await running(node)]).toEqual(["success", 0])
+    await ingest(node, pending("job:1", { errors: [{ attempt: 0 }] }))
+    await until("it came", () => a.last === 3)
+    expect([named(a).at(-1), await running(node)]).toEqual([["job:1", "a"], 1])
+  })
+})
+
+describe("D31 jobs over a restart of the scheduler", () => {
+  const folder = (): string => {
+    const path = temporaryFolder()
+    closers.push(() => removeFolder(path))
+    return path
+  }
+  it("D31 they stay with their SSPs, an end that was not noted is found, and what has run does not run when it is delivered again", async () => {
+    const path = folder()
+    const first = await start({ stores: inFolder(path) })
+    const a = await joined(first, "a")
+    await ingest(first, [pending("job:1"), pending("job:2"), pending("job:3")])
+    await report(first, "job:1", "completed")
+    await Effect.runPromise(first.pool.tell({ tag: "JobArrived", job: "job:1", table: "job", ref: undefined }))
+    await until("it is tracked again", async () => (await running(first)) === 3)
+    await first.close()
+    const second = await start({ stores: inFolder(path) })
+    await until("the end is found", async () => (await running(second)) === 2)
+    expect(bodyOf(await ingest(second, pending("job:1")))["seq"]).toBe(4)
+    expect([(await row(second, "job:1"))["status"], executed(a)]).toEqual(["success", []])
+    await a.shown(second, "ready")
+    await ingest(second, pending("job:2", { note: "changed" }))
+    await until("it came", () => a.last === 5)
+    expect(named(a).at(-1)).toEqual(["job:2", "a"])
+  })
+})
+
+describe("D36 dispatch and result", () => {
+  it("D36 an unknown job is created with the table's defaults, and its event names who was answered", async () => {
+    const node = await start()
+    const [a, b] = [await joined(node, "a", undefined), await joined(node, "b", [])]
+    expect((await node.post("/job/dispatch", { job_id: "job:1", table: "job", payload: { path: "/send", body: { to: "x" } } })).json).toBe("a")
+    await until("the events came", () => a.last === 1 && b.last === 1)
+    expect([named(a), named(b), executed(a)]).toEqual([[["job:1", "a"]], [["job:1", "a"]], []])
+    const { created_at, updated_at, ...record } = await row(node, "job:1")
+    expect(record).toEqual({ id: "job:1", path: "/send", payload: { to: "x" }, retries: 0, max_retries: 3, retry_strategy: "linear", status: "pending", errors: [], _svc_rv: 1 })
+    expect([created_at, updated_at]).toEqual([expect.stringMatching(/^\d{4}-\d\d-\d\dT/), created_at])
+    expect([(await node.post("/job/dispatch", body("job:1"))).json, await running(node)]).toEqual(["a", 1])
+  })
+  it("D36 a known job is only assigned: its record stays as it is and its SSP is called", async () => {
+    const node = await start()
+    await ingest(node, pending("job:1"))
+    const a = await joined(node, "a", undefined)
+    expect((await node.post("/job/dispatch", { ...body("job:1"), payload: { path: "/other", body: {} } })).json).toBe("a")
+    await until("it is handed over", () => a.calls("/job/execute").length === 1)
+    expect([executed(a), (await row(node, "job:1"))["path"], bodyOf(await ingest(node, create("t:1")))["seq"]]).toEqual([[body("job:1")], "/x", 2])
+  })
+  it("D36 running becomes processing, completed success, failed failed with the error appended; what is over stays so", async () => {
+    const node = await start()
+    await joined(node, "a")
+    await ingest(node, [pending("job:1"), pending("job:2", { errors: [{ attempt: 1, code: 500, reason: "no", at: "x" }] }), pending("job:3")])
+    await report(node, "job:1", "running")
+    expect([await row(node, "job:1"), await running(node)]).toMatchObject([{ status: "processing", payload: { n: 1 }, updated_at: expect.any(String) }, 3])
+    await report(node, "job:1", "completed", { result: { any: 1 } })
+    await report(node, "job:1", "running")
+    await report(node, "job:1", "failed", { error: "too late" })
+    const one = await row(node, "job:1")
+    expect([one["status"], one["errors"]]).toEqual(["success", []])
+    await report(node, "job:2", "failed", { error: "it broke" })
+    const errors = (await row(node, "job:2"))["errors"] as ReadonlyArray<Body>
+    expect(errors.slice(1)).toEqual([{ attempt: 2, code: 0, reason: "it broke", at: expect.stringMatching(/^\d{4}-/) }])
+    await report(node, "job:3", "failed", { error: "summary", errors: [{ attempt: 1, code: 400, reason: "bad", at: "x" }] })
+    expect([await row(node, "job:3"), await running(node)]).toMatchObject([{ status: "failed", errors: [{ attempt: 1, code: 400, reason: "bad", at: "x" }] }, 0])
+  })
+  it("D36 of an SSP that no longer has the job only a success counts", async () => {
+    const node = await start()
+    await joined(node, "a")
+    await joined(node, "b")
+    await ingest(node, pending("job:1"))
+    for (const status of ["failed", "pending", "running"]) expect((await report(node, "job:1", status, { ssp_id: "b" })).status).toBe(200)
+    expect([(await row(node, "job:1"))["status"], await running(node)]).toEqual(["pending", 1])
+    await report(node, "job:1", "completed", { ssp_id: "b" })
+    expect([(await row(node, "job:1"))["status"], await running(node)]).toEqual(["success", 0])
+  })
+})
