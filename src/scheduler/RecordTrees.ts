@@ -6,7 +6,7 @@
  * State: per table that was asked for, hash and count of its buckets, and the ids that moved since; ids beyond {@link maxChanged} cost a new reading of the table instead.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
-import { bucketLevel, bucketOf, contentOf, leafOf, MerkleTree, type Node } from "../core/merkle.ts"
+import { bucketLevel, bucketOf, contentOf, type Leaf, leafOf, MerkleTree, type Node } from "../core/merkle.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import type { RecordKey } from "../core/surql/value.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
@@ -16,10 +16,12 @@ import { Pool, type PoolShape } from "./Pool.ts"
 
 /** Ids of one table that may wait to be hashed, and records whose moves are followed. */
 const maxChanged = 200_000
-/** Records hashed between two turns of the event loop: a few milliseconds. */
+/** What is done between two turns of the event loop, a few milliseconds: ids and buckets hashed, records read in key order, and read by their bucket. */
 const perStep = 256
+const readPerStep = 128
+const hashedPerStep = 32
 /** Inner nodes hashed between two turns: each is over up to 256 children. */
-const nodesPerStep = 16
+const nodesPerStep = 8
 /** What may be left to hash while nothing is applied, in records that moved, and how often more is worked off before. */
 const maxLeft = 32
 const maxRounds = 5
@@ -64,6 +66,9 @@ class Followed implements Moves {
 
 const turn = Effect.sleep(0)
 
+/** Of a record that is not deleted. */
+const leafFor = ({ doc, id }: ReplicaRecord): Leaf => ({ id: id.text, hash: leafOf(id.text, contentOf(doc!)) })
+
 /** One table's tree, and what it does not hold yet. */
 class TableTree {
   readonly tree = new MerkleTree()
@@ -90,16 +95,29 @@ class TableTree {
     for (const _node of this.tree.hashed()) if (++nodes % nodesPerStep === 0) yield* turn
   }))
 
-  /** Finds the buckets that hold something. Cut off, it begins anew. */
+  /** Hashes everything in one walk; what moves meanwhile is noted as ever and read again. Cut off, it begins anew. */
   private readonly readAll: Effect.Effect<void, ReplicaError> = Effect.suspend(() => Effect.gen(this, function*() {
+    const leaves = new Map<number, Array<Leaf>>()
     let after: RecordKey | undefined
     for (;;) {
-      const records = yield* this.replica.records(this.table, after, perStep)
-      for (const { id } of records) this.tree.mark(bucketOf(id.text))
-      if (records.length < perStep) break
+      const records = yield* this.replica.records(this.table, after, readPerStep)
+      for (const record of records) {
+        const bucket = bucketOf(record.id.text)
+        const there = leaves.get(bucket)
+        if (there === undefined) leaves.set(bucket, [leafFor(record)])
+        else there.push(leafFor(record))
+      }
+      if (records.length < readPerStep) break
       after = records.at(-1)!.id.key
       yield* turn
     }
+    let put = 0
+    for (const [bucket, there] of leaves) {
+      this.tree.put(bucket, there)
+      if (++put % perStep === 0) yield* turn
+    }
+    // A replica may still have to find out what is in which bucket: now, and not while nothing else is applied.
+    yield* this.replica.bucket(this.table, 0)
     this.read = true
   }))
 
@@ -118,9 +136,9 @@ class TableTree {
       const index = bucket
       // A reading that fails or is cut off leaves the mark where it was.
       const records = yield* Effect.onError(this.replica.bucket(this.table, index), () => Effect.sync(() => this.tree.mark(index)))
-      this.tree.put(index, records.map(({ doc, id }) => ({ id: id.text, hash: leafOf(id.text, contentOf(doc!)) })))
+      this.tree.put(index, records.map(leafFor))
       hashed += records.length + 1
-      if (hashed >= perStep) {
+      if (hashed >= hashedPerStep) {
         hashed = 0
         yield* turn
       }
@@ -177,7 +195,7 @@ class Trees implements RecordTreesShape {
       const place = { seq, table, level, index }
       if (level === bucketLevel) {
         const found = exists ? yield* this.replica.bucket(table, index) : []
-        const records = found.map(({ doc, id, version }) => ({ id: id.text, hash: leafOf(id.text, contentOf(doc!)), version }))
+        const records = found.map((record) => ({ ...leafFor(record), version: record.version }))
         return { ...place, ...(exists ? this.of(table).tree.node(level, index) : none), records }
       }
       return exists ? { ...place, ...this.of(table).tree.node(level, index), children: this.of(table).tree.children(level, index) } : { ...place, ...none, children: [] }

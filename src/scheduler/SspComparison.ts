@@ -24,6 +24,8 @@ const catchUp = { tries: 20, pauseMs: 100 }
 /** Nodes asked for in one descent, and records after which it ends: a damaged SSP is found out long before the last of its records is named. */
 const maxNodes = 400
 const maxNamed = 100
+/** A compare that takes long is followed by a pause this many times as long, so that hashing takes no more than its share of the process. */
+const pauseTimes = 19
 /** Ids that a log line names. */
 const shownIds = 5
 
@@ -158,7 +160,8 @@ export const layerOf = (momentMs: number): Layer.Layer<never, never, Pool | Reco
       }).pipe(Effect.catchAll(({ message }) => Effect.logWarning(`${ssp} could not be compared with the replica: ${message}`)))
     // One after the other: they share the replica's hashes.
     const all = Effect.suspend(() => Effect.forEach(State.ready(pool.state()), one, { discard: true }))
-    yield* Serving.fork(Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(integrityIntervalSecs)), all)))
+    const turn = (pause: Duration.Duration) => Effect.zipRight(Effect.sleep(pause), Effect.map(Effect.timed(all), ([took]) => Duration.max(Duration.seconds(integrityIntervalSecs), Duration.times(took, pauseTimes))))
+    yield* Serving.fork(Effect.iterate(Duration.seconds(integrityIntervalSecs), { while: () => true, body: turn }).pipe(Effect.zipRight(Effect.never)))
   })
 )
 
