@@ -16,8 +16,6 @@ export interface Knob<A> {
   readonly allowed: string
   /** Never shown; may also come from the file that `<env>_FILE` names. */
   readonly secret: boolean
-  /** Read and checked, but nothing uses it yet. */
-  readonly later: boolean
   readonly fallback: A
   readonly read: (text: string) => A | undefined
 }
@@ -28,13 +26,10 @@ export type Values<K extends Knobs> = { readonly [N in keyof K]: K[N] extends Kn
 interface Words {
   readonly meaning: string
   readonly unit?: string
-  readonly later?: boolean
 }
 
 /** What every kind of knob shares. */
-const documented = (env: string, { later = false, meaning, unit = "" }: Words) => ({
-  env, unit, later, secret: false, meaning: later ? `${meaning} Not used yet in this version.` : meaning
-})
+const documented = (env: string, { meaning, unit = "" }: Words) => ({ env, unit, secret: false, meaning })
 
 export const integer = (env: string, fallback: number, range: { readonly min: number; readonly max: number }, words: Words): Knob<number> => ({
   ...documented(env, words), fallback, defaultText: String(fallback),
@@ -143,10 +138,6 @@ export const unknownNames = (env: { readonly [name: string]: string | undefined 
     .sort()
     .map((name) => `${name} is not a setting of this service and is ignored${suggestion(name, known)}`)
 }
-
-/** Settings that are given although nothing uses them yet. */
-export const unusedNames = (env: { readonly [name: string]: string | undefined }, knobs: Knobs): ReadonlyArray<string> =>
-  Object.values(knobs).filter((knob) => knob.later && (env[knob.env] ?? "") !== "").map((knob) => `${knob.env} is set, but not used yet in this version`)
 
 /** Rows for `--help`, name and default first, the meaning below. */
 export const helpRows = (knobs: Knobs): string =>

@@ -154,7 +154,7 @@ const databaseOf = (values: Read): SourceDatabase | undefined =>
   }
 
 const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<string> => {
-  const warnings = [...Settings.unknownNames(source.env, knobs, sspNames), ...Settings.unusedNames(source.env, knobs)]
+  const warnings = [...Settings.unknownNames(source.env, knobs, sspNames)]
   if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: SSPs will answer 401 to what this scheduler sends them; set it to the secret they have")
   return warnings
 }

@@ -61,7 +61,6 @@ export const knobs = {
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, {
     unit: "steps", meaning: "Most work for what is evaluated over many rows (a group, a query of its own), in steps."
   }),
-  queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, { min: 1, max: 1e9 }, { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer.", later: true }),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
   logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" }),
   jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job." }),
@@ -73,7 +72,7 @@ export const knobs = {
 /** Names of the scheduler that may stand in a shared environment. */
 const schedulerNames = [
   "SVC_SCHEDULER_DB_URL", "SVC_SCHEDULER_DB_NAMESPACE", "SVC_SCHEDULER_DB_DATABASE", "SVC_SCHEDULER_DB_USERNAME", "SVC_SCHEDULER_DB_PASSWORD", "SVC_SCHEDULER_DB_PASSWORD_FILE",
-  "SVC_SCHEDULER_DELIVERY_WAIT_MS", "SVC_SCHEDULER_SSP_URL_ALLOW", ...ServiceFile.schedulerKeys.map((key) => `SVC_SCHEDULER_${key.toUpperCase()}`)
+  "SVC_SCHEDULER_DELIVERY_WAIT_MS", "SVC_SCHEDULER_SSP_URL_ALLOW", limits.queryRows.setting, ...ServiceFile.schedulerKeys.map((key) => `SVC_SCHEDULER_${key.toUpperCase()}`)
 ]
 
 type Read = Settings.Values<typeof knobs>
@@ -115,7 +114,7 @@ const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, s
 }
 
 const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
-  const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames), ...Settings.unusedNames(source.env, knobs)]
+  const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames)]
   if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
   const { schedulerUrl, storeAddr, storeUser } = values
   if (schedulerUrl !== undefined && Address.store(storeAddr ?? "")?.kind === "embedded") warnings.push(`STORE_ADDR=${storeAddr} is not used with SCHEDULER_URL: the scheduler keeps the records; only a database server takes something from an SSP of a cluster, its edges`)
