@@ -7,7 +7,7 @@ import { Effect, Either, Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import { schedulerKeys } from "../../src/core/serviceFile.ts"
 import { ConfigSource } from "../../src/ports/ConfigSource.ts"
-import { knobs, SchedulerConfig, type SchedulerConfigShape } from "../../src/scheduler/Config.ts"
+import { SchedulerConfig, type SchedulerConfigShape } from "../../src/scheduler/Config.ts"
 import { limits } from "../../src/scheduler/Pool.ts"
 
 type Env = { readonly [name: string]: string }
