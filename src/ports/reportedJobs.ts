@@ -107,8 +107,8 @@ export const make = (records: Pick<Records.JobRecords, "get" | "chunk">, reports
         const ended = refs.flatMap((ref) => memory.outcomeOf(ref) ?? [])
         const jobs = refs.flatMap((ref) => memory.take(ref, { ...by, untilMs: nowMs + leaseMs }, nowMs) ?? [])
         const begun = jobs.flatMap(({ id }): ReadonlyArray<JobReport> => (held.has(id) ? [] : [{ job_id: id, status: "running", error: null }]))
-        // Tracking only: the job runs whether the scheduler hears of it now or not.
-        yield* Effect.forEach([...begun, ...ended], (report) => Effect.ignore(reports.report(report)), { concurrency: 16, discard: true })
+        // Tracking only, so nobody waits for it: the job runs whether the scheduler hears of it now or not, and one that comes late changes nothing that is over.
+        yield* Effect.forkDaemon(Effect.forEach([...begun, ...ended], (report) => Effect.ignore(reports.report(report)), { concurrency: 16, discard: true }))
         return jobs
       }),
     renew: (refs, by, leaseMs) =>
