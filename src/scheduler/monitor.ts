@@ -7,6 +7,7 @@ import { HashMap, HashSet } from "effect"
 import * as Member from "../core/cluster/member.ts"
 import * as Outbox from "../core/cluster/outbox.ts"
 import * as State from "../core/cluster/state.ts"
+import * as Waiting from "../core/cluster/waiting.ts"
 import type { Progress, SchedulerMetrics } from "../protocol/schedulerWire.ts"
 import type { Info } from "../protocol/wire.ts"
 
@@ -56,10 +57,12 @@ export const prometheus = (state: State.State, now: number, startedAt: number): 
   gauge("ready_ssps", "Ready SSPs.", [["", scheduler.ready_ssps]])
   gauge("queries", "Registered views.", [["", scheduler.total_queries]])
   gauge("running_jobs", "Jobs that are not finished.", [["", scheduler.running_jobs]])
+  gauge("waiting_jobs", "Jobs that no SSP has been told of.", [["", Waiting.size(state.waitingJobs)]])
   gauge("uptime_seconds", "Seconds since the start.", [["", scheduler.uptime_seconds]])
   gauge("seq", "Last position of the log.", [["", state.log.head]])
   gauge("log_events", "Events kept in the log.", [["", Math.max(0, state.log.head - state.log.first + 1)]])
   gauge("ssp_queries", "Views assigned to an SSP.", perSsp((ssp) => ssp.query_count))
+  gauge("ssp_jobs", "Jobs it has that are not finished.", members(state).map(({ jobs, ssp }) => [`{ssp="${escaped(ssp)}"}`, HashSet.size(jobs)] as const))
   gauge("ssp_views", "Views of its last heartbeat.", perSsp((ssp) => ssp.views))
   gauge("ssp_cpu_percent", "CPU of its last heartbeat.", perSsp((ssp) => ssp.cpu_usage))
   gauge("ssp_memory_megabytes", "Memory of its last heartbeat.", perSsp((ssp) => ssp.memory_usage))
