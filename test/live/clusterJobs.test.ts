@@ -149,5 +149,5 @@ describe("jobs on a cluster of processes", () => {
       await field.backend.close()
       removeFolder(folder)
     }
-  }, scale.endMs + 120_000)
+  }, 2 * scale.endMs + 120_000)
 })
