@@ -237,9 +237,10 @@ const plainQuery = (g: G): string => {
   const sorting = order(g, sortable, 0.6, last)
   if (/friend|author/.test(sorting)) tag(g, "link", "unlike")
   const fetch = on(g, "fetch", 0.2) ? (tag(g, "fetch"), ` FETCH ${rng.pick(all ? ["friend", "links", "friend, author", "author", "friend.friend"] : [...names, "n"])}`) : ""
-  if (fetch !== "" && !g.mask.has("records")) tag(g, "unlike")
+  // Text that names a record is followed here (D1), and not by the database.
+  if (fetch !== "" && (!g.mask.has("records") || fields.some((shown) => shown.includes("<string>")))) tag(g, "unlike")
   if (from.includes("*") && !g.mask.has("records")) tag(g, "unlike")
-  // The database's planner forgets a stored field that is also shown under an alias where rows are sorted.
+  // The database's planner forgets a stored field that is also shown under an alias where rows are sorted, and sometimes elsewhere.
   if (all && more.some((item) => /^[\w.]+ AS/.test(item))) tag(g, "unlike")
   return `SELECT ${fields.join(", ")}${omit} FROM ${from}${where(g)}${sorting}${window(g)}${fetch}`
 }
