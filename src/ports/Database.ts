@@ -9,6 +9,7 @@ import { Context, Data, Effect, Layer, Option, Schema, Stream } from "effect"
 import * as Encode from "../core/surql/encode.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import type { Obj, RecordId } from "../core/surql/value.ts"
+import { sorted } from "./sqliteFailure.ts"
 
 /** One record's state: `doc` undefined means deleted, `version` then is its last one (D4). */
 export interface StoredRecord {
@@ -126,19 +127,11 @@ const decodePosition = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({
   writes: Schema.Int, seq: Schema.NullOr(Schema.Int), logId: Schema.NullOr(Schema.String), epoch: Schema.NullOr(Schema.Int)
 })))
 
-/** Sorts out what SQLite says; the driver's error hides some causes deep. */
+/** What SQLite says, as this port's error. */
 export const failure = (error: unknown): DatabaseError => {
   if (error instanceof DatabaseError) return error
-  const codes: Array<string> = []
-  const words: Array<string> = []
-  for (let at: unknown = error; typeof at === "object" && at !== null && words.length < 8; at = "cause" in at ? at.cause : undefined) {
-    if ("code" in at && typeof at.code === "string") codes.push(at.code)
-    if ("message" in at && typeof at.message === "string") words.push(at.message)
-  }
-  const code = codes.join(" ")
-  const message = words.at(-1) ?? String(error)
-  const reason = /CORRUPT|NOTADB/.test(code) ? "damaged" : /BUSY|LOCKED/.test(code) ? "locked" : "failed"
-  return new DatabaseError({ reason, message: code === "" ? message : `${message} (${codes.at(-1)})`, cause: error })
+  const { message, reason } = sorted(error)
+  return new DatabaseError({ reason: reason === "full" ? "failed" : reason, message, cause: error })
 }
 
 /**

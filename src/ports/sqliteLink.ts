@@ -9,6 +9,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import { Cause, Effect, Exit, type Scope } from "effect"
 import { ReplicaError } from "./Replica.ts"
+import { sorted } from "./sqliteFailure.ts"
 
 export type Cell = string | number | null
 
@@ -19,19 +20,11 @@ export interface Link {
   readonly transaction: (body: () => void) => void
 }
 
-/** Sorts out what SQLite says; the driver's error hides some causes deep. */
+/** What SQLite says, as this port's error. */
 export const failure = (error: unknown): ReplicaError => {
   if (error instanceof ReplicaError) return error
-  const codes: Array<string> = []
-  const words: Array<string> = []
-  for (let at: unknown = error; typeof at === "object" && at !== null && words.length < 8; at = "cause" in at ? at.cause : undefined) {
-    if ("code" in at && typeof at.code === "string") codes.push(at.code)
-    if ("message" in at && typeof at.message === "string") words.push(at.message)
-  }
-  const code = codes.join(" ")
-  const message = words.at(-1) ?? String(error)
-  const reason = /CORRUPT|NOTADB/.test(code) ? "damaged" : /BUSY|LOCKED/.test(code) ? "locked" : /FULL/.test(code) ? "full" : "failed"
-  return new ReplicaError({ reason, message: code === "" ? message : `${message} (${codes.at(-1)})`, cause: error })
+  const { message, reason } = sorted(error)
+  return new ReplicaError({ reason, message, cause: error })
 }
 
 const linkOf = (connection: Connection): Link => {
