@@ -5,21 +5,18 @@
  */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { knobs } from "../../src/scheduler/Config.ts"
+import { closing } from "../kit/closing.ts"
 import { Door, freePort, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { bodyOf, client } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 
-let closers: Array<() => Promise<void> | void> = []
-afterEach(async () => {
-  for (const close of closers.reverse()) await close()
-  closers = []
-})
+const afterwards = closing()
 const command = [process.execPath, "dist/scheduler.js"]
 const folder = (): string => {
   const path = temporaryFolder()
-  closers.push(() => removeFolder(path))
+  afterwards(() => removeFolder(path))
   return path
 }
 const own = (path: string, port: number): { readonly [name: string]: string | undefined } => ({
@@ -28,12 +25,12 @@ const own = (path: string, port: number): { readonly [name: string]: string | un
 })
 const spawn = async (path: string, port: number): Promise<Door> => {
   const door = await Door.spawn({ command, env: own(path, port), dataDir: path })
-  closers.push(() => door.close())
+  afterwards(() => door.close())
   return door
 }
 const ended = async (...args: ReadonlyArray<string>): Promise<{ readonly code: number | null; readonly text: string }> => {
   const door = await Door.spawn({ command, env: { LISTEN_ADDR: undefined, STORE_ADDR: undefined, SVC_DATA_DIR: undefined, SVC_SCHEDULER_INGEST_PORT: args.includes("--check-config") ? "x" : undefined } }, ...args)
-  closers.push(() => door.close())
+  afterwards(() => door.close())
   const { code } = await door.exited
   return { code, text: door.logs }
 }
@@ -50,7 +47,7 @@ describe("a scheduler and an SSP", () => {
     for (let n = 1; n <= 5; n++) expect((await scheduler.post("/ingest", create(`t:${n}`, { n }))).status).toBe(200)
     mkdirSync(join(path, "ssp"))
     const ssp = await Door.start({ env: { SCHEDULER_URL: `http://127.0.0.1:${port}`, SSP_ID: "ssp-1", HEARTBEAT_INTERVAL_MS: "100" }, dataDir: join(path, "ssp") })
-    closers.push(() => ssp.close())
+    afterwards(() => ssp.close())
     await ready()
     expect((await scheduler.post("/view/register", registration("incantation:v", "SELECT VALUE n FROM t", { format: "tree" }))).status).toBe(200)
     const rows = async (): Promise<unknown> => bodyOf(await client(ssp.url, "s3cret-for-tests").get("/view/v"))["result_data"]

@@ -3,26 +3,23 @@
  *
  * Over real sockets with fake SSPs; what the fakes hold at the end is compared with what was ingested.
  */
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import { closing } from "../kit/closing.ts"
 import { until } from "../kit/Door.ts"
 import { type Answer, bodyOf } from "../kit/http.ts"
 import { create } from "../kit/registration.ts"
 import { FakeSsp, range } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 
-let closers: Array<() => Promise<void>> = []
-afterEach(async () => {
-  for (const close of closers.reverse()) await close()
-  closers = []
-})
+const afterwards = closing()
 const start = async (env: { readonly [name: string]: string } = {}): Promise<Node> => {
   const node = await Node.start({ env, callTimeoutMs: 300 })
-  closers.push(node.close)
+  afterwards(node.close)
   return node
 }
 const fake = async (id: string, options: { readonly batch?: boolean } = {}): Promise<FakeSsp> => {
   const ssp = await FakeSsp.start(id, options)
-  closers.push(() => ssp.close())
+  afterwards(() => ssp.close())
   return ssp
 }
 const ingest = (node: Node, key: number | string): Promise<Answer> => node.post("/ingest", create(`t:${key}`, { n: key }))

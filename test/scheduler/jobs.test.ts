@@ -4,27 +4,24 @@
  * Over real sockets with fake SSPs, which show what a real one would run: jobs that an event names it for, and those it is called for.
  */
 import { Effect } from "effect"
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { type Answer, type Body, bodyOf } from "../kit/http.ts"
 import { change, create } from "../kit/registration.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { inFolder, Node, type Options } from "./node.ts"
 
-let closers: Array<() => Promise<unknown> | void> = []
-afterEach(async () => {
-  for (const close of closers.reverse()) await close()
-  closers = []
-})
+const afterwards = closing()
 const start = async (options: Options = {}): Promise<Node> => {
   const node = await Node.start({ callTimeoutMs: 300, ...options })
-  closers.push(node.close)
+  afterwards(node.close)
   return node
 }
 /** Ready, with these job tables; undefined: it does not say. */
 const joined = async (node: Node, id: string, tables: ReadonlyArray<string> | undefined = ["job"]): Promise<FakeSsp> => {
   const ssp = await FakeSsp.start(id)
-  closers.push(() => ssp.close())
+  afterwards(() => ssp.close())
   ssp.health = "ready"
   await ssp.register(node, tables === undefined ? {} : { job_tables: tables })
   await ssp.shown(node, "ready")
@@ -113,7 +110,7 @@ describe("D35 who runs a job", () => {
 describe("D31 jobs over a restart of the scheduler", () => {
   const folder = (): string => {
     const path = temporaryFolder()
-    closers.push(() => removeFolder(path))
+    afterwards(() => removeFolder(path))
     return path
   }
   it("D31 they stay with their SSPs, an end that was not noted is found, and what has run does not run when it is delivered again", async () => {

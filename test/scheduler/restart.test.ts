@@ -6,33 +6,30 @@
 import { Effect, Layer } from "effect"
 import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
+import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { type Body, bodyOf } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp, range } from "./FakeSsp.ts"
 import { inFolder, Node } from "./node.ts"
 
-let closers: Array<() => Promise<unknown> | void> = []
-afterEach(async () => {
-  for (const close of closers.reverse()) await close()
-  closers = []
-})
+const afterwards = closing()
 const folder = (): string => {
   const path = temporaryFolder()
-  closers.push(() => removeFolder(path))
+  afterwards(() => removeFolder(path))
   return path
 }
 const start = async (path: string, env: { readonly [name: string]: string } = {}, upstream: Layer.Layer<Upstream> = Upstream.layerNone): Promise<Node> => {
   const node = await Node.start({ stores: Layer.merge(inFolder(path), upstream), env, callTimeoutMs: 300 })
-  closers.push(node.close)
+  afterwards(node.close)
   return node
 }
 const fake = async (id: string): Promise<FakeSsp> => {
   const ssp = await FakeSsp.start(id)
-  closers.push(() => ssp.close())
+  afterwards(() => ssp.close())
   return ssp
 }
 const ingest = async (node: Node, from: number, to: number): Promise<void> => {
@@ -115,7 +112,7 @@ describe("D26 a crash", () => {
   })
   it("D26 a checkpoint drops the log behind the slowest SSP, and not before", async () => {
     const node = await Node.start({ env: { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1", SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" }, callTimeoutMs: 300 })
-    closers.push(node.close)
+    afterwards(node.close)
     const slow = await (await fake("slow")).join(node)
     await ingest(node, 1, 2)
     await until("two have come", () => slow.last === 2)

@@ -3,26 +3,23 @@
  *
  * The fakes keep what they were told; what they hold at the end is compared with what the scheduler believes.
  */
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import { closing } from "../kit/closing.ts"
 import { sleep, until } from "../kit/Door.ts"
 import { type Body, bodyOf } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp, range } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
 
-let closers: Array<() => Promise<unknown>> = []
-afterEach(async () => {
-  for (const close of closers.reverse()) await close()
-  closers = []
-})
+const afterwards = closing()
 const start = async (env: { readonly [name: string]: string } = {}): Promise<Node> => {
   const node = await Node.start({ env, callTimeoutMs: 300 })
-  closers.push(node.close)
+  afterwards(node.close)
   return node
 }
 const fake = async (id: string): Promise<FakeSsp> => {
   const ssp = await FakeSsp.start(id)
-  closers.push(() => ssp.close())
+  afterwards(() => ssp.close())
   return ssp
 }
 const register = (node: Node, id: string, more: Body = {}) => node.post("/view/register", registration(id, "SELECT * FROM t", more))
@@ -47,7 +44,7 @@ const beating = (node: Node, ssp: FakeSsp): (() => Promise<void>) => {
     stopped = true
     return loop
   }
-  closers.push(silence)
+  afterwards(silence)
   return silence
 }
 
