@@ -13,13 +13,7 @@ import { freePort, removeFolder, temporaryFolder, until } from "../../test/kit/D
 import { request } from "../../test/kit/http.ts"
 import { ProcessCluster } from "../../test/kit/processCluster.ts"
 import { root } from "../../test/kit/source.ts"
-import { cpuMicros, load, median, requestBytes } from "./load.ts"
-
-interface Line {
-  readonly what: string
-  readonly ratio: number
-  readonly goal: number
-}
+import { cpuMicros, type Judged, load, median, requestBytes } from "./load.ts"
 
 const rounds = 7
 const noGoal = Infinity
@@ -48,12 +42,12 @@ const timed = async (port: number, pid: number, count: number, connections: numb
 
 const serving = (cluster: ProcessCluster): Promise<unknown> => until("the scheduler serves", async () => (await cluster.scheduler.ask({ path: "/livez" }))?.status === 200, 60_000)
 
-const told = (what: string, ratio: number, goal: number, more: string): Line => {
+const told = (what: string, ratio: number, goal: number, more: string): Judged => {
   console.log(`| ${what} | ${ratio.toFixed(2)}, ${more} | ${goal === noGoal ? "no goal |  |" : `at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`}`)
-  return { what, ratio, goal }
+  return { ratio, goal }
 }
 
-const ingest = async (): Promise<ReadonlyArray<Line>> => {
+const ingest = async (): Promise<ReadonlyArray<Judged>> => {
   const folder = temporaryFolder()
   const yardstick = await bare("scripts/bench/bareLog.ts", { FILE: join(folder, "log") })
   const cluster = await ProcessCluster.start(0)
@@ -61,7 +55,7 @@ const ingest = async (): Promise<ReadonlyArray<Line>> => {
     await serving(cluster)
     const scheduler = { port: Number(new URL(cluster.scheduler.url).port), pid: cluster.scheduler.door!.pid }
     const other = { port: yardstick.port, pid: yardstick.child.pid! }
-    const lines: Array<Line> = []
+    const lines: Array<Judged> = []
     for (const [connections, count] of [[1, 1_500], [64, 8_000]] as const) {
       const ratios: Array<number> = []
       let best = Infinity
@@ -85,7 +79,7 @@ const ingest = async (): Promise<ReadonlyArray<Line>> => {
 }
 
 /** What an event costs the scheduler with one, two and four SSPs that apply it. */
-const perSsp = async (): Promise<ReadonlyArray<Line>> => {
+const perSsp = async (): Promise<ReadonlyArray<Judged>> => {
   const figures: Array<number> = []
   for (const count of [1, 2, 4]) {
     const cluster = await ProcessCluster.start(count)
@@ -131,7 +125,7 @@ const bootstrapped = (logs: string): number | undefined => {
   return from === undefined || to === undefined ? undefined : (Date.parse(to.time) - Date.parse(from.time)) / 1000
 }
 
-const bootstrap = async (): Promise<ReadonlyArray<Line>> => {
+const bootstrap = async (): Promise<ReadonlyArray<Judged>> => {
   const records = process.argv.includes("--full") ? 1_000_000 : 100_000
   const folder = temporaryFolder()
   const yardstick = await bare("scripts/bench/bareTable.ts", { FILE: join(folder, "table.db"), RECORDS: String(records) })
@@ -159,7 +153,7 @@ const bootstrap = async (): Promise<ReadonlyArray<Line>> => {
 }
 
 /** How fast an SSP that was stopped takes what came meanwhile. */
-const replay = async (): Promise<ReadonlyArray<Line>> => {
+const replay = async (): Promise<ReadonlyArray<Judged>> => {
   const events = 8_000
   const cluster = await ProcessCluster.start(1, { SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "120000" })
   const [ssp] = cluster.ssps
@@ -181,4 +175,4 @@ const replay = async (): Promise<ReadonlyArray<Line>> => {
   }
 }
 
-export const cluster = async (): Promise<ReadonlyArray<Line>> => [...await ingest(), ...await perSsp(), ...await bootstrap(), ...await replay()]
+export const cluster = async (): Promise<ReadonlyArray<Judged>> => [...await ingest(), ...await perSsp(), ...await bootstrap(), ...await replay()]

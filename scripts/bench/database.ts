@@ -14,18 +14,11 @@ import { registration } from "../../test/kit/registration.ts"
 import { ServerProcess } from "../../test/kit/surreal/ServerProcess.ts"
 import { rootClient } from "../../test/kit/surreal/sdk.ts"
 import { onDist } from "./language.ts"
-import { median } from "./load.ts"
+import { type Line, median } from "./load.ts"
 
 interface Figures {
   readonly name: string
   readonly figures: ReadonlyArray<number>
-}
-
-interface Line {
-  readonly what: string
-  readonly against: string
-  readonly ratio: number
-  readonly goal: number
 }
 
 const registrations = 30

@@ -9,19 +9,12 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import ts from "typescript"
 import { root } from "../../test/kit/source.ts"
-import { median } from "./load.ts"
+import { type Line, median } from "./load.ts"
 
 interface Figures {
   readonly group: string
   readonly name: string
   readonly figures: ReadonlyArray<number>
-}
-
-interface Line {
-  readonly what: string
-  readonly against: string
-  readonly ratio: number
-  readonly goal: number
 }
 
 const goalMicros = 50

@@ -8,6 +8,18 @@ import { readdirSync, readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { secret } from "../../test/kit/Door.ts"
 
+/** What is judged: `--check` fails when a ratio is above its goal. */
+export interface Judged {
+  readonly ratio: number
+  readonly goal: number
+}
+
+/** A measurement beside another, as a part of the bench answers it. */
+export interface Line extends Judged {
+  readonly what: string
+  readonly against: string
+}
+
 export const requestBytes = (path: string, body: unknown): Buffer => {
   const text = JSON.stringify(body)
   return Buffer.from(`POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)

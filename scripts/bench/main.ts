@@ -17,7 +17,7 @@ import { root } from "../../test/kit/source.ts"
 import { cluster } from "./cluster.ts"
 import { database } from "./database.ts"
 import { language } from "./language.ts"
-import { load, median, requestBytes } from "./load.ts"
+import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
 import { replica } from "./replica.ts"
 
 interface Target {
@@ -78,31 +78,24 @@ const race = async (targets: ReadonlyArray<readonly [Target, (n: number) => Buff
 /** Measured, not judged. */
 const noGoal = Infinity
 
-interface Judged {
-  readonly ratio: number
-  readonly goal: number
-}
-
-interface Line extends Judged {
-  readonly what: string
-  readonly against: string
+interface Raced extends Line {
   /** One per round. */
   readonly ratios: ReadonlyArray<number>
 }
 
-const compare = (one: Target, other: Target, goal: number): Line => {
+const compare = (one: Target, other: Target, goal: number): Raced => {
   const ratios = one.figures.map((figure, round) => figure / (other.figures[round] ?? Number.NaN))
   return { what: one.name, against: other.name, ratios, ratio: median(ratios), goal }
 }
 
-const show = (targets: ReadonlyArray<Target>, lines: ReadonlyArray<Line>): void => {
+const show = (targets: ReadonlyArray<Target>, lines: ReadonlyArray<Raced>): void => {
   for (const target of targets) console.log(`  ${target.name.padEnd(42)} ${median(target.figures).toFixed(1).padStart(7)} us CPU per request, rounds ${target.figures.map((figure) => figure.toFixed(0)).join(" ")}`)
   for (const { what, against, ratio, ratios, goal } of lines) {
     console.log(`| ${what} / ${against} | ${ratio.toFixed(2)}, rounds ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} | ${goal === noGoal ? "no goal |  |" : `at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`}`)
   }
 }
 
-const viewCounts = async (): Promise<ReadonlyArray<Line>> => {
+const viewCounts = async (): Promise<ReadonlyArray<Raced>> => {
   const few = await door("ingest, 100 views by author", {})
   const many = await door("ingest, 10,000 views by author", {})
   try {
@@ -120,7 +113,7 @@ const viewCounts = async (): Promise<ReadonlyArray<Line>> => {
 /** The same server under more connections, with figures of its own. */
 const wider = (target: Target, connections: number): Target => ({ ...target, name: `${target.name}, ${connections} connections`, connections, figures: [] })
 
-const againstBare = async (): Promise<ReadonlyArray<Line>> => {
+const againstBare = async (): Promise<ReadonlyArray<Raced>> => {
   const targets = [await bare(), await door("POST /ingest, memory://", {}), await door("POST /ingest, SQLite", { STORE_ADDR: undefined })] as const
   const [bare16, memory16, sqlite16] = targets
   const [bare64, memory64, sqlite64] = [wider(bare16, 64), wider(memory16, 64), wider(sqlite16, 64)]

@@ -4,20 +4,13 @@
  * `replicaRun.ts` measures, on the built code, 100,000 records or (`--full`) a million; here its figures become lines with a goal.
  */
 import { onDist } from "./language.ts"
-import { median } from "./load.ts"
+import { type Line, median } from "./load.ts"
 
 interface Figures {
   readonly name: string
   /** CPU microseconds per record, one figure per round. */
   readonly figures: ReadonlyArray<number>
   readonly wallMicros: ReadonlyArray<number>
-}
-
-interface Line {
-  readonly what: string
-  readonly against: string
-  readonly ratio: number
-  readonly goal: number
 }
 
 const goal = 3
