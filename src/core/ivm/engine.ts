@@ -25,7 +25,7 @@ import { type List, type Turnover, withList } from "./liveList.ts"
 import { Maintained } from "./maintained.ts"
 import { Moved } from "./moved.ts"
 import { Queries, type Refused } from "./queries.ts"
-import { type Links, type ReaderRow, type Reader, Readers, type ReadResult } from "./readers.ts"
+import { type Links, Readers, type ReadResult } from "./readers.ts"
 import { anyTable, Recomputed } from "./recomputed.ts"
 import { Rereads } from "./rereads.ts"
 import { rerun } from "./rerun.ts"
@@ -218,7 +218,7 @@ export class Engine {
   }
 
   private collect(links: Links | undefined, cause: ReadResult | undefined, rereads: Rereads): void {
-    links?.forEach((reader: Reader, row: ReaderRow) => {
+    links?.forEach((reader, row) => {
       const instance = reader as Maintained
       rereads.add(instance, row, instance.plainShape.onlyShows ? cause : undefined)
     })
