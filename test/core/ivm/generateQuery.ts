@@ -240,6 +240,8 @@ const plainQuery = (g: G): string => {
   // Text that names a record is followed here (D1), and not by the database.
   if (fetch !== "" && (!g.mask.has("records") || fields.some((shown) => shown.includes("<string>")))) tag(g, "unlike")
   if (from.includes("*") && !g.mask.has("records")) tag(g, "unlike")
+  // Where its table is computed, the database sorts by what OMIT has taken out of an object, but only when there is a LIMIT.
+  if (omit !== "" && from.startsWith("type::table")) tag(g, "unlike")
   // The database's planner forgets a stored field that is also shown under an alias where rows are sorted, and sometimes elsewhere.
   if (all && more.some((item) => /^[\w.]+ AS/.test(item))) tag(g, "unlike")
   return `SELECT ${fields.join(", ")}${omit} FROM ${from}${where(g)}${sorting}${window(g)}${fetch}`
