@@ -5,8 +5,11 @@
  */
 import { Data } from "effect"
 
-/** 1: anything else, 2: configuration, 3: damaged data. The message is shown to the operator as it is. */
+/** What a process ends with. */
+export const exitCodes = { 0: "clean stop", 1: "anything else", 2: "configuration fault", 3: "damaged data" } as const
+
+/** Codes as {@link exitCodes} has them. The message is shown to the operator as it is. */
 export class StartFault extends Data.TaggedError("StartFault")<{
-  readonly exitCode: 1 | 2 | 3
+  readonly exitCode: Exclude<keyof typeof exitCodes, 0>
   readonly message: string
 }> {}

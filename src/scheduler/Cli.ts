@@ -17,7 +17,7 @@ const flags = {
   "--verify-wal <path>": "Read every line of a log, also one in use, say what it holds, and leave."
 } as const
 
-const help = (version: string): string =>
+export const help = (version: string): string =>
   [
     `Live-query sidecar, scheduler ${version}`,
     "",

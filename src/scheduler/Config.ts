@@ -67,7 +67,7 @@ export const knobs = {
 }
 
 /** Where each setting stands in the file. */
-const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
+export const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
   dbUrl: "db.url", dbNamespace: "db.namespace", dbDatabase: "db.database", dbUsername: "db.username", dbPassword: "db.password", loadBalance: "load_balance",
   heartbeatIntervalMs: "heartbeat_interval_ms", heartbeatTimeoutMs: "heartbeat_timeout_ms", bootstrapChunkSize: "bootstrap_chunk_size", bootstrapTimeoutSecs: "bootstrap_timeout_secs",
   ingestHost: "ingest_host", ingestPort: "ingest_port", replicaDbPath: "replica_db_path", walPath: "wal_path", sspPollIntervalMs: "ssp_poll_interval_ms",

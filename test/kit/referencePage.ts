@@ -1,0 +1,100 @@
+/**
+ * `docs/reference.md`, made from what the code declares: settings, endpoints, error codes, commands, exit codes.
+ *
+ * Why made and compared: an operator looks things up here, and a page typed by hand lags behind the code on the first
+ * busy day. `npm run docs` writes it; a test fails while the committed page is another.
+ */
+import * as OutboxCli from "../../src/outbox/Cli.ts"
+import { exitCodes } from "../../src/ports/StartFault.ts"
+import * as SchedulerCli from "../../src/scheduler/Cli.ts"
+import { fileKeys, knobs as schedulerKnobs } from "../../src/scheduler/Config.ts"
+import * as SspCli from "../../src/ssp/Cli.ts"
+import { knobs as sspKnobs } from "../../src/ssp/Config.ts"
+import { codes, endpoints, type Endpoint } from "./contractTables.ts"
+import { cell, settingsTable, table } from "./settingsTable.ts"
+
+/** Paths below `/`, so that a page in docs/ can link to its sections. */
+export const pagePath = "docs/reference.md"
+
+const byTag = (all: ReadonlyArray<Endpoint>): ReadonlyArray<readonly [string, ReadonlyArray<Endpoint>]> =>
+  [...new Set(all.map(({ tag }) => tag))].map((tag) => [tag, all.filter((endpoint) => endpoint.tag === tag)])
+
+const endpointRow = ({ answers, bearer, errors, name, request, summary }: Endpoint): ReadonlyArray<string> =>
+  [`\`${name}\``, bearer ? "bearer" : "open", cell(summary), request === "" ? "" : `\`${cell(request)}\``, answers.map((answer) => `${answer.status} \`${cell(answer.shape)}\``).join("<br>"), errors.map((code) => `\`${code}\``).join(" ")]
+
+const endpointTables = (all: ReadonlyArray<Endpoint>): string =>
+  byTag(all).map(([tag, some]) => [`#### ${tag}`, "", table(["Endpoint", "Auth", "What", "Request", "Answers", "Beside the usual errors"], some.map(endpointRow))].join("\n")).join("\n\n")
+
+/** What a command line takes: its help without title and settings. */
+const usage = (help: string): string => {
+  const text = help.slice(help.indexOf("Usage:"), help.indexOf("\nSettings"))
+  return ["```text", text.trimEnd(), "```"].join("\n")
+}
+
+const fileKeyTable = (): string =>
+  table(["Key of svc.yml", "Setting"], Object.entries(fileKeys).map(([name, key]) => [`\`${key}\``, `\`${schedulerKnobs[name as keyof typeof schedulerKnobs].env}\``]))
+
+/** Every section with its heading. */
+export const referencePage = (): string => {
+  const ssp = endpoints("ssp"), scheduler = endpoints("scheduler")
+  return [
+    "# Reference",
+    "",
+    "Made from the code by `npm run docs`; a test holds this page equal to what the code declares. Do not edit it.",
+    "",
+    "[Settings of the SSP](#settings-of-the-ssp) · [Settings of the scheduler](#settings-of-the-scheduler) · [Endpoints of the SSP](#endpoints-of-the-ssp) · [Endpoints of the scheduler](#endpoints-of-the-scheduler) · [Error codes](#error-codes) · [Commands](#commands) · [Exit codes](#exit-codes)",
+    "",
+    "## Settings of the SSP",
+    "",
+    "Environment variables. The environment wins over the file that `SVC_CONFIG_PATH` names (else `./svc.yml`). Empty text counts as unset. A `_FILE` variable names a file that holds the secret. All faults are reported at once.",
+    "",
+    settingsTable(sspKnobs),
+    "",
+    "## Settings of the scheduler",
+    "",
+    "Where a setting has a key in `svc.yml`, the second table names it.",
+    "",
+    settingsTable(schedulerKnobs),
+    "",
+    fileKeyTable(),
+    "",
+    "## Endpoints of the SSP",
+    "",
+    "Bodies are JSON; any content type is read as JSON. `bearer` needs `Authorization: Bearer <SVC_AUTH_SECRET>`. A name with `?` may be absent. Checks run in the order route (404), bearer (401), readiness (503), size (413), body (400). Every endpoint may answer `NOT_FOUND`, `INVALID_REQUEST` and `INTERNAL`. The same contract is served at `/openapi.json`, readable at `/docs`.",
+    "",
+    endpointTables(ssp),
+    "",
+    "## Endpoints of the scheduler",
+    "",
+    endpointTables(scheduler),
+    "",
+    "## Error codes",
+    "",
+    "Every error is `{ \"code\", \"message\", \"details\"? }`. Codes are stable, messages are not.",
+    "",
+    table(["Code", "Status", "Meaning", "SSP", "Scheduler"], codes().map(({ code, description, status }) => [`\`${code}\``, String(status), cell(description), whose(ssp, code), whose(scheduler, code)])),
+    "",
+    "## Commands",
+    "",
+    "After `npm run build`: `node dist/ssp.js`, `node dist/scheduler.js`, `node dist/jobs.js`.",
+    "",
+    usage(SspCli.help("")),
+    "",
+    usage(SchedulerCli.help("")),
+    "",
+    usage(OutboxCli.help("")),
+    "",
+    "## Exit codes",
+    "",
+    table(["Code", "Meaning"], Object.entries(exitCodes).map(([code, meaning]) => [code, meaning])),
+    ""
+  ].join("\n")
+}
+
+const whose = (all: ReadonlyArray<Endpoint>, code: string): string => {
+  const some = all.filter((endpoint) => endpoint.errors.includes(code) || endpoint.everywhere.includes(code))
+  if (some.length === all.length) return "every endpoint"
+  const others = all.filter((endpoint) => !some.includes(endpoint))
+  if (some.length > 0 && some.every(({ bearer }) => bearer) && others.every(({ bearer }) => !bearer)) return "every `bearer` endpoint"
+  return some.map(({ name }) => `\`${name}\``).join(" ")
+}
