@@ -16,6 +16,8 @@ import { request } from "../../test/kit/http.ts"
 import { root } from "../../test/kit/source.ts"
 import { cluster } from "./cluster.ts"
 import { database } from "./database.ts"
+import { faults } from "./faults.ts"
+import { jobs } from "./jobs.ts"
 import { language } from "./language.ts"
 import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
 import { replica } from "./replica.ts"
@@ -134,7 +136,7 @@ const againstBare = async (): Promise<ReadonlyArray<Raced>> => {
 }
 
 /** The parts by name, for `--only <part>`. */
-const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language(), replica: async () => replica(), cluster, database }
+const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language(), replica: async () => replica(), cluster, database, faults, jobs }
 
 const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf("--only") + 1] ?? "" : undefined
 if (only !== undefined && parts[only] === undefined) throw new Error(`--only takes one of ${Object.keys(parts).join(", ")}`)

@@ -12,7 +12,7 @@ import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Feed from "../../src/core/surrealFeed.ts"
 import * as Schema from "../../src/core/surrealSchema.ts"
 import * as Blog from "../kit/blog.ts"
-import { secret, temporaryFolder } from "../kit/Door.ts"
+import { secret, sleep, temporaryFolder } from "../kit/Door.ts"
 import { FeedPort, nobody } from "../kit/feedPort.ts"
 import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { type Rng, rng, seeded } from "../kit/random.ts"
@@ -256,6 +256,7 @@ seeded("D21 a database that is killed, hangs, is slow and ends sessions costs no
   server.pause()
   await ingest(node, random, 30)
   expect(node.edges.counts().waiting).toBeGreaterThan(0)
+  if (campaign) await sleep(30_000)
   server.resume()
   await check("hanging")
   await server.slow(campaign ? 1_000 : 200)
