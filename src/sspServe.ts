@@ -19,6 +19,7 @@ import { SchedulerClient } from "./ports/SchedulerClient.ts"
 import { SspConfig, type SspConfigShape } from "./ssp/Config.ts"
 import { fromDatabase } from "./ssp/Lifecycle.ts"
 import * as Ssp from "./ssp/Ssp.ts"
+import { storeText } from "./ssp/storeText.ts"
 
 const drivers = (config: SspConfigShape) => Layer.mergeAll(
   Stores.layer(config, fromDatabase), layerNode, layerTurn, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
@@ -28,6 +29,6 @@ const drivers = (config: SspConfigShape) => Layer.mergeAll(
 /** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */
 export const serve = (config: SspConfigShape, quickstart: boolean) => {
   const server = Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "LISTEN_ADDR" })
-  const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, Redacted.value(config.authSecret), Ssp.storeText(config)) : Layer.empty
+  const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, Redacted.value(config.authSecret), storeText(config)) : Layer.empty
   return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel)))))
 }

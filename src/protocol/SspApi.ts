@@ -17,6 +17,7 @@ import * as Integrity from "./integrity.ts"
 import * as Jobs from "./jobs.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { withoutDecodeError } from "./openApi.ts"
+import * as Overview from "./overview.ts"
 import * as Wire from "./wire.ts"
 
 /** `Authorization: Bearer <SVC_AUTH_SECRET>`, compared in constant time (D15). */
@@ -62,6 +63,10 @@ const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .middleware(Ready).middleware(Bearer)
   .annotateContext(doc("Follow a view (extension)", "Server-sent events `snapshot`, `delta`, `end` (D11); `Last-Event-ID` resumes."))
 
+const views = HttpApiEndpoint.get("views")`/views`
+  .setUrlParams(Schema.Struct(Overview.ViewListing)).addSuccess(Overview.ListedViews).middleware(Bearer)
+  .annotateContext(doc("List the views (extension)", "In key order, page by page, with rows, costs and who follows them."))
+
 const reset = HttpApiEndpoint.post("reset")`/reset`
   .addSuccess(Wire.Ok).addError(Errors.StoreFailed).middleware(Bearer)
   .annotateContext(doc("Clear all views and data", "Destructive (D16)."))
@@ -87,6 +92,9 @@ const version = HttpApiEndpoint.get("version")`/version`.addSuccess(Wire.Version
 
 const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info)
   .annotateContext(doc("Entities", "This SSP."))
+
+const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.SspOverview).middleware(Bearer)
+  .annotateContext(doc("How it is doing, in one answer (extension)", "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."))
 
 const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .setUrlParams(Schema.Struct(Integrity.NodeQuery))
@@ -129,8 +137,8 @@ const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; a call under way on this SSP is cut off."))
 
 class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).annotate(OpenApi.Description, "Record changes in.") {}
-class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).annotate(OpenApi.Description, "Live views out.") {}
-class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).annotate(OpenApi.Description, "How it is doing.") {}
+class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).add(views).annotate(OpenApi.Description, "Live views out.") {}
+class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).add(overview).annotate(OpenApi.Description, "How it is doing.") {}
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare).add(reconcile).annotate(OpenApi.Description, "Whether it is all there.") {}
 class Job extends HttpApiGroup.make("job").add(execute).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 

@@ -22,9 +22,11 @@ import * as HttpJobs from "./HttpJobs.ts"
 import * as Registrations from "./HttpRegistration.ts"
 import * as EventStream from "./HttpStream.ts"
 import { Lifecycle } from "./Lifecycle.ts"
+import * as Overview from "./overview.ts"
 import { Views } from "./Views.ts"
 
 const ok = { status: "ok" } as const
+const defaultListed = 100
 const whole = { uninterruptible: true } as const
 
 const levels = { error: LogLevel.Error, warn: LogLevel.Warning, info: LogLevel.Info, debug: LogLevel.Debug, trace: LogLevel.Trace }
@@ -54,6 +56,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
         }), whole)
       .handle("unregister", ({ payload }) => Effect.as(Effect.zipRight(loaded, mapped(Assigned.unregister(views, assignments, payload))), ok), whole)
       .handle("view", ({ path, urlParams }) => mapped(views.read(path.view_id, urlParams.format)))
+      .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) => views.list({ after, limit, search }))
       .handleRaw("stream", ({ path, request, urlParams }) =>
         request.method === "HEAD"
           ? Effect.as(mapped(views.read(path.view_id, urlParams.format)), EventStream.respond(Stream.empty, serving.stopping))
@@ -66,12 +69,14 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
     const lifecycle = yield* Lifecycle
     const { version } = yield* Release
     const { sspId } = yield* SspConfig
+    const overview = yield* Overview.make
     return handlers
       .handle("health", () => Effect.sync(() => ({ status: lifecycle.phase() })))
       .handle("version", () => Effect.succeed({ version, mode: lifecycle.mode }))
       .handle("info", () => Effect.map(views.count, (count) => [{ entity: "ssp" as const, id: sspId, status: lifecycle.phase(), views: count }]))
       .handle("debugView", ({ path }) => mapped(views.debugView(path.view_id)))
       .handle("debugDeps", () => views.debugDeps)
+      .handle("overview", () => overview)
   }))
 
 /** The documents carry the version of this build. */

@@ -9,6 +9,7 @@ import * as Change from "../core/change.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
+import { IngestTimes } from "../ports/IngestTimes.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -52,13 +53,14 @@ export const handle = (views: typeof Views.Service, lifecycle: typeof Lifecycle.
 const refused = ({ code, details, message }: Change.ChangeRefused) =>
   code === "INVALID_OPERATION" ? { code, details, message } : { code, details, message }
 
-export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lifecycle | SspConfig> = Layer.effect(
+export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lifecycle | SspConfig | IngestTimes> = Layer.effect(
   HotRoutes,
   Effect.gen(function*() {
     const views = yield* Views
     const types = yield* DeclaredTypes
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
+    const { timed } = yield* IngestTimes
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const authorized = Guards.makeAuthorized(config)
     const unauthorized = Answers.toAnswer(Errors.unauthorized)
@@ -71,7 +73,7 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
         const refused = Guards.notTaking(lifecycle, registration)
         return refused === undefined ? undefined : Answers.toAnswer(refused)
       },
-      accept: (body, answer) => accept(views, types, body, answer, (error) => void runFork(noticed(lifecycle, error))),
+      accept: (body, answer) => accept(views, types, body, timed(answer), (error) => void runFork(noticed(lifecycle, error))),
       tooLarge: Answers.toAnswer(Answers.tooLarge(config.bodyLimitBytes)),
       notText: Answers.toAnswer(Answers.notText)
     }

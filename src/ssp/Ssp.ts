@@ -6,8 +6,8 @@
  * process: wrap each in `Layer.fresh`.
  */
 import { Effect, Layer } from "effect"
-import * as Address from "../core/address.ts"
 import { Serving } from "../ports/Front.ts"
+import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Release } from "../ports/Release.ts"
 import type { SspConfigShape } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
@@ -23,19 +23,12 @@ import { Lease } from "./Lease.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Reconcile } from "./Reconcile.ts"
 import * as Reconciling from "./reconciling.ts"
+import { storeText } from "./storeText.ts"
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
 
 export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
-
-/** Where the data is, for people. */
-export const storeText = ({ dataDir, mode, storeAddr, storeDb, storeNs }: Pick<SspConfigShape, "dataDir" | "mode" | "storeAddr" | "storeDb" | "storeNs">): string => {
-  if (storeAddr === undefined && mode === "scheduler") return `records from the scheduler, its own state in ${dataDir}`
-  if (storeAddr === undefined) return `embedded SQLite in ${dataDir}`
-  if (Address.store(storeAddr)?.kind === "server") return `${storeAddr} (${storeNs}/${storeDb}), its own state in ${dataDir}`
-  return /^mem(?:ory)?:/.test(storeAddr) ? `${storeAddr} (nothing is kept)` : `${storeAddr}, inside this process`
-}
 
 /** Says what runs where, then waits; fails when a loop of the node does. */
 export const serve = (config: SspConfigShape) =>

@@ -15,7 +15,7 @@ import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import type { Incoming } from "./replacing.ts"
 import type { RecordTreesShape } from "./recordTrees.ts"
 import type {
-  DebugDeps, DebugView, Format, IngestAnswer, IngestError, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewNotFound
+  DebugDeps, DebugView, Format, IngestAnswer, IngestError, ListedViews, Listing, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewFigures, ViewNotFound
 } from "./viewTypes.ts"
 import { makeViews } from "./viewService.ts"
 
@@ -51,6 +51,10 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
   /** Body of `/debug/deps`. */
   readonly debugDeps: Effect.Effect<DebugDeps>
+  /** Body of `/views`. */
+  readonly list: (listing: Listing) => Effect.Effect<ListedViews>
+  /** What can be counted in a moment; the tables are the largest. */
+  readonly figures: () => ViewFigures
   /** Registered view ids. */
   readonly count: Effect.Effect<number>
   /** Removes what expired by `nowMs`; answers the ids removed (D14). */

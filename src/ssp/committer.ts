@@ -77,6 +77,11 @@ export class Committer {
     this.maxPending = maxPending
   }
 
+  /** Changes that wait or are on their way to the store. */
+  get waiting(): number {
+    return this.pending
+  }
+
   submit(work: Work): void {
     if (this.pending + work.changes.length > this.maxPending && this.pending > 0) {
       const message = `${this.pending} changes are waiting for the store, the limit is ${this.maxPending} (${maxPendingSetting})`

@@ -20,6 +20,7 @@ import type { EdgesShape } from "./edges/EdgeWriter.ts"
 import { loadGenerations, saveLoop } from "./generations.ts"
 import { sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
+import { figuresOf, listedViews } from "./listing.ts"
 import { RecordTrees } from "./recordTrees.ts"
 import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
 import { acquire, type JsonParams, ParsedQueries } from "./registering.ts"
@@ -275,6 +276,8 @@ class ViewService {
 
   readonly debugView: Views["Type"]["debugView"] = (id) => Effect.map(this.find(id), (view) => debugViewOf(view, id))
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
+  readonly list: Views["Type"]["list"] = (listing) => Effect.sync(() => listedViews(this.registry, listing))
+  readonly figures: Views["Type"]["figures"] = () => figuresOf(this.registry, this.engine.store, this.committer, this.streams.count, this.edges.counts().waiting)
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
 
   /** What the saved state remembers (D23): the position, and each view's generation at it. */

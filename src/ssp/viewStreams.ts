@@ -28,6 +28,11 @@ export class ViewStreams {
     this.limits = limits
   }
 
+  /** Streams that are open. */
+  get count(): number {
+    return this.streams
+  }
+
   open(find: Find, id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded> {
     return Effect.flatMap(find, () =>
       this.streams < this.limits.maxStreams

@@ -102,3 +102,45 @@ export interface DebugDeps {
   /** Extension: the query shapes and how many instances each has. */
   readonly shapes: ReadonlyArray<{ readonly shape: string; readonly instances: number }>
 }
+
+/** Which registered views, in the order of their keys. */
+export interface Listing {
+  readonly after: string | undefined
+  readonly limit: number
+  readonly search: string | undefined
+}
+
+export interface ListedView {
+  readonly id: string
+  readonly query: string
+  readonly params: unknown
+  readonly format: Format
+  readonly client_id: string
+  readonly ttl_seconds: number
+  readonly last_active_at: string
+  readonly rows: number
+  readonly errors: number
+  readonly generation: number
+  readonly last_cost: number
+  readonly total_cost: number
+  readonly streams: number
+  readonly incremental: boolean
+}
+
+export interface ListedViews {
+  readonly views: ReadonlyArray<ListedView>
+  readonly total: number
+  readonly next: string | null
+}
+
+/** What the views service counts anyway, for the overview. */
+export interface ViewFigures {
+  readonly writes: number
+  readonly seq: number | null
+  readonly views: number
+  readonly streams: number
+  readonly records: number
+  readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number }>
+  readonly pendingChanges: number
+  readonly pendingEdges: number
+}

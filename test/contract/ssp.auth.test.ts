@@ -18,6 +18,8 @@ const protectedRoutes: ReadonlyArray<readonly [string, unknown?]> = [
   ["POST /log", { message: "hello" }],
   ["GET /view/a"],
   ["GET /view/a/stream"],
+  ["GET /views"],
+  ["GET /overview"],
   ["GET /integrity"],
   ["GET /integrity/compare"],
   ["POST /reconcile"],

@@ -1,0 +1,54 @@
+/**
+ * Pages of a long list in the order of its keys: the next few behind a key, found in one pass.
+ *
+ * Because the lists (views by id) are maps that nothing keeps sorted, and sorting a hundred thousand keys for a page of fifty would hold up whatever else
+ * the process does. O(n) comparisons for a page, O(limit) for what is kept.
+ */
+
+export interface Page<A> {
+  readonly items: ReadonlyArray<A>
+  /** The key to go on behind; undefined when there are no more. */
+  readonly next: string | undefined
+}
+
+/** Where `key` belongs among sorted keys. */
+const placeOf = (keys: ReadonlyArray<string>, key: string): number => {
+  let low = 0
+  let high = keys.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (key < (keys[middle] ?? "")) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** At most `limit` of the items that `wanted` lets through, those with the lowest keys above `after`. */
+export const page = <A>(all: Iterable<readonly [key: string, item: A]>, { after, limit, wanted }: { readonly after: string | undefined; readonly limit: number; readonly wanted: (item: A) => boolean }): Page<A> => {
+  const keys: Array<string> = []
+  const items: Array<A> = []
+  let more = false
+  for (const [key, item] of all) {
+    if (after !== undefined && key <= after) continue
+    const full = keys.length === limit
+    if (full && more && key > (keys[limit - 1] ?? "")) continue
+    if (!wanted(item)) continue
+    more ||= full
+    if (full && key > (keys[limit - 1] ?? "")) continue
+    const at = placeOf(keys, key)
+    keys.splice(at, 0, key)
+    items.splice(at, 0, item)
+    if (full) {
+      keys.pop()
+      items.pop()
+    }
+  }
+  return { items, next: more ? keys.at(-1) : undefined }
+}
+
+/** Whether one of the texts holds `part`, in any letter case; without a part all do. */
+export const mentions = (part: string | undefined, ...texts: ReadonlyArray<string>): boolean => {
+  if (part === undefined || part === "") return true
+  const wanted = part.toLowerCase()
+  return texts.some((text) => text.toLowerCase().includes(wanted))
+}

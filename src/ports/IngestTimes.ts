@@ -1,0 +1,34 @@
+/**
+ * How long this node's answers to `/ingest` took, for those who look at it.
+ *
+ * A service, because the hot route writes it and the overview reads it, and two nodes in one process must not count each other's.
+ */
+import { Context, Effect, Layer } from "effect"
+import { Latency } from "../core/latency.ts"
+import type { Answer } from "./Front.ts"
+
+export interface IngestTimesShape {
+  readonly latency: Latency
+  /** The same callback, timed from now; what was refused does not count. */
+  readonly timed: (answer: (answer: Answer) => void) => (answer: Answer) => void
+}
+
+export class IngestTimes extends Context.Tag("ports/IngestTimes")<IngestTimes, IngestTimesShape>() {
+  static readonly layer: Layer.Layer<IngestTimes> = Layer.effect(
+    IngestTimes,
+    Effect.map(Effect.clock, (clock) => {
+      const latency = new Latency()
+      const now = (): number => Number(clock.unsafeCurrentTimeNanos()) / 1e6
+      return {
+        latency,
+        timed: (answer) => {
+          const begun = now()
+          return (given) => {
+            if (given.status === 200) latency.observe(now() - begun)
+            answer(given)
+          }
+        }
+      }
+    })
+  )
+}
