@@ -61,10 +61,18 @@ const agreeInParts = (planner: string, older: string, mine: string): boolean => 
   })
 }
 
-/** The views whose rows are not what the database answers, and how many were compared. */
-export const compareWithDatabase = async (engines: Engines, model: Model, views: Iterable<Asked>): Promise<{ readonly compared: number; readonly wrong: ReadonlyArray<string> }> => {
+export interface Comparison {
+  readonly compared: number
+  /** Views whose rows are not what both evaluators of the database answer. */
+  readonly wrong: ReadonlyArray<string>
+  /** Views where the evaluators differ from each other and from us: one of them is wrong at least, and none is a judge. */
+  readonly disputed: ReadonlyArray<string>
+}
+
+export const compareWithDatabase = async (engines: Engines, model: Model, views: Iterable<Asked>): Promise<Comparison> => {
   await load(engines, model)
   const wrong: Array<string> = []
+  const disputed: Array<string> = []
   let compared = 0
   for (const { instance, params, query } of views) {
     if (instance.errors().length > 0) continue
@@ -76,7 +84,8 @@ export const compareWithDatabase = async (engines: Engines, model: Model, views:
     if (planner.startsWith("ERR") && mayMissFailing(query)) continue
     compared++
     if (agree(planner, mine) || agree(older, mine) || (planner !== older && agreeInParts(planner, older, mine))) continue
-    wrong.push(`${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`)
+    const into = planner === older ? wrong : disputed
+    into.push(`${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`)
   }
-  return { compared, wrong }
+  return { compared, wrong, disputed }
 }

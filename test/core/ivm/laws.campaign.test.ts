@@ -2,7 +2,8 @@
  * The laws over as many changes as asked for: `SVC_CHANGES=10000000 npm run campaign -- test/core/ivm`.
  *
  * Why apart: the default run is a sample of half a minute; this one runs until it has made its changes, says at the end
- * how many they were, and prints the case it stopped at. Several may run side by side with seeds of their own.
+ * how many they were, and prints the case it stopped at. Several may run side by side with seeds of their own. Where the
+ * database's two evaluators contradict each other it is no judge: such answers are printed at the end, and must be rare.
  */
 import { setImmediate as breathe } from "node:timers/promises"
 import { expect } from "vitest"
@@ -22,7 +23,9 @@ seeded("L1 L2 L3 L5 L6 hold over a campaign of changes", "test/core/ivm/laws.cam
     await breathe()
   }
   await engines.close()
-  process.stderr.write(`${JSON.stringify({ ...totals.tally, queries: totals.queries, compared: totals.compared, seconds: Math.round((Date.now() - began) / 1000) })}\n`)
+  for (const text of totals.disputed) process.stderr.write(`disputed between the database's evaluators: ${text}\n`)
+  process.stderr.write(`${JSON.stringify({ ...totals.tally, queries: totals.queries, compared: totals.compared, disputed: totals.disputed.length, seconds: Math.round((Date.now() - began) / 1000) })}\n`)
   expect(totals.tally.changes).toBeGreaterThanOrEqual(wanted)
+  expect(totals.disputed.length).toBeLessThanOrEqual(Math.ceil(totals.compared / 2_000))
   expect(totals.tally.deltas).toBeGreaterThan(wanted / 4)
 }, 86_400_000)

@@ -42,6 +42,7 @@ seeded("L1 L2 L3 L5 L6 every view equals a fresh run of its query after every ch
   expect(Math.min(tally.additions, tally.updates, tally.removals)).toBeGreaterThan(2_000 * factor)
   expect(tally.failing).toBeGreaterThan(1_000 * factor)
   expect(totals.compared).toBeGreaterThan(80 * factor)
+  expect(totals.disputed.slice(totals.compared >> 11)).toEqual([])
   const scarce = Object.entries(wanted).filter(([tag, count]) => {
     const seen = totals.seen.get(tag as Tag)
     return seen === undefined || seen.queries < Math.floor(count * factor) || seen.steps < count
