@@ -1,0 +1,94 @@
+/**
+ * Long work tells how far it is, in one place for all of it: a bar on a terminal, else a line of the log every 5 s, and figures for `/progress` (D34).
+ *
+ * Telling costs the work an addition; who shows it looks by itself, so that a million records cost a million additions and one line. As
+ * `ports/Meters` it has a default that shows nothing.
+ */
+import { Clock, Context, Duration, Effect, Exit, Layer, Queue } from "effect"
+import { taskKinds, type TaskKind } from "../core/metrics.ts"
+import { line, type Task } from "../core/progress.ts"
+import { Meters } from "./Meters.ts"
+
+/** The work's side. */
+export interface Step {
+  /** So many more are done. */
+  readonly add: (count: number) => void
+  /** So many are done in all. */
+  readonly reach: (done: number) => void
+  readonly expect: (total: number) => void
+  /** What it is busy with now. */
+  readonly at: (what: string | undefined) => void
+}
+
+interface Open extends Step {
+  /** The work is over; false: it did not come to its end. */
+  readonly close: (ended: boolean) => void
+}
+
+export interface ProgressShape {
+  readonly open: (kind: TaskKind, what: string, unit: string) => Open
+  /** What goes on now, the oldest first. */
+  readonly tasks: () => ReadonlyArray<Task>
+}
+
+/** Who shows what goes on; called again and again while something does, and once with nothing. */
+export interface Display {
+  readonly everyMs: number
+  readonly show: (tasks: ReadonlyArray<Task>) => Effect.Effect<void>
+}
+
+const logLines: Display = { everyMs: 5000, show: (tasks) => Effect.forEach(tasks, (task) => Effect.logInfo(line(task)), { discard: true }) }
+
+export class ProgressDisplay extends Context.Reference<ProgressDisplay>()("ports/ProgressDisplay", { defaultValue: (): Display => logLines }) {}
+
+type Ended = (kind: TaskKind, seconds: number, ended: boolean) => void
+
+const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape => {
+  const running = new Set<{ kind: TaskKind; what: string; unit: string; at: string | undefined; done: number; total: number | undefined; from: number }>()
+  return {
+    tasks: () => Array.from(running, ({ from, ...task }) => ({ ...task, elapsedMs: Math.max(0, clock.unsafeCurrentTimeMillis() - from) })),
+    open: (kind, what, unit) => {
+      const task = { kind, what, unit, at: undefined as string | undefined, done: 0, total: undefined as number | undefined, from: clock.unsafeCurrentTimeMillis() }
+      running.add(task)
+      begun()
+      return {
+        add: (count) => void (task.done += count),
+        reach: (done) => void (task.done = done),
+        expect: (total) => void (task.total = total),
+        at: (now) => void (task.at = now),
+        close: (ended) => {
+          if (running.delete(task)) over(kind, Math.max(0, clock.unsafeCurrentTimeMillis() - task.from) / 1000, ended)
+        }
+      }
+    }
+  }
+}
+
+export class Progress extends Context.Reference<Progress>()("ports/Progress", { defaultValue: (): ProgressShape => make(Clock.make(), () => {}, () => {}) }) {
+  static readonly layer: Layer.Layer<Progress> = Layer.scoped(
+    Progress,
+    Effect.gen(function*() {
+      const { taskDuration, taskFailures } = yield* Meters
+      const { everyMs, show } = yield* ProgressDisplay
+      const begun = yield* Queue.sliding<void>(1)
+      const progress = make(yield* Effect.clock, () => begun.unsafeOffer(undefined), (kind, seconds, ended) => (ended ? taskDuration[kind].observe(seconds) : taskFailures[kind].add()))
+      const look: Effect.Effect<void> = Effect.suspend(() => {
+        const tasks = progress.tasks()
+        return tasks.length === 0 ? show(tasks) : Effect.zipRight(show(tasks), Effect.zipRight(Effect.sleep(Duration.millis(everyMs)), look))
+      })
+      // What begins is shown after a while: most of it is over by then.
+      yield* Effect.forkScoped(Effect.forever(Effect.zipRight(Queue.take(begun), Effect.zipRight(Effect.sleep(Duration.millis(everyMs)), look))))
+      return progress
+    })
+  )
+
+  /** Runs work that tells how far it is; it is over when the work is. */
+  static readonly during = <A, E, R>(kind: TaskKind, what: string, unit: string, work: (step: Step) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.flatMap(Progress, (progress) => Effect.suspend(() => {
+      const step = progress.open(kind, what, unit)
+      return Effect.onExit(work(step), (exit) => Effect.sync(() => step.close(Exit.isSuccess(exit))))
+    }))
+}
+
+/** How many of each kind go on. */
+export const running = (tasks: ReadonlyArray<Task>): ReadonlyArray<readonly [ReadonlyArray<string>, number]> => taskKinds.map((kind) => [[kind], tasks.filter((task) => task.kind === kind).length] as const)
