@@ -9,6 +9,7 @@ import { Context, Data, Effect, Layer, Option, Schema, Stream } from "effect"
 import * as Encode from "../core/surql/encode.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import type { Obj, RecordId } from "../core/surql/value.ts"
+import { kept, unkept } from "./keptText.ts"
 import { sorted } from "./sqliteFailure.ts"
 
 /** One record's state: `doc` undefined means deleted, `version` then is its last one (D4). */
@@ -120,7 +121,7 @@ const makeSqlite = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, Data
   })
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
-const layout = 1
+const layout = 2
 const chunkSize = 2_000
 
 const decodePosition = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({
@@ -150,15 +151,20 @@ const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =
     }
     const check = yield* sql<{ quick_check: string }>`PRAGMA quick_check(1)`
     if (check[0]?.quick_check !== "ok") return yield* new DatabaseError({ reason: "damaged", message: check[0]?.quick_check ?? "integrity check gave no answer" })
-    yield* createTables(sql).pipe(sql.withTransaction)
+    yield* createTables(sql, version).pipe(sql.withTransaction)
   }).pipe(Effect.mapError(failure))
 
-const createTables = (sql: SqlClient.SqlClient) =>
+/** The texts of a registration that clients choose: kept so that no driver shortens them ({@link kept}). */
+const viewTexts = ["key", "id", "surql", "client_id"] as const
+
+const createTables = (sql: SqlClient.SqlClient, version: number) =>
   Effect.gen(function*() {
     yield* sql`CREATE TABLE IF NOT EXISTS record (id TEXT PRIMARY KEY, version INTEGER NOT NULL, content TEXT)`
     yield* sql`CREATE TABLE IF NOT EXISTS view (key TEXT PRIMARY KEY, id TEXT NOT NULL, surql TEXT NOT NULL, client_id TEXT NOT NULL,
       ttl_ms INTEGER NOT NULL, params TEXT NOT NULL, format TEXT NOT NULL, last_active_at_ms INTEGER NOT NULL)`
-    yield* sql`PRAGMA user_version = 1`
+    // Layout 1 had them as they came.
+    if (version === 1) for (const column of viewTexts) yield* sql.unsafe(`UPDATE view SET ${column} = json_quote(${column}) WHERE substr(${column}, 1, 1) = '"'`)
+    yield* sql.unsafe(`PRAGMA user_version = ${layout}`)
   })
 
 /** The position is kept as the record with no id, so that a commit of records is one statement and its own transaction. */
@@ -174,7 +180,7 @@ const upsertJson = `INSERT INTO record (id, version, content) SELECT value->>0, 
 /** One statement for any number of rows: what costs is the call, not the row. */
 const writeRecords = (sql: SqlClient.SqlClient, { position, records }: Commit) => {
   const rows: Array<readonly [id: string, version: number, content: string | null]> = [[positionId, 0, JSON.stringify(position)]]
-  for (const { doc, id, version } of records) rows.push([id.text, version, doc === undefined ? null : Encode.encode(doc)])
+  for (const { doc, id, version } of records) rows.push([kept(id.text), version, doc === undefined ? null : Encode.encode(doc)])
   return rows.length <= maxBoundRows ? sql.unsafe(upserts[rows.length]!, rows.flat()) : sql.unsafe(upsertJson, [JSON.stringify(rows)])
 }
 
@@ -183,9 +189,9 @@ const writeAll = (sql: SqlClient.SqlClient, commit: Commit) =>
     yield* writeRecords(sql, commit)
     for (const view of commit.putViews) {
       yield* sql`INSERT OR REPLACE INTO view (key, id, surql, client_id, ttl_ms, params, format, last_active_at_ms)
-        VALUES (${view.key}, ${view.id}, ${view.surql}, ${view.clientId}, ${view.ttlMs}, ${view.params}, ${view.format}, ${view.lastActiveAtMs})`
+        VALUES (${kept(view.key)}, ${kept(view.id)}, ${kept(view.surql)}, ${kept(view.clientId)}, ${view.ttlMs}, ${view.params}, ${view.format}, ${view.lastActiveAtMs})`
     }
-    if (commit.removeViews.length > 0) yield* sql`DELETE FROM view WHERE key IN (SELECT value FROM json_each(${JSON.stringify(commit.removeViews)}))`
+    if (commit.removeViews.length > 0) yield* sql`DELETE FROM view WHERE key IN (SELECT value FROM json_each(${JSON.stringify(commit.removeViews.map(kept))}))`
   }).pipe(sql.withTransaction)
 
 const write = (sql: SqlClient.SqlClient, commit: Commit): Effect.Effect<void, DatabaseError> =>
@@ -207,7 +213,7 @@ const readRecords = (sql: SqlClient.SqlClient): Stream.Stream<ReadonlyArray<Stor
 
 const readRecord = (row: { readonly id: string; readonly version: number; readonly content: string | null }): Effect.Effect<StoredRecord, DatabaseError> =>
   Effect.suspend((): Effect.Effect<StoredRecord, DatabaseError> => {
-    const id = Ids.parse(row.id)
+    const id = idOf(row.id)
     const damaged = (message: string, cause?: unknown) => new DatabaseError({ reason: "damaged", message: `record ${row.id}: ${message}`, cause })
     if (id === undefined) return Effect.fail(damaged("its id is not a record id"))
     if (row.content === null) return Effect.succeed({ id, version: row.version, doc: undefined })
@@ -218,9 +224,23 @@ const readRecord = (row: { readonly id: string; readonly version: number; readon
     })
   })
 
+const idOf = (text: string): RecordId | undefined => {
+  try {
+    return Ids.parse(unkept(text))
+  } catch {
+    return undefined
+  }
+}
+
 const readViews = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<StoredView>, DatabaseError> =>
   sql<StoredView>`SELECT key, id, surql, client_id AS clientId, ttl_ms AS ttlMs, params, format, last_active_at_ms AS lastActiveAtMs
-    FROM view ORDER BY rowid`.pipe(Effect.mapError(failure))
+    FROM view ORDER BY rowid`.pipe(
+    Effect.mapError(failure),
+    Effect.flatMap((views) => Effect.try({
+      try: () => views.map((view) => ({ ...view, key: unkept(view.key), id: unkept(view.id), surql: unkept(view.surql), clientId: unkept(view.clientId) })),
+      catch: (cause) => new DatabaseError({ reason: "damaged", message: "a registration does not decode", cause })
+    }))
+  )
 
 const readPosition = (sql: SqlClient.SqlClient): Effect.Effect<StoredPosition, DatabaseError> =>
   sql<{ content: string }>`SELECT content FROM record WHERE id = ${positionId}`.pipe(

@@ -11,7 +11,8 @@ import { compareStrings } from "../core/surql/order.ts"
 import { keyText } from "../core/surql/keyText.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import type { ReplicaRecord, ReplicaShape, ReplicaTable } from "./Replica.ts"
-import { chunkOf, idOf, kept, type Kept, keptOf, mayPass, type Page, type Placed, recordOfRow, type Shelf, snapshotOf } from "./replicaRows.ts"
+import { kept } from "./keptText.ts"
+import { chunkOf, idOf, type Kept, keptOf, mayPass, type Page, type Placed, recordOfRow, type Shelf, snapshotOf } from "./replicaRows.ts"
 
 const BTree = sortedBTree.default
 type Tree<A> = InstanceType<typeof BTree<string, A>>

@@ -22,13 +22,6 @@ export interface Kept extends ReplicaRow {
   readonly target: string | undefined
 }
 
-const unkeepable = /[\u0000\ud800-\udfff]/
-
-/** A name or id as a store can keep it: as it is, or, where UTF-8 or a store that ends at U+0000 would lose some of it, as JSON, which no id begins like. */
-export const kept = (text: string): string => ((unkeepable.test(text) && /\u0000|\p{Cs}/u.test(text)) || text.startsWith("\"") ? JSON.stringify(text) : text)
-
-export const unkept = (text: string): string => (text.startsWith("\"") ? JSON.parse(text) as string : text)
-
 export const keptOf = (id: RecordId, version: number, doc: Obj): Kept => {
   const source = recordOf(field(doc, "in")), target = source && recordOf(field(doc, "out"))
   return { table: id.table, key: keyText(id.key), id: id.text, version, content: contentOf(doc), source: target && source?.text, target: target?.text }

@@ -6,7 +6,8 @@
  */
 import { compareStrings } from "../core/surql/order.ts"
 import { type ReplicaTable, ReplicaError, type RowFilter } from "./Replica.ts"
-import { idOf, kept, type Page, type Placed, type Shelf, unkept } from "./replicaRows.ts"
+import { kept, unkept } from "./keptText.ts"
+import { idOf, type Page, type Placed, type Shelf } from "./replicaRows.ts"
 import type { Cell, Link } from "./sqliteLink.ts"
 
 export const metaOf = ({ all }: Link, name: "applied" | "whole" | "tables"): string | undefined => {

@@ -103,6 +103,16 @@ export const databaseSuite = (name: string, make: () => Layer.Layer<Database, Da
         expect(yield* database.position).toEqual({ writes: 3, seq: 9, logId: "log", epoch: 2 })
       }).pipe(Effect.provide(make())))
 
+    it.effect("D9 gives back a registration whatever its texts hold, and finds it again", () =>
+      Effect.gen(function*() {
+        const database = yield* Database
+        const hostile = ["\u0000 and more", "\"quoted\"", "\"", "\ud800", "😀\u0000", "a'b"].map((text) => ({ ...view(text), id: text, surql: `SELECT * FROM a WHERE b = '${text}'`, clientId: text }))
+        yield* database.commit({ ...nothing, putViews: hostile })
+        expect(yield* database.views).toEqual(hostile)
+        yield* database.commit({ ...nothing, putViews: hostile.map((each) => ({ ...each, ttlMs: 5 })), removeViews: [hostile[0]!.key, hostile[2]!.key] })
+        expect((yield* database.views).map(({ key, ttlMs }) => [key, ttlMs])).toEqual([1, 3, 4, 5].map((at) => [hostile[at]!.key, 5]))
+      }).pipe(Effect.provide(make())))
+
     it.effect("D16 reset forgets everything", () =>
       Effect.gen(function*() {
         const database = yield* Database

@@ -3,6 +3,7 @@
  *
  * Damage and foreign files are made byte by byte here, because a store that serves half a file is worse than none.
  */
+import { SqlClient } from "@effect/sql"
 import { Effect, Either, Layer } from "effect"
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -62,6 +63,20 @@ test("D22 a second opener is told that the store is locked", async () => {
   const result = await use(file, (database) => Effect.zipRight(fill(database), Effect.promise(() => use(file, (other) => other.position))))
   const inner = Either.isRight(result) ? result.right : undefined
   expect(inner !== undefined && Either.isLeft(inner) && inner.left.reason).toBe("locked")
+})
+
+test("a store of the layout before is taken over, texts that look like kept ones included", async () => {
+  const file = freshFile()
+  const texts = ["\"quoted\"", "plain"]
+  await use(file, fill)
+  await Effect.runPromise(Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.gen(function*() {
+    for (const text of texts) yield* sql`INSERT INTO view (key, id, surql, client_id, ttl_ms, params, format, last_active_at_ms) VALUES (${text}, ${text}, ${text}, ${text}, 1, ${"{}"}, ${"flat"}, 0)`
+    yield* sql`PRAGMA user_version = 1`
+  })).pipe(Effect.provide(Layer.fresh(layerSqlite(file)))))
+  const views = () => use(file, (database) => Effect.map(database.views, (found) => found.map(({ clientId, id, key, surql }) => [key, id, surql, clientId])))
+  expect(await views()).toEqual(Either.right(texts.map((text) => [text, text, text, text])))
+  // Once, not with every start.
+  expect(await views()).toEqual(Either.right(texts.map((text) => [text, text, text, text])))
 })
 
 test("a store of a later version is refused, not guessed at", async () => {

@@ -11,6 +11,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import { fileName, layerReplica } from "../../src/host/ReplicaFile.ts"
+import { builtin } from "../../src/host/sqliteBuiltin.ts"
 import { RecentRecords } from "../../src/ports/recentRecords.ts"
 import { Replica, ReplicaError, startFault } from "../../src/ports/Replica.ts"
 import { gone, id, record, replicaSuite } from "./Replica.suite.ts"
@@ -20,9 +21,9 @@ interface Connection {
   readonly close: () => void
 }
 
-/** The driver below ours, to stand in its way. */
+/** A driver of its own, to stand in ours' way. */
 const driver = createRequire(createRequire(import.meta.url).resolve("@effect/sql-sqlite-node"))
-const Database = driver("better-sqlite3") as new(file: string) => Connection
+const Database = (builtin()?.DatabaseSync ?? driver("better-sqlite3")) as new(file: string) => Connection
 
 const root = mkdtempSync(join(tmpdir(), "svc-replica-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
