@@ -52,5 +52,7 @@ export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Su
     }
     children.push(result)
   }
-  return { children, sums: whole && failure === undefined ? sums : undefined, failure }
+  if (whole && failure === undefined) return { children, sums, failure }
+  parts.push(sums.join())
+  return { children, sums: undefined, failure }
 }

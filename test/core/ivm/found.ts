@@ -86,5 +86,15 @@ export const found: ReadonlyArray<Found> = [
       { write: [post("3", { n: 3 })] },
       { write: [post("2", { n: 2 })] }
     ]
+  },
+  {
+    what: "a change in a subquery's result is not told where another subquery of the row has no result that is kept",
+    steps: [
+      { watch: "both", query: "SELECT *, (SELECT id, n FROM $parent.friend) AS a1, (SELECT VALUE id FROM person WHERE author = $parent.id) AS a2 FROM person" },
+      { write: [{ table: "person", id: "person:1", op: "CREATE", record: { friend: -1 } }] },
+      { write: [{ table: "person", id: "person:2", op: "CREATE", record: { author: "person:1" } }] },
+      { write: [{ table: "person", id: "person:2", op: "UPDATE", record: { author: "person:1", n: 2 } }] },
+      { write: [{ table: "person", id: "person:2", op: "DELETE", record: {} }] }
+    ]
   }
 ]
