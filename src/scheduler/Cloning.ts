@@ -1,10 +1,10 @@
 /**
- * How the replica comes to hold what the database holds, before the scheduler is ready (D25): a clone when there is none yet, else a compare.
+ * How the replica comes to hold what the database holds, where there is none yet or only a part of one (D25).
  *
- * Both are the same walk: tables in stretches of keys, each compared with the replica, which is empty the first time. What differs goes straight into the replica while
- * nobody has anything of it yet (no event tells of it, so the log stays as it is), and becomes ordinary changes with new positions once a clone has been completed, because
- * SSPs then live on that log. The walk is repeated until it finds nothing, for what the database wrote meanwhile was refused here (D20). A database that cannot be
- * reached is tried again for ever, at the key where the walk stood; versions that were lost restart above the highest that a client may have seen (D4).
+ * Tables in stretches of keys, each compared with the replica, which is empty the first time. What differs goes straight into the replica: nobody
+ * has anything of it yet, so no event tells of it and the log stays as it is. The walk is repeated until it finds nothing, for what the database wrote meanwhile was
+ * refused here (D20). A database that cannot be reached is tried again for ever, at the key where the walk stood; versions that were lost restart above the highest that
+ * a client may have seen (D4). A replica that is whole is compared while the node serves, in `Reconcile.ts`.
  */
 import { Duration, Effect, Either, Fiber, Random } from "effect"
 import { type Change, decodeChange } from "../core/change.ts"
@@ -19,15 +19,13 @@ import * as Version from "../core/version.ts"
 import type { ReplicaError, ReplicaRecord, ReplicaShape } from "../ports/Replica.ts"
 import type { UpstreamRecord, UpstreamShape } from "../ports/Upstream.ts"
 
-/** A difference as the event it becomes: what `Ingest` takes. */
+/** A difference as the event it becomes: what `Ingest` takes where SSPs live on the log already. */
 export interface Repair {
   readonly change: Change
   readonly raw: RawChange
 }
 
 export interface Cloned {
-  /** `none`: no database is configured; `cloned`: the replica was empty or a part, and is new; `reconciled`: it was whole. */
-  readonly kind: "none" | "cloned" | "reconciled"
   /** Records of the database that were read, over all walks. */
   readonly compared: number
   /** Records that were written or removed. */
@@ -51,8 +49,6 @@ export interface Parts {
   readonly replica: ReplicaShape
   /** `bootstrap_chunk_size` */
   readonly chunkSize: number
-  /** The normal way in, in order; done when they are applied to the replica. Of one call no two are of the same record. */
-  readonly ingest: (repairs: ReadonlyArray<Repair>) => Effect.Effect<void, Trouble>
   readonly onProgress?: (progress: Progress) => void
 }
 
@@ -63,7 +59,7 @@ const backoffMs = { first: 500, most: 30_000 }
 const hopeless = (error: Trouble): error is ReplicaError => "_tag" in error && error._tag === "ReplicaError" && "reason" in error && (error.reason === "damaged" || error.reason === "newer")
 
 /** Again until it succeeds, with full jitter; only a replica that cannot be used ends it. */
-const patiently = (what: string) => <A>(effect: Effect.Effect<A, Trouble>): Effect.Effect<A, ReplicaError> =>
+export const patiently = (what: string) => <A>(effect: Effect.Effect<A, Trouble>): Effect.Effect<A, ReplicaError> =>
   Effect.gen(function*() {
     for (let failures = 0; ; failures++) {
       const tried = yield* Effect.either(effect)
@@ -107,34 +103,39 @@ export const between = ({ chunkSize, replica }: Pick<Parts, "chunkSize" | "repli
     }
   })
 
+/** What the database declares now, kept in the replica; answers the tables. */
+export const declare = ({ replica, upstream }: Pick<Parts, "replica" | "upstream">): Effect.Effect<ReadonlyArray<string>, ReplicaError> =>
+  Effect.gen(function*() {
+    const tables = yield* patiently("reading the database's tables")(upstream.tables)
+    yield* inReplica(replica.putTables(tables.map(({ name, types }) => ({ name, types }))))
+    return tables.map(({ name }) => name)
+  })
+
 class Walk {
   private readonly parts: Parts
-  private readonly fresh: boolean
   /** The highest version that a client may have seen and nobody knows. */
   private lost = 0
   private compared = 0
   private written = 0
   private walks = 0
 
-  constructor(parts: Parts, fresh: boolean) {
+  constructor(parts: Parts) {
     this.parts = parts
-    this.fresh = fresh
   }
 
   run(): Effect.Effect<Cloned, ReplicaError> {
     return Effect.gen(this, function*() {
       const { replica, upstream } = this.parts
-      if (this.fresh) yield* inReplica(this.rememberLost)
+      yield* inReplica(this.rememberLost)
       for (let before = -1; this.walks < maxWalks && (this.walks < 2 || before !== this.written); ) {
         before = this.written
         this.walks++
-        const tables = yield* patiently("reading the database's tables")(upstream.tables)
-        yield* inReplica(replica.putTables(tables.map(({ name, types }) => ({ name, types }))))
-        for (const name of new Set([...tables.map(({ name }) => name), ...(yield* inReplica(replica.names))])) if (!isOwn(name)) yield* this.table(name)
-        yield* Effect.logInfo(`${this.fresh ? "clone" : "compare"}, walk ${this.walks}: ${this.compared} records read so far, ${this.written} written or removed`)
+        const tables = yield* declare({ replica, upstream })
+        for (const name of new Set([...tables, ...(yield* inReplica(replica.names))])) if (!isOwn(name)) yield* this.table(name)
+        yield* Effect.logInfo(`clone, walk ${this.walks}: ${this.compared} records read so far, ${this.written} written or removed`)
       }
-      if (this.fresh) yield* inReplica(replica.markWhole)
-      return { kind: this.fresh ? "cloned" as const : "reconciled" as const, compared: this.compared, written: this.written }
+      yield* inReplica(replica.markWhole)
+      return { compared: this.compared, written: this.written }
     })
   }
 
@@ -161,7 +162,7 @@ class Walk {
         const next = last === undefined ? undefined : yield* Effect.fork(read(last))
         this.compared += found.length
         const differences = yield* inReplica(this.differences(name, found, after, last))
-        yield* patiently(`applying what differs in table ${name}`)(this.fresh ? this.write(differences) : this.repair(differences))
+        yield* patiently(`applying what differs in table ${name}`)(this.write(differences))
         onProgress?.({ walk: this.walks, table: name, compared: this.compared, written: this.written })
         if (next === undefined) return
         found = yield* Fiber.join(next)
@@ -176,7 +177,7 @@ class Walk {
       const known = yield* between(this.parts, table, after, last)
       const missing = found.filter(({ id }) => !known.has(id.text)).map(({ id }) => id)
       // Keys that the database sorts otherwise are known all the same.
-      const others = this.fresh && known.size === 0 ? new Map<string, ReplicaRecord>() : yield* replica.current(missing)
+      const others = known.size === 0 ? new Map<string, ReplicaRecord>() : yield* replica.current(missing)
       const alive = (id: RecordId): Compare.Known | undefined => {
         const record = known.get(id.text) ?? others.get(id.text)
         return record?.doc === undefined ? undefined : { id, doc: record.doc, version: record.version }
@@ -204,15 +205,7 @@ class Walk {
       this.written += records.length
     })
   }
-
-  private repair(differences: ReadonlyArray<Difference>): Effect.Effect<void, Trouble> {
-    if (differences.length === 0) return Effect.void
-    return Effect.map(this.parts.ingest(differences.map(repairOf)), () => void (this.written += differences.length))
-  }
 }
 
 /** Done when the replica is what the database was at the end of a walk that found nothing; fails only with a replica that cannot be used. */
-export const clone = (parts: Parts): Effect.Effect<Cloned, ReplicaError> =>
-  parts.upstream.present
-    ? Effect.flatMap(parts.replica.whole, (whole) => new Walk(parts, !whole).run())
-    : Effect.succeed({ kind: "none", compared: 0, written: 0 })
+export const clone = (parts: Parts): Effect.Effect<Cloned, ReplicaError> => Effect.suspend(() => new Walk(parts).run())

@@ -66,14 +66,14 @@ interface Parts {
 
 const isWrite = (action: Action): action is Write => /^(?:Persist|Forget)/.test(action.tag)
 
+/** The pool's ticks: often enough for its deadlines and polls, never less than once a second. */
+const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs }: SchedulerConfigShape): number => Math.min(1000, heartbeatIntervalMs, sspPollIntervalMs)
+
 /** The pool's own limits, from the settings. */
 export const limits = (config: SchedulerConfigShape): State.Config => ({
   ...State.defaults, strategy: config.loadBalance, heartbeatTimeoutMs: config.heartbeatTimeoutMs, bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
-  pollIntervalMs: config.sspPollIntervalMs, maxBuffer: config.maxBufferPerSsp
+  pollIntervalMs: config.sspPollIntervalMs, maxBuffer: config.maxBufferPerSsp, maxSilenceMs: 2 * tickMs(config)
 })
-
-/** The pool's ticks: often enough for its deadlines and polls, never less than once a second. */
-const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs }: SchedulerConfigShape): number => Math.min(1000, heartbeatIntervalMs, sspPollIntervalMs)
 
 const patient = Schedule.exponential(Duration.millis(100)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(2))))
 
@@ -218,9 +218,9 @@ const close = ({ queue, replica, store }: Parts, shell: Shell): Effect.Effect<vo
  * What is kept of SSPs is worth something only with the replica they pulled. One that is a part, or has been begun anew, is filled from the database without
  * events, so whoever went on from its position would miss what that brings: nobody is known any more, and each registers and bootstraps again on its next heartbeat.
  */
-const stillOfOnePiece = ({ replica, store, upstream }: Pick<Parts, "replica" | "store"> & { readonly upstream: typeof Upstream.Service }, saved: Decisions.Saved): Effect.Effect<Decisions.Saved, StartFault> =>
+const stillOfOnePiece = (store: PoolStoreShape, cloned: boolean, saved: Decisions.Saved): Effect.Effect<Decisions.Saved, StartFault> =>
   Effect.gen(function*() {
-    if (!upstream.present || saved.members.length === 0 || (yield* Effect.mapError(replica.whole, startFault))) return saved
+    if (cloned || saved.members.length === 0) return saved
     yield* Effect.logWarning("the replica is cloned anew: every SSP bootstraps again")
     yield* Effect.mapError(store.write(saved.members.map(({ ssp }) => ({ tag: "ForgetMember", ssp }) as const)), fromStore)
     return { ...saved, members: [], strays: [] }
@@ -235,11 +235,13 @@ const open = Effect.gen(function*() {
   const upstream = yield* Upstream
   const log = yield* Recovery.recover(config, wal, replica, upstream.present)
   if (lastLogId !== undefined && lastLogId !== wal.logId) yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
-  return { config, wal, replica, store, upstream, epoch, log, saved: yield* stillOfOnePiece({ replica, store, upstream }, saved) }
+  // A whole replica serves while it is compared with the database; only what is missing must be there first (D25).
+  const cloned = !upstream.present || (yield* Effect.mapError(replica.whole, startFault))
+  return { config, wal, replica, store, upstream, epoch, log, cloned, saved: yield* stillOfOnePiece(store, cloned, saved) }
 })
 
 const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Serving | Scope.Scope> = Effect.gen(function*() {
-  const { config, epoch, log, replica, saved, store, upstream, wal } = yield* open
+  const { cloned, config, epoch, log, replica, saved, store, upstream, wal } = yield* open
   const clock = yield* Effect.clock
   const fibers = yield* FiberSet.makeRuntime<never>()
   const serving = yield* Serving
@@ -252,7 +254,7 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
     activity: new Activity(upstream, (command) => queue.offer(command), start),
     calls: { client: yield* SspClient, events, replica, maxBodyBytes: config.maxBodyBytes }
   }
-  const initial = State.initial(limits(config), epoch, log, !upstream.present)
+  const initial = State.initial(limits(config), epoch, log, cloned)
   const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)
   const shell = new Shell(parts, state, () => clock.unsafeCurrentTimeMillis())
   yield* shell.carryOut(actions)

@@ -1,10 +1,11 @@
 /**
- * What keeps the replica equal to the database while the scheduler serves: a compare every `SVC_RECONCILE_INTERVAL_SECS` (D25, D20).
+ * What keeps the replica equal to the database while the scheduler serves: a compare at the start and every `SVC_RECONCILE_INTERVAL_SECS` (D25, D20).
  *
- * An event that never came shows here. What differs goes the way of any change: logged with a new position, told to every SSP, and only if its record is still what it was
- * when the difference was seen. The first compare comes soon: what changed during the last walk of the clone was refused at the door.
+ * An event that never came shows here, and so does what happened while the scheduler was down. What differs goes the way of any change: logged with a new position, told to
+ * every SSP, and only if its record is still what it was when the difference was seen. Behind a clone the first compare comes soon: what changed during its last walk was
+ * refused at the door.
  */
-import { Cause, Duration, Effect, Layer } from "effect"
+import { Cause, Duration, Effect, Layer, Schedule } from "effect"
 import type * as Compare from "../core/reconcile.ts"
 import { identical } from "../core/surql/order.ts"
 import type { RecordId } from "../core/surql/value.ts"
@@ -19,6 +20,8 @@ import { Ingest, type Refusal } from "./Ingest.ts"
 import { Pool } from "./Pool.ts"
 
 const soonSecs = 30
+/** Pauses after failures of the first compare begin with this and double. */
+const retryMs = 500
 /** Changes offered in one go: others have their turn between them. */
 const partSize = 200
 
@@ -67,19 +70,25 @@ export const layerOf = (momentMs: number): Layer.Layer<never, never, Upstream | 
     const scope = yield* Effect.scope
     const { ingest } = yield* Ingest
     const { bootstrapChunkSize, reconcileIntervalSecs } = yield* SchedulerConfig
-    if (!upstream.present || reconcileIntervalSecs === 0) return
+    if (!upstream.present) return
     const { now } = new LiveCompare({
       upstream, momentMs, side: sideOf(replica, bootstrapChunkSize, ingest),
       fork: (later) => Effect.asVoid(Effect.forkIn(later.pipe(Effect.catchAllCause((cause) => Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause))), scope))
     })
-    const soon = Math.min(soonSecs, reconcileIntervalSecs)
-    const compare = now.pipe(
-      Effect.as(reconcileIntervalSecs),
-      Effect.catchAll(({ message }) => Effect.as(Effect.logWarning(`the compare with the database failed: ${message}; trying again in ${soon} s`), soon))
-    )
+    const soon = reconcileIntervalSecs === 0 ? soonSecs : Math.min(soonSecs, reconcileIntervalSecs)
+    const failed = ({ message }: { readonly message: string }): Effect.Effect<void> => Effect.logWarning(`the compare with the database failed: ${message}; trying again`)
+    const compare = now.pipe(Effect.as(reconcileIntervalSecs), Effect.catchAll((error) => Effect.as(failed(error), soon)))
     const turn = (pauseSecs: number): Effect.Effect<number> =>
       Effect.zipRight(Effect.sleep(Duration.seconds(pauseSecs)), Effect.suspend(() => (pool.state().phase === "Cloning" ? Effect.succeed(soon) : compare)))
-    yield* Serving.fork(Effect.iterate(soon, { while: () => true, body: turn }).pipe(Effect.zipRight(Effect.never)))
+    // A replica that was there before the start may lack what happened while nobody listened.
+    const first = pool.state().phase === "Cloning" ? Effect.void : now.pipe(
+      Effect.tapError(failed),
+      Effect.retry(Schedule.union(Schedule.jittered(Schedule.exponential(Duration.millis(retryMs))), Schedule.spaced(Duration.seconds(soon)))),
+      Effect.orDie,
+      Effect.flatMap(({ compared, repaired }) => Effect.logInfo(`replica and database are compared: ${compared} records, ${repaired.length} of them written or removed`))
+    )
+    const then = reconcileIntervalSecs === 0 ? Effect.never : Effect.zipRight(Effect.iterate(soon, { while: () => true, body: turn }), Effect.never)
+    yield* Serving.fork(Effect.zipRight(first, then))
   })
 )
 

@@ -1,5 +1,5 @@
 /**
- * Cloning and comparing: the replica ends up holding what the database holds, with versions kept, and nothing is announced that has not changed.
+ * Cloning, and comparing a replica that is whole: it ends up holding what the database holds, with versions kept, and nothing is announced that has not changed.
  *
  * The database is one in memory that a test changes, breaks and counts; time is virtual.
  */
@@ -16,7 +16,10 @@ import * as Version from "../../src/core/version.ts"
 import { make as memoryUpstream } from "../../src/ports/memoryUpstream.ts"
 import { Replica, type ReplicaShape } from "../../src/ports/Replica.ts"
 import { UpstreamError, type UpstreamShape } from "../../src/ports/Upstream.ts"
-import { clone, type Repair } from "../../src/scheduler/Cloning.ts"
+import { LiveCompare } from "../../src/ports/liveCompare.ts"
+import { clone } from "../../src/scheduler/Cloning.ts"
+import type { Ingest } from "../../src/scheduler/Ingest.ts"
+import { sideOf } from "../../src/scheduler/Reconcile.ts"
 import { constant } from "../core/surql/engine.ts"
 import * as Generate from "../core/surql/generate.ts"
 import { runs, seed } from "../kit/random.ts"
@@ -38,24 +41,27 @@ const database = (records: Array<Obj>, onChunk: (table: string, calls: number) =
 }
 
 /** The way in as the scheduler has it: versions decided, the line written and read back, applied at the next position. */
-const ingest = (replica: ReplicaShape, lines: Array<string>) => (repairs: ReadonlyArray<Repair>) => Effect.gen(function*() {
-  const known = yield* replica.current(repairs.map(({ change }) => change.id))
-  for (const { change, raw } of repairs) {
+const ingest = (replica: ReplicaShape, lines: Array<string>): Ingest["Type"]["ingest"] => (changes, raw, holds) => Effect.orDie(Effect.gen(function*() {
+  const known = yield* replica.current(changes.map(({ id }) => id))
+  for (const [i, change] of changes.entries()) {
     const next = Version.after(known.get(change.id.text), change)
-    if (next === undefined) continue
-    const line = Event.toLine(raw, change.op, next.version, undefined)
+    if (next === undefined || holds?.(change, known.get(change.id.text)) === false) continue
+    const line = Event.toLine(raw[i]!, change.op, next.version, undefined)
     lines.push(line)
     // As whoever knows the table reads it.
     const read = Either.getOrThrowWith(decodeChange(JSON.parse(line), () => ({})), ({ message }) => new Error(message))
     expect(identical(read.doc, change.doc)).toBe(true)
     yield* replica.commit({ records: [{ id: change.id, version: next.version, doc: next.doc }], through: (yield* replica.applied) + 1 })
   }
-})
+  return { seq: yield* replica.applied, delivered: 0 }
+}))
+
+/** The compare of a replica that is whole; answers how many records were read and how many written. */
+const compare = (upstream: UpstreamShape, replica: ReplicaShape, lines: Array<string>, chunkSize: number) =>
+  Effect.map(new LiveCompare({ upstream, momentMs: 0, side: sideOf(replica, chunkSize, ingest(replica, lines)), fork: () => Effect.void }).now, ({ compared, repaired }) => ({ compared, written: repaired.length }))
 
 const scenario = (title: string, body: (replica: ReplicaShape) => Effect.Effect<void, unknown>): void =>
   it.effect(title, () => Effect.flatMap(Replica, body).pipe(Effect.provide(Replica.layerMemory), Logger.withMinimumLogLevel(LogLevel.None)))
-
-const refused = () => Effect.dieMessage("nothing may be announced")
 
 const holds = (replica: ReplicaShape, wanted: ReadonlyArray<Obj>, as: (each: Obj) => Obj = (each) => each) => Effect.gen(function*() {
   const tables = yield* replica.names
@@ -65,17 +71,10 @@ const holds = (replica: ReplicaShape, wanted: ReadonlyArray<Obj>, as: (each: Obj
 })
 
 describe("cloning", () => {
-  scenario("D25 nothing configured: nothing to do, and the replica stays what it is", (replica) => Effect.gen(function*() {
-    yield* replica.commit({ records: [record("t:1", 3, {})], through: 5 })
-    const { upstream } = database([])
-    expect(yield* clone({ upstream: { ...upstream, present: false }, replica, chunkSize: 10, ingest: refused })).toEqual({ kind: "none", compared: 0, written: 0 })
-    expect([yield* replica.applied, yield* replica.names]).toEqual([5, ["t"]])
-  }))
-
   scenario("D25 D4 a clone takes every table in chunks with its types and versions, walks once more, and announces nothing", (replica) => Effect.gen(function*() {
     const records = [...Array.from({ length: 25 }, (_, i) => doc(`t:${i}`, `{ i: ${i}, at: d'2020-01-01T00:00:00Z', price: 1.5dec }`)), doc("u:a", "{ _svc_rv: 7, bytes: <bytes> 'ab', big: 9007199254740993 }"), doc("_svc_query:x")]
     const { chunks, upstream } = database(records)
-    expect(yield* clone({ upstream, replica, chunkSize: 10, ingest: refused })).toEqual({ kind: "cloned", compared: 52, written: 26 })
+    expect(yield* clone({ upstream, replica, chunkSize: 10 })).toEqual({ compared: 52, written: 26 })
     // Three of t and one of u in each of two walks.
     expect(chunks()).toBe(8)
     yield* holds(replica, records.slice(0, 25).concat(doc("u:a", "{ bytes: <bytes> 'ab', big: 9007199254740993 }")))
@@ -92,7 +91,7 @@ describe("cloning", () => {
       records.splice(5, 1)
       records.push(doc("a:1"))
     }))
-    const cloned = yield* clone({ upstream, replica, chunkSize: 10, ingest: refused })
+    const cloned = yield* clone({ upstream, replica, chunkSize: 10 })
     yield* holds(replica, records)
     const found = yield* replica.current([id("t:0"), id("t:5"), id("t:1")])
     expect([found.get("t:0")?.version, found.get("t:5")?.doc, found.get("t:1")?.version, cloned.written]).toEqual([2, undefined, 1, 33])
@@ -106,7 +105,7 @@ describe("cloning", () => {
       tries++
       return Effect.fail(new UpstreamError({ reason: "unreachable", message: "no answer" }))
     }))
-    const running = yield* Effect.fork(clone({ upstream, replica, chunkSize: 10, ingest: refused }))
+    const running = yield* Effect.fork(clone({ upstream, replica, chunkSize: 10 }))
     yield* TestClock.adjust("10 minutes")
     expect(tries).toBeGreaterThan(15)
     expect(tries).toBeLessThan(200)
@@ -114,7 +113,8 @@ describe("cloning", () => {
     down = false
     const before = chunks()
     yield* TestClock.adjust("1 minute")
-    expect((yield* Fiber.join(running)).kind).toBe("cloned")
+    yield* Fiber.join(running)
+    expect(yield* replica.whole).toBe(true)
     // The rest of the first walk, and the second; its first chunk was not read again.
     expect(chunks() - before).toBe(2 + 3)
     yield* holds(replica, records)
@@ -123,13 +123,13 @@ describe("cloning", () => {
   scenario("D25 a clone that was cut off goes on: what is there keeps its version, what went in between goes", (replica) => Effect.gen(function*() {
     const records = [...Array.from({ length: 20 }, (_, i) => doc(`t:${i}`, "{ v: 1 }")), doc("u:1")]
     const broken = database(records, (table) => (table === "u" ? Effect.never : Effect.void))
-    const running = yield* Effect.fork(clone({ upstream: broken.upstream, replica, chunkSize: 10, ingest: refused }))
+    const running = yield* Effect.fork(clone({ upstream: broken.upstream, replica, chunkSize: 10 }))
     yield* TestClock.adjust("1 second")
     yield* Fiber.interrupt(running)
     expect([yield* replica.whole, yield* replica.names]).toEqual([false, ["t", "u"]])
     records[1] = doc("t:1", "{ v: 2 }")
     records.splice(0, 1)
-    expect(yield* clone({ upstream: database(records).upstream, replica, chunkSize: 10, ingest: refused })).toMatchObject({ kind: "cloned", written: 3 })
+    expect(yield* clone({ upstream: database(records).upstream, replica, chunkSize: 10 })).toMatchObject({ written: 3 })
     yield* holds(replica, records)
     const found = yield* replica.current([id("t:1"), id("t:2")])
     expect([found.get("t:1")?.version, found.get("t:2")?.version]).toEqual([2, 1])
@@ -140,8 +140,7 @@ describe("cloning", () => {
     yield* replica.markWhole
     const records = [doc("t:same", "{ v: 1, _svc_rv: 2 }"), doc("t:changed", "{ v: 2, at: d'2020-01-01T00:00:00Z', text: '2020-01-01T00:00:00Z' }"), doc("t:new", "{ _svc_rv: 12 }"), doc("t:back")]
     const lines: Array<string> = []
-    const done = yield* clone({ upstream: database(records).upstream, replica, chunkSize: 2, ingest: ingest(replica, lines) })
-    expect(done).toEqual({ kind: "reconciled", compared: 8, written: 5 })
+    expect(yield* compare(database(records).upstream, replica, lines, 2)).toEqual({ compared: 4, written: 5 })
     const told = lines.map((line) => JSON.parse(line) as { op: string; id: string; record: { _svc_rv: number } }).map((each) => `${each.op} ${each.id} ${each.record._svc_rv}`)
     expect(told.sort()).toEqual(["CREATE t:back 10", "CREATE t:new 12", "DELETE old:1 1", "DELETE t:gone 6", "UPDATE t:changed 5"])
     expect(yield* replica.applied).toBe(45)
@@ -152,12 +151,13 @@ describe("cloning", () => {
     const records = [doc("t:1", "{ bytes: <bytes> 'ab', big: 9007199254740993, list: [1, 2.0f], nested: { at: d'2020-01-01T00:00:00Z', ids: [p:1, 'p:2'] }, set: <set> [1h, 2h] }")]
     yield* replica.commit({ records: [{ id: id("t:1"), version: 3, doc: asSent(records[0]!) }], through: 1 })
     yield* replica.markWhole
-    expect(yield* clone({ upstream: database(records).upstream, replica, chunkSize: 10, ingest: refused })).toMatchObject({ written: 0 })
+    const lines: Array<string> = []
+    expect([yield* compare(database(records).upstream, replica, lines, 10), lines]).toEqual([{ compared: 1, written: 0 }, []])
   }))
 
   scenario("D4 versions that were lost go on above the highest that a client may have seen, behind a restart too", (replica) => Effect.gen(function*() {
     const { upstream } = database([doc("t:1"), doc("t:2", "{ _svc_rv: 3 }")])
-    yield* clone({ upstream: { ...upstream, highestVersion: Effect.succeed(17) }, replica, chunkSize: 10, ingest: refused })
+    yield* clone({ upstream: { ...upstream, highestVersion: Effect.succeed(17) }, replica, chunkSize: 10 })
     const found = yield* replica.current([id("t:1"), id("t:2"), lostId])
     expect([found.get("t:1")?.version, found.get("t:2")?.version, found.get(lostId.text)]).toEqual([18, 3, { id: lostId, version: 17, doc: undefined }])
   }))
@@ -171,7 +171,7 @@ describe("cloning", () => {
       yield* replica.commit({ records: docs(mine).map((each, i) => ({ id: each["id"] as RecordId, version: i + 1, doc: asSent(each) })), through: 1 })
       yield* replica.markWhole
       const lines: Array<string> = []
-      const run = () => clone({ upstream: database(docs(theirs)).upstream, replica, chunkSize: 2, ingest: ingest(replica, lines) })
+      const run = () => compare(database(docs(theirs)).upstream, replica, lines, 2)
       written += (yield* run()).written
       yield* holds(replica, docs(theirs), asSent)
       const said = lines.length

@@ -7,7 +7,7 @@ import { Effect, Layer } from "effect"
 import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { Upstream } from "../../src/ports/Upstream.ts"
+import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
@@ -163,6 +163,30 @@ describe("D25 a database to clone", () => {
     await until("it is ready", async () => (await node.get("/readyz")).status === 200)
     expect(await ids(node)).toEqual(named(1, 30))
     expect((await node.post("/ingest", create("t:1", { n: "new" }))).json).toEqual({ seq: 1, delivered: 0 })
+  })
+  it("D25 a replica that is whole serves while its database does not answer; what differs comes as changes once it does", async () => {
+    const path = folder()
+    const first = await start(path, {}, records(3))
+    await until("it is ready", async () => (await first.get("/readyz")).status === 200)
+    const ssp = await (await fake("a")).join(first)
+    await first.post("/ingest", create("t:own", {}))
+    await until("it has come", () => ssp.last === 1)
+    const copy = crashed(path)
+    let away = true
+    const gone = Effect.suspend(() => (away ? Effect.fail(new UpstreamError({ reason: "unreachable", message: "no answer" })) : Effect.void))
+    const moody = Layer.effect(Upstream, Effect.map(Upstream, (inner) => ({ ...inner, tables: Effect.zipRight(gone, inner.tables) }))).pipe(Layer.provide(records(5)))
+    const second = await start(copy, {}, moody)
+    expect([(await second.get("/readyz")).status, (await second.get("/info")).json]).toEqual([200, expect.arrayContaining([expect.objectContaining({ entity: "scheduler", status: "ready" })])])
+    expect(await ids(second)).toEqual([...named(1, 3), "t:own"])
+    expect((await second.post("/ingest", create("t:9", {}))).json).toMatchObject({ seq: 2 })
+    const joined = await (await fake("b")).join(second)
+    expect(joined.snapshotSeq).toBe(2)
+    expect(second.logs.join("\n")).toMatch(/the compare with the database failed: no answer/)
+    away = false
+    // The database has what it had, and two more: what only `/ingest` told of goes.
+    await until("the difference has come", async () => JSON.stringify(await ids(second)) === JSON.stringify(named(1, 5)))
+    await until("both have it", () => joined.last === 6 && ssp.last === 6)
+    expect(second.logs.join("\n")).toMatch(/replica and database are compared: 5 records, 4 of them written or removed/)
   })
   it("D25 after a restart what differs becomes ordinary changes with new positions, which SSPs get without a bootstrap", async () => {
     const path = folder()

@@ -18,7 +18,19 @@ import * as Waiting from "./waiting.ts"
 
 export type Decision = readonly [state: State.State, actions: ReadonlyArray<Action>]
 
+/** Time in which this process stood still is nobody's silence, and nobody's slowness. */
+const forgiveStall = (turn: Turn): void => {
+  const { config: { maxSilenceMs }, members, tickedAt } = turn.state
+  set(turn, { tickedAt: turn.now })
+  const stalledMs = tickedAt === undefined ? 0 : turn.now - tickedAt - maxSilenceMs
+  if (stalledMs <= 0) return
+  for (const member of HashMap.values(members)) {
+    setMember(turn, { ...member, heardAt: Math.min(turn.now, member.heardAt + stalledMs), since: Math.min(turn.now, member.since + stalledMs) })
+  }
+}
+
 const tick = (turn: Turn): void => {
+  forgiveStall(turn)
   for (const ssp of [...HashMap.keys(turn.state.members)].sort()) {
     Members.sweep(turn, ssp)
     Delivery.deliver(turn, ssp)
@@ -101,7 +113,7 @@ const restoreMember = (turn: Turn, row: MemberRow): void => {
  * who held them, or waiting. `state` is an `initial` one with the recovered log.
  */
 export const restore = (state: State.State, now: number, saved: Saved): Decision => {
-  const turn: Turn = { state, now, actions: [] }
+  const turn: Turn = { state: { ...state, tickedAt: now }, now, actions: [] }
   const restored = Member.next("Absent", "Restored")
   if (restored.state !== "Replaying") throw new Error("broken invariant: a restored SSP is replayed")
   for (const row of saved.views) setView(turn, { ...row, settled: true, gone: false, op: undefined, queue: [] })

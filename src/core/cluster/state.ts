@@ -17,6 +17,8 @@ export interface Config extends Outbox.Limits {
   readonly strategy: Strategy
   readonly heartbeatTimeoutMs: number
   readonly bootstrapTimeoutMs: number
+  /** Of the time between two ticks no more than this counts as an SSP's silence: a scheduler that stood still has heard nobody. */
+  readonly maxSilenceMs: number
   readonly pollIntervalMs: number
   /** Events in one delivery to an SSP that takes arrays. */
   readonly maxBatch: number
@@ -35,7 +37,7 @@ export interface Config extends Outbox.Limits {
 }
 
 export const defaults: Config = {
-  strategy: "least_queries", heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, pollIntervalMs: 3000, maxBuffer: 10_000,
+  strategy: "least_queries", heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, maxSilenceMs: Infinity, pollIntervalMs: 3000, maxBuffer: 10_000,
   retryBaseMs: 100, retryMaxMs: 5000, unauthorizedMs: 30_000, maxConflicts: 5, maxBatch: 500, maxCalls: 16, movesPerSecond: 50,
   coolMs: 1000, maxQueue: 16, maxExpiries: 256, divergedBaseMs: 60_000
 }
@@ -126,6 +128,8 @@ export interface State {
   readonly serial: number
   readonly lastPicked: string | undefined
   readonly movedAt: number
+  /** Of the last tick, or of the start. */
+  readonly tickedAt: number | undefined
 }
 
 /** Numbers of one epoch do not reach those of the next. */
@@ -135,7 +139,7 @@ const perEpoch = 2 ** 32
 export const initial = (config: Config, epoch: number, log: Outbox.Log, cloned: boolean): State => ({
   config, log, phase: cloned ? "Ready" : "Cloning", freeze: undefined, checkpointing: false, members: HashMap.empty(), histories: HashMap.empty(),
   views: HashMap.empty(), expiries: SortedMap.empty(Order.string), waitingViews: Waiting.none, jobs: HashMap.empty(), waitingJobs: Waiting.none,
-  serial: epoch * perEpoch, lastPicked: undefined, movedAt: 0
+  serial: epoch * perEpoch, lastPicked: undefined, movedAt: 0, tickedAt: undefined
 })
 
 export const member = (state: State, ssp: string): SspMember | undefined => {

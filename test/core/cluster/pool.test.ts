@@ -112,6 +112,15 @@ describe("bootstrap", () => {
     expect(pool.at(24_000).member("a").state).toBe("Bootstrapping")
     expect(State.member(pool.at(25_001).state, "a")).toBeUndefined()
   })
+  it("D29 time in which the scheduler stood still is nobody's silence; a silent SSP is found all the same, by ticks", () => {
+    const pool = new Drive({ maxSilenceMs: 400 }).ready("a", "b").at(1000)
+    expect(pool.at(61_000).member("a").state).toBe("Ready")
+    for (let now = 61_200; now <= 74_600; now += 200) expect(pool.at(now).beat("b").member("a").state).toBe("Ready")
+    expect(State.member(pool.at(74_800).state, "a")).toBeUndefined()
+    expect(pool.member("b").state).toBe("Ready")
+    const pulling = new Drive({ maxSilenceMs: 400, heartbeatTimeoutMs: 1e9 }).register("a").at(0).at(200_000)
+    expect(pulling.member("a").state).toBe("Bootstrapping")
+  })
   it("D18 an SSP that reports failed is removed", () => {
     expect(State.member(new Drive().register("a").polled("a", "failed").state, "a")).toBeUndefined()
   })

@@ -12,7 +12,7 @@ import type { Rng } from "../../kit/random.ts"
 import { ModelSsp } from "./modelSsp.ts"
 
 export const config: State.Config = {
-  ...State.defaults, heartbeatTimeoutMs: 1500, bootstrapTimeoutMs: 4000, pollIntervalMs: 200, maxBuffer: 60, maxBatch: 5, maxCalls: 3, coolMs: 300,
+  ...State.defaults, heartbeatTimeoutMs: 1500, bootstrapTimeoutMs: 4000, maxSilenceMs: 200, pollIntervalMs: 200, maxBuffer: 60, maxBatch: 5, maxCalls: 3, coolMs: 300,
   retryBaseMs: 20, retryMaxMs: 400, unauthorizedMs: 400, divergedBaseMs: 1000
 }
 
