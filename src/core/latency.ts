@@ -10,6 +10,7 @@ export const boundsMs: ReadonlyArray<number> = [0.1, 0.15, 0.25, 0.4, 0.6, 1, 1.
 export class Latency {
   /** One bucket more than bounds takes the rest. */
   readonly counts: Array<number> = new Array<number>(boundsMs.length + 1).fill(0)
+  sumMs = 0
 
   observe(ms: number): void {
     let low = 0
@@ -20,6 +21,7 @@ export class Latency {
       else low = middle + 1
     }
     this.counts[low] = (this.counts[low] ?? 0) + 1
+    this.sumMs += ms
   }
 
   /** The counts of now. */

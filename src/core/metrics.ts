@@ -4,7 +4,8 @@
  * What is served at `/metrics`, what is sent over OTLP, the documents, the dashboards and the alert rules are all made from or checked against this
  * table. Labels have values that are fixed here or bounded by the configuration: a label per view or per record would grow without end.
  * Units are base units and end the name; `process_*` are the names every exporter gives them.
- */
+ */import { boundsMs } from "./latency.ts"
+
 export type MetricType = "counter" | "gauge" | "histogram"
 
 /** Values of a label: all of them, or in words what bounds them. */
@@ -60,7 +61,7 @@ const jobTables = "job tables of the configuration"
 
 export const declared = {
   // The process
-  buildInfo: gauge("both", "svc_build_info", "Always 1; the labels say what runs.", { version: "one value", mode: ["standalone", "scheduler", "cluster"] }),
+  buildInfo: gauge("both", "svc_build_info", "Always 1; the labels say what runs.", { version: "one value", role: ["ssp", "scheduler"] }),
   processStart: gauge("both", "process_start_time_seconds", "When the process started, Unix time."),
   processCpu: counter("both", "process_cpu_seconds_total", "Processor time of all threads."),
   processMemory: gauge("both", "process_resident_memory_bytes", "Resident memory."),
@@ -73,9 +74,9 @@ export const declared = {
   exportFailures: counter("both", "svc_telemetry_export_failures_total", "Batches of telemetry that the collector did not take; their content is lost.", { signal: signals }),
 
   // Changes
-  ingestDuration: histogram("both", "svc_ingest_duration_seconds", "From a whole request of POST /ingest to its answer, of those answered 200."),
+  ingestDuration: histogram("both", "svc_ingest_duration_seconds", "From a whole request of POST /ingest to its answer, of those answered 200.", none, boundsMs.map((ms) => ms / 1000)),
   ingestRefused: counter("both", "svc_ingest_refused_total", "Requests of POST /ingest that were answered with an error, by class of status.", { status: ["4xx", "5xx"] }),
-  ingestChanges: counter("both", "svc_ingest_changes_total", "Record changes taken over POST /ingest, repeated ones included."),
+  ingestChanges: counter("both", "svc_ingest_changes_total", "Record changes taken in, repeated ones included."),
   ingestPending: gauge("both", "svc_ingest_pending_changes", "Record changes that wait to be made durable."),
   ingestPendingLimit: gauge("both", "svc_ingest_pending_changes_limit", "SVC_MAX_PENDING_CHANGES: beyond it 503 OVERLOADED."),
 
@@ -88,7 +89,7 @@ export const declared = {
   sspTables: gauge("ssp", "svc_ssp_tables", "Tables with records."),
   sspStreams: gauge("ssp", "svc_ssp_streams", "Open event streams."),
   sspStreamsLimit: gauge("ssp", "svc_ssp_streams_limit", "SVC_MAX_STREAMS: beyond it 503."),
-  sspViewUpdates: counter("ssp", "svc_ssp_view_updates_total", "Views changed by record changes of POST /ingest, each counted once per request."),
+  sspViewUpdates: counter("ssp", "svc_ssp_view_updates_total", "Results changed by record changes, a view once for each request that changes it."),
   sspLogSeq: gauge("ssp", "svc_ssp_log_seq", "Position of the scheduler's log up to which changes are applied; absent without a scheduler."),
   storeCommit: histogram("ssp", "svc_ssp_store_commit_duration_seconds", "Commits of the store; none with `memory://`."),
   storeFailures: counter("ssp", "svc_ssp_store_commit_failures_total", "Commits that the store refused; the changes were answered 500."),

@@ -62,21 +62,25 @@ const internal: Answer = { status: 500, body: JSON.stringify({ code: "INTERNAL",
 
 /** `onDefect` hears what the route throws, whichever callback it comes from; the client gets a 500. */
 const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerResponse, onDefect: (error: unknown) => void): void => {
+  const answer = (given: Answer): void => {
+    route.answered?.(given.status)
+    send(response, given)
+  }
   const guarded = (work: () => void): void => {
     try {
       work()
     } catch (error) {
       onDefect(error)
-      send(response, internal)
+      answer(internal)
     }
   }
   guarded(() => {
     const registration = request.headers[registrationHeader]
     const refused = route.admit(request.headers.authorization, typeof registration === "string" ? registration : undefined)
-    if (refused !== undefined) return send(response, refused)
+    if (refused !== undefined) return answer(refused)
     readBody(request, route.maxBodyBytes, (body) => {
-      if (typeof body === "string") return guarded(() => route.accept(body, (answer) => send(response, answer)))
-      send(response, body.reason === "too large" ? route.tooLarge : route.notText)
+      if (typeof body === "string") return guarded(() => route.accept(body, answer))
+      answer(body.reason === "too large" ? route.tooLarge : route.notText)
     })
   })
 }

@@ -25,6 +25,8 @@ export interface HotRoute {
   readonly admit: (authorization: string | undefined, registration: string | undefined) => Answer | undefined
   /** `answer` is called exactly once, now or later. */
   readonly accept: (body: string, answer: (answer: Answer) => void) => void
+  /** Told of the status of every answer, whoever gives it. */
+  readonly answered?: (status: number) => void
   readonly tooLarge: Answer
   readonly notText: Answer
 }

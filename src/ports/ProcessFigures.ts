@@ -9,6 +9,11 @@ export interface Figures {
   /** Processor time so far, of all threads, in microseconds. */
   readonly cpuMicros: number
   readonly residentBytes: number
+  readonly heapBytes?: number
+  /** Unix time. */
+  readonly startedAtSecs?: number
+  /** How late the event loop runs timers, lately; undefined where nobody watches it. */
+  readonly loopLag?: { readonly p99Secs: number; readonly maxSecs: number } | undefined
 }
 
 /** Answers undefined where nobody knows. */

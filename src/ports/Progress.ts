@@ -29,6 +29,8 @@ export interface ProgressShape {
   readonly open: (kind: TaskKind, what: string, unit: string) => Open
   /** What goes on now, the oldest first. */
   readonly tasks: () => ReadonlyArray<Task>
+  /** When work of a kind last came to its end. */
+  readonly endedAt: (kind: TaskKind) => number | undefined
 }
 
 /** Who shows what goes on; called again and again while something does, and once with nothing. */
@@ -45,7 +47,9 @@ type Ended = (kind: TaskKind, seconds: number, ended: boolean) => void
 
 const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape => {
   const running = new Set<{ kind: TaskKind; what: string; unit: string; at: string | undefined; done: number; total: number | undefined; from: number }>()
+  const ended = new Map<TaskKind, number>()
   return {
+    endedAt: (kind) => ended.get(kind),
     tasks: () => Array.from(running, ({ from, ...task }) => ({ ...task, elapsedMs: Math.max(0, clock.unsafeCurrentTimeMillis() - from) })),
     open: (kind, what, unit) => {
       const task = { kind, what, unit, at: undefined as string | undefined, done: 0, total: undefined as number | undefined, from: clock.unsafeCurrentTimeMillis() }
@@ -56,8 +60,11 @@ const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape
         reach: (done) => void (task.done = done),
         expect: (total) => void (task.total = total),
         at: (now) => void (task.at = now),
-        close: (ended) => {
-          if (running.delete(task)) over(kind, Math.max(0, clock.unsafeCurrentTimeMillis() - task.from) / 1000, ended)
+        close: (well) => {
+          if (!running.delete(task)) return
+          const now = clock.unsafeCurrentTimeMillis()
+          if (well) ended.set(kind, now)
+          over(kind, Math.max(0, now - task.from) / 1000, well)
         }
       }
     }

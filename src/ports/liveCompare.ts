@@ -9,6 +9,8 @@ import { Clock, Duration, Effect, Fiber } from "effect"
 import * as Compare from "../core/reconcile.ts"
 import type { RecordId, RecordKey } from "../core/surql/value.ts"
 import { isOwn } from "../core/surrealSchema.ts"
+import { Meters } from "./Meters.ts"
+import { Progress, type Step } from "./Progress.ts"
 import type { UpstreamError, UpstreamShape, UpstreamTable } from "./Upstream.ts"
 
 /** A difference with the state the own side was in when it was seen. */
@@ -75,7 +77,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
   }
 
   /** Reads everything stretch by stretch, the next while the last is dealt with; answers how many records there were. */
-  each<E, E2>(reading: <A>(effect: Effect.Effect<A, UpstreamError>) => Effect.Effect<A, E>, deal: (differences: ReadonlyArray<Compare.Difference<K>>) => Effect.Effect<void, E2>): Effect.Effect<number, R | E | E2> {
+  each<E, E2>(reading: <A>(effect: Effect.Effect<A, UpstreamError>) => Effect.Effect<A, E>, deal: (differences: ReadonlyArray<Compare.Difference<K>>) => Effect.Effect<void, E2>, step?: Step): Effect.Effect<number, R | E | E2> {
     return Effect.gen(this, function*() {
       const { side, upstream } = this.parts
       const tables = yield* reading(upstream.tables)
@@ -89,6 +91,8 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
           const last = found.length < side.chunkSize ? undefined : found.at(-1)?.id.key
           const next = last === undefined ? undefined : yield* Effect.fork(read(last))
           compared += found.length
+          step?.at(`table ${table}`)
+          step?.add(found.length)
           yield* deal(yield* this.differences(table, found, after, last))
           if (next === undefined) break
           found = yield* Fiber.join(next)
@@ -100,7 +104,11 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
   }
 
   /** Compares everything while changes flow. */
-  readonly now: Effect.Effect<Compared, UpstreamError | R | W> = Effect.suspend(() => Effect.gen(this, function*() {
+  readonly now: Effect.Effect<Compared, UpstreamError | R | W> = Effect.suspend(() => Progress.during("reconcile", "the database", "records", (step) => this.compare(step))).pipe(
+    Effect.tap(({ repaired }) => Effect.map(Meters, ({ reconcileDifferences }) => reconcileDifferences.add(repaired.length)))
+  )
+
+  private readonly compare = (step: Step): Effect.Effect<Compared, UpstreamError | R | W> => Effect.gen(this, function*() {
     const repaired: Array<RecordId> = []
     let suspects: Array<Compare.Difference<K>> = []
     const look = Effect.suspend(() => {
@@ -116,7 +124,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
         // No more than half of the database's time, and of ours.
         yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - lastMs))
         lastMs = yield* Clock.currentTimeMillis
-      }))
+      }), step)
     if (suspects.length > 0) yield* look
     const ids = repaired.map(({ text }) => text)
     if (ids.length === 0) yield* Effect.logDebug(`compared ${compared} records with the database, none differed`)
@@ -125,7 +133,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       yield* this.parts.fork(this.lookLater(repaired))
     }
     return { compared, repaired: ids }
-  }))
+  })
 
   private differences(table: string, found: ReadonlyArray<Compare.Found>, after: RecordKey | undefined, last: RecordKey | undefined): Effect.Effect<ReadonlyArray<Compare.Difference<K>>, R> {
     return Effect.gen(this, function*() {

@@ -18,6 +18,7 @@ import * as Jobs from "./jobs.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
+import * as Progress from "./progress.ts"
 import * as Wire from "./wire.ts"
 
 /** `Authorization: Bearer <SVC_AUTH_SECRET>`, compared in constant time (D15). */
@@ -96,6 +97,14 @@ const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info)
 const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.SspOverview).middleware(Bearer)
   .annotateContext(doc("How it is doing, in one answer (extension)", "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."))
 
+const metrics = HttpApiEndpoint.get("metrics")`/metrics`
+  .addSuccess(HttpApiSchema.Text({ contentType: "text/plain" })).middleware(Bearer)
+  .annotateContext(doc("Metrics (extension)", "The Prometheus text format (D34); `/overview` is the same moment as JSON."))
+
+const progress = HttpApiEndpoint.get("progress")`/progress`
+  .addSuccess(Progress.SspProgress).middleware(Bearer)
+  .annotateContext(doc("How far long work is (extension)", "Loading, bootstrap and compares that go on now (D34)."))
+
 const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .setUrlParams(Schema.Struct(Integrity.NodeQuery))
   .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node))
@@ -138,7 +147,7 @@ const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
 
 class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).annotate(OpenApi.Description, "Record changes in.") {}
 class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).add(views).annotate(OpenApi.Description, "Live views out.") {}
-class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).add(overview).annotate(OpenApi.Description, "How it is doing.") {}
+class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).add(overview).add(metrics).add(progress).annotate(OpenApi.Description, "How it is doing.") {}
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare).add(reconcile).annotate(OpenApi.Description, "Whether it is all there.") {}
 class Job extends HttpApiGroup.make("job").add(execute).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 

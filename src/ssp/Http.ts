@@ -5,11 +5,16 @@
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
 import { Serving } from "../ports/Front.ts"
+import * as Text from "../core/metricText.ts"
 import * as Bodies from "../ports/httpBodies.ts"
+import { NodeFigures } from "../ports/NodeFigures.ts"
+import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
+import { taskOf } from "../protocol/progress.ts"
 import { SspApi } from "../protocol/SspApi.ts"
 import * as Assigned from "./assigned.ts"
 import { SspConfig } from "./Config.ts"
@@ -69,6 +74,8 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
     const lifecycle = yield* Lifecycle
     const { version } = yield* Release
     const { sspId } = yield* SspConfig
+    const nodeFigures = yield* NodeFigures
+    const { tasks } = yield* Progress
     const overview = yield* Overview.make
     return handlers
       .handle("health", () => Effect.sync(() => ({ status: lifecycle.phase() })))
@@ -77,6 +84,8 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
       .handle("debugView", ({ path }) => mapped(views.debugView(path.view_id)))
       .handle("debugDeps", () => views.debugDeps)
       .handle("overview", () => overview)
+      .handleRaw("metrics", () => Effect.map(nodeFigures, (families) => HttpServerResponse.text(Text.render(families), { contentType: Text.contentType })))
+      .handle("progress", () => Effect.sync(() => ({ state: lifecycle.phase(), seq: views.figures().seq, tasks: tasks().map(taskOf) })))
   }))
 
 /** The documents carry the version of this build. */

@@ -10,6 +10,7 @@ import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
+import { Meters } from "../ports/Meters.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -61,6 +62,7 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
     const { timed } = yield* IngestTimes
+    const { ingestRefused } = yield* Meters
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const authorized = Guards.makeAuthorized(config)
     const unauthorized = Answers.toAnswer(Errors.unauthorized)
@@ -74,6 +76,9 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
         return refused === undefined ? undefined : Answers.toAnswer(refused)
       },
       accept: (body, answer) => accept(views, types, body, timed(answer), (error) => void runFork(noticed(lifecycle, error))),
+      answered: (status) => {
+        if (status >= 400) ingestRefused[status < 500 ? "4xx" : "5xx"].add()
+      },
       tooLarge: Answers.toAnswer(Answers.tooLarge(config.bodyLimitBytes)),
       notText: Answers.toAnswer(Answers.notText)
     }

@@ -9,6 +9,7 @@ import { Deferred, Duration, Effect, Random, Runtime } from "effect"
 import * as Enrolment from "../core/cluster/enrolment.ts"
 import type { Phase } from "../core/cluster/phase.ts"
 import { Serving } from "../ports/Front.ts"
+import { Progress } from "../ports/Progress.ts"
 import { SchedulerClient, type SchedulerError } from "../ports/SchedulerClient.ts"
 import type { StartFault } from "../ports/StartFault.ts"
 import type { Assignments } from "./Assignments.ts"
@@ -73,8 +74,7 @@ const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignm
         const registered = yield* client.register({ ...identity, url, batch: true, job_tables: jobTables })
         enrolled.isRegistered(registered.heartbeat_timeout_ms)
         yield* enrolled.tell({ tag: "Registered", attempt, registration: registered.registration })
-        const pulled = yield* Bootstrap.pull(client, registered)
-        yield* Effect.uninterruptible(swapIn(attempt, pulled))
+        yield* Progress.during("bootstrap", "the scheduler's snapshot", "records", (step) => Effect.flatMap(Bootstrap.pull(client, registered, step), (pulled) => Effect.uninterruptible(swapIn(attempt, pulled))))
       }).pipe(Effect.catchAll((error) => enrolled.tell(factOf(attempt, error, config))))
 
     return Effect.gen(function*() {

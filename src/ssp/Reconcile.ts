@@ -15,6 +15,7 @@ import * as Compare from "../core/reconcile.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import { Serving } from "../ports/Front.ts"
 import { type Compared, defaultMomentMs, LiveCompare, type Suspect } from "../ports/liveCompare.ts"
+import { Progress, type Step } from "../ports/Progress.ts"
 import { SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream, type UpstreamError } from "../ports/Upstream.ts"
 import { SspConfig } from "./Config.ts"
@@ -131,6 +132,10 @@ class Work {
   }
 
   bootstrap(exhausted: Effect.Effect<void>): Effect.Effect<void> {
+    return Progress.during("bootstrap", "the database", "records", (step) => this.bring(exhausted, step))
+  }
+
+  private bring(exhausted: Effect.Effect<void>, step: Step): Effect.Effect<void> {
     return Effect.gen(this, function*() {
       const { upstream, views } = this.parts
       const patiently = patience(exhausted)
@@ -139,7 +144,7 @@ class Work {
       const startMs = yield* Clock.currentTimeMillis
       let written = 0
       for (let pass = 1; pass <= maxPasses; pass++) {
-        const { compared, written: now } = yield* this.pass(patiently)
+        const { compared, written: now } = yield* this.pass(patiently, step)
         written += now
         if (pass === 1) yield* patiently(this.registrations.restore)
         const count = (yield* views.registrations).length
@@ -158,9 +163,9 @@ class Work {
   })
 
   /** Compares everything and applies what differs as it comes: for when nobody else writes. */
-  private pass(patiently: Patiently): Effect.Effect<{ readonly compared: number; readonly written: number }> {
+  private pass(patiently: Patiently, step: Step): Effect.Effect<{ readonly compared: number; readonly written: number }> {
     let written = 0
-    return this.live.each(patiently, (differences) => Effect.map(patiently(this.apply(differences)), (count) => void (written += count))).pipe(
+    return this.live.each(patiently, (differences) => Effect.map(patiently(this.apply(differences)), (count) => void (written += count)), step).pipe(
       Effect.map((compared) => ({ compared, written }))
     )
   }

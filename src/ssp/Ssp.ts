@@ -8,6 +8,8 @@
 import { Effect, Layer } from "effect"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
+import { Meters } from "../ports/Meters.ts"
+import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
 import type { SspConfigShape } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
@@ -21,14 +23,15 @@ import { Jobs } from "./jobs/Jobs.ts"
 import { Integrity } from "./Integrity.ts"
 import { Lease } from "./Lease.ts"
 import { Lifecycle } from "./Lifecycle.ts"
+import * as Figures from "./nodeFigures.ts"
 import { Reconcile } from "./Reconcile.ts"
 import * as Reconciling from "./reconciling.ts"
 import { storeText } from "./storeText.ts"
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Figures.layer), Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
 
-export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer))
+export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer), Layer.provideMerge(Progress.layer), Layer.provideMerge(Meters.layer))
 
 /** Says what runs where, then waits; fails when a loop of the node does. */
 export const serve = (config: SspConfigShape) =>

@@ -8,6 +8,8 @@ import type { Change } from "../core/change.ts"
 import type { Store } from "../core/ivm/store.ts"
 import { Database, type DatabaseError, type StoredView } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
+import * as Metered from "../ports/metered.ts"
+import { Meters } from "../ports/Meters.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { Turn } from "../ports/Turn.ts"
 import { SspConfig } from "./Config.ts"
@@ -65,7 +67,7 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
     Views,
     Effect.gen(function*() {
       const config = yield* SspConfig
-      const database = yield* Database
+      const database = Metered.database(yield* Database, { meters: yield* Meters, clock: yield* Effect.clock })
       const savedState = yield* SavedState
       const turn = yield* Turn
       const serving = yield* Serving

@@ -13,6 +13,7 @@ import * as Ids from "../core/surql/recordId.ts"
 import { tableName } from "../core/surql/text.ts"
 import { isObj, type Obj, RecordId, setField, type Value } from "../core/surql/value.ts"
 import type { StoredPosition, StoredRecord } from "../ports/Database.ts"
+import type { Step } from "../ports/Progress.ts"
 import { type SchedulerClientShape, SchedulerError } from "../ports/SchedulerClient.ts"
 import type { SspRegistered } from "../protocol/wire.ts"
 
@@ -106,7 +107,7 @@ const pageAfter = (table: string, { exact, id }: { readonly exact: boolean; read
   return exact ? [`SELECT * FROM ${tableName(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }] : [`SELECT * FROM ${id.text}>.. LIMIT ${pageSize}`, undefined]
 }
 
-const pullTable = (ask: Ask, table: string, types: Types, into: Array<StoredRecord>): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
+const pullTable = (ask: Ask, table: string, types: Types, into: Array<StoredRecord>, step: Pick<Step, "add">): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
   Effect.gen(function*() {
     let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
     for (;;) {
@@ -115,13 +116,14 @@ const pullTable = (ask: Ask, table: string, types: Types, into: Array<StoredReco
       const page = toRecords(read, table, types)
       if (page === undefined) return yield* unusable(query)
       for (const record of page) into.push(record)
+      step.add(page.length)
       if (page.length < pageSize) return
       last = { exact: read.exact, id: page.at(-1)?.id }
     }
   })
 
 /** Everything that the snapshot frozen for this registration holds. */
-export const pull = (client: SchedulerClientShape, { epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type): Effect.Effect<Pulled, SchedulerError | SnapshotMoved> =>
+export const pull = (client: SchedulerClientShape, { epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type, step: Pick<Step, "add" | "at">): Effect.Effect<Pulled, SchedulerError | SnapshotMoved> =>
   Effect.gen(function*() {
     yield* client.signin
     yield* client.use
@@ -133,7 +135,8 @@ export const pull = (client: SchedulerClientShape, { epoch, log_id: logId, snaps
     for (const name of names) {
       const types = typesOf(yield* ask(`INFO FOR TABLE ${tableName(name)}`))
       tables.push({ name, types })
-      yield* pullTable(ask, name, types, records)
+      step.at(`table ${name}`)
+      yield* pullTable(ask, name, types, records, step)
     }
     return { records, tables, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
   })

@@ -37,11 +37,17 @@ export const listedViews = (registry: Registry, { after, limit, search }: Listin
   return { views: items.map(listed), total: registry.size, next: next === undefined ? null : items.at(-1)?.stored.id ?? null }
 }
 
+const rowsOf = (registry: Registry): number => {
+  let rows = 0
+  for (const { instance } of registry.all()) rows += instance.size
+  return rows
+}
+
 export const figuresOf = (registry: Registry, store: Store, committer: { readonly position: StoredPosition; readonly waiting: number }, streams: number, pendingEdges: number): ViewFigures => {
   const tables = store.tableNames().map((table) => ({ table, records: store.size(table) }))
   return {
     writes: committer.position.writes, seq: committer.position.seq, views: registry.size, streams,
     records: tables.reduce((sum, { records }) => sum + records, 0), tables: [...tables].sort((a, b) => b.records - a.records).slice(0, maxTables),
-    pendingChanges: committer.waiting, pendingEdges
+    pendingChanges: committer.waiting, pendingEdges, rows: () => rowsOf(registry)
   }
 }

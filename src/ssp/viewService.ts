@@ -10,6 +10,8 @@ import type { Instance } from "../core/ivm/instance.ts"
 import { viewKey } from "../core/viewId.ts"
 import type { Database, StoredView } from "../ports/Database.ts"
 import { startPosition } from "../ports/Database.ts"
+import { Meters } from "../ports/Meters.ts"
+import { Progress } from "../ports/Progress.ts"
 import { Slicer } from "../ports/Slicer.ts"
 import type { SavedState } from "../ports/SavedState.ts"
 import type { Turn } from "../ports/Turn.ts"
@@ -77,7 +79,7 @@ export const makeViews = (
     const run: Surroundings["run"] = (effect, done) =>
       runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
     const committer = new Committer({ engine, database, turn: guardedTurn, run }, limits.maxPendingChanges)
-    const views = new ViewService(limits, { committer, database, edges, engine, run, slicer, savedState }, start)
+    const views = new ViewService(limits, { committer, database, edges, engine, run, slicer, savedState, meters: yield* Meters, progress: yield* Progress }, start)
     edges.onLost((key) => run(views.losing(key), () => undefined))
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
@@ -92,6 +94,8 @@ interface Parts {
   readonly run: Surroundings["run"]
   readonly slicer: Slicer
   readonly savedState: SavedState["Type"]
+  readonly meters: typeof Meters.Service
+  readonly progress: typeof Progress.Service
 }
 
 class ViewService {
@@ -108,11 +112,13 @@ class ViewService {
   private readonly edges: EdgesShape
   private readonly arrivals: Arrivals
   private readonly start: string
+  private readonly meters: Parts["meters"]
+  private readonly progress: Parts["progress"]
   private incarnations = 0
   /** How often everything was cleared: what was acquired before is gone. */
   private resets = 0
 
-  constructor(limits: ViewLimits, { committer, database, edges, engine, run, slicer, savedState }: Parts, start: string) {
+  constructor(limits: ViewLimits, { committer, database, edges, engine, meters, progress, run, slicer, savedState }: Parts, start: string) {
     this.committer = committer
     this.engine = engine
     this.slicer = slicer
@@ -128,26 +134,33 @@ class ViewService {
       resets: () => this.resets
     })
     this.start = start
+    this.meters = meters
+    this.progress = progress
   }
 
-  readonly restore: Views["Type"]["restore"] = Effect.suspend(() => this.load).pipe(
+  readonly restore: Views["Type"]["restore"] = Effect.suspend(() => this.loaded).pipe(
     Effect.catchIf(({ reason }) => reason === "damaged" && this.database.setAside !== undefined, ({ message }) =>
       Effect.gen(this, function*() {
         const where = yield* this.database.setAside ?? Effect.never
         for (const view of [...this.registry.all()]) this.drop(view, "reset")
         this.engine.clear()
         yield* Effect.logError(`the store is damaged (${message}); it was moved to ${where} and is rebuilt from the database`)
-        return yield* this.load
+        return yield* this.loaded
       }))
   )
 
-  private readonly load: Views["Type"]["restore"] = Effect.gen(this, function*() {
+  private get loaded(): Views["Type"]["restore"] {
+    return Effect.provideService(Progress.during("restore", "the store", "records", ({ add }) => this.load(add)), Progress, this.progress)
+  }
+
+  private readonly load = (told: (count: number) => void): Views["Type"]["restore"] => Effect.gen(this, function*() {
     this.committer.position = yield* this.database.position
     let records = 0
     yield* Stream.runForEach(this.database.records, (chunk) =>
       Effect.sync(() => {
         for (const { id, version, doc } of chunk) this.engine.load(id, version, doc)
         records += chunk.length
+        told(chunk.length)
         // What a database stands beside is read in key order soon: an order that is kept from the first chunk on is not made in one long breath then.
         if (this.edges.present) for (const table of new Set(chunk.map(({ id }) => id.table))) this.engine.store.rowsInOrder(table)[Symbol.iterator]().next()
       }))
@@ -178,6 +191,8 @@ class ViewService {
       done: (outcome) => {
         if (Either.isLeft(outcome)) return done(outcome.left)
         const answer = sumOf(this.registry, outcome.right)
+        this.meters.ingestChanges.add(changes.length)
+        this.meters.sspViewUpdates.add(answer.views_affected)
         this.tell(outcome.right)
         done(answer)
       }

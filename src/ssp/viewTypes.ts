@@ -140,6 +140,8 @@ export interface ViewFigures {
   readonly views: number
   readonly streams: number
   readonly records: number
+  /** Rows of all results: a pass over the views, so only for who asks. */
+  readonly rows: () => number
   readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number }>
   readonly pendingChanges: number
   readonly pendingEdges: number

@@ -73,7 +73,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
     debugDeps: Effect.succeed({ dependency_map: {}, tables_in_store: [], view_count: 0, shapes: [] }),
     list: () => Effect.succeed({ views: [], total: 7, next: null }),
-    figures: () => ({ writes: 0, seq: null, views: 7, streams: 0, records: 0, tables: [], pendingChanges: 0, pendingEdges: 0 }),
+    figures: () => ({ writes: 0, seq: null, views: 7, streams: 0, records: 0, tables: [], rows: () => 0, pendingChanges: 0, pendingEdges: 0 }),
     count: Effect.succeed(7),
     expire: () => Effect.succeed([]),
     ...own

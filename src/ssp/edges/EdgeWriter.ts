@@ -9,6 +9,8 @@ import type { Delta } from "../../core/ivm/delta.ts"
 import type { Instance } from "../../core/ivm/instance.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
+import * as Metered from "../../ports/metered.ts"
+import { Meters } from "../../ports/Meters.ts"
 import { type Registration, Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
 import { Lease } from "../Lease.ts"
@@ -74,7 +76,7 @@ export class EdgeWriter extends Context.Tag("ssp/EdgeWriter")<EdgeWriter, EdgesS
   static readonly layer: Layer.Layer<EdgeWriter, never, Upstream | Lease | SspConfig | Serving> = Layer.scoped(
     EdgeWriter,
     Effect.gen(function*() {
-      const upstream = yield* Upstream
+      const upstream = Metered.upstream(yield* Upstream, { meters: yield* Meters, clock: yield* Effect.clock })
       const { maxPendingEdges, sspId } = yield* SspConfig
       const serving = yield* Serving
       const { held } = yield* Lease

@@ -16,6 +16,8 @@ import { Serving } from "../../ports/Front.ts"
 import { JobReports } from "../../ports/JobReports.ts"
 import * as Rows from "../../ports/jobRows.ts"
 import { type Amended, DatabaseJobs, type JobStoreError, type JobStoreShape, type StoredJob } from "../../ports/JobStore.ts"
+import * as Metered from "../../ports/metered.ts"
+import { Meters } from "../../ports/Meters.ts"
 import * as Records from "../../ports/recordJobs.ts"
 import * as Reported from "../../ports/reportedJobs.ts"
 import { SspConfig } from "../Config.ts"
@@ -57,6 +59,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
       const intake = yield* JobIntake
       const { loaded } = yield* Lifecycle
       const lease = yield* Lease
+      const meters = yield* Meters
       const database = yield* DatabaseJobs
       const reports = signed(yield* JobReports, config.sspId)
       const records = ViewRecords.make(views)
@@ -64,12 +67,12 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
       const runFork = Runtime.runFork(yield* Effect.runtime<never>())
       const runner = yield* Runner.make({
         store, maxQueued, sweepMs: Runner.sweepMs,
-        backend: yield* Backend,
+        backend: Metered.backend(yield* Backend, { meters, clock: yield* Effect.clock }),
         tables: config.jobTables,
         by: { holder: config.sspId, incarnation: yield* incarnation },
         policy: { baseMs: config.jobRetryBaseMs, maxRetries: config.jobMaxRetries },
         mayClaim: lease.held,
-        report: database !== undefined && reports.present ? telling(reports) : () => Effect.void
+        report: counting(meters.jobsEnded, database !== undefined && reports.present ? telling(reports) : () => Effect.void)
       })
       if (config.jobTables.length > 0) {
         const own = database === undefined && config.mode === "standalone"
@@ -109,6 +112,11 @@ export const prepared = (store: JobStoreShape): Effect.Effect<void> =>
     Effect.retry(Schedule.spaced("5 seconds")),
     Effect.orDie
   )
+
+const counting = (ended: (typeof Meters.Service)["jobsEnded"], report: Runner.RunnerOptions["report"]): Runner.RunnerOptions["report"] => (job, decision) => {
+  if (decision !== "begun" && decision.kind !== "retry") ended[decision.kind].add()
+  return report(job, decision)
+}
 
 /** Where the record itself is written elsewhere, the scheduler is only kept up to date: a few tries, then it asks. */
 const telling = (reports: JobReports["Type"]): Runner.RunnerOptions["report"] => (job, decision) => {

@@ -1,0 +1,60 @@
+/**
+ * The figures of this SSP at this moment: what its parts count, and what they can be asked for (D34).
+ *
+ * From memory alone; the one thing that costs more than a look is the number of rows, a pass over the views.
+ */
+import { Clock, Effect, Layer } from "effect"
+import { boundsMs } from "../core/latency.ts"
+import * as Core from "../core/meters.ts"
+import { declared } from "../core/metrics.ts"
+import { IngestTimes } from "../ports/IngestTimes.ts"
+import { Meters } from "../ports/Meters.ts"
+import { NodeFigures, ofProcess } from "../ports/NodeFigures.ts"
+import { ProcessFigures } from "../ports/ProcessFigures.ts"
+import { Progress, running } from "../ports/Progress.ts"
+import { Release } from "../ports/Release.ts"
+import { SspConfig } from "./Config.ts"
+import { EdgeWriter } from "./edges/EdgeWriter.ts"
+import { Jobs } from "./jobs/Jobs.ts"
+import { Lifecycle } from "./Lifecycle.ts"
+import { Views } from "./Views.ts"
+
+/** The histogram of the answers, in seconds. */
+export const ingestOf = ({ counts, sumMs }: { readonly counts: ReadonlyArray<number>; readonly sumMs: number }): Core.Histogram => ({ bounds: boundsMs.map((ms) => ms / 1000), counts, sum: sumMs / 1000 })
+
+const jobStates = declared.jobs.labels.state
+
+const make = Effect.gen(function*() {
+  const config = yield* SspConfig
+  const { phase } = yield* Lifecycle
+  const { version } = yield* Release
+  const { latency } = yield* IngestTimes
+  const meters = yield* Meters
+  const progress = yield* Progress
+  const process = yield* ProcessFigures
+  const edges = yield* EdgeWriter
+  const jobs = yield* Jobs
+  const views = yield* Views
+  const edgeReadings = (): Core.Readings => {
+    if (!edges.present) return {}
+    const { differences, failures, lost, puts, refused, removals, waiting } = edges.counts()
+    return {
+      edgesPending: waiting, edgesLimit: config.maxPendingEdges, edgesWritten: [[["put"], puts], [["removal"], removals]], edgeFailures: failures, edgesRefused: refused, edgeViewsLost: lost, edgeDifferences: differences
+    }
+  }
+  return Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    const compared = progress.endedAt("reconcile")
+    const figures = views.figures()
+    return Core.families("ssp", meters, {
+      ...ofProcess(yield* process), ...edgeReadings(),
+      buildInfo: [[[version, "ssp"], 1]], tasksRunning: running(progress.tasks()), reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
+      ingestDuration: ingestOf(latency), ingestPending: figures.pendingChanges, ingestPendingLimit: config.maxPendingChanges,
+      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, sspViewRows: figures.rows(), sspRecords: figures.records,
+      sspTables: views.records.tableNames().length, sspStreams: figures.streams, sspStreamsLimit: config.maxStreams, sspLogSeq: figures.seq ?? undefined,
+      jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const))
+    })
+  })
+})
+
+export const layer = Layer.effect(NodeFigures, make)
