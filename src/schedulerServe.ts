@@ -9,7 +9,9 @@ import { Effect, Layer } from "effect"
 import * as Logs from "./host/logs.ts"
 import * as Names from "./host/names.ts"
 import { layerNode } from "./host/readBody.ts"
+import * as ProcessFigures from "./host/processFigures.ts"
 import * as Released from "./host/release.ts"
+import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/schedulerStores.ts"
 import { layerTurn } from "./host/turn.ts"
@@ -24,14 +26,14 @@ const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => 
 const httpClient = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
 
 const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
-  Stores.layer(config), layerNode, layerTurn, Released.layer, Layer.succeed(SchedulerConfig, config),
-  SspClient.layerHttp({ secret: config.authSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide([httpClient, Names.layer]))
+  Stores.layer(config), layerNode, layerTurn, Released.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config),
+  SspClient.layerHttp({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide([httpClient, Names.layer]))
 )
 
 /** Serves until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape) => {
-  const server = Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
+  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
   return Scheduler.serve(config).pipe(
-    Effect.provide(server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel))))
+    Effect.provide(Layer.merge(server, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel))))
   )
 }

@@ -15,6 +15,7 @@ import { isWireError, type WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { Names } from "./Names.ts"
+import * as SspPass from "./sspPass.ts"
 
 /** An SSP in one registration. */
 export interface Target {
@@ -36,10 +37,13 @@ export interface SspClientShape {
   /** Roots of the tables it holds (D41); undefined when it does not say: not ready, not reached, of a version that cannot. */
   readonly roots: (target: Target) => Effect.Effect<typeof Integrity.Tables.Type | undefined>
   readonly node: (target: Target, table: string, level: number, index: number) => Effect.Effect<typeof Integrity.Node.Type | undefined>
+  /** A caller's request to an SSP, with the caller's own credentials. */
+  readonly pass: (ssp: string, url: string, asked: SspPass.Passed) => Effect.Effect<SspPass.PassedAnswer, SspPass.SspUnreachable>
 }
 
 export interface Options {
-  readonly secret: Redacted.Redacted<string> | undefined
+  /** Asked for at each call. */
+  readonly secret: () => Redacted.Redacted<string> | undefined
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** A call that takes longer has failed. */
   readonly timeoutMs: number
@@ -115,8 +119,9 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
       known.set(host, { at: now, addresses })
       return addresses
     })
+  const mayHear = (url: string): Effect.Effect<boolean> => Effect.map(resolve(Hosts.hostOf(url)), (resolved) => Hosts.mayHearSecret(url, allowedHosts, resolved))
   const authorized = (url: string): Effect.Effect<boolean> =>
-    secret === undefined ? Effect.succeed(false) : Effect.map(resolve(Hosts.hostOf(url)), (resolved) => Hosts.mayHearSecret(url, allowedHosts, resolved))
+    secret() === undefined ? Effect.succeed(false) : mayHear(url)
   const ask = <A>(request: HttpClientRequest.HttpClientRequest, read: (answer: Answered) => A, failed: A, limitMs = timeoutMs): Effect.Effect<A> =>
     client.execute(request).pipe(
       Effect.flatMap((response) => Effect.map(response.text, (text) => {
@@ -128,8 +133,10 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
       Effect.orElseSucceed(() => failed)
     )
   const told = <A>(target: Target, request: HttpClientRequest.HttpClientRequest, read: (answer: Answered) => A, failed: A, limitMs?: number): Effect.Effect<A> =>
-    Effect.flatMap(authorized(target.url), (bearer) =>
-      ask(bearer && secret !== undefined ? HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(secret)}`) : request, read, failed, limitMs))
+    Effect.flatMap(authorized(target.url), (may) => {
+      const bearer = may ? secret() : undefined
+      return ask(bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(bearer)}`), read, failed, limitMs)
+    })
   const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
     told(target, HttpClientRequest.post(`${target.url}${path}`).pipe(
       HttpClientRequest.bodyText(body, "application/json"),
@@ -151,7 +158,8 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
     unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreachable),
     executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreachable),
     roots: (target) => hashes(target, Integrity.Tables, {}),
-    node: (target, table, level, index) => hashes(target, Integrity.Node, { table, level: String(level), index: String(index) })
+    node: (target, table, level, index) => hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),
+    pass: SspPass.make(client, mayHear, timeoutMs)
   }
 }
 

@@ -2,20 +2,29 @@
  * The scheduler's HTTP contract: every endpoint with every status, and what is checked before its handler runs.
  *
  * Declared once; handlers, the OpenAPI document and the tests derive from it. No endpoint asks for a secret (specification,
- * Authentication). Checks run in the order of D6: route, readiness, size and shape.
+ * Authentication) unless the operator sets one. Checks run in the order of D6: route, bearer, readiness, size and shape.
  */
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
 import * as Integrity from "./integrity.ts"
 import { JsonBody } from "./jsonBody.ts"
-import { withoutDecodeError } from "./openApi.ts"
+import { optionalBearer, withoutDecodeError } from "./openApi.ts"
+import * as Overview from "./overview.ts"
 import * as Own from "./schedulerWire.ts"
 import * as Wire from "./wire.ts"
+
+/** `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>`, where that is set (D15). */
+export class SchedulerBearer extends HttpApiMiddleware.Tag<SchedulerBearer>()("SchedulerApi/Bearer", {
+  failure: Errors.Unauthorized,
+  security: { bearer: HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Description, "The value of SVC_SCHEDULER_AUTH_SECRET; asked for only where that is set")) }
+}) {}
 
 /** 503 while the scheduler takes its copy of the database (D25). */
 export class Cloned extends HttpApiMiddleware.Tag<Cloned>()("SchedulerApi/Cloned", { failure: Errors.SchedulerCloning }) {}
@@ -25,78 +34,105 @@ const doc = (summary: string, description: string) => OpenApi.annotations({ summ
 const ingest = HttpApiEndpoint.post("ingest")`/ingest`
   .setPayload(Wire.Ingest).addSuccess(Own.SchedulerIngested)
   .addError(Errors.InvalidOperation).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned)
+  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer)
   .annotateContext(doc("Take a record change", "Answers when the change is durable and the ready SSPs have applied it, or have had their time (D26). An array is taken whole, in order (extension)."))
 
 const query = HttpApiEndpoint.post("query")`/proxy/query`
   .setPayload(Own.ProxyQuery).addSuccess(Schema.Unknown.annotations({ identifier: "QueryResult", description: "The value of the statement; of several, an array of values (D28)" }))
   .addError(Errors.InvalidQuery).addError(Errors.QueryFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned)
+  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer)
   .annotateContext(doc("Query the snapshot", "Read-only, on the frozen snapshot, or on the replica when nothing is frozen. The header `svc-snapshot-seq` names the position (extension)."))
 
-const signin = HttpApiEndpoint.post("signin")`/proxy/signin`.addSuccess(Wire.Ok)
+const signin = HttpApiEndpoint.post("signin")`/proxy/signin`.addSuccess(Wire.Ok).middleware(SchedulerBearer)
   .annotateContext(doc("Sign in", "Always 200, whatever the body; no authentication is performed."))
 
-const use = HttpApiEndpoint.post("use")`/proxy/use`.addSuccess(Wire.Ok)
+const use = HttpApiEndpoint.post("use")`/proxy/use`.addSuccess(Wire.Ok).middleware(SchedulerBearer)
   .annotateContext(doc("Use", "Always 200, whatever the body; namespace and database stay what they are."))
 
 const register = HttpApiEndpoint.post("register")`/view/register`
   .setPayload(Wire.ViewRegistration).addSuccess(Own.ViewAssignment)
   .addError(Errors.InvalidQuery).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
-  .middleware(JsonBody)
+  .middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("Register a view", "Picks an SSP by the configured strategy and registers the view there; an id that is known keeps its SSP while that is ready (D31)."))
 
 const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
   .setPayload(Wire.ViewUnregistration).addSuccess(Wire.Ok).addError(Errors.ViewNotFound).addError(Errors.Overloaded)
-  .middleware(JsonBody)
+  .middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("Unregister a view", "Its SSP is told."))
 
 const registerQuery = HttpApiEndpoint.post("registerQuery")`/query/register`
   .setPayload(Own.QueryRegistration).addSuccess(Own.QueryRegistered)
   .addError(Errors.InvalidQuery).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
-  .middleware(JsonBody)
+  .middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("Register a view by its plan", "As `/view/register`, answered with the SSP's address (D33)."))
+
+const views = HttpApiEndpoint.get("views")`/views`
+  .setUrlParams(Schema.Struct({ ...Overview.ViewListing, ssp: Schema.optional(Schema.String).annotations({ description: "Only those of this SSP" }) })).addSuccess(Overview.AssignedViews).middleware(SchedulerBearer)
+  .annotateContext(doc("List the views (extension)", "In key order, page by page, with who maintains each."))
+
+const viewId = HttpApiSchema.param("view_id", Schema.String)
+const format = Schema.Struct({ format: Schema.optional(Wire.Format) })
+// Without the scheduler's own bearer: the one header names the SSP's secret, and the SSP checks it.
+const passed = "Asked of the SSP that has the view, with the caller's own `Authorization`; its answer is passed on as it is."
+
+const view = HttpApiEndpoint.get("view")`/view/${viewId}`
+  .setUrlParams(format).addSuccess(Wire.ViewResult)
+  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.SspUnreachable)
+  .annotateContext(doc("Read a view (extension)", `The current result (D11). ${passed}`))
+
+const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
+  .setUrlParams(format).addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }))
+  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
+  .annotateContext(doc("Follow a view (extension)", `Server-sent events \`snapshot\`, \`delta\`, \`end\` (D11). ${passed}`))
+
+const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
+  .addSuccess(Wire.DebugView)
+  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspUnreachable)
+  .annotateContext(doc("Look inside a view (extension)", `Cache, dependencies and plan (D13). ${passed}`))
+
+const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.SchedulerOverview).middleware(SchedulerBearer)
+  .annotateContext(doc("How the cluster is doing, in one answer (extension)", "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."))
 
 const join = HttpApiEndpoint.post("join")`/ssp/register`
   .setPayload(Wire.SspRegistration).addSuccess(Wire.SspRegistered, { status: 202 })
   .addError(Errors.SspFenced).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned)
+  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer)
   .annotateContext(doc("Register an SSP", "Freezes the snapshot; the SSP pulls it through the proxy and is polled at `/health` until it is ready."))
 
 const heartbeat = HttpApiEndpoint.post("heartbeat")`/ssp/heartbeat`
   .setPayload(Wire.Heartbeat).addSuccess(Wire.Ok)
   .addError(Errors.SspNotRegistered).addError(Errors.BufferOverflow).addError(Errors.SspFenced)
-  .middleware(JsonBody)
+  .middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("An SSP is alive", "404: register again; 409 `BUFFER_OVERFLOW`: bootstrap again."))
 
 const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
-  .setPayload(Wire.SspDeregistration).addSuccess(Wire.Ok).middleware(JsonBody)
+  .setPayload(Wire.SspDeregistration).addSuccess(Wire.Ok).middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("An SSP stops (extension)", "Its views and jobs move to others at once (D31)."))
 
 const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
   .setPayload(Own.JobDispatch).addSuccess(Schema.String.annotations({ identifier: "SspId" }))
   .addError(Errors.NoSspAvailable).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody)
+  .middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("Assign a job to an SSP", "Answers the id of the SSP. A job whose record is not known is created first (D36)."))
 
 const result = HttpApiEndpoint.post("result")`/job/result`
   .setPayload(Own.JobResult).addSuccess(Wire.Ok).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody)
+  .middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("A job's result", "200 for an unknown job too (D36)."))
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Schema.String) }))
-  .addSuccess(Own.SchedulerMetrics)
+  .addSuccess(Own.SchedulerMetrics).middleware(SchedulerBearer)
   .annotateContext(doc("Metrics", "JSON; with `Accept: text/plain` or `?format=prometheus` the Prometheus text format (extension, D34)."))
 
 const health = HttpApiEndpoint.get("health")`/health`
   .addSuccess(Own.SchedulerHealthy).addSuccess(Own.SchedulerUnavailable, { status: 503 })
   .annotateContext(doc("Health", "200 when at least one SSP is ready."))
 
-const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info)
+const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info).middleware(SchedulerBearer)
   .annotateContext(doc("Entities", "The scheduler and every registered SSP."))
 
-const progress = HttpApiEndpoint.get("progress")`/progress`.addSuccess(Own.Progress)
+const progress = HttpApiEndpoint.get("progress")`/progress`.addSuccess(Own.Progress).middleware(SchedulerBearer)
   .annotateContext(doc("Progress of long work (extension)", "Cloning, and how far each SSP is behind (D34)."))
 
 const livez = HttpApiEndpoint.get("livez")`/livez`.addSuccess(Wire.Ok)
@@ -108,20 +144,20 @@ const readyz = HttpApiEndpoint.get("readyz")`/readyz`.addSuccess(Wire.Ok).middle
 const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .setUrlParams(Schema.Struct(Integrity.NodeQuery))
   .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node)).addError(Errors.ReplicaFailed)
-  .middleware(Cloned)
+  .middleware(Cloned).middleware(SchedulerBearer)
   .annotateContext(doc("Hashes of the replica (extension)", "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."))
 
 class Data extends HttpApiGroup.make("data").add(ingest).add(query).add(signin).add(use).annotate(OpenApi.Description, "Record changes in, snapshots out.") {}
-class View extends HttpApiGroup.make("view").add(register).add(unregister).add(registerQuery).annotate(OpenApi.Description, "Views and who holds them.") {}
+class View extends HttpApiGroup.make("view").add(register).add(unregister).add(registerQuery).add(views).add(view).add(stream).annotate(OpenApi.Description, "Views and who holds them.") {}
 class Ssp extends HttpApiGroup.make("ssp").add(join).add(heartbeat).add(leave).annotate(OpenApi.Description, "SSPs coming, living and going.") {}
 class Job extends HttpApiGroup.make("job").add(dispatch).add(result).annotate(OpenApi.Description, "Jobs and who runs them.") {}
-class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(info).add(progress).add(livez).add(readyz).annotate(OpenApi.Description, "How it is doing.") {}
+class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(info).add(progress).add(livez).add(readyz).add(debugView).add(overview).annotate(OpenApi.Description, "How it is doing.") {}
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).annotate(OpenApi.Description, "Whether it is all there.") {}
 
 export class SchedulerApi extends HttpApi.make("scheduler").add(Data).add(View).add(Ssp).add(Job).add(Monitor).add(Integrities)
-  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.Internal)
+  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: scheduler",
-    transform: withoutDecodeError,
+    transform: (spec) => optionalBearer(withoutDecodeError(spec)),
     description: "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
   })) {}

@@ -13,6 +13,7 @@ const statuses = {
   NO_SSP_AVAILABLE: 503,
   OVERLOADED: 503,
   UNAUTHORIZED: 401,
+  RATE_LIMITED: 429,
   INVALID_REQUEST: 400,
   INVALID_OPERATION: 400,
   INVALID_QUERY: 400,
@@ -26,6 +27,7 @@ const statuses = {
   SEQUENCE_GAP: 409,
   STALE_EPOCH: 409,
   PAYLOAD_TOO_LARGE: 413,
+  SSP_UNREACHABLE: 502,
   REPLICA_FAILED: 500,
   QUERY_FAILED: 500,
   STORE_FAILED: 500,
@@ -56,6 +58,7 @@ export const SchedulerCloning = plain("SCHEDULER_CLONING", "The scheduler is sti
 export const NoSspAvailable = plain("NO_SSP_AVAILABLE", "No SSP is ready to take it.")
 export const Overloaded = plain("OVERLOADED", "A queue or a limit is full; try again after `Retry-After` seconds.")
 export const Unauthorized = plain("UNAUTHORIZED", "The bearer secret is missing or wrong.")
+export const RateLimited = plain("RATE_LIMITED", "More requests from this address than the operator allows; try again after `Retry-After` seconds (extension).")
 export const InvalidRequest = detailed("INVALID_REQUEST", Schema.Array(Fault), "The request is malformed; one entry per fault.")
 export const InvalidOperation = detailed("INVALID_OPERATION", Schema.Array(Fault), "`op` is none of CREATE, UPDATE, DELETE.")
 export const InvalidQuery = detailed("INVALID_QUERY", Position, "The query does not parse or is not supported.")
@@ -72,6 +75,7 @@ export const QueryFailed = plain("QUERY_FAILED", "The query failed while it ran.
 export const StoreFailed = plain("STORE_FAILED", "The store refused a write; nothing was applied.")
 export const JobNotFound = plain("JOB_NOT_FOUND", "No job of a job table has this id (extension).")
 export const JobStatus = detailed("JOB_STATUS", Schema.Struct({ status: Schema.String }), "The job's status does not allow it (extension).")
+export const SspUnreachable = plain("SSP_UNREACHABLE", "The SSP that has it could not be asked (extension).")
 export const Internal = plain("INTERNAL", "A fault of the service itself; its log says more.")
 
 /** Any error answer as data, before it becomes a response. */

@@ -5,26 +5,32 @@
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Either, Layer } from "effect"
 import type { Reply } from "../core/cluster/messages.ts"
 import * as State from "../core/cluster/state.ts"
+import { makeAuthorized } from "../ports/bearer.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { Release } from "../ports/Release.ts"
 import { SspClient } from "../ports/SspClient.ts"
-import { Cloned, SchedulerApi } from "../protocol/SchedulerApi.ts"
+import * as WebHeaders from "../ports/webHeaders.ts"
+import { Cloned, SchedulerApi, SchedulerBearer } from "../protocol/SchedulerApi.ts"
 import { Clone } from "./Clone.ts"
 import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as HttpIngest from "./HttpIngest.ts"
+import * as HttpOverview from "./HttpOverview.ts"
+import * as HttpPass from "./HttpPass.ts"
 import * as HttpIntegrity from "./HttpIntegrity.ts"
 import * as HttpProxy from "./HttpProxy.ts"
 import { Ingest } from "./Ingest.ts"
 import { Jobs } from "./Jobs.ts"
 import * as Monitor from "./monitor.ts"
+import * as Overview from "./overview.ts"
 import { Pool } from "./Pool.ts"
 import * as Views from "./viewRequests.ts"
 
@@ -44,13 +50,19 @@ const layerData = HttpApiBuilder.group(SchedulerApi, "data", (handlers) =>
   }))
 
 const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
-  Effect.map(Pool, (pool) =>
-    handlers
+  Effect.gen(function*() {
+    const pool = yield* Pool
+    const pass = yield* HttpPass.toOwner
+    return handlers
       .handle("register", ({ payload }) =>
         Effect.map(Views.register(pool, payload), ({ assignedAt, ssp }) => ({ query_id: payload.id, ssp_id: ssp, assigned_at: Math.floor(assignedAt / 1000) })), whole)
       .handle("unregister", ({ payload }) => Effect.as(Views.unregister(pool, payload.id), ok), whole)
       .handle("registerQuery", ({ payload }) =>
-        Effect.flatMap(Views.ofPlan(payload), (registration) => Effect.map(Views.register(pool, registration), ({ ssp, url }) => ({ ssp_id: ssp, ssp_url: url }))), whole)))
+        Effect.flatMap(Views.ofPlan(payload), (registration) => Effect.map(Views.register(pool, registration), ({ ssp, url }) => ({ ssp_id: ssp, ssp_url: url }))), whole)
+      .handle("views", ({ urlParams: { after, limit = 100, search, ssp } }) => Effect.sync(() => Overview.views(pool.state(), { after, limit, search, ssp })))
+      .handleRaw("view", ({ path, request, urlParams }) => pass(request, path.view_id, (id) => `/view/${id}${HttpPass.formatOf(urlParams)}`))
+      .handleRaw("stream", ({ path, request, urlParams }) => pass(request, path.view_id, (id) => `/view/${id}/stream${HttpPass.formatOf(urlParams)}`))
+  }))
 
 const joinRefusal = (reply: Reply) => {
   switch (reply.kind) {
@@ -110,7 +122,9 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
     const pool = yield* Pool
     const { schedulerId } = yield* SchedulerConfig
     const clone = yield* Clone
+    const pass = yield* HttpPass.toOwner
     const startedAt = yield* Clock.currentTimeMillis
+    const overview = yield* HttpOverview.make(startedAt)
     return handlers
       .handleRaw("metrics", ({ request, urlParams }) =>
         Effect.map(Clock.currentTimeMillis, (now) =>
@@ -120,6 +134,8 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
       .handle("health", () => Effect.sync(() => (State.ready(pool.state()).length > 0 ? { status: "healthy" as const } : { status: "unavailable" as const })))
       .handle("info", () => Effect.sync(() => Monitor.info(pool.state(), schedulerId)))
       .handle("progress", () => Effect.sync(() => Monitor.progress(pool.state(), clone.progress())))
+      .handleRaw("debugView", ({ path, request }) => pass(request, path.view_id, (id) => `/debug/view/${id}`))
+      .handle("overview", () => overview)
       .handle("livez", () => Effect.succeed(ok))
       .handle("readyz", () => Effect.succeed(ok))
   }))
@@ -129,6 +145,15 @@ const layerCloned = Layer.effect(
   Effect.map(Pool, (pool) => Cloned.of(Effect.suspend(() => (pool.state().phase === "Cloning" ? Effect.fail(Errors.cloning) : Effect.void))))
 )
 
+const layerBearer = Layer.effect(
+  SchedulerBearer,
+  Effect.map(SchedulerConfig, ({ bearers }) => {
+    const authorized = bearers === undefined ? () => true : makeAuthorized(bearers)
+    const check = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => (authorized(request.headers["authorization"]) ? Effect.void : Effect.fail(Errors.unauthorized)))
+    return SchedulerBearer.of({ bearer: () => check })
+  })
+)
+
 const layerBody = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ maxBodyBytes }) => Bodies.layerJsonBody(maxBodyBytes)))
 
 /** The documents carry the version of this build. */
@@ -136,12 +161,12 @@ const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApi
 
 /** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
 export const layer = Layer.mergeAll(
-  HttpApiBuilder.middleware(SchedulerApi, Bodies.answerEverything(Bodies.allowedBy(SchedulerApi))),
+  HttpApiBuilder.middleware(SchedulerApi, Effect.map(SchedulerConfig, ({ corsOrigins }) => (app) => WebHeaders.around(corsOrigins)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi))(app)))),
   HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(
   Layer.provideMerge(layerApi),
   Layer.provide([layerData, layerView, layerSsp, layerJob, layerMonitor, HttpIntegrity.layer]),
-  Layer.provide([layerCloned, layerBody]),
+  Layer.provide([layerBearer, layerCloned, layerBody]),
   Layer.provideMerge(Bodies.layerRouting)
 )

@@ -7,11 +7,17 @@ import type { Reply } from "../core/cluster/messages.ts"
 import { invalidRequest, overloaded } from "../ports/httpAnswers.ts"
 import type { Overloaded, ReplicaFailed } from "./errors.ts"
 
+export const unauthorized = { code: "UNAUTHORIZED" as const, message: "this scheduler asks for `Authorization: Bearer <secret>` (setting SVC_SCHEDULER_AUTH_SECRET)" }
+
 export const cloning = { code: "SCHEDULER_CLONING" as const, message: "this scheduler still takes its copy of the database; try again when /readyz answers 200" }
 
 export const noSsp = { code: "NO_SSP_AVAILABLE" as const, message: "no SSP is ready to take it; see /info" }
 
 export const viewNotFound = (id: string) => ({ code: "VIEW_NOT_FOUND" as const, message: `no view is registered under ${JSON.stringify(id.slice(0, 200))}` })
+
+export const viewWaits = (id: string) => ({ code: "NO_SSP_AVAILABLE" as const, message: `no SSP has the view ${JSON.stringify(id.slice(0, 200))} now; it waits for one that is ready, see /info` })
+
+export const unreachable = ({ message }: { readonly message: string }) => ({ code: "SSP_UNREACHABLE" as const, message })
 
 export const notRegistered = (ssp: string) => ({ code: "SSP_NOT_REGISTERED" as const, message: `no SSP is registered as ${JSON.stringify(ssp.slice(0, 200))}; it must register` })
 

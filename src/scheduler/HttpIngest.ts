@@ -6,9 +6,11 @@
 import { Effect, Either, Layer } from "effect"
 import * as Change from "../core/change.ts"
 import type { RawChange } from "../core/event.ts"
+import { makeAuthorized } from "../ports/bearer.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
+import { IngestTimes } from "../ports/IngestTimes.ts"
 import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -42,20 +44,23 @@ export const handle = (ingest: typeof Ingest.Service, schema: Change.Schema, giv
 
 const refused = ({ code, details, message }: Change.ChangeRefused) => (code === "INVALID_OPERATION" ? { code, details, message } : { code, details, message })
 
-export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | SchedulerConfig> = Layer.effect(
+export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | SchedulerConfig | IngestTimes> = Layer.effect(
   HotRoutes,
   Effect.gen(function*() {
     const ingest = yield* Ingest
     const pool = yield* Pool
     const declared = yield* Declared
-    const { maxBodyBytes } = yield* SchedulerConfig
+    const { timed } = yield* IngestTimes
+    const { bearers, maxBodyBytes } = yield* SchedulerConfig
+    const authorized = bearers === undefined ? () => true : makeAuthorized(bearers)
+    const unauthorized = Answers.toAnswer(Errors.unauthorized)
     const cloning = Answers.toAnswer(Errors.cloning)
     const route: HotRoute = {
       method: "POST",
       path: "/ingest",
       maxBodyBytes,
-      admit: () => (pool.state().phase === "Cloning" ? cloning : undefined),
-      accept: (body, answer) => accept(ingest, declared.schema, body, answer),
+      admit: (authorization) => !authorized(authorization) ? unauthorized : (pool.state().phase === "Cloning" ? cloning : undefined),
+      accept: (body, answer) => accept(ingest, declared.schema, body, timed(answer)),
       tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
       notText: Answers.toAnswer(Answers.notText)
     }

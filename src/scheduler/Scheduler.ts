@@ -6,6 +6,7 @@
  */
 import { Effect, Layer } from "effect"
 import { Serving } from "../ports/Front.ts"
+import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Release } from "../ports/Release.ts"
 import { Clone } from "./Clone.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
@@ -24,6 +25,7 @@ import * as SspComparison from "./SspComparison.ts"
 const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
 
 export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, Reconcile.layer).pipe(
+  Layer.provideMerge(IngestTimes.layer),
   Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
   Layer.provideMerge(JobFeed.layer),

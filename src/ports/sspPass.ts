@@ -1,0 +1,62 @@
+/**
+ * Somebody's request handed on to an SSP, and its answer handed back as it comes: nothing is buffered, nothing of ours is added.
+ *
+ * The caller's own credentials go along, and only where a secret may go at all (D15), because an SSP is whoever has registered. Ours never do: they
+ * would give every caller of an open scheduler what only the holder of the secret may see.
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import type * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import { Data, Duration, Effect, Stream } from "effect"
+
+export interface Passed {
+  readonly method: "GET" | "HEAD" | "POST"
+  /** With its query, beginning with `/`. */
+  readonly path: string
+  readonly authorization: string | undefined
+  readonly lastEventId: string | undefined
+}
+
+export interface PassedAnswer {
+  readonly status: number
+  readonly contentType: string
+  /** Those of the caller's concern. */
+  readonly headers: { readonly [name: string]: string }
+  /** Ends the request when it is no longer pulled. */
+  readonly body: Stream.Stream<Uint8Array, SspUnreachable>
+}
+
+export class SspUnreachable extends Data.TaggedError("SspUnreachable")<{ readonly message: string }> {}
+
+/** Streams send a comment every 15 s: who says nothing for so long is gone. */
+const silence = Duration.seconds(45)
+
+const kept = ["www-authenticate", "retry-after", "cache-control", "x-accel-buffering"] as const
+
+const headersOf = ({ authorization, lastEventId }: Passed): { readonly [name: string]: string } => ({
+  ...(authorization === undefined ? {} : { authorization }), ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId })
+})
+
+/** `mayHear`: whether a secret may go to that address. */
+export const make = (client: HttpClient.HttpClient, mayHear: (url: string) => Effect.Effect<boolean>, timeoutMs: number) => (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
+  Effect.gen(function*() {
+    const unreachable = (why: string) => new SspUnreachable({ message: `SSP ${ssp} at ${url} ${why}` })
+    if (asked.authorization !== undefined && !(yield* mayHear(url))) return yield* unreachable("is at an address that no secret is sent to; list it in SVC_SCHEDULER_SSP_URL_ALLOW, or ask it directly")
+    const request = HttpClientRequest.make(asked.method)(`${url}${asked.path}`, { headers: headersOf(asked) })
+    const response = yield* client.execute(request).pipe(
+      Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+      Effect.mapError(() => unreachable("does not answer")),
+      Effect.timeoutFail({ duration: Duration.millis(timeoutMs), onTimeout: () => unreachable(`does not answer within ${timeoutMs} ms`) })
+    )
+    // A redirect would lead to a place that nobody has checked.
+    if (response.status >= 300 && response.status < 400) return yield* unreachable(`answers ${response.status}, a redirect, which is not followed`)
+    return {
+      status: response.status,
+      contentType: response.headers["content-type"] ?? "application/octet-stream",
+      headers: Object.fromEntries(kept.flatMap((name) => (response.headers[name] === undefined ? [] : [[name, response.headers[name]]]))),
+      body: response.stream.pipe(
+        Stream.mapError(() => unreachable("broke off its answer")),
+        Stream.timeoutFail(() => unreachable("fell silent"), silence)
+      )
+    }
+  })
