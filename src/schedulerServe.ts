@@ -9,6 +9,7 @@ import { Effect, Layer } from "effect"
 import * as Logs from "./host/logs.ts"
 import * as Names from "./host/names.ts"
 import { layerNode } from "./host/readBody.ts"
+import * as Pages from "./host/pages.ts"
 import * as ProcessFigures from "./host/processFigures.ts"
 import * as Released from "./host/release.ts"
 import * as Reload from "./host/reload.ts"
@@ -26,7 +27,7 @@ const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => 
 const httpClient = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
 
 const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
-  Stores.layer(config), layerNode, layerTurn, Released.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config),
+  Stores.layer(config), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config),
   SspClient.layerHttp({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide([httpClient, Names.layer]))
 )
 

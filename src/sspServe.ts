@@ -8,10 +8,12 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer, Redacted } from "effect"
 import * as BackendClient from "./host/backendClient.ts"
 import * as Logs from "./host/logs.ts"
+import * as Pages from "./host/pages.ts"
 import * as ProcessFigures from "./host/processFigures.ts"
 import * as Quickstart from "./host/quickstart.ts"
 import { layerNode } from "./host/readBody.ts"
 import * as Released from "./host/release.ts"
+import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/stores.ts"
 import { layerTurn } from "./host/turn.ts"
@@ -22,13 +24,13 @@ import * as Ssp from "./ssp/Ssp.ts"
 import { storeText } from "./ssp/storeText.ts"
 
 const drivers = (config: SspConfigShape) => Layer.mergeAll(
-  Stores.layer(config, fromDatabase), layerNode, layerTurn, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
-  config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl), FetchHttpClient.layer)
+  Stores.layer(config, fromDatabase), layerNode, layerTurn, Pages.layer, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
+  config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret), FetchHttpClient.layer)
 )
 
 /** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */
 export const serve = (config: SspConfigShape, quickstart: boolean) => {
-  const server = Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "LISTEN_ADDR" })
+  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "LISTEN_ADDR" })
   const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, Redacted.value(config.authSecret), storeText(config)) : Layer.empty
-  return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel)))))
+  return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel)))))
 }

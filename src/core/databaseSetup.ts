@@ -8,7 +8,7 @@ import * as Feed from "./surrealFeed.ts"
 import * as Schema from "./surrealSchema.ts"
 
 /** Stands for the secret where it is not to be shown. */
-export const secretPlaceholder = "<SVC_AUTH_SECRET>"
+export const secretPlaceholder = (receiver: "ssp" | "scheduler"): string => (receiver === "ssp" ? "<SVC_AUTH_SECRET>" : "<SVC_SCHEDULER_AUTH_SECRET>")
 
 export type Receiver = "ssp" | "scheduler"
 

@@ -13,9 +13,13 @@ export interface JobTable {
   readonly baseUrl: string
   /** Bearer token for the backend. */
   readonly authToken: string | undefined
+  /** A file that holds it, relative to this one, and the key that says so. */
+  readonly authTokenFile: { readonly key: string; readonly path: string } | undefined
   readonly timeoutMs: number
   readonly concurrency: number
 }
+
+type Token = Pick<JobTable, "authToken" | "authTokenFile">
 
 export interface ServiceFile {
   readonly jobTables: ReadonlyArray<JobTable>
@@ -31,7 +35,7 @@ export const schedulerKeys: ReadonlyArray<string> = [
 
 const dbKeys = ["url", "namespace", "database", "username", "password"]
 const topKeys = ["db", "job_tables", "backends", ...schedulerKeys]
-const jobKeys = ["name", "base_url", "auth_token", "timeout_ms", "concurrency"]
+const jobKeys = ["name", "base_url", "auth_token", "auth_token_file", "timeout_ms", "concurrency"]
 const backendKeys = ["type", "baseUrl", "spec", "auth", "method"]
 
 export const defaultTimeoutMs = 30_000
@@ -100,15 +104,26 @@ class Reader {
   }
 }
 
+const noToken: Token = { authToken: undefined, authTokenFile: undefined }
+
+/** A token, or the file that holds it: one of them. */
+const tokenOf = (reader: Reader, key: string, required: boolean): Token => {
+  const fileKey = `${key}_file`
+  const path = reader.text(fileKey, false)
+  const authToken = reader.text(key, required && path === undefined)
+  if (authToken !== undefined && path !== undefined) reader.fault(fileKey, `is set beside ${key}; set one of them`)
+  return { authToken, authTokenFile: path === undefined ? undefined : { key: reader.at(fileKey), path } }
+}
+
 const jobTable = (table: string, value: unknown, faults: Array<string>): JobTable | undefined => {
   const reader = new Reader(`job_tables.${table}`, value, jobKeys, faults)
   if (!isMapping(value)) return undefined
   const name = reader.text("name", true)
   const baseUrl = reader.url("base_url")
-  const authToken = reader.text("auth_token", false)
+  const token = tokenOf(reader, "auth_token", false)
   const timeoutMs = reader.integer("timeout_ms", defaultTimeoutMs, 3_600_000)
   const concurrency = reader.integer("concurrency", defaultConcurrency, 1000)
-  return name === undefined || baseUrl === undefined ? undefined : { table, name, baseUrl, authToken, timeoutMs, concurrency }
+  return name === undefined || baseUrl === undefined ? undefined : { table, name, baseUrl, ...token, timeoutMs, concurrency }
 }
 
 const backend = (name: string, value: unknown, faults: Array<string>): JobTable | undefined => {
@@ -121,13 +136,13 @@ const backend = (name: string, value: unknown, faults: Array<string>): JobTable 
   method.oneOf("type", "outbox")
   const table = method.text("table", true)
   method.text("schema", true)
-  let authToken: string | undefined
+  let token = noToken
   if (reader.map["auth"] !== undefined) {
-    const auth = new Reader(reader.at("auth"), reader.map["auth"], ["type", "token"], faults)
+    const auth = new Reader(reader.at("auth"), reader.map["auth"], ["type", "token", "token_file"], faults)
     auth.oneOf("type", "token")
-    authToken = auth.text("token", true)
+    token = tokenOf(auth, "token", true)
   }
-  return baseUrl === undefined || table === undefined ? undefined : { table, name, baseUrl, authToken, timeoutMs: defaultTimeoutMs, concurrency: defaultConcurrency }
+  return baseUrl === undefined || table === undefined ? undefined : { table, name, baseUrl, ...token, timeoutMs: defaultTimeoutMs, concurrency: defaultConcurrency }
 }
 
 /** A backend as a client of the outbox sees it: where jobs are written, and what they may say. */

@@ -58,10 +58,39 @@ export const secret = (env: string, words: Words): Knob<string | undefined> => (
   read: (value) => (/^[\x21-\x7e]+$/.test(value) ? value : undefined)
 })
 
+/** One or several of them; what separates them cannot be in one. */
+export const secrets = (env: string, words: Words): Knob<ReadonlyArray<string> | undefined> => ({
+  ...documented(env, words), fallback: undefined, defaultText: "", secret: true,
+  allowed: "one or several secrets of visible ASCII characters, separated by blanks or line breaks",
+  read: (value) => {
+    const all = value.split(/\s+/).filter((each) => each !== "")
+    return all.length > 0 && all.every((each) => /^[\x21-\x7e]+$/.test(each)) ? all : undefined
+  }
+})
+
 /** Anything but NUL; for passwords that never travel in a header. */
 export const password = (env: string, words: Words): Knob<string | undefined> => ({
   ...secret(env, words), allowed: "any text", read: (value) => (value.includes("\0") ? undefined : value)
 })
+
+/** What both servers limit alike. */
+export const requestTimeoutSecs = integer("SVC_REQUEST_TIMEOUT_SECS", 120, { min: 1, max: 3600 }, { unit: "s", meaning: "Longest time for a request to arrive whole (beyond it 408), and longest time in which a client takes nothing of its answer (beyond it the connection is cut)." })
+
+export const rateLimit = integer("SVC_RATE_LIMIT", 0, { min: 0, max: 1_000_000 }, { unit: "requests/s", meaning: "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted." })
+
+const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/
+
+/** Origins as browsers send them: scheme, host and port, nothing behind. */
+export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
+  ...documented("SVC_CORS_ORIGINS", { meaning: "Origins whose pages may call this service from a browser; `*` for any. Cookies are never asked for: a page needs the secret." }),
+  fallback: undefined, defaultText: "none",
+  allowed: "origins as `https://app.example.com`, separated by commas, or `*` alone",
+  read: (text) => {
+    const all = text.split(/[\s,]+/).filter((each) => each !== "").map((each) => each.toLowerCase())
+    const fine = all.length > 0 && (all.every((each) => origin.test(each) && URL.canParse(each) && new URL(each).origin === each) || (all.length === 1 && all[0] === "*"))
+    return fine ? all : undefined
+  }
+}
 
 export interface ReadSources {
   readonly env: { readonly [name: string]: string | undefined }
@@ -78,14 +107,29 @@ const found = (knob: Knob<unknown>, { env, readText }: ReadSources, faults: Arra
     faults.push(`${knob.env} and ${knob.env}_FILE are both set; set one of them`)
     return undefined
   }
+  return secretFile(`${knob.env}_FILE`, path, { readText }, faults)
+}
+
+/** What a file with a secret holds, without the line break at its end. `name`: who names the file, for faults. */
+export const secretFile = (name: string, path: string, { readText }: Pick<ReadSources, "readText">, faults: Array<string>): string | undefined => {
   const content = readText(path)
   if ("fault" in content) {
-    faults.push(`${knob.env}_FILE: ${path} cannot be read (${content.fault}); must name a readable file that holds the secret`)
+    faults.push(`${name}: ${path} cannot be read (${content.fault}); must name a readable file that holds the secret`)
     return undefined
   }
   const line = content.text.replace(/\r?\n$/, "")
-  if (line === "") faults.push(`${knob.env}_FILE: ${path} is empty; must name a file that holds the secret`)
+  if (line === "") faults.push(`${name}: ${path} is empty; must name a file that holds the secret`)
   return line
+}
+
+/** The value that a secret's file has now; undefined when the secret comes from no file. */
+export const reread = <A>(knob: Knob<A>, sources: ReadSources, faults: Array<string>): { readonly value: A } | undefined => {
+  if ((sources.env[`${knob.env}_FILE`] ?? "") === "") return undefined
+  const text = found(knob, sources, faults)
+  if (faults.length > 0) return undefined
+  const value = text === undefined ? undefined : knob.read(text)
+  if (value === undefined) faults.push(`${knob.env}_FILE holds ${shown(knob, text ?? "")}; must be ${knob.allowed}`)
+  return value === undefined ? undefined : { value }
 }
 
 /** User names and passwords inside an address are not shown either. */

@@ -29,7 +29,7 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return 1
 }
 
-/** Runs `program`; a first SIGTERM or SIGINT interrupts it, a second ends the process. */
+/** Runs `program`; a first SIGTERM or SIGINT (on a terminal SIGHUP too) interrupts it, a second ends the process. */
 export const run = (program: Effect.Effect<unknown, unknown>): void => {
   youngFirst()
   // Whoever reads our output may leave before us; that must not take the service down.
@@ -47,6 +47,8 @@ export const run = (program: Effect.Effect<unknown, unknown>): void => {
   }
   process.on("SIGTERM", onSignal)
   process.on("SIGINT", onSignal)
+  // The terminal is gone; elsewhere it asks for a reload (`reload.ts`), and must not end a process that has nothing to reload.
+  process.on("SIGHUP", process.stdout.isTTY ? onSignal : () => {})
   fiber.addObserver((exit) => leave(codeOf(exit)))
 }
 

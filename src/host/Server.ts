@@ -8,7 +8,10 @@ import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
+import * as Cors from "../core/cors.ts"
+import { clientOf, RateLimit } from "../core/rateLimit.ts"
 import { type Answer, type HotRoute, HotRoutes, Serving } from "../ports/Front.ts"
+import { toAnswer } from "../ports/httpAnswers.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { answerBrokenRequests, Connections } from "./connections.ts"
@@ -21,6 +24,12 @@ export interface ListenOptions {
   /** Setting to name when the address cannot be had. */
   readonly setting: string
   readonly maxConnections: number
+  /** Time for a request to arrive whole, and for a client to take some of its answer; 120 s when absent. */
+  readonly requestTimeoutSecs?: number
+  /** Requests per second and client address; 0 or absent: any number. */
+  readonly rateLimit?: number
+  /** Origins whose pages may call; the declared routes see to it by themselves. */
+  readonly corsOrigins?: ReadonlyArray<string>
   /** The code of {@link stoppingAnswer}; an SSP's when absent. */
   readonly stoppingCode?: "SSP_NOT_READY" | "OVERLOADED"
 }
@@ -28,20 +37,23 @@ export interface ListenOptions {
 /** In-flight requests get this long to finish after a stop; the process gives up at 10 s. */
 const drainMs = 8000
 
-const serverOptions = {
+/** Node looks for late requests at intervals; a short limit must not be overrun many times. */
+const checkEveryMs = (limitMs: number): number => Math.min(30_000, Math.max(100, limitMs / 4))
+
+const serverOptions = (limitMs: number) => ({
   /** Longer than the usual pool's, so that the client closes first. */
   keepAliveTimeout: 65_000,
-  headersTimeout: 66_000,
-  requestTimeout: 120_000,
+  headersTimeout: Math.min(66_000, limitMs),
+  requestTimeout: limitMs,
+  connectionsCheckingInterval: checkEveryMs(limitMs),
   /** Seen to here, where the answer is JSON. */
   requireHostHeader: false
-}
+})
 
-/**
- * A connection on which nothing moves for so long is closed; streams send a comment every 15 s. Set per request and not
- * on hot routes: their bodies are bounded by `requestTimeout`, and a timer per request is a tenth of their cost.
- */
-const silenceMs = 120_000
+const defaultLimitSecs = 120
+
+/** Asked often, by machines that must not be told that they ask too often. */
+const probes = new Set(["/health", "/livez", "/readyz", "/version"])
 
 const send = (response: ServerResponse, { body, headers, status }: Answer): void => {
   if (response.headersSent || response.destroyed) return
@@ -57,6 +69,8 @@ const noHost: Answer = {
   status: 400, headers: { connection: "close" },
   body: JSON.stringify({ code: "INVALID_REQUEST", message: "request has no Host header", details: [{ path: "", reason: "has no Host header" }] })
 }
+
+const tooMany = (limit: number, waitSecs: number): Answer => toAnswer({ code: "RATE_LIMITED", message: `more than ${limit} requests per second from one address (setting SVC_RATE_LIMIT)`, retryAfterSecs: waitSecs })
 
 const internal: Answer = { status: 500, body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" }) }
 
@@ -85,11 +99,31 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
   })
 }
 
-const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, isStopping: () => boolean, stopping: Answer, onDefect: (error: unknown) => void): RequestListener => {
+/** What every request meets first: a process that stops, a limit that is reached, a request that names no host. */
+const makeAdmission = ({ corsOrigins = [], rateLimit = 0, stoppingCode = "SSP_NOT_READY" }: ListenOptions, isStopping: () => boolean) => {
+  const stopping = stoppingAnswer(stoppingCode)
+  const limit = rateLimit > 0 ? new RateLimit(rateLimit) : undefined
+  return (request: IncomingMessage, response: ServerResponse): Answer | undefined => {
+    const cors = Cors.headersFor(corsOrigins, request.headers.origin)
+    if (cors !== undefined) for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
+    if (isStopping()) return stopping
+    if (limit !== undefined && !probes.has(request.url ?? "")) {
+      const waitSecs = limit.take(clientOf(request.socket.remoteAddress ?? ""), Date.now())
+      if (waitSecs > 0) return tooMany(rateLimit, waitSecs)
+    }
+    return request.headers.host === undefined && request.httpVersion === "1.1" ? noHost : undefined
+  }
+}
+
+/**
+ * A connection on which nothing moves for `silenceMs` is closed; streams send a comment every 15 s. Set per request and not
+ * on hot routes: their bodies are bounded by `requestTimeout`, and a timer per request is a tenth of their cost.
+ */
+const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, admit: ReturnType<typeof makeAdmission>, silenceMs: number, onDefect: (error: unknown) => void): RequestListener => {
   const hot = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
   return (request, response) => {
-    if (isStopping()) return send(response, stopping)
-    if (request.headers.host === undefined && request.httpVersion === "1.1") return send(response, noHost)
+    const refused = admit(request, response)
+    if (refused !== undefined) return send(response, refused)
     const route = hot.get(`${request.method} ${request.url}`)
     if (route === undefined) {
       request.socket.setTimeout(silenceMs)
@@ -123,11 +157,12 @@ export const layer = (options: ListenOptions) =>
       const runtime = yield* Effect.runtime()
       const log = (error: unknown): void => void Effect.runFork(Effect.provide(Effect.logError("a request met a fault of the service itself", error), runtime))
       let stopped = false
-      const server = createServer(serverOptions)
+      const limitMs = (options.requestTimeoutSecs ?? defaultLimitSecs) * 1000
+      const server = createServer(serverOptions(limitMs))
       server.maxConnections = options.maxConnections
       answerBrokenRequests(server)
       const connections = new Connections(server)
-      const listener = makeListener(yield* HotRoutes, handler, () => stopped, stoppingAnswer(options.stoppingCode ?? "SSP_NOT_READY"), log)
+      const listener = makeListener(yield* HotRoutes, handler, makeAdmission(options, () => stopped), limitMs, log)
       server.on("request", listener)
       server.on("checkExpectation", listener)
       yield* Effect.acquireRelease(listen(server, options), () =>

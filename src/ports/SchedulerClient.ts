@@ -9,7 +9,7 @@ import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { Context, Data, Duration, Effect, Either, Layer, Option, Schema } from "effect"
+import { Context, Data, Duration, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
 import * as Encode from "../core/surql/encode.ts"
 import type { Obj } from "../core/surql/value.ts"
 import { exactType, type Heartbeat, snapshotSeqHeader, type SspDeregistration, SspRegistered, type SspRegistration } from "../protocol/wire.ts"
@@ -65,9 +65,9 @@ export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<Schedu
     register: () => none, heartbeat: () => none, deregister: () => none, signin: none, use: none, query: () => none
   })
 
-  /** `url` without a trailing slash. */
-  static readonly layerHttp = (url: string): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
-    Layer.effect(SchedulerClient, Effect.map(HttpClient.HttpClient, (client) => make(client, url)))
+  /** `url` without a trailing slash. `secret` is asked for at each call. */
+  static readonly layerHttp = (url: string, secret: () => Redacted.Redacted<string> | undefined = () => undefined): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
+    Layer.effect(SchedulerClient, Effect.map(HttpClient.HttpClient, (client) => make(client, url, secret)))
 }
 
 interface Answered {
@@ -76,11 +76,16 @@ interface Answered {
   readonly text: string
 }
 
-const make = (client: HttpClient.HttpClient, url: string): SchedulerClientShape => {
+const make = (client: HttpClient.HttpClient, url: string, secret: () => Redacted.Redacted<string> | undefined): SchedulerClientShape => {
+  const signed = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest => {
+    const bearer = secret()
+    return bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(bearer)}`)
+  }
   const post = (path: string, body: unknown, within = timeout): Effect.Effect<Answered, SchedulerError> =>
     HttpClientRequest.post(`${url}${path}`).pipe(
       HttpClientRequest.bodyUnsafeJson(body),
       HttpClientRequest.accept(path === "/proxy/query" ? `${exactType}, application/json` : "application/json"),
+      signed,
       client.execute,
       Effect.flatMap((response: HttpClientResponse.HttpClientResponse) => Effect.map(response.text, (text) => ({ status: response.status, headers: response.headers, text }))),
       Effect.scoped,
@@ -125,6 +130,7 @@ const refusal = ({ headers, status, text }: Answered): SchedulerError => {
   if (status === 404) return new SchedulerError({ reason: "unknown", message })
   if (status === 503 && code === "SCHEDULER_CLONING") return new SchedulerError({ reason: "cloning", message })
   if (status === 503 && code === "OVERLOADED") return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
+  if (status === 429) return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
   return new SchedulerError({ reason: status >= 400 && status < 500 ? "refused" : "unreachable", message })
 }
 

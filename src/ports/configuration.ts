@@ -25,6 +25,16 @@ export const readFile = ({ env, file }: ConfigSourceShape, faults: Array<string>
   return { read, content }
 }
 
+/** Secrets that are let in: the one of now and those before it; without one of now nobody is (D15). */
+export const inForce = (current: string | undefined, previous: ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
+  current === undefined ? [] : [current, ...(previous ?? [])]
+
+/** Paths in the file are relative to it (D5a). */
+export const besides = (file: string, path: string): string => {
+  const slash = file.lastIndexOf("/")
+  return path.startsWith("/") || slash < 0 ? path : `${file.slice(0, slash + 1)}${path}`
+}
+
 const hex = (digits: number): Effect.Effect<string> =>
   Effect.map(Effect.all(Array.from({ length: digits }, () => Random.nextIntBetween(0, 16))), (ns) => ns.map((n) => n.toString(16)).join(""))
 

@@ -152,7 +152,7 @@ class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare)
 class Job extends HttpApiGroup.make("job").add(execute).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 
 export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor).add(Integrities).add(Job)
-  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.Internal)
+  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: SSP",
     transform: withoutDecodeError,

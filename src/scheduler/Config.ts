@@ -10,8 +10,9 @@ import { defaultStrategy, strategies } from "../core/cluster/balance.ts"
 import * as Hosts from "../core/hosts.ts"
 import * as Settings from "../core/settings.ts"
 import { limits } from "../core/surql/scope.ts"
-import { redacted, refused, readFile, uuid } from "../ports/configuration.ts"
+import { besides, inForce, redacted, refused, readFile, uuid } from "../ports/configuration.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
+import { type Reloaded, Secrets } from "../ports/secrets.ts"
 import type { StartFault } from "../ports/StartFault.ts"
 
 const hour = 3_600_000
@@ -55,10 +56,15 @@ export const knobs = {
     read: (text) => (/^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/.test(text) ? text : undefined)
   }),
   authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Secret sent to SSPs as bearer; unset, they answer 401." }),
+  schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", { meaning: "Bearer secret that every endpoint but `/health`, `/livez`, `/readyz` and the static pages asks for, from SSPs too; unset, none does." }),
+  schedulerAuthSecretPrevious: Settings.secrets("SVC_SCHEDULER_AUTH_SECRET_PREVIOUS", { meaning: "Secrets that are let in too while SVC_SCHEDULER_AUTH_SECRET is being replaced." }),
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file.", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
   maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. Deliveries of several events to an SSP are kept below it." }),
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }),
   maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
+  requestTimeoutSecs: Settings.requestTimeoutSecs,
+  rateLimit: Settings.rateLimit,
+  corsOrigins: Settings.corsOrigins,
   queryRowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one row of a query, in steps (a row read, an element touched)." }),
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }),
   queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, { min: 1, max: 1e9 }, { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer." }),
@@ -77,7 +83,7 @@ export const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
 /** Names of the SSP that may stand in a shared environment. */
 const sspNames = [
   "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_PASS_FILE", "STORE_NS", "STORE_DB", "SVC_DATA_DIR", "SVC_STATE_DEBOUNCE_MS", "SVC_STREAM_BUFFER", "SVC_MAX_VIEWS", "SVC_MAX_STREAMS",
-  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES", "SVC_INTEGRITY_QUIET_SECS"
+  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES", "SVC_INTEGRITY_QUIET_SECS", "SVC_AUTH_SECRET_PREVIOUS", "SVC_AUTH_SECRET_PREVIOUS_FILE"
 ]
 
 type Read = Settings.Values<typeof knobs>
@@ -92,7 +98,7 @@ export interface SourceDatabase {
   readonly authLevel: Read["storeAuthLevel"]
 }
 
-type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "authSecret" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath">
+type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "authSecret" | "schedulerAuthSecret" | "schedulerAuthSecretPrevious" | "corsOrigins" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath">
 
 export interface SchedulerConfigShape extends Plain {
   /** Undefined: nothing is cloned, the replica grows from `/ingest` alone. */
@@ -102,7 +108,13 @@ export interface SchedulerConfigShape extends Plain {
   readonly replicaDbPath: string
   readonly walPath: string
   readonly allowedHosts: ReadonlyArray<string> | undefined
-  readonly authSecret: Redacted.Redacted<string> | undefined
+  /** What SSPs are sent now. */
+  readonly sspSecret: () => Redacted.Redacted<string> | undefined
+  /** Secrets that are let in now; undefined: nobody is asked for one. */
+  readonly bearers: (() => ReadonlyArray<string>) | undefined
+  /** Reads the files that hold secrets anew. */
+  readonly reloadSecrets: () => ReadonlyArray<Reloaded>
+  readonly corsOrigins: ReadonlyArray<string>
   readonly schedulerId: string
   readonly logLevel: NonNullable<Read["logLevel"]>
   readonly jobTables: ReadonlySet<string>
@@ -110,13 +122,7 @@ export interface SchedulerConfigShape extends Plain {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Paths in the file are relative to it (D5a). */
 const paths: ReadonlySet<string> = new Set(["replica_db_path", "wal_path"])
-
-const besides = (file: string, path: string): string => {
-  const slash = file.lastIndexOf("/")
-  return path.startsWith("/") || slash < 0 ? path : `${file.slice(0, slash + 1)}${path}`
-}
 
 const at = (content: unknown, path: string): unknown =>
   path.split(".").reduce<unknown>((found, key) => (typeof found === "object" && found !== null && Object.hasOwn(found, key) ? (found as { readonly [key: string]: unknown })[key] : undefined), content)
@@ -156,6 +162,9 @@ const databaseOf = (values: Read): SourceDatabase | undefined =>
 const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<string> => {
   const warnings = [...Settings.unknownNames(source.env, knobs, sspNames)]
   if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: SSPs will answer 401 to what this scheduler sends them; set it to the secret they have")
+  if (values.schedulerAuthSecret === undefined && values.schedulerAuthSecretPrevious !== undefined) warnings.push("SVC_SCHEDULER_AUTH_SECRET_PREVIOUS is set without SVC_SCHEDULER_AUTH_SECRET: nobody is asked for a secret")
+  const host = values.ingestHost ?? "0.0.0.0"
+  if (values.schedulerAuthSecret === undefined && (host === "0.0.0.0" || host === "::")) warnings.push(`listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: whoever reaches port ${values.ingestPort} reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`)
   return warnings
 }
 
@@ -168,7 +177,11 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const values = Settings.readAll(knobs, { env: { ...fromFile(content, source, faults), ...given }, readText: source.readText }, faults)
     together(values, faults)
     if (faults.length > 0) return Effect.fail(refused(faults))
-    const { authSecret, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, ...rest } = values
+    const secrets = new Secrets(source)
+    const { authSecret, corsOrigins, schedulerAuthSecret, schedulerAuthSecretPrevious, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, ...rest } = values
+    const toSsp = secrets.hold(knobs.authSecret, authSecret)
+    const current = secrets.hold(knobs.schedulerAuthSecret, schedulerAuthSecret)
+    const previous = secrets.hold(knobs.schedulerAuthSecretPrevious, schedulerAuthSecretPrevious)
     return Effect.succeed({
       ...rest,
       database: databaseOf(values),
@@ -177,7 +190,10 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       replicaDbPath: values.replicaDbPath ?? "./data/replica",
       walPath: values.walPath ?? "./data/event_wal.log",
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
-      authSecret: redacted(authSecret),
+      sspSecret: () => redacted(toSsp()),
+      bearers: schedulerAuthSecret === undefined ? undefined : secrets.derive(() => inForce(current(), previous())),
+      reloadSecrets: () => secrets.reload(),
+      corsOrigins: corsOrigins ?? [],
       schedulerId: values.schedulerId ?? `scheduler-${id}`,
       logLevel: values.logLevel ?? "info",
       jobTables: new Set([...file.jobTables.map(({ table }) => table), ...file.tablesWithoutBackend]),

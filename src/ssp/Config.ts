@@ -11,6 +11,7 @@ import * as Settings from "../core/settings.ts"
 import { limits } from "../core/surql/scope.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import * as Configuration from "../ports/configuration.ts"
+import { type Reloaded, Secrets } from "../ports/secrets.ts"
 import type { StartFault } from "../ports/StartFault.ts"
 
 const hour = 3_600_000
@@ -21,6 +22,7 @@ export const knobs = {
     allowed: "host:port, :port or [ipv6]:port", read: (text) => (Address.parse(text) === undefined ? undefined : text)
   }),
   authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Bearer secret of the protected endpoints; unset, they all answer 401." }),
+  authSecretPrevious: Settings.secrets("SVC_AUTH_SECRET_PREVIOUS", { meaning: "Secrets that are let in too while SVC_AUTH_SECRET is being replaced; never sent." }),
   storeAddr: Settings.text("STORE_ADDR", {
     meaning: "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing, `surrealkv://<folder>` or `mem://` for a SurrealDB inside the process (optional package `@surrealdb/node`); a SurrealDB server (`ws://`, `wss://`, `http://`, `https://` or bare `host:port`) is where records come from.",
     defaultText: "embedded store",
@@ -37,6 +39,7 @@ export const knobs = {
   schedulerUrl: Settings.text("SCHEDULER_URL", {
     meaning: "Scheduler address; set, it turns scheduler mode on.", allowed: "an http:// or https:// address", read: (text) => Address.httpBase(text)
   }),
+  schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", { meaning: "Bearer secret the scheduler asks for; sent to SCHEDULER_URL, and by the database's events to the scheduler." }),
   sspId: Settings.text("SSP_ID", {
     meaning: "Name of this SSP.", defaultText: "ssp-<uuid>", allowed: "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot",
     read: (text) => (/^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/.test(text) ? text : undefined)
@@ -55,6 +58,9 @@ export const knobs = {
   maxPendingEdges: Settings.integer("SVC_MAX_PENDING_EDGES", 200_000, { min: 1, max: 100_000_000 }, { unit: "edges", meaning: "Most edges that may wait for the database (each the last of its changes, about 300 bytes); beyond it 503 OVERLOADED." }),
   maxStreams: Settings.integer("SVC_MAX_STREAMS", 1000, { min: 1, max: 1_000_000 }, { unit: "streams", meaning: "Most open event streams; beyond it 503." }),
   maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
+  requestTimeoutSecs: Settings.requestTimeoutSecs,
+  rateLimit: Settings.rateLimit,
+  corsOrigins: Settings.corsOrigins,
   rowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, {
     unit: "steps", meaning: "Most work for one row of a view, in steps (a row read, an element touched), or for a view that is run whole at each change; a row that needs more is left out and named, a whole run shows no rows and says so."
   }),
@@ -72,19 +78,29 @@ export const knobs = {
 /** Names of the scheduler that may stand in a shared environment. */
 const schedulerNames = [
   "SVC_SCHEDULER_DB_URL", "SVC_SCHEDULER_DB_NAMESPACE", "SVC_SCHEDULER_DB_DATABASE", "SVC_SCHEDULER_DB_USERNAME", "SVC_SCHEDULER_DB_PASSWORD", "SVC_SCHEDULER_DB_PASSWORD_FILE",
+  "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS", "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS_FILE",
   "SVC_SCHEDULER_DELIVERY_WAIT_MS", "SVC_SCHEDULER_SSP_URL_ALLOW", limits.queryRows.setting, ...ServiceFile.schedulerKeys.map((key) => `SVC_SCHEDULER_${key.toUpperCase()}`)
 ]
 
 type Read = Settings.Values<typeof knobs>
 
 /** Where the jobs of a table go; the token never shows when a configuration is printed. */
-export interface JobTable extends Omit<ServiceFile.JobTable, "authToken"> {
+export interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "authTokenFile"> {
+  /** As it is when it is read: a reload replaces it. */
   readonly authToken: Redacted.Redacted<string> | undefined
 }
 
-export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "storePass" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel"> {
+export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "authSecretPrevious" | "schedulerAuthSecret" | "storePass" | "corsOrigins" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel"> {
   readonly listen: Address.HostPort
+  /** As it was at the start, for commands that work and leave; a server asks {@link bearers}. */
   readonly authSecret: Redacted.Redacted<string> | undefined
+  /** Secrets that are let in now. */
+  readonly bearers: () => ReadonlyArray<string>
+  /** What the scheduler is sent now. */
+  readonly schedulerSecret: () => Redacted.Redacted<string> | undefined
+  /** Reads the files that hold secrets anew. */
+  readonly reloadSecrets: () => ReadonlyArray<Reloaded>
+  readonly corsOrigins: ReadonlyArray<string>
   readonly storePass: Redacted.Redacted<string> | undefined
   readonly sspId: string
   readonly dataDir: string
@@ -101,6 +117,19 @@ export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" |
 
 const envelopeBytes = 65_536
 
+/** Tables with the tokens their files hold, which a reload reads anew. */
+const jobTablesOf = (source: ConfigSourceShape, file: ServiceFile.ServiceFile, secrets: Secrets, faults: Array<string>): ReadonlyArray<JobTable> =>
+  file.jobTables.map(({ authToken, authTokenFile, ...table }) => {
+    const path = authTokenFile === undefined ? undefined : Configuration.besides(source.file?.path ?? "", authTokenFile.path)
+    const held = authTokenFile === undefined || path === undefined ? () => authToken : secrets.holdFile(authTokenFile.key, path, Settings.secretFile(authTokenFile.key, path, source, faults))
+    return {
+      ...table,
+      get authToken() {
+        return Configuration.redacted(held())
+      }
+    }
+  })
+
 /** What the settings of a store ask of each other. */
 const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, storeUser }: Read): ReadonlyArray<string> => {
   const server = Address.store(storeAddr ?? "")?.kind === "server"
@@ -115,6 +144,7 @@ const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, s
 
 const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
   const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames)]
+  if (values.authSecret === undefined && values.authSecretPrevious !== undefined) warnings.push("SVC_AUTH_SECRET_PREVIOUS is set without SVC_AUTH_SECRET: it is not let in")
   if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
   const { schedulerUrl, storeAddr, storeUser } = values
   if (schedulerUrl !== undefined && Address.store(storeAddr ?? "")?.kind === "embedded") warnings.push(`STORE_ADDR=${storeAddr} is not used with SCHEDULER_URL: the scheduler keeps the records; only a database server takes something from an SSP of a cluster, its edges`)
@@ -130,15 +160,24 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     const values = Settings.readAll(knobs, source, faults)
     faults.push(...storeFaults(values))
     const { read: file } = Configuration.readFile(source, faults)
+    const secrets = new Secrets(source)
+    const jobTables = jobTablesOf(source, file, secrets, faults)
     const listen = Address.parse(values.listenAddr ?? Address.defaultListen)
     if (faults.length > 0 || listen === undefined) return Effect.fail(Configuration.refused(faults))
     const sspId = values.sspId ?? `ssp-${uuid}`
     const mode = values.schedulerUrl === undefined ? "standalone" : "scheduler"
-    const { authSecret, storePass, advertiseAddr, ...rest } = values
+    const { authSecret, authSecretPrevious, storePass, advertiseAddr, corsOrigins, schedulerAuthSecret, ...rest } = values
+    const current = secrets.hold(knobs.authSecret, authSecret)
+    const previous = secrets.hold(knobs.authSecretPrevious, authSecretPrevious)
+    const toScheduler = secrets.hold(knobs.schedulerAuthSecret, schedulerAuthSecret)
     return Effect.succeed({
       ...rest,
       listen,
       authSecret: Configuration.redacted(authSecret),
+      bearers: secrets.derive(() => Configuration.inForce(current(), previous())),
+      schedulerSecret: () => Configuration.redacted(toScheduler()),
+      reloadSecrets: () => secrets.reload(),
+      corsOrigins: corsOrigins ?? [],
       storePass: Configuration.redacted(storePass),
       sspId,
       mode,
@@ -146,7 +185,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
       advertisedUrl: (port: number) => advertiseAddr ?? Address.reachable(listen, port, source.hostName),
       logLevel: values.logLevel ?? "info",
       bodyLimitBytes: values.maxBodyBytes + (mode === "scheduler" ? envelopeBytes : 0),
-      jobTables: file.jobTables.map((table) => ({ ...table, authToken: Configuration.redacted(table.authToken) })),
+      jobTables,
       warnings: warningsOf(source, values, file)
     })
   })

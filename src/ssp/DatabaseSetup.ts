@@ -27,7 +27,7 @@ export interface SetupOptions {
   readonly withSecret: boolean
 }
 
-type Config = Pick<SspConfigShape, "advertisedUrl" | "authSecret" | "listen" | "mode" | "schedulerUrl" | "storeAddr">
+type Config = Pick<SspConfigShape, "advertisedUrl" | "authSecret" | "schedulerSecret" | "listen" | "mode" | "schedulerUrl" | "storeAddr">
 
 const fault = (message: string): StartFault => new StartFault({ exitCode: 2, message })
 
@@ -65,14 +65,18 @@ const tablesOf = ({ tables }: SetupOptions, upstream: Upstream["Type"]): Effect.
     return tables
   })
 
+/** The bearer secret of whoever receives; the scheduler may ask for none. */
+const secretOf = (config: Config): Redacted.Redacted<string> | undefined => (receiver(config) === "scheduler" ? config.schedulerSecret() : config.authSecret)
+
 /** Prints it; the database is asked for its tables only where there is one and none are named. */
 const print = (config: Config, options: SetupOptions): Effect.Effect<void, StartFault, Upstream> =>
   Effect.gen(function*() {
     const upstream = yield* Upstream
     const url = yield* urlOf(config, options)
     const tables = options.tables ?? (yield* tablesOf(options, upstream))
-    const shown = options.withSecret && config.authSecret !== undefined ? Redacted.value(config.authSecret) : Setup.secretPlaceholder
-    const secret = receiver(config) === "scheduler" ? undefined : shown
+    const held = secretOf(config)
+    const shown = options.withSecret && held !== undefined ? Redacted.value(held) : Setup.secretPlaceholder(receiver(config))
+    const secret = receiver(config) === "scheduler" && held === undefined ? undefined : shown
     if (misses(url, config.storeAddr)) yield* Console.error(`warning: ${url} is this machine only; say with --url where the database reaches it`)
     yield* Console.log(Setup.printed({ url, secret, tables: tables.filter((table) => !isOwn(table)), mode: options.mode }, receiver(config)))
   })
@@ -87,7 +91,8 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
     const url = yield* urlOf(config, options)
     if (misses(url, config.storeAddr)) return yield* fault(`${url} is this machine only, and the database is on another: say with --url where it reaches this service`)
     if (receiver(config) === "ssp" && config.authSecret === undefined) return yield* fault("SVC_AUTH_SECRET is not set: every post of the database would be answered 401, and fail the write that caused it")
-    const secret = receiver(config) === "scheduler" || config.authSecret === undefined ? undefined : Redacted.value(config.authSecret)
+    const held = secretOf(config)
+    const secret = held === undefined ? undefined : Redacted.value(held)
     const tables = yield* tablesOf(options, upstream)
     const { query } = yield* SurrealClient
     yield* Effect.mapError(query(Setup.script({ url, secret, tables, mode: options.mode })), failed)

@@ -13,7 +13,9 @@ import * as Text from "../core/metricText.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { NodeFigures } from "../ports/NodeFigures.ts"
 import { Progress } from "../ports/Progress.ts"
+import * as Pages from "../ports/Pages.ts"
 import { Release } from "../ports/Release.ts"
+import * as WebHeaders from "../ports/webHeaders.ts"
 import { taskOf } from "../protocol/progress.ts"
 import { SspApi } from "../protocol/SspApi.ts"
 import * as Assigned from "./assigned.ts"
@@ -93,7 +95,7 @@ const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApi
 
 /** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
 export const layer = Layer.mergeAll(
-  HttpApiBuilder.middleware(SspApi, Bodies.answerEverything(Bodies.allowedBy(SspApi))),
+  HttpApiBuilder.middleware(SspApi, Effect.map(SspConfig, ({ corsOrigins }) => (app) => WebHeaders.around(corsOrigins)(Bodies.answerEverything(Bodies.allowedBy(SspApi))(app)))),
   HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(

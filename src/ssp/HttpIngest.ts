@@ -6,6 +6,7 @@
  */
 import { Effect, Either, Layer, Runtime } from "effect"
 import * as Change from "../core/change.ts"
+import { makeAuthorized } from "../ports/bearer.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
@@ -64,7 +65,7 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
     const { timed } = yield* IngestTimes
     const { ingestRefused } = yield* Meters
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
-    const authorized = Guards.makeAuthorized(config)
+    const authorized = makeAuthorized(config.bearers)
     const unauthorized = Answers.toAnswer(Errors.unauthorized)
     const route: HotRoute = {
       method: "POST",

@@ -41,7 +41,8 @@ export interface Endpoint {
   /** `GET /view/:view_id`. */
   readonly name: string
   readonly tag: string
-  readonly bearer: boolean
+  /** `optional`: where a secret is set. */
+  readonly bearer: "none" | "optional" | "always"
   readonly summary: string
   readonly request: string
   readonly answers: ReadonlyArray<{ readonly status: string; readonly shape: string }>
@@ -100,7 +101,7 @@ export const endpoints = (which: "ssp" | "scheduler"): ReadonlyArray<Endpoint> =
     Object.entries(methods).map(([method, operation]) => ({
       name: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`,
       tag: tags.find(({ name }) => name === operation.tags[0])?.description ?? operation.tags[0] ?? "",
-      bearer: operation.security.length > 0, summary: `${operation.summary}. ${operation.description}`,
+      bearer: operation.security.length === 0 ? "none" as const : operation.security.some((way) => Object.keys(way).length === 0) ? "optional" as const : "always" as const, summary: `${operation.summary}. ${operation.description}`,
       request: requestOf(operation, document), answers: answersOf(operation, document),
       errors: Object.values(operation.responses).flatMap((response) => schemasOf(response).flatMap(codesIn))
     })))

@@ -20,7 +20,7 @@ const byTag = (all: ReadonlyArray<Endpoint>): ReadonlyArray<readonly [string, Re
   [...new Set(all.map(({ tag }) => tag))].map((tag) => [tag, all.filter((endpoint) => endpoint.tag === tag)])
 
 const endpointRow = ({ answers, bearer, errors, name, request, summary }: Endpoint): ReadonlyArray<string> =>
-  [`\`${name}\``, bearer ? "bearer" : "open", cell(summary), request === "" ? "" : `\`${cell(request)}\``, answers.map((answer) => `${answer.status} \`${cell(answer.shape)}\``).join("<br>"), errors.map((code) => `\`${code}\``).join(" ")]
+  [`\`${name}\``, { none: "open", optional: "bearer, if set", always: "bearer" }[bearer], cell(summary), request === "" ? "" : `\`${cell(request)}\``, answers.map((answer) => `${answer.status} \`${cell(answer.shape)}\``).join("<br>"), errors.map((code) => `\`${code}\``).join(" ")]
 
 const endpointTables = (all: ReadonlyArray<Endpoint>): string =>
   byTag(all).map(([tag, some]) => [`#### ${tag}`, "", table(["Endpoint", "Auth", "What", "Request", "Answers", "Beside the usual errors"], some.map(endpointRow))].join("\n")).join("\n\n")
@@ -60,11 +60,13 @@ export const referencePage = (): string => {
     "",
     "## Endpoints of the SSP",
     "",
-    "Bodies are JSON; any content type is read as JSON. `bearer` needs `Authorization: Bearer <SVC_AUTH_SECRET>`. A name with `?` may be absent. Checks run in the order route (404), bearer (401), readiness (503), size (413), body (400). Every endpoint may answer `NOT_FOUND`, `INVALID_REQUEST` and `INTERNAL`. The same contract is served at `/openapi.json`, readable at `/docs`.",
+    "Bodies are JSON; any content type is read as JSON. `bearer` needs `Authorization: Bearer <SVC_AUTH_SECRET>`. A name with `?` may be absent. Checks run in the order route (404), bearer (401), readiness (503), size (413), body (400). Every endpoint may answer `NOT_FOUND`, `INVALID_REQUEST`, `INTERNAL` and, where `SVC_RATE_LIMIT` is set, `RATE_LIMITED`. The same contract is served at `/openapi.json`, readable at `/docs`.",
     "",
     endpointTables(ssp),
     "",
     "## Endpoints of the scheduler",
+    "",
+    "As above, but `bearer, if set` needs `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>` only where that is set.",
     "",
     endpointTables(scheduler),
     "",
@@ -95,6 +97,6 @@ const whose = (all: ReadonlyArray<Endpoint>, code: string): string => {
   const some = all.filter((endpoint) => endpoint.errors.includes(code) || endpoint.everywhere.includes(code))
   if (some.length === all.length) return "every endpoint"
   const others = all.filter((endpoint) => !some.includes(endpoint))
-  if (some.length > 0 && some.every(({ bearer }) => bearer) && others.every(({ bearer }) => !bearer)) return "every `bearer` endpoint"
+  if (some.length > 0 && some.every(({ bearer }) => bearer !== "none") && others.every(({ bearer }) => bearer === "none")) return "every `bearer` endpoint"
   return some.map(({ name }) => `\`${name}\``).join(" ")
 }

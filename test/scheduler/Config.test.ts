@@ -107,8 +107,14 @@ describe("faults", () => {
 
 describe("warnings", () => {
   it("D5a unknown names of the environment are warned about, the SSP's are known", () => {
-    const { warnings } = good({ SVC_AUTH_SECRET: "x", SVC_SCHEDULER_WALPATH: "x", STORE_ADDR: "x", SVC_DATA_DIR: "x" })
+    const { warnings } = good({ SVC_AUTH_SECRET: "x", SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_WALPATH: "x", STORE_ADDR: "x", SVC_DATA_DIR: "x" })
     expect(warnings).toEqual([expect.stringMatching(/SVC_SCHEDULER_WALPATH is not a setting.*SVC_SCHEDULER_WAL_PATH/)])
+  })
+  it("D15 all interfaces without a secret are warned about, one interface or a secret is not", () => {
+    const about = (env: { readonly [name: string]: string }) => good({ SVC_AUTH_SECRET: "x", ...env }).warnings.filter((text) => text.includes("all interfaces"))
+    expect(about({})).toEqual([expect.stringContaining("SVC_SCHEDULER_AUTH_SECRET")])
+    expect(about({ SVC_SCHEDULER_INGEST_HOST: "::" })).toHaveLength(1)
+    expect([about({ SVC_SCHEDULER_INGEST_HOST: "127.0.0.1" }), about({ SVC_SCHEDULER_AUTH_SECRET: "s" })]).toEqual([[], []])
   })
   it("D15 an unset secret is warned about", () => expect(good({}).warnings.join()).toContain("SVC_AUTH_SECRET is not set"))
 })

@@ -4,7 +4,7 @@
  * Why not the process: hundreds of rows and a dozen restarts take seconds here; the door itself has tests of its own.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { Context, Effect, Exit, Layer, Logger, LogLevel, Redacted, Scope } from "effect"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { join } from "node:path"
 import * as Names from "../../src/host/names.ts"
 import { layerNode } from "../../src/host/readBody.ts"
@@ -62,8 +62,8 @@ export class Node {
     const logs: Array<string> = []
     const log = Layer.merge(Logger.replace(Logger.defaultLogger, Logger.make(({ message }) => void logs.push(String(message)))), Logger.minimumLogLevel(LogLevel.Debug))
     const config = SchedulerConfig.layerOf({ ...quick, ...env })
-    const client = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, authSecret }) =>
-      SspClient.layerHttp({ secret: authSecret === undefined ? undefined : Redacted.make(Redacted.value(authSecret)), allowedHosts, timeoutMs: callTimeoutMs })))
+    const client = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
+      SspClient.layerHttp({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })))
     const http = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
     const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.provide(client, [http, Names.layer]), config))
     const server = Server.layer({ host: "127.0.0.1", port: 0, maxConnections: 1000, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })

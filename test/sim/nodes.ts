@@ -150,7 +150,7 @@ export const schedulerNode = (world: World, env: { readonly [name: string]: stri
   const frozen = new Set<number>()
   const watched: ReplicaShape = { ...replica, freeze: (id) => Effect.tap(replica.freeze(id), () => frozen.add(id)), thaw: (id) => Effect.tap(replica.thaw(id), () => frozen.delete(id)) }
   const stores = Layer.mergeAll(Layer.succeed(Wal, Context.get(kept, Wal)), Layer.succeed(Replica, watched), Layer.succeed(PoolStore, Context.get(kept, PoolStore)), upstream)
-  const client = Layer.provide(SspClient.layerHttp({ secret: Redacted.make(secret), allowedHosts: undefined, timeoutMs: 1000 }), [Layer.succeed(HttpClient.HttpClient, world.network.client("scheduler")), Layer.succeed(Names, { resolve: () => Effect.succeed([]) })])
+  const client = Layer.provide(SspClient.layerHttp({ secret: () => Redacted.make(secret), allowedHosts: undefined, timeoutMs: 1000 }), [Layer.succeed(HttpClient.HttpClient, world.network.client("scheduler")), Layer.succeed(Names, { resolve: () => Effect.succeed([]) })])
   const build = () =>
     layerLoopback(world, "scheduler", schedulerHost).pipe(
       Layer.provideMerge(Scheduler.layer),

@@ -58,7 +58,7 @@ const database = async (tables = "DEFINE TABLE item; DEFINE TABLE `odd ``name'`;
   /** Everything that is defined, but for the secret and the order of events. */
   const state = async (): Promise<string> => {
     const infos = await ask<ReadonlyArray<object>>("INFO FOR DB; INFO FOR TABLE item; INFO FOR TABLE `odd \\`name'`; INFO FOR TABLE sums; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref")
-    return JSON.stringify(infos).replaceAll(JSON.stringify(`"Bearer ${secret}"`).slice(1, -1), `'Bearer ${secretPlaceholder}'`)
+    return JSON.stringify(infos).replaceAll(JSON.stringify(`"Bearer ${secret}"`).slice(1, -1), `'Bearer ${secretPlaceholder("ssp")}'`)
   }
   return { ask, name, run, state }
 }
@@ -100,7 +100,7 @@ test("removing from a database that was never set up is no fault, and installing
 test("D15 no secret is printed unless it is asked for, and none when it is installed", async () => {
   const { run } = await database()
   const plain = await run("print")
-  expect([plain.out.includes(secret), plain.out.includes(`Bearer ${secretPlaceholder}`)]).toEqual([false, true])
+  expect([plain.out.includes(secret), plain.out.includes(`Bearer ${secretPlaceholder("ssp")}`)]).toEqual([false, true])
   expect((await run("print", { withSecret: true })).out).toContain(`"Bearer ${secret}"`)
   expect((await run("install", { url: receiverUrl() })).out).not.toContain(secret)
 })

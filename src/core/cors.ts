@@ -1,0 +1,35 @@
+/**
+ * Which pages may call from a browser (CORS): the headers of an answer, and the answer to a preflight.
+ *
+ * Never with credentials in the sense of browsers: there are no cookies here, and the secret travels in a header that a
+ * page must set itself. So `*` is no more than "any page that knows the secret".
+ */
+
+export interface Headers { readonly [name: string]: string }
+
+/** What a page may send beside what browsers let through anyway, and what it may read of an answer. */
+const requestHeaders = "authorization, content-type, last-event-id, traceparent"
+const exposed = "retry-after, svc-snapshot-seq, www-authenticate"
+
+/** The origin that may be told, or undefined. */
+const told = (origins: ReadonlyArray<string>, origin: string | undefined): string | undefined =>
+  origin === undefined ? undefined : origins[0] === "*" ? "*" : origins.includes(origin.toLowerCase()) ? origin : undefined
+
+/** A cache must not give one origin's answer to another. */
+const vary = (origins: ReadonlyArray<string>): Headers => (origins[0] === "*" ? {} : { vary: "Origin" })
+
+/** Headers for every answer; undefined when no page may call at all. */
+export const headersFor = (origins: ReadonlyArray<string>, origin: string | undefined): Headers | undefined => {
+  if (origins.length === 0) return undefined
+  const allowed = told(origins, origin)
+  return allowed === undefined ? vary(origins) : { ...vary(origins), "access-control-allow-origin": allowed, "access-control-expose-headers": exposed }
+}
+
+/** Headers of the answer to a preflight, which is 204 without a body; undefined for what is none, or from a page that may not call. */
+export const preflight = (origins: ReadonlyArray<string>, method: string, origin: string | undefined, requestMethod: string | undefined): Headers | undefined => {
+  if (method !== "OPTIONS" || requestMethod === undefined) return undefined
+  const allowed = told(origins, origin)
+  return allowed === undefined ? undefined : {
+    ...vary(origins), "access-control-allow-origin": allowed, "access-control-allow-methods": "GET, HEAD, POST", "access-control-allow-headers": requestHeaders, "access-control-max-age": "600"
+  }
+}
