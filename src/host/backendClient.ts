@@ -12,9 +12,10 @@ export interface JobSettings {
   readonly schedulerUrl: string | undefined
 }
 
+const calls = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./backendCalls.ts")), ({ layer }) => layer))
+const client = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("@effect/platform-node/NodeHttpClient")), ({ layerUndici }) => layerUndici))
+
 export const layer = ({ jobTables, schedulerUrl }: JobSettings): Layer.Layer<Backend | JobReports> =>
   jobTables.length === 0
     ? Layer.merge(Backend.layerNone, JobReports.layerNone)
-    : Layer.merge(Backend.layerHttp, schedulerUrl === undefined ? JobReports.layerNone : JobReports.layerHttp(schedulerUrl)).pipe(
-      Layer.provide(Layer.unwrapEffect(Effect.map(Effect.promise(() => import("@effect/platform-node/NodeHttpClient")), ({ layerUndici }) => layerUndici)))
-    )
+    : Layer.merge(calls, schedulerUrl === undefined ? JobReports.layerNone : Layer.provide(JobReports.layerHttp(schedulerUrl), client))

@@ -20,13 +20,13 @@ export interface BackendShape {
 }
 
 /** What of a body may be quoted. */
-const quotedBytes = 8_192
+export const quotedBytes = 8_192
 /** What of a body is read, so that the connection can be used again, and for how long. */
-const readBytes = 1_048_576
-const bodyWithin = Duration.seconds(5)
+export const readBytes = 1_048_576
+export const bodyWithinMs = 5_000
 
 /** The innermost message says most: `connect ECONNREFUSED 127.0.0.1:4000`. */
-const reasonOf = (error: unknown): string => {
+export const reasonOf = (error: unknown): string => {
   let inner = error
   for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
   return inner instanceof Error && inner.message !== "" ? inner.message : String(error)
@@ -42,7 +42,7 @@ const bodyOf = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<
       return size >= readBytes
     }),
     Stream.runDrain,
-    Effect.timeout(bodyWithin),
+    Effect.timeout(Duration.millis(bodyWithinMs)),
     Effect.ignore,
     Effect.map(() => {
       const decoder = new TextDecoder()
@@ -73,5 +73,6 @@ export class Backend extends Context.Tag("ports/Backend")<Backend, BackendShape>
   /** For a node without job tables. */
   static readonly layerNone: Layer.Layer<Backend> = Layer.succeed(Backend, { call: () => Effect.fail(new BackendFailed({ message: "no HTTP client was given to this node" })) })
 
+  /** Over any HTTP client; a process that runs many jobs takes `host/backendCalls.ts`. */
   static readonly layerHttp: Layer.Layer<Backend, never, HttpClient.HttpClient> = Layer.effect(Backend, Effect.map(HttpClient.HttpClient, make))
 }
