@@ -17,9 +17,14 @@ seeded("L1 L2 L3 L5 L6 hold over a campaign of changes", "test/core/ivm/laws.cam
   const engines = await start()
   const totals = newTotals()
   const began = Date.now()
+  let said = 0
   while (totals.tally.changes < wanted) {
     const wrong = await lawRun(random, engines, totals, { changes: 2_000, quick: true, views: 8 })
     if (wrong !== undefined) expect.fail(wrong)
+    if (totals.tally.changes >= said + wanted / 100) {
+      said = totals.tally.changes
+      process.stderr.write(`${said} changes, ${totals.queries} queries, ${totals.compared} compared, ${totals.disputed.length} disputed, ${Math.round((Date.now() - began) / 1000)} s\n`)
+    }
     await breathe()
   }
   await engines.close()
