@@ -122,6 +122,14 @@ export const secretFile = (name: string, path: string, { readText }: Pick<ReadSo
   return line
 }
 
+/** A token that travels in a header, from a file. */
+export const tokenFile = (name: string, path: string, sources: Pick<ReadSources, "readText">, faults: Array<string>): string | undefined => {
+  const before = faults.length
+  const token = secretFile(name, path, sources, faults)
+  if (token !== undefined && faults.length === before && !/^[\x21-\x7e]+$/.test(token)) faults.push(`${name}: ${path} holds a value that is not shown; must be visible ASCII characters without blanks`)
+  return token
+}
+
 /** The value that a secret's file has now; undefined when the secret comes from no file. */
 export const reread = <A>(knob: Knob<A>, sources: ReadSources, faults: Array<string>): { readonly value: A } | undefined => {
   if ((sources.env[`${knob.env}_FILE`] ?? "") === "") return undefined

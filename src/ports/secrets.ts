@@ -29,7 +29,7 @@ export class Secrets {
 
   /** The value of a key of the configuration file that names a file; absent ones are not followed. */
   holdFile(name: string, path: string, value: string | undefined): () => string | undefined {
-    return this.follow(value, name, (faults) => ({ value: Settings.secretFile(name, path, this.sources, faults) }))
+    return this.follow(value, name, (faults) => ({ value: Settings.tokenFile(name, path, this.sources, faults) }))
   }
 
   /** Computed now, and again after each reload. */

@@ -72,22 +72,24 @@ const views = HttpApiEndpoint.get("views")`/views`
 
 const viewId = HttpApiSchema.param("view_id", Schema.String)
 const format = Schema.Struct({ format: Schema.optional(Wire.Format) })
-// Without the scheduler's own bearer: the one header names the SSP's secret, and the SSP checks it.
-const passed = "Asked of the SSP that has the view, with the caller's own `Authorization`; its answer is passed on as it is."
+const passed = "Asked of the SSP that has the view, with the caller's own `Authorization`, or with SVC_AUTH_SECRET where SVC_SCHEDULER_AUTH_SECRET is set and the caller has sent that; the answer is passed on as it is."
 
 const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .setUrlParams(format).addSuccess(Wire.ViewResult)
   .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
   .annotateContext(doc("Read a view (extension)", `The current result (D11). ${passed}`))
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .setUrlParams(format).addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }))
   .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
   .annotateContext(doc("Follow a view (extension)", `Server-sent events \`snapshot\`, \`delta\`, \`end\` (D11). ${passed}`))
 
 const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
   .addSuccess(Wire.DebugView)
   .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
   .annotateContext(doc("Look inside a view (extension)", `Cache, dependencies and plan (D13). ${passed}`))
 
 const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.SchedulerOverview).middleware(SchedulerBearer)

@@ -1,16 +1,18 @@
 /**
  * Requests that an SSP answers, asked at the scheduler: handed on to who has the view, and the answer handed back as it comes.
  *
- * So that whoever looks at a cluster needs one address. The SSP checks the caller's secret; the scheduler only knows the way.
+ * So that whoever looks at a cluster needs one address. The SSP checks the caller's secret; the scheduler only knows the way. A
+ * scheduler with a secret of its own has checked that, which is not for SSPs to hear: it sends the one they know.
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect, Stream } from "effect"
+import { Effect, Redacted, Stream } from "effect"
 import * as State from "../core/cluster/state.ts"
 import { viewKey } from "../core/viewId.ts"
 import { Serving } from "../ports/Front.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import type { PassedAnswer } from "../ports/sspPass.ts"
+import { SchedulerConfig } from "./Config.ts"
 import * as Errors from "./HttpErrors.ts"
 import { Pool } from "./Pool.ts"
 
@@ -33,8 +35,10 @@ const methods = { GET: "GET", HEAD: "HEAD", POST: "POST" } as const
 const isMethod = (method: string): method is keyof typeof methods => Object.hasOwn(methods, method)
 
 /** Hands a request on to an SSP. */
-export const toSsp = Effect.map(Effect.all([SspClient, Serving]), ([client, { stopping }]) => (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string) => {
-  const { authorization, "last-event-id": lastEventId } = request.headers
+export const toSsp = Effect.map(Effect.all([SspClient, Serving, SchedulerConfig]), ([client, { stopping }, config]) => (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string) => {
+  const { authorization: own, "last-event-id": lastEventId } = request.headers
+  const secret = config.bearers === undefined ? undefined : config.sspSecret()
+  const authorization = config.bearers === undefined ? own : secret === undefined ? undefined : `Bearer ${Redacted.value(secret)}`
   return client.pass(ssp.ssp, ssp.url, { method: isMethod(request.method) ? request.method : "GET", path, authorization, lastEventId }).pipe(
     Effect.map((answer) => HttpServerResponse.stream(bodyOf(answer, stopping), { status: answer.status, contentType: answer.contentType, headers: answer.headers })),
     Effect.mapError(Errors.unreachable)

@@ -121,7 +121,7 @@ const envelopeBytes = 65_536
 const jobTablesOf = (source: ConfigSourceShape, file: ServiceFile.ServiceFile, secrets: Secrets, faults: Array<string>): ReadonlyArray<JobTable> =>
   file.jobTables.map(({ authToken, authTokenFile, ...table }) => {
     const path = authTokenFile === undefined ? undefined : Configuration.besides(source.file?.path ?? "", authTokenFile.path)
-    const held = authTokenFile === undefined || path === undefined ? () => authToken : secrets.holdFile(authTokenFile.key, path, Settings.secretFile(authTokenFile.key, path, source, faults))
+    const held = authTokenFile === undefined || path === undefined ? () => authToken : secrets.holdFile(authTokenFile.key, path, Settings.tokenFile(authTokenFile.key, path, source, faults))
     return {
       ...table,
       get authToken() {

@@ -1,0 +1,121 @@
+/**
+ * Secrets that come from files, in the configurations of both processes: read at the start, read again, kept when a file is broken.
+ */
+import { Effect, Redacted } from "effect"
+import { describe, expect, it } from "vitest"
+import { makeAuthorized } from "../../src/ports/bearer.ts"
+import type { ConfigSourceShape } from "../../src/ports/ConfigSource.ts"
+import type { Reloaded } from "../../src/ports/secrets.ts"
+import * as Scheduler from "../../src/scheduler/Config.ts"
+import * as Ssp from "../../src/ssp/Config.ts"
+
+type Files = Record<string, string | undefined>
+
+const source = (env: { readonly [name: string]: string }, files: Files, content?: unknown): ConfigSourceShape => ({
+  env, hostName: "box", file: content === undefined ? undefined : { path: "/etc/svc/svc.yml", content, fault: undefined },
+  readText: (path) => {
+    const text = files[path]
+    return text === undefined ? { fault: "ENOENT" } : { text }
+  }
+})
+const ssp = (env: { readonly [name: string]: string }, files: Files = {}, content?: unknown) => Effect.runSync(Ssp.read(source(env, files, content), "uuid"))
+const scheduler = (env: { readonly [name: string]: string }, files: Files = {}) => Effect.runSync(Scheduler.read(source({ SVC_AUTH_SECRET: "x", ...env }, files), "uuid"))
+const fault = (env: { readonly [name: string]: string }, files: Files, content?: unknown) => Effect.runSync(Effect.flip(Ssp.read(source(env, files, content), "uuid"))).message
+const outcomes = (reloaded: ReadonlyArray<Reloaded>) => reloaded.map(({ name, outcome }) => [name, typeof outcome === "string" ? outcome : "fault"])
+
+describe("several secrets", () => {
+  it("D15 the secret of now and all before it are let in, nobody else", () => {
+    const { bearers } = ssp({ SVC_AUTH_SECRET: "new", SVC_AUTH_SECRET_PREVIOUS: "old older" })
+    const authorized = makeAuthorized(bearers)
+    expect(["new", "old", "older"].map((secret) => authorized(`Bearer ${secret}`))).toEqual([true, true, true])
+    expect(["old older", "", "newold", "ne", "oldest"].map((secret) => authorized(`Bearer ${secret}`))).toEqual([false, false, false, false, false])
+  })
+  it("D15 the one that is sent is the one of now", () => {
+    const config = scheduler({ SVC_AUTH_SECRET: "new" })
+    expect(Redacted.value(config.sspSecret() ?? expect.fail("none"))).toBe("new")
+  })
+  it("D15 earlier secrets alone let nobody in, and are warned about", () => {
+    const config = ssp({ SVC_AUTH_SECRET_PREVIOUS: "old" })
+    expect([makeAuthorized(config.bearers)("Bearer old"), config.warnings.filter((text) => text.includes("SVC_AUTH_SECRET_PREVIOUS"))]).toEqual([false, [expect.any(String)]])
+  })
+  it("every secret is compared, whichever fits: the time says nothing", () => {
+    const looked: Array<string> = []
+    const watched = (secret: string) => ({ length: secret.length, charCodeAt: (n: number) => (looked.push(`${secret}[${n}]`), secret.charCodeAt(n)) }) as unknown as string
+    expect(makeAuthorized(() => [watched("ab"), watched("xy")])("Bearer ab")).toBe(true)
+    expect(looked).toEqual(["ab[0]", "ab[1]", "xy[0]", "xy[1]"])
+  })
+})
+
+describe("files that hold secrets", () => {
+  const env = { SVC_AUTH_SECRET_FILE: "/run/now", SVC_AUTH_SECRET_PREVIOUS_FILE: "/run/old" }
+  it("D5a a reload puts the new secret in force, without a restart", () => {
+    const files: Files = { "/run/now": "one\n", "/run/old": "zero\n" }
+    const config = ssp(env, files)
+    const authorized = makeAuthorized(config.bearers)
+    Object.assign(files, { "/run/now": "two\n", "/run/old": "one\nzero\n" })
+    expect(authorized("Bearer two")).toBe(false)
+    expect(outcomes(config.reloadSecrets())).toEqual([["SVC_AUTH_SECRET_FILE", "changed"], ["SVC_AUTH_SECRET_PREVIOUS_FILE", "changed"]])
+    expect(["two", "one", "zero"].map((secret) => authorized(`Bearer ${secret}`))).toEqual([true, true, true])
+    Object.assign(files, { "/run/old": "one" })
+    expect(outcomes(config.reloadSecrets())).toEqual([["SVC_AUTH_SECRET_FILE", "unchanged"], ["SVC_AUTH_SECRET_PREVIOUS_FILE", "changed"]])
+    expect(authorized("Bearer zero")).toBe(false)
+  })
+  it("D5a a file that is gone, empty or no secret leaves the old one in force and says so, without the value", () => {
+    const files: Files = { "/run/now": "one" }
+    const config = ssp({ SVC_AUTH_SECRET_FILE: "/run/now" }, files)
+    for (const broken of [undefined, "", "\n", "two words", "tw\u0000o"]) {
+      files["/run/now"] = broken
+      const [{ name, outcome } = expect.fail("nothing reloaded")] = config.reloadSecrets()
+      expect([name, outcome]).toEqual(["SVC_AUTH_SECRET_FILE", { fault: expect.stringMatching(/SVC_AUTH_SECRET_FILE/) }])
+      expect(JSON.stringify(outcome)).not.toMatch(/two words|tw\\u0000o/)
+      expect(makeAuthorized(config.bearers)("Bearer one"), JSON.stringify(broken)).toBe(true)
+    }
+  })
+  it("D5a what stands in the environment itself is not reloaded", () => {
+    expect(ssp({ SVC_AUTH_SECRET: "one" }).reloadSecrets()).toEqual([])
+  })
+  it("D5a the scheduler reloads what it sends to SSPs and what it asks for", () => {
+    const files: Files = { "/run/ssp": "s1", "/run/own": "o1" }
+    const config = scheduler({ SVC_AUTH_SECRET: "", SVC_AUTH_SECRET_FILE: "/run/ssp", SVC_SCHEDULER_AUTH_SECRET_FILE: "/run/own" }, files)
+    Object.assign(files, { "/run/ssp": "s2", "/run/own": "o2" })
+    config.reloadSecrets()
+    const authorized = makeAuthorized(config.bearers ?? expect.fail("asks nobody"))
+    expect([Redacted.value(config.sspSecret() ?? expect.fail("none")), authorized("Bearer o2"), authorized("Bearer o1")]).toEqual(["s2", true, false])
+  })
+  it("D5a what an SSP sends to the scheduler is reloaded too", () => {
+    const files: Files = { "/run/own": "o1" }
+    const config = ssp({ SVC_SCHEDULER_AUTH_SECRET_FILE: "/run/own" }, files)
+    files["/run/own"] = "o2"
+    config.reloadSecrets()
+    expect(Redacted.value(config.schedulerSecret() ?? expect.fail("none"))).toBe("o2")
+  })
+})
+
+describe("tokens of job tables", () => {
+  const job = (more: object) => ({ job_tables: { mail_job: { name: "mail", base_url: "http://b", ...more } } })
+  const backend = (auth: object) => ({ backends: { mail: { type: "http", baseUrl: "http://b", spec: "s.yml", auth: { type: "token", ...auth }, method: { type: "outbox", table: "mail_job", schema: "s.surql" } } } })
+  for (const [what, content] of [["auth_token_file of a job table", job({ auth_token_file: "tokens/mail" })], ["token_file of a backend", backend({ token_file: "tokens/mail" })]] as const) {
+    it(`D5a ${what} is read beside the file that names it, and again at a reload`, () => {
+      const files: Files = { "/etc/svc/tokens/mail": "t1\n" }
+      const config = ssp({ SVC_AUTH_SECRET: "x" }, files, content)
+      const token = () => Redacted.value(config.jobTables[0]?.authToken ?? expect.fail("no token"))
+      expect(token()).toBe("t1")
+      files["/etc/svc/tokens/mail"] = "t2\n"
+      expect(outcomes(config.reloadSecrets())).toEqual([[expect.stringMatching(/mail_job\.auth_token_file|mail\.auth\.token_file/), "changed"]])
+      expect(token()).toBe("t2")
+      files["/etc/svc/tokens/mail"] = undefined
+      expect(outcomes(config.reloadSecrets())[0]?.[1]).toBe("fault")
+      expect(token()).toBe("t2")
+    })
+  }
+  it("D5a a token and a file for it, or a file that is not there, are faults", () => {
+    expect(fault({ SVC_AUTH_SECRET: "x" }, { "/etc/svc/t": "t" }, job({ auth_token: "a", auth_token_file: "t" }))).toContain("auth_token_file is set beside auth_token")
+    expect(fault({ SVC_AUTH_SECRET: "x" }, {}, job({ auth_token_file: "t" }))).toContain("job_tables.mail_job.auth_token_file: /etc/svc/t cannot be read")
+    expect(fault({ SVC_AUTH_SECRET: "x" }, { "/etc/svc/t": "two\nlines" }, job({ auth_token_file: "t" }))).toMatch(/auth_token_file: \/etc\/svc\/t holds a value that is not shown/)
+    expect(fault({ SVC_AUTH_SECRET: "x" }, {}, backend({}))).toContain("backends.mail.auth.token is missing")
+  })
+  it("D5a no secret shows when a configuration is printed", () => {
+    const config = ssp({ SVC_AUTH_SECRET: "s3cr3t-a", SVC_AUTH_SECRET_PREVIOUS: "s3cr3t-b", SVC_SCHEDULER_AUTH_SECRET: "s3cr3t-c", STORE_ADDR: "ws://db", STORE_NS: "n", STORE_DB: "d", STORE_USER: "u", STORE_PASS: "s3cr3t-d" }, { "/etc/svc/t": "s3cr3t-e" }, job({ auth_token_file: "t" }))
+    expect(`${JSON.stringify(config)} ${JSON.stringify(config.jobTables)}`).not.toContain("s3cr3t")
+  })
+})
