@@ -7,6 +7,10 @@
 /** Upper bounds in milliseconds, each about half as much again as the one before. */
 export const boundsMs: ReadonlyArray<number> = [0.1, 0.15, 0.25, 0.4, 0.6, 1, 1.5, 2.5, 4, 6, 10, 15, 25, 40, 60, 100, 150, 250, 400, 600, 1000, 1500, 2500, 4000, 6000, 10_000]
 
+/** As a histogram in seconds. */
+export const histogram = ({ counts, sumMs }: Latency): { readonly bounds: ReadonlyArray<number>; readonly counts: ReadonlyArray<number>; readonly sum: number } =>
+  ({ bounds: boundsMs.map((ms) => ms / 1000), counts, sum: sumMs / 1000 })
+
 export class Latency {
   /** One bucket more than bounds takes the rest. */
   readonly counts: Array<number> = new Array<number>(boundsMs.length + 1).fill(0)

@@ -5,6 +5,7 @@
  */
 import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import { randomUUID } from "node:crypto"
+import { dirname } from "node:path"
 import type { WalRecord } from "../core/walFormat.ts"
 import { checked, Wal, WalFailed, type WalShape } from "../ports/Wal.ts"
 import { nodeDisk, type WalDisk } from "./walDisk.ts"
@@ -28,13 +29,14 @@ const read = (path: string, log: WalLog, afterSeq: number): Stream.Stream<WalRec
       Effect.map(attempt(path, () => log.page(cursor)), ({ next, records }) => [Chunk.unsafeFromArray(records), next.at !== undefined && next.at.after >= upTo ? Option.none() : Option.some(next)] as const))
   })
 
-const shapeOf = (path: string, log: WalLog): WalShape => ({
+const shapeOf = (path: string, log: WalLog, disk: WalDisk): WalShape => ({
   logId: log.logId,
   lastSeq: Effect.sync(() => log.lastSeq),
   keptAfter: Effect.sync(() => log.keptAfter),
   append: (records) => checked(records, Effect.async((resume) => log.submit(records, resume))),
   read: (afterSeq) => read(path, log, afterSeq),
-  dropBefore: (seq) => attempt(path, () => log.dropBefore(seq))
+  dropBefore: (seq) => attempt(path, () => log.dropBefore(seq)),
+  usage: Effect.map(Effect.promise(async () => disk.free?.(dirname(path)).catch(() => undefined)), (freeBytes) => ({ bytes: log.bytes, freeBytes }))
 })
 
 /** The log at `path`, with its complete files beside it; made where there is none. Closing it ends what waits first. */
@@ -46,7 +48,7 @@ export const layerFile = (path: string, options: WalFileOptions = {}): Layer.Lay
       const opened = attempt(path, () => WalLog.open(disk, path, randomUUID, segmentBytes))
       const { log, tail } = yield* Effect.acquireRelease(opened, (own) => Effect.promise(() => own.log.close()))
       if (tail !== undefined) yield* Effect.logWarning(`${tail.file}, offset ${tail.offset}, seq ${log.lastSeq + 1}: cut off ${tail.bytes} bytes of a write that was never finished`)
-      return shapeOf(path, log)
+      return shapeOf(path, log, disk)
     })
   )
 

@@ -31,6 +31,8 @@ export interface WalDisk {
   readonly remove: (path: string) => Promise<void>
   /** Names made, changed and removed in a folder are on the disk when it is done. */
   readonly syncFolder: (folder: string) => Promise<void>
+  /** Bytes that may still be written below a folder; absent where nobody knows. */
+  readonly free?: (folder: string) => Promise<number>
   /** undefined when somebody else has it. */
   readonly lock: (path: string) => Promise<FileLock | undefined>
 }
@@ -70,6 +72,10 @@ export const nodeDisk: WalDisk = {
     } finally {
       await handle.close()
     }
+  },
+  free: async (folder) => {
+    const { bavail, bsize } = await fs.statfs(folder)
+    return bavail * bsize
   },
   lock: lockFile
 }

@@ -96,6 +96,11 @@ export class WalLog {
     return this.segments[0]!.after
   }
 
+  /** Of all files. */
+  get bytes(): number {
+    return this.segments.reduce((sum, { size }) => sum + size, 0)
+  }
+
   /** Adds records; `done` is called once, with the position of the last one when all are flushed. */
   submit(records: ReadonlyArray<string>, done: Done<number>): void {
     const length = records.reduce((sum, record) => sum + record.length, 0)

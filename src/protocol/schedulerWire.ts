@@ -5,6 +5,7 @@
  * not have is marked extension.
  */
 import { Schema } from "effect"
+import { Tasks } from "./progress.ts"
 import { count, every, filled, JsonObject, text } from "./wire.ts"
 
 export const SchedulerIngested = Schema.Struct({
@@ -69,6 +70,7 @@ export const SchedulerMetrics = Schema.Struct({
 export const Progress = Schema.Struct({
   state: Schema.String.annotations({ description: "cloning, ready, frozen or updating (D30)" }),
   seq: count.annotations({ description: "Position through which the log is applied" }),
+  tasks: Tasks.annotations({ description: "Long work that goes on now" }),
   clone: Schema.NullOr(Schema.Struct({ walk: count, table: Schema.String, compared: count, written: count })).annotations({ description: "While cloning" }),
   ssps: Schema.Array(Schema.Struct({ id: Schema.String, status: Schema.String, waiting: count.annotations({ description: "Events it lacks" }) }))
 }).annotations({ identifier: "Progress", description: "Extension (D34)" })

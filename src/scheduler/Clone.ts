@@ -5,16 +5,17 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { Serving } from "../ports/Front.ts"
+import { Progress } from "../ports/Progress.ts"
 import { Replica, startFault } from "../ports/Replica.ts"
 import { Upstream } from "../ports/Upstream.ts"
-import { clone, declare, type Progress } from "./Cloning.ts"
+import { clone, declare, type Progress as Cloned } from "./Cloning.ts"
 import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import { Pool } from "./Pool.ts"
 
 export class Clone extends Context.Tag("scheduler/Clone")<Clone, {
   /** How far it is; undefined before the first step and without a database. */
-  readonly progress: () => Progress | undefined
+  readonly progress: () => Cloned | undefined
 }>() {
   static readonly layer: Layer.Layer<Clone, never, Upstream | Replica | Pool | Declared | SchedulerConfig | Serving> = Layer.scoped(
     Clone,
@@ -24,14 +25,16 @@ export class Clone extends Context.Tag("scheduler/Clone")<Clone, {
       const pool = yield* Pool
       const { reload } = yield* Declared
       const { bootstrapChunkSize } = yield* SchedulerConfig
-      let progress: Progress | undefined
+      let progress: Cloned | undefined
       const work = Effect.gen(function*() {
-        const { compared, written } = yield* clone({
+        const { compared, written } = yield* Progress.during("clone", "the database", "records", (step) => clone({
           upstream, replica, chunkSize: bootstrapChunkSize,
-          onProgress: (step) => {
-            progress = step
+          onProgress: (done) => {
+            progress = done
+            step.reach(done.compared)
+            step.at(`walk ${done.walk}, table ${done.table}`)
           }
-        })
+        }))
         yield* reload
         yield* Effect.logInfo(`the database is cloned: ${compared} records compared, ${written} written or removed`)
         yield* pool.tell({ tag: "Cloned" })

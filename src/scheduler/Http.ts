@@ -11,13 +11,17 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Either, Layer } from "effect"
 import type { Reply } from "../core/cluster/messages.ts"
 import * as State from "../core/cluster/state.ts"
+import * as Text from "../core/metricText.ts"
 import { makeAuthorized } from "../ports/bearer.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import * as Pages from "../ports/Pages.ts"
+import { NodeFigures } from "../ports/NodeFigures.ts"
+import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import * as WebHeaders from "../ports/webHeaders.ts"
+import { taskOf } from "../protocol/progress.ts"
 import { Cloned, SchedulerApi, SchedulerBearer } from "../protocol/SchedulerApi.ts"
 import { Clone } from "./Clone.ts"
 import { SchedulerConfig } from "./Config.ts"
@@ -115,26 +119,24 @@ const layerJob = HttpApiBuilder.group(SchedulerApi, "job", (handlers) =>
       .handle("dispatch", ({ payload }) => Effect.mapError(jobs.dispatch(payload), jobRefusal), whole)
       .handle("result", ({ payload }) => Effect.as(Effect.mapError(jobs.result(payload), Errors.fromIngest), ok), whole)))
 
-const wantsText = (accept: string | undefined, format: string | undefined): boolean =>
-  format === "prometheus" || (format === undefined && accept !== undefined && /text\/plain|openmetrics/.test(accept) && !/application\/json/.test(accept))
-
 const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
   Effect.gen(function*() {
     const pool = yield* Pool
     const { schedulerId } = yield* SchedulerConfig
     const clone = yield* Clone
     const pass = yield* HttpPass.toOwner
+    const nodeFigures = yield* NodeFigures
+    const { tasks } = yield* Progress
     const startedAt = yield* Clock.currentTimeMillis
     const overview = yield* HttpOverview.make(startedAt)
     return handlers
       .handleRaw("metrics", ({ request, urlParams }) =>
-        Effect.map(Clock.currentTimeMillis, (now) =>
-          wantsText(request.headers["accept"], urlParams.format)
-            ? HttpServerResponse.text(Monitor.prometheus(pool.state(), now, startedAt), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
-            : HttpServerResponse.unsafeJson(Monitor.metrics(pool.state(), now, startedAt))))
+        Text.wanted(request.headers["accept"], urlParams.format)
+          ? Effect.map(nodeFigures, (families) => HttpServerResponse.text(Text.render(families), { contentType: Text.contentType }))
+          : Effect.map(Clock.currentTimeMillis, (now) => HttpServerResponse.unsafeJson(Monitor.metrics(pool.state(), now, startedAt))))
       .handle("health", () => Effect.sync(() => (State.ready(pool.state()).length > 0 ? { status: "healthy" as const } : { status: "unavailable" as const })))
       .handle("info", () => Effect.sync(() => Monitor.info(pool.state(), schedulerId)))
-      .handle("progress", () => Effect.sync(() => Monitor.progress(pool.state(), clone.progress())))
+      .handle("progress", () => Effect.sync(() => Monitor.progress(pool.state(), clone.progress(), tasks().map(taskOf))))
       .handleRaw("debugView", ({ path, request }) => pass(request, path.view_id, (id) => `/debug/view/${id}`))
       .handle("overview", () => overview)
       .handle("livez", () => Effect.succeed(ok))

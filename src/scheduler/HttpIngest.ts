@@ -11,6 +11,7 @@ import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
+import { Meters } from "../ports/Meters.ts"
 import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -50,6 +51,7 @@ export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | 
     const ingest = yield* Ingest
     const pool = yield* Pool
     const declared = yield* Declared
+    const { ingestRefused } = yield* Meters
     const { timed } = yield* IngestTimes
     const { bearers, maxBodyBytes } = yield* SchedulerConfig
     const authorized = bearers === undefined ? () => true : makeAuthorized(bearers)
@@ -61,6 +63,9 @@ export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | 
       maxBodyBytes,
       admit: (authorization) => !authorized(authorization) ? unauthorized : (pool.state().phase === "Cloning" ? cloning : undefined),
       accept: (body, answer) => accept(ingest, declared.schema, body, timed(answer)),
+      answered: (status) => {
+        if (status >= 400) ingestRefused[status < 500 ? "4xx" : "5xx"].add()
+      },
       tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
       notText: Answers.toAnswer(Answers.notText)
     }

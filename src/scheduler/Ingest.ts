@@ -12,6 +12,8 @@ import type { RecordId } from "../core/surql/value.ts"
 import { lostId } from "../core/reconcile.ts"
 import * as Version from "../core/version.ts"
 import { Serving } from "../ports/Front.ts"
+import * as Metered from "../ports/metered.ts"
+import { Meters } from "../ports/Meters.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../ports/Replica.ts"
 import { Turn } from "../ports/Turn.ts"
 import { Wal, type WalFailed } from "../ports/Wal.ts"
@@ -62,6 +64,8 @@ export class Ingest extends Context.Tag("scheduler/Ingest")<Ingest, {
   readonly ingest: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, holds?: Holds) => Effect.Effect<Ingested, Refusal>
   /** Called with what has just been applied to the replica, before anything else can be. */
   readonly watch: (listener: Moved) => void
+  /** Changes that wait for the log. */
+  readonly waiting: () => number
 }>() {
   static readonly layer: Layer.Layer<Ingest, never, Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving> = Layer.scoped(Ingest, Effect.suspend(() => make))
 }
@@ -74,6 +78,7 @@ interface Parts {
   readonly wal: typeof Wal.Service
   readonly turn: typeof Turn.Service
   readonly waiters: Waiters
+  readonly meters: typeof Meters.Service
   readonly moved: Moved
   /** Runs an effect; `done` is called exactly once. A defect ends the process. */
   readonly run: <A>(effect: Effect.Effect<A>, done: (value: A) => void) => void
@@ -149,6 +154,10 @@ class Pipeline {
     this.parts.turn.next(this.cycle)
   }
 
+  get waiting(): number {
+    return this.pending
+  }
+
   /** Whether nothing is under way or waits to be. */
   get idle(): boolean {
     return !this.busy && this.queue.length === 0
@@ -185,6 +194,7 @@ class Pipeline {
     const batch = this.queue.slice(0, count)
     this.queue = this.queue.slice(count)
     this.pending -= size
+    this.parts.meters.ingestChanges.add(size)
     return batch
   }
 
@@ -246,13 +256,14 @@ const make: Effect.Effect<typeof Ingest.Service, never, Pool | JobFeed | Replica
   const serving = yield* Serving
   const runtime = yield* Effect.runtime()
   const clock = yield* Effect.clock
+  const gauge = { meters: yield* Meters, clock }
   const run: Parts["run"] = (effect, done) => {
     const finished = Effect.flatMap(effect, (value) => Effect.sync(() => done(value)))
     Runtime.runFork(runtime)(Effect.catchAllCause(finished, (cause) => serving.crash(cause)))
   }
   const listeners: Array<Moved> = []
   const waiters = new Waiters(pool, config.deliveryWaitMs, () => clock.unsafeCurrentTimeMillis(), run)
-  const pipeline = new Pipeline({ config, pool, jobs: yield* JobFeed, replica: yield* Replica, wal: yield* Wal, turn: yield* Turn, waiters, moved: (records, through) => listeners.forEach((listener) => listener(records, through)), run })
+  const pipeline = new Pipeline({ config, pool, jobs: yield* JobFeed, replica: Metered.replica(yield* Replica, gauge), wal: Metered.wal(yield* Wal, gauge), turn: yield* Turn, waiters, meters: gauge.meters, moved: (records, through) => listeners.forEach((listener) => listener(records, through)), run })
   pool.watch(() => waiters.look())
   // The server has answered or cut every request by now; what a cut one left behind still goes to its end.
   yield* Effect.addFinalizer(() => Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 }))
@@ -261,6 +272,7 @@ const make: Effect.Effect<typeof Ingest.Service, never, Pool | JobFeed | Replica
     offer,
     ingest: (changes, raw, holds) => Effect.async<Ingested, Refusal>((resume) =>
       pipeline.offer({ changes, raw, holds, done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left)) })),
-    watch: (listener) => void listeners.push(listener)
+    watch: (listener) => void listeners.push(listener),
+    waiting: () => pipeline.waiting
   }
 })

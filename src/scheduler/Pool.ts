@@ -11,6 +11,8 @@ import * as Decisions from "../core/cluster/pool.ts"
 import * as State from "../core/cluster/state.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
+import * as Metered from "../ports/metered.ts"
+import { Meters } from "../ports/Meters.ts"
 import { PoolStore, type PoolStoreShape, type Write } from "../ports/PoolStore.ts"
 import { Replica, type ReplicaShape, startFault } from "../ports/Replica.ts"
 import { SspClient } from "../ports/SspClient.ts"
@@ -35,6 +37,8 @@ export interface PoolShape {
   readonly alone: <E>(step: Effect.Effect<Command | undefined, E>) => Effect.Effect<void, E>
   /** Called after every decision, with nothing under way. */
   readonly watch: (listener: () => void) => void
+  /** When the replica was last brought to disk and the log cut behind it; at first, when this started. */
+  readonly checkpointedAt: () => number
 }
 
 export class Pool extends Context.Tag("scheduler/Pool")<Pool, PoolShape>() {
@@ -60,6 +64,7 @@ interface Parts {
   readonly queue: Queue.Queue<Entry>
   readonly replies: Map<number, (reply: Reply) => void>
   readonly listeners: Array<() => void>
+  checkpointedAt: number
   /** Starts what is not awaited. */
   readonly start: (effect: Effect.Effect<void>) => void
 }
@@ -94,13 +99,16 @@ const freeze = ({ replica }: Parts, id: number, seq: number): Effect.Effect<void
   )
 
 /** Syncs the replica, drops the log behind it. A checkpoint that fails is tried again when the next is due. */
-const checkpoint = ({ queue, replica, wal }: Parts, keepFrom: number): Effect.Effect<void> =>
-  replica.sync.pipe(
+const checkpoint = (parts: Parts, keepFrom: number): Effect.Effect<void> => {
+  const { queue, replica, wal } = parts
+  return replica.sync.pipe(
     Effect.zipRight(wal.dropBefore(keepFrom)),
+    Effect.zipRight(Effect.map(Clock.currentTimeMillis, (now) => void (parts.checkpointedAt = now))),
     Effect.catchAll((error) => Effect.logError(`the checkpoint failed: ${error.message}`)),
     Effect.zipRight(wal.keptAfter),
     Effect.flatMap((kept) => queue.offerAll([{ tag: "Trimmed", first: kept + 1 }, { tag: "Checkpointed" }]))
   )
+}
 
 const levels = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError } as const
 
@@ -250,9 +258,9 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
   const queue = yield* Queue.unbounded<Entry>()
   const start = (effect: Effect.Effect<void>): void => void fibers(Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause))))
   const parts: Parts = {
-    config, wal, replica, store, queue, start, replies: new Map(), listeners: [],
+    config, wal, replica, store, queue, start, replies: new Map(), listeners: [], checkpointedAt: clock.unsafeCurrentTimeMillis(),
     activity: new Activity(upstream, (command) => queue.offer(command), start),
-    calls: { client: yield* SspClient, events, replica, maxBodyBytes: config.maxBodyBytes }
+    calls: { client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }), events, replica, maxBodyBytes: config.maxBodyBytes }
   }
   const initial = State.initial(limits(config), epoch, log, cloned)
   const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)
@@ -265,6 +273,7 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
   return {
     state: () => shell.state, identity: { logId: wal.logId, epoch }, events, ask: askOn(parts), alone: aloneOn(parts),
     tell: (command) => Effect.asVoid(parts.queue.offer(command)),
-    watch: (listener) => void parts.listeners.push(listener)
+    watch: (listener) => void parts.listeners.push(listener),
+    checkpointedAt: () => parts.checkpointedAt
   }
 })

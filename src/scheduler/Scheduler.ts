@@ -7,6 +7,8 @@
 import { Effect, Layer } from "effect"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
+import { Meters } from "../ports/Meters.ts"
+import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
 import { Clone } from "./Clone.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
@@ -16,6 +18,7 @@ import * as HttpIngest from "./HttpIngest.ts"
 import { Ingest } from "./Ingest.ts"
 import { JobFeed } from "./JobFeed.ts"
 import { Jobs } from "./Jobs.ts"
+import * as Figures from "./nodeFigures.ts"
 import { Pool } from "./Pool.ts"
 import { ProxyQuery } from "./ProxyQuery.ts"
 import * as Reconcile from "./Reconcile.ts"
@@ -25,13 +28,16 @@ import * as SspComparison from "./SspComparison.ts"
 const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
 
 export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, Reconcile.layer).pipe(
+  Layer.provideMerge(Figures.layer),
   Layer.provideMerge(IngestTimes.layer),
   Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),
   Layer.provideMerge(Layer.mergeAll(Ingest.layer, layerProxy)),
   Layer.provideMerge(JobFeed.layer),
   Layer.provideMerge(Pool.layer),
   Layer.provideMerge(Declared.layer),
-  Layer.provideMerge(Serving.layer)
+  Layer.provideMerge(Serving.layer),
+  Layer.provideMerge(Progress.layer),
+  Layer.provideMerge(Meters.layer)
 )
 
 const sourceText = ({ database }: SchedulerConfigShape): string =>

@@ -11,6 +11,7 @@ import * as State from "../core/cluster/state.ts"
 import { bucketLevel, bucketOf, differing, differingLeaves, fanOut } from "../core/merkle.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import { Serving } from "../ports/Front.ts"
+import { Meters } from "../ports/Meters.ts"
 import type { ReplicaError } from "../ports/Replica.ts"
 import { SspClient, type SspClientShape, type Target } from "../ports/SspClient.ts"
 import { SchedulerConfig } from "./Config.ts"
@@ -149,10 +150,12 @@ export const layerOf = (momentMs: number): Layer.Layer<never, never, Pool | Reco
     const pool = yield* Pool
     const parts = { client: yield* SspClient, trees: yield* RecordTrees, momentMs }
     const { integrityIntervalSecs } = yield* SchedulerConfig
+    const { integrityCompares } = yield* Meters
     if (integrityIntervalSecs === 0) return
     const one = ({ registration, ssp, url }: Target) =>
       Effect.gen(function*() {
         const found = yield* compare(parts, { ssp, registration, url })
+        integrityCompares[found === undefined ? "unknown" : found.ids.length === 0 ? "equal" : "different"].add()
         if (found === undefined) return yield* Effect.logDebug(`${ssp} cannot be compared with the replica now`)
         const equal = found.ids.length === 0
         yield* equal ? Effect.logDebug(`${ssp} holds what the replica holds`) : Effect.logError(`${ssp} differs from the replica in ${text(found)}`)

@@ -8,6 +8,7 @@ import { Chunk, Effect, Either, Stream } from "effect"
 import type { Schema } from "../core/change.ts"
 import type { Log } from "../core/cluster/outbox.ts"
 import * as Event from "../core/event.ts"
+import { Progress, type Step } from "../ports/Progress.ts"
 import { Replica, type ReplicaRecord, type ReplicaShape, startFault } from "../ports/Replica.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { startFault as walFault, type WalShape } from "../ports/Wal.ts"
@@ -29,7 +30,7 @@ const recordOf = (json: string, seq: number, path: string, schema: Schema): Effe
   })
 
 /** Applies everything behind `applied`; answers how many events that were. */
-const replay = (paths: Paths, wal: WalShape, replica: ReplicaShape, applied: number, schema: Schema): Effect.Effect<number, StartFault> =>
+const replay = (paths: Paths, wal: WalShape, replica: ReplicaShape, applied: number, schema: Schema, told: Pick<Step, "add">): Effect.Effect<number, StartFault> =>
   wal.read(applied).pipe(
     Stream.mapError(walFault),
     Stream.grouped(step),
@@ -37,7 +38,10 @@ const replay = (paths: Paths, wal: WalShape, replica: ReplicaShape, applied: num
       const through = Chunk.unsafeLast(events).seq
       return Effect.forEach(events, ({ json, seq }) => recordOf(json, seq, paths.walPath, schema)).pipe(
         Effect.flatMap((records) => Effect.mapError(replica.commit({ records, through }), startFault)),
-        Effect.as(events.length)
+        Effect.map(() => {
+          told.add(events.length)
+          return events.length
+        })
       )
     }),
     Stream.runSum
@@ -62,7 +66,11 @@ export const recover = (paths: Paths, wal: WalShape, replica: typeof Replica.Ser
       return { first: kept + 1, head }
     }
     const declared = new Map((yield* Effect.mapError(replica.tables, startFault)).map(({ name, types }) => [name, types]))
-    const count = yield* replay(paths, wal, replica, applied, (table) => declared.get(table))
-    if (count > 0) yield* Effect.logInfo(`recovered ${count} events from the log, through seq ${head}`)
+    if (applied === head) return { first: kept + 1, head }
+    const count = yield* Progress.during("recovery", "the replica from the log", "events", (step) => {
+      step.expect(head - applied)
+      return replay(paths, wal, replica, applied, (table) => declared.get(table), step)
+    })
+    yield* Effect.logInfo(`recovered ${count} events from the log, through seq ${head}`)
     return { first: kept + 1, head }
   })

@@ -4,7 +4,7 @@
  * From memory alone; the one thing that costs more than a look is the number of rows, a pass over the views.
  */
 import { Clock, Effect, Layer } from "effect"
-import { boundsMs } from "../core/latency.ts"
+import * as Latency from "../core/latency.ts"
 import * as Core from "../core/meters.ts"
 import { declared } from "../core/metrics.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
@@ -18,9 +18,6 @@ import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import { Jobs } from "./jobs/Jobs.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Views } from "./Views.ts"
-
-/** The histogram of the answers, in seconds. */
-export const ingestOf = ({ counts, sumMs }: { readonly counts: ReadonlyArray<number>; readonly sumMs: number }): Core.Histogram => ({ bounds: boundsMs.map((ms) => ms / 1000), counts, sum: sumMs / 1000 })
 
 const jobStates = declared.jobs.labels.state
 
@@ -49,7 +46,7 @@ const make = Effect.gen(function*() {
     return Core.families("ssp", meters, {
       ...ofProcess(yield* process), ...edgeReadings(),
       buildInfo: [[[version, "ssp"], 1]], tasksRunning: running(progress.tasks()), reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
-      ingestDuration: ingestOf(latency), ingestPending: figures.pendingChanges, ingestPendingLimit: config.maxPendingChanges,
+      ingestDuration: Latency.histogram(latency), ingestPending: figures.pendingChanges, ingestPendingLimit: config.maxPendingChanges,
       sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, sspViewRows: figures.rows(), sspRecords: figures.records,
       sspTables: views.records.tableNames().length, sspStreams: figures.streams, sspStreamsLimit: config.maxStreams, sspLogSeq: figures.seq ?? undefined,
       jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const))

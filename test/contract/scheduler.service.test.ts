@@ -37,7 +37,7 @@ describe("a scheduler without SSPs", () => {
     { name: "GET /info 200 one scheduler entry", ask: "GET /info", status: 200, is: [{ entity: "scheduler", id: "scheduler-test", status: "ready", views: 0 }] },
     { name: "GET /metrics 200 D34", ask: "GET /metrics", status: 200, is: { scheduler: { total_ssps: 0, ready_ssps: 0, total_queries: 0, running_jobs: 0, uptime_seconds: expect.any(Number) }, ssps: [] } },
     { name: "GET /readyz 200 D34", ask: "GET /readyz", status: 200, is: ok }, { name: "GET /livez 200 D34", ask: "GET /livez", status: 200, is: ok },
-    { name: "GET /progress 200 D34", ask: "GET /progress", status: 200, is: { state: "ready", seq: 0, clone: null, ssps: [] } },
+    { name: "GET /progress 200 D34", ask: "GET /progress", status: 200, is: { state: "ready", seq: 0, tasks: [], clone: null, ssps: [] } },
     { name: "POST /view/register 503 NO_SSP_AVAILABLE", ask: "POST /view/register", body: view, status: 503, code: "NO_SSP_AVAILABLE" },
     { name: "POST /query/register 503 NO_SSP_AVAILABLE D33", ask: "POST /query/register", body: { query_id: "q", view_plan: "SELECT * FROM t" }, status: 503, code: "NO_SSP_AVAILABLE" },
     { name: "POST /job/dispatch 503 NO_SSP_AVAILABLE", ask: "POST /job/dispatch", body: job, status: 503, code: "NO_SSP_AVAILABLE" },
@@ -161,13 +161,6 @@ describe("a scheduler with SSPs", () => {
     const figures = bodyOf(await node.get("/metrics"))
     expect(figures["scheduler"]).toMatchObject({ total_ssps: 2, ready_ssps: 2, total_queries: 3 })
     expect((figures["ssps"] as ReadonlyArray<Body>)[0]).toEqual({ id: "a", query_count: 1, views: 7, cpu_usage: 12.5, memory_usage: 100, last_heartbeat_seconds_ago: 0 })
-  })
-  it("GET /metrics 200 D34 in the Prometheus text format, by Accept or by ?format=", async () => {
-    for (const answer of [await node.get("/metrics?format=prometheus"), await send(node, { ask: "GET /metrics", headers: { accept: "text/plain" } })]) {
-      expect(answer.headers["content-type"]).toMatch(/^text\/plain/)
-      expect(answer.text).toMatch(/^svc_scheduler_ready_ssps 2$/m)
-      for (const line of answer.text.trimEnd().split("\n")) expect(line).toMatch(/^(?:# (?:HELP|TYPE) \w+ .+|\w+(?:\{ssp="[^"]+"\})? -?[\d.]+)$/)
-    }
   })
 })
 

@@ -53,7 +53,7 @@ describe("D35 who runs a job", () => {
     expect([named(a), named(b)]).toEqual([expected, expected])
     expect([await running(node), executed(a), executed(b)]).toEqual([4, [], []])
     const figures = (await node.get("/metrics?format=prometheus")).text
-    for (const line of ['ssp_jobs{ssp="a"} 2', 'ssp_jobs{ssp="b"} 2', 'ssp_jobs{ssp="c"} 0', "waiting_jobs 0"]) expect(figures).toContain(`\nsvc_scheduler_${line}\n`)
+    for (const line of ['ssp_jobs{ssp="a"} 2', 'ssp_jobs{ssp="b"} 2', 'ssp_jobs{ssp="c"} 0', "jobs_waiting 0"]) expect(figures).toContain(`\nsvc_scheduler_${line}\n`)
   })
   it("D35 a job that arrives while no SSP is ready names the empty id, waits, and is handed over when one becomes ready", async () => {
     const node = await start()
@@ -62,7 +62,7 @@ describe("D35 who runs a job", () => {
     await a.register(node, { job_tables: ["job"] })
     await ingest(node, [pending("job:1"), pending("job:2")])
     expect([await running(node), executed(a)]).toEqual([2, []])
-    expect((await node.get("/metrics?format=prometheus")).text).toContain("\nsvc_scheduler_waiting_jobs 2\n")
+    expect((await node.get("/metrics?format=prometheus")).text).toContain("\nsvc_scheduler_jobs_waiting 2\n")
     a.health = "ready"
     await until("both are handed over", () => a.calls("/job/execute").length === 2)
     expect(new Set(executed(a))).toEqual(new Set([body("job:1"), body("job:2")]))
