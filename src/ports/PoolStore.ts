@@ -62,7 +62,7 @@ interface Row {
 /** What JSON leaves out comes back as undefined. */
 const whole = {
   member: (row: MemberRow): MemberRow => ({ ...row, incarnation: row.incarnation, jobTables: row.jobTables }),
-  view: (row: ViewRow): ViewRow => ({ ...row, home: row.home }),
+  view: (row: ViewRow): ViewRow => ({ ...row, home: row.home, gone: row.gone === true }),
   job: (row: JobRow): JobRow => ({ ...row, home: row.home })
 }
 

@@ -126,7 +126,7 @@ const claim = (client: SurrealShape, bindings: Bindings): Effect.Effect<Readonly
     client,
     "UPDATE $ids SET owner = $owner, assignment = (assignment ?? 0) + 1 WHERE owner != $owner RETURN NONE; SELECT * FROM $ids WHERE owner = $owner",
     bindings
-  ).pipe(Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration)))
+  ).pipe(unlessMissing, Effect.flatMap((rows) => ownRows(rows, Rows.toRegistration)))
 
 /** Rows that lose their owner here and those that had none before are answered alike: nobody keeps them alive. */
 const expire = (client: SurrealShape, bindings: Bindings): Effect.Effect<ReadonlyArray<Registration>, UpstreamError> =>
@@ -148,7 +148,7 @@ const unregisterStatements = `BEGIN;
 const unregister = (client: SurrealShape, keys: ReadonlyArray<string>, owner: string): Effect.Effect<void, UpstreamError> => {
   const clear = (key: string): Effect.Effect<void, UpstreamError> =>
     Effect.flatMap(
-      listOf(client, unregisterStatements, { row: Rows.queryId(key), owner, range: Rows.startingWith(Schema.edgeTable, key), size: edgeChunk }),
+      listOf(client, unregisterStatements, { row: Rows.queryId(key), owner, range: Rows.startingWith(Schema.edgeTable, key), size: edgeChunk }).pipe(unlessMissing),
       ([left]) => left === true ? clear(key) : Effect.void
     )
   return Effect.forEach(keys, clear, { discard: true, concurrency: 4 })

@@ -21,6 +21,7 @@ import { Upstream } from "../ports/Upstream.ts"
 import { Wal, type WalShape } from "../ports/Wal.ts"
 import { Activity } from "./Activity.ts"
 import * as Calls from "./calls.ts"
+import { Clearing } from "./Clearing.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./Config.ts"
 import { Events } from "./Events.ts"
 import * as Recovery from "./recovery.ts"
@@ -61,6 +62,7 @@ interface Parts {
   readonly store: PoolStoreShape
   readonly calls: Calls.Surroundings
   readonly activity: Activity
+  readonly clearing: Clearing
   readonly queue: Queue.Queue<Entry>
   readonly replies: Map<number, (reply: Reply) => void>
   readonly listeners: Array<() => void>
@@ -77,7 +79,7 @@ const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs }: SchedulerConfigShape
 /** The pool's own limits, from the settings. */
 export const limits = (config: SchedulerConfigShape): State.Config => ({
   ...State.defaults, strategy: config.loadBalance, heartbeatTimeoutMs: config.heartbeatTimeoutMs, bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
-  pollIntervalMs: config.sspPollIntervalMs, maxBuffer: config.maxBufferPerSsp, maxSilenceMs: 2 * tickMs(config)
+  pollIntervalMs: config.sspPollIntervalMs, maxBuffer: config.maxBufferPerSsp, maxSilenceMs: 1.25 * tickMs(config)
 })
 
 const patient = Schedule.exponential(Duration.millis(100)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(2))))
@@ -122,6 +124,7 @@ const perform = (parts: Parts, action: Action): Effect.Effect<void> => {
       parts.replies.delete(action.ref)
     })
     case "Log": return levels[action.level](action.message)
+    case "ClearView": return parts.clearing.ask(action.view, action.op)
     case "AskActivity": return parts.activity.ask(action.view, action.lastActiveAt)
     case "Poll": case "Deliver": case "CallRegister": case "CallUnregister": case "ExecuteJob":
       return Effect.sync(() => parts.start(Effect.flatMap(Calls.run(parts.calls, action), (command) => parts.queue.offer(command))))
@@ -260,9 +263,10 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
   const parts: Parts = {
     config, wal, replica, store, queue, start, replies: new Map(), listeners: [], checkpointedAt: clock.unsafeCurrentTimeMillis(),
     activity: new Activity(upstream, (command) => queue.offer(command), start),
+    clearing: new Clearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
     calls: { client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }), events, replica, maxBodyBytes: config.maxBodyBytes }
   }
-  const initial = State.initial(limits(config), epoch, log, cloned)
+  const initial = State.initial({ ...limits(config), database: upstream.present }, epoch, log, cloned)
   const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)
   const shell = new Shell(parts, state, () => clock.unsafeCurrentTimeMillis())
   yield* shell.carryOut(actions)

@@ -34,7 +34,7 @@ const memory = (): Restart => {
 
 const home: Home = { ssp: "a", registration: 7 }
 const member = (ssp: string): MemberRow => ({ ssp, incarnation: undefined, url: `http://${ssp}`, batch: true, jobTables: undefined, registration: 7, acked: 3 })
-const view: ViewRow = { view: "v", spec: { body: { id: "v", params: null, deep: [{ a: "\u0000\u{1F600}" }] }, ttlMs: 5, lastActiveAt: 6 }, assignment: 8, assignedAt: 9, home, placed: true }
+const view: ViewRow = { view: "v", spec: { body: { id: "v", params: null, deep: [{ a: "\u0000\u{1F600}" }] }, ttlMs: 5, lastActiveAt: 6 }, assignment: 8, assignedAt: 9, home, placed: true, gone: false }
 const job: JobRow = { job: "job:1", table: "job", home: undefined, told: false }
 const stray = (ssp: string, viewKey: string): StrayRow => ({ ssp, registration: 7, view: viewKey, assignment: 8 })
 const all: ReadonlyArray<Write> = [

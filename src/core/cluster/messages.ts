@@ -59,6 +59,8 @@ export type Command =
   | { readonly tag: "Compared"; readonly ssp: string; readonly registration: number; readonly equal: boolean }
   | { readonly tag: "RegisterView"; readonly ref: number; readonly view: string; readonly spec: ViewSpec }
   | { readonly tag: "UnregisterView"; readonly ref: number; readonly view: string }
+  /** The database holds nothing of the view any more. */
+  | { readonly tag: "ViewCleared"; readonly op: number; readonly view: string }
   | { readonly tag: "ViewCalled"; readonly op: number; readonly view: string; readonly ssp: string; readonly registration: number; readonly outcome: CallOutcome }
   /** The later of the time given and the one found in the database (D14). */
   | { readonly tag: "ActivityFound"; readonly view: string; readonly lastActiveAt: number }
@@ -103,6 +105,8 @@ export interface ViewRow {
   readonly home: Home | undefined
   /** The SSP has taken it; false while nobody knows. */
   readonly placed: boolean
+  /** Nobody shall have it any more; kept until no SSP and no database holds anything of it. */
+  readonly gone: boolean
 }
 
 /** An SSP in one registration: after it registers again, what it held is gone. */
@@ -151,6 +155,8 @@ export type Action =
   /** `gone`: nobody shall have it any more; else another SSP has it, or will, and what is in a database stays. */
   | ({ readonly tag: "CallUnregister"; readonly op: number; readonly view: string; readonly assignment: number; readonly gone: boolean } & ToSsp)
   | ({ readonly tag: "ExecuteJob"; readonly op: number; readonly job: string; readonly table: string } & ToSsp)
+  /** Remove what a database holds of the view, whoever wrote it there; answer with `ViewCleared` when that is done, however long it takes. */
+  | { readonly tag: "ClearView"; readonly op: number; readonly view: string }
   /** Answer with `ActivityFound`; without a database, with the time given. */
   | { readonly tag: "AskActivity"; readonly view: string; readonly lastActiveAt: number }
   | { readonly tag: "Reply"; readonly ref: number; readonly reply: Reply }

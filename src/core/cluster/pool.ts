@@ -76,6 +76,7 @@ const run = (turn: Turn, command: Command): void => {
     case "RegisterView": return Views.requested(turn, command.view, { kind: "register", ref: command.ref, spec: command.spec })
     case "UnregisterView": return Views.requested(turn, command.view, { kind: "unregister", ref: command.ref })
     case "ViewCalled": return Views.called(turn, command)
+    case "ViewCleared": return Views.cleared(turn, command)
     case "ActivityFound": return Views.activityFound(turn, command)
     case "JobArrived": return Jobs.arrived(turn, command)
     case "JobCalled": return Jobs.called(turn, command)
@@ -116,10 +117,14 @@ export const restore = (state: State.State, now: number, saved: Saved): Decision
   const turn: Turn = { state: { ...state, tickedAt: now }, now, actions: [] }
   const restored = Member.next("Absent", "Restored")
   if (restored.state !== "Replaying") throw new Error("broken invariant: a restored SSP is replayed")
-  for (const row of saved.views) setView(turn, { ...row, settled: true, gone: false, op: undefined, queue: [] })
+  for (const row of saved.views) setView(turn, { ...row, settled: true, op: undefined, queue: [] })
   for (const row of saved.jobs) setJob(turn, { ...row, op: undefined })
   for (const row of saved.members) restoreMember(turn, row)
   for (const row of saved.views) {
+    if (row.gone) {
+      Views.clear(turn, row.view)
+      continue
+    }
     if (State.at(turn.state, row.home) !== undefined) updateAt(turn, row.home, (member) => State.holding(member, row.view))
     if (State.at(turn.state, row.home) === undefined || !row.placed) set(turn, { waitingViews: Waiting.add(turn.state.waitingViews, row.view) })
   }

@@ -8,6 +8,7 @@ import * as Freeze from "./freeze.ts"
 import * as Member from "./member.ts"
 import type { Command, Registration, SspIdentity } from "./messages.ts"
 import * as Outbox from "./outbox.ts"
+import * as Views from "./poolViews.ts"
 import * as SchedulerPhase from "./schedulerPhase.ts"
 import * as State from "./state.ts"
 import { act, log, reply, serial, set, setMember, type Turn } from "./turn.ts"
@@ -85,6 +86,7 @@ const hand = (turn: Turn, member: State.SspMember): void => {
   act(turn, { tag: "ForgetMember", ssp: member.ssp })
   set(turn, { waitingViews: Waiting.push(turn.state.waitingViews, member.views), waitingJobs: Waiting.push(turn.state.waitingJobs, member.jobs) })
   setMember(turn, { ...member, registration: serial(turn), views: HashSet.empty(), jobs: HashSet.empty(), strays: HashMap.empty(), calls: 0 })
+  for (const key of HashMap.keys(member.strays)) Views.traced(turn, key)
 }
 
 const replay = (turn: Turn, member: State.SspMember): void => {

@@ -54,10 +54,46 @@ const start = (turn: Turn, view: State.View, target: State.SspMember, request: R
   act(turn, { tag: "CallRegister", op: op.id, view: view.view, assignment: moved.assignment, spec: request?.spec ?? view.spec, ...homeOf(target), url: target.url })
 }
 
-const forget = (turn: Turn, view: State.View, answered?: () => void): void => {
+/** `traces`: SSPs may have written into a database of it, and those that live know nothing of what those that died have left. */
+const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => void): void => {
+  if (traces && turn.state.config.database) {
+    setView(turn, { ...view, op: undefined })
+    clear(turn, view.view)
+    return answered?.()
+  }
   act(turn, { tag: "ForgetView", view: view.view })
   answered?.()
   disinter(turn, view)
+}
+
+/** What the database holds of a view goes, whoever wrote it. Whatever is asked of this view meanwhile waits: its next owner must not be taken for the last one. */
+export const clear = (turn: Turn, key: string): void => {
+  const view = State.view(turn.state, key)
+  if (view === undefined) return
+  const op: State.ViewOp = { ssp: "", registration: 0, id: serial(turn), kind: "clear", request: undefined, tried: [] }
+  buryView(turn, { ...view, op })
+  persistGone(turn, key)
+  act(turn, { tag: "ClearView", op: op.id, view: key })
+}
+
+/** An SSP that might have written of a view will do so no more: what it wrote after the view was cleared goes too. */
+export const traced = (turn: Turn, key: string): void => {
+  const view = State.view(turn.state, key)
+  if (!turn.state.config.database || (view !== undefined && view.op?.kind !== "clear")) return
+  if (view === undefined) setView(turn, { ...unknown, view: key, assignedAt: turn.now })
+  clear(turn, key)
+}
+
+const unknown = { spec: { body: undefined, ttlMs: 0, lastActiveAt: 0 }, assignment: 0, home: undefined, placed: false, settled: false, gone: false, op: undefined, queue: [] } as const
+
+const persistGone = (turn: Turn, key: string): void => {
+  const buried = State.view(turn.state, key)
+  if (buried !== undefined) act(turn, { tag: "PersistView", row: State.viewRow(buried) })
+}
+
+export const cleared = (turn: Turn, command: Command & { readonly tag: "ViewCleared" }): void => {
+  const view = State.view(turn.state, command.view)
+  if (view?.op?.id === command.op) forget(turn, view, false)
 }
 
 /** Without a trace; what was asked meanwhile is asked of nothing. */
@@ -71,7 +107,7 @@ const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried:
   const target = State.at(turn.state, view.home) ?? choose(turn, view.view, State.ready(turn.state), tried)
   if (target !== undefined) return start(turn, view, target, request, tried)
   const answer = (): void => reply(turn, request.ref, { kind: "noSsp" })
-  if (!view.settled && HashMap.has(turn.state.views, view.view)) return forget(turn, view, answer)
+  if (!view.settled && HashMap.has(turn.state.views, view.view)) return forget(turn, view, true, answer)
   answer()
   if (!view.settled) return
   setView(turn, { ...view, op: undefined })
@@ -104,10 +140,11 @@ const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, url: string,
 /** The view is no longer the scheduler's. A registration that comes while its SSP is being told waits for that. */
 const remove = (turn: Turn, view: State.View): void => {
   const from = State.at(turn.state, view.home)
-  if (from === undefined) return forget(turn, view)
+  if (from === undefined) return forget(turn, view, true)
   const op = recall(turn, view, from)
   buryView(turn, { ...view, op })
-  act(turn, { tag: "ForgetView", view: view.view })
+  if (turn.state.config.database) persistGone(turn, view.view)
+  else act(turn, { tag: "ForgetView", view: view.view })
   sendRecall(turn, view, op, from.url, true)
 }
 
@@ -121,7 +158,7 @@ export const requested = (turn: Turn, key: string, request: State.Request): void
     if (view !== undefined) remove(turn, view)
     return reply(turn, request.ref, view === undefined ? { kind: "unknownView" } : { kind: "ok" })
   }
-  const fresh: State.View = { view: key, spec: request.spec, assignment: 0, assignedAt: turn.now, home: undefined, placed: false, settled: false, gone: false, op: undefined, queue: [] }
+  const fresh: State.View = { ...unknown, view: key, spec: request.spec, assignedAt: turn.now }
   startFor(turn, view ?? fresh, request, [])
 }
 
@@ -137,7 +174,8 @@ const refused = (turn: Turn, view: State.View, op: State.ViewOp, details: unknow
     if (op.request !== undefined) reply(turn, op.request.ref, { kind: "refused", details })
     else log(turn, "error", `${op.ssp} refuses view ${view.view}, which another SSP took; it is dropped`)
   }
-  if (!view.settled || op.request === undefined) return forget(turn, view, answer)
+  // Who refuses has written nothing; who did not answer before it may have.
+  if (!view.settled || op.request === undefined) return forget(turn, view, view.settled || op.tried.length > 0, answer)
   answer()
   setView(turn, { ...view, op: undefined })
   settle(turn, view.view)
@@ -163,7 +201,9 @@ const left = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): vo
   updateAt(turn, command, (now) => ({
     ...now, strays: answered ? HashMap.remove(now.strays, command.view) : HashMap.set(now.strays, command.view, { ...row, op: undefined })
   }))
-  if (answered) act(turn, { tag: "ForgetStray", row })
+  if (!answered) return
+  act(turn, { tag: "ForgetStray", row })
+  traced(turn, command.view)
 }
 
 export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
@@ -172,7 +212,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   const op = view?.op
   if (view === undefined || op === undefined || op.id !== command.op) return
   if (op.kind === "leave") {
-    if (view.gone) return disinter(turn, view)
+    if (view.gone) return turn.state.config.database ? clear(turn, view.view) : disinter(turn, view)
     setView(turn, { ...view, op: undefined })
     return settle(turn, view.view)
   }

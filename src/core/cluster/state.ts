@@ -15,6 +15,8 @@ import * as Waiting from "./waiting.ts"
 
 export interface Config extends Outbox.Limits {
   readonly strategy: Strategy
+  /** SSPs write registrations and edges into a database that the scheduler reaches too: what an SSP leaves there is removed when its view is gone (D16, D21). */
+  readonly database: boolean
   readonly heartbeatTimeoutMs: number
   readonly bootstrapTimeoutMs: number
   /** Of the time between two ticks no more than this counts as an SSP's silence: a scheduler that stood still has heard nobody. */
@@ -37,7 +39,7 @@ export interface Config extends Outbox.Limits {
 }
 
 export const defaults: Config = {
-  strategy: "least_queries", heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, maxSilenceMs: Infinity, pollIntervalMs: 3000, maxBuffer: 10_000,
+  strategy: "least_queries", database: false, heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, maxSilenceMs: Infinity, pollIntervalMs: 3000, maxBuffer: 10_000,
   retryBaseMs: 100, retryMaxMs: 5000, unauthorizedMs: 30_000, maxConflicts: 5, maxBatch: 500, maxCalls: 16, movesPerSecond: 50,
   coolMs: 1000, maxQueue: 16, maxExpiries: 256, divergedBaseMs: 60_000
 }
@@ -79,10 +81,10 @@ export type Request =
   | { readonly kind: "register"; readonly ref: number; readonly spec: ViewSpec }
   | { readonly kind: "unregister"; readonly ref: number }
 
-/** The one call about a view that is under way. `leave`: it is taken from an SSP to be moved; the SSP's stray is the same call. */
+/** The one call about a view that is under way. `leave`: it is taken from an SSP, and the SSP's stray is the same call; `clear`: from the database, by the scheduler itself. */
 export interface ViewOp extends Home {
   readonly id: number
-  readonly kind: "register" | "leave"
+  readonly kind: "register" | "leave" | "clear"
   /** The client's request it serves, if any, and SSPs that did not answer it. */
   readonly request: (Request & { readonly kind: "register" }) | undefined
   readonly tried: ReadonlyArray<string>
@@ -91,8 +93,6 @@ export interface ViewOp extends Home {
 export interface View extends ViewRow {
   /** An SSP has taken it once: then a refusal leaves the old registration. */
   readonly settled: boolean
-  /** Unregistered; only here until its SSP has been told. */
-  readonly gone: boolean
   readonly op: ViewOp | undefined
   readonly queue: ReadonlyArray<Request>
 }
@@ -191,7 +191,7 @@ export const memberRow = (of: SspMember): MemberRow => ({
   ssp: of.ssp, incarnation: of.incarnation, url: of.url, batch: of.batch, jobTables: of.jobTables, registration: of.registration, acked: of.outbox.acked
 })
 
-export const viewRow = (of: View): ViewRow => ({ view: of.view, spec: of.spec, assignment: of.assignment, assignedAt: of.assignedAt, home: of.home, placed: of.placed })
+export const viewRow = (of: View): ViewRow => ({ view: of.view, spec: of.spec, assignment: of.assignment, assignedAt: of.assignedAt, home: of.home, placed: of.placed, gone: of.gone })
 
 export const jobRow = (of: Job): JobRow => ({ job: of.job, table: of.table, home: of.home, told: of.told })
 

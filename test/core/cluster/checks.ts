@@ -80,6 +80,7 @@ export const healed = (world: World, wanted: ReadonlyMap<string, boolean>): void
     const holders = alive.filter((ssp) => ssp.views.get(view.view) === view.assignment)
     if (holders.length !== 1 || !view.placed || view.op !== undefined) fail(`${view.view} is held by ${holders.map((ssp) => ssp.id).join() || "nobody"}`)
   }
+  for (const key of world.rows.keys()) if (State.view(world.state, key) === undefined) fail(`the database still has ${key}, which nobody has`)
   for (const [key, want] of wanted) if (want !== (State.view(world.state, key) !== undefined)) fail(`${key} should ${want ? "" : "not "}be there`)
   for (const job of HashMap.values(world.state.jobs)) if (!job.told || State.assigneeOf(world.state, job.job) === undefined) fail(`${job.job} waits`)
   const counts = alive.map((ssp) => ssp.views.size)

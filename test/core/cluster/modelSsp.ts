@@ -126,11 +126,14 @@ export class ModelSsp {
     if (body === "bad") return { kind: "refused", details: "line 1" }
     if (assignment < (this.views.get(view) ?? 0) || assignment <= (this.tombs.get(view) ?? 0)) return { kind: "unreachable" }
     this.views.set(view, assignment)
+    this.world.rows.set(view, this.incarnation)
     return { kind: "done" }
   }
 
-  unregister(view: string, assignment: number): CallOutcome {
-    if ((this.views.get(view) ?? Infinity) <= assignment) this.views.delete(view)
+  unregister(view: string, assignment: number, gone: boolean): CallOutcome {
+    // What it says it has dropped it takes from the database some time later, or never, if it dies before.
+    const drops = (this.views.get(view) ?? Infinity) <= assignment && this.views.delete(view)
+    if (drops && gone) this.world.after(50, () => this.alive && !this.views.has(view) && this.world.rows.get(view) === this.incarnation && this.world.rows.delete(view))
     this.tombs.set(view, Math.max(assignment, this.tombs.get(view) ?? 0))
     return { kind: "done" }
   }

@@ -5,6 +5,7 @@
  */
 import { HashMap, HashSet } from "effect"
 import { describe, expect, it } from "vitest"
+import * as Pool from "../../../src/core/cluster/pool.ts"
 import * as State from "../../../src/core/cluster/state.ts"
 import * as Waiting from "../../../src/core/cluster/waiting.ts"
 import { Drive } from "./drive.ts"
@@ -15,6 +16,52 @@ const many = (pool: Drive, count: number): Drive => {
   for (let i = 0; i < count; i++) pool.view(`v${i}`).called("done")
   return pool
 }
+
+/** Beside a database: what SSPs wrote there of a view goes with the view. */
+describe("what views leave in a database", () => {
+  const beside = (): Drive => new Drive({ database: true, heartbeatTimeoutMs: 1e9 })
+  const goodbye = (pool: Drive, ssp: string): Drive => pool.do({ tag: "Deregister", ref: 9, from: { ssp, incarnation: undefined } })
+  const cleared = (pool: Drive): Drive => {
+    const [call] = pool.found("ClearView")
+    return pool.do({ tag: "ViewCleared", view: call!.view, op: call!.op })
+  }
+
+  it("D16 D21 a view unregistered while nobody has it is cleared by the scheduler, and known until that is done", () => {
+    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({ tag: "UnregisterView", ref: 7, view: "v" })
+    expect([pool.tags, pool.reply]).toEqual([["PersistView", "ClearView", "Reply"], { kind: "ok" }])
+    expect(pool.found("PersistView")).toMatchObject([{ row: { view: "v", gone: true, home: undefined } }])
+    expect(cleared(pool).tags).toEqual(["ForgetView"])
+    expect(State.view(pool.state, "v")).toBeUndefined()
+  })
+  it("D14 D21 so is one that expires without an owner, and one whose owner has said that it dropped it: it may have died before the database heard", () => {
+    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({ tag: "ActivityFound", view: "v", lastActiveAt: -1e12 })
+    expect(pool.found("ClearView")).toHaveLength(0)
+    expect(pool.at(1e12).found("AskActivity")).toHaveLength(1)
+    expect(pool.do({ tag: "ActivityFound", view: "v", lastActiveAt: 0 }).found("ClearView")).toHaveLength(1)
+    const owned = beside().ready("a").view("v").called("done").do({ tag: "UnregisterView", ref: 7, view: "v" })
+    expect(owned.tags).toEqual(["PersistStray", "PersistView", "CallUnregister", "Reply"])
+    expect(owned.called("done").found("ClearView")).toHaveLength(1)
+  })
+  it("D21 a registration that comes while the database is cleared waits: its rows must not be taken for the old ones", () => {
+    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({ tag: "UnregisterView", ref: 7, view: "v" })
+    const clear = pool.last
+    pool.ready("b").view("v", "new")
+    expect(pool.tags).toEqual([])
+    pool.last = clear
+    expect(cleared(pool).found("CallRegister")).toMatchObject([{ ssp: "b", spec: { body: "new" } }])
+  })
+  it("D31 a restart goes on with it, and nobody gets the view", () => {
+    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({ tag: "UnregisterView", ref: 7, view: "v" })
+    const rows = pool.found("PersistView").map(({ row }) => row)
+    const [state, actions] = Pool.restore(State.initial({ ...State.defaults, database: true }, 2, { first: 1, head: 0 }, true), 0, { members: [], views: rows, strays: [], jobs: [] })
+    expect([actions.map(({ tag }) => tag), Waiting.size(state.waitingViews)]).toEqual([["PersistView", "ClearView"], 0])
+  })
+  it("D21 an SSP that may have taken a view behind everybody's back: when it has dropped it, or is gone, the database is cleared once more", () => {
+    const pool = beside().ready("a").view("v").called("unreachable")
+    expect(cleared(pool).tags).toEqual(["ForgetView"])
+    expect(goodbye(pool, "a").found("ClearView")).toMatchObject([{ view: "v" }])
+  })
+})
 
 describe("views", () => {
   it("D31 the assignment is persisted before the SSP hears of it, and answered after it took it", () => {

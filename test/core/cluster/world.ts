@@ -12,7 +12,7 @@ import type { Rng } from "../../kit/random.ts"
 import { ModelSsp } from "./modelSsp.ts"
 
 export const config: State.Config = {
-  ...State.defaults, heartbeatTimeoutMs: 1500, bootstrapTimeoutMs: 4000, maxSilenceMs: 200, pollIntervalMs: 200, maxBuffer: 60, maxBatch: 5, maxCalls: 3, coolMs: 300,
+  ...State.defaults, heartbeatTimeoutMs: 1500, bootstrapTimeoutMs: 4000, maxSilenceMs: 200, database: true, pollIntervalMs: 200, maxBuffer: 60, maxBatch: 5, maxCalls: 3, coolMs: 300,
   retryBaseMs: 20, retryMaxMs: 400, unauthorizedMs: 400, divergedBaseMs: 1000
 }
 
@@ -38,6 +38,8 @@ export class World {
   twice = 0
   death = 0
   readonly ssps: Array<ModelSsp> = []
+  /** Registrations in the database, with who wrote them last. */
+  readonly rows = new Map<string, string>()
   readonly saved = { members: new Map(), views: new Map(), strays: new Map(), jobs: new Map() } as {
     members: Map<string, Pool.Saved["members"][number]>; views: Map<string, Pool.Saved["views"][number]>
     strays: Map<string, Pool.Saved["strays"][number]>; jobs: Map<string, Pool.Saved["jobs"][number]>
@@ -227,6 +229,12 @@ export class World {
         this.count(action.reply.kind)
         return done?.(action.reply)
       }
+      case "ClearView": return this.after(5 + this.rng.below(200), this.alive(() => {
+        const owner = State.ownerOf(this.state, action.view)
+        if (owner !== undefined) throw new Error(`${action.view} is cleared while ${owner.ssp} has it`)
+        this.rows.delete(action.view)
+        this.decide({ tag: "ViewCleared", op: action.op, view: action.view })
+      }))
       case "AskActivity": return this.after(5, this.alive(() => this.decide({ tag: "ActivityFound", view: action.view, lastActiveAt: action.lastActiveAt })))
       case "Log": return this.count(action.level)
       case "Poll": case "Deliver": case "CallRegister": case "CallUnregister": case "ExecuteJob": return this.send(action)
@@ -266,7 +274,7 @@ export class World {
         return this.call(() => this.ssp(url)?.register(action.view, action.assignment, registration, action.spec.body),
           back((answer) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome: outcome(answer) })))
       }
-      case "CallUnregister": return this.call(() => this.ssp(url)?.unregister(action.view, action.assignment),
+      case "CallUnregister": return this.call(() => this.ssp(url)?.unregister(action.view, action.assignment, action.gone),
         back((answer) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome: outcome(answer) })))
       case "ExecuteJob": {
         if (this.saved.jobs.get(action.job)?.home?.registration !== registration) throw new Error("job handed over before it was persisted")
