@@ -11,7 +11,7 @@ import { sha256 } from "@noble/hashes/sha2.js"
 import { Effect, Encoding } from "effect"
 import * as Cors from "../core/cors.ts"
 
-const inlineScript = /<script(?:\s+(?!src=|type="application\/json")[^>]*)?>([\s\S]*?)<\/script>/g
+const inlineScript = /<script(?![^>]*\s(?:src=|type="application\/json"))[^>]*>([\s\S]*?)<\/script>/g
 
 /** `'sha256-...'` of every inline script. */
 const hashes = (html: string): ReadonlyArray<string> =>
