@@ -6,7 +6,7 @@
  * driver (a folder that is missing, a file that is no database): those become errors here.
  */
 import type { SqlClient } from "@effect/sql"
-import { Cause, Context, Data, Effect, Exit, Layer, Scope } from "effect"
+import { Cause, type Context, Data, Effect, Exit, Layer, LogLevel, type Scope } from "effect"
 import { DatabaseError } from "../ports/Database.ts"
 import { sorted } from "../ports/sqliteFailure.ts"
 import * as Builtin from "./sqliteBuiltin.ts"
@@ -63,6 +63,11 @@ const open = (filename: string): Effect.Effect<Opened, DatabaseError, Scope.Scop
 
 /** The driver that {@link layerSqlite} uses in this runtime. */
 export const driver: Effect.Effect<Driver, DatabaseError> = Effect.scoped(Effect.map(open(":memory:"), (opened) => opened.driver))
+
+/** Says which driver it is, for a start: aloud where it is not the usual one. Where none loads, who opens a file says so. */
+export const layerNamed: Layer.Layer<never> = Layer.effectDiscard(
+  driver.pipe(Effect.flatMap((name) => Effect.logWithLevel(name === "better-sqlite3" ? LogLevel.Debug : LogLevel.Info, `SQLite through ${name}`)), Effect.ignore)
+)
 
 /** `filename` in WAL mode. Fails as {@link DatabaseError} naming the file. */
 export const layerSqlite = (filename: string): Layer.Layer<SqlClient.SqlClient, DatabaseError> =>

@@ -14,7 +14,7 @@ import { StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { startFault as walFault, type Wal } from "../ports/Wal.ts"
 import { layerReplica } from "./ReplicaFile.ts"
-import { layerSqlite } from "./Sqlite.ts"
+import { layerNamed, layerSqlite } from "./Sqlite.ts"
 import type { AuthLevel } from "./SurrealLink.ts"
 import { layerFile } from "./WalFile.ts"
 
@@ -57,5 +57,5 @@ export const layer = ({ database, replicaDbPath, walPath }: SchedulerPaths): Lay
   const replica = layerReplica(replicaDbPath).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
   const pool = PoolStore.layerSqlite.pipe(Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))), Layer.catchAll((error) => Layer.fail(poolFault(error))))
   const wal = Layer.unwrapEffect(Effect.as(folderOf(walPath), layerFile(walPath).pipe(Layer.catchAll((error) => Layer.fail(walFault(error))))))
-  return Layer.mergeAll(pool, wal, upstreamOf(database)).pipe(Layer.provideMerge(replica))
+  return Layer.mergeAll(pool, wal, upstreamOf(database), layerNamed).pipe(Layer.provideMerge(replica))
 }

@@ -23,7 +23,7 @@ import * as SurrealDatabase from "../ports/surrealDatabase.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { lockFile } from "./fileLock.ts"
 import { layerRebuildable } from "./rebuildable.ts"
-import { layerSqlite } from "./Sqlite.ts"
+import { layerNamed, layerSqlite } from "./Sqlite.ts"
 import type { Access, AuthLevel } from "./SurrealLink.ts"
 
 export type Stores = Layer.Layer<Database | SavedState | Upstream | DatabaseJobs, StartFault>
@@ -61,7 +61,7 @@ const stateIn = (folder: string): Layer.Layer<SavedState> => SavedState.layerFil
 
 /** A store in a folder that is made for it, and the saved state beside it. */
 const keptIn = (folder: string, database: Layer.Layer<Database, DatabaseError | StartFault>, asFault: AsFault): Layer.Layer<Database | SavedState, StartFault> =>
-  Layer.merge(Layer.catchAll(database, (error) => Layer.fail(error._tag === "StartFault" ? error : asFault(error))), stateIn(folder)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(folder))))
+  Layer.merge(Layer.catchAll(database, (error) => Layer.fail(error._tag === "StartFault" ? error : asFault(error))), stateIn(folder)).pipe(Layer.provide(Layer.merge(Layer.effectDiscard(makeFolder(folder)), layerNamed)))
 
 /** A folder without a store has nothing else that keeps a second process out. */
 const locked = (folder: string, asFault: AsFault): Layer.Layer<never, StartFault> =>

@@ -65,7 +65,8 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
 }> {}
 
 export interface DatabaseShape {
-  readonly kind: "memory" | "sqlite" | "surreal"
+  /** What it is, for people; `memory` is known by its name: nothing is flushed there, so nobody waits for others to flush with. */
+  readonly kind: string
   /** All records and tombstones, in chunks, each once; in the order their ids were first written, or of their ids. */
   readonly records: Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError>
   readonly views: Effect.Effect<ReadonlyArray<StoredView>, DatabaseError>

@@ -72,6 +72,9 @@ export class Serving extends Context.Tag("ports/Serving")<Serving, {
     })
   )
 
+  /** For a server that is not ours: says which port others reach it at. An SSP of a cluster registers once it knows. */
+  static readonly layerListening = (port: number): Layer.Layer<never, never, Serving> => Layer.effectDiscard(Effect.flatMap(Serving, ({ listening }) => listening(port)))
+
   /** Runs `loop` as long as the scope lives; a defect in it, or a fault it names, ends the process. */
   static readonly fork = <R>(loop: Effect.Effect<unknown, StartFault, R>) =>
     Effect.gen(function*() {

@@ -5,17 +5,21 @@
  * is not there either, so it also proves that the declared route answers as the hot one does.
  */
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
-import { Layer, Logger, LogLevel } from "effect"
+import { Effect, Layer, Logger, LogLevel } from "effect"
 import { describe, expect, it } from "vitest"
-import { Database } from "../../src/ports/Database.ts"
+import { type Commit, Database } from "../../src/ports/Database.ts"
+import { Serving } from "../../src/ports/Front.ts"
 import { Release } from "../../src/ports/Release.ts"
 import * as JobPorts from "../../src/ports/jobPorts.ts"
+import * as Loopback from "../../src/ports/loopback.ts"
 import { RequestBody } from "../../src/ports/RequestBody.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
+import * as SchedulerMemory from "../../src/scheduler/Memory.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
+import * as SspMemory from "../../src/ssp/Memory.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { secret, until } from "../kit/Door.ts"
 import { create, registration } from "../kit/registration.ts"
@@ -30,11 +34,9 @@ const compose = (env: { readonly [name: string]: string }) => {
   return HttpApiBuilder.toWebHandler(Layer.mergeAll(Ssp.layer.pipe(Layer.provide(drivers)), HttpServer.layerContext, quiet))
 }
 
-const ask = async (node: ReturnType<typeof compose>, method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly json: unknown }> => {
-  const request = new Request(`http://node${path}`, {
-    method, headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" }, ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  })
-  const response = await node.handler(request)
+/** Asks a node that is a function. */
+const ask = async ({ handler }: { readonly handler: Loopback.Handler }, method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly json: unknown }> => {
+  const response = await handler(new Request(`http://node${path}`, { method, headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }))
   return { status: response.status, json: await response.json() }
 }
 
@@ -56,6 +58,49 @@ describe("compose your own", () => {
       expect(await ask(one, "POST", "/ingest", {})).toMatchObject({ status: 400, json: { code: "INVALID_REQUEST" } })
     } finally {
       await Promise.all([one.dispose(), two.dispose()])
+    }
+  })
+
+  it("a port that is merged behind those in memory takes their place", async () => {
+    const commits: Array<number> = []
+    const counting = Layer.effect(Database, Effect.map(Database, (memory) => ({
+      ...memory, kind: "counting", commit: (commit: Commit) => Effect.zipLeft(memory.commit(commit), Effect.sync(() => commits.push(commit.records.length))),
+    }))).pipe(Layer.provide(Database.layerMemory))
+    const drivers = Layer.mergeAll(SspMemory.ports({ SVC_AUTH_SECRET: secret }), counting, quiet)
+    const node = HttpApiBuilder.toWebHandler(Layer.mergeAll(Ssp.layer.pipe(Layer.provide(drivers)), HttpServer.layerContext, quiet))
+    try {
+      await until("ready", async () => (await ask(node, "GET", "/health")).status === 200)
+      await ask(node, "POST", "/ingest", [create("a:1"), create("a:2")])
+      expect(commits).toEqual([2])
+    } finally {
+      await node.dispose()
+    }
+  })
+
+  it("a whole cluster in memory, one function per node: records in at the scheduler, the view on an SSP that came later has them", async () => {
+    const hosts = new Map<string, Loopback.Handler>()
+    const client = Loopback.layer(hosts)
+    const times = { SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "20", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "20" }
+    const scheduler = HttpApiBuilder.toWebHandler(Layer.merge(SchedulerMemory.layer({ SVC_AUTH_SECRET: secret, ...times }, client).pipe(Layer.provide(quiet)), HttpServer.layerContext))
+    hosts.set("127.0.0.1:9667", scheduler.handler)
+    const ssp = HttpApiBuilder.toWebHandler(Layer.merge(
+      Serving.layerListening(8667).pipe(Layer.provideMerge(SspMemory.layer({ SVC_AUTH_SECRET: secret, SSP_ID: "a", SCHEDULER_URL: "http://127.0.0.1:9667" }, client)), Layer.provide(quiet)), HttpServer.layerContext
+    ))
+    try {
+      await until("the scheduler is ready", async () => (await ask(scheduler, "POST", "/ingest", create("a:1", { n: 1 }))).status === 200)
+      hosts.set("127.0.0.1:8667", ssp.handler)
+      await until("the SSP is ready", async () => (await ask(ssp, "GET", "/health")).status === 200)
+      await until("the scheduler knows", async () => JSON.stringify((await ask(scheduler, "GET", "/info")).json).includes('"status":"ready"'))
+      expect((await ask(scheduler, "POST", "/view/register", registration("v", "SELECT * FROM a", { format: "tree" }))).status).toBe(200)
+      await ask(scheduler, "POST", "/ingest", create("a:2", { n: 2 }))
+      const rows = await until("both records", async () => {
+        const { json } = await ask(ssp, "GET", "/view/v")
+        return typeof json === "object" && json !== null && "result_data" in json && Array.isArray(json.result_data) && json.result_data.length === 2 && json.result_data
+      })
+      expect(rows).toEqual([{ id: "a:1", n: 1 }, { id: "a:2", n: 2 }])
+    } finally {
+      await ssp.dispose()
+      await scheduler.dispose()
     }
   })
 })

@@ -1,0 +1,41 @@
+/**
+ * A whole scheduler in memory: every port it needs, for tests, for trying things out, and as what another deployment starts from.
+ *
+ * What is merged behind {@link ports} takes a port's place, so a composer names only what is different:
+ * `Scheduler.layer.pipe(Layer.provide(Layer.mergeAll(Memory.ports(env), myLog)))`.
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import type * as HttpClient from "@effect/platform/HttpClient"
+import { Effect, Layer } from "effect"
+import { ConfigSource } from "../ports/ConfigSource.ts"
+import { Names } from "../ports/Names.ts"
+import { PoolStore } from "../ports/PoolStore.ts"
+import { Release } from "../ports/Release.ts"
+import { Replica } from "../ports/Replica.ts"
+import { RequestBody } from "../ports/RequestBody.ts"
+import { SspClient } from "../ports/SspClient.ts"
+import { Turn } from "../ports/Turn.ts"
+import { Upstream } from "../ports/Upstream.ts"
+import { Wal } from "../ports/Wal.ts"
+import { SchedulerConfig } from "./Config.ts"
+import * as Scheduler from "./Scheduler.ts"
+
+/** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
+export type Env = { readonly [name: string]: string | undefined }
+
+const callTimeoutMs = 10_000
+
+const ssps = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) => SspClient.layerHttp({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs }))).pipe(Layer.provide(Names.layerOf({})))
+
+/** Every port of a scheduler, in memory; no database is cloned. `client` reaches the SSPs, over the runtime's `fetch` when absent. */
+export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer) =>
+  Layer.provideMerge(
+    Layer.mergeAll(
+      Replica.layerMemory, PoolStore.layerMemory, Upstream.layerNone, RequestBody.layer, Turn.layerYield, Release.layerOf("0.0.0"), Layer.provide(ssps, client),
+      Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ schedulerId }) => Wal.layerMemory(`log of ${schedulerId}`)))
+    ),
+    SchedulerConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env })))
+  )
+
+/** Routes, ingest and pool over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Two in one process: each in `Layer.fresh`. */
+export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>) => Scheduler.layer.pipe(Layer.provide(ports(env, client)))

@@ -1,0 +1,72 @@
+/**
+ * An SSP of your own: it keeps what it has in a journal, a line per commit, and answers one route more, a view as CSV.
+ *
+ * Everything else is the package's: a port that is merged behind the others takes their place, a route is added to the router.
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpRouter from "@effect/platform/HttpRouter"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Effect, Layer } from "effect"
+import { Buffer } from "node:buffer"
+import * as fs from "node:fs"
+import process from "node:process"
+import * as Encode from "surreal-live-sidecar/core/surql/encode"
+import * as Ids from "surreal-live-sidecar/core/surql/recordId"
+import * as Process from "surreal-live-sidecar/host/Process"
+import * as Server from "surreal-live-sidecar/host/Server"
+import { makeAuthorized } from "surreal-live-sidecar/ports/bearer"
+import { type Commit, Database } from "surreal-live-sidecar/ports/Database"
+import { Serving } from "surreal-live-sidecar/ports/Front"
+import { SspConfig } from "surreal-live-sidecar/ssp/Config"
+import * as Memory from "surreal-live-sidecar/ssp/Memory"
+import * as Ssp from "surreal-live-sidecar/ssp/Ssp"
+import { Views } from "surreal-live-sidecar/ssp/Views"
+
+/** A commit as a line: ids and values as the text that gives them back with their types. */
+const write = ({ records, ...rest }: Commit) =>
+  JSON.stringify({ ...rest, records: records.map(({ doc, id, version }) => [id.text, version, doc && Encode.encode(doc)]) })
+const read = (line: string): Commit => {
+  const { records, ...rest } = JSON.parse(line)
+  return { ...rest, records: records.map(([id, version, doc]: [string, number, string | null]) => ({ id: Ids.parse(id), version, doc: doc ? Encode.decode(doc) : undefined })) }
+}
+
+/** The store: the one in memory, and a journal that fills it again. A line that a crash cut off was never answered. */
+const journal = (file: string) => Layer.effect(Database, Effect.gen(function*() {
+  const memory = yield* Database
+  const handle = fs.openSync(file, "a+")
+  const text = fs.readFileSync(file, "utf8")
+  const whole = text.slice(0, text.lastIndexOf("\n") + 1)
+  fs.ftruncateSync(handle, Buffer.byteLength(whole))
+  for (const line of whole.split("\n").slice(0, -1)) yield* memory.commit(read(line))
+  const append = (line: string) => Effect.sync(() => {
+    fs.writeSync(handle, line)
+    fs.fsyncSync(handle)
+  })
+  return {
+    ...memory, kind: "journal",
+    commit: (commit) => Effect.zipRight(append(`${write(commit)}\n`), memory.commit(commit)),
+    reset: Effect.zipRight(Effect.sync(() => fs.ftruncateSync(handle)), memory.reset)
+  }
+})).pipe(Layer.provide(Database.layerMemory))
+
+/** The route: the rows of a view, a line each, for whoever has the secret. */
+const csv = HttpApiBuilder.Router.use((router) => Effect.gen(function*() {
+  const views = yield* Views
+  const authorized = makeAuthorized((yield* SspConfig).bearers)
+  yield* router.get("/csv/:id", Effect.gen(function*() {
+    const { headers } = yield* HttpServerRequest.HttpServerRequest
+    if (!authorized(headers["authorization"])) return HttpServerResponse.empty({ status: 401 })
+    const { result_data } = yield* views.read((yield* HttpRouter.params)["id"] ?? "", "tree")
+    const lines = (result_data as ReadonlyArray<object>).map((row) => Object.values(row).map((value) => JSON.stringify(value)).join(","))
+    return HttpServerResponse.text(lines.join("\n"), { contentType: "text/csv" })
+  }).pipe(Effect.catchTag("ViewNotFound", () => HttpServerResponse.empty({ status: 404 }))))
+}))
+
+const ports = Layer.mergeAll(Memory.ports(process.env), journal(process.env["JOURNAL"] ?? "journal.jsonl"))
+const server = Layer.unwrapEffect(Effect.map(SspConfig, (config) =>
+  Server.layer({ host: config.listen.host, port: config.listen.port, maxConnections: config.maxConnections, setting: "LISTEN_ADDR" })))
+
+Process.run(Effect.flatMap(Serving, ({ crashed }) => crashed).pipe(
+  Effect.provide(server.pipe(Layer.provide(csv), Layer.provideMerge(Ssp.layer), Layer.provideMerge(ports)))
+))
