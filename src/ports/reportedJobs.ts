@@ -130,7 +130,7 @@ export const make = (records: Pick<Records.JobRecords, "get" | "chunk">, reports
             yield* Effect.mapError(reports.report(reported(ref, after, error)), failure)
             memory.remember(ref, { ...after, disowned: memory.get(ref)?.disowned ?? false })
             return [ref.text]
-          }), { concurrency: 16 }),
+          }), { concurrency: "unbounded" }),
         (texts) => new Set(texts.flat())
       )
   }

@@ -29,7 +29,7 @@ export interface Work {
   readonly changes: ReadonlyArray<Change>
   readonly putViews: ReadonlyArray<StoredView>
   readonly removeViews: ReadonlyArray<string>
-  /** Asked of each change when everything that came before is applied: one it refuses is left out. */
+  /** Asked of each change while everything that came before to its work's records is applied: one it refuses is left out. It may look at those records only. */
   readonly still?: (change: Change) => boolean
   readonly done: (outcome: Either.Either<ReadonlyArray<AppliedChange>, IngestError>) => void
 }
@@ -133,16 +133,17 @@ export class Committer {
     return true
   }
 
-  /** The leading entries that can share a commit. */
+  /** The leading entries that can share a commit. What an entry asks about must not change between question and answer. */
   private take(): ReadonlyArray<Work> {
     const batch: Array<Work> = []
+    const touched = new Set<string>()
     let size = 0
     for (const entry of this.queue) {
-      if ("alone" in entry || (batch.length > 0 && (entry.still !== undefined || size + entry.changes.length > maxBatch))) break
+      if ("alone" in entry || (batch.length > 0 && size + entry.changes.length > maxBatch)) break
+      if (entry.still !== undefined && entry.changes.some(({ id }) => touched.has(id.text))) break
       batch.push(entry)
       size += entry.changes.length
-      // What it asks about must not change between question and answer.
-      if (entry.still !== undefined) break
+      for (const { id } of entry.changes) touched.add(id.text)
     }
     this.queue = this.queue.slice(batch.length)
     this.pending -= size

@@ -76,7 +76,15 @@ describe("group commit", () => {
     turn()
     turn()
     turn()
-    // `a` was there by then; `c` came behind the first repair, and before the second.
-    expect([commits, answered]).toEqual([[1, 1, 1], ["a", "repaired b", "c", "repaired "]])
+    // `a` was there by then; `c` came behind the first repair, whose answer it cannot change, and before the second.
+    expect([commits, answered]).toEqual([[1, 2], ["a", "repaired b", "c", "repaired "]])
+  })
+  it("repairs of different records share a commit", () => {
+    const { answered, commits, repair, submit, turn } = bench("memory")
+    repair("a")
+    repair("b", "c")
+    submit("d")
+    turn()
+    expect([commits, answered]).toEqual([[4], ["repaired a", "repaired b,c", "d"]])
   })
 })

@@ -2,13 +2,16 @@
  * Writes what becomes of jobs: gathered, so that many that end at once share a transaction, and never forgotten.
  *
  * A store that cannot be reached is asked again for as long as the process lives: until its outcome is written a job keeps
- * its slot, so that a backend is not called for what cannot be recorded.
+ * its slot, so that a backend is not called for what cannot be recorded. A job has one write under way at most, so batches
+ * may overtake each other.
  */
 import { Deferred, Duration, Effect, Queue, Schedule } from "effect"
 import type { Holder } from "../../core/job/lease.ts"
 import type { JobStoreError, JobStoreShape, JobWrite } from "../../ports/JobStore.ts"
 
 const maxBatch = 200
+/** Batches under way together: what has just ended does not wait for the answer to what ended before. */
+const maxFlying = 4
 
 /** 50 ms, doubled to 5 s, drawn. */
 export const patiently = Schedule.exponential(Duration.millis(50)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(5))), Schedule.jittered)
@@ -41,7 +44,7 @@ export const make = (store: JobStoreShape, by: Holder): Effect.Effect<Writer> =>
         Effect.retry({ while: (error) => error.transient, schedule: patiently }),
         Effect.tap(() => Effect.sync(() => void (complained = false)))
       )
-    const loop = Effect.forever(Effect.gen(function*() {
+    const lane = Effect.forever(Effect.gen(function*() {
       const batch = [...yield* Queue.takeBetween(inbox, 1, maxBatch)]
       const result = yield* Effect.either(writeAll(batch.map(({ write }) => write)))
       for (const { done, write } of batch) {
@@ -55,6 +58,6 @@ export const make = (store: JobStoreShape, by: Holder): Effect.Effect<Writer> =>
           yield* Queue.offer(inbox, { write, done })
           return yield* Deferred.await(done)
         }),
-      loop
+      loop: Effect.zipRight(Effect.all(Array.from({ length: maxFlying }, () => lane), { concurrency: "unbounded" }), Effect.never)
     }
   })
