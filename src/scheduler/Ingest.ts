@@ -9,6 +9,7 @@ import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "e
 import type { Change } from "../core/change.ts"
 import * as Event from "../core/event.ts"
 import type { RecordId } from "../core/surql/value.ts"
+import * as State from "../core/cluster/state.ts"
 import { lostId } from "../core/reconcile.ts"
 import * as Version from "../core/version.ts"
 import { Serving } from "../ports/Front.ts"
@@ -42,6 +43,8 @@ interface Work {
   readonly changes: ReadonlyArray<Change>
   readonly raw: ReadonlyArray<Event.RawChange>
   readonly holds?: Holds | undefined
+  /** Whoever asks needs it durable only, and does not wait for SSPs. */
+  readonly answers?: "durable" | undefined
   readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
 }
 
@@ -61,7 +64,8 @@ const retryMs = 1000
 export class Ingest extends Context.Tag("scheduler/Ingest")<Ingest, {
   /** Offers changes; `done` is called exactly once, now or later. */
   readonly offer: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, done: Work["done"]) => void
-  readonly ingest: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, holds?: Holds) => Effect.Effect<Ingested, Refusal>
+  /** `answers`: at once when the change is durable, or (by default) when the ready SSPs have it too. */
+  readonly ingest: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, holds?: Holds, answers?: "durable") => Effect.Effect<Ingested, Refusal>
   /** Called with what has just been applied to the replica, before anything else can be. */
   readonly watch: (listener: Moved) => void
   /** Changes that wait for the log. */
@@ -234,12 +238,13 @@ class Pipeline {
     return Effect.zipRight(pool.alone(step), jobs.moved(owed.records))
   }
 
-  /** Everybody waits for the position of the own last change. */
+  /** Everybody who waits for SSPs waits for the position of the own last change. */
   private hold(batch: ReadonlyArray<Work>, counts: ReadonlyArray<number>, total: number): void {
     let seq = this.parts.pool.state().log.head - total
-    batch.forEach(({ done }, i) => {
+    batch.forEach(({ answers, done }, i) => {
       seq += counts[i] ?? 0
-      this.parts.waiters.add(seq, (delivered, at) => done(Either.right({ seq: at, delivered })))
+      if (answers === "durable") done(Either.right({ seq, delivered: State.delivered(this.parts.pool.state(), seq) }))
+      else this.parts.waiters.add(seq, (delivered, at) => done(Either.right({ seq: at, delivered })))
     })
   }
 }
@@ -270,8 +275,8 @@ const make: Effect.Effect<typeof Ingest.Service, never, Pool | JobFeed | Replica
   const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done) => pipeline.offer({ changes, raw, done })
   return {
     offer,
-    ingest: (changes, raw, holds) => Effect.async<Ingested, Refusal>((resume) =>
-      pipeline.offer({ changes, raw, holds, done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left)) })),
+    ingest: (changes, raw, holds, answers) => Effect.async<Ingested, Refusal>((resume) =>
+      pipeline.offer({ changes, raw, holds, answers, done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left)) })),
     watch: (listener) => void listeners.push(listener),
     waiting: () => pipeline.waiting
   }

@@ -70,13 +70,13 @@ const failedReading = (error: ReplicaError): Refusal => new Errors.ReplicaFailed
 const find = ({ replica }: Parts, id: RecordId): Effect.Effect<{ readonly version: number; readonly doc: Obj | undefined } | undefined, Refusal> =>
   Effect.mapBoth(replica.current([id]), { onSuccess: (found) => found.get(id.text), onFailure: failedReading })
 
-/** Makes one change through the normal way in, if the record still has this version; answers whether. */
+/** Makes one change through the normal way in, if the record still has this version; answers whether, as soon as it is durable: who reports a job has a slot waiting. */
 const write = ({ ingest, schema }: Parts, id: RecordId, op: "CREATE" | "UPDATE", raw: Pick<RawChange, "record" | "types">, version: number | undefined): Effect.Effect<boolean, Refusal> =>
   Effect.suspend(() => {
     const whole: RawChange = { table: id.table, id: id.text, ...raw }
     const change = Either.getOrThrowWith(decodeChange({ ...whole, op }, schema), ({ message }) => new Error(`broken invariant: a job record is no change: ${message}`))
     let held = false
-    return Effect.map(ingest([change], [whole], (_, known) => (held = version === undefined ? known?.doc === undefined : known?.doc !== undefined && known.version === version)), () => held)
+    return Effect.map(ingest([change], [whole], (_, known) => (held = version === undefined ? known?.doc === undefined : known?.doc !== undefined && known.version === version), "durable"), () => held)
   })
 
 const now = Effect.map(Clock.currentTimeMillis, (ms) => new Date(ms).toISOString())
