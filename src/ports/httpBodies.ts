@@ -47,11 +47,11 @@ interface Group {
 
 const pages = ["/openapi.json", "/docs"]
 
-/** Methods a path takes, for the answer to any other. */
-export const allowedBy = (api: { readonly groups: { readonly [name: string]: Group } }): (path: string) => ReadonlyArray<string> => {
+/** Methods a path takes, for the answer to any other; `more`: pages besides the Api's. */
+export const allowedBy = (api: { readonly groups: { readonly [name: string]: Group } }, more: ReadonlyArray<string> = []): (path: string) => ReadonlyArray<string> => {
   const routes = [
     ...Object.values(api.groups).flatMap((group) => Object.values(group.endpoints).map((endpoint) => [endpoint.method, endpoint.path] as const)),
-    ...pages.map((path) => ["GET", path] as const)
+    ...[...pages, ...more].map((path) => ["GET", path.replace(/\./g, "\\.")] as const)
   ].map(([method, path]) => [method, new RegExp(`^${path.replace(/:[a-z_]+/g, "[^/]+")}$`)] as const)
   return (path) => {
     const methods = routes.filter(([, pattern]) => pattern.test(path)).map(([method]) => method)

@@ -164,7 +164,8 @@ const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApi
 
 /** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
 export const layer = Layer.mergeAll(
-  HttpApiBuilder.middleware(SchedulerApi, Effect.map(SchedulerConfig, ({ corsOrigins }) => (app) => WebHeaders.around(corsOrigins)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi))(app)))),
+  HttpApiBuilder.middleware(SchedulerApi, Effect.zipWith(SchedulerConfig, Pages.paths, ({ corsOrigins }, paths) => (app) => WebHeaders.around(corsOrigins)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi, paths))(app)))),
+  Pages.layerRoutes,
   HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(

@@ -95,7 +95,8 @@ const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApi
 
 /** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
 export const layer = Layer.mergeAll(
-  HttpApiBuilder.middleware(SspApi, Effect.map(SspConfig, ({ corsOrigins }) => (app) => WebHeaders.around(corsOrigins)(Bodies.answerEverything(Bodies.allowedBy(SspApi))(app)))),
+  HttpApiBuilder.middleware(SspApi, Effect.zipWith(SspConfig, Pages.paths, ({ corsOrigins }, paths) => (app) => WebHeaders.around(corsOrigins)(Bodies.answerEverything(Bodies.allowedBy(SspApi, paths))(app)))),
+  Pages.layerRoutes,
   HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
   HttpApiSwagger.layer({ path: "/docs" })
 ).pipe(

@@ -1,0 +1,50 @@
+/**
+ * Elements made from data: text is always text, whatever it says.
+ *
+ * The only place that makes elements; nothing here or elsewhere takes markup from a value, so an id or a query cannot become code.
+ */
+// @ts-check
+
+/** @typedef {Node | string | number | null | undefined | false} Child */
+/** @typedef {{ class?: string | undefined, on?: { [event: string]: (event: Event) => void }, [attribute: string]: unknown }} Props */
+
+const svgNames = new Set(["svg", "path", "polyline", "line", "circle"])
+
+/**
+ * @template {string} T
+ * @param {T} name
+ * @param {Props} [props] attributes; `class`, `on` for listeners; undefined and false leave an attribute out
+ * @param {...Child} children
+ * @returns {T extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[T] : HTMLElement}
+ */
+export const h = (name, props = {}, ...children) => {
+  const element = svgNames.has(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name)
+  for (const [key, value] of Object.entries(props)) {
+    if (value === undefined || value === false || value === null) continue
+    if (key === "on") for (const [event, listener] of Object.entries(/** @type {{ [event: string]: (event: Event) => void }} */ (value))) element.addEventListener(event, listener)
+    else element.setAttribute(key, value === true ? "" : String(value))
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map((child) => (typeof child === "number" ? String(child) : /** @type {Node | string} */ (child))))
+  return /** @type {never} */ (element)
+}
+
+/** Sets text only when it differs: a repaint of what stays the same is work for nothing. @param {Element} element @param {string} text */
+export const say = (element, text) => {
+  if (element.textContent !== text) element.textContent = text
+}
+
+/** The element with this id, which the page has. @param {string} id @returns {HTMLElement} */
+export const byId = (id) => {
+  const found = document.getElementById(id)
+  if (found === null) throw new Error(`the page has no #${id}`)
+  return found
+}
+
+/** A state in a colour and a word. @param {"good" | "warn" | "bad" | "wait" | "calm"} tone @param {string} word */
+export const pill = (tone, word) => h("span", { class: `pill ${tone}` }, word)
+
+/** What is shown where there is nothing yet: what that means and what to do next. @param {string} title @param {...Child} what */
+export const empty = (title, ...what) => h("div", { class: "empty" }, h("strong", {}, title), h("p", {}, ...what))
+
+/** An error as the service words it. @param {{ code?: string | undefined, message: string }} error @param {...Child} more */
+export const failure = (error, ...more) => h("div", { class: "failure", role: "alert" }, error.code === undefined ? null : h("code", {}, error.code), h("span", {}, error.message), ...more)

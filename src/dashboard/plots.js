@@ -1,0 +1,111 @@
+/**
+ * Live plots: lines over the last minutes with uPlot, and sparklines in a few points.
+ *
+ * Colours are read from the style at every draw, so that a change of the theme is a redraw and nothing else.
+ */
+// @ts-check
+import { h } from "./dom.js"
+import { span } from "./samples.js"
+
+/** @typedef {{ label: string, colour: string, read: (sample: import("./samples.js").Sample) => number | null | undefined }} Line */
+
+const colour = (/** @type {string} */ name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+
+/** Names of colours for lines whose number is not known. */
+export const palette = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"]
+
+const axis = (/** @type {object} */ more) => ({
+  stroke: () => colour("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: () => colour("--grid"), width: 1 }, ...more
+})
+
+/** uPlot, as its script leaves it. @returns {any} */
+const library = () => /** @type {any} */ (globalThis).uPlot
+
+export class Plot {
+  /** @param {string} title @param {(value: number) => string} print */
+  constructor(title, print) {
+    this.print = print
+    this.legend = h("div", { class: "legend" })
+    this.box = h("div", { class: "canvas", role: "img", "aria-label": title })
+    this.element = h("figure", { class: "plot card" }, h("figcaption", {}, h("span", {}, title), this.legend), this.box)
+    /** @type {ReadonlyArray<Line>} */
+    this.lines = []
+    /** @type {any} */
+    this.plot = undefined
+    /** @type {ReadonlyArray<HTMLElement>} */
+    this.values = []
+    new ResizeObserver(() => this.resize()).observe(this.box)
+  }
+
+  /** @param {import("./samples.js").Samples} samples @param {ReadonlyArray<Line>} lines */
+  show(samples, lines) {
+    if (lines.length !== this.lines.length || lines.some(({ label }, i) => label !== this.lines[i]?.label)) this.build(lines)
+    const last = samples.list.at(-1)
+    this.lines.forEach(({ read }, i) => {
+      const value = last === undefined ? undefined : read(last)
+      const text = value === null || value === undefined ? "–" : this.print(value)
+      const element = this.values[i]
+      if (element !== undefined && element.textContent !== text) element.textContent = text
+    })
+    this.plot?.setData([samples.list.map(({ at }) => at), ...this.lines.map(({ read }) => samples.values(read))], false)
+    const end = last?.at ?? 0
+    this.plot?.batch(() => {
+      this.plot.setScale("x", { min: end - span, max: end })
+      this.plot.setScale("y", { min: 0, max: this.top(samples) })
+    })
+  }
+
+  /** A little above the highest value, and never so low that noise looks like a mountain. @param {import("./samples.js").Samples} samples */
+  top(samples) {
+    let most = 0
+    for (const sample of samples.list) for (const { read } of this.lines) most = Math.max(most, read(sample) ?? 0)
+    return most === 0 ? 1 : most * 1.15
+  }
+
+  /** @param {ReadonlyArray<Line>} lines */
+  build(lines) {
+    this.lines = lines
+    this.plot?.destroy()
+    const values = lines.map(() => h("b", {}, "–"))
+    this.values = values
+    this.legend.replaceChildren(...lines.map(({ colour: name, label }, i) => {
+      const swatch = h("i", {})
+      swatch.style.setProperty("background", `var(${name})`)
+      return h("span", {}, swatch, label, " ", values[i])
+    }))
+    const make = library()
+    if (make === undefined) return
+    this.plot = new make({
+      width: Math.max(200, this.box.clientWidth), height: 132, padding: [8, 4, 0, 0], legend: { show: false }, cursor: { show: false }, pxAlign: 1,
+      scales: { x: { time: true, auto: false }, y: { auto: false } },
+      axes: [axis({ size: 22, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => new Date(s * 1000).toTimeString().slice(0, 5)) }), axis({ size: 54, space: 30, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((value) => this.print(value)) })],
+      series: [{}, ...lines.map(({ colour: name }, i) => ({ stroke: () => colour(name), width: 1.5, points: { show: false }, ...(lines.length === 1 && i === 0 ? { fill: () => `${colour(name)}22` } : {}) }))]
+    }, [[], ...lines.map(() => [])], this.box)
+  }
+
+  resize() {
+    if (this.box.clientWidth > 0) this.plot?.setSize({ width: this.box.clientWidth, height: 132 })
+  }
+
+  redraw() {
+    this.plot?.redraw()
+  }
+}
+
+const width = 96
+const height = 22
+
+/** A line without axes; repainted by changing one attribute. */
+export class Spark {
+  constructor() {
+    this.line = h("polyline", { points: "", fill: "none" })
+    this.element = h("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" }, this.line)
+  }
+
+  /** @param {ReadonlyArray<number | null>} values */
+  show(values) {
+    const shown = values.slice(-60).map((value) => value ?? 0)
+    const most = Math.max(1, ...shown)
+    this.line.setAttribute("points", shown.map((value, i) => `${((i + 60 - shown.length) / 59 * width).toFixed(1)},${(height - 1 - (value / most) * (height - 3)).toFixed(1)}`).join(" "))
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * The registered views, a page at a time, and the panel of the one that is looked at.
+ *
+ * Asked when the section opens, when somebody searches or turns the page, and every few seconds while it is looked at; never all views at once.
+ */
+// @ts-check
+import { call, Refused } from "./api.js"
+import { Cancelled, unlocked } from "./dialogs.js"
+import { byId, empty, failure, h, pill, say } from "./dom.js"
+import { ago, brief, count, ttl } from "./format.js"
+import { ViewPanel } from "./viewPanel.js"
+
+const pageSize = 50
+const everyMs = 5000
+
+/** @typedef {{ title: string, class?: string, read: (view: any) => import("./dom.js").Child }} Column */
+
+const states = /** @type {const} */ ({ placed: "good", moving: "warn", waiting: "warn" })
+
+/** @type {{ [kind: string]: ReadonlyArray<Column> }} */
+const columns = {
+  scheduler: [
+    { title: "State", read: ({ state }) => pill(states[/** @type {keyof typeof states} */ (state)] ?? "calm", state) },
+    { title: "Owner", class: "mono", read: ({ owner }) => owner ?? "–" },
+    { title: "Client", class: "clip optional", read: ({ client_id: client }) => brief(client, 40) },
+    { title: "TTL", class: "num optional", read: ({ ttl_seconds: seconds }) => ttl(seconds) },
+    { title: "Active", class: "num optional", read: ({ last_active_at: at }) => ago(at) }
+  ],
+  ssp: [
+    { title: "Rows", class: "num", read: ({ errors, rows }) => (errors > 0 ? h("span", { title: `${errors} left out` }, `${count(rows)} `, pill("bad", `${errors} failing`)) : count(rows)) },
+    { title: "Last cost", class: "num", read: ({ last_cost: cost }) => count(cost) },
+    { title: "Cost", class: "num", read: ({ total_cost: cost }) => count(cost) },
+    { title: "Kept", class: "optional", read: ({ incremental }) => (incremental ? pill("good", "by change") : pill("warn", "run again")) },
+    { title: "Followed", class: "num optional", read: ({ streams }) => (streams === 0 ? "–" : count(streams)) },
+    { title: "Client", class: "clip optional", read: ({ client_id: client }) => brief(client, 40) },
+    { title: "TTL", class: "num optional", read: ({ ttl_seconds: seconds }) => ttl(seconds) }
+  ]
+}
+
+export class ViewList {
+  /** @param {"ssp" | "scheduler"} kind */
+  constructor(kind) {
+    this.kind = kind
+    this.columns = columns[kind] ?? []
+    /** @type {Array<string>} ids behind which the pages before this one began */
+    this.behind = []
+    this.ssp = ""
+    this.askedAt = 0
+    this.asking = 0
+    this.panel = new ViewPanel(kind)
+    this.search = h("input", { type: "search", id: "search", placeholder: "Search id, client or query", "aria-label": "Search the views", spellcheck: "false", on: { input: () => this.searched() } })
+    this.ofWhom = h("button", { type: "button", class: "chip", hidden: true, on: { click: () => this.ofSsp("") } })
+    this.total = h("span", { class: "note" })
+    this.body = h("tbody", {})
+    this.message = h("div", {})
+    this.back = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } }, "Previous")
+    this.forth = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } }, "Next")
+    this.table = h("table", { class: "rows" }, h("thead", {}, h("tr", {}, h("th", {}, "View"), h("th", {}, "Query"), ...this.columns.map(({ class: name, title }) => h("th", { class: name }, title)))), this.body)
+    /** @type {string | null} */
+    this.next = null
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.typing = undefined
+    byId("views").replaceChildren(h("div", { class: "bar" }, this.search, this.ofWhom, this.total, h("span", { class: "spacer" }), this.back, this.forth), this.message, h("div", { class: "card scroll" }, this.table), this.panel.element)
+  }
+
+  /** @param {boolean} is */
+  shown(is) {
+    if (!is) this.panel.close()
+    this.askedAt = 0
+  }
+
+  told() {
+    if (performance.now() - this.askedAt > everyMs && !document.hidden) void this.load()
+  }
+
+  searched() {
+    clearTimeout(this.typing)
+    this.typing = setTimeout(() => {
+      this.behind = []
+      void this.load()
+    }, 200)
+  }
+
+  /** Only those of one SSP; of all with an empty name. @param {string} id */
+  ofSsp(id) {
+    this.ssp = id
+    this.behind = []
+    this.ofWhom.hidden = id === ""
+    say(this.ofWhom, `on ${id} ×`)
+    this.ofWhom.setAttribute("aria-label", `Only on ${id}; show all`)
+    this.askedAt = 0
+    if (!byId("views").hidden) void this.load()
+  }
+
+  /** @param {number} step */
+  turn(step) {
+    if (step > 0 && this.next !== null) this.behind.push(this.next)
+    else if (step < 0) this.behind.pop()
+    void this.load()
+  }
+
+  async load() {
+    this.askedAt = performance.now()
+    const asked = ++this.asking
+    const after = this.behind.at(-1)
+    const words = new URLSearchParams({ limit: String(pageSize), ...(after === undefined ? {} : { after }), ...(this.search.value === "" ? {} : { search: this.search.value }), ...(this.ssp === "" ? {} : { ssp: this.ssp }) })
+    try {
+      const answer = await unlocked(() => call(`/views?${words}`))
+      if (asked === this.asking) this.show(answer)
+    } catch (error) {
+      if (error instanceof Cancelled || asked !== this.asking) return
+      this.message.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }))
+    }
+  }
+
+  /** @param {{ views: ReadonlyArray<any>, total: number, next: string | null }} answer */
+  show({ next, total, views }) {
+    this.next = next
+    this.message.replaceChildren()
+    const from = this.behind.length * pageSize
+    say(this.total, views.length === 0 ? "" : this.search.value === "" && this.ssp === "" ? `${count(from + 1)}–${count(from + views.length)} of ${count(total)}` : `${count(from + 1)}–${count(from + views.length)} that match, of ${count(total)}`)
+    this.back.disabled = this.behind.length === 0
+    this.forth.disabled = next === null
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset["row"]
+    this.body.replaceChildren(...(views.length > 0 ? views.map((view) => this.row(view)) : [h("tr", {}, h("td", { colspan: this.columns.length + 2 }, this.nothing(total)))]))
+    if (focused !== undefined) for (const row of this.body.querySelectorAll("[data-row]")) if (/** @type {HTMLElement} */ (row).dataset["row"] === focused) /** @type {HTMLElement} */ (row).focus()
+  }
+
+  /** @param {number} total */
+  nothing(total) {
+    return total > 0 ? empty("Nothing matches", "Search for another part of an id, a client or a query.") : empty("No views yet", "Register one with ", h("code", {}, "POST /view/register"), ", or try a query in ", h("a", { href: "#query" }, "Query"), ".")
+  }
+
+  /** @param {any} view */
+  row(view) {
+    const look = () => void this.panel.open(view)
+    return h("tr", { tabindex: 0, "data-row": view.id, "aria-label": `View ${view.id}`, on: { click: look, keydown: (event) => {
+      if (/** @type {KeyboardEvent} */ (event).key === "Enter") look()
+    } } }, h("td", { class: "mono clip id" }, brief(view.id, 60)), h("td", { class: "mono clip query" }, brief(view.query, 160)), ...this.columns.map(({ class: name, read }) => h("td", { class: name }, read(view))))
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * One view from all sides: its query and parameters, who has it, what it costs, its plan, and its result as it changes.
+ *
+ * The plan is read once and on request, because `/debug/view` lists the whole result; what is live is the stream.
+ */
+// @ts-check
+import { call, Refused } from "./api.js"
+import { Cancelled, unlocked } from "./dialogs.js"
+import { failure, h, pill } from "./dom.js"
+import { ago, brief, count, ttl } from "./format.js"
+import { LiveResult } from "./liveResult.js"
+
+/** @param {ReadonlyArray<readonly [string, import("./dom.js").Child]>} pairs */
+const facts = (pairs) => h("dl", { class: "facts" }, ...pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))))
+
+/** @param {ReadonlyArray<any>} plan */
+const planTable = (plan) => h("table", {},
+  h("thead", {}, h("tr", {}, h("th", {}, "Operator"), h("th", {}, "Maintained"), h("th", { class: "num" }, "Rows"), h("th", { class: "num" }, "Last cost"), h("th", { class: "num" }, "Cost"))),
+  h("tbody", {}, ...plan.map((row) => h("tr", {}, h("td", { class: "mono" }, row.operator), h("td", {}, row.incremental ? pill("good", "by change") : pill("warn", "run again"), row.reason === null ? null : h("span", { class: "note" }, ` ${row.reason}`)),
+    h("td", { class: "num" }, count(row.rows)), h("td", { class: "num" }, count(row.last_cost)), h("td", { class: "num" }, count(row.total_cost))))))
+
+export class ViewPanel {
+  /** @param {"ssp" | "scheduler"} kind */
+  constructor(kind) {
+    this.kind = kind
+    /** @type {import("./api.js").Door} */
+    this.door = kind === "ssp" ? "node" : "ssp"
+    /** @type {LiveResult | undefined} */
+    this.live = undefined
+    this.element = h("aside", { class: "panel card", hidden: true, "aria-label": "View", tabindex: -1, on: { keydown: (event) => {
+      if (/** @type {KeyboardEvent} */ (event).key === "Escape") this.close()
+    } } })
+    /** @type {HTMLElement | null} */
+    this.from = null
+  }
+
+  /** @param {any} view */
+  async open(view) {
+    this.live?.stop()
+    this.from = /** @type {HTMLElement | null} */ (document.activeElement)
+    const live = new LiveResult(this.door)
+    this.live = live
+    const inside = h("div", { class: "inside" })
+    this.element.replaceChildren(
+      h("div", { class: "row head" }, h("h2", { class: "mono wrap" }, view.id), h("span", { class: "spacer" }), h("button", { type: "button", class: "ghost icon", "aria-label": "Close", title: "Close (Esc)", on: { click: () => this.close() } }, "×")),
+      h("pre", { class: "query" }, view.query),
+      facts([["Owner", view.owner ?? (this.kind === "ssp" ? "this SSP" : "waits for an SSP")], ["Client", brief(view.client_id, 80)], ["Format", view.format], ["Time to live", ttl(view.ttl_seconds)], ["Last active", ago(view.last_active_at)], ...(view.params === null ? [] : [/** @type {const} */ (["Parameters", h("code", { class: "wrap" }, brief(view.params, 2000))])])]),
+      inside, live.element)
+    this.element.hidden = false
+    this.element.focus({ preventScroll: false })
+    void live.start(view.id)
+    await this.look(view, inside)
+  }
+
+  /** @param {any} view @param {HTMLElement} inside */
+  async look(view, inside) {
+    try {
+      const debug = await unlocked(() => call(`/debug/view/${encodeURIComponent(view.id)}`, { door: this.door }))
+      inside.replaceChildren(
+        facts([["Rows", count(debug.cache_size)], ["Generation", count(debug.content_generation)], ["Tables", debug.referenced_tables.join(", ")], ["Hash", h("code", {}, brief(debug.last_hash, 24))]]),
+        h("div", { class: "row" }, h("h3", {}, "Plan"), h("span", { class: "spacer" }), h("button", { type: "button", class: "ghost small", on: { click: () => void this.look(view, inside) } }, "Read again")),
+        h("div", { class: "scroll" }, planTable(debug.plan)),
+        ...(debug.errors.length === 0 ? [] : [h("h3", {}, `${count(debug.errors.length)} rows left out`), h("ul", { class: "errors" }, ...debug.errors.slice(0, 20).map((/** @type {any} */ { id, reason }) => h("li", {}, h("code", {}, brief(id, 60)), " ", brief(reason, 300))))]))
+    } catch (error) {
+      if (!(error instanceof Cancelled)) inside.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }))
+    }
+  }
+
+  close() {
+    if (this.element.hidden) return
+    this.live?.stop()
+    this.live = undefined
+    this.element.hidden = true
+    this.element.replaceChildren()
+    this.from?.focus()
+  }
+}
