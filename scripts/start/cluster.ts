@@ -1,0 +1,181 @@
+/**
+ * A whole cluster on this machine, for a first look: scheduler, two SSPs, a backend for jobs, data, views, and a feed.
+ *
+ * The doors are those of production, told by environment what to do, in a folder that is new for each run and removed
+ * after it; nothing of the caller's settings reaches them but what is listed here, so that no other store is touched.
+ * All listen on loopback only.
+ */
+import { randomBytes } from "node:crypto"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import * as Backend from "./backend.ts"
+import { Child, exitCodeOf, root } from "./child.ts"
+import { views, World } from "./data.ts"
+import * as Feed from "./feed.ts"
+
+/** What of our environment the doors are told: where programs are, how to trace, how much to log. */
+const inherited = /^(?:PATH|HOME|TMPDIR|LANG|TZ|NODE_\w+|OTEL_\w+|SVC_LOG_LEVEL)$/
+
+/** Where we listen when nobody says otherwise and the port is free. */
+const wanted = { scheduler: 9667, ssps: [8667, 8668] } as const
+
+/** Why the cluster cannot be, in words for whoever started it. */
+export class StartFailed extends Error {
+  readonly exitCode: number
+
+  constructor(message: string, exitCode: number) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+const canListen = (port: number): Promise<number | undefined> =>
+  new Promise((done) => {
+    const server = createServer()
+    server.on("error", () => done(undefined))
+    server.listen(port, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => done(typeof address === "object" && address !== null ? address.port : undefined))
+    })
+  })
+
+/** `port`, or a free one where that is taken. */
+const portNear = async (port: number): Promise<number> => await canListen(port) ?? await canListen(0) ?? port
+
+/** Ports of the cluster: the usual ones as far as they are free, free ones for `0`, and a chosen one as it is, so that its door says what is wrong with it. */
+const portsFor = async (chosen: string): Promise<{ readonly scheduler: string; readonly ssps: ReadonlyArray<number> }> => {
+  const [first, ...rest] = chosen === "0" ? [0, 0, 0] : [wanted.scheduler, ...wanted.ssps]
+  const ssps: Array<number> = []
+  for (const port of rest) ssps.push(await portNear(port))
+  return { scheduler: chosen === "" || chosen === "0" ? String(await portNear(first!)) : chosen, ssps }
+}
+
+export interface Options {
+  /** Things that happen each second. */
+  readonly perSecond: number
+  readonly env: NodeJS.ProcessEnv
+  readonly say: (line: string) => void
+  readonly complain: (line: string) => void
+}
+
+export interface Ready {
+  readonly url: string
+  readonly ssps: ReadonlyArray<string>
+  readonly secret: string
+  /** The secret is of this run. */
+  readonly made: boolean
+  /** Where each view lives. */
+  readonly homes: ReadonlyMap<string, string>
+}
+
+/** What somebody at a terminal has to see of a door's log line; undefined: nothing. */
+const trouble = (line: string): string | undefined => {
+  if (!line.startsWith("{")) return line.trim() === "" ? undefined : line
+  const [, level] = /"level":"(warn|error|fatal)"/.exec(line) ?? []
+  const [, message = ""] = /"message":("(?:[^"\\]|\\.)*")/.exec(line) ?? []
+  return level === undefined ? undefined : `${level}: ${message === "" ? line : String(JSON.parse(message))}`
+}
+
+export class Cluster {
+  readonly #options: Options
+  readonly #folder = mkdtempSync(join(tmpdir(), "live-sidecar-start-"))
+  #backend: Backend.Backend | undefined
+  #scheduler: Child | undefined
+  readonly #ssps: Array<Child> = []
+  #feed: Feed.Feed | undefined
+  #stopping: Promise<void> | undefined
+  #failed: (error: StartFailed) => void = () => {}
+  /** Rejects when a process of the cluster ends that nobody stopped. */
+  readonly failure: Promise<never>
+
+  constructor(options: Options) {
+    this.#options = options
+    this.failure = new Promise<never>((_, failed) => { this.#failed = failed })
+    this.failure.catch(() => {})
+  }
+
+  /** Everything up, filled, with its views, and changing. */
+  async start(): Promise<Ready> {
+    const { complain, env, perSecond, say } = this.#options
+    const made = (env["SVC_AUTH_SECRET"] ?? "") === ""
+    const secret = made ? randomBytes(18).toString("base64url") : env["SVC_AUTH_SECRET"]!
+    const ports = await portsFor(env["SVC_SCHEDULER_INGEST_PORT"] ?? "")
+    const url = `http://127.0.0.1:${ports.scheduler}`
+    const token = randomBytes(18).toString("base64url")
+    this.#backend = await Backend.start(token)
+    writeFileSync(join(this.#folder, "svc.yml"), `job_tables:\n  alert:\n    name: alerts\n    base_url: ${this.#backend.url}\n    auth_token: ${token}\n`, { mode: 0o600 })
+    say("starting a scheduler and two SSPs ...")
+    this.#scheduler = this.#spawn("scheduler", "dist/scheduler.js", {
+      SVC_AUTH_SECRET: secret, SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: ports.scheduler, SCHEDULER_ID: "scheduler", SVC_SCHEDULER_REPLICA_DB_PATH: join(this.#folder, "replica"),
+      SVC_SCHEDULER_WAL_PATH: join(this.#folder, "event_wal.log"), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200"
+    })
+    await this.#until(async () => (await fetch(`${url}/readyz`)).ok)
+    const ssps: Array<string> = []
+    for (const [n, own] of ports.ssps.entries()) {
+      const id = `ssp-${n + 1}`
+      ssps.push(`http://127.0.0.1:${own}`)
+      this.#ssps.push(this.#spawn(id, "dist/ssp.js", {
+        SVC_AUTH_SECRET: secret, LISTEN_ADDR: `127.0.0.1:${own}`, SCHEDULER_URL: url, SSP_ID: id, HEARTBEAT_INTERVAL_MS: "1000", SVC_DATA_DIR: join(this.#folder, id), SVC_JOB_RETRY_BASE_MS: "500"
+      }))
+    }
+    const world = new World(() => new Date(), Math.random)
+    const filling = world.filling()
+    say(`loading ${filling.length.toLocaleString("en")} records ...`)
+    await Feed.fill(url, filling)
+    await this.#until(async () => (await (await fetch(`${url}/metrics`)).json() as { readonly scheduler: { readonly ready_ssps: number } }).scheduler.ready_ssps === ssps.length)
+    const homes = new Map<string, string>()
+    for (const view of views) homes.set(view.id, await register(url, view))
+    this.#feed = Feed.run(url, world, perSecond, complain)
+    return { url, ssps, secret, made, homes }
+  }
+
+  /** Ends everything, SSPs before the scheduler they sign off at; may be called at any time, and again. */
+  stop(): Promise<void> {
+    return this.#stopping ??= (async () => {
+      await this.#feed?.stop()
+      await Promise.all(this.#ssps.map((ssp) => ssp.stop(8000)))
+      await this.#scheduler?.stop(8000)
+      await this.#backend?.close()
+      rmSync(this.#folder, { recursive: true, force: true })
+    })()
+  }
+
+  /** Ends everything at once. */
+  kill(): void {
+    for (const child of [this.#scheduler, ...this.#ssps]) child?.kill()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  #spawn(name: string, script: string, settings: { readonly [name: string]: string }): Child {
+    const kept = Object.fromEntries(Object.entries(this.#options.env).filter(([key]) => inherited.test(key)))
+    const child = new Child(name, [`${root}/${script}`], { ...kept, SVC_LOG_FORMAT: "json", SVC_CONFIG_PATH: join(this.#folder, "svc.yml"), ...settings }, this.#folder, (line) => {
+      const text = this.#stopping === undefined ? trouble(line) : undefined
+      if (text !== undefined) this.#options.complain(`[${name}] ${text}`)
+    })
+    void child.exited.then((exit) => {
+      if (this.#stopping !== undefined) return
+      const how = exit.signal === null ? `with code ${exit.code}` : `by ${exit.signal}`
+      this.#failed(new StartFailed(`${name} (process ${child.pid}) ended ${how}; it said last:\n${child.lastLines.slice(-10).map((line) => `  ${line}`).join("\n")}`, exitCodeOf(exit)))
+    })
+    return child
+  }
+
+  /** Asks until the answer is yes, or a process has died. Whoever does not answer yet is asked again. */
+  async #until(check: () => Promise<boolean>): Promise<void> {
+    const asking = async (): Promise<void> => {
+      while (this.#stopping === undefined && !(await check().catch(() => false))) await sleep(50)
+    }
+    await Promise.race([asking(), this.failure])
+  }
+}
+
+/** Registers a view for a day and answers the address of the SSP that has it. */
+const register = async (url: string, { id, params, surql }: (typeof views)[number]): Promise<string> => {
+  const plan = { surql, params: params ?? {}, clientId: "demo", ttl: "1d", format: "tree" }
+  const answer = await fetch(`${url}/query/register`, { method: "POST", body: JSON.stringify({ query_id: id, view_plan: plan }) })
+  if (!answer.ok) throw new StartFailed(`view ${id} was refused: ${answer.status} ${await answer.text()}`, 1)
+  return (await answer.json() as { readonly ssp_url: string }).ssp_url
+}
