@@ -35,11 +35,36 @@ export const schedulerKeys: ReadonlyArray<string> = [
 
 const dbKeys = ["url", "namespace", "database", "username", "password"]
 const topKeys = ["db", "job_tables", "backends", ...schedulerKeys]
-const jobKeys = ["name", "base_url", "auth_token", "auth_token_file", "timeout_ms", "concurrency"]
-const backendKeys = ["type", "baseUrl", "spec", "auth", "method"]
 
 export const defaultTimeoutMs = 30_000
 export const defaultConcurrency = 4
+
+/** Keys of a job table and what they mean, for documents. */
+export const jobTableKeys = {
+  name: "Name of the backend.",
+  base_url: "Its address; a job's path is added.",
+  auth_token: "Bearer token for it.",
+  auth_token_file: "File that holds the token, instead; read again on SIGHUP.",
+  timeout_ms: `Longest time of a call, ${defaultTimeoutMs} when absent.`,
+  concurrency: `Calls at once, ${defaultConcurrency} when absent.`
+} as const
+
+/** Keys of a backend and what they mean; what stands before a dot is a mapping. */
+export const backendKeys = {
+  type: "`http`, nothing else.",
+  baseUrl: "Its address; a job's path is added.",
+  spec: "Its OpenAPI document.",
+  "auth.type": "`token`, nothing else; without `auth` no token is sent.",
+  "auth.token": "Bearer token for it.",
+  "auth.token_file": "File that holds the token, instead; read again on SIGHUP.",
+  "method.type": "`outbox`, nothing else.",
+  "method.table": "Its job table.",
+  "method.schema": "File of the table's schema."
+} as const
+
+const below = (key: string): ReadonlyArray<string> => Object.keys(backendKeys).filter((each) => each.startsWith(`${key}.`)).map((each) => each.slice(key.length + 1))
+const jobKeys = Object.keys(jobTableKeys)
+const backendTopKeys = [...new Set(Object.keys(backendKeys).map((key) => key.split(".")[0] ?? ""))]
 
 type Mapping = { readonly [key: string]: unknown }
 
@@ -127,18 +152,18 @@ const jobTable = (table: string, value: unknown, faults: Array<string>): JobTabl
 }
 
 const backend = (name: string, value: unknown, faults: Array<string>): JobTable | undefined => {
-  const reader = new Reader(`backends.${name}`, value, backendKeys, faults)
+  const reader = new Reader(`backends.${name}`, value, backendTopKeys, faults)
   if (!isMapping(value)) return undefined
   reader.oneOf("type", "http")
   const baseUrl = reader.url("baseUrl")
   reader.text("spec", true)
-  const method = new Reader(reader.at("method"), reader.map["method"], ["type", "table", "schema"], faults)
+  const method = new Reader(reader.at("method"), reader.map["method"], below("method"), faults)
   method.oneOf("type", "outbox")
   const table = method.text("table", true)
   method.text("schema", true)
   let token = noToken
   if (reader.map["auth"] !== undefined) {
-    const auth = new Reader(reader.at("auth"), reader.map["auth"], ["type", "token", "token_file"], faults)
+    const auth = new Reader(reader.at("auth"), reader.map["auth"], below("auth"), faults)
     auth.oneOf("type", "token")
     token = tokenOf(auth, "token", true)
   }
@@ -161,9 +186,9 @@ export const outboxBackends = (content: unknown, env: { readonly [name: string]:
   const map = new Reader("backends", top, undefined, faults).map
   return Object.entries(map).flatMap(([name, value]) => {
     const { auth: _, ...rest } = isMapping(value) ? value : {}
-    const reader = new Reader(`backends.${name}`, isMapping(value) ? interpolate(rest, env, faults, `backends.${name}`) : value, backendKeys, faults)
+    const reader = new Reader(`backends.${name}`, isMapping(value) ? interpolate(rest, env, faults, `backends.${name}`) : value, backendTopKeys, faults)
     if (!isMapping(value)) return []
-    const method = new Reader(reader.at("method"), reader.map["method"], ["type", "table", "schema"], faults)
+    const method = new Reader(reader.at("method"), reader.map["method"], below("method"), faults)
     const table = method.text("table", true), schema = method.text("schema", true), spec = reader.text("spec", true)
     return table === undefined || schema === undefined || spec === undefined ? [] : [{ name, table, spec, schema }]
   })

@@ -46,8 +46,13 @@ const folderOf = (walPath: string): Effect.Effect<void, StartFault> =>
 /** The database that is cloned; the SDK is loaded by those who use one. */
 const upstreamOf = (database: SourceDatabase | undefined): Layer.Layer<Upstream> => {
   if (database === undefined) return Upstream.layerNone
-  const { authLevel, name, namespace, password, url, username } = database
-  const access = { namespace, database: name, user: username, pass: password, authLevel }
+  const { authLevel, name, namespace, url, username } = database
+  const access = {
+    namespace, database: name, user: username, authLevel,
+    get pass() {
+      return database.password
+    }
+  }
   const client = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./Surreal.ts")), (drivers) => drivers.layerServer({ kind: "server", url }, access)))
   return Layer.provide(Upstream.layerSurreal, client)
 }

@@ -72,8 +72,13 @@ const locked = (folder: string, asFault: AsFault): Layer.Layer<never, StartFault
     (lock) => Effect.promise(lock.release)
   ))
 
-const accessOf = ({ storeAuthLevel, storePass, storeUser }: StoreSettings, namespace: string, database: string): Access =>
-  ({ namespace, database, user: storeUser, pass: storePass, authLevel: storeAuthLevel })
+/** The password as it is at each sign-in: a reload replaces it. */
+const accessOf = (settings: StoreSettings, namespace: string, database: string): Access => ({
+  namespace, database, user: settings.storeUser, authLevel: settings.storeAuthLevel,
+  get pass() {
+    return settings.storePass
+  }
+})
 
 const openFault = (url: string, asFault: AsFault) => (error: DatabaseError | StartFault | SurrealError): StartFault => {
   if (error._tag === "StartFault") return error

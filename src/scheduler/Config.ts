@@ -94,6 +94,7 @@ export interface SourceDatabase {
   readonly namespace: string
   readonly name: string
   readonly username: string | undefined
+  /** As it is when it is read: a reload replaces it. */
   readonly password: Redacted.Redacted<string> | undefined
   readonly authLevel: Read["storeAuthLevel"]
 }
@@ -153,10 +154,12 @@ const together = (values: Read, faults: Array<string>): void => {
   }
 }
 
-const databaseOf = (values: Read): SourceDatabase | undefined =>
+const databaseOf = (values: Read, password: () => string | undefined): SourceDatabase | undefined =>
   values.dbNamespace === undefined || values.dbDatabase === undefined ? undefined : {
-    url: values.dbUrl ?? "ws://localhost:8000/rpc", namespace: values.dbNamespace, name: values.dbDatabase, username: values.dbUsername,
-    password: redacted(values.dbPassword), authLevel: values.storeAuthLevel
+    url: values.dbUrl ?? "ws://localhost:8000/rpc", namespace: values.dbNamespace, name: values.dbDatabase, username: values.dbUsername, authLevel: values.storeAuthLevel,
+    get password() {
+      return redacted(password())
+    }
   }
 
 const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<string> => {
@@ -184,7 +187,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const previous = secrets.hold(knobs.schedulerAuthSecretPrevious, schedulerAuthSecretPrevious)
     return Effect.succeed({
       ...rest,
-      database: databaseOf(values),
+      database: databaseOf(values, secrets.hold(knobs.dbPassword, values.dbPassword)),
       loadBalance: values.loadBalance ?? defaultStrategy,
       listen: { host: ingestHost, port: values.ingestPort },
       replicaDbPath: values.replicaDbPath ?? "./data/replica",

@@ -101,6 +101,7 @@ export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" |
   /** Reads the files that hold secrets anew. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
   readonly corsOrigins: ReadonlyArray<string>
+  /** As it is when it is read: a reload replaces it. */
   readonly storePass: Redacted.Redacted<string> | undefined
   readonly sspId: string
   readonly dataDir: string
@@ -169,6 +170,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     const { authSecret, authSecretPrevious, storePass, advertiseAddr, corsOrigins, schedulerAuthSecret, ...rest } = values
     const current = secrets.hold(knobs.authSecret, authSecret)
     const previous = secrets.hold(knobs.authSecretPrevious, authSecretPrevious)
+    const password = secrets.hold(knobs.storePass, storePass)
     const toScheduler = secrets.hold(knobs.schedulerAuthSecret, schedulerAuthSecret)
     return Effect.succeed({
       ...rest,
@@ -178,7 +180,9 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
       schedulerSecret: () => Configuration.redacted(toScheduler()),
       reloadSecrets: () => secrets.reload(),
       corsOrigins: corsOrigins ?? [],
-      storePass: Configuration.redacted(storePass),
+      get storePass() {
+        return Configuration.redacted(password())
+      },
       sspId,
       mode,
       dataDir: values.dataDir ?? (mode === "standalone" ? "./data" : `./data/${sspId}`),

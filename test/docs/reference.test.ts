@@ -6,6 +6,8 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { metrics, signals } from "../../src/core/metrics.ts"
+import { variables } from "../../src/core/otelSettings.ts"
 import { statusOf } from "../../src/protocol/errors.ts"
 import { knobs as schedulerKnobs } from "../../src/scheduler/Config.ts"
 import { knobs } from "../../src/ssp/Config.ts"
@@ -19,6 +21,7 @@ const reference = referencePage()
 
 const all = [...Object.values(knobs), ...Object.values(schedulerKnobs)]
 const settings = new Set(all.flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env])))
+const telemetry = new Set(variables.flatMap(({ name }) => name.split(", ")).flatMap((name) => (name.includes("<SIGNAL>") ? signals.map((signal) => name.replace("<SIGNAL>", signal.toUpperCase())) : [name])))
 /** Read by tests and scripts only: these are no settings of the service. */
 const forTests = new Set(sourceFiles().filter(({ path }) => !path.startsWith("src/")).flatMap(({ text }) => [...text.matchAll(/env\["(SVC_[A-Z_]+)"\]/g)].map(([, name]) => name ?? "")))
 const served = new Set([...endpoints("ssp"), ...endpoints("scheduler")].map(({ name }) => name))
@@ -43,10 +46,22 @@ describe("what the pages name", () => {
     expect(Object.keys(statusOf).filter((code) => !answered.has(code))).toEqual([])
     expect(codes().filter(({ description }) => description === "")).toEqual([])
   })
+  it("every metric of the code is in the reference, and every metric in a page is one of the code", () => {
+    const known = new Set(metrics.map(({ name }) => name))
+    expect([...known].filter((name) => !reference.includes(`| \`${name}\` |`))).toEqual([])
+    const names = named(/`(svc_[a-z]+_[a-z0-9_]+)/g)
+    expect(names.length).toBeGreaterThan(30)
+    expect(names.filter(({ name }) => !known.has(name) && !known.has(name.replace(/_(?:bucket|sum|count)$/, "")))).toEqual([])
+  })
   it("every setting in a page is one of the code", () => {
     const names = named(/\b((?:SVC|STORE|SSP|SCHEDULER|LISTEN|ADVERTISE|HEARTBEAT|TTL)_[A-Z][A-Z0-9_]*)\b/g).filter(({ name }) => !Object.hasOwn(statusOf, name))
     expect(names.length).toBeGreaterThan(100)
     expect(names.filter(({ name }) => !settings.has(name) && !forTests.has(name))).toEqual([])
+  })
+  it("every variable of OpenTelemetry in a page is honoured", () => {
+    const names = named(/\b(OTEL_[A-Z][A-Z0-9_]*)(?![<A-Z0-9_])/g).filter(({ name }) => !name.endsWith("_"))
+    expect(names.length).toBeGreaterThan(8)
+    expect(names.filter(({ name }) => !telemetry.has(name))).toEqual([])
   })
   it("every endpoint in a page is served", () => {
     const names = named(/\b((?:GET|POST|PUT|PATCH|DELETE) \/[\w/:.-]*)/g)
@@ -54,7 +69,7 @@ describe("what the pages name", () => {
     expect(names.filter(({ name }) => !served.has(name))).toEqual([])
   })
   it("every error code in a page is one of the code", () => {
-    const names = named(/`(?:\d{3} )?([A-Z]+(?:_[A-Z]+)+)`/g).filter(({ name }) => !settings.has(name) && !forTests.has(name))
+    const names = named(/`(?:\d{3} )?([A-Z]+(?:_[A-Z]+)+)`/g).filter(({ name }) => !settings.has(name) && !forTests.has(name) && !telemetry.has(name))
     expect(names.length).toBeGreaterThan(20)
     expect(names.filter(({ name }) => !Object.hasOwn(statusOf, name))).toEqual([])
   })

@@ -4,6 +4,9 @@
  * Why made and compared: an operator looks things up here, and a page typed by hand lags behind the code on the first
  * busy day. `npm run docs` writes it; a test fails while the committed page is another.
  */
+import { type Metric, metrics } from "../../src/core/metrics.ts"
+import { variables as otelVariables } from "../../src/core/otelSettings.ts"
+import { backendKeys, jobTableKeys } from "../../src/core/serviceFile.ts"
 import * as OutboxCli from "../../src/outbox/Cli.ts"
 import { exitCodes } from "../../src/ports/StartFault.ts"
 import * as SchedulerCli from "../../src/scheduler/Cli.ts"
@@ -34,6 +37,11 @@ const usage = (help: string): string => {
 const fileKeyTable = (): string =>
   table(["Key of svc.yml", "Setting"], Object.entries(fileKeys).map(([name, key]) => [`\`${key}\``, `\`${schedulerKnobs[name as keyof typeof schedulerKnobs].env}\``]))
 
+const metricRow = ({ help, labels, name, on, type, unit }: Metric): ReadonlyArray<string> => [
+  `\`${name}\``, type, unit === "" ? "" : unit, { ssp: "SSP", scheduler: "scheduler", both: "both" }[on], cell(help),
+  Object.entries(labels).map(([label, values]) => `\`${label}\`: ${typeof values === "string" ? cell(values) : values.join(", ")}`).join("; ")
+]
+
 /** Every section with its heading. */
 export const referencePage = (): string => {
   const ssp = endpoints("ssp"), scheduler = endpoints("scheduler")
@@ -42,7 +50,7 @@ export const referencePage = (): string => {
     "",
     "Made from the code by `npm run docs`; a test holds this page equal to what the code declares. Do not edit it.",
     "",
-    "[Settings of the SSP](#settings-of-the-ssp) · [Settings of the scheduler](#settings-of-the-scheduler) · [Endpoints of the SSP](#endpoints-of-the-ssp) · [Endpoints of the scheduler](#endpoints-of-the-scheduler) · [Error codes](#error-codes) · [Commands](#commands) · [Exit codes](#exit-codes)",
+    "[Settings of the SSP](#settings-of-the-ssp) · [Settings of the scheduler](#settings-of-the-scheduler) · [Keys of svc.yml](#keys-of-svcyml) · [Endpoints of the SSP](#endpoints-of-the-ssp) · [Endpoints of the scheduler](#endpoints-of-the-scheduler) · [Error codes](#error-codes) · [Metrics](#metrics) · [OpenTelemetry](#opentelemetry) · [Commands](#commands) · [Exit codes](#exit-codes)",
     "",
     "## Settings of the SSP",
     "",
@@ -57,6 +65,12 @@ export const referencePage = (): string => {
     settingsTable(schedulerKnobs),
     "",
     fileKeyTable(),
+    "",
+    "## Keys of svc.yml",
+    "",
+    "Paths are relative to the file. `${NAME}` is taken from the environment; an unset name is a fault, and so is a key that nobody knows. `job_tables` may also be a list of table names, which is all the scheduler needs.",
+    "",
+    table(["Key", "Meaning"], [...Object.entries(jobTableKeys).map(([key, meaning]) => [`\`job_tables.<table>.${key}\``, cell(meaning)]), ...Object.entries(backendKeys).map(([key, meaning]) => [`\`backends.<name>.${key}\``, cell(meaning)])]),
     "",
     "## Endpoints of the SSP",
     "",
@@ -75,6 +89,18 @@ export const referencePage = (): string => {
     "Every error is `{ \"code\", \"message\", \"details\"? }`. Codes are stable, messages are not.",
     "",
     table(["Code", "Status", "Meaning", "SSP", "Scheduler"], codes().map(({ code, description, status }) => [`\`${code}\``, String(status), cell(description), whose(ssp, code), whose(scheduler, code)])),
+    "",
+    "## Metrics",
+    "",
+    "`GET /metrics?format=prometheus` on either server. A label's values are fixed, or bounded by what is named.",
+    "",
+    table(["Metric", "Type", "Unit", "On", "Meaning", "Labels"], metrics.map(metricRow)),
+    "",
+    "## OpenTelemetry",
+    "",
+    "Nothing is sent unless an endpoint is set. `<SIGNAL>` is `TRACES`, `METRICS` or `LOGS`.",
+    "",
+    table(["Variable", "Default", "Meaning"], otelVariables.map(({ defaultText, meaning, name }) => [name.split(", ").map((each) => `\`${each}\``).join(", "), cell(defaultText), cell(meaning)])),
     "",
     "## Commands",
     "",

@@ -82,6 +82,17 @@ describe("files that hold secrets", () => {
     const authorized = makeAuthorized(config.bearers ?? expect.fail("asks nobody"))
     expect([Redacted.value(config.sspSecret() ?? expect.fail("none")), authorized("Bearer o2"), authorized("Bearer o1")]).toEqual(["s2", true, false])
   })
+  it("D5a the passwords of databases are reloaded, for the next sign-in", () => {
+    const files: Files = { "/run/db": "p1" }
+    const beside = ssp({ SVC_AUTH_SECRET: "x", STORE_ADDR: "ws://db", STORE_NS: "n", STORE_DB: "d", STORE_USER: "u", STORE_PASS_FILE: "/run/db" }, files)
+    const cloned = scheduler({ SVC_SCHEDULER_DB_NAMESPACE: "n", SVC_SCHEDULER_DB_DATABASE: "d", SVC_SCHEDULER_DB_PASSWORD_FILE: "/run/db" }, files)
+    const passwords = () => [beside.storePass, cloned.database?.password].map((password) => Redacted.value(password ?? expect.fail("none")))
+    expect(passwords()).toEqual(["p1", "p1"])
+    files["/run/db"] = "p2"
+    beside.reloadSecrets()
+    cloned.reloadSecrets()
+    expect(passwords()).toEqual(["p2", "p2"])
+  })
   it("D5a what an SSP sends to the scheduler is reloaded too", () => {
     const files: Files = { "/run/own": "o1" }
     const config = ssp({ SVC_SCHEDULER_AUTH_SECRET_FILE: "/run/own" }, files)
