@@ -103,7 +103,12 @@ export class ShapeGroup {
     const from = under(lost), to = under(gained)
     if (this.everywhere.has(instance) || from === undefined || to === undefined) return () => this.showAll(instance, store)
     const lane = this.laneOf(to)
+    const coarse = access!.coarse
+    if (coarse?.member?.lists.includes(list!.name) === true && this.coarsely(instance) !== undefined) {
+      this.coarse!.refile(placementOf(coarse, { ...instance.params, [list!.name]: lost }, true)!, placementOf(coarse, { ...instance.params, [list!.name]: gained }, true)!, instance)
+    }
     lane.refile(from, to, instance)
+    lane.fileRows()
     return () => {
       for (const candidate of lane.candidates(from, store)) if (candidate !== undefined) instance.update(candidate.row.place, candidate.routed ? undefined : candidate.row, candidate.routed)
       for (const candidate of lane.candidates(to, store)) if (candidate !== undefined) instance.update(candidate.row.place, candidate.row, candidate.routed)
@@ -154,7 +159,7 @@ export class ShapeGroup {
   /** Where an instance of the usual lane stands among the coarse ones; undefined where it does not. */
   private coarsely(instance: Maintained): Placement | undefined {
     const coarse = this.shape.access!.coarse
-    const placement = coarse && placementOf(coarse, instance.params)
+    const placement = coarse && placementOf(coarse, instance.params, this.shape.list !== undefined)
     return placement === undefined || placement.inRange || this.placement(instance)!.inRange ? undefined : placement
   }
 

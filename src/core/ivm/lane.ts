@@ -75,10 +75,14 @@ export class Lane {
     for (const key of keys) this.unfile(key, interval, instance)
   }
 
-  /** Files an instance under some keys more and others no more; from here on its rows are found by an index. */
+  /** Files an instance under some keys more and others no more. */
   refile(lost: Placement, gained: Placement, instance: Maintained): void {
     for (const key of listOf(lost.keys)) this.unfile(key, lost.interval, instance)
     for (const key of listOf(gained.keys)) this.file(key, gained.interval, instance)
+  }
+
+  /** From here on rows are found by an index. */
+  fileRows(): void {
     if (!this.options.byId) this.indexes.file(this.table, this.index)
   }
 

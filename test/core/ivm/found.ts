@@ -96,5 +96,19 @@ export const found: ReadonlyArray<Found> = [
       { write: [{ table: "person", id: "person:2", op: "UPDATE", record: { author: "person:1", n: 2 } }] },
       { write: [{ table: "person", id: "person:2", op: "DELETE", record: {} }] }
     ]
+  },
+  {
+    what: "a row that a path takes out of the record is not found any more by a list that has changed since its view was filed",
+    steps: [
+      { watch: "listed", query: "SELECT * FROM post WHERE s IN (SELECT VALUE s FROM post) AND friend.n <= 2" },
+      { watch: "elsewhere", query: "SELECT * FROM post WHERE s IN (SELECT VALUE s FROM comment) AND friend.n <= 2" },
+      { write: [{ ...post("1", { s: "a", friend: "person:Z" }), types: { friend: "record" } }] },
+      { write: [post("2", { s: "a" }), comment("1", { s: "a" })] },
+      { write: [{ ...post("3", { s: "b", friend: "person:Z" }), types: { friend: "record" } }, comment("2", { s: "b" })] },
+      { write: [{ table: "post", id: "post:1", op: "DELETE", record: {} }] },
+      { write: [{ table: "comment", id: "comment:1", op: "DELETE", record: {} }] },
+      { write: [{ table: "comment", id: "comment:2", op: "UPDATE", record: { s: ["b"] } }] },
+      { write: [{ table: "post", id: "post:3", op: "DELETE", record: {} }] }
+    ]
   }
 ]
