@@ -23,6 +23,9 @@ interface Entry {
   readonly disowned?: boolean
 }
 
+/** A job that has run so long is told to run: most end sooner, and each word costs the scheduler a write to its log. */
+const tellAfterMs = "50 millis"
+
 /** Jobs that ended and are remembered, so that they do not run twice. */
 const maxRemembered = 100_000
 
@@ -81,6 +84,11 @@ class Memory {
     return Rows.toJob(ref, { ...doc, status: "processing", errors }, lease)
   }
 
+  /** Word of those that have begun and are not over. */
+  running(jobs: ReadonlyArray<StoredJob>): ReadonlyArray<JobReport> {
+    return jobs.flatMap(({ id, ref }) => (this.get(ref)?.status === "processing" ? [{ job_id: id, status: "running", error: null }] : []))
+  }
+
   /** A record that is delivered again as it was before it ran: what became of it is told again. */
   outcomeOf(ref: RecordId): JobReport | undefined {
     const known = this.get(ref)
@@ -106,9 +114,11 @@ export const make = (records: Pick<Records.JobRecords, "get" | "chunk">, reports
         const held = new Set(refs.flatMap((ref) => (isHeldBy(memory.get(ref)?.lease, by) ? [ref.text] : [])))
         const ended = refs.flatMap((ref) => memory.outcomeOf(ref) ?? [])
         const jobs = refs.flatMap((ref) => memory.take(ref, { ...by, untilMs: nowMs + leaseMs }, nowMs) ?? [])
-        const begun = jobs.flatMap(({ id }): ReadonlyArray<JobReport> => (held.has(id) ? [] : [{ job_id: id, status: "running", error: null }]))
-        // Tracking only, so nobody waits for it: the job runs whether the scheduler hears of it now or not, and one that comes late changes nothing that is over.
-        yield* Effect.forkDaemon(Effect.forEach([...begun, ...ended], (report) => Effect.ignore(reports.report(report)), { concurrency: 16, discard: true }))
+        const begun = jobs.filter(({ id }) => !held.has(id))
+        const tell = (told: ReadonlyArray<JobReport>) => Effect.forEach(told, (report) => Effect.ignore(reports.report(report)), { concurrency: 16, discard: true })
+        yield* Effect.forkDaemon(tell(ended))
+        // Tracking only, so nobody waits for it: the job runs whether the scheduler hears of it now or not, and of one that is over by then it hears that.
+        if (begun.length > 0) yield* Effect.suspend(() => tell(memory.running(begun))).pipe(Effect.delay(tellAfterMs), Effect.forkDaemon)
         return jobs
       }),
     renew: (refs, by, leaseMs) =>

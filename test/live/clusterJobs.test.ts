@@ -84,6 +84,12 @@ class Field {
     }
   }
 
+  /** Until so many more calls have come, or none come any more: a blow on what is not up again yet tells nothing. */
+  async goesOn(calls: number): Promise<void> {
+    const goal = this.backend.received.length + calls
+    for (const end = performance.now() + 15_000; this.backend.received.length < goal && performance.now() < end;) await sleep(50)
+  }
+
   async tracked(): Promise<number | undefined> {
     const answer = await this.cluster.scheduler.ask({ path: "/metrics" })
     return (answer?.json as { readonly scheduler?: { readonly running_jobs: number } } | undefined)?.scheduler?.running_jobs
@@ -127,12 +133,13 @@ describe("jobs on a cluster of processes", () => {
     const folder = temporaryFolder()
     const field = await startField(folder)
     const { cluster } = field
+    const begun = performance.now()
     try {
       const sending = field.send(scale.jobs)
       if (campaign) {
         for (const end = performance.now() + scale.endMs; !(await field.ended(scale.jobs)) && performance.now() < end;) {
           await strike(field, random)
-          await sleep(500 + random.below(2000))
+          await field.goesOn(random.below(200))
         }
       } else {
         await until("the first calls", () => field.calls.size > 5)
@@ -141,7 +148,7 @@ describe("jobs on a cluster of processes", () => {
       await sending
       await until("every job has ended", () => field.ended(scale.jobs), scale.endMs)
       await field.check(scale.jobs)
-      if (campaign) process.stdout.write(`${scale.jobs} jobs, ${field.backend.received.length} calls, ${field.blows.length} blows\n`)
+      if (campaign) process.stdout.write(`${scale.jobs} jobs in ${((performance.now() - begun) / 1000).toFixed(0)} s, ${field.backend.received.length} calls, ${field.blows.length} blows (${field.blows.filter((blow) => blow.endsWith("scheduler")).length} on the scheduler)\n`)
     } catch (error) {
       throw new Error(`${error instanceof Error ? error.message : String(error)}\nblows: ${field.blows.join(", ")}\n${cluster.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-4000)}`).join("\n")}`)
     } finally {
