@@ -15,7 +15,7 @@ export default defineConfig({
     // CommonJS packages look as they do in Node: the default export is `module.exports`.
     deps: { interopDefault: false },
     include: ["test/**/*.test.ts"],
-    exclude: campaign ? [] : ["test/**/*.campaign.test.ts"],
+    exclude: ["**/node_modules/**", ...(campaign ? [] : ["test/**/*.campaign.test.ts"])],
     environment: "node",
     pool: "forks",
     // Files share a worker's modules: loading the libraries once per file was a quarter of the whole run. No module of
