@@ -112,7 +112,7 @@ for (const scheme of ["ws", "http"] as const) {
       const late = yield* Effect.either(client.query("RETURN 2"))
       shared.resume()
       return [late, yield* client.query("RETURN 3")] as const
-    }), inOwn(), { connectTimeoutMs: 5_000, requestTimeoutMs: 500, maxPauseMs: 300 })
+    }), inOwn(), { connectTimeoutMs: 5_000, requestTimeoutMs: 2_000, maxPauseMs: 300 })
     const [late, next] = right(outcome)
     expect(reasonOf(late)).toBe("timeout")
     expect(Either.isLeft(late) && late.left.uncertain).toBe(true)
@@ -134,6 +134,29 @@ test("D22 a connection that breaks fails what was in flight as uncertain, sends 
   const [broken, rows] = right(outcome)
   expect(Either.isLeft(broken) && [broken.left.reason, broken.left.uncertain]).toEqual(["unreachable", true])
   expect(rows).toEqual([[1]])
+})
+
+test("D22 a ping that a server which hangs never answers ends with its connection, and not with the process", async () => {
+  const every = globalThis.setInterval
+  // The SDK pings every 30 s.
+  globalThis.setInterval = ((body: () => void, ms: number) => every(body, ms === 30_000 ? 20 : ms)) as typeof setInterval
+  onTestFinished(() => void (globalThis.setInterval = every))
+  const unheard: Array<unknown> = []
+  const hear = (reason: unknown): void => void unheard.push(reason)
+  process.on("unhandledRejection", hear)
+  onTestFinished(() => void process.off("unhandledRejection", hear))
+  const server = await serve()
+  const outcome = await use(server.url, (client) => Effect.gen(function*() {
+    yield* client.query("RETURN 1")
+    yield* Effect.promise(() => until("a ping", () => (server.calls.get("ping") ?? 0) > 0))
+    server.pause()
+    yield* Effect.sleep("200 millis")
+    server.cut()
+    server.resume()
+    yield* Effect.sleep("100 millis")
+    return yield* client.query("RETURN 2")
+  }))
+  expect([outcome, unheard]).toEqual([Either.right([2]), []])
 })
 
 test("D22 a server that is killed and started again is found again; many who wait make one connection", async () => {
