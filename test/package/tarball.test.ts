@@ -5,8 +5,14 @@
  * that each has to read what the ones before it wrote.
  */
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import { runInNewContext } from "node:vm"
+import { gzipSync } from "node:zlib"
+import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Chromium, missing, named as browserNamed } from "../kit/browser.ts"
 import { Door, secret, until } from "../kit/Door.ts"
 import { type Body, request } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
@@ -14,7 +20,9 @@ import { here, others } from "../kit/runtimes.ts"
 import { root } from "../kit/source.ts"
 import { pack, type Packed, run } from "../kit/tarball.ts"
 
-const example = "test/package/example/node.ts"
+const folder = "test/package/example"
+/** Named whole, for those who look for files that nothing leads to. */
+const example = "test/package/example/node.ts", workerExample = "test/package/example/worker.ts"
 const node = process.execPath
 
 let packed: Packed
@@ -58,8 +66,8 @@ describe("the tarball", () => {
 })
 
 const strict = {
-  compilerOptions: { target: "es2022", lib: ["es2023"], module: "nodenext", moduleResolution: "nodenext", strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true, types: ["node"], outDir: "out" },
-  files: ["node.ts", "wrong.ts"],
+  compilerOptions: { target: "es2022", lib: ["es2023", "dom"], module: "nodenext", moduleResolution: "nodenext", strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true, types: ["node"], outDir: "out" },
+  files: ["node.ts", "worker.ts", "wrong.ts"],
 }
 
 /** Each line must be wrong: were the package's types lost, nothing would be. */
@@ -84,16 +92,16 @@ describe("the composed example", () => {
     request(door!.url, { method, path, token, ...(body === undefined ? {} : { body }) })
 
   it("compiles against the unpacked package, whose types are there", async () => {
-    copyFileSync(join(root, example), join(packed.folder, "node.ts"))
+    for (const name of ["node.ts", "worker.ts"]) copyFileSync(join(root, folder, name), join(packed.folder, name))
     writeFileSync(join(packed.folder, "wrong.ts"), wrong)
     writeFileSync(join(packed.folder, "package.json"), JSON.stringify({ type: "module" }))
     writeFileSync(join(packed.folder, "tsconfig.json"), JSON.stringify(strict))
     expect(await run([node, join(root, "node_modules/typescript/bin/tsc"), "-p", "."], packed.folder)).toEqual({ code: 0, out: "" })
     expect(statSync(join(packed.folder, "out/node.js")).size).toBeGreaterThan(1000)
   })
-  it("is the text that docs/compose.md shows, and 60 lines of it are code", () => {
+  it("is the text that docs/compose.md shows, and no more than 60 lines of it are code", () => {
     const text = readFileSync(join(root, example), "utf8")
-    expect(readFileSync(join(root, "docs/compose.md"), "utf8")).toContain(`\`\`\`ts\n${text}\`\`\`\n`)
+    for (const each of [text, readFileSync(join(root, workerExample), "utf8")]) expect(readFileSync(join(root, "docs/compose.md"), "utf8")).toContain(`\`\`\`ts\n${each}\`\`\`\n`)
     expect(text.split("\n").filter((line) => line !== "" && !/^import |^\s*(?:\/?\*|\/\/)/.test(line)).length).toBeLessThanOrEqual(60)
   })
   const seen: Array<string> = []
@@ -115,4 +123,68 @@ describe("the composed example", () => {
       await door.close()
     })
   }
+})
+
+interface Car {
+  readonly Origin: string
+  readonly Horsepower: number | null
+}
+
+/** The strongest cars by origin, counted here. */
+const plainly = (cars: ReadonlyArray<Car>): ReadonlyArray<unknown> =>
+  [...new Set(cars.map(({ Origin }) => Origin))].sort().map((Origin) => {
+    const own = cars.filter((car) => car.Origin === Origin)
+    return { Origin, cars: own.length, strongest: Math.max(...own.map(({ Horsepower }) => Horsepower ?? 0)) }
+  })
+
+describe("the engine alone", () => {
+  let bundle = ""
+  const cars = JSON.parse(readFileSync(join(root, "node_modules/vega-datasets/data/cars.json"), "utf8")) as ReadonlyArray<Car>
+  const changes = cars.map(({ Horsepower, Origin }, n) => create(`cars:${n}`, Horsepower === null ? { Origin } : { Origin, Horsepower }))
+
+  it("is made of core and value libraries: a bundle for browsers needs nothing of a runtime, nor of the service", async () => {
+    copyFileSync(join(root, workerExample), join(packed.folder, "worker.ts"))
+    const { metafile, outputFiles } = await build({ entryPoints: [join(packed.folder, "worker.ts")], absWorkingDir: packed.folder, bundle: true, platform: "browser", format: "iife", minify: true, write: false, metafile: true })
+    bundle = outputFiles[0]!.text
+    const used = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs)).filter(([path, { bytesInOutput }]) => bytesInOutput > 0 && path !== "worker.ts")
+    const libraries = new Set(used.map(([path]) => path).map((path) => /node_modules\/(surreal-live-sidecar\/dist\/core|@[\w-]+\/[\w-]+|[\w.-]+)\/(?!.*node_modules)/.exec(path)?.[1] ?? path))
+    expect([...libraries].sort()).toEqual(["@noble/hashes", "decimal.js", "effect", "re2js", "sorted-btree", "surreal-live-sidecar/dist/core"])
+    console.log(`the engine and the query language as a bundle: ${Math.round(bundle.length / 1000)} kB, ${Math.round(gzipSync(bundle).length / 1000)} kB compressed`)
+    expect(bundle.length).toBeLessThan(1_500_000)
+  })
+
+  it("runs where there is nothing but the language", () => {
+    const answers: Array<unknown> = []
+    const self: { onmessage?: (event: { readonly data: unknown }) => void; readonly postMessage: (rows: unknown) => void } = { postMessage: (rows) => answers.push(JSON.parse(JSON.stringify(rows))) }
+    runInNewContext(bundle, { self, TextEncoder, TextDecoder })
+    self.onmessage!({ data: changes })
+    self.onmessage!({ data: { table: "cars", op: "DELETE", id: "cars:0", record: {} } })
+    expect(answers).toEqual([plainly(cars), plainly(cars.slice(1))])
+  })
+
+  describe.skipIf(missing !== undefined)(browserNamed("in Chromium"), () => {
+    it("keeps a view of real records in a worker of a page", async () => {
+      const server = createServer((request, response) => {
+        response.setHeader("content-type", request.url === "/worker.js" ? "text/javascript" : "text/html")
+        response.end(request.url === "/worker.js" ? bundle : "<!doctype html><title>engine</title><link rel=icon href=data:,>")
+      })
+      await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done))
+      const browser = await Chromium.launch()
+      try {
+        const visit = await browser.visit(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+        await visit.go("/")
+        const rows = await visit.page.evaluate(`new Promise((done, failed) => {
+          const worker = new Worker("/worker.js")
+          worker.onerror = (event) => failed(new Error(event.message))
+          worker.onmessage = ({ data }) => done(data)
+          worker.postMessage(${JSON.stringify(changes)})
+        })`)
+        expect(rows).toEqual(plainly(cars))
+        expect(visit.faults).toEqual([])
+      } finally {
+        await browser.close()
+        server.close()
+      }
+    })
+  })
 })
