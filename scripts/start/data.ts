@@ -73,7 +73,11 @@ const alertFrom = 2.5
 /** The state that changes are made from. */
 export class World {
   readonly #films = films().map((film) => ({ ...film }))
+  /** Films by number, those with most votes first. */
+  readonly #popular = this.#films.map((_, n) => n).sort((a, b) => this.#films[b]!.votes - this.#films[a]!.votes)
   readonly #quakes = quakes()
+  /** The strongest of those at the beginning, whose alerts come first, so that jobs are seen at once. */
+  readonly #lateAlerts = Array.from({ length: keptQuakes }, (_, n) => n).sort((a, b) => this.#quakes[a]!.mag - this.#quakes[b]!.mag).slice(-12)
   readonly #now: () => Date
   readonly #random: () => number
   #arrived = keptQuakes
@@ -97,6 +101,8 @@ export class World {
 
   /** What happens next: mostly a vote, now and then an earthquake with what follows from it. */
   next(): ReadonlyArray<Change> {
+    const late = this.#random() < 0.2 ? this.#lateAlerts.pop() : undefined
+    if (late !== undefined) return this.#alert(this.#quake(late, this.#now()))
     return this.#random() < 0.9 ? [this.#vote()] : this.#arrival()
   }
 
@@ -105,11 +111,9 @@ export class World {
     return { table: "quake", op: "CREATE", id: `quake:${code}_${Math.floor(n / this.#quakes.length)}`, record: { ...quake, at: at.toISOString() } }
   }
 
-  /** Well-known films get more votes; a vote is a whole number from 1 to 10 near what others gave. */
+  /** Well-known films get most of the votes; a vote is a whole number from 1 to 10 near what others gave. */
   #vote(): Change {
-    const pick = (): number => Math.floor(this.#random() * this.#films.length)
-    const [a, b] = [pick(), pick()]
-    const n = this.#films[a]!.votes > this.#films[b]!.votes ? a : b
+    const n = this.#popular[Math.floor(this.#random() ** 3 * this.#popular.length)]!
     const film = this.#films[n]!
     const given = Math.min(10, Math.max(1, Math.round((film.rating || 5) + (this.#random() - 0.5) * 6)))
     const votes = film.votes + 1 + Math.floor(this.#random() * 200)
