@@ -4,6 +4,7 @@
  * The only place that makes elements; nothing here or elsewhere takes markup from a value, so an id or a query cannot become code.
  */
 // @ts-check
+import { ago } from "./format.js"
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {{ class?: string | undefined, on?: { [event: string]: (event: Event) => void }, [attribute: string]: unknown }} Props */
@@ -31,6 +32,38 @@ export const h = (name, props = {}, ...children) => {
 /** Sets text only when it differs: a repaint of what stays the same is work for nothing. @param {Element} element @param {string} text */
 export const say = (element, text) => {
   if (element.textContent !== text) element.textContent = text
+}
+
+/**
+ * Shows items as children of `parent`; what stays as it was keeps its element, with focus and whatever is open in it.
+ * @template A @param {HTMLElement} parent @param {Map<string, { text: string, element: HTMLElement }>} known from the last time, by key
+ * @param {ReadonlyArray<A>} items @param {(item: A) => string} keyOf @param {(item: A, isNew: boolean) => HTMLElement} make
+ * @returns {Map<string, { text: string, element: HTMLElement }>}
+ */
+export const keep = (parent, known, items, keyOf, make) => {
+  /** @type {typeof known} */
+  const now = new Map()
+  for (const item of items) {
+    const key = keyOf(item)
+    const text = JSON.stringify(item) ?? ""
+    const before = known.get(key)
+    now.set(key, before?.text === text ? before : { text, element: make(item, before === undefined) })
+  }
+  const elements = [...now.values()].map(({ element }) => element)
+  if (elements.length !== parent.children.length || elements.some((element, i) => element !== parent.children[i])) {
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset["row"]
+    parent.replaceChildren(...elements)
+    if (focused !== undefined && document.activeElement === document.body) for (const element of elements) if (element.dataset["row"] === focused) element.focus()
+  }
+  return now
+}
+
+/** How long ago a time was, told anew by {@link tellTimes}. @param {string | null} iso */
+export const since = (iso) => (iso === null ? h("span", {}, "–") : h("time", { datetime: iso, title: iso }, ago(iso)))
+
+/** @param {HTMLElement} inside */
+export const tellTimes = (inside) => {
+  for (const time of inside.querySelectorAll("time")) say(time, ago(time.dateTime))
 }
 
 /** The element with this id, which the page has. @param {string} id @returns {HTMLElement} */

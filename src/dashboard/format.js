@@ -15,7 +15,7 @@ export const count = (n) => (Math.abs(n) < 100_000 ? whole.format(n) : short.for
 export const rate = (n) => (n === undefined ? "–" : n === 0 ? "0" : n < 10 ? n.toFixed(1) : count(n))
 
 /** @param {number | null | undefined} ms */
-export const millis = (ms) => (ms === undefined || ms === null ? "–" : ms < 1 ? `${ms.toFixed(2)} ms` : ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)
+export const millis = (ms) => (ms === undefined || ms === null ? "–" : ms === 0 ? "0 ms" : ms < 1 ? `${ms.toFixed(2)} ms` : ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)
 
 /** Two units at most. @param {number} seconds */
 export const duration = (seconds) => {

@@ -6,8 +6,8 @@
 // @ts-check
 import { call, Refused } from "./api.js"
 import { Cancelled, confirmed, unlocked } from "./dialogs.js"
-import { byId, empty, failure, h, pill } from "./dom.js"
-import { ago, brief, count } from "./format.js"
+import { byId, empty, failure, h, keep, pill, since, tellTimes } from "./dom.js"
+import { brief, count } from "./format.js"
 
 const pageSize = 50
 const everyMs = 3000
@@ -15,7 +15,7 @@ const everyMs = 3000
 const statuses = /** @type {const} */ ([["pending", "wait"], ["processing", "warn"], ["success", "good"], ["failed", "bad"]])
 
 /** @param {any} error */
-const errorLine = (error) => h("li", {}, h("b", { class: "num" }, error?.attempt === 0 ? "operator" : `attempt ${error?.attempt ?? "?"}`), " ", error?.code ? h("code", {}, String(error.code)) : null, " ", brief(error?.reason, 400), " ", h("span", { class: "note" }, typeof error?.at === "string" ? ago(error.at) : ""))
+const errorLine = (error) => h("li", {}, h("b", { class: "num" }, error?.attempt === 0 ? "operator" : `attempt ${error?.attempt ?? "?"}`), " ", error?.code ? h("code", {}, String(error.code)) : null, " ", brief(error?.reason, 400), " ", h("span", { class: "note" }, typeof error?.at === "string" ? since(error.at) : null))
 
 export class Jobs {
   /** @param {"ssp" | "scheduler"} kind */
@@ -31,7 +31,9 @@ export class Jobs {
     this.behind = []
     /** @type {string | null} */
     this.next = null
-    this.askedAt = 0
+    this.askedAt = Number.NEGATIVE_INFINITY
+    /** @type {Map<string, { text: string, element: HTMLElement }>} */
+    this.rows = new Map()
     this.known = ""
     this.tables = h("div", { class: "chips", role: "group", "aria-label": "Job table" })
     this.states = h("div", { class: "chips", role: "group", "aria-label": "Status" })
@@ -46,7 +48,7 @@ export class Jobs {
 
   /** @param {boolean} _is */
   shown(_is) {
-    this.askedAt = 0
+    this.askedAt = Number.NEGATIVE_INFINITY
   }
 
   /** @param {any} o */
@@ -71,7 +73,7 @@ export class Jobs {
     this.known = key
     this.tables.replaceChildren(...names.map((name) => {
       const figures = running.find(({ table }) => table === name)
-      return h("button", { type: "button", class: "chip mono", "aria-pressed": String(name === this.table), on: { click: () => this.choose(name, this.status) } }, name, figures === undefined ? null : h("span", { class: "note" }, ` ${count(figures.running)} running, ${count(figures.queued)} queued, ${count(figures.waiting)} to retry`))
+      return h("button", { type: "button", class: "chip mono", "aria-pressed": String(name === this.table), on: { click: () => this.choose(name, this.status) } }, name, figures === undefined || figures.running + figures.queued + figures.waiting === 0 ? null : h("span", { class: "note" }, ` ${count(figures.running)} running, ${count(figures.queued)} queued, ${count(figures.waiting)} to retry`))
     }))
   }
 
@@ -105,7 +107,7 @@ export class Jobs {
       this.show(await unlocked(() => call(`/jobs?${words}`, { door: this.door })))
     } catch (error) {
       this.askedAt = error instanceof Cancelled ? Number.POSITIVE_INFINITY : this.askedAt
-      this.body.replaceChildren()
+      this.rows = keep(this.body, new Map(), [], String, () => h("tr"))
       this.message.replaceChildren(error instanceof Cancelled ? empty("Locked", "Jobs are shown to whoever has the secret: ", h("button", { type: "button", class: "link", on: { click: () => void this.load() } }, "enter it"), ".") : failure(error instanceof Refused ? error : { message: String(error) }))
     }
   }
@@ -116,17 +118,19 @@ export class Jobs {
     this.back.disabled = this.behind.length === 0
     this.forth.disabled = next === null
     this.message.replaceChildren()
-    this.body.replaceChildren(...(jobs.length > 0 ? jobs.map((job) => this.row(job)) : [h("tr", {}, h("td", { colspan: 7 }, empty(this.status === "failed" ? "No failed jobs" : `No ${this.status} jobs`, this.status === "failed" ? "Nothing to look after. Other states are a click away." : "Jobs show here while they are in this state.")))]))
+    this.rows = keep(this.body, this.rows, jobs, ({ id }) => id, (job) => this.row(job))
+    tellTimes(this.body)
+    if (jobs.length === 0) this.body.replaceChildren(h("tr", {}, h("td", { colspan: 7 }, empty(`No ${this.status} jobs`, this.status === "failed" ? "Nothing to look after. Other states are a click away." : "Jobs show here while they are in this state."))))
   }
 
   /** @param {any} job */
   row(job) {
     const tone = statuses.find(([status]) => status === job.status)?.[1] ?? "calm"
     const last = job.errors.at(-1)
-    return h("tr", { tabindex: 0, "data-row": job.id, "aria-label": `Job ${job.id}` },
+    return h("tr", { tabindex: 0, "data-row": job.id },
       h("td", { class: "mono clip id" }, brief(job.id, 60)), h("td", {}, pill(tone, job.status)), h("td", { class: "mono clip" }, brief(job.path, 60)),
       h("td", {}, job.errors.length === 0 ? "–" : h("details", {}, h("summary", {}, `${count(job.errors.length)} · ${last?.code ? `${last.code} ` : ""}${brief(last?.reason, 60)}`), h("ul", { class: "errors" }, ...job.errors.map(errorLine)))),
-      h("td", { class: "mono optional" }, job.holder ?? "–"), h("td", { class: "num optional" }, job.updated_at === null ? "–" : ago(job.updated_at)),
+      h("td", { class: "mono optional" }, job.holder ?? "–"), h("td", { class: "num optional" }, since(job.updated_at)),
       h("td", { class: "num" }, job.status === "failed" ? this.button(job, "retry", "Retry", "ghost small") : job.status === "success" ? null : this.button(job, "cancel", "Cancel", "ghost small danger")))
   }
 

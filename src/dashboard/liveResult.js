@@ -7,7 +7,7 @@
 // @ts-check
 import { call, follow, Refused } from "./api.js"
 import { Cancelled, unlocked } from "./dialogs.js"
-import { empty, failure, h, pill, say } from "./dom.js"
+import { empty, failure, h, keep, pill, say } from "./dom.js"
 import { brief, count, duration } from "./format.js"
 
 /** Rows that are read again with their content, and rows that are shown. */
@@ -19,7 +19,7 @@ const readEveryMs = 1000
 /** Ends after which the view is somewhere else, or will be. */
 const passing = new Set(["moved", "rebootstrap", "shutdown", "replaced"])
 
-/** @typedef {{ key: string, text: string, cells: ReadonlyArray<unknown> }} Row */
+/** @typedef {{ key: string, cells: ReadonlyArray<unknown> }} Row */
 
 export class LiveResult {
   /** @param {import("./api.js").Door} door */
@@ -98,7 +98,7 @@ export class LiveResult {
     if (flat.length <= maxWhole) this.read(path, signal)
     else {
       this.note.replaceChildren(h("p", { class: "note" }, `${count(flat.length)} rows are too many to read again at every change: the ids and versions of the first ${maxShown}, as they were.`))
-      this.paint(["id", "version"], flat.slice(0, maxShown).map(([key, version]) => ({ key, text: String(version), cells: [key, version] })))
+      this.paint(["id", "version"], flat.slice(0, maxShown).map(([key, version]) => ({ key, cells: [key, version] })))
     }
     this.tell()
   }
@@ -138,13 +138,13 @@ export class LiveResult {
     this.size = values.length
     this.tell()
     const isObject = (/** @type {unknown} */ value) => typeof value === "object" && value !== null && !Array.isArray(value)
-    const columns = [...new Set(values.slice(0, 50).flatMap((value) => (isObject(value) ? Object.keys(value) : ["value"])))].slice(0, maxColumns)
+    const columns = [...new Set(values.slice(0, 50).flatMap((value) => (isObject(value) ? Object.keys(value) : ["value"])))].sort((a, b) => Number(b === "id") - Number(a === "id")).slice(0, maxColumns)
     const seen = new Map()
     const rows = values.slice(0, maxShown).map((value, i) => {
       const name = isObject(value) && typeof value.id === "string" ? value.id : String(i)
       const n = seen.get(name) ?? 0
       seen.set(name, n + 1)
-      return { key: `${name} ${n}`, text: JSON.stringify(value) ?? "", cells: columns.map((column) => (isObject(value) ? value[column] : column === "value" ? value : undefined)) }
+      return { key: `${name} ${n}`, cells: columns.map((column) => (isObject(value) ? value[column] : column === "value" ? value : undefined)) }
     })
     this.paint(columns, rows)
     if (values.length > maxShown) this.note.replaceChildren(h("p", { class: "note" }, `The first ${maxShown} of ${count(values.length)} rows.`))
@@ -157,19 +157,10 @@ export class LiveResult {
     if (key !== this.columns) {
       this.columns = key
       this.rows.clear()
-      this.head.replaceChildren(h("tr", {}, ...columns.map((column) => h("th", {}, column))))
+      this.head.replaceChildren(h("tr", {}, ...columns.map((column, i) => h("th", { class: rows.length > 0 && rows.every(({ cells }) => typeof cells[i] === "number") ? "num" : undefined }, column))))
     }
-    const before = this.rows
-    this.rows = new Map()
-    for (const row of rows) {
-      const known = before.get(row.key)
-      const element = known?.text === row.text ? known.element : h("tr", first ? {} : { class: known === undefined ? "added" : "changed" }, ...row.cells.map((cell) => h("td", { class: typeof cell === "number" ? "num" : "clip" }, brief(cell))))
-      this.rows.set(row.key, { text: row.text, element })
-    }
-    const elements = [...this.rows.values()].map(({ element }) => element)
-    const shown = this.body.children
-    if (elements.length !== shown.length || elements.some((element, i) => element !== shown[i])) this.body.replaceChildren(...elements)
-    if (elements.length === 0) this.body.replaceChildren(h("tr", {}, h("td", { colspan: Math.max(1, columns.length) }, empty("No rows", "The query matches nothing now. Rows appear here as soon as a change makes them match."))))
+    this.rows = keep(this.body, this.rows, rows, ({ key }) => key, ({ cells }, isNew) => h("tr", first ? {} : { class: isNew ? "added" : "changed" }, ...cells.map((cell) => h("td", { class: typeof cell === "number" ? "num" : "clip" }, brief(cell)))))
+    if (rows.length === 0) this.body.replaceChildren(h("tr", {}, h("td", { colspan: Math.max(1, columns.length) }, empty("No rows", "The query matches nothing now. Rows appear here as soon as a change makes them match."))))
   }
 
   /** @param {string} reason */

@@ -120,7 +120,7 @@ const gate = async (refused) => {
 const lockWord = () => {
   const unlocked = hasSecret("node") || hasSecret("ssp")
   const lock = byId("lock")
-  say(lock, unlocked ? "Unlocked" : "Locked")
+  say(lock, unlocked ? "Unlocked" : "Unlock")
   lock.title = unlocked ? "Forget the secret (u)" : "Give the secret (u)"
   lock.classList.toggle("on", unlocked)
 }
@@ -181,6 +181,8 @@ const start = async () => {
   const info = await call("/info").catch(() => [])
   const kind = info[0]?.entity === "ssp" ? "ssp" : "scheduler"
   document.body.dataset["kind"] = kind
+  say(byId("node-name"), info[0]?.id ?? "scheduler")
+  say(byId("node-sub"), kind === "ssp" ? "SSP" : "scheduler")
   const views = new ViewList(kind)
   overview = new Overview(kind, (id) => {
     views.ofSsp(id)

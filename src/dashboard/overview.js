@@ -87,7 +87,7 @@ export class Overview {
   constructor(kind, openSsp) {
     this.kind = kind
     this.tiles = { events: tile("Events per second", true), latency: tile("Ingest latency p99", true), lag: tile(kind === "scheduler" ? "Furthest behind" : "Waiting for the store", true), views: tile("Views", false), used: tile("CPU", true) }
-    this.plots = { events: new Plot("Events per second", rate), latency: new Plot("Ingest latency", millis), lag: new Plot(kind === "scheduler" ? "Events each SSP lacks" : "Changes and edges waiting", count) }
+    this.plots = { events: new Plot("Events per second", rate), latency: new Plot("Ingest latency", millis), lag: new Plot(kind === "scheduler" ? "Events each SSP lacks" : "Changes and edges waiting", count, true) }
     this.map = kind === "scheduler" ? new ClusterMap(openSsp) : undefined
     this.facts = new Facts(kind === "scheduler" ? "Log and snapshot" : "Store")
     this.tables = h("tbody", {})

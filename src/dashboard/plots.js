@@ -18,13 +18,16 @@ const axis = (/** @type {object} */ more) => ({
   stroke: () => colour("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: () => colour("--grid"), width: 1 }, ...more
 })
 
+const wholeSteps = [1, 2, 5].flatMap((n) => Array.from({ length: 9 }, (_, power) => n * 10 ** power)).sort((a, b) => a - b)
+
 /** uPlot, as its script leaves it. @returns {any} */
 const library = () => /** @type {any} */ (globalThis).uPlot
 
 export class Plot {
-  /** @param {string} title @param {(value: number) => string} print */
-  constructor(title, print) {
+  /** @param {string} title @param {(value: number) => string} print @param {boolean} [whole] whether only whole numbers make sense on its scale */
+  constructor(title, print, whole = false) {
     this.print = print
+    this.whole = whole
     this.legend = h("div", { class: "legend" })
     this.box = h("div", { class: "canvas", role: "img", "aria-label": title })
     this.element = h("figure", { class: "plot card" }, h("figcaption", {}, h("span", {}, title), this.legend), this.box)
@@ -50,7 +53,8 @@ export class Plot {
     this.plot?.setData([samples.list.map(({ at }) => at), ...this.lines.map(({ read }) => samples.values(read))], false)
     const end = last?.at ?? 0
     this.plot?.batch(() => {
-      this.plot.setScale("x", { min: end - span, max: end })
+      // The window grows with what is known, so that the first minute is not a sliver.
+      this.plot.setScale("x", { min: end - Math.min(span, Math.max(60, end - (samples.list[0]?.at ?? end))), max: end })
       this.plot.setScale("y", { min: 0, max: this.top(samples) })
     })
   }
@@ -59,7 +63,7 @@ export class Plot {
   top(samples) {
     let most = 0
     for (const sample of samples.list) for (const { read } of this.lines) most = Math.max(most, read(sample) ?? 0)
-    return most === 0 ? 1 : most * 1.15
+    return most === 0 ? (this.whole ? 4 : 1) : most * 1.15
   }
 
   /** @param {ReadonlyArray<Line>} lines */
@@ -76,9 +80,9 @@ export class Plot {
     const make = library()
     if (make === undefined) return
     this.plot = new make({
-      width: Math.max(200, this.box.clientWidth), height: 132, padding: [8, 4, 0, 0], legend: { show: false }, cursor: { show: false }, pxAlign: 1,
+      width: Math.max(200, this.box.clientWidth), height: 132, padding: [8, 18, 0, 0], legend: { show: false }, cursor: { show: false }, pxAlign: 1,
       scales: { x: { time: true, auto: false }, y: { auto: false } },
-      axes: [axis({ size: 22, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => new Date(s * 1000).toTimeString().slice(0, 5)) }), axis({ size: 54, space: 30, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((value) => this.print(value)) })],
+      axes: [axis({ size: 22, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => new Date(s * 1000).toTimeString().slice(0, 5)) }), axis({ size: 54, space: 30, ...(this.whole ? { incrs: wholeSteps } : {}), values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((value) => this.print(value)) })],
       series: [{}, ...lines.map(({ colour: name }, i) => ({ stroke: () => colour(name), width: 1.5, points: { show: false }, ...(lines.length === 1 && i === 0 ? { fill: () => `${colour(name)}22` } : {}) }))]
     }, [[], ...lines.map(() => [])], this.box)
   }

@@ -89,6 +89,7 @@ export class QueryBox {
       this.stop.hidden = false
       void live.start(body.id)
     } catch (error) {
+      this.result.hidden = true
       if (!(error instanceof Cancelled)) this.message.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }, error instanceof Refused ? place(surql, error.details) : null))
     } finally {
       this.run.disabled = false

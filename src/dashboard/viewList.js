@@ -6,8 +6,8 @@
 // @ts-check
 import { call, Refused } from "./api.js"
 import { Cancelled, unlocked } from "./dialogs.js"
-import { byId, empty, failure, h, pill, say } from "./dom.js"
-import { ago, brief, count, ttl } from "./format.js"
+import { byId, empty, failure, h, keep, pill, say, since, tellTimes } from "./dom.js"
+import { brief, count, ttl } from "./format.js"
 import { ViewPanel } from "./viewPanel.js"
 
 const pageSize = 50
@@ -21,14 +21,14 @@ const states = /** @type {const} */ ({ placed: "good", moving: "warn", waiting: 
 const columns = {
   scheduler: [
     { title: "State", read: ({ state }) => pill(states[/** @type {keyof typeof states} */ (state)] ?? "calm", state) },
-    { title: "Owner", class: "mono", read: ({ owner }) => owner ?? "–" },
+    { title: "Owner", class: "mono clip", read: ({ owner }) => owner ?? "–" },
     { title: "Client", class: "clip optional", read: ({ client_id: client }) => brief(client, 40) },
     { title: "TTL", class: "num optional", read: ({ ttl_seconds: seconds }) => ttl(seconds) },
-    { title: "Active", class: "num optional", read: ({ last_active_at: at }) => ago(at) }
+    { title: "Active", class: "num optional", read: ({ last_active_at: at }) => since(at) }
   ],
   ssp: [
     { title: "Rows", class: "num", read: ({ errors, rows }) => (errors > 0 ? h("span", { title: `${errors} left out` }, `${count(rows)} `, pill("bad", `${errors} failing`)) : count(rows)) },
-    { title: "Last cost", class: "num", read: ({ last_cost: cost }) => count(cost) },
+    { title: "Last cost", class: "num optional", read: ({ last_cost: cost }) => count(cost) },
     { title: "Cost", class: "num", read: ({ total_cost: cost }) => count(cost) },
     { title: "Kept", class: "optional", read: ({ incremental }) => (incremental ? pill("good", "by change") : pill("warn", "run again")) },
     { title: "Followed", class: "num optional", read: ({ streams }) => (streams === 0 ? "–" : count(streams)) },
@@ -45,8 +45,10 @@ export class ViewList {
     /** @type {Array<string>} ids behind which the pages before this one began */
     this.behind = []
     this.ssp = ""
-    this.askedAt = 0
+    this.askedAt = Number.NEGATIVE_INFINITY
     this.asking = 0
+    /** @type {Map<string, { text: string, element: HTMLElement }>} */
+    this.rows = new Map()
     this.panel = new ViewPanel(kind)
     this.search = h("input", { type: "search", id: "search", placeholder: "Search id, client or query", "aria-label": "Search the views", spellcheck: "false", on: { input: () => this.searched() } })
     this.ofWhom = h("button", { type: "button", class: "chip", hidden: true, on: { click: () => this.ofSsp("") } })
@@ -66,7 +68,7 @@ export class ViewList {
   /** @param {boolean} is */
   shown(is) {
     if (!is) this.panel.close()
-    this.askedAt = 0
+    this.askedAt = Number.NEGATIVE_INFINITY
   }
 
   told() {
@@ -88,7 +90,7 @@ export class ViewList {
     this.ofWhom.hidden = id === ""
     say(this.ofWhom, `on ${id} ×`)
     this.ofWhom.setAttribute("aria-label", `Only on ${id}; show all`)
-    this.askedAt = 0
+    this.askedAt = Number.NEGATIVE_INFINITY
     if (!byId("views").hidden) void this.load()
   }
 
@@ -121,9 +123,9 @@ export class ViewList {
     say(this.total, views.length === 0 ? "" : this.search.value === "" && this.ssp === "" ? `${count(from + 1)}–${count(from + views.length)} of ${count(total)}` : `${count(from + 1)}–${count(from + views.length)} that match, of ${count(total)}`)
     this.back.disabled = this.behind.length === 0
     this.forth.disabled = next === null
-    const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset["row"]
-    this.body.replaceChildren(...(views.length > 0 ? views.map((view) => this.row(view)) : [h("tr", {}, h("td", { colspan: this.columns.length + 2 }, this.nothing(total)))]))
-    if (focused !== undefined) for (const row of this.body.querySelectorAll("[data-row]")) if (/** @type {HTMLElement} */ (row).dataset["row"] === focused) /** @type {HTMLElement} */ (row).focus()
+    this.rows = keep(this.body, this.rows, views, ({ id }) => id, (view) => this.row(view))
+    tellTimes(this.body)
+    if (views.length === 0) this.body.replaceChildren(h("tr", {}, h("td", { colspan: this.columns.length + 2 }, this.nothing(total))))
   }
 
   /** @param {number} total */
@@ -134,7 +136,7 @@ export class ViewList {
   /** @param {any} view */
   row(view) {
     const look = () => void this.panel.open(view)
-    return h("tr", { tabindex: 0, "data-row": view.id, "aria-label": `View ${view.id}`, on: { click: look, keydown: (event) => {
+    return h("tr", { tabindex: 0, "data-row": view.id, on: { click: look, keydown: (event) => {
       if (/** @type {KeyboardEvent} */ (event).key === "Enter") look()
     } } }, h("td", { class: "mono clip id" }, brief(view.id, 60)), h("td", { class: "mono clip query" }, brief(view.query, 160)), ...this.columns.map(({ class: name, read }) => h("td", { class: name }, read(view))))
   }

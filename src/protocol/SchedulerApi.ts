@@ -14,6 +14,7 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
 import * as Integrity from "./integrity.ts"
+import * as Jobs from "./jobs.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { optionalBearer, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
@@ -122,6 +123,29 @@ const result = HttpApiEndpoint.post("result")`/job/result`
   .middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("A job's result", "200 for an unknown job too (D36)."))
 
+const jobId = HttpApiSchema.param("job_id", Schema.String)
+const passedJob = "Asked of an SSP that runs this table, with the caller's own `Authorization`; its answer is passed on as it is."
+
+const jobs = HttpApiEndpoint.get("jobs")`/jobs`
+  .setUrlParams(Jobs.JobListing).addSuccess(Jobs.JobList)
+  .addError(Errors.Unauthorized).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.SspUnreachable)
+  .annotateContext(doc("List jobs (extension)", passedJob))
+
+const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
+  .addSuccess(Jobs.Job)
+  .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.SspUnreachable)
+  .annotateContext(doc("Look at a job (extension)", passedJob))
+
+const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
+  .addSuccess(Wire.Ok)
+  .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
+  .annotateContext(doc("Run a failed job again (extension)", "An SSP checks the caller's secret; where no database is configured the scheduler then writes the record, else the SSP does."))
+
+const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
+  .addSuccess(Wire.Ok)
+  .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
+  .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; otherwise as its retry."))
+
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Schema.String) }))
   .addSuccess(Own.SchedulerMetrics).middleware(SchedulerBearer)
@@ -152,7 +176,7 @@ const nodes = HttpApiEndpoint.get("nodes")`/integrity`
 class Data extends HttpApiGroup.make("data").add(ingest).add(query).add(signin).add(use).annotate(OpenApi.Description, "Record changes in, snapshots out.") {}
 class View extends HttpApiGroup.make("view").add(register).add(unregister).add(registerQuery).add(views).add(view).add(stream).annotate(OpenApi.Description, "Views and who holds them.") {}
 class Ssp extends HttpApiGroup.make("ssp").add(join).add(heartbeat).add(leave).annotate(OpenApi.Description, "SSPs coming, living and going.") {}
-class Job extends HttpApiGroup.make("job").add(dispatch).add(result).annotate(OpenApi.Description, "Jobs and who runs them.") {}
+class Job extends HttpApiGroup.make("job").add(dispatch).add(result).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs and who runs them.") {}
 class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(info).add(progress).add(livez).add(readyz).add(debugView).add(overview).annotate(OpenApi.Description, "How it is doing.") {}
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).annotate(OpenApi.Description, "Whether it is all there.") {}
 

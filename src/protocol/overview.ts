@@ -88,6 +88,7 @@ export const SchedulerOverview = struct({
   max_buffer_per_ssp: count,
   ssps: list(SspSeen),
   views: count, views_waiting: count,
-  jobs: count.annotations({ description: "Not finished" }), jobs_waiting: count.annotations({ description: "No SSP has been told of them" })
+  jobs: count.annotations({ description: "Not finished" }), jobs_waiting: count.annotations({ description: "No SSP has been told of them" }),
+  job_tables: list(string).annotations({ description: "Configured here or named by an SSP" })
 }).annotations({ identifier: "SchedulerOverview" })
 

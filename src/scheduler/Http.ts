@@ -28,6 +28,7 @@ import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as HttpIngest from "./HttpIngest.ts"
+import * as HttpJobs from "./HttpJobs.ts"
 import * as HttpOverview from "./HttpOverview.ts"
 import * as HttpPass from "./HttpPass.ts"
 import * as HttpIntegrity from "./HttpIntegrity.ts"
@@ -114,10 +115,17 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
 const jobRefusal = (error: Effect.Effect.Error<ReturnType<typeof Jobs.Service.dispatch>>) => ("_tag" in error ? Errors.fromIngest(error) : error)
 
 const layerJob = HttpApiBuilder.group(SchedulerApi, "job", (handlers) =>
-  Effect.map(Jobs, (jobs) =>
-    handlers
+  Effect.gen(function*() {
+    const jobs = yield* Jobs
+    const operators = yield* HttpJobs.make
+    return handlers
       .handle("dispatch", ({ payload }) => Effect.mapError(jobs.dispatch(payload), jobRefusal), whole)
-      .handle("result", ({ payload }) => Effect.as(Effect.mapError(jobs.result(payload), Errors.fromIngest), ok), whole)))
+      .handle("result", ({ payload }) => Effect.as(Effect.mapError(jobs.result(payload), Errors.fromIngest), ok), whole)
+      .handleRaw("jobs", ({ request, urlParams }) => operators.list(request, urlParams))
+      .handleRaw("job", ({ path, request }) => operators.look(request, path.job_id))
+      .handleRaw("retry", ({ path, request }) => operators.amend(request, path.job_id, "Retried"), whole)
+      .handleRaw("cancel", ({ path, request }) => operators.amend(request, path.job_id, "Cancelled"), whole)
+  }))
 
 const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
   Effect.gen(function*() {

@@ -17,6 +17,8 @@ export const viewNotFound = (id: string) => ({ code: "VIEW_NOT_FOUND" as const, 
 
 export const viewWaits = (id: string) => ({ code: "NO_SSP_AVAILABLE" as const, message: `no SSP has the view ${JSON.stringify(id.slice(0, 200))} now; it waits for one that is ready, see /info` })
 
+export const jobNotFound = (id: string) => ({ code: "JOB_NOT_FOUND" as const, message: `there is no job ${JSON.stringify(id.slice(0, 200))} in a job table of this cluster` })
+
 export const unreachable = ({ message }: { readonly message: string }) => ({ code: "SSP_UNREACHABLE" as const, message })
 
 export const notRegistered = (ssp: string) => ({ code: "SSP_NOT_REGISTERED" as const, message: `no SSP is registered as ${JSON.stringify(ssp.slice(0, 200))}; it must register` })

@@ -9,6 +9,7 @@ import { ProcessFigures } from "../ports/ProcessFigures.ts"
 import { Release } from "../ports/Release.ts"
 import { Clone } from "./Clone.ts"
 import { SchedulerConfig } from "./Config.ts"
+import { JobFeed } from "./JobFeed.ts"
 import * as Overview from "./overview.ts"
 import { Pool } from "./Pool.ts"
 
@@ -20,11 +21,12 @@ export const make = (startedAt: number) =>
     const { version } = yield* Release
     const { latency } = yield* IngestTimes
     const clone = yield* Clone
+    const feed = yield* JobFeed
     const figures = yield* ProcessFigures
     return Effect.gen(function*() {
       const used = yield* figures
       return Overview.overview(pool.state(), yield* Clock.currentTimeMillis, {
-        id, version, ...pool.identity, startedAt, ingest: latency.snapshot(), clone: clone.progress(),
+        id, version, ...pool.identity, startedAt, ingest: latency.snapshot(), clone: clone.progress(), jobTables: feed.tables(),
         used: used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 }
       })
     })

@@ -35,11 +35,12 @@ const methods = { GET: "GET", HEAD: "HEAD", POST: "POST" } as const
 const isMethod = (method: string): method is keyof typeof methods => Object.hasOwn(methods, method)
 
 /** Hands a request on to an SSP. */
-export const toSsp = Effect.map(Effect.all([SspClient, Serving, SchedulerConfig]), ([client, { stopping }, config]) => (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string) => {
+export const toSsp = Effect.map(Effect.all([SspClient, Serving, SchedulerConfig]), ([client, { stopping }, config]) => (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") => {
   const { authorization: own, "last-event-id": lastEventId } = request.headers
   const secret = config.bearers === undefined ? undefined : config.sspSecret()
   const authorization = config.bearers === undefined ? own : secret === undefined ? undefined : `Bearer ${Redacted.value(secret)}`
-  return client.pass(ssp.ssp, ssp.url, { method: isMethod(request.method) ? request.method : "GET", path, authorization, lastEventId }).pipe(
+  // Interruptible, or its time-out could not end it within a handler that is not.
+  return Effect.interruptible(client.pass(ssp.ssp, ssp.url, { method: as ?? (isMethod(request.method) ? request.method : "GET"), path, authorization, lastEventId })).pipe(
     Effect.map((answer) => HttpServerResponse.stream(bodyOf(answer, stopping), { status: answer.status, contentType: answer.contentType, headers: answer.headers })),
     Effect.mapError(Errors.unreachable)
   )

@@ -10,12 +10,13 @@ import type { Command } from "../core/cluster/messages.ts"
 import * as State from "../core/cluster/state.ts"
 import type { RawChange } from "../core/event.ts"
 import { defaultMaxRetries, failures, jobError } from "../core/job/job.ts"
-import { isOver, isStatus, type JobStatus, ofResult } from "../core/job/status.ts"
+import { isOver, isStatus, type JobStatus, next, ofResult } from "../core/job/status.ts"
 import * as Json from "../core/surql/json.ts"
 import * as JsonTypes from "../core/surql/jsonTypes.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import type { Obj, RecordId, RecordKey, Value } from "../core/surql/value.ts"
 import * as Rows from "../ports/jobRows.ts"
+import type { Amended } from "../ports/JobStore.ts"
 import { Serving } from "../ports/Front.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import { Replica, type ReplicaError, type ReplicaShape, startFault } from "../ports/Replica.ts"
@@ -41,6 +42,8 @@ export class Jobs extends Context.Tag("scheduler/Jobs")<Jobs, {
   /** Answers the id of the SSP. */
   readonly dispatch: (dispatch: Dispatch) => Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal>
   readonly result: (result: Result) => Effect.Effect<void, Refusal>
+  /** Retries or cancels where job records are written here; undefined where a database has them, and the SSPs write. */
+  readonly amend: ((id: RecordId, event: "Retried" | "Cancelled") => Effect.Effect<Amended, Refusal>) | undefined
 }>() {
   static readonly layer: Layer.Layer<Jobs, StartFault, Pool | JobFeed | Ingest | Replica | Upstream | Declared | Serving> = Layer.scoped(
     Jobs,
@@ -50,7 +53,7 @@ export class Jobs extends Context.Tag("scheduler/Jobs")<Jobs, {
       // Before anything is taken: what ended while its end could not be noted.
       if (parts.writes) yield* Effect.mapError(settleTracked(parts), startFault)
       yield* Serving.fork(look(parts))
-      return { dispatch: (given) => dispatch(parts, given), result: (given) => result(parts, given) }
+      return { dispatch: (given) => dispatch(parts, given), result: (given) => result(parts, given), amend: parts.writes ? (id, event) => amend(parts, id, event) : undefined }
     })
   )
 }
@@ -142,6 +145,26 @@ const result = (parts: Parts, given: Result): Effect.Effect<void, Refusal> =>
     const status = ofResult(given.status)
     if (parts.writes) yield* record(parts, id, status, given)
     if (isOver(status)) yield* parts.pool.tell({ tag: "JobDone", job: id.text })
+  })
+
+/** What an operator asks for, as an ordinary change: a retried job is pending again and is assigned as any other. */
+const amend = (parts: Parts, id: RecordId, event: "Retried" | "Cancelled"): Effect.Effect<Amended, Refusal> =>
+  Effect.gen(function*() {
+    for (let i = 0; i < tries; i++) {
+      const known = yield* find(parts, id)
+      const doc = known?.doc
+      if (doc === undefined || !isStatus(doc["status"])) return { kind: "missing" }
+      const status = next(doc["status"], event)
+      if (status === undefined) return { kind: "refused", status: doc["status"] }
+      const nowMs = yield* Clock.currentTimeMillis
+      const before = Array.isArray(doc["errors"]) ? doc["errors"] as ReadonlyArray<Value> : []
+      const error = jobError(0, 0, event === "Retried" ? "retried by an operator" : "cancelled by an operator", nowMs)
+      const { json, types } = JsonTypes.split({ ...doc, status, errors: [...before, Rows.fromError(error)], updated_at: Rows.datetime(nowMs) })
+      if (!(yield* write(parts, id, "UPDATE", { record: json, types }, known?.version))) continue
+      if (event === "Cancelled") yield* parts.pool.tell({ tag: "JobDone", job: id.text })
+      return { kind: "done" }
+    }
+    return yield* new Errors.Overloaded({ message: `the record of ${id.text} changes all the time; try again`, retryAfterSecs: 1 })
   })
 
 /** Ends the tracking of those whose records are over or gone. */

@@ -35,10 +35,11 @@ export interface About {
   readonly startedAt: number
   readonly used: (typeof SchedulerOverview.Type)["used"]
   readonly ingest: (typeof SchedulerOverview.Type)["ingest"]
+  readonly jobTables: Iterable<string>
   readonly clone: (typeof SchedulerOverview.Type)["clone"] | undefined
 }
 
-export const overview = (state: State.State, now: number, { clone, epoch, id, ingest, logId, startedAt, used, version }: About): typeof SchedulerOverview.Type => ({
+export const overview = (state: State.State, now: number, { clone, epoch, id, ingest, jobTables, logId, startedAt, used, version }: About): typeof SchedulerOverview.Type => ({
   id, version, status: state.phase.toLowerCase(), uptime_seconds: seconds(now - startedAt), used, ingest,
   seq: state.log.head,
   log: { first: state.log.first, events: Math.max(0, state.log.head - state.log.first + 1), id: logId, epoch },
@@ -48,7 +49,7 @@ export const overview = (state: State.State, now: number, { clone, epoch, id, in
   max_buffer_per_ssp: state.config.maxBuffer,
   ssps: [...HashMap.values(state.members)].sort((a, b) => (a.ssp < b.ssp ? -1 : 1)).map(seen(state, now)),
   views: HashMap.size(state.views), views_waiting: Waiting.size(state.waitingViews),
-  jobs: HashMap.size(state.jobs), jobs_waiting: Waiting.size(state.waitingJobs)
+  jobs: HashMap.size(state.jobs), jobs_waiting: Waiting.size(state.waitingJobs), job_tables: [...jobTables].sort()
 })
 
 /** The registration's body as it came; it was checked by the schema then, and is read again with care. */

@@ -62,7 +62,7 @@ describe("POST /reset", () => {
 describe("routes", () => {
   const none = (ask: string): Row => ({ name: `${ask} 404 NOT_FOUND`, ask, status: 404, code: "NOT_FOUND" })
   contract(() => door, [
-    "GET /", "GET /nowhere", "POST /nowhere", "GET /ingest", "PUT /ingest", "DELETE /ingest", "PATCH /ingest", "GET /view/register/more", "PUT /view/register", "GET /reset", "GET /log",
+    "POST /", "GET /dashboard", "GET /dashboard/nothing.js", "GET /nowhere", "POST /nowhere", "GET /ingest", "PUT /ingest", "DELETE /ingest", "PATCH /ingest", "GET /view/register/more", "PUT /view/register", "GET /reset", "GET /log",
     "POST /health", "POST /version", "DELETE /info", "POST /debug/deps", "GET /debug", "GET /debug/view", "POST /view/a", "POST /view/a/stream", "GET /ingest/", "GET /view/a/b/c",
   ].map(none))
 })
