@@ -15,7 +15,9 @@ import * as Released from "./host/release.ts"
 import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/schedulerStores.ts"
+import * as Telemetry from "./host/telemetry.ts"
 import { layerTurn } from "./host/turn.ts"
+import { Meters } from "./ports/Meters.ts"
 import { SspClient } from "./ports/SspClient.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./scheduler/Config.ts"
 import * as Scheduler from "./scheduler/Scheduler.ts"
@@ -34,7 +36,9 @@ const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
 /** Serves until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape) => {
   const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
+  const telemetry = Telemetry.layers({ server: "scheduler", id: config.schedulerId })
+  const around = Layer.provideMerge(Layer.provide(telemetry.outer, [Released.layer, Meters.layer]), Logs.layer(config.logFormat, config.logLevel))
   return Scheduler.serve(config).pipe(
-    Effect.provide(Layer.merge(server, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(Logs.layer(config.logFormat, config.logLevel))))
+    Effect.provide(Layer.mergeAll(server, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(around)))
   )
 }

@@ -6,6 +6,7 @@
  */
 import { Either } from "effect"
 import * as Json from "./surql/json.ts"
+import * as Trace from "./traceContext.ts"
 import * as Ids from "./surql/recordId.ts"
 import type { Obj, RecordId, Value } from "./surql/value.ts"
 import { setField } from "./surql/value.ts"
@@ -30,6 +31,8 @@ export interface Change {
   readonly position: Position | undefined
   /** The SSP that shall run the job this record is (D5, D35), if the scheduler named one. */
   readonly jobAssignee: string | undefined
+  /** The trace that it belongs to, well-formed. */
+  readonly traceparent?: string
 }
 
 export interface Fault {
@@ -118,7 +121,7 @@ const extensionFaults = (json: { readonly [key: string]: unknown }, at: string):
   for (const key of ["seq", "epoch"] as const) {
     if (json[key] !== undefined && json[key] !== null && !isCount(json[key])) faults.push({ path: `${at}${key}`, reason: `must be a non-negative integer, got ${shown(json[key])}` })
   }
-  for (const key of ["log_id", "job_assignee"] as const) {
+  for (const key of ["log_id", "job_assignee", "traceparent"] as const) {
     if (json[key] !== undefined && json[key] !== null && typeof json[key] !== "string") faults.push({ path: `${at}${key}`, reason: `must be a string, got ${shown(json[key])}` })
   }
   return faults
@@ -157,14 +160,16 @@ const decodeAt = (json: unknown, at: string, schema: Schema | undefined): Either
   const types = isPlainObject(json["types"]) ? (json["types"] as Types) : undefined
   const version = op !== "DELETE" && Object.hasOwn(record, versionField) ? record[versionField] : undefined
   const assignee = json["job_assignee"]
-  return Either.right({
+  const traceparent = json["traceparent"] === undefined ? undefined : Trace.valid(json["traceparent"])
+  const change: Change = {
     op,
     id,
     doc: docOf(id, op, record, types, schema),
     version: typeof version === "number" ? version : undefined,
     position: positionOf(json),
     jobAssignee: typeof assignee === "string" ? assignee : undefined
-  })
+  }
+  return Either.right(traceparent === undefined ? change : { ...change, traceparent })
 }
 
 /** Reads one record change from JSON. Every fault is named; nothing is guessed. */

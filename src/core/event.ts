@@ -29,9 +29,9 @@ export const toLine = (raw: RawChange, op: Change["op"], version: number, assign
   return `{"table":${JSON.stringify(raw.table)},"op":"${op}","id":${JSON.stringify(raw.id)},"record":${record}${types}${job}}`
 }
 
-/** What an SSP gets: the line with its position. */
-export const forwarded = (line: string, seq: number, logId: string, epoch: number): string =>
-  `${line.slice(0, -1)},"seq":${seq},"log_id":${JSON.stringify(logId)},"epoch":${epoch}}`
+/** What an SSP gets: the line with its position, and with the trace it belongs to where that is known (well-formed). */
+export const forwarded = (line: string, seq: number, logId: string, epoch: number, traceparent?: string): string =>
+  `${line.slice(0, -1)},"seq":${seq},"log_id":${JSON.stringify(logId)},"epoch":${epoch}${traceparent === undefined ? "" : `,"traceparent":"${traceparent}"`}}`
 
 export interface Logged {
   readonly change: Change

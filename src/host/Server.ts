@@ -74,6 +74,8 @@ const tooMany = (limit: number, waitSecs: number): Answer => toAnswer({ code: "R
 
 const internal: Answer = { status: 500, body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" }) }
 
+const traceOf = ({ headers: { traceparent } }: IncomingMessage): string | undefined => (typeof traceparent === "string" ? traceparent : undefined)
+
 /** `onDefect` hears what the route throws, whichever callback it comes from; the client gets a 500. */
 const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerResponse, onDefect: (error: unknown) => void): void => {
   const answer = (given: Answer): void => {
@@ -93,7 +95,7 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
     const refused = route.admit(request.headers.authorization, typeof registration === "string" ? registration : undefined)
     if (refused !== undefined) return answer(refused)
     readBody(request, route.maxBodyBytes, (body) => {
-      if (typeof body === "string") return guarded(() => route.accept(body, answer))
+      if (typeof body === "string") return guarded(() => route.accept(body, answer, traceOf(request)))
       answer(body.reason === "too large" ? route.tooLarge : route.notText)
     })
   })

@@ -24,7 +24,7 @@ export interface HotRoute {
   /** What can be refused before the body is read; undefined to go on. `registration`: the header of that meaning between scheduler and SSP. */
   readonly admit: (authorization: string | undefined, registration: string | undefined) => Answer | undefined
   /** `answer` is called exactly once, now or later. */
-  readonly accept: (body: string, answer: (answer: Answer) => void) => void
+  readonly accept: (body: string, answer: (answer: Answer) => void, traceparent?: string) => void
   /** Told of the status of every answer, whoever gives it. */
   readonly answered?: (status: number) => void
   readonly tooLarge: Answer

@@ -7,7 +7,7 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import { Clock, Context, Duration, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Either, identity, Layer, Option, Redacted, Schema } from "effect"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Hosts from "../core/hosts.ts"
@@ -30,7 +30,7 @@ export interface SspClientShape {
   readonly check: (url: string) => Effect.Effect<Either.Either<string, string>>
   readonly health: (target: Target) => Effect.Effect<Health>
   /** `body` is the JSON of one change, or of an array of them. */
-  readonly deliver: (target: Target, body: string) => Effect.Effect<Answer>
+  readonly deliver: (target: Target, body: string, traceparent?: string) => Effect.Effect<Answer>
   readonly registerView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   readonly unregisterView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   readonly executeJob: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
@@ -137,10 +137,11 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
       const bearer = may ? secret() : undefined
       return ask(bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(bearer)}`), read, failed, limitMs)
     })
-  const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
+  const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A, traceparent?: string): Effect.Effect<A> =>
     told(target, HttpClientRequest.post(`${target.url}${path}`).pipe(
       HttpClientRequest.bodyText(body, "application/json"),
-      HttpClientRequest.setHeader(registrationHeader, String(target.registration))
+      HttpClientRequest.setHeader(registrationHeader, String(target.registration)),
+      traceparent === undefined ? identity : HttpClientRequest.setHeader("traceparent", traceparent)
     ), read, failed)
   const hashes = <A, I>(target: Target, shape: Schema.Schema<A, I>, urlParams: { readonly [name: string]: string }): Effect.Effect<A | undefined> => {
     const decode = Schema.decodeUnknownOption(Schema.parseJson(shape))
@@ -153,7 +154,7 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
       return Either.isLeft(listed) ? Effect.succeed(listed) : Effect.map(resolve(Hosts.hostOf(listed.right)), (resolved) => Hosts.checkUrl(url, allowedHosts, resolved))
     },
     health: ({ url }) => ask(HttpClientRequest.get(`${url}/health`), toHealth, "unreachable"),
-    deliver: (target, body) => post(target, "/ingest", body, toDelivery, unavailable),
+    deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, unavailable, traceparent),
     registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreachable),
     unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreachable),
     executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreachable),
@@ -168,7 +169,7 @@ export class SspClient extends Context.Tag("ports/SspClient")<SspClient, SspClie
     Layer.effect(
       SspClient,
       Effect.gen(function*() {
-        // Spans are built even when nobody collects them, and this runs once per delivery; the trace headers would tell SSPs nothing.
+        // Spans are built even when nobody collects them, and this runs once per delivery; the traces that matter are handed over by hand.
         const client = HttpClient.withTracerDisabledWhen(yield* HttpClient.HttpClient, () => true)
         return make(HttpClient.withTracerPropagation(client, false), yield* Names, options)
       })

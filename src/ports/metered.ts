@@ -71,5 +71,5 @@ const results: { readonly [K in Answer["kind"]]: "applied" | "retry" | "refused"
 
 export const sspClient = (shape: SspClientShape, gauge: Gauge): SspClientShape => {
   const { deliveries } = gauge.meters
-  return over(shape, { deliver: (target, body) => timed(gauge, shape.deliver(target, body), (seconds, exit) => Exit.isSuccess(exit) && deliveries[results[exit.value.kind]].observe(seconds)) })
+  return over(shape, { deliver: (target, body, traceparent) => timed(gauge, shape.deliver(target, body, traceparent), (seconds, exit) => Exit.isSuccess(exit) && deliveries[results[exit.value.kind]].observe(seconds)) })
 }

@@ -32,7 +32,8 @@ export const RecordChange = Schema.Struct({
   seq: Schema.optional(Schema.NullOr(count)).annotations({ description: "Extension (D5): position in the scheduler's log" }),
   log_id: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension (D5)" }),
   epoch: Schema.optional(Schema.NullOr(count)).annotations({ description: "Extension (D5)" }),
-  job_assignee: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension (D5): SSP that runs the job" })
+  job_assignee: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension (D5): SSP that runs the job" }),
+  traceparent: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension: W3C trace context of this change, where a request carries changes of several; one that is malformed is ignored" })
 }).annotations({ ...every, identifier: "RecordChange" })
 
 /** One change, or several applied in order as one step (extension, D5). */

@@ -16,6 +16,7 @@ export class Events {
   private readonly epoch: number
   /** Texts by position, a ring: the position modulo the size. */
   private readonly ring: Array<string | undefined> = Array.from({ length: maxKept })
+  private readonly traces = new Map<number, string>()
   private first = 1
   private last = 0
   private bytes = 0
@@ -25,17 +26,30 @@ export class Events {
     this.epoch = epoch
   }
 
-  /** Lines that have been appended, the last one at `through`. */
-  appended(lines: ReadonlyArray<string>, through: number): void {
+  /** Lines that have been appended, the last one at `through`, and the traces they belong to, if any does. */
+  appended(lines: ReadonlyArray<string>, through: number, traces?: ReadonlyArray<string | undefined>): void {
     let seq = through - lines.length
     if (seq !== this.last) this.forget(seq)
-    for (const line of lines) {
-      const text = Event.forwarded(line, ++seq, this.wal.logId, this.epoch)
+    for (const [n, line] of lines.entries()) {
+      const trace = traces?.[n]
+      const text = Event.forwarded(line, ++seq, this.wal.logId, this.epoch, trace)
       while (this.last - this.first + 1 >= maxKept || (this.bytes + text.length > maxBytes && this.first <= this.last)) this.drop()
       this.ring[seq % maxKept] = text
       this.bytes += text.length
       this.last = seq
+      if (trace !== undefined) this.traces.set(seq, trace)
     }
+  }
+
+  /** The traces that events from `from` to `to` belong to, each once; only of those kept in memory. */
+  tracesOf(from: number, to: number): ReadonlyArray<string> {
+    if (this.traces.size === 0) return []
+    const found = new Set<string>()
+    for (let seq = Math.max(from, this.first); seq <= to; seq++) {
+      const trace = this.traces.get(seq)
+      if (trace !== undefined) found.add(trace)
+    }
+    return [...found]
   }
 
   /** Events from `from` to `to`, both included. */
@@ -59,6 +73,7 @@ export class Events {
   }
 
   private drop(): void {
+    this.traces.delete(this.first)
     const slot = this.first++ % maxKept
     this.bytes -= this.ring[slot]?.length ?? 0
     this.ring[slot] = undefined

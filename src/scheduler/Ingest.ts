@@ -43,6 +43,8 @@ interface Work {
   readonly changes: ReadonlyArray<Change>
   readonly raw: ReadonlyArray<Event.RawChange>
   readonly holds?: Holds | undefined
+  /** The trace its changes belong to. */
+  readonly trace?: string | undefined
   /** Whoever asks needs it durable only, and does not wait for SSPs. */
   readonly answers?: "durable" | undefined
   readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
@@ -52,6 +54,7 @@ interface Work {
 interface Owed {
   readonly records: ReadonlyArray<ReplicaRecord>
   readonly lines: ReadonlyArray<string>
+  readonly traces: ReadonlyArray<string | undefined> | undefined
   readonly through: number
 }
 
@@ -63,7 +66,7 @@ const retryMs = 1000
 
 export class Ingest extends Context.Tag("scheduler/Ingest")<Ingest, {
   /** Offers changes; `done` is called exactly once, now or later. */
-  readonly offer: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, done: Work["done"]) => void
+  readonly offer: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, done: Work["done"], trace?: string) => void
   /** `answers`: at once when the change is durable, or (by default) when the ready SSPs have it too. */
   readonly ingest: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, holds?: Holds, answers?: "durable") => Effect.Effect<Ingested, Refusal>
   /** Called with what has just been applied to the replica, before anything else can be. */
@@ -98,6 +101,7 @@ interface Made {
   readonly change: Change
   readonly raw: Event.RawChange
   readonly record: ReplicaRecord
+  readonly trace: string | undefined
 }
 
 /** What a batch becomes: changes in order, and how many each caller has. */
@@ -110,7 +114,7 @@ interface Plan {
 const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRecord>, floor: number, jobs: Parts["jobs"]): Plan => {
   const known = new Map<string, Version.Known>(current)
   const made: Array<Made> = []
-  const counts = batch.map(({ changes, holds, raw }) => {
+  const counts = batch.map(({ changes, holds, raw, trace }) => {
     const before = made.length
     changes.forEach((change, i) => {
       const was = known.get(change.id.text)
@@ -118,7 +122,7 @@ const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRe
       const next = Version.after(was, change, floor)
       if (next === undefined) return
       known.set(change.id.text, next)
-      made.push({ change, raw: raw[i]!, record: { id: change.id, version: next.version, doc: next.doc } })
+      made.push({ change, raw: raw[i]!, record: { id: change.id, version: next.version, doc: next.doc }, trace: change.traceparent ?? trace })
     })
     return made.length - before
   })
@@ -219,7 +223,7 @@ class Pipeline {
       const assigned = yield* jobs.assign(made.map(({ change }) => change))
       const lines = made.map(({ change, raw, record }) => Event.toLine(raw, change.op, record.version, assigned.to(change)))
       const through = yield* Effect.tapError(wal.append(lines), () => assigned.undo)
-      yield* this.settle({ records: made.map(({ record }) => record), lines, through })
+      yield* this.settle({ records: made.map(({ record }) => record), lines, through, traces: made.some(({ trace }) => trace !== undefined) ? made.map(({ trace }) => trace) : undefined })
     })
   }
 
@@ -232,7 +236,7 @@ class Pipeline {
     const step = Effect.map(replica.commit({ records: owed.records, through: owed.through }), () => {
       this.owed = undefined
       this.parts.moved(owed.records, owed.through)
-      pool.events.appended(owed.lines, owed.through)
+      pool.events.appended(owed.lines, owed.through, owed.traces)
       return { tag: "Appended", through: owed.through } as const
     })
     return Effect.zipRight(pool.alone(step), jobs.moved(owed.records))
@@ -272,7 +276,7 @@ const make: Effect.Effect<typeof Ingest.Service, never, Pool | JobFeed | Replica
   pool.watch(() => waiters.look())
   // The server has answered or cut every request by now; what a cut one left behind still goes to its end.
   yield* Effect.addFinalizer(() => Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 }))
-  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done) => pipeline.offer({ changes, raw, done })
+  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) => pipeline.offer({ changes, raw, done, trace })
   return {
     offer,
     ingest: (changes, raw, holds, answers) => Effect.async<Ingested, Refusal>((resume) =>

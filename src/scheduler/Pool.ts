@@ -17,6 +17,7 @@ import { PoolStore, type PoolStoreShape, type Write } from "../ports/PoolStore.t
 import { Replica, type ReplicaShape, startFault } from "../ports/Replica.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import { StartFault } from "../ports/StartFault.ts"
+import { Tracing } from "../ports/Tracing.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { Wal, type WalShape } from "../ports/Wal.ts"
 import { Activity } from "./Activity.ts"
@@ -264,7 +265,7 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
     config, wal, replica, store, queue, start, replies: new Map(), listeners: [], checkpointedAt: clock.unsafeCurrentTimeMillis(),
     activity: new Activity(upstream, (command) => queue.offer(command), start),
     clearing: new Clearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
-    calls: { client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }), events, replica, maxBodyBytes: config.maxBodyBytes }
+    calls: { client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }), events, replica, maxBodyBytes: config.maxBodyBytes, tracing: yield* Tracing }
   }
   const initial = State.initial({ ...limits(config), database: upstream.present }, epoch, log, cloned)
   const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)

@@ -11,15 +11,20 @@ import * as Ids from "../core/surql/recordId.ts"
 import * as Json from "../core/surql/json.ts"
 import type { ReplicaShape } from "../ports/Replica.ts"
 import type { SspClientShape, Target } from "../ports/SspClient.ts"
+import type { TracingShape } from "../ports/Tracing.ts"
 import type { Events } from "./Events.ts"
 
 export interface Surroundings {
   readonly client: SspClientShape
   readonly events: Events
   readonly replica: Pick<ReplicaShape, "current">
+  readonly tracing: TracingShape | undefined
   /** Bytes in one delivery of several events. */
   readonly maxBodyBytes: number
 }
+
+/** Links of one span. */
+const maxLinks = 64
 
 type Call = Extract<Action, { readonly tag: "Poll" | "Deliver" | "CallRegister" | "CallUnregister" | "ExecuteJob" }>
 
@@ -42,7 +47,16 @@ const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArra
   return bodies
 }
 
-const deliver = ({ client, events, maxBodyBytes }: Surroundings, action: Call & { readonly tag: "Deliver" }): Effect.Effect<Answer> =>
+/** A delivery of traced events is a span in the first one's trace, linked to the others. */
+const deliver = (around: Surroundings, action: Call & { readonly tag: "Deliver" }): Effect.Effect<Answer> =>
+  Effect.suspend(() => {
+    const [parent, ...links] = around.events.tracesOf(action.from, action.to)
+    if (parent === undefined) return send(around, action, undefined)
+    const span = around.tracing?.begin("deliver", { kind: "client", parent, links: links.slice(0, maxLinks), attributes: { "svc.ssp": action.ssp, "svc.from": action.from, "svc.to": action.to } })
+    return Effect.tap(send(around, action, span?.traceparent ?? parent), ({ kind }) => Effect.sync(() => span?.end(kind === "applied" ? undefined : kind)))
+  })
+
+const send = ({ client, events, maxBodyBytes }: Surroundings, action: Call & { readonly tag: "Deliver" }, traceparent: string | undefined): Effect.Effect<Answer> =>
   Effect.gen(function*() {
     const read = yield* Effect.either(events.read(action.from, action.to))
     if (read._tag === "Left") {
@@ -51,7 +65,7 @@ const deliver = ({ client, events, maxBodyBytes }: Surroundings, action: Call & 
     }
     let answer: Answer = { kind: "unavailable" }
     for (const body of requests(read.right, maxBodyBytes)) {
-      answer = yield* client.deliver(action, body)
+      answer = yield* client.deliver(action, body, traceparent)
       if (answer.kind !== "applied") return answer
     }
     return answer

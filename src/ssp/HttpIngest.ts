@@ -12,10 +12,12 @@ import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Meters } from "../ports/Meters.ts"
+import { Tracing, type TracingShape } from "../ports/Tracing.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
+import * as IngestTrace from "./ingestTrace.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Views } from "./Views.ts"
 import type { IngestAnswer, IngestError } from "./viewTypes.ts"
@@ -33,15 +35,19 @@ const noticed = (lifecycle: Pick<typeof Lifecycle.Service, "lost">, error: Inges
 
 /** Reads the changes and offers them; `done` is called exactly once. */
 const accept = (
-  views: Pick<typeof Views.Service, "offer">, types: typeof DeclaredTypes.Service, body: string, done: (answer: Answer) => void, refusedBy: (error: IngestError) => void
+  views: Pick<typeof Views.Service, "offer">, types: typeof DeclaredTypes.Service, body: string, done: (answer: Answer) => void, refusedBy: (error: IngestError) => void,
+  tracing: TracingShape | undefined, header: string | undefined
 ): void => {
   const json = Bodies.parseJson(body)
   if (Either.isLeft(json)) return done(Answers.toAnswer(json.left))
   const changes = Change.decodeChanges(json.right, types.of)
   if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
-  views.offer(changes.right, (answer) => {
+  const traced = IngestTrace.begin(tracing, header, changes.right)
+  views.offer(traced?.changes ?? changes.right, (answer) => {
     if (isError(answer)) refusedBy(answer)
-    done(toAnswer(answer))
+    const given = toAnswer(answer)
+    traced?.end(given.status)
+    done(given)
   })
 }
 
@@ -64,6 +70,7 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
     const config = yield* SspConfig
     const { timed } = yield* IngestTimes
     const { ingestRefused } = yield* Meters
+    const tracing = yield* Tracing
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const authorized = makeAuthorized(config.bearers)
     const unauthorized = Answers.toAnswer(Errors.unauthorized)
@@ -76,7 +83,7 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
         const refused = Guards.notTaking(lifecycle, registration)
         return refused === undefined ? undefined : Answers.toAnswer(refused)
       },
-      accept: (body, answer) => accept(views, types, body, timed(answer), (error) => void runFork(noticed(lifecycle, error))),
+      accept: (body, answer, traceparent) => accept(views, types, body, timed(answer), (error) => void runFork(noticed(lifecycle, error)), tracing, traceparent),
       answered: (status) => {
         if (status >= 400) ingestRefused[status < 500 ? "4xx" : "5xx"].add()
       },

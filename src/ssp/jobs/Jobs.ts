@@ -20,6 +20,8 @@ import * as Metered from "../../ports/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
 import * as Records from "../../ports/recordJobs.ts"
 import * as Reported from "../../ports/reportedJobs.ts"
+import * as Traced from "../../ports/traced.ts"
+import { Tracing } from "../../ports/Tracing.ts"
 import { SspConfig } from "../Config.ts"
 import { Lease } from "../Lease.ts"
 import { Lifecycle } from "../Lifecycle.ts"
@@ -67,7 +69,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
       const runFork = Runtime.runFork(yield* Effect.runtime<never>())
       const runner = yield* Runner.make({
         store, maxQueued, sweepMs: Runner.sweepMs,
-        backend: Metered.backend(yield* Backend, { meters, clock: yield* Effect.clock }),
+        backend: Metered.backend(Traced.backend(yield* Backend, yield* Tracing), { meters, clock: yield* Effect.clock }),
         tables: config.jobTables,
         by: { holder: config.sspId, incarnation: yield* incarnation },
         policy: { baseMs: config.jobRetryBaseMs, maxRetries: config.jobMaxRetries },
@@ -79,7 +81,8 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
         intake.attach((change) => {
           if (isMine(change, config.sspId)) {
             store.assigned?.(change.id)
-            runner.offer(change.id)
+            // What the record says wins: it was made by who wants the job.
+            runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
           } else if (change.op === "DELETE") store.forget?.(change.id)
           if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
         }, () => {
