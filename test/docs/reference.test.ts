@@ -3,7 +3,7 @@
  *
  * Both ways, because either alone is easy to satisfy: a page that names nothing lies about nothing.
  */
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { metrics, signals } from "../../src/core/metrics.ts"
@@ -72,5 +72,14 @@ describe("what the pages name", () => {
     const names = named(/`(?:\d{3} )?([A-Z]+(?:_[A-Z]+)+)`/g).filter(({ name }) => !settings.has(name) && !forTests.has(name) && !telemetry.has(name))
     expect(names.length).toBeGreaterThan(20)
     expect(names.filter(({ name }) => !Object.hasOwn(statusOf, name))).toEqual([])
+  })
+  it("every file of the project that a page names is there, and every link between pages leads somewhere", () => {
+    const files = named(/`((?:src|test|scripts|docs)\/[\w./-]+)`/g)
+    expect(files.length).toBeGreaterThan(30)
+    expect(files.filter(({ name }) => !existsSync(join(root, name)))).toEqual([])
+    const anchors = new Map(pages.map(({ path, text }) => [path, new Set([...text.matchAll(/^#{1,4} (.+)$/gm)].map(([, title]) => (title ?? "").toLowerCase().replace(/[^\w\s-]/g, "").replaceAll(" ", "-")))]))
+    const links = pages.flatMap(({ path, text }) => [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)/g)].map(([, file = "", anchor]) => ({ from: path, to: file === "" ? path : join(path, "..", file), anchor })))
+    expect(links.length).toBeGreaterThan(15)
+    expect(links.filter(({ anchor, to }) => !existsSync(join(root, to)) || (anchor !== undefined && anchors.get(to)?.has(anchor) === false))).toEqual([])
   })
 })
