@@ -5,7 +5,7 @@
  * request: tests put one here that does.
  */
 import * as fs from "node:fs/promises"
-import { renameSync } from "node:fs"
+import { renameSync, writeSync } from "node:fs"
 import { type FileLock, lockFile } from "./fileLock.ts"
 
 export interface WalHandle {
@@ -37,6 +37,9 @@ export interface WalDisk {
   readonly lock: (path: string) => Promise<FileLock | undefined>
 }
 
+/** Up to this length a write is a copy into the machine's memory, done at once: a thread for it takes longer, and everybody whose event is in it waits for that. */
+const inPlace = 256 * 1024
+
 const handleOf = (file: fs.FileHandle): WalHandle => ({
   read: async (at, length) => {
     const bytes = new Uint8Array(length)
@@ -49,7 +52,10 @@ const handleOf = (file: fs.FileHandle): WalHandle => ({
     return bytes.subarray(0, filled)
   },
   write: async (bytes, at) => {
-    for (let done = 0; done < bytes.length;) done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten
+    const small = bytes.length <= inPlace
+    for (let done = 0; done < bytes.length;) {
+      done += small ? writeSync(file.fd, bytes, done, bytes.length - done, at + done) : (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten
+    }
   },
   sync: () => file.datasync(),
   truncate: (length) => file.truncate(length),
