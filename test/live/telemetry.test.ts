@@ -31,7 +31,7 @@ describe("a cluster with a collector", () => {
     collector = await Collector.start()
     backend = await TestBackend.start()
     const file = join(folder, "svc.yml")
-    writeFileSync(file, `job_tables:\n  job:\n    base_url: ${backend.url}\n    auth_token: ${backend.token}\n`)
+    writeFileSync(file, `job_tables:\n  job:\n    name: job\n    base_url: ${backend.url}\n    auth_token: ${backend.token}\n`)
     cluster = await ProcessCluster.start(1, { ...otel(collector.url), SVC_CONFIG_PATH: file }, () => ({ ...otel(collector.url), SVC_CONFIG_PATH: file }))
   })
   afterAll(async () => {
@@ -70,7 +70,7 @@ describe("a cluster with a collector", () => {
   })
   it("D34 figures and log records arrive from both, with the headers that were set, and no secret in anything", async () => {
     await until("figures came", () => collector.metrics.has("surreal-live-sidecar-scheduler svc_scheduler_log_seq") && collector.metrics.has("surreal-live-sidecar-ssp svc_ssp_records"))
-    await until("changes are counted", () => JSON.stringify(collector.metrics.get("surreal-live-sidecar-scheduler svc_ingest_changes_total")).includes('"asDouble":5'))
+    await until("the five requests are counted", () => JSON.stringify(collector.metrics.get("surreal-live-sidecar-scheduler svc_ingest_duration_seconds")).includes('"count":5,'))
     expect(collector.metrics.get("surreal-live-sidecar-ssp svc_ingest_duration_seconds")).toMatchObject({ unit: "s", histogram: { aggregationTemporality: 2 } })
     expect(collector.logs).toContainEqual([expect.stringContaining("listens on"), "surreal-live-sidecar-scheduler"])
     expect(collector.logs).toContainEqual([expect.stringContaining("bootstrapped at position"), "surreal-live-sidecar-ssp"])
