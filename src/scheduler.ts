@@ -6,6 +6,7 @@
  */
 import { Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"
+import * as Health from "./host/health.ts"
 import * as Process from "./host/Process.ts"
 import * as Released from "./host/release.ts"
 import * as WalFile from "./host/WalFile.ts"
@@ -20,4 +21,4 @@ const serve = Effect.gen(function*() {
   return yield* node.serve(settings)
 })
 
-Process.run(Cli.main(Process.args(), { serve, config, verify: WalFile.verify }).pipe(Effect.provide(Released.layer)))
+Process.run(Cli.main(Process.args(), { serve, config, health: Health.check, verify: WalFile.verify }).pipe(Effect.provide(Released.layer)))

@@ -6,6 +6,7 @@
  */
 import { Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"
+import * as Health from "./host/health.ts"
 import * as Process from "./host/Process.ts"
 import * as Quickstart from "./host/quickstart.ts"
 import * as Released from "./host/release.ts"
@@ -22,4 +23,4 @@ const serve = (quickstart: boolean) => Effect.gen(function*() {
 
 const work: Cli.Deeds<never, never, never>["work"] = (...asked) => Effect.flatMap(Effect.promise(() => import("./sspTools.ts")), (tools) => tools.run(...asked))
 
-Process.run(Cli.main(Process.args(), { serve, work }, configFrom(ConfigFile.layer)).pipe(Effect.provide(Released.layer)))
+Process.run(Cli.main(Process.args(), { serve, health: Health.check, work }, configFrom(ConfigFile.layer)).pipe(Effect.provide(Released.layer)))

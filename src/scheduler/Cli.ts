@@ -4,6 +4,7 @@
  * Checking a WAL is a command of its own, because an operator wants to know what a file holds before a start decides about it.
  */
 import { Console, Effect } from "effect"
+import type { HostPort } from "../core/address.ts"
 import * as Settings from "../core/settings.ts"
 import { Release } from "../ports/Release.ts"
 import { StartFault } from "../ports/StartFault.ts"
@@ -14,6 +15,7 @@ const flags = {
   "--help": "Show this text and leave.",
   "--version": "Show the version and leave.",
   "--check-config": "Read the configuration, name every fault, and leave with 0 or 2.",
+  "--health": "Ask the scheduler that listens on SVC_SCHEDULER_INGEST_PORT for /livez, and leave with 0 or 1; for health checks of containers.",
   "--verify-wal <path>": "Read every line of a log, also one in use, say what it holds, and leave."
 } as const
 
@@ -40,11 +42,12 @@ const usage = (args: ReadonlyArray<string>): StartFault => {
 export interface Deeds<A, E, R> {
   readonly serve: Effect.Effect<A, E, R>
   readonly config: Effect.Effect<SchedulerConfigShape, StartFault>
+  readonly health: (listen: HostPort, path: string) => Effect.Effect<void, StartFault>
   readonly verify: (path: string) => Effect.Effect<ReadonlyArray<string>, WalFailed>
 }
 
 /** Does what was asked for; serves when nothing was. */
-export const main = <A, E, R>(args: ReadonlyArray<string>, { config, serve, verify }: Deeds<A, E, R>): Effect.Effect<void, E | StartFault, R | Release> =>
+export const main = <A, E, R>(args: ReadonlyArray<string>, { config, health, serve, verify }: Deeds<A, E, R>): Effect.Effect<void, E | StartFault, R | Release> =>
   Effect.gen(function*() {
     const [flag, path, ...rest] = args
     const { version } = yield* Release
@@ -55,6 +58,7 @@ export const main = <A, E, R>(args: ReadonlyArray<string>, { config, serve, veri
     if (path !== undefined) return yield* usage(args)
     if (flag === "--help" || flag === "-h") return yield* Console.log(help(version))
     if (flag === "--version" || flag === "-v") return yield* Console.log(version)
+    if (flag === "--health") return yield* health((yield* config).listen, "/livez")
     if (flag !== "--check-config") return yield* usage(args)
     const { database, warnings } = yield* config
     for (const warning of warnings) yield* Console.error(`warning: ${warning}`)

@@ -15,6 +15,7 @@ const flags = {
   "--help": "Show this text and leave.",
   "--version": "Show the version and leave.",
   "--check-config": "Read the configuration, name every fault, and leave with 0 or 2.",
+  "--health": "Ask the SSP that listens on LISTEN_ADDR for /version, and leave with 0 or 1; for health checks of containers.",
   "--quickstart": "Serve; make up SVC_AUTH_SECRET for this run if it is unset, and show commands to try.",
   "--print-database-setup": "Print what a SurrealDB needs to feed this service, with what it means for writes, and leave.",
   "--install-database-setup": "Define that in the database of STORE_ADDR and leave; can be run again.",
@@ -111,13 +112,14 @@ export const help = (version: string): string =>
 /** What the door can do beside reading its configuration; loaded when it is asked for. */
 export interface Deeds<A, E, R> {
   readonly serve: (quickstart: boolean) => Effect.Effect<A, E, R>
+  readonly health: (listen: Address.HostPort, path: string) => Effect.Effect<void, StartFault>
   readonly work: (config: SspConfigShape, command: Command | "check", options: SetupOptions) => Effect.Effect<void, StartFault>
 }
 
 /** Does what was asked for; serves when nothing was. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
-  { serve, work }: Deeds<A, E, R>,
+  { health, serve, work }: Deeds<A, E, R>,
   config: Effect.Effect<SspConfigShape, StartFault>
 ): Effect.Effect<void, E | StartFault, R | Release> =>
   Effect.gen(function*() {
@@ -131,6 +133,7 @@ export const main = <A, E, R>(
       for (const warning of warnings) yield* Console.error(`warning: ${warning}`)
       return yield* Console.log(`the configuration is fine: ${mode} mode`)
     }
+    if (flag === "--health") return yield* health((yield* config).listen, "/version")
     const command = flag === undefined ? undefined : commands[flag]
     if (command !== undefined) return yield* work(yield* config, command, asked.setup)
     yield* serve(flag === "--quickstart")

@@ -31,11 +31,12 @@ test("a command on the setup is handed the configuration and what was said; noth
   const done: Array<string> = []
   const deeds: Cli.Deeds<void, never, never> = {
     serve: () => Effect.sync(() => void done.push("served")),
+    health: ({ host, port }, path) => Effect.sync(() => void done.push(`asked ${host}:${port}${path}`)),
     work: (config, command, options) => Effect.sync(() => void done.push(`${command} ${options.mode} for ${config.sspId}`))
   }
   const config = read({ env: { SSP_ID: "one" }, file: undefined, readText: () => ({ fault: "" }), hostName: "h" }, "u")
-  for (const args of [["--install-database-setup", "--async"], ["--print-database-setup"], []]) await Effect.runPromise(Effect.provide(Cli.main(args, deeds, config), Release.layerOf("1.2.3")))
-  expect(done).toEqual(["install async for one", "print sync for one", "served"])
+  for (const args of [["--install-database-setup", "--async"], ["--print-database-setup"], ["--health"], []]) await Effect.runPromise(Effect.provide(Cli.main(args, deeds, config), Release.layerOf("1.2.3")))
+  expect(done).toEqual(["install async for one", "print sync for one", "asked 127.0.0.1:8667/version", "served"])
 })
 
 test("--help names every option", () => {

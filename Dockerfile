@@ -1,0 +1,40 @@
+# One image for both doors: `node dist/ssp.js` (the default) and `node dist/scheduler.js`.
+#
+# Three stages, because better-sqlite3 may have to be compiled and neither a compiler nor the tests' dependencies belong into what
+# runs. The last stage needs no writable root: all that is kept is under /data.
+
+FROM node:20.20.2-bookworm AS base
+WORKDIR /app
+COPY package.json package-lock.json ./
+
+# With everything, to compile TypeScript.
+FROM base AS build
+RUN npm ci --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run build
+
+# What runs: production dependencies, better-sqlite3 built for this system.
+FROM base AS production
+RUN npm ci --omit=dev --no-audit --no-fund
+
+FROM node:20.20.2-bookworm-slim
+ENV NODE_ENV=production \
+    LISTEN_ADDR=:8667 \
+    SVC_DATA_DIR=/data \
+    SVC_SCHEDULER_REPLICA_DB_PATH=/data/replica \
+    SVC_SCHEDULER_WAL_PATH=/data/event_wal.log
+WORKDIR /app
+COPY --from=production /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY package.json svc.yml.example ./
+# Owned by root and readable by all; only /data belongs to the service. 1000 is the image's own user `node`.
+RUN install -d -o 1000 -g 1000 -m 0750 /data
+USER 1000:1000
+VOLUME /data
+EXPOSE 8667 9667
+# The doors handle SIGTERM, finish what is in flight and leave within 10 s, so that node can be process 1.
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD ["node", "dist/ssp.js", "--health"]
+ENTRYPOINT ["node"]
+CMD ["dist/ssp.js"]

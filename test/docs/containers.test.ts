@@ -1,0 +1,218 @@
+/**
+ * What runs the service in containers, held against the code: Dockerfile, compose file and Kubernetes manifests.
+ *
+ * No container engine is needed to see that a setting is misspelt, a port is another one, or a probe asks a path that nobody serves.
+ * The settings of each container are read by the same code that its door reads them with.
+ */
+import { Effect, Either } from "effect"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { parse, parseAllDocuments } from "yaml"
+import * as SchedulerCli from "../../src/scheduler/Cli.ts"
+import * as SchedulerConfig from "../../src/scheduler/Config.ts"
+import * as SspCli from "../../src/ssp/Cli.ts"
+import * as SspConfig from "../../src/ssp/Config.ts"
+import { endpoints } from "../kit/contractTables.ts"
+import { root } from "../kit/source.ts"
+
+type Json = { readonly [key: string]: unknown }
+
+const text = (path: string): string => readFileSync(join(root, path), "utf8")
+const { version } = JSON.parse(text("package.json")) as { readonly version: string }
+const image = `surreal-live-sidecar:${version}`
+
+const list = (value: unknown): ReadonlyArray<Json> => (value ?? []) as ReadonlyArray<Json>
+const at = (value: unknown, ...path: ReadonlyArray<string | number>): unknown => path.reduce<unknown>((found, key) => (found as Json | undefined)?.[key], value)
+
+interface Instruction {
+  readonly word: string
+  readonly rest: string
+}
+
+/** Instructions of each stage of a Dockerfile, lines that go on joined. */
+const stages = (source: string): ReadonlyArray<ReadonlyArray<Instruction>> => {
+  const found: Array<Array<Instruction>> = []
+  for (const line of source.replace(/^\s*#.*\n/gm, "").replace(/\\\n\s*/g, "").split("\n").filter((each) => each.trim() !== "")) {
+    const [, word = "", rest = ""] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? []
+    if (word === "") throw new Error(`not an instruction: ${line}`)
+    if (word === "FROM") found.push([])
+    found.at(-1)?.push({ word, rest })
+  }
+  return found
+}
+
+const all = (stage: ReadonlyArray<Instruction>, word: string): ReadonlyArray<string> => stage.filter((each) => each.word === word).map(({ rest }) => rest)
+
+const docker = stages(text("Dockerfile"))
+const last = docker.at(-1) ?? []
+const imageEnv = Object.fromEntries(all(last, "ENV").flatMap((rest) => [...rest.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name!, value!])))
+
+interface Container {
+  readonly name: string
+  readonly image: string
+  /** Arguments of node; the image's own when absent. */
+  readonly args: ReadonlyArray<string> | undefined
+  readonly env: { readonly [name: string]: string }
+}
+
+type Answer = { readonly port: number; readonly paths: ReadonlyArray<string>; readonly warnings: ReadonlyArray<string> }
+
+/** What the door of a container makes of its settings, or its faults. */
+const read = ({ args = JSON.parse(all(last, "CMD")[0] ?? "[]") as ReadonlyArray<string>, env }: Container): Answer | string => {
+  const source = { env: { ...imageEnv, ...env }, file: undefined, readText: () => ({ text: "a-secret" }), hostName: "h" }
+  if (args[0] === "dist/scheduler.js") {
+    return Either.match(Effect.runSync(Effect.either(SchedulerConfig.read(source, "u"))), { onLeft: ({ message }) => message, onRight: ({ listen, replicaDbPath, walPath, warnings }) => ({ port: listen.port, paths: [replicaDbPath, walPath], warnings }) })
+  }
+  if (args[0] !== "dist/ssp.js") return `no door: ${args[0]}`
+  return Either.match(Effect.runSync(Effect.either(SspConfig.read(source, "u"))), { onLeft: ({ message }) => message, onRight: ({ dataDir, listen, warnings }) => ({ port: listen.port, paths: [dataDir], warnings }) })
+}
+
+/** Faults of a container's settings; none when its door would start without a word. */
+const faultsOf = (container: Container): ReadonlyArray<string> => {
+  const answer = read(container)
+  if (typeof answer === "string") return [answer]
+  return [...answer.warnings, ...answer.paths.filter((path) => path !== "/data" && !path.startsWith("/data/")).map((path) => `keeps ${path}, which is not on the volume`)].map((fault) => `${container.name}: ${fault}`)
+}
+
+const secrets = { SVC_AUTH_SECRET: "s", SVC_SCHEDULER_AUTH_SECRET: "t" }
+
+const flagsOf = (door: string): string => (door === "dist/scheduler.js" ? SchedulerCli : SspCli).help("0")
+
+describe("Dockerfile", () => {
+  it("builds from exact tags, and what runs has neither a compiler nor the tests' dependencies", () => {
+    const bases = docker.map((stage) => /^(\S+)/.exec(all(stage, "FROM")[0] ?? "")?.[1] ?? "")
+    const named = docker.flatMap((stage) => /AS (\S+)$/.exec(all(stage, "FROM")[0] ?? "")?.[1] ?? [])
+    expect(bases.filter((base) => !named.includes(base) && !/^node:\d+\.\d+\.\d+-bookworm(?:-slim)?$/.test(base))).toEqual([])
+    expect(bases.at(-1)).toMatch(/-slim$/)
+    expect(all(last, "COPY").filter((rest) => rest.startsWith("--from=")).map((rest) => /^--from=(\S+)/.exec(rest)?.[1]).filter((from) => !named.includes(from ?? ""))).toEqual([])
+    expect(docker.flatMap((stage) => all(stage, "RUN")).filter((rest) => /npm (?:i|install)\b|curl|wget|sudo|latest/.test(rest))).toEqual([])
+    expect(all(docker.find((stage) => / AS production$/.test(all(stage, "FROM")[0] ?? "")) ?? [], "RUN")[0]).toMatch(/^npm ci --omit=dev\b/)
+    expect(docker.flatMap((stage) => all(stage, "ADD"))).toEqual([])
+  })
+  it("runs node itself as process 1, unprivileged, by commands without a shell that the doors know", () => {
+    expect(all(last, "ENTRYPOINT")).toEqual([`["node"]`])
+    expect(JSON.parse(all(last, "CMD")[0] ?? "")).toEqual(["dist/ssp.js"])
+    expect(all(last, "USER")).toEqual(["1000:1000"])
+    expect(all(last, "STOPSIGNAL")).toEqual(["SIGTERM"])
+    const [, check = ""] = /CMD (\[.*\])$/.exec(all(last, "HEALTHCHECK")[0] ?? "") ?? []
+    const [node, door = "", flag = ""] = JSON.parse(check) as ReadonlyArray<string>
+    expect(node).toBe("node")
+    expect(flagsOf(door)).toContain(`  ${flag} `)
+  })
+  it("sets only what the doors know, keeps everything on the volume, and opens the ports of both", () => {
+    expect(all(last, "VOLUME")).toEqual(["/data"])
+    const scheduler = read({ name: "scheduler", image, args: ["dist/scheduler.js"], env: secrets }) as Answer
+    const ssp = read({ name: "ssp", image, args: undefined, env: secrets }) as Answer
+    for (const container of [{ name: "scheduler", image, args: ["dist/scheduler.js"], env: secrets }, { name: "ssp", image, args: undefined, env: secrets }]) expect(faultsOf(container)).toEqual([])
+    expect(all(last, "EXPOSE")).toEqual([`${ssp.port} ${scheduler.port}`])
+  })
+  it("copies only what there is and what .dockerignore lets through, and no secret can come along", () => {
+    const ignored = text(".dockerignore").split("\n").filter((line) => line !== "" && !line.startsWith("#"))
+    expect(ignored[0]).toBe("*")
+    const allowed = ignored.slice(1).map((line) => line.replace(/^!/, ""))
+    const copied = docker.flatMap((stage) => all(stage, "COPY")).filter((rest) => !rest.startsWith("--from=")).flatMap((rest) => rest.split(/\s+/).slice(0, -1)).map((path) => path.replace(/\/$/, ""))
+    expect([...new Set(copied)].sort()).toEqual([...allowed].sort())
+    expect(allowed.filter((path) => !readdirSync(root).includes(path))).toEqual([])
+  })
+})
+
+describe("compose.yaml", () => {
+  const file = parse(text("compose.yaml"), { merge: true }) as { readonly services: { readonly [name: string]: Json }; readonly secrets: Json; readonly volumes: Json; readonly configs: Json }
+  const ours = Object.entries(file.services).filter(([, service]) => service["image"] === image)
+  const container = ([name, service]: readonly [string, Json]): Container => ({ name, image, args: service["command"] as ReadonlyArray<string> | undefined, env: service["environment"] as { readonly [name: string]: string } })
+
+  it("has a database, a scheduler, two SSPs and a setup, and each door takes its settings without a word", () => {
+    expect(ours.map(([name]) => name)).toEqual(["scheduler", "ssp-1", "ssp-2", "setup"])
+    expect(ours.flatMap((entry) => faultsOf(container(entry)))).toEqual([])
+    for (const [name, { args }] of ours.map((entry) => [entry[0], container(entry)] as const)) for (const flag of (args ?? []).filter((arg) => arg.startsWith("--"))) expect(flagsOf(args?.[0] ?? ""), name).toContain(flag)
+  })
+  it("publishes on loopback only, the port that the door listens on", () => {
+    const published = Object.values(file.services).flatMap(({ ports }) => (ports ?? []) as ReadonlyArray<string>)
+    expect(published.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([])
+    for (const entry of ours.filter(([, { ports }]) => ports !== undefined)) expect((entry[1]["ports"] as ReadonlyArray<string>).map((port) => Number(port.split(":")[2])), entry[0]).toEqual([(read(container(entry)) as Answer).port])
+  })
+  it("gives secrets as files that are declared, hardens every container, waits for what is healthy, and names every volume", () => {
+    for (const [name, service] of ours) {
+      const files = Object.values(service["environment"] as Json).filter((value): value is string => String(value).startsWith("/run/secrets/"))
+      expect(files.map((path) => path.slice("/run/secrets/".length)).filter((secret) => !(service["secrets"] as ReadonlyArray<string>).includes(secret) || !(secret in file.secrets)), name).toEqual([])
+      expect(Object.entries(service["environment"] as Json).filter(([key]) => /(?:SECRET|PASS|PASSWORD)$/.test(key)), name).toEqual([])
+    }
+    for (const [name, service] of Object.entries(file.services)) {
+      expect([service["read_only"], service["cap_drop"], service["security_opt"]], name).toEqual([true, ["ALL"], ["no-new-privileges:true"]])
+      for (const [needed, how] of Object.entries((service["depends_on"] ?? {}) as Json)) expect([at(how, "condition"), needed === "scheduler" || "healthcheck" in file.services[needed]!], `${name} needs ${needed}`).toEqual(["service_healthy", true])
+      for (const volume of (service["volumes"] ?? []) as ReadonlyArray<string>) expect(file.volumes, name).toHaveProperty([volume.split(":")[0]!])
+      expect(String(service["image"]), name).toMatch(/:v?\d+\.\d+\.\d+$/)
+    }
+  })
+  it("names SSPs that the scheduler allows, at addresses of their own", () => {
+    const env = (name: string) => file.services[name]?.["environment"] as { readonly [name: string]: string }
+    expect(["ssp-1", "ssp-2"].map((name) => env(name)["ADVERTISE_ADDR"])).toEqual(["ssp-1:8667", "ssp-2:8667"])
+    expect(env("scheduler")["SVC_SCHEDULER_SSP_URL_ALLOW"]).toBe("ssp-1,ssp-2")
+    expect(["ssp-1", "ssp-2"].map((name) => env(name)["SCHEDULER_URL"])).toEqual(Array(2).fill("http://scheduler:9667"))
+  })
+})
+
+describe("scripts/kubernetes", () => {
+  const folder = "scripts/kubernetes"
+  const files = readdirSync(join(root, folder)).filter((name) => name.endsWith(".yaml") && name !== "kustomization.yaml").sort()
+  const documents = files.flatMap((name) => parseAllDocuments(text(`${folder}/${name}`)).map((document) => {
+    expect(document.errors, name).toEqual([])
+    return document.toJS() as Json
+  }))
+  const of = (kind: string): ReadonlyArray<Json> => documents.filter((document) => document["kind"] === kind)
+  const sets = of("StatefulSet").map((set) => ({ set, name: String(at(set, "metadata", "name")), spec: at(set, "spec", "template", "spec") as Json, main: at(set, "spec", "template", "spec", "containers", 0) as Json }))
+  const container = (main: Json): Container => ({ name: String(main["name"]), image, args: main["args"] as ReadonlyArray<string>, env: Object.fromEntries(list(main["env"]).map(({ name, value }) => [String(name), value === undefined ? "a-name" : String(value).replace("$(SSP_ID)", "ssp-0")])) })
+
+  it("lists every file, of the image of this version", () => {
+    const kustomization = parse(text(`${folder}/kustomization.yaml`)) as Json
+    expect([...kustomization["resources"] as ReadonlyArray<string>].sort()).toEqual(files)
+    expect(list(kustomization["images"])[0]).toMatchObject({ name: image.split(":")[0], newTag: version })
+    expect(sets.map(({ main, name }) => [name, main["image"]])).toEqual([["scheduler", image], ["ssp", image]])
+  })
+  it("each door takes its settings without a word, keeps its data on a mount, and reads its secrets from one", () => {
+    for (const { main, spec, set } of sets) {
+      expect(faultsOf(container(main))).toEqual([])
+      const mounts = list(main["volumeMounts"]).map(({ mountPath }) => String(mountPath))
+      expect(mounts).toContain("/data")
+      for (const value of Object.values(container(main).env).filter((each) => each.startsWith("/run/secrets/"))) expect(mounts.some((mount) => value.startsWith(`${mount}/`)), value).toBe(true)
+      const volumes = [...list(spec["volumes"]).map(({ name }) => name), ...list(at(set, "spec", "volumeClaimTemplates")).map((claim) => at(claim, "metadata", "name"))]
+      expect(list(main["volumeMounts"]).map(({ name }) => name).filter((name) => !volumes.includes(name))).toEqual([])
+    }
+  })
+  it("ports are those the doors listen on, in containers, Services and policies alike", () => {
+    for (const { main, name } of sets) {
+      const { port } = read(container(main)) as Answer
+      expect(list(main["ports"])).toEqual([{ name: "http", containerPort: port }])
+      for (const service of of("Service").filter((each) => at(each, "spec", "selector", "app.kubernetes.io/name") === name)) expect(list(at(service, "spec", "ports")).map((each) => each["port"])).toEqual([port])
+      const policy = of("NetworkPolicy").find((each) => at(each, "metadata", "name") === name)
+      expect(list(at(policy, "spec", "ingress", 0, "ports")).map((each) => each["port"])).toEqual([port])
+      expect(at(policy, "spec", "policyTypes")).toEqual(["Ingress", "Egress"])
+    }
+    expect(of("PodDisruptionBudget").map((each) => at(each, "spec", "selector", "matchLabels", "app.kubernetes.io/name"))).toEqual(["ssp"])
+  })
+  it("probes ask paths that the doors serve without a secret, and a stop has the time it needs", () => {
+    for (const { main, name, spec } of sets) {
+      const served = endpoints(name === "ssp" ? "ssp" : "scheduler").filter(({ bearer }) => bearer === "none").map((endpoint) => endpoint.name)
+      const probes = ["startupProbe", "livenessProbe", "readinessProbe"].map((probe) => String(at(main, probe, "httpGet", "path")))
+      expect(probes).toEqual(name === "ssp" ? ["/version", "/version", "/health"] : ["/livez", "/livez", "/readyz"])
+      expect(probes.filter((path) => !served.includes(`GET ${path}`)), `${name}: ${served.join(", ")}`).toEqual([])
+      expect(Number(spec["terminationGracePeriodSeconds"])).toBeGreaterThan(5 + 10)
+      expect(at(main, "lifecycle", "preStop", "exec", "command", 0)).toBe("node")
+    }
+  })
+  it("nothing runs as root, writes to its root, or has a right it does not need", () => {
+    for (const { main, spec } of sets) {
+      expect(spec["securityContext"]).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000, seccompProfile: { type: "RuntimeDefault" } })
+      expect(main["securityContext"]).toEqual({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } })
+      expect(spec["automountServiceAccountToken"]).toBe(false)
+    }
+  })
+  it("can fail: a misspelt setting, a path off the volume and a bad value are seen", () => {
+    const env = secrets
+    expect(faultsOf({ name: "x", image, args: ["dist/ssp.js"], env: { ...env, SCHEDULER_URL: "http://a", SVC_MAX_VIEW: "1" } })).toHaveLength(1)
+    expect(faultsOf({ name: "x", image, args: ["dist/scheduler.js"], env: { ...env, SVC_SCHEDULER_WAL_PATH: "/var/wal" } })).toHaveLength(1)
+    expect(faultsOf({ name: "x", image, args: ["dist/scheduler.js"], env: { ...env, SVC_SCHEDULER_INGEST_PORT: "port" } })).toHaveLength(1)
+    expect(faultsOf({ name: "x", image, args: ["dist/other.js"], env })).toHaveLength(1)
+  })
+})
