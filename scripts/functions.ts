@@ -1,10 +1,10 @@
 /**
- * Writes the list of functions into README: `npx vite-node scripts/functions.ts`.
+ * Writes the list of functions into docs/language.md: `npx vite-node scripts/functions.ts`.
  *
- * Why so: the list is the table the evaluator calls; a test fails while README has another.
+ * Why so: the list is the table the evaluator calls; a test fails while the page has another.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import { functionsTable, replaced } from "../test/kit/functionsTable.ts"
 
-const readme = new URL("../README.md", import.meta.url)
-writeFileSync(readme, replaced(readFileSync(readme, "utf8"), functionsTable()))
+const page = new URL("../docs/language.md", import.meta.url)
+writeFileSync(page, replaced(readFileSync(page, "utf8"), functionsTable()))

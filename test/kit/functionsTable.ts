@@ -1,5 +1,5 @@
 /**
- * README's list of functions, made from the table the evaluator calls.
+ * The list of functions in docs/language.md, made from the table the evaluator calls.
  *
  * Why made and compared: four hundred names typed by hand are wrong the day after. `npx vite-node scripts/functions.ts` writes it.
  */

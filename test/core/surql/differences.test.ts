@@ -1,5 +1,5 @@
 /**
- * README's table of differences, row by row: what we answer, and that the real database answers otherwise.
+ * The table of differences in docs/language.md, row by row: what we answer, and that the real database answers otherwise.
  *
  * Why so: a difference nobody wrote down is a defect, and one that is gone should leave the table. Every row of the table has its
  * cases here and every case its row; so has every case of the corpus that is marked as differing.
@@ -61,9 +61,9 @@ const rowOf: { readonly [words: string]: string } = {
   "fractional powers": "computed decimals", "durations": "durations", "array::first": "`array::first`, `array::last` and constants in groups", "D2:": "`ONLY` without a row; a missing table", "D1:": "text of a record id"
 }
 
-const readme = readFileSync(join(root, "README.md"), "utf8")
+const page = readFileSync(join(root, "docs/language.md"), "utf8")
 /** The first table of its section. */
-const table = /(?:^\|.*\n)+/m.exec(readme.slice(readme.indexOf("## Where answers differ")))?.[0] ?? ""
+const table = /(?:^\|.*\n)+/m.exec(page.slice(page.indexOf("## Where answers differ")))?.[0] ?? ""
 const rows = [...table.matchAll(/^\| (.+?) (?<!\\)\| .+ (?<!\\)\| .+ \|$/gm)].map(([, first]) => first!).filter((first) => first !== "What")
 
 let engines: Engines
@@ -75,7 +75,7 @@ afterAll(async () => { await engines.close() })
 
 const source = fromRecords(records(lines))
 
-describe("the table of differences in README", () => {
+describe("the table of differences in docs/language.md", () => {
   it("has the rows that are tested here, and no others", () => {
     expect(rows).toEqual(Object.keys(differences))
   })

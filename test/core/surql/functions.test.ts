@@ -18,11 +18,11 @@ import { fromRecords } from "../../../src/core/surql/memory.ts"
 import { budget } from "../../../src/core/surql/scope.ts"
 import { parseStatements } from "../../../src/core/surql/parse.ts"
 
-const readme = readFileSync(join(root, "README.md"), "utf8")
+const page = readFileSync(join(root, "docs/language.md"), "utf8")
 
-describe("the list of functions in README", () => {
+describe("the list of functions in docs/language.md", () => {
   it("is the table of functions, written by scripts/functions.ts", () => {
-    expect(between(readme)).toBe(functionsTable())
+    expect(between(page)).toBe(functionsTable())
   })
   it("has a tick for every function that works, and every refused one with its reason", () => {
     const table = functionsTable()
