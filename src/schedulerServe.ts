@@ -16,6 +16,7 @@ import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/schedulerStores.ts"
 import * as Telemetry from "./host/telemetry.ts"
+import * as TerminalBar from "./host/terminalBar.ts"
 import { layerTurn } from "./host/turn.ts"
 import { Meters } from "./ports/Meters.ts"
 import { SspClient } from "./ports/SspClient.ts"
@@ -37,7 +38,7 @@ const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
 export const serve = (config: SchedulerConfigShape) => {
   const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
   const telemetry = Telemetry.layers({ server: "scheduler", id: config.schedulerId })
-  const around = Layer.provideMerge(Layer.provide(telemetry.outer, [Released.layer, Meters.layer]), Logs.layer(config.logFormat, config.logLevel))
+  const around = Layer.mergeAll(Layer.provide(telemetry.outer, [Released.layer, Meters.layer]), TerminalBar.layer(config.logFormat)).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel)))
   return Scheduler.serve(config).pipe(
     Effect.provide(Layer.mergeAll(server, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(around)))
   )

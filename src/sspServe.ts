@@ -17,6 +17,7 @@ import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/stores.ts"
 import * as Telemetry from "./host/telemetry.ts"
+import * as TerminalBar from "./host/terminalBar.ts"
 import { layerTurn } from "./host/turn.ts"
 import { Meters } from "./ports/Meters.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
@@ -35,6 +36,6 @@ export const serve = (config: SspConfigShape, quickstart: boolean) => {
   const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "LISTEN_ADDR" })
   const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, Redacted.value(config.authSecret), storeText(config)) : Layer.empty
   const telemetry = Telemetry.layers({ server: "ssp", id: config.sspId })
-  const around = Layer.provideMerge(Layer.provide(telemetry.outer, [Released.layer, Meters.layer]), Logs.layer(config.logFormat, config.logLevel))
+  const around = Layer.mergeAll(Layer.provide(telemetry.outer, [Released.layer, Meters.layer]), TerminalBar.layer(config.logFormat)).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel)))
   return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(around))))
 }

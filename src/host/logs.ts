@@ -5,6 +5,7 @@
  * reads a cause on a terminal.
  */
 import { Cause, HashMap, Inspectable, Layer, Logger, LogLevel, Option } from "effect"
+import { terminal } from "./terminalBar.ts"
 
 export type Format = "json" | "text"
 export type Level = "error" | "warn" | "info" | "debug" | "trace"
@@ -43,6 +44,6 @@ export const lines: { readonly [F in Format]: Logger.Logger<unknown, string> } =
 /** `format` undefined: by whether standard output is a terminal. */
 export const layer = (format: Format | undefined, level: Level): Layer.Layer<never> => {
   const chosen = lines[format ?? (process.stdout.isTTY ? "text" : "json")]
-  const written = Logger.map(chosen, (line) => void process.stdout.write(`${line}\n`))
+  const written = Logger.map(chosen, (line) => terminal.above(() => void process.stdout.write(`${line}\n`)))
   return Layer.merge(Logger.replace(Logger.defaultLogger, written), Logger.minimumLogLevel(minimum[level]))
 }
