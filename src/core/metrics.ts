@@ -103,6 +103,8 @@ export const declared = {
   edgeDifferences: counter("ssp", "svc_ssp_edge_differences_total", "Edges that were to be written after a compare with the database."),
   jobs: gauge("ssp", "svc_ssp_jobs", "Jobs that this process knows of: waiting for a slot, running, waiting for their next attempt.", { table: jobTables, state: ["queued", "running", "waiting"] }),
   jobCalls: histogram("ssp", "svc_ssp_job_call_duration_seconds", "Calls of backends, by what they answered; `none`: no HTTP answer.", { answer: ["2xx", "3xx", "4xx", "5xx", "none"] }, longBuckets),
+  jobAttempts: counter("ssp", "svc_ssp_job_attempts_total", "Attempts of jobs, by what followed from each; what is tried again or has failed for good had failed.", { table: jobTables, result: ["success", "retry", "failed"] }),
+  jobLeasesLost: counter("ssp", "svc_ssp_job_leases_lost_total", "Jobs that were taken away from this process while it had them: cancelled, or held too long by a process that stood still.", { table: jobTables }),
   jobsEnded: counter("ssp", "svc_ssp_jobs_ended_total", "Jobs that are over.", { result: ["success", "failed"] }),
   reconcileDifferences: counter("both", "svc_reconcile_differences_total", "Records found to differ from the database while serving, and repaired."),
   reconcileAge: gauge("both", "svc_reconcile_age_seconds", "Since the last compare with the database came to its end; absent before the first and without a database."),

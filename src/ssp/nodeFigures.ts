@@ -20,6 +20,7 @@ import { Lifecycle } from "./Lifecycle.ts"
 import { Views } from "./Views.ts"
 
 const jobStates = declared.jobs.labels.state
+const attemptResults = declared.jobAttempts.labels.result
 
 const make = Effect.gen(function*() {
   const config = yield* SspConfig
@@ -49,7 +50,9 @@ const make = Effect.gen(function*() {
       ingestDuration: Latency.histogram(latency), ingestPending: figures.pendingChanges, ingestPendingLimit: config.maxPendingChanges,
       sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, sspViewRows: figures.rows(), sspRecords: figures.records,
       sspTables: views.records.tableNames().length, sspStreams: figures.streams, sspStreamsLimit: config.maxStreams, sspLogSeq: figures.seq ?? undefined,
-      jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const))
+      jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const)),
+      jobAttempts: jobs.figures().flatMap(({ counts, table }) => attemptResults.map((result) => [[table, result], counts[result]] as const)),
+      jobLeasesLost: jobs.figures().map(({ counts, table }) => [[table], counts.lost] as const)
     })
   })
 })

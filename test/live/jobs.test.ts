@@ -92,11 +92,25 @@ describe("beside others", () => {
       for (let i = 0; i < 2; i++) await request(door.url, { method: "POST", path: "/ingest", token: secret, body: announced })
       await until("the job that was announced has run", async () => (await row("mail_job:told"))?.status === "success")
       expect((await row("mail_job:told"))?.errors).toMatchObject([{ attempt: 1, code: 500, reason: "the backend answered 500: once" }])
+      const figures = (await request(door.url, { path: "/metrics", token: secret })).text
+      expect(figures.split("\n").filter((line) => line.startsWith("svc_ssp_job_attempts_total{"))).toEqual([["success", 2], ["retry", 1], ["failed", 0]].map(([result, n]) => `svc_ssp_job_attempts_total{table="mail_job",result="${result}"} ${n}`))
       expect([backend.calls("mail_job:told").length, backend.calls("mail_job:swept").length, (await db.query<[ReadonlyArray<unknown>]>("SELECT * FROM _svc_job"))[0]]).toEqual([2, 1, []])
     } finally {
       await db.close()
       await server.kill()
     }
+  })
+  it("D37 the trace context of POST /ingest arrives at the backend: of the request, of each change, and what the record itself names first", async () => {
+    const ssp = await Door.start({ env: env({ STORE_ADDR: "memory://" }) })
+    doors.push(ssp)
+    backend.reply = (_, response) => void response.end("{}")
+    const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`
+    const job = (key: string, more: object = {}) => create(`mail_job:${key}`, { path: "/send", payload: {}, status: "pending", ...more })
+    const post = (body: unknown, traceparent: string) => request(ssp.url, { method: "POST", path: "/ingest", token: secret, body, headers: { traceparent } })
+    await post([job("t1"), { ...job("t2"), traceparent: trace("b") }, job("t3", { traceparent: trace("c") })], trace("a"))
+    await post(job("t4"), "00-nonsense-01")
+    await until("all four are called", () => ["t1", "t2", "t3", "t4"].every((key) => backend.calls(`mail_job:${key}`).length === 1))
+    expect(["t1", "t2", "t3", "t4"].map((key) => backend.calls(`mail_job:${key}`)[0]!.headers["traceparent"])).toEqual([trace("a"), trace("b"), trace("c"), undefined])
   })
   it("list, show, retry and cancel ask the SSP, in its words", async () => {
     const ssp = await Door.start({ env: env({ STORE_ADDR: "memory://" }) })

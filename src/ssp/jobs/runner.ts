@@ -44,11 +44,21 @@ export interface RunnerOptions {
   readonly report: (job: StoredJob, decision: Retry.Decision | "begun") => Effect.Effect<void>
 }
 
+/** What became of the attempts of a table's jobs since the start, by what followed from each. */
+interface Counts {
+  success: number
+  retry: number
+  failed: number
+  /** Jobs that were taken away while they were held here. */
+  lost: number
+}
+
 export interface Figures {
   readonly table: string
   readonly queued: number
   readonly running: number
   readonly waiting: number
+  readonly counts: Readonly<Counts>
 }
 
 export interface Runner {
@@ -71,6 +81,7 @@ interface Work {
   readonly wake: Queue.Queue<void>
   readonly leaseMs: number
   readonly calls: Map<string, Fiber.RuntimeFiber<void>>
+  readonly counts: Counts
   sweptAtMs: number
 }
 
@@ -81,7 +92,7 @@ export const make = (options: RunnerOptions): Effect.Effect<Runner, never, Scope
     yield* Scope.addFinalizer(scope, Scope.close(attempts, Exit.void))
     const works = new Map<string, Work>()
     for (const table of options.tables) {
-      works.set(table.table, { table, lane: new Lane(table.concurrency, options.maxQueued), wake: yield* Queue.sliding<void>(1), leaseMs: Leases.leaseMs(table.timeoutMs), calls: new Map(), sweptAtMs: -Infinity })
+      works.set(table.table, { table, lane: new Lane(table.concurrency, options.maxQueued), wake: yield* Queue.sliding<void>(1), leaseMs: Leases.leaseMs(table.timeoutMs), calls: new Map(), counts: { success: 0, retry: 0, failed: 0, lost: 0 }, sweptAtMs: -Infinity })
     }
     return new JobRunner(options, works, yield* Writer.make(options.store, options.by), attempts)
   })
@@ -124,7 +135,7 @@ class JobRunner implements Runner {
   }
 
   figures(): ReadonlyArray<Figures> {
-    return [...this.works.values()].map(({ lane, table }) => ({ table: table.table, queued: lane.known.size - lane.running - lane.waiting, running: lane.running, waiting: lane.waiting }))
+    return [...this.works.values()].map(({ counts, lane, table }) => ({ table: table.table, queued: lane.known.size - lane.running - lane.waiting, running: lane.running, waiting: lane.waiting, counts: { ...counts } }))
   }
 
   get run(): Effect.Effect<never> {
@@ -218,12 +229,13 @@ class JobRunner implements Runner {
       yield* this.options.report(job, "begun")
       const outcome = yield* this.call(work.table, entry.traceparent === undefined ? job : { ...job, traceparent: entry.traceparent })
       const decision = Retry.decide(job, outcome, this.options.policy, { nowMs: yield* Clock.currentTimeMillis, jitter: yield* Random.nextRange(-1, 1) })
+      work.counts[decision.kind]++
       const written = yield* Effect.either(this.write(entry, decision))
       if (written._tag === "Left") {
         yield* Effect.logError(`job ${job.id}: the store does not take its outcome (${decision.kind}): ${written.left.message}; this process does not run it again`)
         return give(() => lane.refuse(entry))
       }
-      if (!written.right) yield* this.closing ? Effect.void : Effect.logWarning(`job ${job.id}: it was taken away before its outcome (${decision.kind}) could be written`)
+      if (!written.right) yield* this.closing ? Effect.void : this.lost(work, `job ${job.id}: it was taken away before its outcome (${decision.kind}) could be written`)
       else if (decision.kind === "retry") return give(() => lane.wait(entry))
       else yield* this.options.report(job, decision)
       give(() => lane.leave(entry))
@@ -231,6 +243,11 @@ class JobRunner implements Runner {
       Effect.ensuring(Effect.sync(() => give(() => lane.leave(entry)))),
       Effect.zipRight(Effect.suspend(() => (entry.state === "waiting" ? this.later(work, entry) : Effect.void)))
     )
+  }
+
+  private lost({ counts }: Work, message: string): Effect.Effect<void> {
+    counts.lost++
+    return Effect.logWarning(message)
   }
 
   private write(entry: Known, decision: Retry.Decision): Effect.Effect<boolean, JobStoreError> {
@@ -281,7 +298,7 @@ class JobRunner implements Runner {
 
   private readonly renewLoop: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
     yield* Effect.sleep(Duration.millis(renewMs))
-    for (const { lane, leaseMs } of this.works.values()) {
+    for (const { counts, lane, leaseMs } of this.works.values()) {
       const nowMs = yield* Clock.currentTimeMillis
       const due = [...lane.known.values()].filter(({ heldUntilMs }) => heldUntilMs !== undefined && Leases.isDue(heldUntilMs, leaseMs, nowMs))
       if (due.length === 0) continue
@@ -293,6 +310,8 @@ class JobRunner implements Runner {
       for (const entry of due) {
         if (kept.right.has(entry.ref.text)) entry.heldUntilMs = nowMs + leaseMs
         else {
+          // One that runs says so itself when it comes to write.
+          if (entry.heldUntilMs !== undefined && entry.state === "waiting") counts.lost++
           entry.heldUntilMs = undefined
           lane.forget(entry.ref.text)
         }

@@ -34,7 +34,7 @@ describe("backends that misbehave", () => {
     yield* pass(60_000)
     expect(gaps(kit.calls)).toEqual([near(1000), near(2000), near(4000), near(8000)])
     const { errors, status } = yield* kit.job("a")
-    expect([status, errors.length, kit.runner.figures()]).toEqual(["failed", 5, [{ table: "job", queued: 0, running: 0, waiting: 0 }]])
+    expect([status, errors.length, kit.runner.figures()]).toEqual(["failed", 5, [{ table: "job", queued: 0, running: 0, waiting: 0, counts: { success: 0, retry: 4, failed: 1, lost: 0 } }]])
   }))
   test("D37 400 fails at once with one entry", () => Effect.gen(function*() {
     const kit = yield* start([pending("a")], () => answer(400, "no such user"))
@@ -175,6 +175,13 @@ describe("leases, restarts and stops", () => {
     yield* kit.runner.drop(ref("a"))
     yield* pass(60_000)
     expect([kit.flight.now, kit.calls.length, (yield* kit.job("a")).status]).toEqual([0, 1, "failed"])
+  }))
+  test("D34 what is taken away while it is called, or while it waits, counts as lost", () => Effect.gen(function*() {
+    const kit = yield* start([pending("called"), pending("waits")], ({ headers }) => (headers["idempotency-key"] === "job:waits" ? answer(503, "", "100") : Effect.delay(answer(200), "20 seconds")))
+    yield* pass(1000)
+    for (const key of ["called", "waits"]) yield* Effect.orDie(kit.store.amend(ref(key), "Cancelled", { attempt: 0, code: 0, reason: "cancelled", at: "" }))
+    yield* pass(60_000)
+    expect([kit.calls.length, kit.runner.figures()]).toEqual([2, [{ table: "job", queued: 0, running: 0, waiting: 0, counts: { success: 1, retry: 1, failed: 0, lost: 2 } }]])
   }))
 })
 
