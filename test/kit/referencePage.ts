@@ -42,83 +42,6 @@ const metricRow = ({ help, labels, name, on, type, unit }: Metric): ReadonlyArra
   Object.entries(labels).map(([label, values]) => `\`${label}\`: ${typeof values === "string" ? cell(values) : values.join(", ")}`).join("; ")
 ]
 
-/** Every section with its heading. */
-export const referencePage = (): string => {
-  const ssp = endpoints("ssp"), scheduler = endpoints("scheduler")
-  return [
-    "# Reference",
-    "",
-    "Made from the code by `npm run docs`; a test holds this page equal to what the code declares. Do not edit it.",
-    "",
-    "[Settings of the SSP](#settings-of-the-ssp) · [Settings of the scheduler](#settings-of-the-scheduler) · [Keys of svc.yml](#keys-of-svcyml) · [Endpoints of the SSP](#endpoints-of-the-ssp) · [Endpoints of the scheduler](#endpoints-of-the-scheduler) · [Error codes](#error-codes) · [Metrics](#metrics) · [OpenTelemetry](#opentelemetry) · [Commands](#commands) · [Exit codes](#exit-codes)",
-    "",
-    "## Settings of the SSP",
-    "",
-    "Environment variables. The environment wins over the file that `SVC_CONFIG_PATH` names (else `./svc.yml`). Empty text counts as unset. A `_FILE` variable names a file that holds the secret. All faults are reported at once.",
-    "",
-    settingsTable(sspKnobs),
-    "",
-    "## Settings of the scheduler",
-    "",
-    "Where a setting has a key in `svc.yml`, the second table names it.",
-    "",
-    settingsTable(schedulerKnobs),
-    "",
-    fileKeyTable(),
-    "",
-    "## Keys of svc.yml",
-    "",
-    "Paths are relative to the file. `${NAME}` is taken from the environment; an unset name is a fault, and so is a key that nobody knows. `job_tables` may also be a list of table names, which is all the scheduler needs.",
-    "",
-    table(["Key", "Meaning"], [...Object.entries(jobTableKeys).map(([key, meaning]) => [`\`job_tables.<table>.${key}\``, cell(meaning)]), ...Object.entries(backendKeys).map(([key, meaning]) => [`\`backends.<name>.${key}\``, cell(meaning)])]),
-    "",
-    "## Endpoints of the SSP",
-    "",
-    "Bodies are JSON; any content type is read as JSON. `bearer` needs `Authorization: Bearer <SVC_AUTH_SECRET>`. A name with `?` may be absent. Checks run in the order route (404), bearer (401), readiness (503), size (413), body (400). Every endpoint may answer `NOT_FOUND`, `INVALID_REQUEST`, `INTERNAL` and, where `SVC_RATE_LIMIT` is set, `RATE_LIMITED`. The same contract is served at `/openapi.json`, readable at `/docs`.",
-    "",
-    endpointTables(ssp),
-    "",
-    "## Endpoints of the scheduler",
-    "",
-    "As above, but `bearer, if set` needs `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>` only where that is set.",
-    "",
-    endpointTables(scheduler),
-    "",
-    "## Error codes",
-    "",
-    "Every error is `{ \"code\", \"message\", \"details\"? }`. Codes are stable, messages are not.",
-    "",
-    table(["Code", "Status", "Meaning", "SSP", "Scheduler"], codes().map(({ code, description, status }) => [`\`${code}\``, String(status), cell(description), whose(ssp, code), whose(scheduler, code)])),
-    "",
-    "## Metrics",
-    "",
-    "`GET /metrics?format=prometheus` on either server. A label's values are fixed, or bounded by what is named.",
-    "",
-    table(["Metric", "Type", "Unit", "On", "Meaning", "Labels"], metrics.map(metricRow)),
-    "",
-    "## OpenTelemetry",
-    "",
-    "Nothing is sent unless an endpoint is set. `<SIGNAL>` is `TRACES`, `METRICS` or `LOGS`.",
-    "",
-    table(["Variable", "Default", "Meaning"], otelVariables.map(({ defaultText, meaning, name }) => [name.split(", ").map((each) => `\`${each}\``).join(", "), cell(defaultText), cell(meaning)])),
-    "",
-    "## Commands",
-    "",
-    "After `npm run build`: `node dist/ssp.js`, `node dist/scheduler.js`, `node dist/jobs.js`.",
-    "",
-    usage(SspCli.help("")),
-    "",
-    usage(SchedulerCli.help("")),
-    "",
-    usage(OutboxCli.help("")),
-    "",
-    "## Exit codes",
-    "",
-    table(["Code", "Meaning"], Object.entries(exitCodes).map(([code, meaning]) => [code, meaning])),
-    ""
-  ].join("\n")
-}
-
 const whose = (all: ReadonlyArray<Endpoint>, code: string): string => {
   const some = all.filter((endpoint) => endpoint.errors.includes(code) || endpoint.everywhere.includes(code))
   if (some.length === all.length) return "every endpoint"
@@ -126,3 +49,90 @@ const whose = (all: ReadonlyArray<Endpoint>, code: string): string => {
   if (some.length > 0 && some.every(({ bearer }) => bearer !== "none") && others.every(({ bearer }) => bearer === "none")) return "every `bearer` endpoint"
   return some.map(({ name }) => `\`${name}\``).join(" ")
 }
+
+const settings = (): ReadonlyArray<string> => [
+  "## Settings of the SSP",
+  "",
+  "Environment variables. The environment wins over the file that `SVC_CONFIG_PATH` names (else `./svc.yml`). Empty text counts as unset. A `_FILE` variable names a file that holds the secret. All faults are reported at once.",
+  "",
+  settingsTable(sspKnobs),
+  "",
+  "## Settings of the scheduler",
+  "",
+  "Where a setting has a key in `svc.yml`, the second table names it.",
+  "",
+  settingsTable(schedulerKnobs),
+  "",
+  fileKeyTable(),
+  "",
+  "## Keys of svc.yml",
+  "",
+  "Paths are relative to the file. `${NAME}` is taken from the environment; an unset name is a fault, and so is a key that nobody knows. `job_tables` may also be a list of table names, which is all the scheduler needs.",
+  "",
+  table(["Key", "Meaning"], [...Object.entries(jobTableKeys).map(([key, meaning]) => [`\`job_tables.<table>.${key}\``, cell(meaning)]), ...Object.entries(backendKeys).map(([key, meaning]) => [`\`backends.<name>.${key}\``, cell(meaning)])]),
+  "",
+]
+
+const contracts = (ssp: ReadonlyArray<Endpoint>, scheduler: ReadonlyArray<Endpoint>): ReadonlyArray<string> => [
+  "## Endpoints of the SSP",
+  "",
+  "Bodies are JSON; any content type is read as JSON. `bearer` needs `Authorization: Bearer <SVC_AUTH_SECRET>`. A name with `?` may be absent. Checks run in the order route (404), bearer (401), readiness (503), size (413), body (400). Every endpoint may answer `NOT_FOUND`, `INVALID_REQUEST`, `INTERNAL` and, where `SVC_RATE_LIMIT` is set, `RATE_LIMITED`. The same contract is served at `/openapi.json`, readable at `/docs`.",
+  "",
+  endpointTables(ssp),
+  "",
+  "## Endpoints of the scheduler",
+  "",
+  "As above, but `bearer, if set` needs `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>` only where that is set.",
+  "",
+  endpointTables(scheduler),
+  "",
+  "## Error codes",
+  "",
+  "Every error is `{ \"code\", \"message\", \"details\"? }`. Codes are stable, messages are not.",
+  "",
+  table(["Code", "Status", "Meaning", "SSP", "Scheduler"], codes().map(({ code, description, status }) => [`\`${code}\``, String(status), cell(description), whose(ssp, code), whose(scheduler, code)])),
+  "",
+]
+
+const figuresAndCommands = (): ReadonlyArray<string> => [
+  "## Metrics",
+  "",
+  "`GET /metrics?format=prometheus` on either server. A label's values are fixed, or bounded by what is named.",
+  "",
+  table(["Metric", "Type", "Unit", "On", "Meaning", "Labels"], metrics.map(metricRow)),
+  "",
+  "## OpenTelemetry",
+  "",
+  "Nothing is sent unless an endpoint is set. `<SIGNAL>` is `TRACES`, `METRICS` or `LOGS`.",
+  "",
+  table(["Variable", "Default", "Meaning"], otelVariables.map(({ defaultText, meaning, name }) => [name.split(", ").map((each) => `\`${each}\``).join(", "), cell(defaultText), cell(meaning)])),
+  "",
+  "## Commands",
+  "",
+  "After `npm run build`: `node dist/ssp.js`, `node dist/scheduler.js`, `node dist/jobs.js`.",
+  "",
+  usage(SspCli.help("")),
+  "",
+  usage(SchedulerCli.help("")),
+  "",
+  usage(OutboxCli.help("")),
+  "",
+  "## Exit codes",
+  "",
+  table(["Code", "Meaning"], Object.entries(exitCodes).map(([code, meaning]) => [code, meaning])),
+  ""
+]
+
+/** Every section with its heading. */
+export const referencePage = (): string =>
+  [
+    "# Reference",
+    "",
+    "Made from the code by `npm run docs`; a test holds this page equal to what the code declares. Do not edit it.",
+    "",
+    "[Settings of the SSP](#settings-of-the-ssp) · [Settings of the scheduler](#settings-of-the-scheduler) · [Keys of svc.yml](#keys-of-svcyml) · [Endpoints of the SSP](#endpoints-of-the-ssp) · [Endpoints of the scheduler](#endpoints-of-the-scheduler) · [Error codes](#error-codes) · [Metrics](#metrics) · [OpenTelemetry](#opentelemetry) · [Commands](#commands) · [Exit codes](#exit-codes)",
+    "",
+    ...settings(),
+    ...contracts(endpoints("ssp"), endpoints("scheduler")),
+    ...figuresAndCommands()
+  ].join("\n")
