@@ -21,6 +21,7 @@ import { jobs } from "./jobs.ts"
 import { language } from "./language.ts"
 import { type Judged, type Line, load, median, requestBytes } from "./load.ts"
 import { replica } from "./replica.ts"
+import { wal } from "./wal.ts"
 
 interface Target {
   readonly name: string
@@ -136,7 +137,7 @@ const againstBare = async (): Promise<ReadonlyArray<Raced>> => {
 }
 
 /** The parts by name, for `--only <part>`. */
-const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language(), replica: async () => replica(), cluster, database, faults, jobs }
+const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language(), replica: async () => replica(), wal: async () => wal(), cluster, database, faults, jobs }
 
 const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf("--only") + 1] ?? "" : undefined
 if (only !== undefined && parts[only] === undefined) throw new Error(`--only takes one of ${Object.keys(parts).join(", ")}`)
