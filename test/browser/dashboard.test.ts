@@ -1,0 +1,209 @@
+/**
+ * The dashboard in a real Chromium, on an SSP and on a cluster: what it shows, what it asks for, what it leaves behind, and what it does not let in.
+ *
+ * Why a browser: that text stays text, that a secret is kept nowhere, and that leaving takes a view back are promises only a browser can break.
+ */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Chromium, missing, named, type Visit, type VisitOptions } from "../kit/browser.ts"
+import { send } from "../kit/contract.ts"
+import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
+import { type Body, bodyOf, request } from "../kit/http.ts"
+import { ProcessCluster } from "../kit/processCluster.ts"
+import { create, registration } from "../kit/registration.ts"
+
+const evil = `<img src=x onerror="document.title='pwned'">`
+const script = `"><script>document.title='pwned'</script><b id=pwned>`
+
+/** Errors but for refusals, which the browser puts on its console whoever handles them. */
+const faultsOf = (visit: Visit): ReadonlyArray<string> => visit.faults.filter((fault) => !/status of 40[01]/.test(fault))
+
+const unlock = async ({ page }: Visit, given = secret): Promise<void> => {
+  await page.locator("#secret").fill(given)
+  await page.keyboard.press("Enter")
+}
+
+describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
+  const folder = temporaryFolder()
+  let chromium: Chromium
+  let door: Door
+  const ask = (line: string, body?: unknown) => send(door, { ask: line, ...(body === undefined ? {} : { body }) })
+  const views = async (): Promise<ReadonlyArray<Body>> => bodyOf(await ask("GET /views"))["views"] as ReadonlyArray<Body>
+  const visit = async (path = "/", options: VisitOptions = {}): Promise<Visit> => {
+    const opened = await chromium.visit(door.url, options)
+    opened.page.setDefaultTimeout(100_000)
+    await opened.go(path)
+    return opened
+  }
+  const opened = async (path = "/", options: VisitOptions = {}): Promise<Visit> => {
+    const page = await visit(path, options)
+    await unlock(page)
+    await page.page.locator("#node-status.good").waitFor()
+    return page
+  }
+  beforeAll(async () => {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, "svc.yml"), "job_tables:\n  mail_job:\n    name: mail\n    base_url: http://127.0.0.1:1\n")
+    ;[chromium, door] = await Promise.all([Chromium.launch(), Door.start({ env: { SSP_ID: "solo", SVC_CONFIG_PATH: join(folder, "svc.yml"), SVC_JOB_RETRY_BASE_MS: "5" } })])
+    await ask("POST /ingest", [create("item:1", { name: evil, n: 1 }), create("item:2", { name: script, n: 2 }), create("mail_job:1", { path: "/send", payload: {}, status: "pending", max_retries: 0 })])
+    await ask("POST /view/register", registration(evil, `SELECT * FROM item WHERE name != "${script.replace(/"/g, "'")}" ORDER BY n`, { clientId: script, format: "tree", params: { x: evil } }))
+    await ask("POST /view/register", registration("plain", "SELECT n FROM item", { format: "tree" }))
+  })
+  afterAll(async () => {
+    await Promise.all([chromium?.close(), door?.close()])
+    removeFolder(folder)
+  })
+
+  it("asks for the secret before it asks anything of the service, refuses a wrong one, and keeps the right one nowhere but in memory", async () => {
+    const seen = await visit()
+    const asked: Array<string> = []
+    seen.page.on("request", (sent) => asked.push(sent.url()))
+    await seen.page.locator("dialog[open]").waitFor()
+    expect(asked.filter((url) => /overview|views|jobs/.test(url))).toEqual([])
+    await unlock(seen, "wrong")
+    await seen.page.locator("dialog .failure").waitFor()
+    await unlock(seen)
+    await seen.page.locator("#node-status.good").waitFor()
+    await seen.screenshot("dashboard-ssp")
+    const kept = await seen.page.evaluate<string>("JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href, document.documentElement.outerHTML])")
+    expect(kept).not.toContain(secret)
+    expect(asked.join()).not.toContain(secret)
+    await seen.page.reload()
+    await seen.page.locator("#secret").waitFor()
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
+  it("D11 D13 shows a hostile view, its plan and its rows as text, and a change as it happens", async () => {
+    const seen = await opened("/#views")
+    await seen.page.locator("tr[data-row]", { hasText: "onerror" }).click()
+    await seen.page.locator(".panel .live td", { hasText: evil }).waitFor()
+    await ask("POST /ingest", create("item:3", { name: "from elsewhere", n: 3 }))
+    await seen.page.locator(".panel .live tr.added", { hasText: "from elsewhere" }).waitFor()
+    await seen.page.locator(".panel td", { hasText: "source item" }).waitFor()
+    await seen.screenshot("dashboard-view")
+    expect(await seen.page.evaluate("[document.querySelectorAll('img, #pwned, main script, aside script').length, document.title]")).toEqual([0, "solo · ready"])
+    await seen.page.keyboard.press("Escape")
+    expect(await seen.page.locator(".panel").isHidden()).toBe(true)
+    await seen.page.locator("#search").fill("PLAIN")
+    await until("one row is left", async () => (await seen.page.locator("tr[data-row]").count()) === 1)
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
+  it("registers a query for as long as somebody looks, shows its change, says what is wrong with another, and takes it back on leaving", async () => {
+    const seen = await opened("/#query")
+    const ours = async () => (await views()).filter((view) => view["client_id"] === "dashboard")
+    await seen.page.locator("#surql").fill("SELECT * FROM item WHERE n > 50")
+    await seen.page.keyboard.press("Control+Enter")
+    await seen.page.locator(".live .empty", { hasText: "No rows" }).waitFor()
+    expect(await ours()).toMatchObject([{ ttl_seconds: 120, query: "SELECT * FROM item WHERE n > 50" }])
+    await ask("POST /ingest", create("item:60", { name: "large", n: 60 }))
+    await seen.page.locator("#query .live td", { hasText: "large" }).waitFor()
+    await seen.screenshot("dashboard-query")
+    await seen.page.locator("#surql").fill("SELECT * FORM item")
+    await seen.page.keyboard.press("Control+Enter")
+    const refused = seen.page.locator("#query .failure")
+    await refused.waitFor()
+    expect(await refused.innerText()).toMatch(/INVALID_QUERY[\s\S]*FORM item\n\s+\^/)
+    await until("the first is taken back", async () => (await ours()).length === 0)
+    await seen.page.locator("#surql").fill("SELECT * FROM item")
+    await seen.page.keyboard.press("Control+Enter")
+    await until("it is registered", async () => (await ours()).length === 1)
+    await seen.page.goto("about:blank")
+    await until("it is taken back", async () => (await ours()).length === 0)
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
+  it("D35 shows a failed job with its errors, and runs it again after a question", async () => {
+    const seen = await opened("/#jobs")
+    const row = seen.page.locator("tr[data-row='mail_job:1']")
+    await row.waitFor()
+    await row.locator("summary").click()
+    await row.getByText("attempt 1").waitFor()
+    await row.getByRole("button", { name: "Retry" }).click()
+    await seen.page.getByRole("button", { name: "Keep as it is" }).click()
+    expect((bodyOf(await ask("GET /jobs/mail_job:1"))["errors"] as ReadonlyArray<unknown>).length).toBe(1)
+    await row.getByRole("button", { name: "Retry" }).click()
+    await seen.page.getByRole("button", { name: "Retry it" }).click()
+    await until("it has run again", async () => (bodyOf(await ask("GET /jobs/mail_job:1"))["errors"] as ReadonlyArray<unknown>).length === 3)
+    await seen.screenshot("dashboard-jobs")
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
+  it("is worked by keyboard alone", async () => {
+    const seen = await opened()
+    const focused = () => seen.page.evaluate<string>("document.activeElement.id || document.activeElement.textContent")
+    const blur = () => seen.page.evaluate("document.activeElement.blur()")
+    await blur()
+    await seen.page.keyboard.press("Tab")
+    expect(await focused()).toBe("Skip to content")
+    await seen.page.keyboard.press("2")
+    await seen.page.locator("tr[data-row]").first().waitFor()
+    await seen.page.keyboard.press("j")
+    await seen.page.keyboard.press("j")
+    expect(await focused()).toContain("plain")
+    await seen.page.keyboard.press("Enter")
+    await seen.page.locator(".panel h2", { hasText: "plain" }).waitFor()
+    await seen.page.keyboard.press("Escape")
+    expect(await focused()).toContain("plain")
+    await seen.page.keyboard.press("/")
+    expect(await focused()).toBe("search")
+    await seen.page.keyboard.press("Escape")
+    await blur()
+    await seen.page.keyboard.press("?")
+    await seen.page.locator("dialog kbd").first().waitFor()
+    await seen.page.keyboard.press("Escape")
+    await seen.page.keyboard.press("t")
+    expect(await seen.page.evaluate("document.documentElement.dataset.theme")).toBe("dark")
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
+  for (const colorScheme of ["light", "dark"] as const) {
+    it(`fits a phone in the ${colorScheme}: nothing is wider than the window`, async () => {
+      const seen = await opened("/", { phone: true, colorScheme })
+      for (const section of ["overview", "views", "query", "jobs"]) {
+        await seen.page.locator(`[data-tab=${section}]`).click()
+        await seen.page.locator(`#${section}`).waitFor()
+        await seen.screenshot(`dashboard-phone-${colorScheme}-${section}`)
+        expect([section, await seen.page.evaluate("document.documentElement.scrollWidth")]).toEqual([section, 390])
+      }
+      expect(await seen.page.evaluate("getComputedStyle(document.body).backgroundColor")).toBe(colorScheme === "light" ? "rgb(247, 247, 245)" : "rgb(17, 19, 21)")
+      expect(faultsOf(seen)).toEqual([])
+      await seen.close()
+    })
+  }
+})
+
+describe.skipIf(missing !== undefined)(named("the dashboard of a cluster"), () => {
+  let chromium: Chromium
+  let cluster: ProcessCluster
+  beforeAll(async () => {
+    ;[chromium, cluster] = await Promise.all([Chromium.launch(), ProcessCluster.start(2)])
+    for (const id of ["one", "two"]) await cluster.scheduler.ask({ method: "POST", path: "/view/register", body: registration(id, "SELECT * FROM item", { format: "tree" }) }, 20_000)
+  })
+  afterAll(() => Promise.all([chromium?.close(), cluster?.close()]))
+
+  it("D30 shows every SSP with its state, the views with their owners, a view through the scheduler with the SSPs' secret, and says so when nobody answers", async () => {
+    const url = cluster.scheduler.url
+    const seen = await chromium.visit(url)
+    seen.page.setDefaultTimeout(100_000)
+    await seen.go("/")
+    for (const id of ["ssp-1", "ssp-2"]) await seen.page.locator(".ssp", { hasText: id }).locator(".pill.good", { hasText: "ready" }).waitFor()
+    await request(url, { method: "POST", path: "/ingest", body: [create("item:1", { n: 1 }), create("item:2", { n: 2 })] })
+    await seen.page.locator(".facts dd", { hasText: "seq 2" }).waitFor()
+    await seen.screenshot("dashboard-cluster")
+    await seen.page.locator(".ssp .link", { hasText: "ssp-1" }).click()
+    await until("the views of one SSP", async () => (await seen.page.locator("tr[data-row]").count()) === 1)
+    await seen.page.locator("tr[data-row]").click()
+    await unlock(seen)
+    await seen.page.locator(".panel .live td", { hasText: "item:2" }).waitFor()
+    await request(url, { method: "POST", path: "/ingest", body: create("item:3", { n: 3 }) })
+    await seen.page.locator(".panel .live td", { hasText: "item:3" }).waitFor()
+    expect(faultsOf(seen)).toEqual([])
+    await cluster.scheduler.kill()
+    await seen.page.locator("#node-status.bad", { hasText: "no answer" }).waitFor()
+    await cluster.scheduler.start()
+    await seen.page.locator("#node-status.good").waitFor()
+    await seen.close()
+  })
+})
