@@ -105,6 +105,7 @@ class Reader {
 
   /** Of one signal, else of all. */
   either<A>(signal: string, rest: string, read: (name: string) => A | undefined): A | undefined {
+    this.used.add(`OTEL_EXPORTER_OTLP_${rest}`)
     return read(`OTEL_EXPORTER_OTLP_${signal}_${rest}`) ?? read(`OTEL_EXPORTER_OTLP_${rest}`)
   }
 }
