@@ -69,6 +69,7 @@ const make = (http: HttpClient.HttpClient): BackendShape => {
   }
 }
 
+/** Calls backends of jobs; `layerNone` for a node that runs none. */
 export class Backend extends Context.Tag("ports/Backend")<Backend, BackendShape>() {
   /** For a node without job tables. */
   static readonly layerNone: Layer.Layer<Backend> = Layer.succeed(Backend, { call: () => Effect.fail(new BackendFailed({ message: "no HTTP client was given to this node" })) })

@@ -23,6 +23,7 @@ export interface ConfigSourceShape {
   readonly hostName: string
 }
 
+/** Environment, configuration file and secret files, for the `layerEnv` of both configurations; `layerMemory` for values at hand. */
 export class ConfigSource extends Context.Tag("ports/ConfigSource")<ConfigSource, ConfigSourceShape>() {
   static readonly layerMemory = (given: Partial<ConfigSourceShape>): Layer.Layer<ConfigSource> =>
     Layer.succeed(ConfigSource, {

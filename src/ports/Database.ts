@@ -78,6 +78,7 @@ export interface DatabaseShape {
   readonly setAside?: Effect.Effect<string, DatabaseError>
 }
 
+/** Where an SSP keeps records, registrations and positions. A layer of your own passes `test/ports/Database.suite.ts`. */
 export class Database extends Context.Tag("ports/Database")<Database, DatabaseShape>() {
   /** Keeps everything in the process and nothing beyond it (`memory://`). */
   static readonly layerMemory: Layer.Layer<Database> = Layer.sync(Database, (): DatabaseShape => {

@@ -31,6 +31,7 @@ export interface HotRoute {
   readonly notText: Answer
 }
 
+/** The routes that a server may answer by callback; one that does not serves the declared ones, which answer alike. */
 export class HotRoutes extends Context.Tag("ports/HotRoutes")<HotRoutes, ReadonlyArray<HotRoute>>() {
   static readonly layerNone: Layer.Layer<HotRoutes> = Layer.succeed(HotRoutes, [])
 }

@@ -13,6 +13,7 @@ export interface IngestTimesShape {
   readonly timed: (answer: (answer: Answer) => void) => (answer: Answer) => void
 }
 
+/** How long ingest took, for the figures of a node. */
 export class IngestTimes extends Context.Tag("ports/IngestTimes")<IngestTimes, IngestTimesShape>() {
   static readonly layer: Layer.Layer<IngestTimes> = Layer.effect(
     IngestTimes,

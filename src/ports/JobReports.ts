@@ -27,6 +27,7 @@ export interface JobReportsShape {
   readonly report: (report: JobReport) => Effect.Effect<void, JobReportFailed>
 }
 
+/** Tells a scheduler how jobs ended; `layerNone` where there is none. */
 export class JobReports extends Context.Tag("ports/JobReports")<JobReports, JobReportsShape>() {
   static readonly layerNone: Layer.Layer<JobReports> = Layer.succeed(JobReports, { present: false, report: () => Effect.void })
 

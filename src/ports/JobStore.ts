@@ -59,6 +59,7 @@ export interface JobStoreShape {
   readonly amend: (ref: RecordId, event: "Retried" | "Cancelled", error: JobError) => Effect.Effect<Amended, JobStoreError>
 }
 
+/** Claims jobs and writes their state. A layer of your own passes `test/ports/JobStore.suite.ts`. */
 export class JobStore extends Context.Tag("ports/JobStore")<JobStore, JobStoreShape>() {
   /** Records in memory, for tests and demonstrations. */
   static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<JobStore> => Layer.sync(JobStore, () => Records.make(Records.memory(records)))

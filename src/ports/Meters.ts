@@ -7,6 +7,7 @@
 import { Context, Layer } from "effect"
 import * as Core from "../core/meters.ts"
 
+/** The counters of a node; a part on its own counts into the void. */
 export class Meters extends Context.Reference<Meters>()("ports/Meters", { defaultValue: Core.make }) {
   static readonly layer: Layer.Layer<Meters> = Layer.sync(Meters, Core.make)
 }

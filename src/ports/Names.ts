@@ -5,6 +5,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 
+/** Resolves host names; `layerOf` for names known beforehand. */
 export class Names extends Context.Tag("ports/Names")<Names, {
   /** All addresses; none when nobody knows the name. */
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<string>>

@@ -7,6 +7,7 @@ import { Context, type Effect } from "effect"
 import type { Family, Readings } from "../core/meters.ts"
 import type { Figures } from "./ProcessFigures.ts"
 
+/** All figures of a node, as `/metrics` prints them. */
 export class NodeFigures extends Context.Tag("ports/NodeFigures")<NodeFigures, Effect.Effect<ReadonlyArray<Family>>>() {}
 
 /** What any process has; nothing where nobody knows. */

@@ -108,6 +108,7 @@ const put = (sql: SqlClient.SqlClient, { key, kind, under, value }: Put) =>
 const putAll = (sql: SqlClient.SqlClient, puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
   Effect.forEach(puts, (each) => put(sql, each), { discard: true }).pipe(sql.withTransaction, Effect.mapError(failure), Effect.withTracerEnabled(false))
 
+/** Where a scheduler keeps its SSPs, views and jobs over restarts. */
 export class PoolStore extends Context.Tag("ports/PoolStore")<PoolStore, PoolStoreShape>() {
   /** Keeps everything in the process and nothing beyond it; one layer value, built twice, is two. */
   static readonly layerMemory: Layer.Layer<PoolStore> = Layer.sync(PoolStore, () => inMemory(new Map()))

@@ -41,6 +41,7 @@ export interface Display {
 
 const logLines: Display = { everyMs: 5000, show: (tasks) => Effect.forEach(tasks, (task) => Effect.logInfo(line(task)), { discard: true }) }
 
+/** How progress is shown; lines of the log by default. */
 export class ProgressDisplay extends Context.Reference<ProgressDisplay>()("ports/ProgressDisplay", { defaultValue: (): Display => logLines }) {}
 
 type Ended = (kind: TaskKind, seconds: number, ended: boolean) => void
@@ -71,6 +72,7 @@ const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape
   }
 }
 
+/** Long work tells here how far it is; a part on its own tells nobody. */
 export class Progress extends Context.Reference<Progress>()("ports/Progress", { defaultValue: (): ProgressShape => make(Clock.make(), () => {}, () => {}) }) {
   static readonly layer: Layer.Layer<Progress> = Layer.scoped(
     Progress,

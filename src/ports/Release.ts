@@ -5,6 +5,7 @@
  */
 import { Context, Layer } from "effect"
 
+/** The version that `/version` answers; `layerOf` gives one. */
 export class Release extends Context.Tag("ports/Release")<Release, {
   /** As in package.json. */
   readonly version: string

@@ -36,6 +36,7 @@ const join = ({ chunks, size }: Collected): Uint8Array => {
   return whole
 }
 
+/** Reads bodies of the declared routes; `layer` does for any server. */
 export class RequestBody extends Context.Tag("ports/RequestBody")<RequestBody, {
   readonly text: (request: HttpServerRequest.HttpServerRequest, maxBytes: number) => Effect.Effect<string, BodyRefused>
 }>() {

@@ -10,6 +10,7 @@ import { Context, Data, Effect, Layer } from "effect"
 
 export class SavedStateError extends Data.TaggedError("SavedStateError")<{ readonly message: string; readonly cause?: unknown }> {}
 
+/** The saved state of an SSP, a text; `layerFile` over a platform's file system. */
 export class SavedState extends Context.Tag("ports/SavedState")<SavedState, {
   /** The text last saved; undefined when there is none. */
   readonly load: Effect.Effect<string | undefined, SavedStateError>

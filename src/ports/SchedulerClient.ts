@@ -59,6 +59,7 @@ const unreachable = (message: string): SchedulerError => new SchedulerError({ re
 
 const none = Effect.fail(unreachable("no scheduler is configured (setting SCHEDULER_URL)"))
 
+/** Calls to the scheduler; `layerNone` for a standalone SSP. */
 export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<SchedulerClient, SchedulerClientShape>() {
   /** For a standalone SSP, which never calls it. */
   static readonly layerNone: Layer.Layer<SchedulerClient> = Layer.succeed(SchedulerClient, {

@@ -164,6 +164,7 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
   }
 }
 
+/** Calls of a scheduler to its SSPs. */
 export class SspClient extends Context.Tag("ports/SspClient")<SspClient, SspClientShape>() {
   static readonly layerHttp = (options: Options): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
     Layer.effect(

@@ -29,4 +29,5 @@ export interface TracingShape {
   readonly begin: (name: string, start: SpanStart) => Span | undefined
 }
 
+/** Where spans go; nowhere by default. */
 export class Tracing extends Context.Reference<Tracing>()("ports/Tracing", { defaultValue: (): TracingShape | undefined => undefined }) {}

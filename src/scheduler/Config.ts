@@ -204,6 +204,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     })
   })
 
+/** The settings of a scheduler: `layerEnv` reads them, `layerOf` takes them as texts by name. */
 export class SchedulerConfig extends Context.Tag("scheduler/Config")<SchedulerConfig, SchedulerConfigShape>() {
   /** Environment and configuration file; the environment wins. */
   static readonly layerEnv: Layer.Layer<SchedulerConfig, StartFault, ConfigSource> = Layer.effect(

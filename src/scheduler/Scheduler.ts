@@ -27,6 +27,7 @@ import * as SspComparison from "./SspComparison.ts"
 
 const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
 
+/** Routes, services and loops of a scheduler, over ports. A server and routes of your own are built on it. */
 export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, Reconcile.layer).pipe(
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(IngestTimes.layer),

@@ -194,6 +194,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     })
   })
 
+/** The settings of an SSP: `layerEnv` reads them, `layerOf` takes them as texts by name. */
 export class SspConfig extends Context.Tag("ssp/Config")<SspConfig, SspConfigShape>() {
   /** Environment and configuration file; the environment wins. */
   static readonly layerEnv: Layer.Layer<SspConfig, StartFault, ConfigSource> = Layer.effect(

@@ -31,6 +31,7 @@ import { storeText } from "./storeText.ts"
 /** Over any `Views` and `Serving`. */
 export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Figures.layer), Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
 
+/** Routes, services and loops of an SSP, over ports. A server and routes of your own are built on it. */
 export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer), Layer.provideMerge(Progress.layer), Layer.provideMerge(Meters.layer))
 
 /** Says what runs where, then waits; fails when a loop of the node does. */

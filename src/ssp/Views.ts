@@ -21,6 +21,7 @@ import type {
 } from "./viewTypes.ts"
 import { makeViews } from "./viewService.ts"
 
+/** What routes and loops of an SSP do with views; a route of your own asks it too. */
 export class Views extends Context.Tag("ssp/Views")<Views, {
   /**
    * Loads records and views from the store; called once, before anything else. A damaged store that can be rebuilt from a

@@ -53,6 +53,7 @@ interface Held {
 /** Views filed anew, and how they look at the rows that concern. */
 type Relists = Array<{ readonly instance: Maintained; readonly look: () => void }>
 
+/** Records and the views of them: `acquire` a view, `plan` changes, `apply` what is planned; every view that changed is answered with its delta. */
 export class Engine {
   readonly store = new Store()
   private readonly limits: StepLimits
