@@ -14,6 +14,7 @@ import * as SchedulerConfig from "../../src/scheduler/Config.ts"
 import * as SspCli from "../../src/ssp/Cli.ts"
 import * as SspConfig from "../../src/ssp/Config.ts"
 import { endpoints } from "../kit/contractTables.ts"
+import { all, env as envOf, stages } from "../kit/dockerfile.ts"
 import { root } from "../kit/source.ts"
 
 type Json = { readonly [key: string]: unknown }
@@ -25,28 +26,9 @@ const image = `surreal-live-sidecar:${version}`
 const list = (value: unknown): ReadonlyArray<Json> => (value ?? []) as ReadonlyArray<Json>
 const at = (value: unknown, ...path: ReadonlyArray<string | number>): unknown => path.reduce<unknown>((found, key) => (found as Json | undefined)?.[key], value)
 
-interface Instruction {
-  readonly word: string
-  readonly rest: string
-}
-
-/** Instructions of each stage of a Dockerfile, lines that go on joined. */
-const stages = (source: string): ReadonlyArray<ReadonlyArray<Instruction>> => {
-  const found: Array<Array<Instruction>> = []
-  for (const line of source.replace(/^\s*#.*\n/gm, "").replace(/\\\n\s*/g, "").split("\n").filter((each) => each.trim() !== "")) {
-    const [, word = "", rest = ""] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? []
-    if (word === "") throw new Error(`not an instruction: ${line}`)
-    if (word === "FROM") found.push([])
-    found.at(-1)?.push({ word, rest })
-  }
-  return found
-}
-
-const all = (stage: ReadonlyArray<Instruction>, word: string): ReadonlyArray<string> => stage.filter((each) => each.word === word).map(({ rest }) => rest)
-
 const docker = stages(text("Dockerfile"))
 const last = docker.at(-1) ?? []
-const imageEnv = Object.fromEntries(all(last, "ENV").flatMap((rest) => [...rest.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name!, value!])))
+const imageEnv = envOf(last)
 
 interface Container {
   readonly name: string
