@@ -5,6 +5,7 @@
  * depends on them, and left to the validator inside schemas, because schemas may be recursive.
  */
 import { Either } from "effect"
+import * as DynamicRefs from "./dynamicRefs.ts"
 
 type Json = { readonly [key: string]: unknown }
 
@@ -67,8 +68,9 @@ const bodySchema = (content: Json, operation: string): string | undefined => {
 }
 
 /** Left: why it is no OpenAPI 3.1 document. */
-export const read = (content: unknown): Either.Either<ApiDocument, string> => {
-  if (!isMapping(content)) return Either.left("is no OpenAPI document: it must be a mapping")
+export const read = (given: unknown): Either.Either<ApiDocument, string> => {
+  if (!isMapping(given)) return Either.left("is no OpenAPI document: it must be a mapping")
+  const content = DynamicRefs.settled(given)
   const version = content["openapi"]
   if (typeof version !== "string" || !/^3\.1(?:\.|$)/.test(version)) return Either.left(`is no OpenAPI 3.1 document: its key openapi is ${JSON.stringify(version)}`)
   const paths = content["paths"]

@@ -4,7 +4,7 @@
  * ajv and not a smaller one, because it knows `unevaluated*`, `prefixItems`, references across a document and words its
  * faults. It compiles schemas with `new Function`: a page whose content policy forbids that cannot use it, and is told so.
  * `format` is an annotation, as the standard has it. One thing it gets wrong, `$dynamicRef` to an anchor in `$defs`, so a
- * document that uses it is refused: a payload judged wrongly would be worse.
+ * document where one is left that may lead to several places (`dynamicRefs.ts`) is refused: a payload judged wrongly would be worse.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import type { ApiDocument, Route } from "./document.ts"
@@ -42,13 +42,24 @@ const dynamic = (value: unknown, at: string): string | undefined => {
 }
 
 export class Validator {
-  private readonly content: unknown
+  /** Why no schema of the document can be used. */
+  private readonly unusable: Fault | undefined
   private readonly ajv = new Ajv2020({ allErrors: true, strict: false, validateSchema: false, validateFormats: false, discriminator: true, logger: false })
   private readonly compiled = new Map<string, ValidateFunction>()
 
   constructor(document: ApiDocument) {
-    this.content = document.content
-    this.ajv.addSchema(document.content, base)
+    this.unusable = this.add(document.content)
+  }
+
+  private add(content: ApiDocument["content"]): Fault | undefined {
+    const unsupported = dynamic(content, "#")
+    if (unsupported !== undefined) return { path: unsupported, reason: "is not supported: $dynamicRef is followed where the document has its $dynamicAnchor once and no $id; write it as a $ref" }
+    try {
+      this.ajv.addSchema(content, base)
+      return undefined
+    } catch (error) {
+      return { path: "#", reason: `cannot be used: ${error instanceof Error ? error.message : String(error)}` }
+    }
   }
 
   /** Compiles the route's schema; throws what is wrong with it. */
@@ -60,8 +71,7 @@ export class Validator {
 
   /** What is wrong with the schemas themselves: references that lead nowhere, keywords with impossible values. */
   faults(routes: ReadonlyArray<Route>): ReadonlyArray<Fault> {
-    const unsupported = dynamic(this.content, "#")
-    if (unsupported !== undefined) return [{ path: unsupported, reason: "is not supported: write the schema without $dynamicRef" }]
+    if (this.unusable !== undefined) return [this.unusable]
     return routes.flatMap(({ path, schema }) => {
       if (schema === undefined) return []
       try {

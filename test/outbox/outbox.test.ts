@@ -103,6 +103,29 @@ describe("documents and files", () => {
       expect((error as OutboxConfigInvalid).faults.map(({ path, reason }) => `${path} ${reason}`)).toEqual([expect.stringMatching(/^backends\.old\.spec .*3\.0\.3/), expect.stringMatching(/^backends\.none\.spec .*mapping/), expect.stringMatching(/^backends\.gone\.spec .*\/x.*None/), expect.stringMatching(/^backends\.dynamic\.spec .*List\/items\/\$dynamicRef is not supported/)])
     }
   })
+  it("D40 $dynamicRef leads to the one $dynamicAnchor of its name, in components and in $defs; where there are several, or an $id, it is refused", async () => {
+    const route = (ref: unknown) => ({ "/x": { post: { requestBody: { content: { "application/json": { schema: ref } } } } } })
+    const tree = { $dynamicAnchor: "node", type: "object", required: ["v"], properties: { v: { type: "integer" }, kids: { type: "array", items: { $dynamicRef: "#node" } } }, unevaluatedProperties: false }
+    const list = { type: "object", properties: { items: { type: "array", items: { $dynamicRef: "#item" } } }, $defs: { "a/b ~": { $dynamicAnchor: "item", type: "string" } } }
+    const made = (schemas: object, ref = { $ref: "#/components/schemas/S" }) => ({ ...source, document: { openapi: "3.1.0", paths: route(ref), components: { schemas } } })
+    const faults = async (schemas: object, payload: object): Promise<ReadonlyArray<string>> => {
+      try {
+        await Run.make(connection(), [made(schemas)]).run("mail", "/x", payload)
+        return []
+      } catch (error) {
+        return (error as { readonly faults: ReadonlyArray<{ readonly path: string }> }).faults.map(({ path }) => path)
+      }
+    }
+    expect(await faults({ S: tree }, { v: 1, kids: [{ v: 2, kids: [{ v: 3 }] }] })).toEqual([])
+    expect(await faults({ S: tree }, { v: 1, kids: [{ v: 2, kids: [{ v: "3" }] }, { w: 1 }] })).toEqual(["payload.kids[0].kids[0].v", "payload.kids[1].v", "payload.kids[1].w"])
+    expect(await faults({ S: list }, { items: ["a"] })).toEqual([])
+    expect(await faults({ S: list }, { items: ["a", 1] })).toEqual(["payload.items[1]"])
+    const several = { S: list, T: { $dynamicAnchor: "item", type: "integer" } }
+    for (const schemas of [several, { S: { ...tree, $id: "https://example.com/tree" } }, { S: { items: { $dynamicRef: "#gone" } } }]) {
+      expect(() => Run.make(connection(), [made(schemas)])).toThrow(/\$dynamicRef is not supported: .*once/)
+    }
+    expect(() => Run.make(connection(), [made({ S: { $anchor: "a" }, T: { $anchor: "a" } })])).toThrow(OutboxConfigInvalid)
+  })
   it("D5a files: paths are relative to svc.yml, references go over files, an address is not read, and faults name file and key", async () => {
     const at = join(folder, "a")
     mkdirSync(join(at, "api"), { recursive: true })
