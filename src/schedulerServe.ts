@@ -6,7 +6,6 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer } from "effect"
-import * as Logs from "./host/logs.ts"
 import * as Names from "./host/names.ts"
 import { layerNode } from "./host/readBody.ts"
 import * as Pages from "./host/pages.ts"
@@ -16,9 +15,7 @@ import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/schedulerStores.ts"
 import * as Telemetry from "./host/telemetry.ts"
-import * as TerminalBar from "./host/terminalBar.ts"
 import { layerTurn } from "./host/turn.ts"
-import { Meters } from "./ports/Meters.ts"
 import { SspClient } from "./ports/SspClient.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./scheduler/Config.ts"
 import * as Scheduler from "./scheduler/Scheduler.ts"
@@ -37,9 +34,6 @@ const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
 /** Serves until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape) => {
   const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
-  const telemetry = Telemetry.layers({ server: "scheduler", id: config.schedulerId })
-  const around = Layer.mergeAll(Layer.provide(telemetry.outer, [Released.layer, Meters.layer]), TerminalBar.layer(config.logFormat)).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel)))
-  return Scheduler.serve(config).pipe(
-    Effect.provide(Layer.mergeAll(server, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(around)))
-  )
+  const telemetry = Telemetry.layers({ server: "scheduler", id: config.schedulerId }, config)
+  return Scheduler.serve(config).pipe(Effect.provide(Layer.mergeAll(server, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(telemetry.around))))
 }

@@ -7,7 +7,6 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer, Redacted } from "effect"
 import * as BackendClient from "./host/backendClient.ts"
-import * as Logs from "./host/logs.ts"
 import * as Pages from "./host/pages.ts"
 import * as ProcessFigures from "./host/processFigures.ts"
 import * as Quickstart from "./host/quickstart.ts"
@@ -17,9 +16,7 @@ import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/stores.ts"
 import * as Telemetry from "./host/telemetry.ts"
-import * as TerminalBar from "./host/terminalBar.ts"
 import { layerTurn } from "./host/turn.ts"
-import { Meters } from "./ports/Meters.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
 import { SspConfig, type SspConfigShape } from "./ssp/Config.ts"
 import { fromDatabase } from "./ssp/Lifecycle.ts"
@@ -35,7 +32,6 @@ const drivers = (config: SspConfigShape) => Layer.mergeAll(
 export const serve = (config: SspConfigShape, quickstart: boolean) => {
   const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "LISTEN_ADDR" })
   const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, Redacted.value(config.authSecret), storeText(config)) : Layer.empty
-  const telemetry = Telemetry.layers({ server: "ssp", id: config.sspId })
-  const around = Layer.mergeAll(Layer.provide(telemetry.outer, [Released.layer, Meters.layer]), TerminalBar.layer(config.logFormat)).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel)))
-  return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(around))))
+  const telemetry = Telemetry.layers({ server: "ssp", id: config.sspId }, config)
+  return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(telemetry.around))))
 }

@@ -6,8 +6,12 @@
 import { Effect, Layer } from "effect"
 import { signals } from "../core/metrics.ts"
 import * as Otel from "../core/otelSettings.ts"
+import { Meters } from "../ports/Meters.ts"
 import type { NodeFigures } from "../ports/NodeFigures.ts"
 import type { Release } from "../ports/Release.ts"
+import * as Logs from "./logs.ts"
+import * as Released from "./release.ts"
+import * as TerminalBar from "./terminalBar.ts"
 
 export interface Identity {
   readonly server: "ssp" | "scheduler"
@@ -16,21 +20,20 @@ export interface Identity {
 }
 
 export interface Layers {
-  /** Spans (`ports/Tracing`) and log records; outside of everything that makes them. */
-  readonly outer: Layer.Layer<never, never, Release>
+  /** The log, on a terminal the bar, and spans (`ports/Tracing`) and log records to the collector; outside of everything that makes them. */
+  readonly around: Layer.Layer<never>
   /** The figures of the node. */
   readonly metrics: Layer.Layer<never, never, NodeFigures | Release>
 }
 
 const warned = (warnings: ReadonlyArray<string>): Layer.Layer<never> => Layer.effectDiscard(Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true }))
 
-export const layers = (identity: Identity, env: Otel.Env = process.env): Layers => {
+export const layers = (identity: Identity, { logFormat, logLevel }: { readonly logFormat: Logs.Format | undefined; readonly logLevel: Logs.Level }, env: Otel.Env = process.env): Layers => {
   const settings = Otel.read(env)
-  const warnings = warned(settings.warnings)
-  if (signals.every((signal) => settings.sending[signal] === undefined)) return { outer: warnings, metrics: Layer.empty }
+  const own = Layer.provideMerge(Layer.merge(warned(settings.warnings), TerminalBar.layer(logFormat)), Logs.layer(logFormat, logLevel))
+  if (signals.every((signal) => settings.sending[signal] === undefined)) return { around: own, metrics: Layer.empty }
   const loaded = Effect.promise(() => import("./otlp.ts"))
-  return {
-    outer: Layer.merge(warnings, Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerOuter(settings, identity)))),
-    metrics: Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerMetrics(settings, identity)))
-  }
+  // The node's own counters: the same layer, so the same ones.
+  const outer = Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerOuter(settings, identity))).pipe(Layer.provide([Released.layer, Meters.layer]))
+  return { around: Layer.provideMerge(outer, own), metrics: Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerMetrics(settings, identity))) }
 }
