@@ -129,21 +129,25 @@ const passedJob = "Asked of an SSP that runs this table, with the caller's own `
 const jobs = HttpApiEndpoint.get("jobs")`/jobs`
   .setUrlParams(Jobs.JobListing).addSuccess(Jobs.JobList)
   .addError(Errors.Unauthorized).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
   .annotateContext(doc("List jobs (extension)", passedJob))
 
 const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
   .addSuccess(Jobs.Job)
   .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
   .annotateContext(doc("Look at a job (extension)", passedJob))
 
 const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
   .addSuccess(Wire.Ok)
   .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
   .annotateContext(doc("Run a failed job again (extension)", "An SSP checks the caller's secret; where no database is configured the scheduler then writes the record, else the SSP does."))
 
 const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
   .addSuccess(Wire.Ok)
   .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; otherwise as its retry."))
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`

@@ -47,7 +47,7 @@ const head = `host: x\r\nauthorization: Bearer ${secret}\r\n`
 
 /** Sends a byte at a time until the other side has had enough. */
 const drip = (socket: ReturnType<typeof client>["socket"], byte: string): void => {
-  const timer = setInterval(() => (socket.writable ? socket.write(byte) : clearInterval(timer)), 50)
+  const timer = setInterval(() => (socket.connecting ? undefined : socket.writable ? socket.write(byte) : clearInterval(timer)), 50)
   socket.on("close", () => clearInterval(timer))
 }
 
