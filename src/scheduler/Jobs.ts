@@ -49,7 +49,7 @@ export class Jobs extends Context.Tag("scheduler/Jobs")<Jobs, {
     Jobs,
     Effect.gen(function*() {
       const upstream = yield* Upstream
-      const parts: Parts = { pool: yield* Pool, feed: yield* JobFeed, ingest: (yield* Ingest).ingest, replica: yield* Replica, schema: (yield* Declared).schema, writes: !upstream.present }
+      const parts: Parts = { pool: yield* Pool, feed: yield* JobFeed, ingest: (yield* Ingest).ingest, replica: yield* Replica, schema: (yield* Declared).schema, upstream, writes: !upstream.present }
       // Before anything is taken: what ended while its end could not be noted.
       if (parts.writes) yield* Effect.mapError(settleTracked(parts), startFault)
       yield* Serving.fork(look(parts))
@@ -64,6 +64,7 @@ interface Parts {
   readonly ingest: (typeof Ingest.Service)["ingest"]
   readonly replica: ReplicaShape
   readonly schema: Schema
+  readonly upstream: typeof Upstream.Service
   /** Whether job records are written here. */
   readonly writes: boolean
 }
@@ -94,6 +95,11 @@ const notAJob = (id: string, status: unknown) => invalidRequest([{
   path: "job_id", reason: isStatus(status) ? `is ${status}: a job that is over is not run again` : `names a record whose status is none of a job's: ${JSON.stringify(id.slice(0, 200))}`
 }])
 
+/** Beside a database a job is a record there: what is written here only nobody could claim, and the next compare would take it away. */
+const inDatabase = ({ upstream }: Parts, id: RecordId): Effect.Effect<void, ReturnType<typeof invalidRequest> | Refusal> =>
+  Effect.flatMap(Effect.mapError(upstream.find([id]), ({ message }) => new Errors.Overloaded({ message: `the database cannot be asked for the job: ${message}`, retryAfterSecs: 1 })), (found) =>
+    found.length > 0 ? Effect.void : Effect.fail(invalidRequest([{ path: "job_id", reason: "names no record of the database: beside a database a job is created there, and its event brings it here" }])))
+
 const dispatch = (parts: Parts, given: Dispatch): Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal> =>
   Effect.gen(function*() {
     const { feed, pool } = parts
@@ -102,10 +108,12 @@ const dispatch = (parts: Parts, given: Dispatch): Effect.Effect<string, typeof n
     const doc = (yield* find(parts, id))?.doc
     const status = doc?.["status"]
     if (doc !== undefined && (!isStatus(status) || isOver(status))) return yield* Effect.fail(notAJob(id.text, status))
+    const creates = doc === undefined && parts.writes
+    if (doc === undefined && !creates) yield* inDatabase(parts, id)
     feed.learn(id.table)
-    const reply = yield* pool.ask((ref) => ({ tag: "JobArrived", ref, job: id.text, table: id.table, stands: doc !== undefined }))
+    const reply = yield* pool.ask((ref) => ({ tag: "JobArrived", ref, job: id.text, table: id.table, stands: !creates }))
     if (reply.kind !== "assigned") return yield* Effect.fail(noSsp)
-    if (doc === undefined) {
+    if (creates) {
       yield* Effect.tapError(write(parts, id, "CREATE", newRecord(given, yield* now), undefined), () => pool.tell({ tag: "JobDone", job: id.text }))
     }
     return reply.ssp

@@ -3,8 +3,13 @@
  *
  * Over real sockets with fake SSPs, which show what a real one would run: jobs that an event names it for, and those it is called for.
  */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
+import * as Ids from "../../src/core/surql/recordId.ts"
+import { PoolStore } from "../../src/ports/PoolStore.ts"
+import { Replica } from "../../src/ports/Replica.ts"
+import { Upstream } from "../../src/ports/Upstream.ts"
+import { Wal } from "../../src/ports/Wal.ts"
 import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { type Answer, type Body, bodyOf } from "../kit/http.ts"
@@ -144,6 +149,16 @@ describe("D36 dispatch and result", () => {
     expect(record).toEqual({ id: "job:1", path: "/send", payload: { to: "x" }, retries: 0, max_retries: 3, retry_strategy: "linear", status: "pending", errors: [], _svc_rv: 1 })
     expect([created_at, updated_at]).toEqual([expect.stringMatching(/^\d{4}-\d\d-\d\dT/), created_at])
     expect([(await node.post("/job/dispatch", body("job:1"))).json, await running(node)]).toEqual(["a", 1])
+  })
+  it("D36 beside a database a job that is there and has not come yet is assigned; one that is not there is refused, with what to do", async () => {
+    const stored = { id: Ids.parse("job:there"), path: "/x", payload: {}, status: "pending" }
+    const node = await start({ stores: Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("log-of-the-test"), Upstream.layerMemory([stored])) })
+    const a = await joined(node, "a")
+    expect((await node.post("/job/dispatch", body("job:there"))).json).toBe("a")
+    await until("its SSP is called", () => executed(a).length === 1)
+    const refused = await node.post("/job/dispatch", body("job:nowhere"))
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining("names no record of the database")])
+    expect(await running(node)).toBe(1)
   })
   it("D36 a known job is only assigned: its record stays as it is and its SSP is called", async () => {
     const node = await start()
