@@ -87,7 +87,7 @@ class Field {
   /** Until so many more calls have come, or none come any more: a blow on what is not up again yet tells nothing. */
   async goesOn(calls: number): Promise<void> {
     const goal = this.backend.received.length + calls
-    for (const end = performance.now() + 15_000; this.backend.received.length < goal && performance.now() < end;) await sleep(50)
+    for (const end = performance.now() + 60_000; this.backend.received.length < goal && performance.now() < end;) await sleep(50)
   }
 
   async tracked(): Promise<number | undefined> {
@@ -139,7 +139,8 @@ describe("jobs on a cluster of processes", () => {
       if (campaign) {
         for (const end = performance.now() + scale.endMs; !(await field.ended(scale.jobs)) && performance.now() < end;) {
           await strike(field, random)
-          await field.goesOn(random.below(200))
+          await field.goesOn(50 + random.below(300))
+          if (field.blows.length % 10 === 0) process.stdout.write(`${((performance.now() - begun) / 1000).toFixed(0)} s: ${field.calls.size} jobs called, ${field.backend.received.length} calls, ${await field.tracked() ?? "?"} tracked, ${field.blows.length} blows\n`)
         }
       } else {
         await until("the first calls", () => field.calls.size > 5)
