@@ -146,7 +146,7 @@ const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
       .handle("info", () => Effect.sync(() => Monitor.info(pool.state(), schedulerId)))
       .handle("progress", () => Effect.sync(() => Monitor.progress(pool.state(), clone.progress(), tasks().map(taskOf))))
       .handleRaw("debugView", ({ path, request }) => pass(request, path.view_id, (id) => `/debug/view/${id}`))
-      .handle("overview", () => overview)
+      .handleRaw("overview", () => Effect.map(overview, HttpServerResponse.unsafeJson))
       .handle("livez", () => Effect.succeed(ok))
       .handle("readyz", () => Effect.succeed(ok))
   }))

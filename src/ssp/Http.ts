@@ -85,7 +85,7 @@ const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
       .handle("info", () => Effect.map(views.count, (count) => [{ entity: "ssp" as const, id: sspId, status: lifecycle.phase(), views: count }]))
       .handle("debugView", ({ path }) => mapped(views.debugView(path.view_id)))
       .handle("debugDeps", () => views.debugDeps)
-      .handle("overview", () => overview)
+      .handleRaw("overview", () => Effect.map(overview, HttpServerResponse.unsafeJson))
       .handleRaw("metrics", () => Effect.map(nodeFigures, (families) => HttpServerResponse.text(Text.render(families), { contentType: Text.contentType })))
       .handle("progress", () => Effect.sync(() => ({ state: lifecycle.phase(), seq: views.figures().seq, tasks: tasks().map(taskOf) })))
   }))
