@@ -39,7 +39,7 @@ const packed = (text: string): { readonly filename: string; readonly size: numbe
 /** Packs what is built in `dist` now. */
 export const pack = async (): Promise<Packed> => {
   const folder = mkdtempSync(join(tmpdir(), "svc-package-"))
-  const { code, out } = await run(["npm", "pack", "--json", "--ignore-scripts", "--pack-destination", folder], root)
+  const { code, out } = await run(["npm", "pack", "--json", "--ignore-scripts", "--pack-destination", folder], root, { HOME: folder })
   if (code !== 0) throw new Error(out)
   const { filename, files, size } = packed(out)
   const modules = join(folder, "node_modules")
