@@ -8,6 +8,7 @@ import { Effect, Layer } from "effect"
 import * as BackendClient from "./host/backendClient.ts"
 import * as Logs from "./host/logs.ts"
 import * as OutboxFiles from "./host/outboxFiles.ts"
+import * as Reload from "./host/reload.ts"
 import * as ServerClient from "./host/serverClient.ts"
 import * as AskSsp from "./outbox/askSsp.ts"
 import type { Asked } from "./outbox/Cli.ts"
@@ -18,7 +19,7 @@ import type { SspConfigShape } from "./ssp/Config.ts"
 import * as Polling from "./ssp/jobs/polling.ts"
 
 const drivers = (config: SspConfigShape) =>
-  Layer.mergeAll(Layer.provide(JobStore.layerSurreal, ServerClient.layer(config)), BackendClient.layer({ ...config, schedulerUrl: undefined }), Logs.layer(config.logFormat, config.logLevel))
+  Layer.mergeAll(Layer.provide(JobStore.layerSurreal, ServerClient.layer(config)), BackendClient.layer({ ...config, schedulerUrl: undefined }), Reload.layer(config.reloadSecrets).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel))))
 
 export const run = ({ args, command, options }: Extract<Asked, { readonly options: unknown }>, config: Effect.Effect<SspConfigShape, StartFault>, path: string): Effect.Effect<void, StartFault> => {
   const files = Effect.promise(() => OutboxFiles.read(path))
