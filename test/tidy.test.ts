@@ -114,6 +114,16 @@ describe("the house", () => {
   })
 })
 
+describe("the dashboard's files", () => {
+  const scripts = trackedFiles().filter((path) => /^src\/dashboard\/.+\.js$/.test(path)).map((path) => Rules.sample(path, readFileSync(join(root, path), "utf8")))
+  const markup: Rules.Rule = (all) => all.filter(({ text }) => /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment/.test(text)).map(({ path }) => `${path}:1 makes markup from text`)
+  it("open with what lives here and why, are short, and make no markup from text", () => {
+    expect(scripts.length).toBeGreaterThan(10)
+    expect([...Rules.headers(scripts), ...Rules.sizes(scripts), ...markup(scripts)]).toEqual([])
+  })
+  it("would be caught making markup", () => expect(markup([Rules.sample("src/dashboard/a.js", "box.innerHTML = name")])).toHaveLength(1))
+})
+
 describe("decisions", () => {
   const table = "| D1 | q | d | why | built |\n| D2 | q | d | why | later |\n"
   it("are cited both ways: test names and README agree", () => expect(Rules.citations(files, readme())).toEqual([]))
