@@ -39,7 +39,7 @@ export const usage = (before: Figures | undefined, now: Figures | undefined, ms:
 
 export const loop = (client: Pick<SchedulerClientShape, "heartbeat">, views: Pick<Views["Type"], "count">, identity: Identity, intervalMs: number, enrolled: Enrolled): Effect.Effect<never> =>
   Effect.scoped(Effect.gen(function*() {
-    const underWay = yield* FiberSet.make<void>()
+    const underWay = yield* FiberSet.make<void, never>()
     const read = yield* ProcessFigures
     const within = Duration.millis(Math.max(periods * intervalMs, shortestWaitMs))
     let before = yield* read
