@@ -113,7 +113,7 @@ export class LiveResult {
   }
 
   tell() {
-    const last = this.lastAt === 0 ? "no change yet" : `${count(this.changes)} changes, the last ${duration((performance.now() - this.lastAt) / 1000)} ago`
+    const last = this.lastAt === 0 ? "no change yet" : `${count(this.changes)} ${this.changes === 1 ? "change" : "changes"}, the last ${duration((performance.now() - this.lastAt) / 1000)} ago`
     say(this.stats, `${count(this.size)} rows, ${last}`)
   }
 
