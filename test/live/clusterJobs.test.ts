@@ -111,7 +111,7 @@ class Field {
       const calls = this.calls.get(id) ?? []
       return calls.length < 1 || calls.length > 1 + maxRetries(id) + crashes(calls, this.deaths) ? [{ id, calls }] : []
     })
-    expect(tooOften).toEqual([])
+    expect(JSON.stringify(tooOften), "called too often").toBe("[]")
     expect(rows.filter(({ errors, id }) => errors.length > 1 + maxRetries(id))).toEqual([])
   }
 }
