@@ -12,8 +12,8 @@ export interface Found {
   readonly steps: Case
 }
 
-const change = (table: string) => (key: string, record: Json): unknown => ({ table, id: `${table}:${key}`, op: "CREATE", record })
-const post = change("post"), comment = change("comment")
+const change = (table: string, more: object = {}) => (key: string, record: Json): unknown => ({ table, id: `${table}:${key}`, op: "CREATE", record, ...more })
+const post = change("post"), comment = change("comment"), linked = change("post", { types: { friend: "record" } })
 
 export const found: ReadonlyArray<Found> = [
   {
@@ -102,9 +102,9 @@ export const found: ReadonlyArray<Found> = [
     steps: [
       { watch: "listed", query: "SELECT * FROM post WHERE s IN (SELECT VALUE s FROM post) AND friend.n <= 2" },
       { watch: "elsewhere", query: "SELECT * FROM post WHERE s IN (SELECT VALUE s FROM comment) AND friend.n <= 2" },
-      { write: [{ ...post("1", { s: "a", friend: "person:Z" }), types: { friend: "record" } }] },
+      { write: [linked("1", { s: "a", friend: "person:Z" })] },
       { write: [post("2", { s: "a" }), comment("1", { s: "a" })] },
-      { write: [{ ...post("3", { s: "b", friend: "person:Z" }), types: { friend: "record" } }, comment("2", { s: "b" })] },
+      { write: [linked("3", { s: "b", friend: "person:Z" }), comment("2", { s: "b" })] },
       { write: [{ table: "post", id: "post:1", op: "DELETE", record: {} }] },
       { write: [{ table: "comment", id: "comment:1", op: "DELETE", record: {} }] },
       { write: [{ table: "comment", id: "comment:2", op: "UPDATE", record: { s: ["b"] } }] },
