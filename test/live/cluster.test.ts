@@ -92,7 +92,7 @@ const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>) => {
     }
   }
   const running = loop()
-  return { end: async () => { ended = true; await running; return worst } }
+  return { worst: () => worst, end: async () => { ended = true; await running; return worst } }
 }
 
 const bootstraps = (ssp: Process): number => ssp.logs.match(/bootstrapped at position/g)?.length ?? 0
@@ -156,6 +156,7 @@ describe("a cluster of processes", () => {
   seeded(`D26 D31 ${scale.kills} SIGKILLs, and pauses, under ${scale.perSecond} events/s, ${scale.keys} records and ${scale.views} views: nothing acknowledged is missing, every view is on one SSP and right`, file, async (random) => {
     const load = new Load(cluster.scheduler, random, scale.keys)
     const blows: Array<string> = []
+    const begun = performance.now()
     try {
       await load.fill()
       await registerViews(cluster, scale.views)
@@ -168,6 +169,7 @@ describe("a cluster of processes", () => {
         blows.push(what)
         if (alone === true) restarts++
         if (killed) kills++
+        if (campaign && blows.length % 10 === 0) process.stdout.write(`${((performance.now() - begun) / 1000).toFixed(0)} s: ${kills} kills, ${restarts} restarts of the scheduler alone, ${load.acknowledged} events acknowledged, ${watching.worst().toFixed(0)} ms without an owner at worst\n`)
         await sleep(random.below(1500))
       }
       load.end()
