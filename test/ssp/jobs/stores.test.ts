@@ -5,7 +5,7 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Layer, TestClock } from "effect"
+import { Deferred, Effect, Layer, TestClock, TestClock } from "effect"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { describe, expect, test } from "vitest"
@@ -36,8 +36,8 @@ jobStoreSuite("records of this node", overViews, (ms) => TestClock.adjust(ms))
 const me = { holder: "me", incarnation: "1" }
 const error = { attempt: 1, code: 500, reason: "no", at: "2026-01-01T00:00:00Z" }
 
-/** Reports that nobody waits for have gone out. */
-const sent = Effect.repeatN(Effect.yieldNow(), 20)
+/** Reports that nobody waits for have gone out; that of a job that runs goes after a while. */
+const sent = Effect.zipRight(TestClock.adjust("50 millis"), Effect.repeatN(Effect.yieldNow(), 20))
 
 describe("jobs that the scheduler writes", () => {
   const store = (report: (report: JobReport) => Effect.Effect<void, JobReportFailed>) => {
