@@ -78,11 +78,13 @@ describe("D31 a restart", () => {
     await first.post("/ssp/deregister", { ssp_id: "a" })
     const answers = (async () => (await Promise.all(accepted)).map(({ status }) => status))()
     await first.close()
-    expect(new Set(await answers)).toEqual(new Set([200]))
+    // What comes in behind the stop is refused, and is not in the log either.
+    const taken = (await answers).filter((status) => status === 200).length
+    expect([(await answers).every((status) => status === 200 || status === 503), taken > 0]).toEqual([true, true])
     const second = await start(path)
     await ssp.join(second)
     await until("the view is registered again", () => ssp.calls("/view/register").length === 2)
-    expect(ssp.snapshotSeq).toBe(50)
+    expect(ssp.snapshotSeq).toBe(taken)
   })
 })
 
