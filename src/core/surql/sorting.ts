@@ -1,5 +1,5 @@
 /**
- * ORDER BY: comparing sort values, with COLLATE (case and accents aside) and NUMERIC (digit runs by value).
+ * ORDER BY: comparing sort values, with COLLATE (case and accents aside, punctuation first) and NUMERIC (digit runs by value).
  *
  * Why so: the two only change how two strings compare; everything else sorts by the total order. DESC reverses it whole.
  */
@@ -19,8 +19,23 @@ const runAt = (text: string, at: number): string => {
   return digitRun.exec(text)?.[0] ?? ""
 }
 
+type CompareChars = (a: string, b: string) => number
+
+const isWord = (char: string): boolean => /[\p{L}\p{N}]/u.test(char)
+
+/** Collated, what is neither letter nor digit comes first. */
+const collated: CompareChars = (a, b) => (a === b ? 0 : Number(isWord(a)) - Number(isWord(b)) || compareStrings(a, b))
+
+const byChars = (compareChars: CompareChars) => (a: string, b: string): number => {
+  for (let i = 0; i < a.length && i < b.length; i++) {
+    const c = compareChars(a[i]!, b[i]!)
+    if (c !== 0) return c
+  }
+  return a.length - b.length
+}
+
 /** Strings with their digit runs compared as numbers. */
-const natural = (a: string, b: string): number => {
+const natural = (compareChars: CompareChars) => (a: string, b: string): number => {
   let i = 0, j = 0
   while (i < a.length && j < b.length) {
     const x = runAt(a, i), y = runAt(b, j)
@@ -31,7 +46,7 @@ const natural = (a: string, b: string): number => {
       i += x.length
       j += y.length
     } else {
-      const c = compareStrings(a[i]!, b[j]!)
+      const c = compareChars(a[i]!, b[j]!)
       if (c !== 0) return c
       i++
       j++
@@ -41,9 +56,10 @@ const natural = (a: string, b: string): number => {
 }
 
 const compareText = (term: OrderTerm): ((a: string, b: string) => number) => {
-  if (!term.collate) return term.numeric ? (a, b) => natural(a, b) || compareStrings(a, b) : compareStrings
-  const inner = term.numeric ? natural : compareStrings
-  return (a, b) => inner(fold(a), fold(b)) || compareStrings(a, b)
+  if (!term.collate && !term.numeric) return compareStrings
+  const inner = !term.collate ? natural(compareStrings) : term.numeric ? natural(collated) : byChars(collated)
+  const folded = term.collate ? fold : (text: string): string => text
+  return (a, b) => inner(folded(a), folded(b)) || compareStrings(a, b)
 }
 
 /** The comparison one ORDER BY term asks for, direction included. */
