@@ -18,6 +18,7 @@ import { Replica, type ReplicaShape, startFault } from "../ports/Replica.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { Tracing } from "../ports/Tracing.ts"
+import { Turn } from "../ports/Turn.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { Wal, type WalShape } from "../ports/Wal.ts"
 import { Activity } from "./Activity.ts"
@@ -44,7 +45,7 @@ export interface PoolShape {
 }
 
 export class Pool extends Context.Tag("scheduler/Pool")<Pool, PoolShape>() {
-  static readonly layer: Layer.Layer<Pool, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Serving> = Layer.scoped(Pool, Effect.suspend(() => make))
+  static readonly layer: Layer.Layer<Pool, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving> = Layer.scoped(Pool, Effect.suspend(() => make))
 }
 
 /** A step that nothing runs beside, and what is called once the command it answers is decided. */
@@ -70,7 +71,12 @@ interface Parts {
   checkpointedAt: number
   /** Starts what is not awaited. */
   readonly start: (effect: Effect.Effect<void>) => void
+  /** Returns when what had arrived is in the queue. */
+  readonly heard: Effect.Effect<void>
 }
+
+/** Turns of the event loop from a connection to the command its request becomes, and some more. */
+const turnsToHear = 8
 
 const isWrite = (action: Action): action is Write => /^(?:Persist|Forget)/.test(action.tag)
 
@@ -112,6 +118,12 @@ const checkpoint = (parts: Parts, keepFrom: number): Effect.Effect<void> => {
     Effect.flatMap((kept) => queue.offerAll([{ tag: "Trimmed", first: kept + 1 }, { tag: "Checkpointed" }]))
   )
 }
+
+/**
+ * A tick finds out who is silent, so it goes behind what had arrived before it: a process that is busy runs its timers in time and reads its sockets late, and would remove SSPs
+ * whose heartbeats lie there unread. The time that takes is no silence either, since ticks are that much apart then.
+ */
+const tick = ({ heard, queue }: Pick<Parts, "heard" | "queue">): Effect.Effect<void> => Effect.zipRight(heard, Effect.asVoid(queue.offer({ tag: "Tick" })))
 
 const levels = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError } as const
 
@@ -164,7 +176,7 @@ class Shell {
   /** A delivery that failed is due again before the next tick, as a rule. */
   private wakeFor(ssp: string, now: number): void {
     const retryAt = State.member(this.state, ssp)?.outbox.retryAt ?? 0
-    if (retryAt > now) this.parts.start(Effect.delay(Effect.asVoid(this.parts.queue.offer({ tag: "Tick" })), Duration.millis(retryAt - now)))
+    if (retryAt > now) this.parts.start(Effect.delay(tick(this.parts), Duration.millis(retryAt - now)))
   }
 
   /** Everything that has arrived, in order; commands next to each other share one write. */
@@ -252,7 +264,7 @@ const open = Effect.gen(function*() {
   return { config, wal, replica, store, upstream, epoch, log, cloned, saved: yield* stillOfOnePiece(store, cloned, saved) }
 })
 
-const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Serving | Scope.Scope> = Effect.gen(function*() {
+const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving | Scope.Scope> = Effect.gen(function*() {
   const { cloned, config, epoch, log, replica, saved, store, upstream, wal } = yield* open
   const clock = yield* Effect.clock
   const fibers = yield* FiberSet.makeRuntime<never>()
@@ -260,9 +272,11 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
   const events = new Events(wal, epoch)
   // Not bounded by itself: what goes in is a request that waits, the end of a call, or a tick.
   const queue = yield* Queue.unbounded<Entry>()
+  const turn = yield* Turn
+  const heard = Effect.repeatN(Effect.async<void>((resume) => turn.next(() => resume(Effect.void))), turnsToHear - 1)
   const start = (effect: Effect.Effect<void>): void => void fibers(Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause))))
   const parts: Parts = {
-    config, wal, replica, store, queue, start, replies: new Map(), listeners: [], checkpointedAt: clock.unsafeCurrentTimeMillis(),
+    config, wal, replica, store, queue, start, heard, replies: new Map(), listeners: [], checkpointedAt: clock.unsafeCurrentTimeMillis(),
     activity: new Activity(upstream, (command) => queue.offer(command), start),
     clearing: new Clearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
     calls: { client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }), events, replica, maxBodyBytes: config.maxBodyBytes, tracing: yield* Tracing }
@@ -273,7 +287,7 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
   yield* shell.carryOut(actions)
   yield* Serving.fork(shell.loop)
   yield* Effect.addFinalizer(() => close(parts, shell))
-  yield* Serving.fork(Effect.repeat(parts.queue.offer({ tag: "Tick" }), Schedule.spaced(Duration.millis(tickMs(config)))))
+  yield* Serving.fork(Effect.repeat(tick(parts), Schedule.spaced(Duration.millis(tickMs(config)))))
   yield* Serving.fork(Effect.delay(Effect.repeat(parts.queue.offer({ tag: "CheckpointDue" }), Schedule.spaced(Duration.seconds(config.snapshotUpdateIntervalSecs))), Duration.seconds(config.snapshotUpdateIntervalSecs)))
   return {
     state: () => shell.state, identity: { logId: wal.logId, epoch }, events, ask: askOn(parts), alone: aloneOn(parts),

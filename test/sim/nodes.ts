@@ -144,7 +144,7 @@ export interface Durable {
   readonly replica: ReplicaShape
 }
 
-export const schedulerNode = (world: World, env: { readonly [name: string]: string } = {}, upstream: Layer.Layer<Upstream> = Upstream.layerNone): { readonly node: SimNode<Pool>; readonly durable: Durable; readonly pool: () => PoolShape } => {
+export const schedulerNode = (world: World, env: { readonly [name: string]: string } = {}, upstream: Layer.Layer<Upstream> = Upstream.layerNone, turn: Layer.Layer<Turn> = Turn.layerYield): { readonly node: SimNode<Pool>; readonly durable: Durable; readonly pool: () => PoolShape } => {
   const kept = Effect.runSync(Effect.scoped(Layer.build(Layer.mergeAll(Wal.layerMemory("log"), Replica.layerMemory, PoolStore.layerMemory))))
   const replica = Context.get(kept, Replica)
   const frozen = new Set<number>()
@@ -154,7 +154,7 @@ export const schedulerNode = (world: World, env: { readonly [name: string]: stri
   const build = () =>
     layerLoopback(world, "scheduler", schedulerHost).pipe(
       Layer.provideMerge(Scheduler.layer),
-      Layer.provide(Layer.mergeAll(stores, client, RequestBody.layer, Turn.layerYield, Release.layerOf("1.2.3"), SchedulerConfig.layerOf({ ...schedulerEnv, ...env })))
+      Layer.provide(Layer.mergeAll(stores, client, RequestBody.layer, turn, Release.layerOf("1.2.3"), SchedulerConfig.layerOf({ ...schedulerEnv, ...env })))
     )
   const node = new SimNode<Pool>(world, "scheduler", schedulerHost, build, () => {
     for (const id of [...frozen]) Effect.runSync(watched.thaw(id))
