@@ -67,32 +67,38 @@ const checkTrees = async (cluster: ProcessCluster): Promise<void> => {
   for (const ssp of cluster.ssps) expect(await roots(ssp), `the tree of ${ssp.name}`).toEqual(expected)
 }
 
-/** The views an SSP shows, all in one answer. */
-const viewsOn = async (ssp: Process): Promise<ReadonlyArray<string>> => {
-  const answer = await ssp.ask({ path: "/debug/deps" }, 1000)
-  const map = answer?.status === 200 ? (answer.json as { readonly dependency_map: { readonly [table: string]: ReadonlyArray<string> } }).dependency_map : {}
-  return Object.values(map).flat()
+/** The views an SSP shows, all in one answer; of one that runs and is only slow it is waited for, for it is asked by a test beside it on a machine that both keep busy. */
+const viewsOn = async (ssp: Process): Promise<ReadonlyArray<string> | undefined> => {
+  const answer = ssp.door === undefined ? undefined : await ssp.ask({ path: "/debug/deps" }, 5000)
+  if (answer?.status !== 200) return undefined
+  return Object.values((answer.json as { readonly dependency_map: { readonly [table: string]: ReadonlyArray<string> } }).dependency_map).flat()
 }
 
-/** Looks again and again whether each view has an owner; time counts only while the scheduler answers and an SSP is ready. */
+/** Looks again and again whether each view has an owner; time counts only while the scheduler answers and an SSP is ready, before and after the look. */
 const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>) => {
   let ended = false
   let worst = 0
+  let worstOf = ""
   const without = new Map(ids.map((id) => [id, 0]))
   const loop = async (): Promise<void> => {
     let before = performance.now()
+    let counted = (await cluster.ready()) > 0
     while (!ended) {
       await sleep(200)
-      const counts = (await cluster.ready()) > 0
-      const seen = new Set((await Promise.all(cluster.ssps.map(viewsOn))).flat())
+      const shown = await Promise.all(cluster.ssps.map(viewsOn))
+      const seen = new Set(shown.flatMap((views) => views ?? []))
+      const ready = await cluster.ready()
       const now = performance.now()
-      for (const id of ids) without.set(id, seen.has(id) ? 0 : (without.get(id) ?? 0) + (counts ? now - before : 0))
-      worst = Math.max(worst, ...without.values())
+      for (const id of ids) without.set(id, seen.has(id) ? 0 : (without.get(id) ?? 0) + (counted && ready > 0 ? now - before : 0))
+      const most = Math.max(...without.values())
+      if (most > worst) worstOf = `${[...without.values()].filter((ms) => ms > 0).length} views had none, ${ready} SSPs were ready, views shown by each: ${shown.map((views) => views?.length ?? "no answer").join(", ")}, at ${new Date().toISOString()}`
+      worst = Math.max(worst, most)
+      counted = ready > 0
       before = now
     }
   }
   const running = loop()
-  return { worst: () => worst, end: async () => { ended = true; await running; return worst } }
+  return { worst: () => `${worst.toFixed(0)} ms (${worstOf})`, end: async () => { ended = true; await running; return worst } }
 }
 
 const bootstraps = (ssp: Process): number => ssp.logs.match(/bootstrapped at position/g)?.length ?? 0
@@ -169,7 +175,7 @@ describe("a cluster of processes", () => {
         blows.push(what)
         if (alone === true) restarts++
         if (killed) kills++
-        if (campaign && blows.length % 10 === 0) process.stdout.write(`${((performance.now() - begun) / 1000).toFixed(0)} s: ${kills} kills, ${restarts} restarts of the scheduler alone, ${load.acknowledged} events acknowledged, ${watching.worst().toFixed(0)} ms without an owner at worst\n`)
+        if (campaign && blows.length % 10 === 0) process.stdout.write(`${((performance.now() - begun) / 1000).toFixed(0)} s: ${kills} kills, ${restarts} restarts of the scheduler alone, ${load.acknowledged} events acknowledged, a view without an owner for ${watching.worst()} at worst\n`)
         await sleep(random.below(1500))
       }
       load.end()
@@ -182,7 +188,7 @@ describe("a cluster of processes", () => {
       expect(load.acknowledged).toBeGreaterThan(campaign ? scale.kills * 100 : 100)
       if (campaign) console.log(`${blows.length + 1} blows, ${load.acknowledged} events acknowledged, ${cluster.ssps.reduce((sum, ssp) => sum + bootstraps(ssp), 0)} bootstraps, ${restarts} restarts of the scheduler alone, longest time of a view without an owner ${worst.toFixed(0)} ms`)
       if (campaign) expect(restarts).toBeGreaterThan(scale.kills / 20)
-      expect(worst, `a view was without an owner too long; blows: ${blows.join(", ")}`).toBeLessThan(ownerlessMs)
+      expect(worst, `a view was without an owner too long: ${watching.worst()}; blows: ${blows.join(", ")}`).toBeLessThan(ownerlessMs)
     } catch (error) {
       throw told(error)
     } finally {
