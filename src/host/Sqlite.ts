@@ -6,6 +6,7 @@
  * driver (a folder that is missing, a file that is no database): those become errors here.
  */
 import type { SqlClient } from "@effect/sql"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { Cause, type Context, Data, Effect, Exit, Layer, LogLevel, type Scope } from "effect"
 import { DatabaseError } from "../ports/Database.ts"
 import { sorted } from "../ports/sqliteFailure.ts"
@@ -24,7 +25,7 @@ const firstLine = (error: unknown): string => (error instanceof Error ? error.me
 
 const addon = (filename: string): Client => {
   if ("Deno" in globalThis) return Layer.fail(new Unloadable({ message: "Deno takes no addons of its kind" }))
-  return Layer.unwrapEffect(Effect.map(Effect.promise(() => import("@effect/sql-sqlite-node/SqliteClient")), ({ layer }) => layer({ filename }))).pipe(
+  return SqliteClient.layer({ filename }).pipe(
     Layer.catchAllCause((cause): Client => (isUnloadable(Cause.squash(cause)) ? Layer.fail(new Unloadable({ message: firstLine(Cause.squash(cause)) })) : Layer.failCause(cause)))
   )
 }
@@ -44,6 +45,7 @@ interface Opened {
   readonly context: Context.Context<SqlClient.SqlClient>
 }
 
+/** Without a pause: who opens a second connection to read one state takes note of that state just before. */
 const open = (filename: string): Effect.Effect<Opened, DatabaseError, Scope.Scope> =>
   Effect.gen(function*() {
     const scope = yield* Effect.scope
