@@ -5,7 +5,7 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Layer, TestClock, TestClock } from "effect"
+import { Deferred, Effect, Layer, TestClock } from "effect"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { describe, expect, test } from "vitest"
