@@ -79,7 +79,7 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
     expect(await again.stop()).toEqual({ code: 0, signal: null })
   })
 
-  it("D22 a SurrealDB inside the process, and one beside it", async () => {
+  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("D22 a SurrealDB inside the process, and one beside it", async () => {
     const server = await RpcServer.start()
     afterwards(() => server.kill())
     await server.ask("n", "d", "CREATE a:1 SET n = 1")

@@ -189,7 +189,7 @@ export const replicaSuite = (name: string, make: () => Layer.Layer<Replica, Repl
       yield* replica.commit({ records: [record("a:1", 1, {}), record("b:1", 1, {}), gone("c:1", 1)], through: 1 })
       expect([yield* replica.tables, yield* replica.whole, yield* replica.names]).toEqual([tables, true, ["a", "b", "zoo"]])
       const snapshot = yield* replica.snapshot
-      expect([snapshot.tables(), snapshot.types("zoo"), snapshot.types("a")]).toEqual([["a", "b", "zoo"], tables[0]!.types, {}])
+      expect([snapshot.tables(), snapshot.types("zoo"), snapshot.types("b"), snapshot.types("a")]).toEqual([["a", "b", "zoo"], tables[0]!.types, {}, undefined])
       yield* replica.clear
       expect([yield* replica.tables, yield* replica.whole, yield* replica.names]).toEqual([[], false, []])
     }))
