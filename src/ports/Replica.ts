@@ -64,7 +64,8 @@ export interface ReplicaSnapshot {
   readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => ReadonlyArray<RecordId>
   /** Names of all tables that are declared or have records, sorted. */
   readonly tables: () => ReadonlyArray<string>
-  readonly types: (table: string) => ReplicaTable["types"]
+  /** Undefined for a table that nobody has declared. */
+  readonly types: (table: string) => ReplicaTable["types"] | undefined
   /** How many rows it has read so far, for tests and figures. */
   readonly rowsRead: () => number
 }

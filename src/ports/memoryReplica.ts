@@ -120,7 +120,7 @@ const shelf = (state: State): Shelf => ({
   page: (wanted) => page(state.rows, wanted),
   edges: (record, direction, table) => Array.from(under(state.ends, table === undefined ? place(direction, kept(record.text), "") : place(direction, kept(record.text), kept(table), "")), idOf),
   names: () => names(state),
-  types: (table) => state.tables.find(({ name }) => name === table)?.types ?? {}
+  types: (table) => state.tables.find(({ name }) => name === table)?.types
 })
 
 export const make = (): ReplicaShape => {

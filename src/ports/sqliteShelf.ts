@@ -83,6 +83,6 @@ export const shelf = (link: Link): Shelf => {
       return rows.map(([id]) => idOf({ id: unkept(String(id)), version: 0, content: "" }))
     },
     names: () => namesOf(link),
-    types: (table) => (tables ??= new Map(tablesOf(link).map((each) => [each.name, each]))).get(table)?.types ?? {}
+    types: (table) => (tables ??= new Map(tablesOf(link).map((each) => [each.name, each]))).get(table)?.types
   }
 }

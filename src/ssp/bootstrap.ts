@@ -24,6 +24,7 @@ export class SnapshotMoved extends Data.TaggedError("SnapshotMoved")<{ readonly 
 export interface Pulled {
   readonly records: ReadonlyArray<StoredRecord>
   readonly position: Omit<StoredPosition, "writes">
+  /** Those that are declared. */
   readonly tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>
 }
 
@@ -62,7 +63,9 @@ const typeOf = (definition: Value): string | undefined => {
   return declared?.[1] ?? (/^DEFINE\b/i.test(definition) ? undefined : definition)
 }
 
-const typesOf = ({ value: info }: Read): Types => {
+/** What the scheduler knows of a table; undefined where that is nothing: it types records of such a table by their looks, and so must who gets their changes. */
+const typesOf = ({ value: info }: Read): Types | undefined => {
+  if (isObj(info) && info["declared"] === false) return undefined
   const fields = isObj(info) && isObj(info["fields"]) ? info["fields"] : {}
   const types: Record<string, string> = {}
   for (const [path, definition] of Object.entries(fields)) {
@@ -134,9 +137,9 @@ export const pull = (client: SchedulerClientShape, { epoch, log_id: logId, snaps
     const tables: Array<Pulled["tables"][number]> = []
     for (const name of names) {
       const types = typesOf(yield* ask(`INFO FOR TABLE ${tableName(name)}`))
-      tables.push({ name, types })
+      if (types !== undefined) tables.push({ name, types })
       step.at(`table ${name}`)
-      yield* pullTable(ask, name, types, records, step)
+      yield* pullTable(ask, name, types ?? {}, records, step)
     }
     return { records, tables, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
   })

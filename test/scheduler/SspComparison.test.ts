@@ -33,6 +33,13 @@ class Cluster {
     await this.time.advance(1000)
   }
 
+  /** The second SSP dies and bootstraps again. */
+  async again(): Promise<void> {
+    await this.nodes[2].crash()
+    await this.nodes[2].start()
+    await this.time.advance(3000)
+  }
+
   async stop(): Promise<void> {
     for (const node of [...this.nodes].reverse()) await node.crash()
   }
@@ -141,6 +148,21 @@ describe("D41 comparing SSPs with the replica", () => {
     expect(ours!.tables.find(({ table }) => table === "other")?.count).toBe(50)
     expect(theirs).toEqual([ours, ours])
     expect(own.world.crashes).toEqual([])
+  })
+  it("D1 an SSP that bootstraps over tables that nobody has declared types what comes then as the scheduler and the others do, with types and without", async () => {
+    const own = cluster = new Cluster()
+    await own.start()
+    const write = (i: number) => [
+      { table: "item", op: "UPDATE", id: `item:${i}`, record: { at: "2020-01-01T00:00:00Z", errors: [{ at: "2021-01-01T00:00:00Z" }], i }, types: { at: "datetime" } },
+      { table: "item", op: "UPDATE", id: `item:plain${i}`, record: { at: "2020-01-01T00:00:00Z", i } }
+    ]
+    expect((await own.ask(scheduler, "POST", "/ingest", write(1))).status).toBe(200)
+    await own.again()
+    expect((await own.ask(scheduler, "POST", "/ingest", write(2))).status).toBe(200)
+    const [ours, ...theirs] = [await own.roots(scheduler), await own.roots("127.0.0.1:8661"), await own.roots("127.0.0.1:8662")]
+    expect(theirs).toEqual([ours, ours])
+    await own.time.advance(5000)
+    expect(own.differ()).toEqual([])
   })
   it("D41 of an SSP that lost everything some records are named, and it bootstraps once", async () => {
     const own = cluster = new Cluster()

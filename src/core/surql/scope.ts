@@ -28,7 +28,7 @@ export interface Source {
   readonly tables?: () => Iterable<string>
   /** Answers a subquery in a way of its own (the engine: from a maintained result); `plain` runs it. */
   readonly subquery?: (query: Select, scope: Scope, plain: Compiled) => Value
-  /** The declared fields of a table (name to type), for INFO FOR TABLE. */
+  /** The declared fields of a table (name to type), for INFO FOR TABLE; undefined where it is not declared. */
   readonly fields?: (table: string) => { readonly [name: string]: string } | undefined
 }
 

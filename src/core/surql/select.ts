@@ -308,8 +308,11 @@ export const evaluate = (statement: Statement, options: Options): Either.Either<
 /** `INFO FOR DB`: the tables by name (D28). */
 const infoDb = (source: Source): Value => ({ tables: Object.fromEntries(Array.from(source.tables?.() ?? [], (name) => [name, `DEFINE TABLE ${name} TYPE ANY SCHEMALESS PERMISSIONS NONE`])) })
 
-/** `INFO FOR TABLE`: the known fields as definitions (D28). */
-const infoTable = (source: Source, table: string): Value => ({
-  events: {}, indexes: {}, lives: {}, tables: {},
-  fields: Object.fromEntries(Object.entries(source.fields?.(table) ?? {}).map(([name, type]) => [name, `DEFINE FIELD ${name} ON ${table} TYPE ${type} PERMISSIONS FULL`]))
-})
+/** `INFO FOR TABLE`: the known fields as definitions (D28); of a table that holds records and is not declared it says so, for its records are typed by another rule (D1). */
+const infoTable = (source: Source, table: string): Value => {
+  const fields = source.fields?.(table)
+  return {
+    events: {}, indexes: {}, lives: {}, tables: {}, ...(source.fields === undefined || fields !== undefined ? {} : { declared: false }),
+    fields: Object.fromEntries(Object.entries(fields ?? {}).map(([name, type]) => [name, `DEFINE FIELD ${name} ON ${table} TYPE ${type} PERMISSIONS FULL`]))
+  }
+}
