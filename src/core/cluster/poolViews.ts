@@ -36,6 +36,16 @@ const endCall = (turn: Turn, home: Home, answered: boolean, own: boolean): void 
     ...member, calls: own ? Math.max(0, member.calls - 1) : member.calls, coolUntil: answered ? member.coolUntil : turn.now + turn.state.config.coolMs
   }))
 
+/**
+ * Views that are given to an SSP together fill side by side and are done together: when that takes longer than a call may, none is in time, and as many again are not either. So who does
+ * not answer gets fewer at once, down to one.
+ */
+const learn = (turn: Turn, home: Home, answered: boolean): void =>
+  updateAt(turn, home, (member) => {
+    const window = Math.min(turn.state.config.maxCalls, member.window)
+    return { ...member, window: answered ? window + 1 : Math.max(1, Math.floor(window / 2)) }
+  })
+
 const choose = (turn: Turn, key: string, among: ReadonlyArray<State.SspMember>, tried: ReadonlyArray<string>): State.SspMember | undefined => {
   const free = among.filter((member) => !tried.includes(member.ssp) && !HashMap.has(member.strays, key))
   const id = Balance.pick(turn.state.config.strategy, free.map(State.candidate), turn.state.lastPicked)
@@ -218,6 +228,7 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   }
   const gone = State.at(turn.state, op) === undefined
   endCall(turn, op, command.outcome.kind !== "unreachable", op.request === undefined)
+  learn(turn, op, command.outcome.kind !== "unreachable")
   if (gone || command.outcome.kind === "unreachable") return unanswered(turn, view, op)
   return command.outcome.kind === "done" ? taken(turn, view, op) : refused(turn, view, op, command.outcome.details)
 }
@@ -231,7 +242,7 @@ const leave = (turn: Turn, view: State.View, from: State.SspMember): void => {
 
 const clearStrays = (turn: Turn): void => {
   for (const member of State.roomy(turn.state, turn.now)) {
-    let room = turn.state.config.maxCalls - member.calls
+    let room = State.roomOf(turn.state, member)
     for (const stray of HashMap.values(member.strays)) {
       if (room <= 0) break
       if (stray.op !== undefined) continue
@@ -270,7 +281,7 @@ export const rebalance = (turn: Turn): void => {
   const { movesPerSecond } = turn.state.config
   let moves = Math.min(movesPerSecond, Math.floor(((turn.now - turn.state.movedAt) * movesPerSecond) / 1000))
   if (moves <= 0 || turn.state.waitingViews.length > 0) return
-  const rooms = State.roomy(turn.state, turn.now).map((member) => ({ member, views: State.candidate(member).views, room: turn.state.config.maxCalls - member.calls }))
+  const rooms = State.roomy(turn.state, turn.now).map((member) => ({ member, views: State.candidate(member).views, room: State.roomOf(turn.state, member) }))
   const fair = State.ready(turn.state).reduce((sum, member) => sum + State.candidate(member).views, 0) / Math.max(1, State.ready(turn.state).length)
   if (rooms.length < 2) return
   const poor = rooms.reduce((least, each) => (each.views < least.views ? each : least))

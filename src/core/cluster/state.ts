@@ -66,6 +66,8 @@ export interface SspMember extends Registration {
   readonly strays: HashMap.HashMap<string, Stray>
   readonly calls: number
   readonly coolUntil: number
+  /** Calls it can answer in time, as far as it has shown: half after a view that it did not take in time, one more after each that it took. */
+  readonly window: number
 }
 
 /** What is remembered of an SSP id over its registrations; bounded per id. */
@@ -196,12 +198,15 @@ export const viewRow = (of: View): ViewRow => ({ view: of.view, spec: of.spec, a
 export const jobRow = (of: Job): JobRow => ({ job: of.job, table: of.table, home: of.home, told: of.told })
 
 /** Ready SSPs that may be asked one thing more of the scheduler's own accord. */
-export const roomy = (state: State, now: number): ReadonlyArray<SspMember> => ready(state).filter((each) => each.calls < state.config.maxCalls && each.coolUntil <= now)
+export const roomy = (state: State, now: number): ReadonlyArray<SspMember> => ready(state).filter((each) => roomOf(state, each) > 0 && each.coolUntil <= now)
+
+/** Calls of the scheduler's own accord that an SSP may still get. */
+export const roomOf = ({ config }: State, { calls, window }: SspMember): number => Math.min(config.maxCalls, window) - calls
 
 /** What an SSP has before it is given anything. */
 export const nothingHeld = {
   heartbeat: { views: 0, cpu: undefined, memory: undefined }, views: HashSet.empty<string>(), jobs: HashSet.empty<string>(),
-  strays: HashMap.empty<string, Stray>(), calls: 0, coolUntil: 0
+  strays: HashMap.empty<string, Stray>(), calls: 0, coolUntil: 0, window: Infinity
 } as const
 
 export const holding = (of: SspMember, key: string): SspMember => ({ ...of, views: HashSet.add(of.views, key) })

@@ -17,6 +17,43 @@ const many = (pool: Drive, count: number): Drive => {
   return pool
 }
 
+/** An SSP that fills views side by side, in equal shares of one thread, and forgets those whose caller has gone. Answers the time when each view had a place, undefined when `forMs` was not enough. */
+const fillSideBySide = (pool: Drive, views: number, { fillMs, forMs, timeoutMs }: { readonly fillMs: number; readonly forMs: number; readonly timeoutMs: number }): number | undefined => {
+  let filling: ReadonlyArray<{ readonly call: Extract<Pool.Decision[1][number], { readonly tag: "CallRegister" }>; readonly since: number; readonly left: number }> = []
+  const take = (): void => {
+    const came = pool.found("CallRegister").map((call) => ({ call, since: pool.now, left: fillMs }))
+    filling = [...filling, ...came]
+    for (const { assignment: _, op, registration, ssp, view } of pool.found("CallUnregister")) {
+      pool.do({ tag: "ViewCalled", op, view, ssp, registration, outcome: { kind: "done" } })
+      take()
+    }
+  }
+  take()
+  for (const stepMs = 20, end = pool.now + forMs; pool.now < end;) {
+    pool.at(pool.now + stepMs)
+    take()
+    const share = stepMs / Math.max(1, filling.length)
+    const now = filling.map((each) => ({ ...each, left: each.left - share }))
+    filling = now.filter(({ left, since }) => left > 0 && pool.now - since < timeoutMs)
+    for (const { call: { op, registration, ssp, view }, left } of now.filter((each) => !filling.includes(each))) {
+      pool.do({ tag: "ViewCalled", op, view, ssp, registration, outcome: { kind: left <= 0 ? "done" : "unreachable" } })
+      take()
+    }
+    if (HashSet.size(pool.member("b").views) === views && [...HashMap.values(pool.state.views)].every(({ op, placed }) => placed && op === undefined)) return pool.now
+  }
+  return undefined
+}
+
+describe("views that take long to fill", () => {
+  it("D31 sixteen together take longer than a call may: fewer are given at once, and all find their place", () => {
+    const pool = many(new Drive({ heartbeatTimeoutMs: 1e9, movesPerSecond: 0 }).ready("a"), 40).ready("b").do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
+    const took = fillSideBySide(pool, 40, { fillMs: 200, timeoutMs: 1500, forMs: 60_000 })
+    expect(took, `${HashSet.size(pool.member("b").views)} held, ${[...HashMap.values(pool.state.views)].filter(({ placed }) => placed).length} placed, window ${pool.member("b").window}`).toBeDefined()
+    // Forty fills of 200 ms and what it costs to find out how many fit.
+    expect(took).toBeLessThan(30_000)
+  })
+})
+
 /** Beside a database: what SSPs wrote there of a view goes with the view. */
 describe("what views leave in a database", () => {
   const beside = (): Drive => new Drive({ database: true, heartbeatTimeoutMs: 1e9 })
