@@ -32,7 +32,7 @@ const run = (command: ReadonlyArray<string>): Promise<{ readonly code: number | 
 const suites = ["test/ports/Database.test.ts", "test/ports/Replica.test.ts", "test/ports/PoolStore.test.ts"]
 
 /** One other runtime says that the driver is right; a campaign asks all. */
-const asked = (runtime: Runtime): boolean => runtime.installed && (runtime.name === "Deno" || process.env["SVC_CAMPAIGN"] === "1")
+const asked = (runtime: Runtime): boolean => runtime.installed && process.env["SVC_CAMPAIGN"] === "1"
 
 describe("the SQLite of the runtime itself", () => {
   for (const runtime of others) {

@@ -118,7 +118,7 @@ describe("SSPs that are away", () => {
     expect(p99Ms / before.p99Ms).toBeLessThan(1.5)
   })
 
-  it("D31 those that return get a fair share back, at a limited rate, and no view is on two", async () => {
+  it.runIf(campaign)("D31 those that return get a fair share back, at a limited rate, and no view is on two", async () => {
     try {
       const count = 120
       const [stays, ...leave] = cluster.ssps as readonly [Process, ...ReadonlyArray<Process>]

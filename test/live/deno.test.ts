@@ -93,7 +93,7 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
     }
   })
 
-  it("D31 a cluster: records in at the scheduler and out at the SSP; kill -9 of the scheduler loses nothing and bootstraps nobody", async () => {
+  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("D31 a cluster: records in at the scheduler and out at the SSP; kill -9 of the scheduler loses nothing and bootstraps nobody", async () => {
     const path = folder(), port = await freePort()
     const own = {
       SVC_SCHEDULER_REPLICA_DB_PATH: join(path, "replica"), SVC_SCHEDULER_WAL_PATH: join(path, "event_wal.log"), SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: String(port),

@@ -22,7 +22,7 @@ const tools = ["bash", "curl", "tar", "openssl", "du"].every((tool) => spawnSync
 const run = promisify(execFile)
 
 describe.skipIf(!tools)("the run book", () => {
-  it("every shell block works as printed, one after the other", async ({ onTestFinished }) => {
+  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("every shell block works as printed, one after the other", async ({ onTestFinished }) => {
     expect(blocks.length).toBeGreaterThan(7)
     const shop = workshop(onTestFinished)
     const folder = shop.folder(), port = await freePort(), spare = await freePort()

@@ -55,7 +55,7 @@ describe("the tarball", () => {
     const { code, out } = await run([node, join(root, "node_modules/publint/src/cli.js"), "run", packed.tarball, "--strict"], packed.folder)
     expect([code, out]).toEqual([0, expect.stringMatching(/All good!/)])
   })
-  it("are-the-types-wrong finds nothing, in the entries of every room", async () => {
+  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("are-the-types-wrong finds nothing, in the entries of every room", async () => {
     const entries = ["core/ivm/engine", "core/surql/parse", "protocol/SspApi", "ports/Database", "ssp/Ssp", "ssp/Memory", "scheduler/Scheduler", "scheduler/Memory", "host/Server", "outbox", "outbox/errors"]
     const { code, out } = await run([node, join(root, "node_modules/@arethetypeswrong/cli/dist/index.js"), packed.tarball, "--profile", "esm-only", "--no-emoji", "--format", "json", "--entrypoints", ...entries], packed.folder)
     const { analysis } = JSON.parse(out) as { readonly analysis: { readonly entrypoints: { readonly [entry: string]: { readonly resolutions: { readonly [kind: string]: { readonly resolution?: object; readonly isWildcard?: boolean } } } } } }
