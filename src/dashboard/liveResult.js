@@ -40,6 +40,8 @@ export class LiveResult {
     this.changes = 0
     this.lastAt = 0
     this.readAt = 0
+    /** Whether the rows shown may not be the last. */
+    this.stale = false
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined
   }
@@ -117,18 +119,23 @@ export class LiveResult {
     say(this.stats, `${count(this.size)} rows, ${last}`)
   }
 
-  /** Soon, and not again before it is due. @param {string} path @param {AbortSignal} signal */
+  /** Soon, and not again before it is due. A change that comes while the rows are on their way, and a read that failed, have them read once more: no later delta need come that would. @param {string} path @param {AbortSignal} signal */
   read(path, signal) {
+    this.stale = true
     if (this.timer !== undefined) return
-    this.timer = setTimeout(() => {
+    this.timer = setTimeout(async () => {
       this.readAt = performance.now()
-      call(`${path}?format=tree`, { door: this.door, signal }).then(({ errors, result_data: data }) => {
-        this.timer = undefined
+      this.stale = false
+      // Where it failed, the stream says what is wrong.
+      const answer = await call(`${path}?format=tree`, { door: this.door, signal }).catch(() => undefined)
+      if (answer === undefined) this.stale = true
+      else {
+        const { errors, result_data: data } = answer
         this.show(data)
         if (errors !== undefined) this.note.replaceChildren(h("p", { class: "note" }, `${count(errors.length)} rows are left out because an expression fails on them: ${brief(errors[0]?.id, 60)}, ${brief(errors[0]?.reason, 160)}`))
-      }, () => {
-        this.timer = undefined
-      })
+      }
+      this.timer = undefined
+      if (this.stale && !signal.aborted) this.read(path, signal)
     }, Math.max(0, this.readAt + readEveryMs - performance.now()))
   }
 
