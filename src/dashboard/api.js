@@ -8,9 +8,10 @@
 /** Which secret a request needs: that of the node this page came from, or that of the SSPs behind a scheduler. @typedef {"node" | "ssp"} Door */
 
 export class Refused extends Error {
-  /** @param {number} status @param {string | undefined} code @param {string} message @param {unknown} details @param {Door} door */
-  constructor(status, code, message, details, door) {
+  /** @param {number} status @param {string | undefined} code @param {string} message @param {unknown} details @param {Door} door @param {string | undefined} [secret] that the request was sent with */
+  constructor(status, code, message, details, door, secret) {
     super(message)
+    this.secret = secret
     this.status = status
     this.code = code
     this.details = details
@@ -23,6 +24,9 @@ const secrets = { node: undefined, ssp: undefined }
 
 /** @param {Door} door */
 export const hasSecret = (door) => secrets[door] !== undefined
+
+/** Whether a refused request was sent with the secret that is known now: another may have been given while it was on its way. @param {Refused} refused */
+export const isRefused = ({ door, secret }) => secrets[door] === secret
 
 /** @param {Door} door @param {string | undefined} secret */
 export const keepSecret = (door, secret) => {
@@ -53,7 +57,7 @@ const send = async (path, { body, door = "node", headers = {}, keepalive = false
   try {
     error = JSON.parse(text)
   } catch { /* An answer of a proxy in between: its status is all there is to say. */ }
-  throw new Refused(response.status, typeof error.code === "string" ? error.code : `HTTP ${response.status}`, typeof error.message === "string" ? error.message : response.statusText || "no reason given", error.details, door)
+  throw new Refused(response.status, typeof error.code === "string" ? error.code : `HTTP ${response.status}`, typeof error.message === "string" ? error.message : response.statusText || "no reason given", error.details, door, secret)
 }
 
 /** @param {string} path @param {Ask} [ask] @returns {Promise<any>} */

@@ -4,7 +4,7 @@
  * The browser's own `<dialog>`, which keeps the focus inside, closes on Escape and gives the focus back.
  */
 // @ts-check
-import { keepSecret, Refused } from "./api.js"
+import { isRefused, keepSecret, Refused } from "./api.js"
 import { byId, h } from "./dom.js"
 
 /** @param {HTMLElement} content @param {string} label @returns {HTMLDialogElement} */
@@ -59,14 +59,15 @@ export const askSecret = (door, why) => {
 
 /** Runs `work`; where a secret is missing or wrong, asks for it and tries again. @template A @param {() => Promise<A>} work @returns {Promise<A>} */
 export const unlocked = async (work) => {
-  for (let refused = 0; ; refused++) {
+  for (let refused = 0; ;) {
     try {
       return await work()
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 401) throw error
+      if (!isRefused(error)) continue
       keepSecret(error.door, undefined)
       document.dispatchEvent(new Event("secret"))
-      await askSecret(error.door, refused === 0 ? undefined : "That secret was refused.")
+      await askSecret(error.door, refused++ === 0 ? undefined : "That secret was refused.")
     }
   }
 }
