@@ -3,33 +3,22 @@
  *
  * A few integers and no samples, so that it costs the same per answer under any load, and looking costs nothing.
  */
+import { Distribution } from "./distribution.ts"
 
 /** Upper bounds in milliseconds, each about half as much again as the one before. */
 export const boundsMs: ReadonlyArray<number> = [0.1, 0.15, 0.25, 0.4, 0.6, 1, 1.5, 2.5, 4, 6, 10, 15, 25, 40, 60, 100, 150, 250, 400, 600, 1000, 1500, 2500, 4000, 6000, 10_000]
 
 /** As a histogram in seconds. */
-export const histogram = ({ counts, sumMs }: Latency): { readonly bounds: ReadonlyArray<number>; readonly counts: ReadonlyArray<number>; readonly sum: number } =>
-  ({ bounds: boundsMs.map((ms) => ms / 1000), counts, sum: sumMs / 1000 })
+export const histogram = ({ bounds, counts, sum }: Latency): { readonly bounds: ReadonlyArray<number>; readonly counts: ReadonlyArray<number>; readonly sum: number } =>
+  ({ bounds: bounds.map((ms) => ms / 1000), counts, sum: sum / 1000 })
 
-export class Latency {
-  /** One bucket more than bounds takes the rest. */
-  readonly counts: Array<number> = new Array<number>(boundsMs.length + 1).fill(0)
-  sumMs = 0
-
-  observe(ms: number): void {
-    let low = 0
-    let high = boundsMs.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (ms <= (boundsMs[middle] ?? 0)) high = middle
-      else low = middle + 1
-    }
-    this.counts[low] = (this.counts[low] ?? 0) + 1
-    this.sumMs += ms
+export class Latency extends Distribution {
+  constructor() {
+    super(boundsMs)
   }
 
   /** The counts of now. */
   snapshot(): { readonly bounds_ms: ReadonlyArray<number>; readonly counts: ReadonlyArray<number> } {
-    return { bounds_ms: boundsMs, counts: [...this.counts] }
+    return { bounds_ms: this.bounds, counts: [...this.counts] }
   }
 }

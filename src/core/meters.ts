@@ -5,6 +5,7 @@
  * when somebody looks (views, queues, lag) is a reading and costs nothing in between. Both become families of series, which are then written as
  * Prometheus text or as OTLP.
  */
+import { Distribution } from "./distribution.ts"
 import { declared, type Declared, type Metric, type MetricKey } from "./metrics.ts"
 
 export class Counter {
@@ -12,26 +13,6 @@ export class Counter {
 
   add(count = 1): void {
     this.value += count
-  }
-}
-
-/** Counts by size; O(buckets), most often decided by the first few. */
-export class Distribution {
-  readonly bounds: ReadonlyArray<number>
-  /** Per bucket, not cumulative; one more than bounds. */
-  readonly counts: Array<number>
-  sum = 0
-
-  constructor(bounds: ReadonlyArray<number>) {
-    this.bounds = bounds
-    this.counts = new Array<number>(bounds.length + 1).fill(0)
-  }
-
-  observe(value: number): void {
-    let bucket = 0
-    while (bucket < this.bounds.length && value > this.bounds[bucket]!) bucket++
-    this.counts[bucket]!++
-    this.sum += value
   }
 }
 

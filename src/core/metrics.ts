@@ -4,7 +4,8 @@
  * What is served at `/metrics`, what is sent over OTLP, the documents, the dashboards and the alert rules are all made from or checked against this
  * table. Labels have values that are fixed here or bounded by the configuration: a label per view or per record would grow without end.
  * Units are base units and end the name; `process_*` are the names every exporter gives them.
- */import { boundsMs } from "./latency.ts"
+ */
+import { boundsMs } from "./latency.ts"
 
 export type MetricType = "counter" | "gauge" | "histogram"
 

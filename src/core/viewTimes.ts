@@ -36,3 +36,6 @@ export const read = (wire: { readonly ttl: string; readonly lastActiveAt?: strin
   if (lastActiveAtMs === undefined) faults.push({ path: "lastActiveAt", reason: `must be an ISO 8601 timestamp, got ${JSON.stringify((wire.lastActiveAt ?? "").slice(0, 60))}` })
   return ttlMs === undefined || lastActiveAtMs === undefined ? Either.left(faults) : Either.right({ ttlMs, lastActiveAtMs })
 }
+
+/** A time as listings and registrations write it; one beyond what a date can hold (8.64e15 ms on either side of 1970) as the last that can. */
+export const isoOf = (ms: number): string => new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString()

@@ -9,6 +9,7 @@ import type { Action, Command, ViewSpec } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import * as Json from "../core/surql/json.ts"
+import { isoOf } from "../core/viewTimes.ts"
 import type { ReplicaShape } from "../ports/Replica.ts"
 import type { SspClientShape, Target } from "../ports/SspClient.ts"
 import type { TracingShape } from "../ports/Tracing.ts"
@@ -76,7 +77,7 @@ const registrationBody = ({ body, lastActiveAt }: ViewSpec, assignment: number):
   const given = body as { readonly lastActiveAt?: unknown }
   const known = typeof given.lastActiveAt === "string" ? Date.parse(given.lastActiveAt) : undefined
   const later = known === undefined || known < lastActiveAt
-  return { ...given, ...(later ? { lastActiveAt: new Date(Math.min(lastActiveAt, 8.64e15)).toISOString() } : {}), assignment }
+  return { ...given, ...(later ? { lastActiveAt: isoOf(lastActiveAt) } : {}), assignment }
 }
 
 /** A job as it stands in the replica, in the shape of a dispatch; undefined while it is not there. */

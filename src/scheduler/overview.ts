@@ -9,6 +9,7 @@ import * as Outbox from "../core/cluster/outbox.ts"
 import * as State from "../core/cluster/state.ts"
 import * as Waiting from "../core/cluster/waiting.ts"
 import { viewKey } from "../core/viewId.ts"
+import { isoOf } from "../core/viewTimes.ts"
 import type { AssignedView, AssignedViews, SchedulerOverview, SspSeen } from "../protocol/overview.ts"
 import { Format } from "../protocol/wire.ts"
 
@@ -58,8 +59,6 @@ const bodyOf = ({ spec: { body } }: State.View): { readonly [field: string]: unk
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
 
 const isFormat = Schema.is(Format)
-
-const isoOf = (ms: number): string => new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString()
 
 const assigned = (state: State.State) => (view: State.View): typeof AssignedView.Type => {
   const body = bodyOf(view)

@@ -6,14 +6,13 @@
 import type { Store } from "../core/ivm/store.ts"
 import { mentions, page } from "../core/listing.ts"
 import { viewKey } from "../core/viewId.ts"
+import { isoOf } from "../core/viewTimes.ts"
 import type { StoredPosition } from "../ports/Database.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { ListedView, ListedViews, Listing, ViewFigures } from "./viewTypes.ts"
 
 /** Tables that an overview names. */
 const maxTables = 50
-
-const isoOf = (ms: number): string => new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString()
 
 const listed = (view: Registered): ListedView => {
   const { instance, stored } = view
