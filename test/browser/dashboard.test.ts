@@ -11,6 +11,7 @@ import { send } from "../kit/contract.ts"
 import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Body, bodyOf, request } from "../kit/http.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
+import { campaign } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
 
 const evil = `<img src=x onerror="document.title='pwned'">`
@@ -158,7 +159,7 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
   })
-  for (const colorScheme of process.env["SVC_CAMPAIGN"] === "1" ? ["light", "dark"] as const : ["dark"] as const) {
+  for (const colorScheme of campaign ? ["light", "dark"] as const : ["dark"] as const) {
     it(`fits a phone in the ${colorScheme}: nothing is wider than the window`, async () => {
       const seen = await opened("/", { phone: true, colorScheme })
       for (const section of ["overview", "views", "query", "jobs"]) {

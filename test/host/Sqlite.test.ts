@@ -14,6 +14,7 @@ import { driver } from "../../src/host/Sqlite.ts"
 import { named } from "../../src/host/sqliteBuiltin.ts"
 import { sorted } from "../../src/ports/sqliteFailure.ts"
 import { Door } from "../kit/Door.ts"
+import { campaign } from "../kit/random.ts"
 import { others, type Runtime } from "../kit/runtimes.ts"
 import { root } from "../kit/source.ts"
 
@@ -32,7 +33,7 @@ const run = (command: ReadonlyArray<string>): Promise<{ readonly code: number | 
 const suites = ["test/ports/Database.test.ts", "test/ports/Replica.test.ts", "test/ports/PoolStore.test.ts"]
 
 /** One other runtime says that the driver is right; a campaign asks all. */
-const asked = (runtime: Runtime): boolean => runtime.installed && process.env["SVC_CAMPAIGN"] === "1"
+const asked = (runtime: Runtime): boolean => runtime.installed && campaign
 
 describe("the SQLite of the runtime itself", () => {
   for (const runtime of others) {

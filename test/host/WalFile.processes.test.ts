@@ -11,7 +11,7 @@ import { describe, expect, it, onTestFinished } from "vitest"
 import { layerFile } from "../../src/host/WalFile.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { Door, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
-import { runs, seeded } from "../kit/random.ts"
+import { campaign, runs, seeded } from "../kit/random.ts"
 import { root } from "../kit/source.ts"
 
 const here = "test/host/WalFile.processes.test.ts"
@@ -22,7 +22,7 @@ const runtimes: ReadonlyArray<readonly [string, ReadonlyArray<string>, boolean]>
   ["Deno", [deno, "run", "-A"], existsSync(deno)]
 ]
 /** A campaign goes over all of them. */
-const chosen = process.env["SVC_CAMPAIGN"] === "1" ? runtimes : runtimes.slice(0, 1)
+const chosen = campaign ? runtimes : runtimes.slice(0, 1)
 
 const freshPath = (): string => {
   const folder = temporaryFolder()

@@ -22,6 +22,8 @@ export class Process {
   door: Door | undefined
   /** Logs of the lives before this one. */
   past = ""
+  /** How often it was killed or stopped in its tracks: whoever looks twice and sees the same count knows that it ran in between. */
+  blows = 0
   private readonly start0: () => Promise<Door>
 
   constructor(name: string, url: string, start: () => Promise<Door>) {
@@ -39,9 +41,17 @@ export class Process {
   }
 
   async kill(): Promise<void> {
+    this.blows++
     await this.door?.kill()
     this.past += this.door?.logs ?? ""
     this.door = undefined
+  }
+
+  async pause(ms: number): Promise<void> {
+    this.blows++
+    this.door?.signal("SIGSTOP")
+    await sleep(ms)
+    this.door?.signal("SIGCONT")
   }
 
   async stop(): Promise<number | null> {
@@ -108,14 +118,16 @@ export class ProcessCluster {
     return twin
   }
 
-  async ready(): Promise<number> {
-    const answer = await this.scheduler.ask({ path: "/metrics" })
-    return (answer?.json as { readonly scheduler?: { readonly ready_ssps: number } } | undefined)?.scheduler?.ready_ssps ?? 0
+  /** The SSPs that are Ready by the scheduler's word; none when it does not answer. */
+  async ready(): Promise<ReadonlyArray<Process>> {
+    const answer = await this.scheduler.ask({ path: "/overview" })
+    const { ssps = [] } = (answer?.json ?? {}) as { readonly ssps?: ReadonlyArray<{ readonly id: string; readonly state: string }> }
+    return this.ssps.filter(({ name }) => ssps.some(({ id, state }) => id === name && state === "ready"))
   }
 
   /** All SSPs are Ready. */
   async settled(): Promise<void> {
-    await until("all SSPs ready", async () => (await this.ready()) === this.ssps.length, 120_000).catch((error: unknown) => {
+    await until("all SSPs ready", async () => (await this.ready()).length === this.ssps.length, 120_000).catch((error: unknown) => {
       throw new Error(`${String(error)}\n${this.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")}`)
     })
   }

@@ -37,7 +37,8 @@ export const rng = (seed: number): Rng => {
   }
 }
 
-const campaign = process.env["SVC_CAMPAIGN"] === "1"
+/** Whether this is a long run: what takes its time and is not needed after every change runs in these alone. */
+export const campaign = process.env["SVC_CAMPAIGN"] === "1"
 const givenSeed = process.env["SVC_SEED"]
 
 export const seed: number = givenSeed !== undefined && givenSeed !== "" ? Number(givenSeed) : campaign ? Date.now() % 2 ** 32 : 20_260_101

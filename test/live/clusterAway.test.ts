@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { Door, sleep, until } from "../kit/Door.ts"
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
+import { campaign } from "../kit/random.ts"
 import { change, registration } from "../kit/registration.ts"
 
-const campaign = process.env["SVC_CAMPAIGN"] === "1"
 const maxBuffer = 600
 const movesPerSecond = 50
 

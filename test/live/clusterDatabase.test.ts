@@ -87,7 +87,7 @@ test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edge
     await database.equal("behind the death of one SSP", views.keys())
 
     await second.kill()
-    await until("nobody is left", async () => (await cluster.ready()) === 0, 60_000)
+    await until("nobody is left", async () => (await cluster.ready()).length === 0, 60_000)
     expect((await cluster.scheduler.ask({ method: "POST", path: "/view/unregister", body: { id: "view-0" } }))?.status).toBe(200)
     await until("D16 what it left is gone", async () => (await database.edges("view-0")).length === 0 && (await database.rows("SELECT * FROM _svc_query:`view-0`")).length === 0)
     expect(await database.edges("view-1")).not.toHaveLength(0)

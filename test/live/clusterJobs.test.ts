@@ -11,9 +11,8 @@ import { describe, expect } from "vitest"
 import { TestBackend } from "../kit/backend.ts"
 import { removeFolder, sleep, temporaryFolder, until } from "../kit/Door.ts"
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
-import { rng, type Rng, runs, seed, seeded } from "../kit/random.ts"
+import { campaign, type Rng, rng, runs, seed, seeded } from "../kit/random.ts"
 
-const campaign = process.env["SVC_CAMPAIGN"] === "1"
 const file = "test/live/clusterJobs.test.ts"
 const scale = campaign ? { jobs: runs(10_000), perBatch: 100, endMs: 1_800_000 } : { jobs: 60, perBatch: 10, endMs: 40_000 }
 

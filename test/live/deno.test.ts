@@ -13,6 +13,7 @@ import { expectError, send } from "../kit/contract.ts"
 import { Door, type DoorOptions, freePort, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { EventStream } from "../kit/EventStream.ts"
 import { bodyOf, client } from "../kit/http.ts"
+import { campaign } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
 import { deno, denoPath } from "../kit/runtimes.ts"
 import { root } from "../kit/source.ts"
@@ -58,7 +59,7 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
     expect(await door.stop()).toEqual({ code: 0, signal: null })
   })
 
-  it("D22 D39 the embedded store: what was answered survives kill -9, a second process is kept out, a job is called and its end is kept", async () => {
+  it.runIf(campaign)("D22 D39 the embedded store: what was answered survives kill -9, a second process is kept out, a job is called and its end is kept", async () => {
     const data = folder(), config = folder()
     const backend = await TestBackend.start()
     afterwards(() => backend.close())
@@ -79,7 +80,7 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
     expect(await again.stop()).toEqual({ code: 0, signal: null })
   })
 
-  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("D22 a SurrealDB inside the process, and one beside it", async () => {
+  it.runIf(campaign)("D22 a SurrealDB inside the process, and one beside it", async () => {
     const server = await RpcServer.start()
     afterwards(() => server.kill())
     await server.ask("n", "d", "CREATE a:1 SET n = 1")
@@ -93,7 +94,7 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
     }
   })
 
-  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("D31 a cluster: records in at the scheduler and out at the SSP; kill -9 of the scheduler loses nothing and bootstraps nobody", async () => {
+  it.runIf(campaign)("D31 a cluster: records in at the scheduler and out at the SSP; kill -9 of the scheduler loses nothing and bootstraps nobody", async () => {
     const path = folder(), port = await freePort()
     const own = {
       SVC_SCHEDULER_REPLICA_DB_PATH: join(path, "replica"), SVC_SCHEDULER_WAL_PATH: join(path, "event_wal.log"), SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: String(port),

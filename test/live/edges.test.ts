@@ -15,12 +15,11 @@ import * as Blog from "../kit/blog.ts"
 import { secret, sleep, temporaryFolder } from "../kit/Door.ts"
 import { FeedPort, nobody } from "../kit/feedPort.ts"
 import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
-import { type Rng, rng, seeded } from "../kit/random.ts"
+import { campaign, type Rng, rng, seeded } from "../kit/random.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
-const campaign = process.env["SVC_CAMPAIGN"] === "1"
 const folder = temporaryFolder()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 let folders = 0

@@ -7,9 +7,10 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { secret } from "../kit/Door.ts"
 import { bodyOf, client } from "../kit/http.ts"
+import { campaign } from "../kit/random.ts"
 import { workshop } from "../kit/workshop.ts"
 
-test("D22 on surrealkv:// records, versions and views survive kill -9, and a second process is told that the folder is in use", async ({ onTestFinished }) => {
+test.runIf(campaign)("D22 on surrealkv:// records, versions and views survive kill -9, and a second process is told that the folder is in use", async ({ onTestFinished }) => {
   const use = workshop(onTestFinished)
   const folder = use.folder()
   const env = { STORE_ADDR: `surrealkv://${join(folder, "kv")}` }

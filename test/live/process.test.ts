@@ -10,6 +10,7 @@ import { describe, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
 import { type DoorOptions, secret, until } from "../kit/Door.ts"
 import { bodyOf, request } from "../kit/http.ts"
+import { campaign } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
 
@@ -94,7 +95,7 @@ describe.concurrent("D22 data folder", () => {
     expect(bodyOf(await send(second, { ask: "GET /view/v" }))).toEqual(before)
     expect(bodyOf(await send(second, { ask: "GET /view/v?format=flat" }))["result_data"]).toEqual([["a:1", 3], [expect.any(String), 1]])
   })
-  it("D22 memory:// keeps nothing", async ({ onTestFinished }) => {
+  it.runIf(campaign)("D22 memory:// keeps nothing", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
     const dataDir = use.folder()
     const first = await use.start({ dataDir })

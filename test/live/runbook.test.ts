@@ -10,6 +10,7 @@ import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import { Door, freePort, until } from "../kit/Door.ts"
 import { client } from "../kit/http.ts"
+import { campaign } from "../kit/random.ts"
 import { create, registration } from "../kit/registration.ts"
 import { root } from "../kit/source.ts"
 import { workshop } from "../kit/workshop.ts"
@@ -22,7 +23,7 @@ const tools = ["bash", "curl", "tar", "openssl", "du"].every((tool) => spawnSync
 const run = promisify(execFile)
 
 describe.skipIf(!tools)("the run book", () => {
-  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("every shell block works as printed, one after the other", async ({ onTestFinished }) => {
+  it.runIf(campaign)("every shell block works as printed, one after the other", async ({ onTestFinished }) => {
     expect(blocks.length).toBeGreaterThan(7)
     const shop = workshop(onTestFinished)
     const folder = shop.folder(), port = await freePort(), spare = await freePort()

@@ -13,6 +13,7 @@ import { describe, expect, it } from "vitest"
 import { until } from "../kit/Door.ts"
 import { bodyOf, request } from "../kit/http.ts"
 import { LocalCluster } from "../kit/localCluster.ts"
+import { campaign } from "../kit/random.ts"
 
 const run = promisify(execFile)
 
@@ -62,7 +63,7 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(cluster.processes()).toEqual([])
     expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
   })
-  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("leaves nothing behind when the launcher, or npm above it, is killed with SIGKILL", async ({ onTestFinished }) => {
+  it.runIf(campaign)("leaves nothing behind when the launcher, or npm above it, is killed with SIGKILL", async ({ onTestFinished }) => {
     for (const by of ["launcher", "npm"] as const) {
       const cluster = await start(onTestFinished, by, ["--rate", "1"])
       await cluster.greeting()
@@ -71,7 +72,7 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
       await cluster.gone()
     }
   })
-  it("says which process died and ends the rest with its code", async ({ onTestFinished }) => {
+  it.runIf(campaign)("says which process died and ends the rest with its code", async ({ onTestFinished }) => {
     const cluster = await start(onTestFinished, "launcher")
     await cluster.greeting()
     const ssp = cluster.processes().find((pid) => readFileSync(`/proc/${pid}/environ`, "utf8").includes("SSP_ID=ssp-2"))
@@ -80,7 +81,7 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(cluster.door.logs).toContain(`ssp-2 (process ${ssp}) ended by SIGKILL`)
     expect(cluster.processes()).toEqual([])
   })
-  it("names the setting when the chosen port is taken, and what it takes when the command line is not understood", async ({ onTestFinished }) => {
+  it.runIf(campaign)("names the setting when the chosen port is taken, and what it takes when the command line is not understood", async ({ onTestFinished }) => {
     const taken = createServer().listen(0, "127.0.0.1")
     await once(taken, "listening")
     onTestFinished(() => void taken.close())
@@ -93,7 +94,7 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(odd.door.logs).toMatch(/--alone[\s\S]*npm start -- --standalone/)
     expect(rate.door.logs).toContain(`--rate is "fast"; must be a number from 0 to 10000`)
   })
-  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("--standalone serves one SSP that greets with its address and a secret, and ends with 0 on SIGTERM", async ({ onTestFinished }) => {
+  it.runIf(campaign)("--standalone serves one SSP that greets with its address and a secret, and ends with 0 on SIGTERM", async ({ onTestFinished }) => {
     const cluster = await start(onTestFinished, "launcher", ["--standalone"], { STORE_ADDR: "memory://" })
     const address = await until("the greeting of the SSP", () => /address +(\S+)/.exec(cluster.door.logs)?.[1], 120_000)
     const secret = /secret +(\S+)/.exec(cluster.door.logs)?.[1]

@@ -12,6 +12,7 @@ import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.
 import { parse } from "../kit/exposition.ts"
 import { request } from "../kit/http.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
+import { campaign } from "../kit/random.ts"
 import { create } from "../kit/registration.ts"
 
 const otel = (url: string) => ({
@@ -95,8 +96,8 @@ describe("a collector that is of no use", () => {
     await door.close()
   }
 
-  it.runIf(process.env["SVC_CAMPAIGN"] === "1")("D34 not there: changes are taken, failures counted, the stop is clean", async () => uneffected(await start("http://127.0.0.1:9")))
-  it("D34 it answers 503, then nothing at all", async () => {
+  it.runIf(campaign)("D34 not there: changes are taken, failures counted, the stop is clean", async () => uneffected(await start("http://127.0.0.1:9")))
+  it.runIf(campaign)("D34 it answers 503, then nothing at all", async () => {
     const collector = await Collector.start()
     collector.answer = 503
     const door = await start(collector.url)
@@ -105,7 +106,7 @@ describe("a collector that is of no use", () => {
     await uneffected(door)
     await collector.close()
   })
-  it("D34 without an endpoint nothing is sent, and what is not supported is named", async () => {
+  it.runIf(campaign)("D34 without an endpoint nothing is sent, and what is not supported is named", async () => {
     const door = await Door.start({ env: { OTEL_SERVICE_NAME: "x", OTEL_TRACES_EXPORTER: "otlp" } })
     expect(door.logs).toContain("OTEL_TRACES_EXPORTER is otlp, but no endpoint is set")
     await door.close()

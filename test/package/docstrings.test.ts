@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import ts from "typescript"
 import { afterAll, describe, expect, it } from "vitest"
+import { campaign } from "../kit/random.ts"
 import { importsOf, parse, root, type SourceFile, trackedFiles, visit } from "../kit/source.ts"
 import { run } from "../kit/tarball.ts"
 
@@ -73,7 +74,7 @@ describe("the API documents", () => {
   })
   const out = mkdtempSync(join(tmpdir(), "svc-api-"))
   afterAll(() => rmSync(out, { recursive: true, force: true }))
-  it.skipIf(process.env["SVC_CAMPAIGN"] !== "1")("npm run api writes a page for each module, with the words of its file (takes a while: in a campaign)", async () => {
+  it.runIf(campaign)("npm run api writes a page for each module, with the words of its file (takes a while: in a campaign)", async () => {
     const { code, out: printed } = await run([process.execPath, "node_modules/typedoc/bin/typedoc", "--out", out], root)
     expect(code, printed.slice(-2000)).toBe(0)
     const page = readFileSync(join(out, "ssp/Memory/README.md"), "utf8")

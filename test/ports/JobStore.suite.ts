@@ -61,10 +61,10 @@ export const jobStoreSuite = <R>(name: string, make: (records: ReadonlyArray<Obj
     }))
 
     test("D35 a lease that ran out is another's to take, and its old holder writes nothing then", [job("a")], (store) => Effect.gen(function*() {
-      yield* store.claim([id("a")], a, 40_000)
+      yield* store.claim([id("a")], a, 10_000)
       yield* store.write([write(id("a"), "AttemptFailed", error(1))], a)
       expect(texts(yield* store.claim([id("a")], b, hour))).toEqual([])
-      yield* pass(60_000)
+      yield* pass(15_000)
       expect(refs(yield* store.open(table, 10))).toEqual(["mail_job:a"])
       const [taken] = yield* store.claim([id("a")], b, hour)
       expect(taken?.errors).toEqual([error(1)])
@@ -74,11 +74,11 @@ export const jobStoreSuite = <R>(name: string, make: (records: ReadonlyArray<Obj
     }))
 
     test("D35 renewing keeps a lease alive, for its holder only, and says who still holds", [job("a"), job("b")], (store) => Effect.gen(function*() {
-      yield* store.claim([id("a"), id("b")], a, 80_000)
+      yield* store.claim([id("a"), id("b")], a, 20_000)
       yield* store.write([write(id("b"), "Succeeded")], a)
       expect([...(yield* store.renew([id("a"), id("b"), id("none")], b, hour))]).toEqual([])
       expect([...(yield* store.renew([id("a"), id("b"), id("none")], a, hour))]).toEqual(["mail_job:a"])
-      yield* pass(120_000)
+      yield* pass(30_000)
       expect(texts(yield* store.claim([id("a")], b, hour))).toEqual([])
     }))
 

@@ -4,10 +4,9 @@
  * Each seed is a day of its own; the campaign draws new ones.
  */
 import { describe, expect, it } from "vitest"
-import { runs, seed, seeded } from "../kit/random.ts"
+import { campaign, runs, seed, seeded } from "../kit/random.ts"
 import { live } from "./cluster.ts"
 
-const campaign = process.env["SVC_CAMPAIGN"] === "1"
 const days = campaign ? runs(60) : runs(2)
 const blows = campaign ? 25 : 8
 
