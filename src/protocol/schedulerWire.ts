@@ -16,7 +16,7 @@ export const SchedulerIngested = Schema.Struct({
 // Proxy
 
 export const ProxyQuery = Schema.Struct({
-  query: text.annotations({ description: "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`" }),
+  query: text.annotations({ description: "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`. Of a table that holds records and that nobody has declared, INFO FOR TABLE answers `declared: false`: its records are typed by what came (D1)" }),
   params: Schema.optional(Schema.NullOr(JsonObject)).annotations({ description: "Extension (D20)" })
 }).annotations({ ...every, identifier: "ProxyQuery" })
 
