@@ -1,5 +1,5 @@
 /**
- * What an open dashboard costs the service, and how soon it answers a person: 1,000 views, 500 events a second, Chromium.
+ * What an open dashboard costs the service, and how soon it answers a person: 1,000 views, 500 events a second, Chromium; on an SSP, and on a scheduler with two.
  *
  * As ratios within one run: rounds without and with the page open follow each other, so that whatever else the machine does falls on both. Run by
  * `npx vite-node scripts/dashboardLoad.ts` after a build; skipped with a word where there is no Chromium.
@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs"
 import { Chromium, missing } from "../test/kit/browser.ts"
 import { Door, secret, sleep } from "../test/kit/Door.ts"
 import { request } from "../test/kit/http.ts"
+import { ProcessCluster } from "../test/kit/processCluster.ts"
 import { registration } from "../test/kit/registration.ts"
 
 const views = 1000
@@ -55,53 +56,90 @@ const inputToPaint = async (page: Awaited<ReturnType<Chromium["visit"]>>["page"]
   return page.evaluate<Array<number>>("window.__took")
 }
 
-const main = async (): Promise<void> => {
-  if (missing !== undefined) return console.log(`dashboard: skipped, ${missing}`)
-  const [door, chromium] = await Promise.all([Door.start(), Chromium.launch()])
-  try {
-    for (let i = 0; i < views; i++) await request(door.url, { method: "POST", path: "/view/register", token: secret, body: registration(`view-${i}`, "SELECT * FROM item WHERE group = $g ORDER BY n DESC LIMIT 10", { params: { g: i } }) })
-    const feed = new Feed()
-    const feeding = feed.run(door.url)
-    const seen = await chromium.visit(door.url)
-    const cost = async (): Promise<number> => {
-      const [cpu, sent] = [cpuOf(door.pid), feed.sent]
-      await sleep(roundMs)
-      return ((cpuOf(door.pid) - cpu) * 1000) / (feed.sent - sent)
-    }
-    await sleep(3000)
-    const without: Array<number> = []
-    const within: Array<number> = []
-    const took: Array<number> = []
-    const open = async (): Promise<void> => {
-      await seen.go("/")
+/** What is looked at: the processes whose time counts, and where the page is. */
+interface Service {
+  readonly name: string
+  readonly url: string
+  readonly pids: ReadonlyArray<number>
+  readonly asksSecret: boolean
+  readonly close: () => Promise<unknown>
+}
+
+const standalone = async (): Promise<Service> => {
+  const door = await Door.start()
+  return { name: "an SSP", url: door.url, pids: [door.pid], asksSecret: true, close: () => door.close() }
+}
+
+const cluster = async (): Promise<Service> => {
+  const running = await ProcessCluster.start(2)
+  return { name: "a scheduler with two SSPs", url: running.scheduler.url, pids: running.all.map(({ door }) => door!.pid), asksSecret: false, close: () => running.close() }
+}
+
+const measure = async ({ asksSecret, name, pids, url }: Service, chromium: Chromium): Promise<void> => {
+  for (let i = 0; i < views; i++) {
+    const answer = await request(url, { method: "POST", path: "/view/register", token: secret, body: registration(`view-${i}`, "SELECT * FROM item WHERE group = $g ORDER BY n DESC LIMIT 10", { params: { g: i } }) })
+    if (answer.status !== 200) throw new Error(answer.text)
+  }
+  const feed = new Feed()
+  const feeding = feed.run(url)
+  const seen = await chromium.visit(url)
+  const cpu = (): number => pids.reduce((sum, pid) => sum + cpuOf(pid), 0)
+  const cost = async (): Promise<number> => {
+    const [before, sent] = [cpu(), feed.sent]
+    await sleep(roundMs)
+    return ((cpu() - before) * 1000) / (feed.sent - sent)
+  }
+  await sleep(3000)
+  const without: Array<number> = []
+  const within: Array<number> = []
+  const took: Array<number> = []
+  const open = async (): Promise<void> => {
+    await seen.go("/")
+    if (asksSecret) {
       await seen.page.locator("#secret").fill(secret)
       await seen.page.keyboard.press("Enter")
-      await seen.page.locator("#node-status.good").waitFor()
-      await sleep(1000)
     }
-    // Each pair in the other order than the one before, so that a drift of the machine falls on both.
-    for (let round = 0; round < rounds; round++) {
-      const closedFirst = round % 2 === 0
-      if (!closedFirst) await open()
-      for (const isOpen of closedFirst ? [false, true] : [true, false]) {
-        if (isOpen && closedFirst) await open()
-        if (isOpen) within.push(await cost())
-        else {
-          await seen.page.goto("about:blank")
-          without.push(await cost())
-        }
-        if (isOpen) took.push(...await inputToPaint(seen.page))
+    await seen.page.locator("#node-status.good").waitFor()
+    await sleep(1000)
+  }
+  // Each pair in the other order than the one before, so that a drift of the machine falls on both.
+  for (let round = 0; round < rounds; round++) {
+    const closedFirst = round % 2 === 0
+    if (!closedFirst) await open()
+    for (const isOpen of closedFirst ? [false, true] : [true, false]) {
+      if (isOpen && closedFirst) await open()
+      if (isOpen) within.push(await cost())
+      else {
+        await seen.page.goto("about:blank")
+        without.push(await cost())
+      }
+      if (isOpen) took.push(...await inputToPaint(seen.page))
+    }
+  }
+  feed.end()
+  await feeding
+  await seen.close()
+  const each = within.map((cost, i) => cost / without[i]!)
+  const worst = [...took].sort((a, b) => a - b)
+  console.log(`dashboard of ${name}, ${views} views, ${perSecond} events/s wanted, ${rounds} rounds of ${roundMs / 1000} s:`)
+  console.log(`  CPU per event, µs: ${without.map((n) => n.toFixed(0)).join(" ")} without, ${within.map((n) => n.toFixed(0)).join(" ")} with; ratio median ${median(each).toFixed(3)} (${each.map((n) => n.toFixed(2)).join(" ")})`)
+  console.log(`  input to paint, ms: median ${median(took).toFixed(0)}, p95 ${worst[Math.floor(worst.length * 0.95)]?.toFixed(0)}, worst ${worst.at(-1)?.toFixed(0)} of ${took.length}`)
+}
+
+const main = async (): Promise<void> => {
+  if (missing !== undefined) return console.log(`dashboard: skipped, ${missing}`)
+  const chromium = await Chromium.launch()
+  try {
+    for (const start of [standalone, cluster]) {
+      const service = await start()
+      try {
+        await measure(service, chromium)
+      } finally {
+        await service.close()
       }
     }
-    feed.end()
-    await feeding
-    const each = within.map((cpu, i) => cpu / without[i]!)
-    const worst = [...took].sort((a, b) => a - b)
-    console.log(`dashboard, ${views} views, ${perSecond} events/s wanted, ${rounds} rounds of ${roundMs / 1000} s:`)
-    console.log(`  CPU per event, µs: ${without.map((n) => n.toFixed(0)).join(" ")} without, ${within.map((n) => n.toFixed(0)).join(" ")} with; ratio median ${median(each).toFixed(3)} (${each.map((n) => n.toFixed(2)).join(" ")})`)
-    console.log(`  input to paint, ms: median ${median(took).toFixed(0)}, p95 ${worst[Math.floor(worst.length * 0.95)]?.toFixed(0)}, worst ${worst.at(-1)?.toFixed(0)} of ${took.length}`)
   } finally {
-    await Promise.all([door.close(), chromium.close()])
+    await chromium.close()
   }
 }
 

@@ -75,9 +75,16 @@ const viewsOn = async (ssp: Process): Promise<ReadonlyArray<string> | undefined>
   return Object.values((answer.json as { readonly dependency_map: { readonly [table: string]: ReadonlyArray<string> } }).dependency_map).flat()
 }
 
+/** Which SSP the scheduler wants each view on; undefined: it does not answer. */
+const ownersOf = async (cluster: ProcessCluster): Promise<ReadonlyMap<string, string> | undefined> => {
+  const answer = await cluster.scheduler.ask({ path: "/views?limit=200" })
+  if (answer?.status !== 200) return undefined
+  return new Map((answer.json as { readonly views: ReadonlyArray<{ readonly id: string; readonly owner: string | null }> }).views.map(({ id, owner }) => [id, owner ?? ""]))
+}
+
 /**
- * Looks again and again whether each view has an owner. Time counts only while the scheduler answers, and against what one SSP at least was there for: Ready and neither
- * killed nor paused from first to last, so that each of three that die in turn has its time.
+ * Looks again and again whether each view is shown by an SSP. Time counts while the scheduler answers and an SSP is Ready, before and after the look, and from
+ * the last blow to whoever was to have the view: where the heir is killed too, the scheduler has its time-out to wait for once more.
  */
 const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>, blows: ReadonlyArray<string>) => {
   let ended = false
@@ -85,27 +92,31 @@ const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>, blows: Reado
   let worstOf = ""
   let story = ""
   const without = new Map(ids.map((id) => [id, 0]))
-  const there = new Map(cluster.ssps.map((ssp) => [ssp, { blows: 0, ms: 0 }]))
   const loop = async (): Promise<void> => {
     let before = performance.now()
-    let wasReady = await cluster.ready()
+    let counted = (await cluster.ready()).length > 0
+    let owners = await ownersOf(cluster)
+    let struck = new Map(cluster.ssps.map(({ blows, name }) => [name, blows]))
     while (!ended) {
       await sleep(200)
       const shown = await Promise.all(cluster.ssps.map(viewsOn))
       const seen = new Set(shown.flatMap((views) => views ?? []))
-      const ready = await cluster.ready()
+      const ready = (await cluster.ready()).length
+      const nowOwners = await ownersOf(cluster) ?? owners
+      const nowStruck = new Map(cluster.ssps.map(({ blows, name }) => [name, blows]))
+      const isStruck = (name: string | undefined): boolean => name !== undefined && struck.get(name) !== nowStruck.get(name)
       const now = performance.now()
-      const passed = wasReady.length > 0 && ready.length > 0 ? now - before : 0
-      for (const [ssp, known] of there) {
-        if (ssp.blows !== known.blows || (passed > 0 && !(wasReady.includes(ssp) && ready.includes(ssp)))) there.set(ssp, { blows: ssp.blows, ms: 0 })
-        else known.ms += passed
+      for (const id of ids) {
+        const anew = seen.has(id) || isStruck(owners?.get(id)) || isStruck(nowOwners?.get(id))
+        without.set(id, anew ? 0 : (without.get(id) ?? 0) + (counted && ready > 0 ? now - before : 0))
       }
-      for (const id of ids) without.set(id, seen.has(id) ? 0 : (without.get(id) ?? 0) + passed)
-      const most = Math.min(Math.max(...without.values()), Math.max(...[...there.values()].map(({ ms }) => ms)))
-      if (most > worst) worstOf = `${[...without.values()].filter((ms) => ms > 0).length} views had none, ${ready.length} SSPs were ready, views shown by each: ${shown.map((views) => views?.length ?? "no answer").join(", ")}, at ${new Date().toISOString()}`
+      const most = Math.max(...without.values())
+      if (most > worst) worstOf = `${[...without.values()].filter((ms) => ms > 0).length} views had none, ${ready} SSPs were ready, views shown by each: ${shown.map((views) => views?.length ?? "no answer").join(", ")}, at ${new Date().toISOString()}`
       if (most > worst && most > ownerlessMs / 2) story = `blows: ${blows.slice(-5).join(", ")}\n${cluster.scheduler.logs.slice(-3000)}`
       worst = Math.max(worst, most)
-      wasReady = ready
+      counted = ready > 0
+      owners = nowOwners
+      struck = nowStruck
       before = now
     }
   }
