@@ -33,6 +33,8 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
   low = 0
   private readonly spy: Spy
   private readonly changed: () => void
+  /** The first fill, which is no delta: nothing is noted of it. */
+  private filling = true
   private pending: DeltaBuilder | undefined = undefined
   private shown = 0
 
@@ -105,9 +107,9 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
     }
   }
 
-  /** What is there now is no delta. */
+  /** The fill is over: what comes, goes and changes from now on is a delta. */
   begin(): void {
-    this.pending = undefined
+    this.filling = false
   }
 
   /** Ends a step: its moves, or undefined. */
@@ -123,13 +125,13 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
     row.high = high
     row.low = low
     Hashes.add(this, row)
-    this.step().entered(row)
+    if (!this.filling) this.step().entered(row)
   }
 
   private hide(row: T): void {
     this.shown--
     Hashes.remove(this, row)
-    this.step().left(row)
+    if (!this.filling) this.step().left(row)
   }
 
   private candidate(row: T): void {
@@ -137,7 +139,7 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
     if (rows.length === 1) this.hide(rows[0]!)
     rows.push(row)
     if (rows.length === 1) this.show(row)
-    else this.step()
+    else if (!this.filling) this.step()
   }
 
   private notCandidate(row: T): void {
