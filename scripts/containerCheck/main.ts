@@ -8,7 +8,7 @@
 import { spawnSync } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { confined, dataFolder, end, inner, missing } from "../../test/kit/confined.ts"
 import * as Dockerfile from "../../test/kit/dockerfile.ts"
 import { Door, until } from "../../test/kit/Door.ts"
@@ -35,7 +35,7 @@ const step = ({ rest, word }: Dockerfile.Instruction, folder: string): void => {
     const paths = rest.replace(/^--from=\S+ /, "").split(/\s+/)
     const to = paths.pop()!
     for (const path of paths) {
-      const target = to.endsWith("/") ? join(app, to, path) : join(app, to)
+      const target = to.endsWith("/") ? join(app, to, basename(path)) : join(app, to)
       cpSync(from === undefined ? join(root, path) : join(folders.get(from)!, path), target, { recursive: true, verbatimSymlinks: true })
     }
   } else if (word === "RUN" && rest.startsWith("npm ")) sh(rest, app)
