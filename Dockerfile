@@ -17,7 +17,8 @@ RUN npm run build
 
 # What runs: production dependencies, better-sqlite3 built for this system.
 FROM base AS production
-RUN npm ci --omit=dev --no-audit --no-fund
+# The database's SDK names the compiler as a peer, for its types alone: nothing that runs loads it.
+RUN npm ci --omit=dev --no-audit --no-fund && rm -r node_modules/typescript node_modules/.bin/tsc node_modules/.bin/tsserver
 
 FROM node:20.20.2-bookworm-slim
 ENV NODE_ENV=production \
