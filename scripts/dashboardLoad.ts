@@ -4,23 +4,17 @@
  * As ratios within one run: rounds without and with the page open follow each other, so that whatever else the machine does falls on both. Run by
  * `npx vite-node scripts/dashboardLoad.ts` after a build; skipped with a word where there is no Chromium.
  */
-import { readFileSync } from "node:fs"
 import { Chromium, missing } from "../test/kit/browser.ts"
 import { Door, secret, sleep } from "../test/kit/Door.ts"
 import { request } from "../test/kit/http.ts"
 import { ProcessCluster } from "../test/kit/processCluster.ts"
 import { registration } from "../test/kit/registration.ts"
+import { cpuMicros, median } from "./bench/load.ts"
 
 const views = 1000
 const perSecond = 500
 const rounds = 8
 const roundMs = 5000
-
-/** Processor time of the process in milliseconds. */
-const cpuOf = (pid: number): number => {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
-  return (Number(fields[11]) + Number(fields[12])) * 10
-}
 
 /** Sends events at the rate, in batches of 5, until told to end. */
 class Feed {
@@ -43,8 +37,6 @@ class Feed {
     this.ended = true
   }
 }
-
-const median = (values: ReadonlyArray<number>): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
 /** Milliseconds from a key to the next frame after it was handled, over sections and the search, as the browser itself measures them. */
 const inputToPaint = async (page: Awaited<ReturnType<Chromium["visit"]>>["page"]): Promise<ReadonlyArray<number>> => {
@@ -83,11 +75,11 @@ const measure = async ({ asksSecret, name, pids, url }: Service, chromium: Chrom
   const feed = new Feed()
   const feeding = feed.run(url)
   const seen = await chromium.visit(url)
-  const cpu = (): number => pids.reduce((sum, pid) => sum + cpuOf(pid), 0)
+  const cpu = (): number => pids.reduce((sum, pid) => sum + cpuMicros(pid), 0)
   const cost = async (): Promise<number> => {
     const [before, sent] = [cpu(), feed.sent]
     await sleep(roundMs)
-    return ((cpu() - before) * 1000) / (feed.sent - sent)
+    return (cpu() - before) / (feed.sent - sent)
   }
   await sleep(3000)
   const without: Array<number> = []
