@@ -75,7 +75,7 @@ const serves = async (app: string, door: string, alive: string): Promise<void> =
 
 try {
   const app = join(build(), "app")
-  for (const unwanted of ["typescript", "vitest", "deno", "playwright-core", "@surrealdb/node", "vega-datasets"]) if (existsSync(join(app, "node_modules", unwanted))) throw new Error(`the image holds ${unwanted}`)
+  for (const unwanted of ["typescript", "vitest", "deno", "esbuild", "playwright-core", "@surrealdb/node", "vega-datasets"]) if (existsSync(join(app, "node_modules", unwanted))) throw new Error(`the image holds ${unwanted}`)
   sh("du -sh node_modules dist && du -s --block-size=1M node_modules/* node_modules/@*/* | sort -rn | head -8", app)
   await serves(app, "dist/ssp.js", "/version")
   await serves(app, "dist/scheduler.js", "/livez")

@@ -184,6 +184,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   begin(): void {
     this.groups?.settle(this.generation)
     this.shown.begin()
+    // The fill told nothing of its moves: what was read meanwhile is out of date.
     this.changed()
     this.filling = this.failureMoved = false
   }
