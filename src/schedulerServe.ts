@@ -14,21 +14,21 @@ import * as Released from "./host/release.ts"
 import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/schedulerStores.ts"
+import { layer as sspCalls } from "./host/sspCalls.ts"
 import * as Telemetry from "./host/telemetry.ts"
 import { layerTurn } from "./host/turn.ts"
-import { SspClient } from "./ports/SspClient.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./scheduler/Config.ts"
 import * as Scheduler from "./scheduler/Scheduler.ts"
 
 /** A call to an SSP that takes longer has failed; below the time-out after which the SSP itself is given up. */
 const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => Math.min(10_000, heartbeatTimeoutMs)
 
-/** Connections to SSPs are kept, one delivery and a few calls at a time. */
+/** For what callers ask of an SSP through the scheduler, which may be a stream. */
 const httpClient = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
 
 const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
   Stores.layer(config), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config),
-  SspClient.layerHttp({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide([httpClient, Names.layer]))
+  sspCalls({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide([httpClient, Names.layer]))
 )
 
 /** Serves until the process is told to stop. */

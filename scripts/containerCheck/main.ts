@@ -6,7 +6,7 @@
  * checkout is needed besides. What it cannot show is the base image. Leaves with 1 when a step fails.
  */
 import { spawnSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { confined, dataFolder, end, inner, missing } from "../../test/kit/confined.ts"
@@ -16,6 +16,8 @@ import { request } from "../../test/kit/http.ts"
 import { root } from "../../test/kit/source.ts"
 
 const work = mkdtempSync(join(tmpdir(), "live-sidecar-image-"))
+// The image's user reads what is root's.
+chmodSync(work, 0o755)
 const stages = Dockerfile.stages(readFileSync(join(root, "Dockerfile"), "utf8"))
 const folders = new Map<string, string>()
 
@@ -63,7 +65,10 @@ const serves = async (app: string, door: string, alive: string): Promise<void> =
   const command = [...(missing === undefined ? confined(folder) : []), process.execPath, join(app, door)]
   const running = await Door.spawn({ command, dataDir: folder, env: { ...image, STORE_ADDR: undefined, LISTEN_ADDR: "127.0.0.1:{port}", SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: "{port}" } })
   try {
-    for (const path of [alive, "/"]) await until(`${door} answers ${path}: ${running.logs}`, async () => (await request(running.url, { path, keepAlive: false }).catch(() => undefined))?.status === 200, 60_000)
+    for (const path of [alive, "/"]) await until(`${door} answers ${path}`, async () => {
+      if (running.exit !== undefined) throw new Error(`${door} ended with ${running.exit.code}: ${running.logs}`)
+      return (await request(running.url, { path, keepAlive: false }).catch(() => undefined))?.status === 200
+    }, 60_000)
     process.kill((missing === undefined ? inner(running.pid) : undefined) ?? running.pid, "SIGTERM")
     const { code } = await running.exited
     if (code !== 0) throw new Error(`${door} ended with ${code}: ${running.logs}`)

@@ -11,6 +11,7 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Context, Data, Duration, Effect, Layer, Stream } from "effect"
 import type { Answer } from "../core/job/outcome.ts"
 import type { HttpCall } from "../core/job/request.ts"
+import { reasonOf } from "../core/reason.ts"
 
 /** There was no HTTP answer. */
 export class BackendFailed extends Data.TaggedError("BackendFailed")<{ readonly message: string }> {}
@@ -24,13 +25,6 @@ export const quotedBytes = 8_192
 /** What of a body is read, so that the connection can be used again, and for how long. */
 export const readBytes = 1_048_576
 export const bodyWithinMs = 5_000
-
-/** The innermost message says most: `connect ECONNREFUSED 127.0.0.1:4000`. */
-export const reasonOf = (error: unknown): string => {
-  let inner = error
-  for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
-  return inner instanceof Error && inner.message !== "" ? inner.message : String(error)
-}
 
 const bodyOf = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string> => {
   const kept: Array<Uint8Array> = []

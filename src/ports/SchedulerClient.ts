@@ -10,6 +10,7 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Context, Data, Duration, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
+import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/encode.ts"
 import type { Obj } from "../core/surql/value.ts"
 import { exactType, type Heartbeat, snapshotSeqHeader, type SspDeregistration, SspRegistered, type SspRegistration } from "../protocol/wire.ts"
@@ -47,13 +48,6 @@ export interface SchedulerClientShape {
 const timeout = Duration.seconds(10)
 /** A page of large records from a busy scheduler takes its time. */
 const queryTimeout = Duration.seconds(60)
-
-/** The innermost message says most: `connect ECONNREFUSED 127.0.0.1:9667`. */
-const reasonOf = (error: unknown): string => {
-  let inner = error
-  for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
-  return inner instanceof Error && inner.message !== "" ? inner.message : String(error)
-}
 
 const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
 

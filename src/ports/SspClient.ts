@@ -7,7 +7,7 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import { Clock, Context, Duration, Effect, Either, identity, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Hosts from "../core/hosts.ts"
@@ -41,12 +41,28 @@ export interface SspClientShape {
   readonly pass: (ssp: string, url: string, asked: SspPass.Passed) => Effect.Effect<SspPass.PassedAnswer, SspPass.SspUnreachable>
 }
 
+/** A request to an SSP. */
+export interface Sent {
+  readonly method: "GET" | "POST"
+  readonly url: string
+  readonly headers: { readonly [name: string]: string }
+  /** JSON text. */
+  readonly body: string | undefined
+  /** For all of it: connecting, the request, the answer with its body. */
+  readonly withinMs: number
+}
+
+/** How requests go out; fails, with whatever, where there is no whole answer in time. Redirects are not followed. */
+export type Send = (request: Sent) => Effect.Effect<{ readonly status: number; readonly text: string }, unknown>
+
 export interface Options {
   /** Asked for at each call. */
   readonly secret: () => Redacted.Redacted<string> | undefined
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** A call that takes longer has failed. */
   readonly timeoutMs: number
+  /** Over the HTTP client where undefined. */
+  readonly send?: Send
 }
 
 /** How long an answer to "what is this name" holds. */
@@ -54,6 +70,8 @@ const resolvedForMs = 10_000
 const maxResolved = 1000
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000
+
+const json = "application/json"
 
 interface Answered {
   readonly status: number
@@ -106,7 +124,17 @@ const jsonOf = (text: string): unknown => {
   }
 }
 
-const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allowedHosts, secret, timeoutMs }: Options): SspClientShape => {
+/** Over any HTTP client; a scheduler that delivers thousands of events a second takes `host/exchange.ts`. */
+const overClient = (client: HttpClient.HttpClient): Send => ({ body, headers, method, url, withinMs }) => {
+  const bare = HttpClientRequest.make(method)(url, { headers })
+  return client.execute(body === undefined ? bare : HttpClientRequest.bodyText(bare, body, json)).pipe(
+    Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
+    Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+    Effect.timeout(Duration.millis(withinMs))
+  )
+}
+
+const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allowedHosts, secret, send = overClient(client), timeoutMs }: Options): SspClientShape => {
   const known = new Map<string, { readonly at: number; readonly addresses: ReadonlyArray<string> }>()
   const resolve = (host: string): Effect.Effect<ReadonlyArray<string>> =>
     Effect.gen(function*() {
@@ -120,40 +148,36 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
       return addresses
     })
   const mayHear = (url: string): Effect.Effect<boolean> => Effect.map(resolve(Hosts.hostOf(url)), (resolved) => Hosts.mayHearSecret(url, allowedHosts, resolved))
-  const authorized = (url: string): Effect.Effect<boolean> =>
-    secret() === undefined ? Effect.succeed(false) : mayHear(url)
-  const ask = <A>(request: HttpClientRequest.HttpClientRequest, read: (answer: Answered) => A, failed: A, limitMs = timeoutMs): Effect.Effect<A> =>
-    client.execute(request).pipe(
-      Effect.flatMap((response) => Effect.map(response.text, (text) => {
-        const body = response.status >= 300 ? jsonOf(text) : undefined
-        return read({ status: response.status, error: isWireError(body) ? body : undefined, text })
-      })),
-      Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-      Effect.timeoutTo({ duration: Duration.millis(limitMs), onSuccess: (answer) => answer, onTimeout: () => failed }),
-      Effect.orElseSucceed(() => failed)
-    )
-  const told = <A>(target: Target, request: HttpClientRequest.HttpClientRequest, read: (answer: Answered) => A, failed: A, limitMs?: number): Effect.Effect<A> =>
-    Effect.flatMap(authorized(target.url), (may) => {
-      const bearer = may ? secret() : undefined
-      return ask(bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(bearer)}`), read, failed, limitMs)
+  const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
+    Effect.match(send(request), {
+      onFailure: () => failed,
+      onSuccess: ({ status, text }) => {
+        const body = status >= 300 ? jsonOf(text) : undefined
+        return read({ status, error: isWireError(body) ? body : undefined, text })
+      }
     })
-  const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A, traceparent?: string): Effect.Effect<A> =>
-    told(target, HttpClientRequest.post(`${target.url}${path}`).pipe(
-      HttpClientRequest.bodyText(body, "application/json"),
-      HttpClientRequest.setHeader(registrationHeader, String(target.registration)),
-      traceparent === undefined ? identity : HttpClientRequest.setHeader("traceparent", traceparent)
-    ), read, failed)
-  const hashes = <A, I>(target: Target, shape: Schema.Schema<A, I>, urlParams: { readonly [name: string]: string }): Effect.Effect<A | undefined> => {
+  const told = <A>(target: Target, request: Sent, read: (answer: Answered) => A, failed: A): Effect.Effect<A> => {
+    const bearer = secret()
+    if (bearer === undefined) return ask(request, read, failed)
+    return Effect.flatMap(mayHear(target.url), (may) =>
+      ask(may ? { ...request, headers: { ...request.headers, authorization: `Bearer ${Redacted.value(bearer)}` } } : request, read, failed))
+  }
+  const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A, traceparent?: string): Effect.Effect<A> => {
+    const headers = { "content-type": json, [registrationHeader]: String(target.registration) }
+    return told(target, { method: "POST", url: `${target.url}${path}`, headers: traceparent === undefined ? headers : { ...headers, traceparent }, body, withinMs: timeoutMs }, read, failed)
+  }
+  const get = (url: string, withinMs: number): Sent => ({ method: "GET", url, headers: {}, body: undefined, withinMs })
+  const hashes = <A, I>(target: Target, shape: Schema.Schema<A, I>, wanted: { readonly [name: string]: string }): Effect.Effect<A | undefined> => {
     const decode = Schema.decodeUnknownOption(Schema.parseJson(shape))
     const read = ({ status, text }: Answered): A | undefined => status === 200 ? Option.getOrUndefined(decode(text)) : undefined
-    return told<A | undefined>(target, HttpClientRequest.get(`${target.url}/integrity`, { urlParams }), read, undefined, hashesTimeoutMs)
+    return told<A | undefined>(target, get(`${target.url}/integrity?${new URLSearchParams(wanted)}`, hashesTimeoutMs), read, undefined)
   }
   return {
     check: (url) => {
       const listed = Hosts.checkUrl(url, allowedHosts, [])
       return Either.isLeft(listed) ? Effect.succeed(listed) : Effect.map(resolve(Hosts.hostOf(listed.right)), (resolved) => Hosts.checkUrl(url, allowedHosts, resolved))
     },
-    health: ({ url }) => ask(HttpClientRequest.get(`${url}/health`), toHealth, "unreachable"),
+    health: ({ url }) => ask(get(`${url}/health`, timeoutMs), toHealth, "unreachable"),
     deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, unavailable, traceparent),
     registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreachable),
     unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreachable),

@@ -9,13 +9,13 @@ import { join } from "node:path"
 import * as Names from "../../src/host/names.ts"
 import { layerNode } from "../../src/host/readBody.ts"
 import * as Stores from "../../src/host/schedulerStores.ts"
+import { layer as sspCalls } from "../../src/host/sspCalls.ts"
 import * as Server from "../../src/host/Server.ts"
 import { layerTurn } from "../../src/host/turn.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { PoolStore } from "../../src/ports/PoolStore.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { Replica } from "../../src/ports/Replica.ts"
-import { SspClient } from "../../src/ports/SspClient.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
@@ -63,7 +63,7 @@ export class Node {
     const log = Layer.merge(Logger.replace(Logger.defaultLogger, Logger.make(({ message }) => void logs.push(String(message)))), Logger.minimumLogLevel(LogLevel.Debug))
     const config = SchedulerConfig.layerOf({ ...quick, ...env })
     const client = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
-      SspClient.layerHttp({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })))
+      sspCalls({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })))
     const http = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
     const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.provide(client, [http, Names.layer]), config))
     const server = Server.layer({ host: "127.0.0.1", port: 0, maxConnections: 1000, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })

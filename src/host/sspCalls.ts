@@ -1,0 +1,20 @@
+/**
+ * The scheduler's calls to SSPs on bare connections; `ports/SspClient.ts` says what they are.
+ *
+ * Why bare: see `exchange.ts`; there is a delivery to each SSP for every event that comes alone.
+ */
+import type * as HttpClient from "@effect/platform/HttpClient"
+import { Effect, Layer } from "effect"
+import type { Names } from "../ports/Names.ts"
+import { type Options, type Send, SspClient } from "../ports/SspClient.ts"
+import * as Exchange from "./exchange.ts"
+
+/** The hashes of a node's children are the longest answer, and far below. */
+const mostBytes = 64 * 1024 * 1024
+
+/** The HTTP client is for what callers ask of an SSP through the scheduler. */
+export const layer = (options: Omit<Options, "send">): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
+  Layer.unwrapScoped(Effect.map(Exchange.make, (exchange) => {
+    const send: Send = (request) => Effect.filterOrFail(exchange({ ...request, body: request.body ?? null, keptBytes: mostBytes, readBytes: mostBytes }), ({ whole }) => whole)
+    return SspClient.layerHttp({ ...options, send })
+  }))
