@@ -110,5 +110,16 @@ export const found: ReadonlyArray<Found> = [
       { write: [{ table: "comment", id: "comment:2", op: "UPDATE", record: { s: ["b"] } }] },
       { write: [{ table: "post", id: "post:3", op: "DELETE", record: {} }] }
     ]
+  },
+  {
+    what: "a child that shows as nothing comes where there was none: the row is told with it (D11)",
+    steps: [
+      { watch: "v0", query: "SELECT *, (SELECT VALUE n FROM ONLY post WHERE g = $parent.g AND count(<-likes<-person.s) > 1 LIMIT 1) AS a1 FROM post" },
+      { write: [{ table: "person", id: "person:1", op: "CREATE", record: { s: "10" } }] },
+      { write: [{ table: "person", id: "person:2", op: "CREATE", record: { s: "b" } }] },
+      { write: [{ table: "likes", id: "likes:4", op: "CREATE", record: { in: "person:1", out: "post:10" }, types: { in: "record", out: "record" } }] },
+      { write: [{ table: "post", id: "post:10", op: "CREATE", record: {} }] },
+      { write: [{ table: "likes", id: "likes:6", op: "CREATE", record: { in: "person:2", out: "post:10" }, types: { in: "record", out: "record" } }] }
+    ]
   }
 ]
