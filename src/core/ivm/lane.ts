@@ -131,12 +131,17 @@ export class Lane {
   }
 
   private *found(wanted: ReadonlySet<unknown>, interval: Placement["interval"], store: Store, coarse?: Coarse): Iterable<Row> {
+    const { dynamicPlaces } = this.index
+    if (wanted.size === 1 && dynamicPlaces.size === 0 && !this.options.byId) {
+      // Under one key no row stands twice. Copied all the same: what is found may move while its reader pauses.
+      for (const { row } of Array.from(this.index.places([...wanted][0], interval))) if (row !== undefined) yield row
+      return
+    }
     const places = new Set<Place>()
     for (const key of wanted) {
       if (!this.options.byId) for (const place of this.index.places(key, interval)) places.add(place)
       else if (typeof key === "string") this.findById(key, store, places)
     }
-    const { dynamicPlaces } = this.index
     for (const place of dynamicPlaces.size === 0 ? none : coarse?.lane.placesOf(coarse.placement) ?? dynamicPlaces) places.add(place)
     for (const { row } of places) if (row !== undefined) yield row
   }

@@ -41,14 +41,15 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   readonly params: Params
   readonly slots: Slots | undefined
   readonly strict: boolean
-  private readonly limit: number
+  /** How many matching rows in order end the reading: START and LIMIT together. */
+  private readonly most: number
+  /** LIMIT 0 behind a START: rows that end the reading come and go, and nothing shown moves. */
+  private readonly isBlind: boolean
   generation: number
   /** How many views hold it; rows that show it as a subquery are known to the readers. */
   uses = 0
   /** The rows that show or use it as a subquery. */
   links: Links | undefined = undefined
-  /** While it is filled for the first time, nothing of it is a delta. */
-  private filling = true
   /** Undefined where the window holds them. */
   private readonly members: Members | undefined
   private readonly shown: Outlet["shown"]
@@ -56,7 +57,8 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   private readonly move: Outlet["move"]
   private failing: Map<string, string> | undefined = undefined
   private failureMoved = false
-  private isDirty = false
+  /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
+  private isDirty = true
   private lastStep = -1
   private lastMade: Delta | undefined = undefined
   private sorted: ReadonlyArray<Output> | undefined = undefined
@@ -74,7 +76,8 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     this.strict = strict
     this.around = around
     this.generation = generation
-    this.limit = shape.windowed ? bounds.limit : Infinity
+    this.most = shape.windowed ? bounds.start + bounds.limit : Infinity
+    this.isBlind = shape.windowed && bounds.limit === 0 && bounds.start > 0
     this.members = shape.windowed && shape.groups === undefined && shape.splitting === undefined ? undefined : new Members()
     const { groups, move, shown } = outlet(shape, shape.windowed ? bounds : undefined, around.spy, this)
     this.shown = shown
@@ -134,6 +137,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     place.exchange(before, after)
     this.members?.exchange(before, after)
     this.move(before, after)
+    if (this.isBlind && this.failing !== undefined) this.failsOtherwise()
   }
 
   /** Forgets a row it holds. */
@@ -148,11 +152,6 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     else if (cause !== undefined && this.refresh(row, cause)) return
     // A row that this step has already sent elsewhere reads nothing any more, and is not asked what an index has answered.
     else if (this.around.watches(this, row)) this.update(row, row.row, false)
-  }
-
-  private rowOf(text: string): Row | undefined {
-    const id = Ids.parse(text)
-    return id && this.around.store.get(id)
   }
 
   /** Which source a row comes from; undefined for none. */
@@ -186,7 +185,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     this.shown.begin()
     // The fill told nothing of its moves: what was read meanwhile is out of date.
     this.changed()
-    this.filling = this.failureMoved = false
+    this.isDirty = this.failureMoved = false
   }
 
   /** Ends a step: the net delta, or undefined. Bumps the generation when there is one. */
@@ -284,13 +283,16 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   private isBehindWindow(text: string): boolean {
     const { kind, readInOrder, sort, splitting } = this.plainShape
     const inOrder = readInOrder && (sort.length === 0 || this.slots === undefined || this.slots.isOneRange)
-    if (!inOrder || this.groups !== undefined || splitting !== undefined || this.size < this.limit) return false
-    const last = this.ordered().at(-1) as Member | undefined
-    const row = this.rowOf(text)
+    if (!inOrder || this.groups !== undefined || splitting !== undefined) return false
+    if (this.most === 0) return true
+    const last = this.shown.knownAt(this.most - 1) as Member | undefined
+    if (last === undefined) return false
+    const id = Ids.parse(text)
+    const row = id && this.around.store.get(id)
     const slot = this.slotOf(row)
     if (row === undefined || slot === undefined) return false
     const place: Member = { owner: this, at: 0, high: 0, low: 0, key: text, version: row.version, digest: undefined, row, slot, sort: noSort, lead: row.id, sum: undefined, sums: undefined, failure: undefined, part: undefined }
-    return last === undefined || kind.compare(place, last) > 0
+    return kind.compare(place, last) > 0
   }
 
   /** The answer of a strict result; fails as the database does. */
@@ -345,10 +347,8 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   }
 
   changed(): void {
-    this.sorted = undefined
-    this.answer = undefined
-    this.failed = undefined
-    if (this.filling || this.isDirty) return
+    this.sorted = this.answer = this.failed = undefined
+    if (this.isDirty) return
     this.isDirty = true
     this.around.dirty(this)
   }

@@ -35,6 +35,8 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
   private readonly changed: () => void
   /** The first fill, which is no delta: nothing is noted of it. */
   private filling = true
+  /** Rows only come. */
+  private loading = true
   private pending: DeltaBuilder | undefined = undefined
   private shown = 0
 
@@ -62,6 +64,11 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
     return this.window?.held ?? 0
   }
 
+  /** The row at a position, in order, of those a window knows; undefined where it has not as many. */
+  knownAt(position: number): T | undefined {
+    return this.window?.at(position)
+  }
+
   /** ONLY met more than one row. */
   get several(): boolean {
     return this.candidates !== undefined && this.candidates.length > 1
@@ -83,12 +90,14 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
   insert(row: T): void {
     if (this.window === undefined) return this.show(row)
     this.spy.windows++
-    this.window.insert(row)
+    if (this.loading) this.window.load(row)
+    else this.window.insert(row)
   }
 
   remove(row: T): void {
     if (this.window === undefined) return this.hide(row)
     this.spy.windows++
+    this.settle()
     this.window.remove(row)
   }
 
@@ -100,6 +109,7 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
       return
     }
     this.spy.windows++
+    this.settle()
     if (this.kind.compare(before, after) === 0) this.window.replace(before, after)
     else {
       this.window.remove(before)
@@ -109,7 +119,14 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
 
   /** The fill is over: what comes, goes and changes from now on is a delta. */
   begin(): void {
+    this.settle()
     this.filling = false
+  }
+
+  /** What is held must be in order from here on: a row of it goes or moves while a fill pauses, or the fill is over. */
+  private settle(): void {
+    this.loading = false
+    this.window?.settle()
   }
 
   /** Ends a step: its moves, or undefined. */

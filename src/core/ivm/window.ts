@@ -9,6 +9,7 @@
  * and only rows that cross an edge are reported.
  */
 import sortedBTree from "sorted-btree"
+import { bulkLoad } from "sorted-btree/extended/bulkLoad.js"
 import type { Value } from "../surql/value.ts"
 
 const BTree = sortedBTree.default
@@ -30,6 +31,9 @@ export interface RowOrder<T> {
 /** Rows that stay in the array; half as many bring a tree back to one. */
 const few = 64
 
+/** Rows of a node, the library's own default. */
+const nodeSize = 32
+
 class Many<T> {
   private readonly tree: InstanceType<typeof BTree<T, undefined>>
   private readonly compare: (a: T, b: T) => number
@@ -41,7 +45,7 @@ class Many<T> {
 
   /** Takes over rows in order, of which the right ones are known to be inside. */
   constructor(compare: (a: T, b: T) => number, start: number, limit: number, sink: WindowSink<T>, rows: ReadonlyArray<T>) {
-    this.tree = new BTree<T, undefined>(rows.map((row) => [row, undefined]), compare)
+    this.tree = bulkLoad<T, undefined>([...rows], Array(rows.length).fill(undefined), nodeSize, compare)
     this.compare = compare
     this.start = start
     this.limit = limit
@@ -57,6 +61,12 @@ class Many<T> {
 
   all(): ReadonlyArray<T> {
     return [...this.tree.keys()]
+  }
+
+  /** At hand for the last row of a full window; any other is looked for. */
+  at(position: number): T | undefined {
+    if (position >= this.tree.size) return undefined
+    return position === this.start + this.limit - 1 && this.last !== undefined ? this.last : this.all()[position]
   }
 
   /** Rows inside the window. */
@@ -150,6 +160,8 @@ export class Window<T> {
   private leads: Array<Value> | undefined
   /** Instead of the array. */
   private many: Many<T> | undefined = undefined
+  /** What the first fill has brought so far, in no order: sorted once at its end, it costs a fraction of as many inserts. */
+  private loading: Array<T> | undefined = undefined
 
   /** `limit` may be Infinity. */
   constructor(order: RowOrder<T>, start: number, limit: number, sink: WindowSink<T>) {
@@ -160,9 +172,28 @@ export class Window<T> {
     this.leads = order.lead === undefined ? undefined : []
   }
 
+  /** Takes a row of the first fill; nobody hears of it before {@link settle}. */
+  load(row: T): void {
+    (this.loading ??= []).push(row)
+  }
+
+  /** Ends the fill: puts what was loaded in order and tells of the rows inside. */
+  settle(): void {
+    const { loading, limit, order: { compare, lead }, sink, start } = this
+    if (loading === undefined) return
+    this.loading = undefined
+    loading.sort(compare)
+    if (loading.length > few) this.many = new Many(compare, start, limit, sink, loading)
+    else {
+      this.array = loading
+      this.leads = lead && loading.map(lead)
+    }
+    for (const row of this.rows()) sink.entered(row)
+  }
+
   /** Rows held, inside the window or not. */
   get held(): number {
-    return this.many === undefined ? this.array.length : this.many.held
+    return this.loading !== undefined ? this.loading.length : this.many === undefined ? this.array.length : this.many.held
   }
 
   /** Rows inside the window. */
@@ -178,6 +209,11 @@ export class Window<T> {
   /** The rows held, in order. */
   all(): ReadonlyArray<T> {
     return this.many === undefined ? this.array : this.many.all()
+  }
+
+  /** The row held at a position, inside the window or not. */
+  at(position: number): T | undefined {
+    return this.many === undefined ? this.array[position] : this.many.at(position)
   }
 
   insert(row: T): void {

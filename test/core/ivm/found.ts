@@ -121,5 +121,20 @@ export const found: ReadonlyArray<Found> = [
       { write: [{ table: "post", id: "post:10", op: "CREATE", record: {} }] },
       { write: [{ table: "likes", id: "likes:6", op: "CREATE", record: { in: "person:2", out: "post:10" }, types: { in: "record", out: "record" } }] }
     ]
+  },
+  {
+    what: "rows before a window of none are read all the same, and may fail",
+    steps: [
+      { watch: "none", query: "SELECT id, (SELECT VALUE id FROM person WHERE math::sum(tags) > 2dec LIMIT 0) AS a1 FROM post" },
+      { watch: "before", query: "SELECT id, (SELECT VALUE id FROM person WHERE math::sum(tags) > 2dec LIMIT 0 START 1) AS a1 FROM post" },
+      { watch: "two", query: "SELECT id, (SELECT VALUE id FROM person WHERE math::sum(tags) > 2dec LIMIT 0 START 2) AS a1 FROM post" },
+      { write: [post("1", { s: "a" })] },
+      { write: [{ table: "person", id: "person:2", op: "CREATE", record: {} }] },
+      { write: [{ table: "person", id: "person:1", op: "CREATE", record: { tags: [7] } }] },
+      { write: [{ table: "person", id: "person:2", op: "UPDATE", record: { tags: [1] } }] },
+      { write: [{ table: "person", id: "person:3", op: "CREATE", record: {} }] },
+      { write: [{ table: "person", id: "person:2", op: "UPDATE", record: { tags: [9] } }] },
+      { write: [{ table: "person", id: "person:1", op: "DELETE", record: {} }] }
+    ]
   }
 ]

@@ -28,7 +28,8 @@ test.each([
       FastCheck.integer({ min: 0, max: 4 }),
       FastCheck.constantFrom(...bounds),
       FastCheck.array(step(ids), { minLength, maxLength, size: "max" }),
-      (start, limit, steps) => {
+      FastCheck.uniqueArray(step(ids).filter(({ rank }) => rank !== null), { maxLength: ids, size: "max", selector: ({ id }) => id }),
+      (start, limit, steps, loaded) => {
         const rows = new Map<number, Item>()
         const shown = new Set<number>()
         const window = new Window<Item>({ compare, lead: ids > 64 ? ({ rank }) => rank : undefined, compareLeads: (a, b) => Number(a) - Number(b) }, start, limit, {
@@ -39,6 +40,21 @@ test.each([
           },
           left: (row) => expect(shown.delete(row.id), "left without being in").toBe(true)
         })
+        const expectExact = (): void => {
+          const expected = [...rows.values()].sort(compare)
+          expect([...window.rows()]).toEqual(expected.slice(start, start + limit))
+          expect(window.size).toBe(expected.slice(start, start + limit).length)
+          expect(window.held).toBe(rows.size)
+          for (const position of [0, start + limit - 1, rows.size - 1, rows.size]) expect(window.at(position)).toEqual(expected[position])
+          expect([...shown].sort()).toEqual(expected.slice(start, start + limit).map((row) => row.id).sort())
+        }
+        for (const { id, rank } of loaded) {
+          rows.set(id, { id, rank: rank! })
+          window.load(rows.get(id)!)
+        }
+        expect(shown.size, "told before the end of the fill").toBe(0)
+        window.settle()
+        expectExact()
         // Half of a long history mostly takes rows away.
         for (const [n, { id, rank: drawn }] of steps.entries()) {
           const rank = n > 200 && n % 3 > 0 ? null : drawn
@@ -51,13 +67,9 @@ test.each([
           }
           if (after === undefined) rows.delete(id)
           else rows.set(id, after)
-          const expected = [...rows.values()].sort(compare).slice(start, start + limit)
-          expect([...window.rows()]).toEqual(expected)
-          expect(window.size).toBe(expected.length)
-          expect(window.held).toBe(rows.size)
+          expectExact()
           most = Math.max(most, rows.size)
           if (most > 64) least = Math.min(least, rows.size)
-          expect([...shown].sort()).toEqual(expected.map((row) => row.id).sort())
         }
       }
     ),
