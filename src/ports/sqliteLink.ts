@@ -13,11 +13,13 @@ import { sorted } from "./sqliteFailure.ts"
 
 export type Cell = string | number | null
 
+export type Statement = readonly [sql: string, params?: ReadonlyArray<Cell>]
+
 export interface Link {
   /** Rows as lists of cells; none for a statement that answers nothing. */
-  readonly all: (sql: string, params?: ReadonlyArray<Cell>) => ReadonlyArray<ReadonlyArray<Cell>>
-  /** All or nothing. */
-  readonly transaction: (body: () => void) => void
+  readonly all: (...statement: Statement) => ReadonlyArray<ReadonlyArray<Cell>>
+  /** All of them or none. */
+  readonly write: (statements: ReadonlyArray<Statement>) => void
 }
 
 /** What SQLite says, as this port's error. */
@@ -27,28 +29,21 @@ export const failure = (error: unknown): ReplicaError => {
   return new ReplicaError({ reason, message, cause: error })
 }
 
+const now = <A>(effect: Effect.Effect<A, unknown>): A => {
+  const exit = Effect.runSyncExit(effect)
+  if (Exit.isSuccess(exit)) return exit.value
+  throw failure(Cause.squash(exit.cause))
+}
+
 const linkOf = (connection: Connection): Link => {
-  const all: Link["all"] = (sql, params = []) => {
-    const exit = Effect.runSyncExit(connection.executeValues(sql, params))
-    if (Exit.isSuccess(exit)) return exit.value as ReadonlyArray<ReadonlyArray<Cell>>
-    throw failure(Cause.squash(exit.cause))
+  const run = ([sql, params = []]: Statement) => connection.executeRaw(sql, params)
+  const begin = run(["BEGIN IMMEDIATE"]), commit = run(["COMMIT"])
+  // A fault of the disk may have ended it already; what matters is why.
+  const rollback = Effect.ignore(run(["ROLLBACK"]))
+  return {
+    all: (sql, params = []) => now(connection.executeValues(sql, params)) as ReadonlyArray<ReadonlyArray<Cell>>,
+    write: (statements) => now(Effect.zipRight(begin, Effect.tapError(Effect.zipRight(Effect.forEach(statements, run, { discard: true }), commit), () => rollback)))
   }
-  const transaction = (body: () => void): void => {
-    all("BEGIN IMMEDIATE")
-    try {
-      body()
-      all("COMMIT")
-    } catch (error) {
-      // A fault of the disk may have ended it already.
-      try {
-        all("ROLLBACK")
-      } catch (second) {
-        if (!/no transaction is active/.test(failure(second).message)) throw failure(error)
-      }
-      throw error
-    }
-  }
-  return { all, transaction }
 }
 
 /** The connection of a client, for as long as the scope is open. */

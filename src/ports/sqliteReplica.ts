@@ -15,7 +15,7 @@ import { RecentRecords } from "./recentRecords.ts"
 import { ReplicaError, type ReplicaRecord, type ReplicaShape } from "./Replica.ts"
 import { kept, unkept } from "./keptText.ts"
 import { chunkOf, keptOf, recordOfRow, type Shelf, snapshotOf } from "./replicaRows.ts"
-import { type Cell, failure, type Link, link } from "./sqliteLink.ts"
+import { type Cell, failure, type Link, link, type Statement } from "./sqliteLink.ts"
 import * as Shelves from "./sqliteShelf.ts"
 
 /** Opens another connection to the same file. */
@@ -32,28 +32,27 @@ const layouts: ReadonlyArray<ReadonlyArray<string>> = [[
   "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 ]]
 
-const prepare = ({ all, transaction }: Link): void => {
+const prepare = ({ all, write }: Link): void => {
   for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "cache_size = -65536"]) all(`PRAGMA ${pragma}`)
   const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
   if (version > layouts.length) throw new ReplicaError({ reason: "newer", message: `written by a later version of this service (layout ${version}, this one knows ${layouts.length})` })
   const check = String(all("PRAGMA quick_check(1)")[0]?.[0] ?? "the integrity check gave no answer")
   if (check !== "ok") throw new ReplicaError({ reason: "damaged", message: check })
   if (version === layouts.length) return
-  transaction(() => {
-    for (const statement of layouts.slice(version).flat()) all(statement)
-    all(`PRAGMA user_version = ${layouts.length}`)
-  })
+  write([...layouts.slice(version).flat(), `PRAGMA user_version = ${layouts.length}`].map((sql) => [sql]))
 }
 
 /** Rows are bound in statements of few sizes, which stay prepared. */
 const sizes = [64, 16, 4, 1] as const
 
-const inParts = <A>(rows: ReadonlyArray<A>, run: (part: ReadonlyArray<A>, size: number) => void): void => {
+const inParts = <A, B>(rows: ReadonlyArray<A>, make: (part: ReadonlyArray<A>, size: number) => B): ReadonlyArray<B> => {
+  const made: Array<B> = []
   for (let at = 0; at < rows.length;) {
     const size = sizes.find((each) => each <= rows.length - at)!
-    run(rows.slice(at, at + size), size)
+    made.push(make(rows.slice(at, at + size), size))
     at += size
   }
+  return made
 }
 
 const repeated = (make: (marks: string) => string, columns: number): { readonly [size: number]: string } => {
@@ -65,11 +64,12 @@ const puts = repeated((marks) => `INSERT INTO record (tbl, key, id, version, sou
   ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version, source = excluded.source, target = excluded.target, content = excluded.content`, 7)
 const buries = repeated((marks) => `INSERT INTO tombstone (tbl, key, version) VALUES ${marks} ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version`, 3)
 const removals = repeated((marks) => `DELETE FROM record WHERE (tbl, key) IN (VALUES ${marks})`, 2)
-const finds = repeated((marks) => `WITH wanted(t, k) AS (VALUES ${marks}) SELECT id, version, content FROM wanted JOIN record ON tbl = t AND key = k`, 2)
-const graves = repeated((marks) => `WITH wanted(t, k) AS (VALUES ${marks}) SELECT t, k, version FROM wanted JOIN tombstone ON tbl = t AND key = k`, 2)
+/** What is there, and what was: a record that has come back has a grave too. */
+const lookups = repeated((marks) => `WITH wanted(t, k) AS (VALUES ${marks})
+  SELECT t, k, version, id, content FROM wanted JOIN record ON tbl = t AND key = k UNION ALL SELECT t, k, version, NULL, NULL FROM wanted JOIN tombstone ON tbl = t AND key = k`, 2)
 
-const putMeta = ({ all }: Link, name: "applied" | "whole" | "tables" | "synced", value: string): void =>
-  void all("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [name, value])
+const putMeta = (name: "applied" | "whole" | "tables" | "synced", value: string): Statement =>
+  ["INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [name, value]]
 
 const writeAll = (link: Link, recent: RecentRecords, records: ReadonlyArray<ReplicaRecord>, through: number): void => {
   const last = new Map(records.map((record) => [record.id.text, record]))
@@ -85,12 +85,12 @@ const writeAll = (link: Link, recent: RecentRecords, records: ReadonlyArray<Repl
       alive.push([kept(row.table), row.key, kept(row.id), version, row.source === undefined ? null : kept(row.source), row.target === undefined ? null : kept(row.target), row.content])
     }
   }
-  link.transaction(() => {
-    inParts(alive, (part, size) => link.all(puts[size]!, part.flat()))
-    inParts(dead, (part, size) => link.all(removals[size]!, part.flatMap(([table, key]) => [table!, key!])))
-    inParts(dead, (part, size) => link.all(buries[size]!, part.flat()))
-    putMeta(link, "applied", String(through))
-  })
+  link.write([
+    ...inParts(alive, (part, size): Statement => [puts[size]!, part.flat()]),
+    ...inParts(dead, (part, size): Statement => [removals[size]!, part.flatMap(([table, key]) => [table!, key!])]),
+    ...inParts(dead, (part, size): Statement => [buries[size]!, part.flat()]),
+    putMeta("applied", String(through))
+  ])
   let at = 0
   for (const record of last.values()) recent.put(record, chars[at++]!)
 }
@@ -103,33 +103,28 @@ const current = (link: Link, recent: RecentRecords, ids: ReadonlyArray<RecordId>
     if (known === undefined) wanted.set(id.text, { id, place: [kept(id.table), keyText(id.key)] })
     else found.set(id.text, known)
   }
-  inParts([...wanted.values()], (part, size) => {
-    for (const [id, version, content] of link.all(finds[size]!, part.flatMap(({ place }) => place))) {
+  if (wanted.size === 0) return found
+  const byPlace = new Map(Array.from(wanted.values(), ({ id, place }) => [place.join("\u0000"), id]))
+  const graves: Array<ReplicaRecord> = []
+  for (const [table, key, version, id, content] of inParts([...wanted.values()], (part, size) => link.all(lookups[size]!, part.flatMap(({ place }) => place))).flat()) {
+    if (content === null) graves.push({ id: byPlace.get(`${table}\u0000${key}`)!, version: Number(version), doc: undefined })
+    else {
       const record = recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) })
       found.set(record.id.text, record)
       recent.put(record, String(content).length)
     }
-  })
-  const missing = [...wanted.values()].filter(({ id }) => !found.has(id.text))
-  const byPlace = new Map(missing.map(({ id, place }) => [place.join("\u0000"), id]))
-  inParts(missing, (part, size) => {
-    for (const [table, key, version] of link.all(graves[size]!, part.flatMap(({ place }) => place))) {
-      const id = byPlace.get(`${table}\u0000${key}`)
-      if (id !== undefined) found.set(id.text, { id, version: Number(version), doc: undefined })
-    }
-  })
+  }
+  for (const grave of graves) if (!found.has(grave.id.text)) found.set(grave.id.text, grave)
   return found
 }
 
 const hashedAtOnce = 256
 
 /** The planner takes any index that begins with the table for as good, so the queries name the one that is meant. Finds the buckets of records that have none yet, some; whether there were any. */
-const hashSome = ({ all, transaction }: Link, table: string): boolean => {
+const hashSome = ({ all, write }: Link, table: string): boolean => {
   const rows = all("SELECT key, id FROM record INDEXED BY record_bucket WHERE tbl = ? AND bucket IS NULL LIMIT ?", [kept(table), hashedAtOnce])
   if (rows.length === 0) return false
-  transaction(() => {
-    for (const [key, id] of rows) all("UPDATE record SET bucket = ? WHERE tbl = ? AND key = ?", [bucketOf(unkept(String(id))), kept(table), key!])
-  })
+  write(rows.map(([key, id]) => ["UPDATE record SET bucket = ? WHERE tbl = ? AND key = ?", [bucketOf(unkept(String(id))), kept(table), key!]]))
   return true
 }
 
@@ -140,7 +135,7 @@ const inBucket = ({ all }: Link, table: string, index: number): ReadonlyArray<Re
 const flush = (link: Link, inUse: boolean): void => {
   link.all("PRAGMA synchronous = FULL")
   try {
-    link.transaction(() => putMeta(link, "synced", String(Shelves.appliedOf(link))))
+    link.write([putMeta("synced", String(Shelves.appliedOf(link)))])
   } finally {
     link.all("PRAGMA synchronous = NORMAL")
   }
@@ -228,13 +223,11 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
     ),
     names: attempt(() => Shelves.namesOf(writer)),
     tables: attempt(() => Shelves.tablesOf(writer)),
-    putTables: (tables) => attempt(() => putMeta(writer, "tables", JSON.stringify(tables))),
+    putTables: (tables) => attempt(() => writer.write([putMeta("tables", JSON.stringify(tables))])),
     whole: attempt(() => Shelves.metaOf(writer, "whole") === "true"),
-    markWhole: attempt(() => putMeta(writer, "whole", "true")),
+    markWhole: attempt(() => writer.write([putMeta("whole", "true")])),
     clear: attempt(() => {
-      writer.transaction(() => {
-        for (const table of ["record", "tombstone", "meta"]) writer.all(`DELETE FROM ${table}`)
-      })
+      writer.write(["record", "tombstone", "meta"].map((table) => [`DELETE FROM ${table}`]))
       applied = 0
       recent.clear()
     })
