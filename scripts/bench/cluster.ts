@@ -175,4 +175,4 @@ const replay = async (): Promise<ReadonlyArray<Judged>> => {
   }
 }
 
-export const cluster = async (): Promise<ReadonlyArray<Judged>> => [...await ingest(), ...await perSsp(), ...await bootstrap(), ...await replay()]
+export const cluster = { "cluster-ingest": ingest, "cluster-ssps": perSsp, "cluster-bootstrap": bootstrap, "cluster-replay": replay }

@@ -77,9 +77,12 @@ export interface ReplicaShape {
   readonly current: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError>
   /**
    * One step; of records with the same id the last wins. What ends before `applied` has been committed already and does nothing; what ends
-   * at it is written (again): so does a clone, whose records have no position of their own.
+   * at it is written (again): so does a clone, whose records have no position of their own. A few records may be left for {@link catchUp}; nobody
+   * can tell, but for a fault of the disk, which the next commit then meets.
    */
   readonly commit: (batch: { readonly records: ReadonlyArray<ReplicaRecord>; readonly through: number }) => Effect.Effect<void, ReplicaError>
+  /** Writes what commits have left for later, for who has time to spare. Whoever reads does it unasked. */
+  readonly catchUp: Effect.Effect<void, ReplicaError>
   /** Everything committed is on disk when it returns: the checkpoint. */
   readonly sync: Effect.Effect<void, ReplicaError>
   /** Keeps the state as it stands for reading under this id until it is thawed; answers its position. An id that is frozen stays what it is. */

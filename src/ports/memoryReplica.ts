@@ -141,6 +141,7 @@ export const make = (): ReplicaShape => {
       for (const record of records) write(state, record)
       state.seq = through
     }),
+    catchUp: Effect.void,
     sync: Effect.void,
     freeze: (id) => Effect.sync(() => {
       if (!frozen.has(id)) frozen.set(id, copy())

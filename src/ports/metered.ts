@@ -62,7 +62,8 @@ export const wal = (shape: WalShape, gauge: Gauge): WalShape => {
 
 export const replica = (shape: ReplicaShape, gauge: Gauge): ReplicaShape => {
   const { replicaCommit, replicaFailures } = gauge.meters
-  return over(shape, { commit: (batch) => timed(gauge, shape.commit(batch), (seconds, exit) => (Exit.isSuccess(exit) ? replicaCommit.observe(seconds) : replicaFailures.add())) })
+  const ended = (seconds: number, exit: Exit.Exit<void, unknown>): void => (Exit.isSuccess(exit) ? replicaCommit.observe(seconds) : replicaFailures.add())
+  return over(shape, { commit: (batch) => timed(gauge, shape.commit(batch), ended), catchUp: timed(gauge, shape.catchUp, ended) })
 }
 
 const results: { readonly [K in Answer["kind"]]: "applied" | "retry" | "refused" } = {

@@ -1,8 +1,9 @@
 /**
- * The records that were written or looked up last, as they are now: what ingest asks for again and again.
+ * The records that were looked up last, as they are now: what ingest asks for again and again.
  *
- * A change of a record is mostly followed by another of the same; looking it up in the file costs as much as half a commit. Bounded by entries and by the length of their
- * contents; who has not been asked for the longest time goes first.
+ * A record that changes twice mostly goes on to; looking it up in the file costs as much as half a commit. One that has only come is not kept: most are not
+ * seen again soon, and objects that live that long cost the garbage collector more than a lookup. Bounded by entries and by the length of
+ * their contents; who has not been asked for the longest time goes first.
  */
 import type { ReplicaRecord } from "./Replica.ts"
 
@@ -34,6 +35,11 @@ export class RecentRecords {
     this.take(found)
     this.append(found)
     return found.record
+  }
+
+  /** The new state of a record, should it be one that is kept. */
+  renew(record: ReplicaRecord, chars: number): void {
+    if (this.entries.has(record.id.text)) this.put(record, chars)
   }
 
   put(record: ReplicaRecord, chars: number): void {

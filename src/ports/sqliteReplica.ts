@@ -3,7 +3,8 @@
  *
  * A state that stands still is a read transaction in WAL mode: it costs nothing, and commits go on beside it; SQLite's own log grows meanwhile, which is why
  * freezes have deadlines. Commits are not flushed one by one: the scheduler's log is what survives a power cut, and the position is part of each
- * commit, so that what is lost is replayed. `sync` flushes. Records lie in the order of their keys, deleted ones apart, so that reading a
+ * commit, so that what is lost is replayed. `sync` flushes. For the same reason a few records may wait in the process: written together they cost a
+ * fraction, and nobody's answer waits for it; whoever reads writes them first. Records lie in the order of their keys, deleted ones apart, so that reading a
  * table in chunks reads each page once. The Merkle bucket of a record is found when buckets are read, because hashing costs more than writing.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
@@ -92,16 +93,16 @@ const writeAll = (link: Link, recent: RecentRecords, records: ReadonlyArray<Repl
     putMeta("applied", String(through))
   ])
   let at = 0
-  for (const record of last.values()) recent.put(record, chars[at++]!)
+  for (const record of last.values()) recent.renew(record, chars[at++]!)
 }
 
-const current = (link: Link, recent: RecentRecords, ids: ReadonlyArray<RecordId>): ReadonlyMap<string, ReplicaRecord> => {
+const current = (link: Link, known: (id: string) => ReplicaRecord | undefined, recent: RecentRecords, ids: ReadonlyArray<RecordId>): ReadonlyMap<string, ReplicaRecord> => {
   const found = new Map<string, ReplicaRecord>()
   const wanted = new Map<string, { readonly id: RecordId; readonly place: readonly [string, string] }>()
   for (const id of ids) {
-    const known = recent.get(id.text)
-    if (known === undefined) wanted.set(id.text, { id, place: [kept(id.table), keyText(id.key)] })
-    else found.set(id.text, known)
+    const held = known(id.text)
+    if (held === undefined) wanted.set(id.text, { id, place: [kept(id.table), keyText(id.key)] })
+    else found.set(id.text, held)
   }
   if (wanted.size === 0) return found
   const byPlace = new Map(Array.from(wanted.values(), ({ id, place }) => [place.join("\u0000"), id]))
@@ -177,26 +178,77 @@ const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
 
 const recentRecords = 20_000
 const recentChars = 32_000_000
+/** Records that may wait to be written. */
+const maxUnwritten = 500
 
 const attempt = <A>(body: () => A): Effect.Effect<A, ReplicaError> => Effect.try({ try: body, catch: failure })
 
+/** What has been committed, written or not: where that stands, what it says of records, and how it gets into the file. */
+class Committed {
+  private readonly writer: Link
+  private readonly recent = new RecentRecords(recentRecords, recentChars)
+  private readonly unwritten = new Map<string, ReplicaRecord>()
+  applied: number
+  private written: number
+  private isFailing = false
+
+  constructor(writer: Link) {
+    this.writer = writer
+    this.applied = this.written = Shelves.appliedOf(writer)
+  }
+
+  current(ids: ReadonlyArray<RecordId>): ReadonlyMap<string, ReplicaRecord> {
+    return current(this.writer, (id) => this.unwritten.get(id) ?? this.recent.get(id), this.recent, ids)
+  }
+
+  take(records: ReadonlyArray<ReplicaRecord>, through: number): void {
+    if (through < this.applied) return
+    if (this.isFailing || this.unwritten.size + records.length > maxUnwritten) this.catchUp()
+    if (records.length > maxUnwritten) {
+      writeAll(this.writer, this.recent, records, through)
+      this.written = through
+    } else for (const record of records) this.unwritten.set(record.id.text, record)
+    this.applied = through
+  }
+
+  catchUp(): void {
+    if (this.unwritten.size === 0 && this.written === this.applied) return
+    // Stays so when the next line throws: then nothing is taken before this has worked.
+    this.isFailing = true
+    writeAll(this.writer, this.recent, [...this.unwritten.values()], this.applied)
+    this.isFailing = false
+    this.unwritten.clear()
+    this.written = this.applied
+  }
+
+  clear(): void {
+    this.writer.write(["record", "tombstone", "meta"].map((table) => [`DELETE FROM ${table}`]))
+    this.applied = this.written = 0
+    this.unwritten.clear()
+    this.recent.clear()
+  }
+}
+
 const shapeOf = (writer: Link, states: States): ReplicaShape => {
   const now = Shelves.shelf(writer)
-  const recent = new RecentRecords(recentRecords, recentChars)
-  let applied = now.seq
+  const committed = new Committed(writer)
+  const catchUp = attempt(() => committed.catchUp())
+  /** For what looks into the file, or says something about what is in it. */
+  const upToDate = <A>(body: () => A): Effect.Effect<A, ReplicaError> => attempt(() => {
+    committed.catchUp()
+    return body()
+  })
+  const hold = Effect.zipRight(catchUp, states.hold)
   return {
-    applied: Effect.sync(() => applied),
-    current: (ids) => attempt(() => current(writer, recent, ids)),
-    commit: ({ records, through }) => attempt(() => {
-      if (through < applied) return
-      writeAll(writer, recent, records, through)
-      applied = through
-    }),
-    sync: attempt(() => flush(writer, states.inUse())),
+    applied: Effect.sync(() => committed.applied),
+    current: (ids) => attempt(() => committed.current(ids)),
+    commit: ({ records, through }) => attempt(() => committed.take(records, through)),
+    catchUp,
+    sync: upToDate(() => flush(writer, states.inUse())),
     freeze: (id) => Effect.suspend(() => {
       const held = states.frozen.get(id)
       if (held !== undefined) return Effect.succeed(held.shelf.seq)
-      return Effect.uninterruptible(Effect.map(states.hold, (fresh) => {
+      return Effect.uninterruptible(Effect.map(hold, (fresh) => {
         states.frozen.set(id, fresh)
         return fresh.shelf.seq
       }))
@@ -209,28 +261,24 @@ const shapeOf = (writer: Link, states: States): ReplicaShape => {
     snapshot: Effect.acquireRelease(
       Effect.suspend(() => {
         const newest = states.newest()
-        if (newest === undefined) return states.hold
+        if (newest === undefined) return hold
         newest.users++
         return Effect.succeed(newest)
       }),
       (held) => Effect.sync(() => states.letGo(held))
     ).pipe(Effect.map(({ shelf }) => snapshotOf(shelf))),
-    records: (table, after, size) => attempt(() => chunkOf(now, table, after, size)),
-    bucket: (table, index) => attempt(() => hashSome(writer, table)).pipe(
+    records: (table, after, size) => upToDate(() => chunkOf(now, table, after, size)),
+    bucket: (table, index) => upToDate(() => hashSome(writer, table)).pipe(
       Effect.tap((some) => (some ? Effect.sleep(0) : Effect.void)),
       Effect.repeat({ while: (some) => some }),
-      Effect.zipRight(attempt(() => inBucket(writer, table, index)))
+      Effect.zipRight(upToDate(() => inBucket(writer, table, index)))
     ),
-    names: attempt(() => Shelves.namesOf(writer)),
+    names: upToDate(() => Shelves.namesOf(writer)),
     tables: attempt(() => Shelves.tablesOf(writer)),
-    putTables: (tables) => attempt(() => writer.write([putMeta("tables", JSON.stringify(tables))])),
+    putTables: (tables) => upToDate(() => writer.write([putMeta("tables", JSON.stringify(tables))])),
     whole: attempt(() => Shelves.metaOf(writer, "whole") === "true"),
-    markWhole: attempt(() => writer.write([putMeta("whole", "true")])),
-    clear: attempt(() => {
-      writer.write(["record", "tombstone", "meta"].map((table) => [`DELETE FROM ${table}`]))
-      applied = 0
-      recent.clear()
-    })
+    markWhole: upToDate(() => writer.write([putMeta("whole", "true")])),
+    clear: attempt(() => committed.clear())
   }
 }
 

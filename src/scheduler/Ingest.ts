@@ -63,6 +63,8 @@ const maxBatch = 2000
 /** Turns of the event loop a batch waits at most while each brings more. */
 const maxGathering = 8
 const retryMs = 1000
+/** Records that are written together. */
+const worthWriting = 64
 
 export class Ingest extends Context.Tag("scheduler/Ingest")<Ingest, {
   /** Offers changes; `done` is called exactly once, now or later. */
@@ -135,6 +137,8 @@ class Pipeline {
   private pending = 0
   private busy = false
   private owed: Owed | undefined
+  /** Records the replica has taken since it was told to catch up. */
+  private unwritten = 0
   private turns = 0
   private arrived = 0
   /** Read once, at the first batch: what sets it is done by then. */
@@ -206,25 +210,36 @@ class Pipeline {
     return batch
   }
 
-  private commit(batch: ReadonlyArray<Work>): Effect.Effect<void, Refusal> {
-    return Effect.gen(this, function*() {
+  // A generator written inside would be one of its own for each batch, and V8 keeps what such a one closes over until a full collection: every request.
+  private readonly commit = Effect.fnUntraced(
+    function*(this: Pipeline, batch: ReadonlyArray<Work>) {
       if (this.owed !== undefined) yield* this.settle(this.owed)
       if (batch.length === 0) return
       const { counts, made } = plan(batch, yield* this.parts.replica.current(idsOf(batch)), this.floor ??= yield* this.lost, this.parts.jobs)
       if (made.length > 0) yield* this.log(made)
       this.hold(batch, counts, made.length)
-    }).pipe(Effect.mapError((error) => (error._tag === "WalFailed" || error._tag === "ReplicaError" ? refusalOf(error) : error)), Effect.tapError((error) => Effect.logError(error.message)))
-  }
+    },
+    Effect.mapError(refusalOf),
+    Effect.tapError((error) => Effect.logError(error.message))
+  )
 
   /** Into the log, with who runs the jobs among them (D35), and on. */
-  private log(made: ReadonlyArray<Made>): Effect.Effect<void, WalFailed | ReplicaError> {
+  private readonly log = Effect.fnUntraced(function*(this: Pipeline, made: ReadonlyArray<Made>) {
     const { jobs, wal } = this.parts
-    return Effect.gen(this, function*() {
-      const assigned = yield* jobs.assign(made.map(({ change }) => change))
-      const lines = made.map(({ change, raw, record }) => Event.toLine(raw, change.op, record.version, assigned.to(change)))
-      const through = yield* Effect.tapError(wal.append(lines), () => assigned.undo)
-      yield* this.settle({ records: made.map(({ record }) => record), lines, through, traces: made.some(({ trace }) => trace !== undefined) ? made.map(({ trace }) => trace) : undefined })
-    })
+    const assigned = yield* jobs.assign(made.map(({ change }) => change))
+    const lines = made.map(({ change, raw, record }) => Event.toLine(raw, change.op, record.version, assigned.to(change)))
+    this.catchUpMeanwhile()
+    const through = yield* Effect.tapError(wal.append(lines), () => assigned.undo)
+    yield* this.settle({ records: made.map(({ record }) => record), lines, through, traces: made.some(({ trace }) => trace !== undefined) ? made.map(({ trace }) => trace) : undefined })
+  })
+
+  /** The replica writes while the log is flushed, when there is something worth it: nobody waits for that then. */
+  private catchUpMeanwhile(): void {
+    const { replica, run, turn } = this.parts
+    if (this.unwritten < worthWriting) return
+    this.unwritten = 0
+    // The log begins its flush in the turn that comes next.
+    turn.next(() => turn.next(() => run(Effect.catchAll(replica.catchUp, (error) => Effect.logError(error.message)), () => {})))
   }
 
   private readonly lost: Effect.Effect<number, ReplicaError> = Effect.suspend(() => Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0))
@@ -235,6 +250,7 @@ class Pipeline {
     this.owed = owed
     const step = Effect.map(replica.commit({ records: owed.records, through: owed.through }), () => {
       this.owed = undefined
+      this.unwritten += owed.records.length
       this.parts.moved(owed.records, owed.through)
       pool.events.appended(owed.lines, owed.through, owed.traces)
       return { tag: "Appended", through: owed.through } as const

@@ -180,26 +180,25 @@ class Shell {
   }
 
   /** Everything that has arrived, in order; commands next to each other share one write. */
-  private readonly round = (entries: Iterable<Entry>): Effect.Effect<void> =>
-    Effect.gen(this, function*() {
-      let owed: Array<Action> = []
-      for (const entry of entries) {
-        if ("alone" in entry) {
-          yield* this.carryOut(owed)
-          owed = []
-          const command = yield* entry.alone
-          if (command !== undefined) owed.push(...this.decide(command))
-          entry.after()
-        } else owed.push(...this.decide(entry))
-      }
-      yield* this.carryOut(owed)
-      for (const listener of this.parts.listeners) listener()
-    })
+  private readonly round = Effect.fnUntraced(function*(this: Shell, entries: Iterable<Entry>) {
+    let owed: Array<Action> = []
+    for (const entry of entries) {
+      if ("alone" in entry) {
+        yield* this.carryOut(owed)
+        owed = []
+        const command = yield* entry.alone
+        if (command !== undefined) owed.push(...this.decide(command))
+        entry.after()
+      } else owed.push(...this.decide(entry))
+    }
+    yield* this.carryOut(owed)
+    for (const listener of this.parts.listeners) listener()
+  })
 
   /** Set when the loop has ended: nothing that is asked is answered any more. */
   ended = false
 
-  readonly loop: Effect.Effect<never> = Effect.suspend(() => Effect.forever(Effect.flatMap(Queue.takeBetween(this.parts.queue, 1, 1024), this.round))).pipe(
+  readonly loop: Effect.Effect<never> = Effect.suspend(() => Effect.forever(Effect.flatMap(Queue.takeBetween(this.parts.queue, 1, 1024), (entries) => this.round(entries)))).pipe(
     Effect.ensuring(Effect.sync(() => {
       this.ended = true
     }))

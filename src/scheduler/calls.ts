@@ -57,20 +57,19 @@ const deliver = (around: Surroundings, action: Call & { readonly tag: "Deliver" 
     return Effect.tap(send(around, action, span?.traceparent ?? parent), ({ kind }) => Effect.sync(() => span?.end(kind === "applied" ? undefined : kind)))
   })
 
-const send = ({ client, events, maxBodyBytes }: Surroundings, action: Call & { readonly tag: "Deliver" }, traceparent: string | undefined): Effect.Effect<Answer> =>
-  Effect.gen(function*() {
-    const read = yield* Effect.either(events.read(action.from, action.to))
-    if (read._tag === "Left") {
-      yield* Effect.logError(`events ${action.from} to ${action.to} cannot be read for ${action.ssp}: ${read.left.message}`)
-      return { kind: "unavailable" }
-    }
-    let answer: Answer = { kind: "unavailable" }
-    for (const body of requests(read.right, maxBodyBytes)) {
-      answer = yield* client.deliver(action, body, traceparent)
-      if (answer.kind !== "applied") return answer
-    }
-    return answer
-  })
+const send = Effect.fnUntraced(function*({ client, events, maxBodyBytes }: Surroundings, action: Call & { readonly tag: "Deliver" }, traceparent: string | undefined) {
+  const read = yield* Effect.either(events.read(action.from, action.to))
+  if (read._tag === "Left") {
+    yield* Effect.logError(`events ${action.from} to ${action.to} cannot be read for ${action.ssp}: ${read.left.message}`)
+    return { kind: "unavailable" } as const
+  }
+  let answer: Answer = { kind: "unavailable" }
+  for (const body of requests(read.right, maxBodyBytes)) {
+    answer = yield* client.deliver(action, body, traceparent)
+    if (answer.kind !== "applied") return answer
+  }
+  return answer
+})
 
 /** The registration as it came, with the assignment, and with the last activity where that is known to be later. */
 const registrationBody = ({ body, lastActiveAt }: ViewSpec, assignment: number): unknown => {

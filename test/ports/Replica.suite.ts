@@ -12,7 +12,7 @@ import * as Ids from "../../src/core/surql/recordId.ts"
 import { Datetime, Duration, Float, type Obj, Range, type RecordId, type RecordKey, Uuid, type Value } from "../../src/core/surql/value.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaSnapshot } from "../../src/ports/Replica.ts"
 import { docOf } from "../../src/ports/replicaRows.ts"
-import { seed } from "../kit/random.ts"
+import { rng, seed } from "../kit/random.ts"
 
 export const id = (text: string): RecordId => {
   const parsed = Ids.parseLenient(text)
@@ -97,6 +97,35 @@ export const replicaSuite = (name: string, make: () => Layer.Layer<Replica, Repl
       yield* replica.thaw(10)
       yield* replica.thaw(10)
       expect(yield* read).toEqual([4, "t:2", "t u"])
+    }))
+
+    scenario("what is committed is there for whoever asks, whenever it is written: random commits and reads against a map", (replica) => Effect.gen(function*() {
+      const { below } = rng(seed)
+      const model = new Map<string, ReplicaRecord>()
+      const alive = (): ReadonlyArray<string> => [...model.values()].flatMap(({ doc, id: own, version }) => (doc === undefined ? [] : [`${own.text} ${version}`])).sort()
+      for (let through = 1; through <= 400; through++) {
+        const records = Array.from({ length: below(5) }, () => {
+          const text = `t:${below(40)}`
+          const version = (model.get(text)?.version ?? 0) + 1
+          return below(4) === 0 ? gone(text, version) : record(text, version, { at: through })
+        })
+        for (const one of records) model.set(one.id.text, one)
+        yield* replica.commit({ records, through })
+        const turn = below(12)
+        if (turn === 0) yield* replica.catchUp
+        else if (turn === 1) yield* replica.sync
+        else if (turn === 2) expect((yield* replica.records("t", undefined, 100)).map(({ id: own, version }) => `${own.text} ${version}`).sort()).toEqual(alive())
+        else if (turn === 3) {
+          expect(yield* replica.freeze(through)).toBe(through)
+          expect(idsIn(yield* Effect.scoped(replica.snapshot), "t").length).toBe(alive().length)
+          yield* replica.thaw(through)
+        } else if (turn < 8) {
+          const asked = Array.from({ length: 3 }, () => id(`t:${below(45)}`))
+          const found = yield* replica.current(asked)
+          for (const one of asked) expect([found.get(one.text)?.version, found.get(one.text)?.doc?.["at"]]).toEqual([model.get(one.text)?.version, model.get(one.text)?.doc?.["at"]])
+        }
+        expect(yield* replica.applied).toBe(through)
+      }
     }))
 
     scenario("D27 a snapshot in use stands still: behind commits, behind the end of its freeze, behind a reset", (replica) => Effect.gen(function*() {

@@ -18,6 +18,7 @@ import { gone, id, record, replicaSuite } from "./Replica.suite.ts"
 
 interface Connection {
   readonly exec: (sql: string) => void
+  readonly prepare: (sql: string) => { readonly all: () => ReadonlyArray<unknown> }
   readonly close: () => void
 }
 
@@ -90,7 +91,7 @@ it.effect("a content that does not decode is damage, named by its record", () =>
   expect([fault.reason, fault.message]).toEqual(["damaged", "record t:1 of the replica: its content does not decode"])
 }))
 
-test("the records asked for last stay, within entries and length, and a record that is written again weighs once", () => {
+test("the records asked for last stay, within entries and length, a record that is written again weighs once, and a new one is not kept", () => {
   const recent = new RecentRecords(3, 100)
   const versions = () => ["t:1", "t:2", "t:3", "t:4"].map((text) => recent.get(text)?.version)
   for (const text of ["t:1", "t:2", "t:3"]) recent.put(record(text, 1, {}), 30)
@@ -99,26 +100,63 @@ test("the records asked for last stay, within entries and length, and a record t
   expect(versions()).toEqual([1, undefined, 1, 1])
   for (let version = 2; version < 10; version++) recent.put(record("t:4", version, {}), 40)
   expect(versions()).toEqual([1, undefined, 1, 9])
-  recent.put(record("t:3", 2, {}), 90)
+  recent.renew(record("t:2", 5, {}), 10)
+  recent.renew(record("t:3", 2, {}), 90)
   expect(versions()).toEqual([undefined, undefined, 2, undefined])
   recent.clear()
   expect(versions()).toEqual([undefined, undefined, undefined, undefined])
 })
 
-it.effect("D26 a commit that fails leaves everything as it was, and the next one works", () => Effect.gen(function*() {
+/** What another process would find in the file. */
+const inFile = (folder: string): { readonly applied: ReadonlyArray<unknown>; readonly records: ReadonlyArray<unknown> } => {
+  const file = new Database(join(folder, fileName))
+  try {
+    const texts = (sql: string): ReadonlyArray<unknown> => file.prepare(sql).all().map((row) => (row as { readonly text: unknown }).text)
+    return { applied: texts("SELECT value AS text FROM meta WHERE name = 'applied'"), records: texts("SELECT id AS text FROM record ORDER BY id") }
+  } finally {
+    file.close()
+  }
+}
+
+const faultOf = <A>(effect: Effect.Effect<A, ReplicaError>): Effect.Effect<ReplicaError> => Effect.orDieWith(Effect.flip(effect), () => new Error("it worked"))
+
+it.effect("D26 while the file cannot be written a few records wait; then a commit fails, leaves everything as it was, and the next one works", () => Effect.gen(function*() {
   const folder = fresh()
   yield* using(folder, (replica) => Effect.gen(function*() {
     yield* replica.commit({ records: [record("t:1", 1, { a: 1 })], through: 1 })
     const other = new Database(join(folder, fileName))
     other.exec("BEGIN IMMEDIATE")
-    const fault = yield* Effect.flip(replica.commit({ records: [record("t:1", 2, { a: 2 }), record("t:2", 1, {})], through: 2 })).pipe(Effect.orDieWith(() => new Error("it was committed")))
-    expect([fault.reason, yield* replica.applied]).toEqual(["locked", 1])
+    yield* replica.commit({ records: [record("t:1", 2, { a: 2 })], through: 2 })
+    expect((yield* faultOf(replica.catchUp)).reason).toBe("locked")
+    expect((yield* faultOf(Effect.scoped(replica.snapshot))).reason).toBe("locked")
+    const fault = yield* faultOf(replica.commit({ records: [record("t:1", 3, { a: 3 }), record("t:2", 1, {})], through: 4 }))
+    expect([fault.reason, yield* replica.applied]).toEqual(["locked", 2])
     other.exec("ROLLBACK")
     other.close()
     const found = yield* replica.current([id("t:1"), id("t:2")])
-    expect([found.get("t:1")?.version, found.has("t:2")]).toEqual([1, false])
-    yield* replica.commit({ records: [record("t:1", 2, { a: 2 })], through: 2 })
-    expect((yield* replica.current([id("t:1")])).get("t:1")?.version).toBe(2)
+    expect([found.get("t:1")?.version, found.has("t:2")]).toEqual([2, false])
+    yield* replica.commit({ records: [record("t:1", 3, { a: 3 }), record("t:2", 1, {})], through: 4 })
+    expect((yield* replica.current([id("t:1")])).get("t:1")?.version).toBe(3)
+  }))
+  expect(inFile(folder)).toEqual({ applied: ["2"], records: ["t:1"] })
+}))
+
+it.effect("D26 what waits to be written has the position of none of it in the file, many records do not wait, and whoever reads or says what is there writes first", () => Effect.gen(function*() {
+  const folder = fresh()
+  yield* using(folder, (replica) => Effect.gen(function*() {
+    yield* replica.commit({ records: [record("t:1", 1, {})], through: 1 })
+    yield* replica.commit({ records: [record("t:2", 1, {}), gone("t:9", 4)], through: 3 })
+    expect(inFile(folder)).toEqual({ applied: [], records: [] })
+    yield* replica.catchUp
+    expect(inFile(folder)).toEqual({ applied: ["3"], records: ["t:1", "t:2"] })
+    yield* replica.commit({ records: [gone("t:1", 2)], through: 4 })
+    expect(yield* replica.names).toEqual(["t"])
+    expect(inFile(folder)).toEqual({ applied: ["4"], records: ["t:2"] })
+    yield* replica.commit({ records: [record("t:3", 1, {})], through: 4 })
+    yield* replica.markWhole
+    expect(inFile(folder).records).toEqual(["t:2", "t:3"])
+    yield* replica.commit({ records: Array.from({ length: 1000 }, (_, n) => record(`many:${n}`, 1, {})), through: 5 })
+    expect(inFile(folder).records.length).toBe(1002)
   }))
 }))
 
