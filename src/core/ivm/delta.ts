@@ -86,6 +86,14 @@ export class DeltaBuilder {
     else move.after = undefined
   }
 
+  /** Left and entered at once, under the same key. */
+  replaced(before: Shown, after: Shown): void {
+    // Mostly the first and only move: then no keys are compared, of which the old one is cold.
+    const move = this.moves.length === 0 ? undefined : this.find(after.key)
+    if (move === undefined) this.add({ key: after.key, before, after })
+    else move.after = after
+  }
+
   /** Every row that moved, as it was first and is last. */
   get all(): ReadonlyArray<{ readonly before: Shown | undefined; readonly after: Shown | undefined }> {
     return this.moves

@@ -115,7 +115,7 @@ export class Engine {
   /** Puts a record (or a tombstone) in place before any instance exists: restore and bootstrap. */
   load(id: RecordId, version: number, doc: Obj | undefined): void {
     const place = this.store.placeOf(id)
-    this.store.apply({ id: place.id, place, before: place.row, after: doc === undefined ? undefined : new Row(place, version, doc), version })
+    this.store.apply({ id: place.id, place, before: place.row, after: doc === undefined ? undefined : new Row(place, place.id, version, doc), version })
   }
 
   /**

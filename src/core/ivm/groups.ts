@@ -258,7 +258,12 @@ export class Groups {
   private show(before: GroupRow | undefined, after: GroupRow | undefined): void {
     if (before === undefined) this.result.insert(after!)
     else if (after === undefined) this.result.remove(before)
-    else this.result.replace(before, after)
+    else if (before.key === after.key) this.result.replace(before, after)
+    else {
+      // The group of 1 and 1.0 shows itself as what came first.
+      this.result.remove(before)
+      this.result.insert(after)
+    }
   }
 
   private drop(group: Group): void {

@@ -31,7 +31,7 @@ import type { Links, Read, Reader, ReaderRow, ReadResult } from "./readers.ts"
 import { severalRows } from "./result.ts"
 import { type Member, noSort, type Shape, sortValues } from "./shape.ts"
 import type { Slots } from "./slots.ts"
-import { piecesOf } from "./splits.ts"
+import { movePieces, piecesOf } from "./splits.ts"
 import type { Row } from "./store.ts"
 import type { Identity, Surroundings } from "./surroundings.ts"
 
@@ -54,7 +54,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   private readonly members: Members | undefined
   private readonly shown: Outlet["shown"]
   readonly groups: Outlet["groups"]
-  private readonly move: Outlet["move"]
+  private readonly rowsShown: Outlet["rows"]
   private failing: Map<string, string> | undefined = undefined
   private failureMoved = false
   /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
@@ -79,10 +79,10 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     this.most = shape.windowed ? bounds.start + bounds.limit : Infinity
     this.isBlind = shape.windowed && bounds.limit === 0 && bounds.start > 0
     this.members = shape.windowed && shape.groups === undefined && shape.splitting === undefined ? undefined : new Members()
-    const { groups, move, shown } = outlet(shape, shape.windowed ? bounds : undefined, around.spy, this)
+    const { groups, rows, shown } = outlet(shape, shape.windowed ? bounds : undefined, around.spy, this)
     this.shown = shown
     this.groups = groups
-    this.move = move
+    this.rowsShown = rows
   }
 
   get shape(): string {
@@ -136,7 +136,9 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   private exchange(place: Place, before: Member | undefined, after: Member | undefined): void {
     place.exchange(before, after)
     this.members?.exchange(before, after)
-    this.move(before, after)
+    if (this.rowsShown === undefined) this.groups!.move(before, after)
+    else if (this.plainShape.splitting === undefined) this.rowsShown.move(before, after)
+    else movePieces(this.rowsShown, piecesOf(before), piecesOf(after))
     if (this.isBlind && this.failing !== undefined) this.failsOtherwise()
   }
 
@@ -376,7 +378,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     if (shape.splitting !== undefined) return members.flatMap(piecesOf).sort(shape.kind.compare)
     const keyed = shape.sort.length === 0 || shape.reaches
       ? members
-      : members.map((member) => ({ ...member, ...sortValues(shape, (value) => this.evaluated(value, member.row)) }))
+      : members.map((member) => ({ ...member, slot: member.slot, ...sortValues(shape, (value) => this.evaluated(value, member.row)) }))
     return keyed.sort(shape.kind.compare)
   }
 

@@ -12,7 +12,7 @@ import { childrenOf } from "./children.ts"
 import { sameResults } from "./delta.ts"
 import { combinedAll, type Hash64, sameHash } from "./hash.ts"
 import type { Outlet } from "./output.ts"
-import { type Member, type Shape, sortValues, unsorted } from "./shape.ts"
+import { type Member, PlainMember, type Shape, sortValues, unsorted } from "./shape.ts"
 import { splitMember } from "./splits.ts"
 import type { Row } from "./store.ts"
 import type { Surroundings } from "./surroundings.ts"
@@ -57,5 +57,6 @@ export const match = (owner: Matching, row: Row, scope: Scope, before: Member | 
     if (parts.length > 0) digest = parts.join("\n")
   }
   if (before !== undefined && before.row === row && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
+  if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, row, lead)
   return { owner, at: 0, high: 0, low: 0, key: row.id.text, version: row.version, digest, children, row, slot, sort, lead, sum, sums, failure, part: undefined }
 }

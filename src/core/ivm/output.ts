@@ -8,7 +8,7 @@ import type { Value } from "../surql/value.ts"
 import { type GroupOwner, type GroupRow, Groups } from "./groups.ts"
 import { type Bounds, Result } from "./result.ts"
 import type { Member, Shape } from "./shape.ts"
-import { movePieces, type Piece, piecesOf } from "./splits.ts"
+import type { Piece } from "./splits.ts"
 import type { Spy } from "./spy.ts"
 
 export type Output = Member | GroupRow
@@ -18,26 +18,18 @@ export type Shown = Pick<Result<Output>, "begin" | "finish" | "hash" | "hashNow"
 export interface Outlet {
   readonly shown: Shown
   readonly groups: Groups | undefined
-  /** Puts the new state of a matching row in place of its old one. */
-  readonly move: (before: Member | undefined, after: Member | undefined) => void
-}
-
-const moveRow = (result: Result<Member>) => (before: Member | undefined, after: Member | undefined): void => {
-  if (before === undefined) result.insert(after!)
-  else if (after === undefined) result.remove(before)
-  else result.replace(before, after)
+  /** The result again, where it is of rows or pieces of rows. */
+  readonly rows: Result<Member> | undefined
 }
 
 /** The outlet of one instance; `bounds` undefined where everything is shown. */
 export const outlet = (shape: Shape, bounds: Bounds | undefined, spy: Spy, owner: GroupOwner): Outlet => {
-  const changed = (): void => owner.changed()
   if (shape.groups === undefined) {
-    const shown = new Result<Member>(shape.kind, bounds, shape.only, spy, changed)
-    return { shown, groups: undefined, move: shape.splitting === undefined ? moveRow(shown) : (before, after) => movePieces(shown, piecesOf(before), piecesOf(after)) }
+    const rows = new Result<Member>(shape.kind, bounds, shape.only, spy, owner)
+    return { shown: rows, groups: undefined, rows }
   }
-  const shown = new Result<GroupRow>(shape.groups.kind, bounds, shape.only, spy, changed)
-  const groups = new Groups(shape.groups, shown, spy, owner, shape.reaches)
-  return { shown, groups, move: (before, after) => groups.move(before, after) }
+  const shown = new Result<GroupRow>(shape.groups.kind, bounds, shape.only, spy, owner)
+  return { shown, groups: new Groups(shape.groups, shown, spy, owner, shape.reaches), rows: undefined }
 }
 
 /** A group or a piece of a row holds its value as it was made when a record changed. */

@@ -16,7 +16,8 @@ export interface Holding {
 const few = 8
 
 export class Place {
-  readonly id: RecordId
+  /** As the last change wrote it. */
+  id: RecordId
   row: Row | undefined = undefined
   /** Of the row, or the last one of a deleted record. */
   version: number

@@ -8,7 +8,7 @@
 import { DeltaBuilder, type Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
 import type { Spy } from "./spy.ts"
-import { type RowOrder, Window } from "./window.ts"
+import { type RowOrder, Window, type WindowSink } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */
 export interface Kind<T extends Shown> extends RowOrder<T> {
@@ -23,7 +23,12 @@ export interface Bounds {
 /** What the database answers where ONLY meets several rows. */
 export const severalRows = "Expected a single result output when using the ONLY keyword"
 
-export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum {
+/** Whose result it is: told when a step first moves a row. */
+export interface ResultOwner {
+  readonly changed: () => void
+}
+
+export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum, WindowSink<T> {
   private readonly kind: Kind<T>
   private readonly window: Window<T> | undefined
   /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
@@ -32,7 +37,7 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
   high = 0
   low = 0
   private readonly spy: Spy
-  private readonly changed: () => void
+  private readonly owner: ResultOwner
   /** The first fill, which is no delta: nothing is noted of it. */
   private filling = true
   /** Rows only come. */
@@ -40,15 +45,14 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
   private pending: DeltaBuilder | undefined = undefined
   private shown = 0
 
-  /** `bounds` undefined: everything is shown. `changed` is called when a step first moves a row. */
-  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, spy: Spy, changed: () => void) {
+  /** `bounds` undefined: everything is shown. */
+  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, spy: Spy, owner: ResultOwner) {
     this.kind = kind
     this.spy = spy
-    this.changed = changed
+    this.owner = owner
     this.candidates = only ? [] : undefined
-    const sink = only ? { entered: (row: T) => this.candidate(row), left: (row: T) => this.notCandidate(row) } : { entered: (row: T) => this.show(row), left: (row: T) => this.hide(row) }
     const limit = only ? Math.min(bounds?.limit ?? Infinity, 2) : bounds?.limit
-    this.window = limit === undefined ? undefined : new Window<T>(kind, bounds?.start ?? 0, limit, sink)
+    this.window = limit === undefined ? undefined : new Window<T>(kind, bounds?.start ?? 0, limit, this)
   }
 
   get size(): number {
@@ -87,6 +91,13 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
     return this.candidates !== undefined ? this.candidates.length === 1 ? [...this.candidates] : [] : this.window && [...this.window.rows()]
   }
 
+  /** Puts the new state of a row in place of its old one; undefined where there is none. */
+  move(before: T | undefined, after: T | undefined): void {
+    if (before === undefined) this.insert(after!)
+    else if (after === undefined) this.remove(before)
+    else this.replace(before, after)
+  }
+
   insert(row: T): void {
     if (this.window === undefined) return this.show(row)
     this.spy.windows++
@@ -101,13 +112,9 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
     this.window.remove(row)
   }
 
-  /** Puts the new state of a row in place of its old one. */
+  /** Puts the new state of a row in place of its old one; both have one key. */
   replace(before: T, after: T): void {
-    if (this.window === undefined) {
-      this.hide(before)
-      this.show(after)
-      return
-    }
+    if (this.window === undefined) return this.exchange(before, after)
     this.spy.windows++
     this.settle()
     if (this.kind.compare(before, after) === 0) this.window.replace(before, after)
@@ -136,13 +143,45 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
     return pending
   }
 
+  /** The window's word. */
+  entered(row: T): void {
+    if (this.candidates === undefined) this.show(row)
+    else this.candidate(row, this.candidates)
+  }
+
+  /** The window's word. */
+  left(row: T): void {
+    if (this.candidates === undefined) this.hide(row)
+    else this.notCandidate(row, this.candidates)
+  }
+
+  /** The window's word. */
+  replaced(before: T, after: T): void {
+    if (this.candidates === undefined) this.exchange(before, after)
+    else {
+      this.notCandidate(before, this.candidates)
+      this.candidate(after, this.candidates)
+    }
+  }
+
   private show(row: T): void {
     this.shown++
+    this.hashIn(row)
+    if (!this.filling) this.step().entered(row)
+  }
+
+  /** Shows a row in place of its old state. */
+  private exchange(before: T, after: T): void {
+    Hashes.remove(this, before)
+    this.hashIn(after)
+    if (!this.filling) this.step().replaced(before, after)
+  }
+
+  private hashIn(row: T): void {
     const { high, low } = this.kind.hash(row)
     row.high = high
     row.low = low
     Hashes.add(this, row)
-    if (!this.filling) this.step().entered(row)
   }
 
   private hide(row: T): void {
@@ -151,16 +190,14 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
     if (!this.filling) this.step().left(row)
   }
 
-  private candidate(row: T): void {
-    const rows = this.candidates!
+  private candidate(row: T, rows: Array<T>): void {
     if (rows.length === 1) this.hide(rows[0]!)
     rows.push(row)
     if (rows.length === 1) this.show(row)
     else if (!this.filling) this.step()
   }
 
-  private notCandidate(row: T): void {
-    const rows = this.candidates!
+  private notCandidate(row: T, rows: Array<T>): void {
     rows.splice(rows.findIndex((held) => held.key === row.key), 1)
     if (rows.length === 0) this.hide(row)
     else if (rows.length === 1) this.show(rows[0]!)
@@ -169,7 +206,7 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum 
   private step(): DeltaBuilder {
     if (this.pending === undefined) {
       this.pending = new DeltaBuilder()
-      this.changed()
+      this.owner.changed()
     }
     return this.pending
   }

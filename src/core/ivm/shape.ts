@@ -53,6 +53,37 @@ export interface Member extends Shown, Holding, HashSum {
   readonly part: Entry | ReadonlyArray<Member> | Piece | undefined
 }
 
+/**
+ * A member that shows its record and no more, as nearly all do: half the fields. A large service holds millions, a change finds
+ * them cold, and what it makes anew the garbage collector has to move. What is the same for all of them stands in the prototype.
+ */
+export class PlainMember implements Member {
+  readonly owner: object
+  at = 0
+  high = 0
+  low = 0
+  readonly key: string
+  readonly version: number
+  readonly row: Row
+  readonly lead: Value
+  declare readonly digest: undefined
+  declare readonly children: undefined
+  declare readonly slot: 0
+  declare readonly sort: ReadonlyArray<Value>
+  declare readonly sum: undefined
+  declare readonly sums: undefined
+  declare readonly failure: undefined
+  declare readonly part: undefined
+
+  constructor(owner: object, row: Row, lead: Value) {
+    this.owner = owner
+    this.key = row.id.text
+    this.version = row.version
+    this.row = row
+    this.lead = lead
+  }
+}
+
 /** A subquery shown as a field of its own. */
 export interface ChildField {
   readonly alias: string
@@ -255,6 +286,7 @@ export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope):
 }
 
 export const noSort: ReadonlyArray<Value> = []
+Object.assign(PlainMember.prototype, { digest: undefined, children: undefined, slot: 0, sort: noSort, sum: undefined, sums: undefined, failure: undefined, part: undefined })
 export const unsorted: Pick<Member, "lead" | "sort"> = { lead: undefined, sort: noSort }
 
 /** The values of the ORDER BY terms of one row. */

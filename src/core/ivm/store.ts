@@ -27,9 +27,9 @@ export class Row {
   private low = 0
   private hashed = false
 
-  constructor(place: Place, version: number, doc: Obj) {
+  constructor(place: Place, id: RecordId, version: number, doc: Obj) {
     this.place = place
-    this.id = place.id
+    this.id = id
     this.version = version
     this.doc = doc
   }
@@ -88,6 +88,7 @@ class TableRows {
       if (typeof key === "number" || typeof key === "string") this.places.set(key, place)
       else this.others.set(text, place)
     }
+    if (row !== undefined) place.id = row.id
     place.row = row
     place.version = version
     if ((before === undefined) === (row === undefined)) return
@@ -276,17 +277,18 @@ const sameContent = (a: Obj, b: Obj): boolean => {
   return true
 }
 
+/** The id is the one that came: the same as before, but what a change brings is at hand, and the old one is cold. */
 const planOne = (change: Change, place: Place, before: Row | undefined, lastVersion: number): Write | undefined => {
-  const { id } = place
+  const { id } = change
   if (change.op === "DELETE") return before === undefined ? undefined : { id, place, before, after: undefined, version: before.version }
   if (before === undefined) {
     const version = change.version ?? lastVersion + 1
-    return { id, place, before, after: new Row(place, version, change.doc), version }
+    return { id, place, before, after: new Row(place, id, version, change.doc), version }
   }
   if (change.version !== undefined && change.version < before.version) return undefined
   const same = sameContent(before.doc, change.doc)
   if (same && (change.version === undefined || change.version === before.version)) return undefined
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
   const version = change.version === undefined || change.version === before.version ? before.version + 1 : change.version
-  return { id, place, before, after: new Row(place, version, change.doc), version }
+  return { id, place, before, after: new Row(place, id, version, change.doc), version }
 }

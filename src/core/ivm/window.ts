@@ -18,6 +18,8 @@ const BTree = sortedBTree.default
 export interface WindowSink<T> {
   readonly entered: (row: T) => void
   readonly left: (row: T) => void
+  /** Of a row that stays where it is: its new state for its old one. */
+  readonly replaced: (before: T, after: T) => void
 }
 
 /** The order of the rows: total, so that rows that compare 0 are the same row. */
@@ -139,8 +141,7 @@ class Many<T> {
     if (toFirst < 0 || toLast > 0) return
     if (toFirst === 0) this.first = after
     if (toLast === 0) this.last = after
-    this.sink.left(before)
-    this.sink.entered(after)
+    this.sink.replaced(before, after)
   }
 
   private dropLast(): void {
@@ -255,8 +256,7 @@ export class Window<T> {
     const at = this.position(after)
     array[at] = after
     if (at < start || at >= start + limit) return
-    sink.left(before)
-    sink.entered(after)
+    sink.replaced(before, after)
   }
 
   /** Where a row of the array stands, or would. */

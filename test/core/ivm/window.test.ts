@@ -38,7 +38,8 @@ test.each([
             expect(shown.has(row.id), "entered twice").toBe(false)
             shown.add(row.id)
           },
-          left: (row) => expect(shown.delete(row.id), "left without being in").toBe(true)
+          left: (row) => expect(shown.delete(row.id), "left without being in").toBe(true),
+          replaced: (before, after) => expect([shown.has(before.id), before === after, compare(before, after)], "replaced without being in, or by another").toEqual([true, false, 0])
         })
         const expectExact = (): void => {
           const expected = [...rows.values()].sort(compare)
