@@ -136,17 +136,16 @@ const overClient = (client: HttpClient.HttpClient): Send => ({ body, headers, me
 
 const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allowedHosts, secret, send = overClient(client), timeoutMs }: Options): SspClientShape => {
   const known = new Map<string, { readonly at: number; readonly addresses: ReadonlyArray<string> }>()
-  const resolve = (host: string): Effect.Effect<ReadonlyArray<string>> =>
-    Effect.gen(function*() {
-      if (Hosts.placeOf(host) !== undefined) return []
-      const now = yield* Clock.currentTimeMillis
-      const found = known.get(host)
-      if (found !== undefined && now - found.at < resolvedForMs) return found.addresses
-      const addresses = yield* names.resolve(host)
-      if (known.size >= maxResolved) known.clear()
-      known.set(host, { at: now, addresses })
-      return addresses
-    })
+  const resolve = Effect.fnUntraced(function*(host: string) {
+    if (Hosts.placeOf(host) !== undefined) return []
+    const now = yield* Clock.currentTimeMillis
+    const found = known.get(host)
+    if (found !== undefined && now - found.at < resolvedForMs) return found.addresses
+    const addresses = yield* names.resolve(host)
+    if (known.size >= maxResolved) known.clear()
+    known.set(host, { at: now, addresses })
+    return addresses
+  })
   const mayHear = (url: string): Effect.Effect<boolean> => Effect.map(resolve(Hosts.hostOf(url)), (resolved) => Hosts.mayHearSecret(url, allowedHosts, resolved))
   const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
     Effect.match(send(request), {

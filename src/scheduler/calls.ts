@@ -80,13 +80,12 @@ const registrationBody = ({ body, lastActiveAt }: ViewSpec, assignment: number):
 }
 
 /** A job as it stands in the replica, in the shape of a dispatch; undefined while it is not there. */
-const jobBody = ({ replica }: Surroundings, job: string, table: string): Effect.Effect<unknown> =>
-  Effect.gen(function*() {
-    const id = Ids.parseLenient(job)
-    const found = id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
-    const doc = found?.doc
-    return doc === undefined ? undefined : { job_id: job, table, payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} } }
-  })
+const jobBody = Effect.fnUntraced(function*({ replica }: Surroundings, job: string, table: string) {
+  const id = Ids.parseLenient(job)
+  const found = id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
+  const doc = found?.doc
+  return doc === undefined ? undefined : { job_id: job, table, payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} } }
+})
 
 /** Carries the call out and answers with what is to be told to the pool. */
 export const run = (around: Surroundings, action: Call): Effect.Effect<Command> => {
