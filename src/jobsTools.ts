@@ -19,7 +19,7 @@ import type { SspConfigShape } from "./ssp/Config.ts"
 import * as Polling from "./ssp/jobs/polling.ts"
 
 const drivers = (config: SspConfigShape) =>
-  Layer.mergeAll(Layer.provide(JobStore.layerSurreal, ServerClient.layer(config)), BackendClient.layer({ ...config, schedulerUrl: undefined }), Reload.layer(config.reloadSecrets).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel))))
+  Layer.mergeAll(Layer.provide(JobStore.layerSurreal, ServerClient.layer(config)), BackendClient.layer({ jobTables: config.jobTables, schedulerUrl: undefined, schedulerSecret: () => undefined }), Reload.layer(config.reloadSecrets).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel))))
 
 export const run = ({ args, command, options }: Extract<Asked, { readonly options: unknown }>, config: Effect.Effect<SspConfigShape, StartFault>, path: string): Effect.Effect<void, StartFault> => {
   const files = Effect.promise(() => OutboxFiles.read(path))

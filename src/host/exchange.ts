@@ -7,6 +7,7 @@
 import { Agent, type Dispatcher } from "@effect/platform-node/Undici"
 import { Data, Effect, type Scope } from "effect"
 import { reasonOf } from "../core/reason.ts"
+import type * as Http from "../ports/httpSend.ts"
 
 export interface Wanted {
   readonly method: "GET" | "POST"
@@ -115,3 +116,10 @@ export const make: Effect.Effect<Send, never, Scope.Scope> = Effect.map(
       return Effect.sync(() => running.cut())
     })
 )
+
+/** An answer of another node is taken whole, or it is none; the hashes of a node's children are the longest, and far below. */
+const mostBytes = 64 * 1024 * 1024
+
+/** {@link make} for the calls between nodes. */
+export const between: Effect.Effect<Http.Send, never, Scope.Scope> = Effect.map(make, (send) => (request) =>
+  Effect.filterOrFail(send({ ...request, body: request.body ?? null, keptBytes: mostBytes, readBytes: mostBytes }), ({ whole }) => whole, () => new NoAnswer({ message: "the answer was cut", late: false })))

@@ -6,15 +6,9 @@
 import type * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer } from "effect"
 import type { Names } from "../ports/Names.ts"
-import { type Options, type Send, SspClient } from "../ports/SspClient.ts"
+import { type Options, SspClient } from "../ports/SspClient.ts"
 import * as Exchange from "./exchange.ts"
-
-/** The hashes of a node's children are the longest answer, and far below. */
-const mostBytes = 64 * 1024 * 1024
 
 /** The HTTP client is for what callers ask of an SSP through the scheduler. */
 export const layer = (options: Omit<Options, "send">): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
-  Layer.unwrapScoped(Effect.map(Exchange.make, (exchange) => {
-    const send: Send = (request) => Effect.filterOrFail(exchange({ ...request, body: request.body ?? null, keptBytes: mostBytes, readBytes: mostBytes }), ({ whole }) => whole)
-    return SspClient.layerHttp({ ...options, send })
-  }))
+  Layer.unwrapScoped(Effect.map(Exchange.between, (send) => SspClient.layerHttp({ ...options, send })))

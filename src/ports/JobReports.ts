@@ -4,10 +4,9 @@
  * With a database beside the cluster this is tracking; without one the scheduler writes the record from it, so whoever
  * reports repeats it until it is answered.
  */
-import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import { Context, Data, Effect, Layer } from "effect"
+import { Context, Data, Effect, Layer, Redacted } from "effect"
 import type { ResultStatus } from "../core/job/status.ts"
+import { json, type Send } from "./httpSend.ts"
 
 export interface JobReport {
   readonly job_id: string
@@ -27,24 +26,24 @@ export interface JobReportsShape {
   readonly report: (report: JobReport) => Effect.Effect<void, JobReportFailed>
 }
 
+const withinMs = 10_000
+
 /** Tells a scheduler how jobs ended; `layerNone` where there is none. */
 export class JobReports extends Context.Tag("ports/JobReports")<JobReports, JobReportsShape>() {
   static readonly layerNone: Layer.Layer<JobReports> = Layer.succeed(JobReports, { present: false, report: () => Effect.void })
 
-  /** `url` without a trailing slash. */
-  static readonly layerHttp = (url: string): Layer.Layer<JobReports, never, HttpClient.HttpClient> =>
-    Layer.effect(JobReports, Effect.map(HttpClient.HttpClient, (client) => ({
+  /** `url` without a trailing slash. `secret`, the scheduler's, is asked for at each report. */
+  static readonly layerHttp = (url: string, secret: () => Redacted.Redacted<string> | undefined, send: Send): Layer.Layer<JobReports> =>
+    Layer.succeed(JobReports, {
       present: true,
-      report: (report: JobReport) =>
-        HttpClientRequest.post(`${url}/job/result`).pipe(
-          HttpClientRequest.bodyUnsafeJson(report),
-          client.execute,
-          Effect.flatMap((response) => Effect.as(response.text, response.status)),
-          Effect.scoped,
-          Effect.timeout("10 seconds"),
-          Effect.mapError((error) => new JobReportFailed({ message: `${url}/job/result: ${error.message}` })),
-          Effect.filterOrFail((status) => status >= 200 && status < 300, (status) => new JobReportFailed({ message: `${url}/job/result answered ${status}` })),
+      report: (report) => {
+        const bearer = secret()
+        const headers = { "content-type": json, ...(bearer === undefined ? {} : { authorization: `Bearer ${Redacted.value(bearer)}` }) }
+        return send({ method: "POST", url: `${url}/job/result`, headers, body: JSON.stringify(report), withinMs }).pipe(
+          Effect.mapError(({ message }) => new JobReportFailed({ message: `${url}/job/result: ${message}` })),
+          Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => new JobReportFailed({ message: `${url}/job/result answered ${status}` })),
           Effect.asVoid
         )
-    })))
+      }
+    })
 }

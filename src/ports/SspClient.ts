@@ -4,16 +4,15 @@
  * What an answer means is decided here (D26, D31), when to call again is not. The secret goes along only where D15 allows it, never on
  * health polls; redirects are not followed, so it cannot be carried off.
  */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import { Clock, Context, Duration, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, Context, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Hosts from "../core/hosts.ts"
 import { isWireError, type WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
+import { json, overClient, type Send, type Sent } from "./httpSend.ts"
 import { Names } from "./Names.ts"
 import * as SspPass from "./sspPass.ts"
 
@@ -41,20 +40,6 @@ export interface SspClientShape {
   readonly pass: (ssp: string, url: string, asked: SspPass.Passed) => Effect.Effect<SspPass.PassedAnswer, SspPass.SspUnreachable>
 }
 
-/** A request to an SSP. */
-export interface Sent {
-  readonly method: "GET" | "POST"
-  readonly url: string
-  readonly headers: { readonly [name: string]: string }
-  /** JSON text. */
-  readonly body: string | undefined
-  /** For all of it: connecting, the request, the answer with its body. */
-  readonly withinMs: number
-}
-
-/** How requests go out; fails, with whatever, where there is no whole answer in time. Redirects are not followed. */
-export type Send = (request: Sent) => Effect.Effect<{ readonly status: number; readonly text: string }, unknown>
-
 export interface Options {
   /** Asked for at each call. */
   readonly secret: () => Redacted.Redacted<string> | undefined
@@ -70,8 +55,6 @@ const resolvedForMs = 10_000
 const maxResolved = 1000
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000
-
-const json = "application/json"
 
 interface Answered {
   readonly status: number
@@ -122,16 +105,6 @@ const jsonOf = (text: string): unknown => {
   } catch {
     return undefined
   }
-}
-
-/** Over any HTTP client; a scheduler that delivers thousands of events a second takes `host/exchange.ts`. */
-const overClient = (client: HttpClient.HttpClient): Send => ({ body, headers, method, url, withinMs }) => {
-  const bare = HttpClientRequest.make(method)(url, { headers })
-  return client.execute(body === undefined ? bare : HttpClientRequest.bodyText(bare, body, json)).pipe(
-    Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
-    Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-    Effect.timeout(Duration.millis(withinMs))
-  )
 }
 
 const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allowedHosts, secret, send = overClient(client), timeoutMs }: Options): SspClientShape => {

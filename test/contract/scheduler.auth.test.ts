@@ -5,11 +5,14 @@
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Either, Redacted } from "effect"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { SchedulerApi } from "../../src/protocol/SchedulerApi.ts"
+import { TestBackend } from "../kit/backend.ts"
 import { contract, type Row } from "../kit/contract.ts"
-import { secret, until } from "../kit/Door.ts"
+import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
@@ -59,6 +62,29 @@ describe("a scheduler with a secret of its own", () => {
       expect(JSON.stringify(ssp.told)).not.toContain(own)
     } finally {
       await ssp.close()
+    }
+  })
+})
+
+describe("a cluster whose scheduler has a secret", () => {
+  it("D15 D36 runs jobs to their end: the SSP reports with the secret it has", async () => {
+    const folder = temporaryFolder()
+    const backend = await TestBackend.start()
+    const config = join(folder, "svc.yml")
+    writeFileSync(config, `job_tables:\n  mail_job:\n    name: mail\n    base_url: ${backend.url}\n    auth_token: ${backend.token}\n`)
+    const node = await Node.start({ env: { SVC_SCHEDULER_AUTH_SECRET: own } })
+    const ssp = await Door.start({ env: { SCHEDULER_URL: node.url, SSP_ID: "runner", HEARTBEAT_INTERVAL_MS: "100", SVC_SCHEDULER_AUTH_SECRET: own, SVC_CONFIG_PATH: config, STORE_ADDR: undefined } })
+    try {
+      const ask = (method: string, path: string, body?: unknown) => request(node.url, { method, path, body, token: own })
+      await until("the SSP is ready", async () => (await ask("GET", "/health")).status === 200)
+      expect((await ask("POST", "/job/dispatch", { job_id: "mail_job:1", table: "mail_job", payload: { path: "/send", body: { n: 1 } } })).status).toBe(200)
+      await until("the job has ended", async () => (await ask("POST", "/proxy/query", { query: "SELECT VALUE status FROM mail_job" })).text.includes('"success"'))
+      expect(backend.calls("mail_job:1").length).toBe(1)
+    } finally {
+      await ssp.close()
+      await node.close()
+      await backend.close()
+      removeFolder(folder)
     }
   })
 })

@@ -44,7 +44,7 @@ export const startBeside = async (port: number, dataDir: string, env: { readonly
     SVC_AUTH_SECRET: secret, SSP_ID: "me", STORE_ADDR: `127.0.0.1:${port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root", SVC_DATA_DIR: dataDir, SVC_RECONCILE_INTERVAL_SECS: "0", ...env
   })
   const stores = Layer.unwrapEffect(Effect.map(SspConfig, (settings) => Stores.layer(settings, fromDatabase)))
-  const drivers = Layer.mergeAll(stores, layerTurn, RequestBody.layer, SchedulerClient.layerNone, BackendClient.layer({ jobTables: [], schedulerUrl: undefined }), Release.layerOf("1.2.3")).pipe(Layer.provideMerge(config))
+  const drivers = Layer.mergeAll(stores, layerTurn, RequestBody.layer, SchedulerClient.layerNone, BackendClient.layer({ jobTables: [], schedulerUrl: undefined, schedulerSecret: () => undefined }), Release.layerOf("1.2.3")).pipe(Layer.provideMerge(config))
   const node = Ssp.layer.pipe(Layer.provideMerge(drivers), Layer.provideMerge(Logger.minimumLogLevel(LogLevel.None)))
   const memoMap = Effect.runSync(Layer.makeMemoMap)
   const runtime = ManagedRuntime.make(node, memoMap)

@@ -3,13 +3,13 @@
  *
  * Why the suite again: writing through the views is another path than a map, with a commit between decision and write.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Layer, TestClock } from "effect"
+import { Deferred, Effect, Layer, Redacted, TestClock } from "effect"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { describe, expect, test } from "vitest"
 import type { Obj, RecordId } from "../../../src/core/surql/value.ts"
+import * as Exchange from "../../../src/host/exchange.ts"
 import { type JobReport, JobReportFailed, JobReports } from "../../../src/ports/JobReports.ts"
 import { JobStore, JobStoreError } from "../../../src/ports/JobStore.ts"
 import * as Records from "../../../src/ports/recordJobs.ts"
@@ -89,22 +89,24 @@ describe("jobs that the scheduler writes", () => {
   }))
 })
 
-test("reports go to /job/result as JSON; an answer that is no success, and none at all, are failures", async () => {
+test("reports go to /job/result as JSON with the scheduler's secret, if there is one; an answer that is no success, and none at all, are failures", async () => {
   const bodies: Array<unknown> = []
   let status = 200
   const server = createServer((request, response) => {
     let text = ""
     request.on("data", (chunk: Buffer) => text += chunk.toString("utf8"))
     request.on("end", () => {
-      bodies.push([request.method, request.url, JSON.parse(text)])
+      bodies.push([request.method, request.url, request.headers.authorization, JSON.parse(text)])
       response.writeHead(status).end("{}")
     })
   })
   await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const report: JobReport = { job_id: "t:1", status: "failed", error: "no", errors: [error] }
-  const send = () => Effect.runPromise(Effect.either(Effect.flatMap(JobReports, ({ report: tell }) => tell(report)).pipe(Effect.provide(JobReports.layerHttp(url)), Effect.provide(NodeHttpClient.layerUndici))))
-  expect([(await send())._tag, bodies]).toEqual(["Right", [["POST", "/job/result", report]]])
+  const send = (secret?: string) => Exchange.between.pipe(
+    Effect.flatMap((over) => Effect.flatMap(JobReports, ({ report: tell }) => tell(report)).pipe(Effect.provide(JobReports.layerHttp(url, () => secret === undefined ? undefined : Redacted.make(secret), over)))),
+    Effect.scoped, Effect.either, Effect.runPromise)
+  expect([(await send())._tag, (await send("s3cret"))._tag, bodies]).toEqual(["Right", "Right", [["POST", "/job/result", undefined, report], ["POST", "/job/result", "Bearer s3cret", report]]])
   status = 503
   expect(await send()).toMatchObject({ left: { message: expect.stringContaining("503") } })
   server.closeAllConnections()
