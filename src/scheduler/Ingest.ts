@@ -239,7 +239,7 @@ class Pipeline {
     if (this.unwritten < worthWriting) return
     this.unwritten = 0
     // The log begins its flush in the turn that comes next.
-    turn.next(() => turn.next(() => run(Effect.catchAll(replica.catchUp, (error) => Effect.logError(error.message)), () => {})))
+    turn.next(() => turn.next(() => run(Effect.catchAll(replica.catchUp, ({ message }) => Effect.logError(`the replica cannot write what it has taken, which is safe in the log: ${message}; trying again with the next changes`)), () => {})))
   }
 
   private readonly lost: Effect.Effect<number, ReplicaError> = Effect.suspend(() => Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0))
