@@ -124,7 +124,7 @@ export const declared = {
   walFree: gauge("scheduler", "svc_scheduler_wal_disk_free_bytes", "What is free on the disk of the log; absent where the log is no file."),
   walAppend: histogram("scheduler", "svc_scheduler_wal_append_duration_seconds", "Appends to the log, until flushed."),
   walFailures: counter("scheduler", "svc_scheduler_wal_append_failures_total", "Appends that failed; the changes were answered with an error."),
-  replicaCommit: histogram("scheduler", "svc_scheduler_replica_commit_duration_seconds", "Commits of the replica."),
+  replicaCommit: histogram("scheduler", "svc_scheduler_replica_commit_duration_seconds", "Commits of the replica, and its writes of what they left for later."),
   replicaFailures: counter("scheduler", "svc_scheduler_replica_commit_failures_total", "Commits that the replica refused; they are tried again."),
   snapshotAge: gauge("scheduler", "svc_scheduler_snapshot_age_seconds", "Since the replica was last brought to disk and the log cut behind it, or since the start."),
   freezeAge: gauge("scheduler", "svc_scheduler_freeze_age_seconds", "How long the snapshot for bootstrapping SSPs has stood still; 0 while nothing is frozen."),

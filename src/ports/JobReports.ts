@@ -4,8 +4,9 @@
  * With a database beside the cluster this is tracking; without one the scheduler writes the record from it, so whoever
  * reports repeats it until it is answered.
  */
-import { Context, Data, Effect, Layer, Redacted } from "effect"
+import { Context, Data, Effect, Layer, type Redacted } from "effect"
 import type { ResultStatus } from "../core/job/status.ts"
+import { bearerOf } from "./bearer.ts"
 import { json, type Send } from "./httpSend.ts"
 
 export interface JobReport {
@@ -38,7 +39,7 @@ export class JobReports extends Context.Tag("ports/JobReports")<JobReports, JobR
       present: true,
       report: (report) => {
         const bearer = secret()
-        const headers = { "content-type": json, ...(bearer === undefined ? {} : { authorization: `Bearer ${Redacted.value(bearer)}` }) }
+        const headers = { "content-type": json, ...(bearer === undefined ? {} : { authorization: bearerOf(bearer) }) }
         return send({ method: "POST", url: `${url}/job/result`, headers, body: JSON.stringify(report), withinMs }).pipe(
           Effect.mapError(({ message }) => new JobReportFailed({ message: `${url}/job/result: ${message}` })),
           Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => new JobReportFailed({ message: `${url}/job/result answered ${status}` })),

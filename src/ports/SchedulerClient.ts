@@ -9,11 +9,12 @@ import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { Context, Data, Duration, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
+import { Context, Data, Duration, Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/encode.ts"
 import type { Obj } from "../core/surql/value.ts"
 import { exactType, type Heartbeat, snapshotSeqHeader, type SspDeregistration, SspRegistered, type SspRegistration } from "../protocol/wire.ts"
+import { bearerOf } from "./bearer.ts"
 
 /**
  * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `unknown` (404), `conflict` (409);
@@ -74,7 +75,7 @@ interface Answered {
 const make = (client: HttpClient.HttpClient, url: string, secret: () => Redacted.Redacted<string> | undefined): SchedulerClientShape => {
   const signed = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest => {
     const bearer = secret()
-    return bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", `Bearer ${Redacted.value(bearer)}`)
+    return bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", bearerOf(bearer))
   }
   const post = (path: string, body: unknown, within = timeout): Effect.Effect<Answered, SchedulerError> =>
     HttpClientRequest.post(`${url}${path}`).pipe(

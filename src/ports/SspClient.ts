@@ -5,13 +5,14 @@
  * health polls; redirects are not followed, so it cannot be carried off.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
-import { Clock, Context, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, Context, Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Hosts from "../core/hosts.ts"
 import { isWireError, type WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
+import { bearerOf } from "./bearer.ts"
 import { json, overClient, type Send, type Sent } from "./httpSend.ts"
 import { Names } from "./Names.ts"
 import * as SspPass from "./sspPass.ts"
@@ -132,7 +133,7 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
     const bearer = secret()
     if (bearer === undefined) return ask(request, read, failed)
     return Effect.flatMap(mayHear(target.url), (may) =>
-      ask(may ? { ...request, headers: { ...request.headers, authorization: `Bearer ${Redacted.value(bearer)}` } } : request, read, failed))
+      ask(may ? { ...request, headers: { ...request.headers, authorization: bearerOf(bearer) } } : request, read, failed))
   }
   const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A, traceparent?: string): Effect.Effect<A> => {
     const headers = { "content-type": json, [registrationHeader]: String(target.registration) }

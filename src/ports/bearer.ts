@@ -1,8 +1,12 @@
 /**
- * `Authorization: Bearer <secret>` as both servers check it: any of several secrets, all compared, in constant time (D15).
+ * `Authorization: Bearer <secret>` as nodes send it and as both servers check it: any of several secrets, all compared, in constant time (D15).
  *
  * One place, because a comparison that ends early on one of two doors is a hole in both.
  */
+import { Redacted } from "effect"
+
+/** What a caller sends. */
+export const bearerOf = (secret: Redacted.Redacted<string>): string => `Bearer ${Redacted.value(secret)}`
 
 /** Takes the same time wherever the first difference is; how long the wrong guess was may show. */
 const sameText = (given: string, expected: string): boolean => {

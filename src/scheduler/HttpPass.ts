@@ -6,9 +6,10 @@
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect, Redacted, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as State from "../core/cluster/state.ts"
 import { viewKey } from "../core/viewId.ts"
+import { bearerOf } from "../ports/bearer.ts"
 import { Serving } from "../ports/Front.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import type { PassedAnswer } from "../ports/sspPass.ts"
@@ -38,7 +39,7 @@ const isMethod = (method: string): method is keyof typeof methods => Object.hasO
 export const toSsp = Effect.map(Effect.all([SspClient, Serving, SchedulerConfig]), ([client, { stopping }, config]) => (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") => {
   const { authorization: own, "last-event-id": lastEventId } = request.headers
   const secret = config.bearers === undefined ? undefined : config.sspSecret()
-  const authorization = config.bearers === undefined ? own : secret === undefined ? undefined : `Bearer ${Redacted.value(secret)}`
+  const authorization = config.bearers === undefined ? own : secret === undefined ? undefined : bearerOf(secret)
   // Interruptible, or its time-out could not end it within a handler that is not.
   return Effect.interruptible(client.pass(ssp.ssp, ssp.url, { method: as ?? (isMethod(request.method) ? request.method : "GET"), path, authorization, lastEventId })).pipe(
     Effect.map((answer) => HttpServerResponse.stream(bodyOf(answer, stopping), { status: answer.status, contentType: answer.contentType, headers: answer.headers })),

@@ -23,7 +23,7 @@ import type { Shown } from "./delta.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
 import { type Hash64, type HashSum, rowHash } from "./hash.ts"
 import type { RowError } from "./instance.ts"
-import type { Kind, Result } from "./result.ts"
+import type { Kind, Result, ResultOwner } from "./result.ts"
 import { type Entry, Scan } from "./scan.ts"
 import type { Member } from "./shape.ts"
 import type { Spy } from "./spy.ts"
@@ -101,9 +101,7 @@ class Group {
 }
 
 /** What an instance lends its groups. */
-export interface GroupOwner {
-  /** Told when a step first marks a group. */
-  readonly changed: () => void
+export interface GroupOwner extends ResultOwner {
   /** Its matching rows. */
   readonly matching: () => Iterable<Member>
   /** A scope to build a row in. */
@@ -256,14 +254,10 @@ export class Groups {
   }
 
   private show(before: GroupRow | undefined, after: GroupRow | undefined): void {
-    if (before === undefined) this.result.insert(after!)
-    else if (after === undefined) this.result.remove(before)
-    else if (before.key === after.key) this.result.replace(before, after)
-    else {
-      // The group of 1 and 1.0 shows itself as what came first.
-      this.result.remove(before)
-      this.result.insert(after)
-    }
+    if (before === undefined || after === undefined || before.key === after.key) return this.result.move(before, after)
+    // The group of 1 and 1.0 shows itself as what came first.
+    this.result.remove(before)
+    this.result.insert(after)
   }
 
   private drop(group: Group): void {

@@ -376,6 +376,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     const shape = this.plainShape
     const members = [...this.matching()]
     if (shape.splitting !== undefined) return members.flatMap(piecesOf).sort(shape.kind.compare)
+    // A plain member has its slot in the prototype, which a copy leaves behind.
     const keyed = shape.sort.length === 0 || shape.reaches
       ? members
       : members.map((member) => ({ ...member, slot: member.slot, ...sortValues(shape, (value) => this.evaluated(value, member.row)) }))

@@ -23,8 +23,9 @@ export interface Bounds {
 /** What the database answers where ONLY meets several rows. */
 export const severalRows = "Expected a single result output when using the ONLY keyword"
 
-/** Whose result it is: told when a step first moves a row. */
+/** Whose result it is. */
 export interface ResultOwner {
+  /** A step moves a row, or marks a group, for the first time. */
   readonly changed: () => void
 }
 

@@ -53,6 +53,8 @@ export interface Member extends Shown, Holding, HashSum {
   readonly part: Entry | ReadonlyArray<Member> | Piece | undefined
 }
 
+export const noSort: ReadonlyArray<Value> = []
+
 /**
  * A member that shows its record and no more, as nearly all do: half the fields. A large service holds millions, a change finds
  * them cold, and what it makes anew the garbage collector has to move. What is the same for all of them stands in the prototype.
@@ -83,6 +85,8 @@ export class PlainMember implements Member {
     this.lead = lead
   }
 }
+
+Object.assign(PlainMember.prototype, { digest: undefined, children: undefined, slot: 0, sort: noSort, sum: undefined, sums: undefined, failure: undefined, part: undefined })
 
 /** A subquery shown as a field of its own. */
 export interface ChildField {
@@ -285,8 +289,6 @@ export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope):
   return Either.all({ start: bound("START", select.start, 0), limit: bound("LIMIT", select.limit, Infinity) })
 }
 
-export const noSort: ReadonlyArray<Value> = []
-Object.assign(PlainMember.prototype, { digest: undefined, children: undefined, slot: 0, sort: noSort, sum: undefined, sums: undefined, failure: undefined, part: undefined })
 export const unsorted: Pick<Member, "lead" | "sort"> = { lead: undefined, sort: noSort }
 
 /** The values of the ORDER BY terms of one row. */
