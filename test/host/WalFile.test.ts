@@ -4,15 +4,41 @@
  * On a disk made up in memory where a disk must misbehave, on a real one where the system itself is the point.
  */
 import { Effect, Either } from "effect"
+import { execFileSync } from "node:child_process"
 import { appendFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { lockFile } from "../../src/host/fileLock.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { rng, runs, seed, seeded } from "../kit/random.ts"
 import { FaultyDisk } from "./faultyDisk.ts"
-import { freshPath, onDisk, open, opened, path, reasonOf, record, texts } from "./walKit.ts"
+import { freshPath, onDisk, type Open, open, opened, path, reasonOf, record, texts } from "./walKit.ts"
 
 const here = "test/host/WalFile.test.ts"
+
+/** Mounts a file system of 256 KiB until the test is over; undefined where this user may not. */
+const smallDisk = ((): (() => string) | undefined => {
+  const mounted = (folder: string): string => {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], { stdio: "ignore" })
+    return folder
+  }
+  const gone = (folder: string): void => {
+    execFileSync("umount", ["-l", folder], { stdio: "ignore" })
+    removeFolder(folder)
+  }
+  const trial = temporaryFolder()
+  try {
+    gone(mounted(trial))
+  } catch {
+    removeFolder(trial)
+    return undefined
+  }
+  return () => {
+    const folder = mounted(temporaryFolder())
+    onTestFinished(() => gone(folder))
+    return folder
+  }
+})()
 
 describe("a WAL that shares flushes", () => {
   it("many appends at once cost one write and one flush, and each is answered after it", async () => {
@@ -70,6 +96,32 @@ describe("a disk that is full or fails", () => {
     }
     const found = texts(await (await onDisk(disk.processKilled())).all())
     expect(found).toEqual([...Array.from({ length: 20 }, (_, i) => record(i + 1)), ...Array(7).fill(record(0))])
+  })
+  it.skipIf(smallDisk === undefined)("the same on a real small one, a tmpfs: what was acknowledged is there, also when it is opened again while nothing fits", { timeout: 60_000 }, async () => {
+    const folder = smallDisk!()
+    const file = join(folder, "wal.log")
+    const log = await opened(file, { segmentBytes: 32 * 1024 })
+    writeFileSync(join(folder, "other"), Buffer.alloc(64 * 1024))
+    const long = (n: number): string => JSON.stringify({ n, pad: "p".repeat(1000) })
+    const kept: Array<string> = []
+    const fill = async (of: Open): Promise<string> => {
+      for (let n = 0; n < 1000; n++) {
+        const answer = await of.append(long(n))
+        if (Either.isLeft(answer)) return reasonOf(answer)
+        kept.push(long(n))
+      }
+      return "it takes more than its size"
+    }
+    expect(await fill(log)).toBe("full")
+    expect(texts(await log.all())).toEqual(kept)
+    await log.close()
+    const again = await opened(file, { segmentBytes: 32 * 1024 })
+    expect(await fill(again)).toBe("full")
+    rmSync(join(folder, "other"))
+    expect(reasonOf(await again.append(record(1)))).toBe("none")
+    expect(texts(await again.all())).toEqual([...kept, record(1)])
+    expect(kept.length).toBeGreaterThan(100)
+    await again.close()
   })
   for (const operation of ["write", "sync", "truncate", "open", "rename", "syncFolder"] as const) {
     it(`after ${operation} fails nothing is acknowledged until the file was opened again and its end checked`, async () => {
