@@ -37,6 +37,9 @@ const maxPasses = 3
 const parts = (changes: ReadonlyArray<Change>): ReadonlyArray<ReadonlyArray<Change>> =>
   Array.from({ length: Math.ceil(changes.length / partSize) }, (_, i) => changes.slice(i * partSize, (i + 1) * partSize))
 
+/** The same state of a record. */
+const same = (a: Row | undefined, b: Row | undefined): boolean => a?.doc === b?.doc && a?.version === b?.version
+
 export interface ReconcileShape {
   /**
    * Brings memory to what the database has, for ever trying; done when a compare has found nothing more. `exhausted` is run
@@ -124,7 +127,7 @@ class Work {
           return row === undefined ? [] : [[id.text, row] as const]
         }))),
         known: (row) => row,
-        unmoved: (before, now) => before === now,
+        unmoved: same,
         differs: () => true,
         repair: (suspects) => this.repair(suspects)
       }
@@ -187,7 +190,7 @@ class Work {
     const full = differences.length === 0 ? undefined : overloaded()
     if (full !== undefined) return Effect.fail(full)
     const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
-    const still = ({ id }: Change): boolean => records.get(id) === known.get(id.text)
+    const still = ({ id }: Change): boolean => same(records.get(id), known.get(id.text))
     return Effect.map(Effect.forEach(parts(differences.map(Compare.changeOf)), (part) => repair(part, still)), (applied) => applied.flat().map(({ id }) => id))
   }
 

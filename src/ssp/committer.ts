@@ -154,7 +154,7 @@ export class Committer {
     const { planned, position } = this.planAll(batch)
     const records: Array<StoredRecord> = []
     for (const { writes } of planned) {
-      for (const write of writes) if (write !== undefined) records.push({ id: write.id, version: write.version, doc: write.after?.doc })
+      for (const write of writes) if (write !== undefined) records.push({ id: write.id, version: write.version, doc: write.after })
     }
     const putViews = planned.flatMap((part) => part.work.putViews)
     const removeViews = planned.flatMap((part) => part.work.removeViews)

@@ -10,7 +10,6 @@ import { compareRecords } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import { field, type Obj, RecordId } from "../surql/value.ts"
 import { edgeRead } from "./source.ts"
-import type { Row } from "./store.ts"
 
 const BTree = sortedBTree.default
 type Ends = InstanceType<typeof BTree<RecordId, undefined>>
@@ -31,16 +30,16 @@ export class EdgeIndex {
   private readonly leaving = new Map<string, Ends>()
   private readonly reaching = new Map<string, Ends>()
 
-  move(before: Row | undefined, after: Row | undefined): void {
-    const old = before && endsOf(before.doc)
-    const now = after && endsOf(after.doc)
-    if (before !== undefined && old !== undefined) {
-      this.unlink(this.leaving, old.in, before.id)
-      this.unlink(this.reaching, old.out, before.id)
+  move(edge: RecordId, before: Obj | undefined, after: Obj | undefined): void {
+    const old = before && endsOf(before)
+    const now = after && endsOf(after)
+    if (old !== undefined) {
+      this.unlink(this.leaving, old.in, edge)
+      this.unlink(this.reaching, old.out, edge)
     }
-    if (after !== undefined && now !== undefined) {
-      this.link(this.leaving, now.in, after.id)
-      this.link(this.reaching, now.out, after.id)
+    if (now !== undefined) {
+      this.link(this.leaving, now.in, edge)
+      this.link(this.reaching, now.out, edge)
     }
   }
 
@@ -64,11 +63,11 @@ export class EdgeIndex {
 }
 
 /** Every look at edges that a change of this record can have changed the answer of. */
-export function* edgeReads(before: Row | undefined, after: Row | undefined): Iterable<string> {
-  for (const row of [before, after]) {
-    const ends = row && endsOf(row.doc)
-    if (row === undefined || ends === undefined) continue
-    for (const table of [row.id.table, undefined]) {
+export function* edgeReads(edge: RecordId, before: Obj | undefined, after: Obj | undefined): Iterable<string> {
+  for (const doc of [before, after]) {
+    const ends = doc && endsOf(doc)
+    if (ends === undefined) continue
+    for (const table of [edge.table, undefined]) {
       yield edgeRead("out", table, ends.in)
       yield edgeRead("in", table, ends.out)
     }

@@ -33,7 +33,7 @@ import { boundsOf, plan } from "./shape.ts"
 import { slotsOf } from "./slots.ts"
 import { defaultSteps, type StepLimits, StoreSource, tableRead, TrackedSource } from "./source.ts"
 import { newSpy, type Spy } from "./spy.ts"
-import { netOf, Row, Store, type Write } from "./store.ts"
+import { netOf, Store, type Write } from "./store.ts"
 import type { Surroundings } from "./surroundings.ts"
 
 export interface EngineOptions extends Partial<StepLimits> {
@@ -61,7 +61,6 @@ export class Engine {
   private readonly readers = new Readers((result) => this.idle.push(result as Maintained))
   private readonly held = new Map<string, Held>()
   private readonly groups = new Map<string, ShapeGroup>()
-  private readonly groupsByTable = new Map<string, Set<ShapeGroup>>()
   private readonly indexes = new Indexes(this.store)
   private readonly recomputedByTable = new Map<string, Set<Recomputed>>()
   private readonly queries = new Queries()
@@ -115,7 +114,7 @@ export class Engine {
   /** Puts a record (or a tombstone) in place before any instance exists: restore and bootstrap. */
   load(id: RecordId, version: number, doc: Obj | undefined): void {
     const place = this.store.placeOf(id)
-    this.store.apply({ id: place.id, place, before: place.row, after: doc === undefined ? undefined : new Row(place, place.id, version, doc), version })
+    this.store.apply({ id, place, before: place.doc, after: doc, version })
   }
 
   /**
@@ -185,7 +184,7 @@ export class Engine {
     this.steps++
     for (const write of writes) {
       this.store.apply(write)
-      this.indexes.move(write.id, write.before, write.after)
+      for (const index of write.place.table.indexes) index.move(write.place, write.before, write.after)
     }
     const { relists, rereads } = this
     for (const write of writes) this.collectReads(write, rereads)
@@ -206,8 +205,7 @@ export class Engine {
   }
 
   private route(write: Write, rank: number): void {
-    const groups = this.groupsByTable.get(write.id.table)
-    if (groups !== undefined) for (const group of groups) if (group.shape.rank === rank) group.route(write)
+    for (const group of write.place.table.groups) if (group.shape.rank === rank) group.route(write)
   }
 
   /** The rows that have read something this write changes. */
@@ -215,7 +213,7 @@ export class Engine {
     if (this.readers.empty) return
     this.collect(this.readers.of(write.id.text), undefined, rereads)
     this.collect(this.readers.of(tableRead(write.id.table)), undefined, rereads)
-    if (this.store.hasEdges) for (const read of edgeReads(write.before, write.after)) this.collect(this.readers.of(read), undefined, rereads)
+    if (this.store.hasEdges) for (const read of edgeReads(write.id, write.before, write.after)) this.collect(this.readers.of(read), undefined, rereads)
   }
 
   private collect(links: Links | undefined, cause: ReadResult | undefined, rereads: Rereads): void {
@@ -337,7 +335,7 @@ export class Engine {
 
   private enlist(group: ShapeGroup, instance: Maintained): void {
     group.add(instance)
-    for (const table of instance.mainTables) addTo(this.groupsByTable, table, group)
+    for (const table of instance.mainTables) this.store.table(table).groups.add(group)
     this.highestRank = Math.max(this.highestRank, group.shape.rank)
   }
 
@@ -362,7 +360,7 @@ export class Engine {
     }
     this.readers.forget(instance)
     group!.remove(instance)
-    for (const table of instance.mainTables) if (!group!.readsTable(table)) removeFrom(this.groupsByTable, table, group!)
+    for (const table of instance.mainTables) if (!group!.readsTable(table)) this.store.table(table).groups.delete(group!)
     this.dropUnusedGroup(group!)
   }
 

@@ -8,7 +8,7 @@
  */
 import { addTo, removeFrom } from "../multimap.ts"
 import type { Slices } from "../surql/scope.ts"
-import type { Value } from "../surql/value.ts"
+import type { Obj, Value } from "../surql/value.ts"
 import { type Placement, placementOf } from "./argumentIndex.ts"
 import type { Indexes } from "./indexes.ts"
 import { type Candidate, Lane } from "./lane.ts"
@@ -16,7 +16,7 @@ import type { Turnover } from "./liveList.ts"
 import type { Maintained } from "./maintained.ts"
 import type { Place } from "./place.ts"
 import type { Shape } from "./shape.ts"
-import type { Row, Store, Write } from "./store.ts"
+import type { Store, Write } from "./store.ts"
 
 /** Rows looked at between two pauses of a fill. */
 const sliceRows = 256
@@ -80,7 +80,7 @@ export class ShapeGroup {
     let count = 0
     for (const candidate of this.candidates(instance, store)) {
       // A list may change while this pauses, so that what led here need not hold any more.
-      if (candidate !== undefined) instance.update(candidate.row.place, candidate.row, candidate.routed && this.shape.list === undefined)
+      if (candidate !== undefined) instance.update(candidate.place, candidate.place.doc, candidate.routed && this.shape.list === undefined)
       if (++count % sliceRows === 0) yield
     }
     instance.begin()
@@ -93,7 +93,7 @@ export class ShapeGroup {
       const coarse = this.coarsely(instance)
       return yield* this.laneOf(placement).candidates(placement, store, coarse && { lane: this.coarse!, placement: coarse })
     }
-    for (const row of instance.slots === undefined ? store.rows(this.shape.table!) : instance.slots.rows(store)) yield { row, routed: false }
+    for (const place of instance.slots === undefined ? store.rows(this.shape.table!) : instance.slots.rows(store)) yield { place, routed: false }
   }
 
   /** Files an instance by the values its list has gained and lost; what it returns shows it the rows those concern. */
@@ -110,14 +110,14 @@ export class ShapeGroup {
     lane.refile(from, to, instance)
     lane.fileRows()
     return () => {
-      for (const candidate of lane.candidates(from, store)) if (candidate !== undefined) instance.update(candidate.row.place, candidate.routed ? undefined : candidate.row, candidate.routed)
-      for (const candidate of lane.candidates(to, store)) if (candidate !== undefined) instance.update(candidate.row.place, candidate.row, candidate.routed)
+      for (const candidate of lane.candidates(from, store)) if (candidate !== undefined) instance.update(candidate.place, candidate.routed ? undefined : candidate.place.doc, candidate.routed)
+      for (const candidate of lane.candidates(to, store)) if (candidate !== undefined) instance.update(candidate.place, candidate.place.doc, candidate.routed)
     }
   }
 
   /** Shows an instance every row there is. */
   showAll(instance: Maintained, store: Store): void {
-    for (const row of store.rows(this.shape.table!)) instance.update(row.place, row, false)
+    for (const place of store.rows(this.shape.table!)) instance.update(place, place.doc, false)
   }
 
   /** Shows one changed record to the instances it can concern; the indexes have been moved already. */
@@ -133,14 +133,14 @@ export class ShapeGroup {
     this.ranges?.route(write, (_, found) => this.everyone(this.ranges!, found))
   }
 
-  private routeBySource(place: Place, after: Row | undefined): void {
+  private routeBySource(place: Place, after: Obj | undefined): void {
     const { table, text } = place.id
     for (const instance of this.byRecord.get(text) ?? none) instance.update(place, after, false)
     for (const instance of this.byTable.get(table) ?? none) instance.update(place, after, false)
   }
 
-  private readonly loosely = (row: Row, found: (instance: Maintained) => void): void => {
-    if (this.coarse !== undefined && this.coarse.size === this.usual!.size) this.coarse.meeting(row, this.instances, found)
+  private readonly loosely = (doc: Obj, found: (instance: Maintained) => void): void => {
+    if (this.coarse !== undefined && this.coarse.size === this.usual!.size) this.coarse.meeting(doc, this.instances, found)
     else this.everyone(this.usual!, found)
   }
 

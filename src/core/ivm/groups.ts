@@ -17,7 +17,7 @@ import { compare, compareStrings, identical } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Sort } from "../surql/reshape.ts"
 import type { Scope } from "../surql/scope.ts"
-import { float, type RecordId, type Value } from "../surql/value.ts"
+import { float, type Obj, type RecordId, type Value } from "../surql/value.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
 import type { Shown } from "./delta.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
@@ -27,7 +27,7 @@ import type { Kind, Result, ResultOwner } from "./result.ts"
 import { type Entry, Scan } from "./scan.ts"
 import type { Member } from "./shape.ts"
 import type { Spy } from "./spy.ts"
-import type { Row } from "./store.ts"
+import type { Place } from "./place.ts"
 
 /** A group as it is shown. */
 export interface GroupRow extends Shown, HashSum {
@@ -143,10 +143,11 @@ export class Groups {
   }
 
   /** A matching row with what it brings; `before` again where nothing of it changed. */
-  member(row: Row, slot: number, brought: Contribution, before: Member | undefined): Member {
-    const part = this.entry(before?.part as Entry | undefined, row.id, slot, brought)
-    if (before !== undefined && before.row === row && before.part === part) return before
-    return { owner: this.owner, at: 0, high: 0, low: 0, key: row.id.text, version: row.version, digest: undefined, children: undefined, row, slot, sort: noValues, lead: undefined, sum: undefined, sums: undefined, failure: undefined, part }
+  member(place: Place, doc: Obj, slot: number, brought: Contribution, before: Member | undefined): Member {
+    const { id, version } = place
+    const part = this.entry(before?.part as Entry | undefined, id, slot, brought)
+    if (before !== undefined && before.version === version && before.part === part) return before
+    return { owner: this.owner, at: 0, high: 0, low: 0, key: id.text, version, digest: undefined, children: undefined, place, doc, slot, sort: noValues, lead: undefined, sum: undefined, sums: undefined, failure: undefined, part }
   }
 
   /** What a row brings; `before` again where that is the same. */

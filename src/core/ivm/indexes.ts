@@ -1,19 +1,16 @@
 /**
  * The secondary indexes in use: made when a shape first needs one, shared, dropped with the last shape.
  *
- * Why apart from the shapes: several of them often want the same index, and a record must be filed once.
+ * Why apart from the shapes: several of them often want the same index, and a record must be filed once. The table knows
+ * those that have rows filed, and tells them of each write.
  */
-import { addTo, removeFrom } from "../multimap.ts"
-import type { RecordId } from "../surql/value.ts"
 import { RowIndex } from "./rowIndex.ts"
 import type { KeySpec } from "./rowKey.ts"
-import type { Row, Store } from "./store.ts"
+import type { Store } from "./store.ts"
 
 export class Indexes {
   private readonly store: Store
   private readonly shared = new Map<string, { readonly index: RowIndex; uses: number }>()
-  /** Those with rows filed. */
-  private readonly byTable = new Map<string, Set<RowIndex>>()
 
   constructor(store: Store) {
     this.store = store
@@ -36,7 +33,7 @@ export class Indexes {
   file(table: string, index: RowIndex): void {
     if (index.filed) return
     index.file(this.store.rows(table))
-    addTo(this.byTable, table, index)
+    this.store.table(table).indexes.add(index)
   }
 
   release(table: string, index: RowIndex): void {
@@ -44,14 +41,8 @@ export class Indexes {
     const shared = this.shared.get(name)
     if (shared === undefined || --shared.uses > 0) return
     this.shared.delete(name)
-    removeFrom(this.byTable, table, index)
-  }
-
-  /** Refiles a record in the indexes of its table. */
-  move(id: RecordId, before: Row | undefined, after: Row | undefined): void {
-    for (const index of this.byTable.get(id.table) ?? none) index.move(before, after)
+    this.store.table(table).indexes.delete(index)
   }
 }
 
-const none: ReadonlyArray<RowIndex> = []
 const nameOf = (table: string, { each, paths, range }: KeySpec): string => `${table}\n${JSON.stringify([paths, each, range])}`

@@ -8,22 +8,22 @@
  */
 import { compare } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
-import type { Value } from "../surql/value.ts"
+import type { Obj, Value } from "../surql/value.ts"
 import type { Placement } from "./argumentIndex.ts"
 import type { Indexes } from "./indexes.ts"
 import { holdsValue, IntervalTree } from "./intervalTree.ts"
 import type { Maintained } from "./maintained.ts"
-import type { Place } from "./place.ts"
+import { isLive, type Live, type Place } from "./place.ts"
 import type { RowIndex } from "./rowIndex.ts"
 import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys, someKey } from "./rowKey.ts"
-import type { Row, Store, Write } from "./store.ts"
+import type { Store, Write } from "./store.ts"
 
 /** What is filed under one key; a lone instance stands for itself. */
 type Filed = Maintained | Set<Maintained> | IntervalTree<Maintained>
 
 /** A row for a new instance to look at, and whether its indexed conjuncts are known to hold. */
 export interface Candidate {
-  readonly row: Row
+  readonly place: Live
   readonly routed: boolean
 }
 
@@ -34,7 +34,7 @@ export interface Coarse {
 }
 
 /** Calls `found` with the instances that the state of a row without a fixed key may concern. */
-export type Loose = (row: Row, found: (instance: Maintained) => void) => void
+export type Loose = (doc: Obj, found: (instance: Maintained) => void) => void
 
 export interface LaneOptions {
   /** Rows are found by their ids. */
@@ -96,10 +96,10 @@ export class Lane {
       return
     }
     const shown = new Set<Maintained>()
-    const show = (row: Row | undefined, routed: boolean) => (instance: Maintained): void => {
+    const show = (doc: Obj | undefined, routed: boolean) => (instance: Maintained): void => {
       if (shown.has(instance)) return
       shown.add(instance)
-      instance.update(place, row, routed)
+      instance.update(place, doc, routed)
     }
     if (newKeys === dynamic) loose(after!, show(after, false))
     else this.find(newKeys, newValue, show(after, this.options.exact))
@@ -108,10 +108,10 @@ export class Lane {
   }
 
   /** The instances a state meets; all of them where it has no fixed key. */
-  meeting(row: Row, everyone: Iterable<Maintained>, found: (instance: Maintained) => void): void {
-    const keys = keysOf(row.doc, this.index.spec)
+  meeting(doc: Obj, everyone: Iterable<Maintained>, found: (instance: Maintained) => void): void {
+    const keys = keysOf(doc, this.index.spec)
     if (keys === dynamic) for (const instance of everyone) found(instance)
-    else this.find(keys, orderOf(row.doc, this.index.spec), found)
+    else this.find(keys, orderOf(doc, this.index.spec), found)
   }
 
   /**
@@ -123,18 +123,19 @@ export class Lane {
     if (!byId && this.size > 1) this.indexes.file(this.table, this.index)
     const { spec } = this.index
     const wanted = new Set(listOf(keys))
-    for (const row of byId || this.index.filed ? this.found(wanted, interval, store, coarse) : store.rows(this.table)) {
-      const own = keysOf(row.doc, spec)
-      const meets = own === dynamic ? coarse === undefined || coarse.lane.mayMeet(coarse.placement, row) : meet(own, wanted, interval, orderOf(row.doc, spec))
-      yield meets ? { row, routed: own !== dynamic && exact } : undefined
+    for (const place of byId || this.index.filed ? this.found(wanted, interval, store, coarse) : store.rows(this.table)) {
+      const { doc } = place
+      const own = keysOf(doc, spec)
+      const meets = own === dynamic ? coarse === undefined || coarse.lane.mayMeet(coarse.placement, doc) : meet(own, wanted, interval, orderOf(doc, spec))
+      yield meets ? { place, routed: own !== dynamic && exact } : undefined
     }
   }
 
-  private *found(wanted: ReadonlySet<unknown>, interval: Placement["interval"], store: Store, coarse?: Coarse): Iterable<Row> {
+  private *found(wanted: ReadonlySet<unknown>, interval: Placement["interval"], store: Store, coarse?: Coarse): Iterable<Live> {
     const { dynamicPlaces } = this.index
     if (wanted.size === 1 && dynamicPlaces.size === 0 && !this.options.byId) {
       // Under one key no row stands twice. Copied all the same: what is found may move while its reader pauses.
-      for (const { row } of Array.from(this.index.places([...wanted][0], interval))) if (row !== undefined) yield row
+      for (const place of Array.from(this.index.places([...wanted][0], interval))) if (isLive(place)) yield place
       return
     }
     const places = new Set<Place>()
@@ -143,16 +144,16 @@ export class Lane {
       else if (typeof key === "string") this.findById(key, store, places)
     }
     for (const place of dynamicPlaces.size === 0 ? none : coarse?.lane.placesOf(coarse.placement) ?? dynamicPlaces) places.add(place)
-    for (const { row } of places) if (row !== undefined) yield row
+    for (const place of places) if (isLive(place)) yield place
   }
 
   /** The key of a record id is its text. */
   private findById(text: string, store: Store, places: Set<Place>): void {
     const id = Ids.parse(text)
-    if (id?.table === this.table && store.get(id) !== undefined) places.add(store.placeOf(id))
+    if (id?.table === this.table) places.add(store.placeOf(id))
   }
 
-  private mayMeet({ interval, keys }: Placement, { doc }: Row): boolean {
+  private mayMeet({ interval, keys }: Placement, doc: Obj): boolean {
     const own = keysOf(doc, this.index.spec)
     return own === dynamic || meet(own, new Set(listOf(keys)), interval, orderOf(doc, this.index.spec))
   }
@@ -165,10 +166,10 @@ export class Lane {
   }
 
   /** Shows a row, or that it is no more, to the instances under one key of a lane without ranges. */
-  private show(key: unknown, place: Place, row: Row | undefined): void {
+  private show(key: unknown, place: Place, doc: Obj | undefined): void {
     const filed = key === absent ? undefined : this.byKey.get(key)
-    if (filed instanceof Set) for (const instance of filed) instance.update(place, row, true)
-    else if (filed !== undefined) (filed as Maintained).update(place, row, true)
+    if (filed instanceof Set) for (const instance of filed) instance.update(place, doc, true)
+    else if (filed !== undefined) (filed as Maintained).update(place, doc, true)
   }
 
   private find(keys: Keys, value: Value, found: (instance: Maintained) => void): void {

@@ -15,7 +15,7 @@ import { raise } from "../surql/failure.ts"
 import { compareStrings } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
-import type { Value } from "../surql/value.ts"
+import type { Obj, Value } from "../surql/value.ts"
 import { type ChildEntry, type ChildResult, type Delta, type DeltaBuilder, entriesNow, type Shown } from "./delta.ts"
 import { combinedAll, type Hash64 } from "./hash.ts"
 import type { GroupOwner } from "./groups.ts"
@@ -32,7 +32,6 @@ import { severalRows } from "./result.ts"
 import { type Member, noSort, type Shape, sortValues } from "./shape.ts"
 import type { Slots } from "./slots.ts"
 import { movePieces, piecesOf } from "./splits.ts"
-import type { Row } from "./store.ts"
 import type { Identity, Surroundings } from "./surroundings.ts"
 
 export class Maintained implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
@@ -122,14 +121,14 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   }
 
   /**
-   * Brings one record up to date. `row` is its new state, undefined when it is gone or cannot match; `routed` says the
+   * Brings one record up to date. `doc` is its new state, undefined when it is gone or cannot match; `routed` says the
    * argument index has already checked the indexed conjuncts.
    */
-  update(place: Place, row: Row | undefined, routed: boolean): void {
+  update(place: Place, doc: Obj | undefined, routed: boolean): void {
     this.around.spy.instances++
-    const slot = this.slotOf(row)
+    const slot = this.slotOf(place)
     const before = place.heldBy(this) as Member | undefined
-    const after = row === undefined || slot === undefined ? this.forget(place) : this.evaluate(row, before, slot, routed)
+    const after = doc === undefined || slot === undefined ? this.forget(place) : this.evaluate(place, doc, before, slot, routed)
     if (before !== after) this.exchange(place, before, after)
   }
 
@@ -153,19 +152,19 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     if (typeof row === "string") this.groups!.reread(row)
     else if (cause !== undefined && this.refresh(row, cause)) return
     // A row that this step has already sent elsewhere reads nothing any more, and is not asked what an index has answered.
-    else if (this.around.watches(this, row)) this.update(row, row.row, false)
+    else if (this.around.watches(this, row)) this.update(row, row.doc, false)
   }
 
   /** Which source a row comes from; undefined for none. */
-  private slotOf(row: Row | undefined): number | undefined {
-    return row === undefined ? undefined : this.slots === undefined ? 0 : this.slots.of(row.id)
+  private slotOf({ id }: Place): number | undefined {
+    return this.slots === undefined ? 0 : this.slots.of(id)
   }
 
   /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
   private refresh(place: Place, cause: ReadResult): boolean {
     const before = place.heldBy(this) as Member | undefined
     if (before?.children === undefined || before.sums === undefined) return false
-    const { at, children, digest, failure, key, lead, owner, part, row, slot, sort, version } = before
+    const { at, children, digest, doc, failure, key, lead, owner, part, slot, sort, version } = before
     const sums = before.sums.slice()
     for (let i = 0; i < children.length; i++) {
       const result = children[i]!
@@ -177,7 +176,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     }
     this.around.spy.rows++
     this.work.count(this.around.step())
-    this.exchange(place, before, { owner, at, high: 0, low: 0, key, version, digest, children, row, slot, sort, lead, sum: combinedAll(sums), sums, failure, part })
+    this.exchange(place, before, { owner, at, high: 0, low: 0, key, version, digest, children, place, doc, slot, sort, lead, sum: combinedAll(sums), sums, failure, part })
     return true
   }
 
@@ -290,11 +289,11 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     const last = this.shown.knownAt(this.most - 1) as Member | undefined
     if (last === undefined) return false
     const id = Ids.parse(text)
-    const row = id && this.around.store.get(id)
-    const slot = this.slotOf(row)
-    if (row === undefined || slot === undefined) return false
-    const place: Member = { owner: this, at: 0, high: 0, low: 0, key: text, version: row.version, digest: undefined, row, slot, sort: noSort, lead: row.id, sum: undefined, sums: undefined, failure: undefined, part: undefined }
-    return kind.compare(place, last) > 0
+    const place = id && this.around.store.placeOf(id)
+    const slot = place?.doc && this.slotOf(place)
+    if (place?.doc === undefined || slot === undefined) return false
+    const row: Member = { owner: this, at: 0, high: 0, low: 0, key: text, version: place.version, digest: undefined, place, doc: place.doc, slot, sort: noSort, lead: place.id, sum: undefined, sums: undefined, failure: undefined, part: undefined }
+    return kind.compare(row, last) > 0
   }
 
   /** The answer of a strict result; fails as the database does. */
@@ -305,25 +304,26 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     const { plainShape: shape, around: { source } } = this
     const rows = this.ordered().map((row) => {
       const made = madeOf(row)
-      return made === undefined ? shape.project(source.scope((row as Member).row.doc, this.params, row.key)) : made.value
+      return made === undefined ? shape.project(source.scope((row as Member).doc, this.params, row.key)) : made.value
     })
     this.answer = { value: this.only ? rows[0] : rows }
     return this.answer.value
   }
 
   /** Evaluates filter, sort keys and (where it matters) projection; notes failure and reads. */
-  private evaluate(row: Row, before: Member | undefined, slot: number, routed: boolean): Member | undefined {
+  private evaluate(place: Place, doc: Obj, before: Member | undefined, slot: number, routed: boolean): Member | undefined {
     const { around, plainShape: shape } = this
     around.spy.rows++
     this.work.count(around.step())
-    const scope = around.source.scope(row.doc, this.params, row.id.text)
+    const { text } = place.id
+    const scope = around.source.scope(doc, this.params, text)
     let member: Member | undefined
-    if (shape.total) member = match(this, row, scope, before, slot, routed)
+    if (shape.total) member = match(this, place, doc, scope, before, slot, routed)
     else {
-      const outcome = run((s) => void (member = match(this, row, s, before, slot, routed)), scope)
-      this.failsWith(row.id.text, Either.isLeft(outcome) ? outcome.left.reason : this.strict ? undefined : member?.failure)
+      const outcome = run((s) => void (member = match(this, place, doc, s, before, slot, routed)), scope)
+      this.failsWith(text, Either.isLeft(outcome) ? outcome.left.reason : this.strict ? undefined : member?.failure)
     }
-    if (shape.reaches) around.watch(this, row.place, around.source.reads)
+    if (shape.reaches) around.watch(this, place, around.source.reads)
     return member
   }
 
@@ -379,18 +379,18 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     // A plain member has its slot in the prototype, which a copy leaves behind.
     const keyed = shape.sort.length === 0 || shape.reaches
       ? members
-      : members.map((member) => ({ ...member, slot: member.slot, ...sortValues(shape, (value) => this.evaluated(value, member.row)) }))
+      : members.map((member) => ({ ...member, slot: member.slot, ...sortValues(shape, (value) => this.evaluated(value, member)) }))
     return keyed.sort(shape.kind.compare)
   }
 
   private content(row: Output): Value {
     // A row whose projection fails is not a member, and nothing changed since it was checked.
     const made = madeOf(row)
-    return made === undefined ? this.evaluated(this.plainShape.project, (row as Member).row) : made.value
+    return made === undefined ? this.evaluated(this.plainShape.project, row as Member) : made.value
   }
 
-  private evaluated(value: (scope: Scope) => Value, row: Row): Value {
-    const result = run(value, this.around.source.scope(row.doc, this.params, row.id.text))
+  private evaluated(value: (scope: Scope) => Value, { doc, place }: Member): Value {
+    const result = run(value, this.around.source.scope(doc, this.params, place.id.text))
     return Either.isRight(result) ? result.right : undefined
   }
 }

@@ -8,13 +8,14 @@ import { encode } from "../surql/encode.ts"
 import { run } from "../surql/evaluate.ts"
 import { isTruthy } from "../surql/order.ts"
 import type { Scope } from "../surql/scope.ts"
+import type { Obj } from "../surql/value.ts"
 import { childrenOf } from "./children.ts"
 import { sameResults } from "./delta.ts"
 import { combinedAll, type Hash64, sameHash } from "./hash.ts"
 import type { Outlet } from "./output.ts"
+import type { Place } from "./place.ts"
 import { type Member, PlainMember, type Shape, sortValues, unsorted } from "./shape.ts"
 import { splitMember } from "./splits.ts"
-import type { Row } from "./store.ts"
 import type { Surroundings } from "./surroundings.ts"
 
 /** What of an instance decides. */
@@ -26,12 +27,12 @@ export interface Matching {
 }
 
 /** The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the indexed conjuncts hold. */
-export const match = (owner: Matching, row: Row, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined => {
+export const match = (owner: Matching, place: Place, doc: Obj, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined => {
   const { around: { source }, groups, plainShape: shape, strict } = owner
   const filter = routed ? shape.residual : shape.filter
   if (filter !== undefined && !isTruthy(filter(scope))) return undefined
-  if (groups !== undefined) return groups.member(row, slot, shape.groups!.grouping.of(scope), before)
-  if (shape.splitting !== undefined) return splitMember(owner, row, slot, shape.splitting(scope, row.id, source, strict), before)
+  if (groups !== undefined) return groups.member(place, doc, slot, shape.groups!.grouping.of(scope), before)
+  if (shape.splitting !== undefined) return splitMember(owner, place, doc, slot, shape.splitting(scope, place.id, source, strict), before)
   const filtered = source.count
   const { lead, sort } = shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
   const sorted = source.count
@@ -56,7 +57,7 @@ export const match = (owner: Matching, row: Row, scope: Scope, before: Member | 
     }
     if (parts.length > 0) digest = parts.join("\n")
   }
-  if (before !== undefined && before.row === row && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
-  if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, row, lead)
-  return { owner, at: 0, high: 0, low: 0, key: row.id.text, version: row.version, digest, children, row, slot, sort, lead, sum, sums, failure, part: undefined }
+  if (before !== undefined && before.version === place.version && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
+  if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, place, doc, lead)
+  return { owner, at: 0, high: 0, low: 0, key: place.id.text, version: place.version, digest, children, place, doc, slot, sort, lead, sum, sums, failure, part: undefined }
 }

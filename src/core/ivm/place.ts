@@ -2,10 +2,11 @@
  * Where one record stands, from its first change on: its state now, its version, and what the instances hold of it.
  *
  * Why it holds what others hold: a change finds its record once, by id, and from there everything that shows it; a map by
- * id in each instance would be one more cold lookup for each. A place outlives deletion, so it is also what a row is named by.
+ * id in each instance would be one more cold lookup for each. A place outlives deletion, so it is also what a row is named
+ * by. And why it is the state and does not point to one: that would be one more thing to load for every change.
  */
-import type { RecordId } from "../surql/value.ts"
-import type { Row } from "./store.ts"
+import type { Obj, RecordId } from "../surql/value.ts"
+import type { Table } from "./table.ts"
 
 /** Something an instance holds of a record. */
 export interface Holding {
@@ -16,16 +17,20 @@ export interface Holding {
 const few = 8
 
 export class Place {
+  /** The store's own from the first change on. */
+  table: Table
   /** As the last change wrote it. */
   id: RecordId
-  row: Row | undefined = undefined
-  /** Of the row, or the last one of a deleted record. */
+  /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
+  doc: Obj | undefined = undefined
+  /** Of the record, or the last one of a deleted record. Each state has one of its own. */
   version: number
-  /** The store finds it by its id. */
-  kept = false
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
+  /** The table finds it by its id. */
+  kept = false
 
-  constructor(id: RecordId, version: number) {
+  constructor(table: Table, id: RecordId, version: number) {
+    this.table = table
     this.id = id
     this.version = version
   }
@@ -61,3 +66,8 @@ export class Place {
     else this.held = new Map([...held, holding].map((one) => [one.owner, one]))
   }
 }
+
+/** A place with a record. */
+export type Live = Place & { readonly doc: Obj }
+
+export const isLive = (place: Place): place is Live => place.doc !== undefined

@@ -7,11 +7,10 @@
  */
 import sortedBTree from "sorted-btree"
 import { compare } from "../surql/order.ts"
-import type { Value } from "../surql/value.ts"
+import type { Obj, Value } from "../surql/value.ts"
 import type { Interval } from "./intervalTree.ts"
 import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./rowKey.ts"
-import { Place } from "./place.ts"
-import type { Row } from "./store.ts"
+import { type Live, Place } from "./place.ts"
 
 const BTree = sortedBTree.default
 
@@ -114,8 +113,8 @@ export class RowIndex {
   private filing: Filing | undefined = undefined
   private readonly loose = new Set<Place>()
   /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
-  private before: Row | undefined = undefined
-  private after: Row | undefined = undefined
+  private before: Obj | undefined = undefined
+  private after: Obj | undefined = undefined
   private last: States = { oldKeys: absent, newKeys: absent, oldValue: undefined, newValue: undefined }
 
   constructor(spec: KeySpec) {
@@ -128,9 +127,9 @@ export class RowIndex {
   }
 
   /** Files all rows there are; from here on each {@link move} must be told. */
-  file(rows: Iterable<Row>): void {
+  file(rows: Iterable<Live>): void {
     this.filing = this.spec.range === undefined ? new ByKey() : new ByValue()
-    for (const row of rows) this.add(this.filing, keysOf(row.doc, this.spec), row)
+    for (const place of rows) this.add(this.filing, keysOf(place.doc, this.spec), orderOf(place.doc, this.spec), place)
   }
 
   /** The rows filed under a key, with a value in the interval. */
@@ -144,37 +143,34 @@ export class RowIndex {
   }
 
   /** The keys and values of a record's two states. */
-  states(before: Row | undefined, after: Row | undefined): States {
+  states(before: Obj | undefined, after: Obj | undefined): States {
     if (this.before === before && this.after === after) return this.last
     const { spec } = this
     this.before = before
     this.after = after
     const ordered = spec.range !== undefined
     return (this.last = {
-      oldKeys: before === undefined ? absent : keysOf(before.doc, spec),
-      newKeys: after === undefined ? absent : keysOf(after.doc, spec),
-      oldValue: ordered && before !== undefined ? orderOf(before.doc, spec) : undefined,
-      newValue: ordered && after !== undefined ? orderOf(after.doc, spec) : undefined
+      oldKeys: before === undefined ? absent : keysOf(before, spec),
+      newKeys: after === undefined ? absent : keysOf(after, spec),
+      oldValue: ordered && before !== undefined ? orderOf(before, spec) : undefined,
+      newValue: ordered && after !== undefined ? orderOf(after, spec) : undefined
     })
   }
 
   /** Refiles a record. */
-  move(before: Row | undefined, after: Row | undefined): void {
+  move(place: Place, before: Obj | undefined, after: Obj | undefined): void {
     const { filing } = this
     if (filing === undefined) return
     const { newKeys, newValue, oldKeys, oldValue } = this.states(before, after)
     if (sameKeys(oldKeys, newKeys) && compare(oldValue, newValue) === 0) return
-    if (before !== undefined) this.remove(filing, oldKeys, oldValue, before.place)
-    if (after !== undefined) this.add(filing, newKeys, after)
+    if (before !== undefined) this.remove(filing, oldKeys, oldValue, place)
+    if (after !== undefined) this.add(filing, newKeys, newValue, place)
   }
 
-  private add(filing: Filing, keys: Keys, { doc, place }: Row): void {
+  private add(filing: Filing, keys: Keys, value: Value, place: Place): void {
     if (keys === dynamic) this.loose.add(place)
-    else {
-      const value = orderOf(doc, this.spec)
-      if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, place)
-      else filing.add(keys, value, place)
-    }
+    else if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, place)
+    else filing.add(keys, value, place)
   }
 
   private remove(filing: Filing, keys: Keys, value: Value, place: Place): void {

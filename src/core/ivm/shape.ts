@@ -18,18 +18,17 @@ import { compileSort, fetching } from "../surql/reshape.ts"
 import { rewriteRows } from "../surql/rewrite.ts"
 import { ordersById } from "../surql/select.ts"
 import type { Compiled, Scope } from "../surql/scope.ts"
-import type { Value } from "../surql/value.ts"
+import type { Obj, Value } from "../surql/value.ts"
 import { field, isInt } from "../surql/value.ts"
 import { type Access, chooseAccess } from "./argumentIndex.ts"
 import type { Shown } from "./delta.ts"
 import { type GroupPlan, groupPlan } from "./groups.ts"
 import { combined, type Hash64, type HashSum, rowHash } from "./hash.ts"
 import { type ListArgument, shapeText } from "./lift.ts"
-import type { Holding } from "./place.ts"
+import type { Holding, Place } from "./place.ts"
 import type { Bounds, Kind } from "./result.ts"
 import type { Entry } from "./scan.ts"
 import { compileSplitting, type Piece, piecesKind, type Splitting } from "./splits.ts"
-import type { Row } from "./store.ts"
 
 export interface SortTerm {
   readonly value: Compiled
@@ -38,7 +37,9 @@ export interface SortTerm {
 
 /** A matching row as an instance holds it. */
 export interface Member extends Shown, Holding, HashSum {
-  readonly row: Row
+  readonly place: Place
+  /** The record as it was when it was looked at. */
+  readonly doc: Obj
   /** Where it stands among the members of its owner. */
   at: number
   /** Which of the query's sources it comes from. */
@@ -66,7 +67,8 @@ export class PlainMember implements Member {
   low = 0
   readonly key: string
   readonly version: number
-  readonly row: Row
+  readonly place: Place
+  readonly doc: Obj
   readonly lead: Value
   declare readonly digest: undefined
   declare readonly children: undefined
@@ -77,11 +79,12 @@ export class PlainMember implements Member {
   declare readonly failure: undefined
   declare readonly part: undefined
 
-  constructor(owner: object, row: Row, lead: Value) {
+  constructor(owner: object, place: Place, doc: Obj, lead: Value) {
     this.owner = owner
-    this.key = row.id.text
-    this.version = row.version
-    this.row = row
+    this.key = place.id.text
+    this.version = place.version
+    this.place = place
+    this.doc = doc
     this.lead = lead
   }
 }
@@ -251,15 +254,15 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   }
 }
 
-const memberHash = ({ digest, key, row, sum, version }: Member): Hash64 => {
-  const own = digest === undefined ? row.hash() : rowHash(key, version, digest)
+const memberHash = ({ digest, key, sum, version }: Member): Hash64 => {
+  const own = rowHash(key, version, digest)
   return sum === undefined ? own : combined(own, sum)
 }
 
 /** One term is the usual case, and its values are mostly numbers or text. */
 const byOneTerm = ({ compare }: SortTerm) => (a: Member, b: Member): number => {
   const order = compare(a.lead, b.lead)
-  return order !== 0 ? order : compareRecords(a.row.id, b.row.id)
+  return order !== 0 ? order : compareRecords(a.place.id, b.place.id)
 }
 
 const leadOf = ({ lead }: Member): Value => lead
@@ -273,7 +276,7 @@ const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: Member, b: Member): numbe
     if (order !== 0) return order
   }
   // Without ORDER BY rows come source by source, else equal ones by record.
-  return sort.length === 0 && a.slot !== b.slot ? a.slot - b.slot : compareRecords(a.row.id, b.row.id)
+  return sort.length === 0 && a.slot !== b.slot ? a.slot - b.slot : compareRecords(a.place.id, b.place.id)
 }
 
 /** START and LIMIT of one instance, as the database reads them: whole and not negative. */

@@ -10,7 +10,8 @@ import { inKeys } from "../surql/sources.ts"
 import { type Range, RecordId, RecordRange, Table, type Value } from "../surql/value.ts"
 import type { Params } from "./lift.ts"
 import type { Declined } from "./shape.ts"
-import type { Row, Store } from "./store.ts"
+import { isLive, type Live } from "./place.ts"
+import type { Store } from "./store.ts"
 
 interface TableSlot {
   readonly table: string
@@ -48,13 +49,13 @@ export class Slots {
   }
 
   /** All rows, in no particular order. */
-  *rows(store: Store): Iterable<Row> {
+  *rows(store: Store): Iterable<Live> {
     for (const { range, table } of this.scanned) {
-      yield* range === undefined ? store.rows(table) : store.rowsBetween(table, range)
+      yield* range === undefined ? store.rows(table) : store.liveBetween(table, range)
     }
     for (const { id } of this.records.values()) {
-      const row = store.get(id)
-      if (row !== undefined) yield row
+      const place = store.placeOf(id)
+      if (isLive(place)) yield place
     }
   }
 }

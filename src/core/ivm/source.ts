@@ -35,15 +35,15 @@ export class StoreSource implements Source {
   }
 
   record(id: RecordId): Obj | undefined {
-    return this.store.get(id)?.doc
+    return this.store.docOf(id)
   }
 
   *rows(table: string): Iterable<Obj> {
-    for (const row of this.store.rowsInOrder(table)) yield row.doc
+    for (const { doc } of this.store.rowsInOrder(table)) yield doc
   }
 
   *rowsBetween(table: string, range: Range): Iterable<Obj> {
-    for (const row of this.store.rowsBetween(table, range)) yield row.doc
+    for (const { doc } of this.store.liveBetween(table, range)) yield doc
   }
 
   edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
@@ -109,7 +109,7 @@ export class TrackedSource extends StoreSource {
 
   override record(id: RecordId): Obj | undefined {
     if (id.text !== this.own) this.note(id.text)
-    return this.store.get(id)?.doc
+    return this.store.docOf(id)
   }
 
   override rows(table: string): Iterable<Obj> {

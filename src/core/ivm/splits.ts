@@ -15,12 +15,12 @@ import { compileProjection } from "../surql/project.ts"
 import { compileSort, docSplitter, fetching, rowSplitter } from "../surql/reshape.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Item } from "../surql/sources.ts"
-import type { RecordId, Value } from "../surql/value.ts"
+import type { Obj, RecordId, Value } from "../surql/value.ts"
 import { rowHash } from "./hash.ts"
 import type { Kind, Result } from "./result.ts"
 import type { Member } from "./shape.ts"
 import type { TrackedSource } from "./source.ts"
-import type { Row } from "./store.ts"
+import type { Place } from "./place.ts"
 
 /** A piece is a member whose part is this. */
 export interface Piece {
@@ -89,12 +89,12 @@ const samePieces = (a: ReadonlyArray<Member>, b: ReadonlyArray<Member>): boolean
   a.length === b.length && a.every((piece, i) => piece.key === b[i]!.key && piece.digest === b[i]!.digest && piece.failure === b[i]!.failure && identical(contentOf(piece).value, contentOf(b[i]!).value))
 
 /** The member of a row that is split; `before` again where nothing of it changed. */
-export const splitMember = (owner: object, row: Row, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
+export const splitMember = (owner: object, place: Place, doc: Obj, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
   const member = (key: string, part: Member["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): Member =>
-    ({ owner, at: 0, high: 0, low: 0, key, version: row.version, digest, children: undefined, row, slot, sort, lead: undefined, sum: undefined, sums: undefined, failure, part })
-  const { text } = row.id
+    ({ owner, at: 0, high: 0, low: 0, key, version, digest, children: undefined, place, doc, slot, sort, lead: undefined, sum: undefined, sums: undefined, failure, part })
+  const { id: { text }, version } = place
   const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
-  if (before !== undefined && before.row === row && before.failure === left && samePieces(piecesOf(before), pieces)) return before
+  if (before !== undefined && before.version === version && before.failure === left && samePieces(piecesOf(before), pieces)) return before
   return member(text, pieces, { digest: undefined, failure: left, sort: [] })
 }
 

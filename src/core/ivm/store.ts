@@ -1,125 +1,37 @@
 /**
- * The records of this SSP, each held once: tables of immutable rows, versions (D4), and what was deleted.
+ * The records of this SSP, each held once: their places by table, versions (D4), and what was deleted.
  *
- * Rows are snapshots and never mutated, so a view may hold the row it last saw and compare by identity. Changes are
- * applied in two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable
+ * Documents are never mutated, so a view may hold the one it last saw and compare by identity. Changes are applied in two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable
  * in between and a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
  */
-import sortedBTree from "sorted-btree"
 import { type Change, lostTable } from "../change.ts"
-import { compareRecords, identical } from "../surql/order.ts"
+import { identical } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
-import { inKeys } from "../surql/sources.ts"
-import type { Obj, Range, RecordId, RecordKey } from "../surql/value.ts"
+import type { Obj, Range, RecordId } from "../surql/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
-import { type Hash64, rowHash } from "./hash.ts"
-import { Place } from "./place.ts"
+import { type Live, Place } from "./place.ts"
+import { Table } from "./table.ts"
 
-const BTree = sortedBTree.default
-
-/** One state of one record. `doc` holds the whole content, `id` included. */
-export class Row {
-  readonly place: Place
+/** One state of one record, as it was when it was asked for. */
+export interface Row {
   readonly id: RecordId
   readonly version: number
+  /** The whole content, `id` included. */
   readonly doc: Obj
-  private high = 0
-  private low = 0
-  private hashed = false
-
-  constructor(place: Place, id: RecordId, version: number, doc: Obj) {
-    this.place = place
-    this.id = id
-    this.version = version
-    this.doc = doc
-  }
-
-  hash(): Hash64 {
-    if (!this.hashed) {
-      const { high, low } = rowHash(this.id.text, this.version, undefined)
-      this.high = high
-      this.low = low
-      this.hashed = true
-    }
-    return { high: this.high, low: this.low }
-  }
 }
 
-/** What one change does to one record. `before` and `after` are both undefined only for a tombstone being loaded. */
+/** What one change does to one record: its content before and after. Both are undefined only for a tombstone being loaded. */
 export interface Write {
   readonly id: RecordId
   readonly place: Place
-  readonly before: Row | undefined
-  readonly after: Row | undefined
-  /** The version this write leaves behind: of the row, or the last one of the deleted record. */
+  readonly before: Obj | undefined
+  readonly after: Obj | undefined
+  /** The version this write leaves behind: of the record, or the last one of the deleted record. */
   readonly version: number
 }
 
 /** Deleted records whose version is remembered exactly; beyond it a floor per store keeps versions growing. */
 export const maxTombstones = 1_000_000
-
-class TableRows {
-  /** Records and tombstones by key; those with other keys than numbers and text by their text. */
-  private readonly places = new Map<number | string, Place>()
-  private readonly others = new Map<string, Place>()
-  private live = 0
-  /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
-  private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
-
-  get size(): number {
-    return this.live
-  }
-
-  place({ key, text }: RecordId): Place | undefined {
-    return typeof key === "number" || typeof key === "string" ? this.places.get(key) : this.others.get(text)
-  }
-
-  *rows(): Iterable<Row> {
-    for (const { row } of this.places.values()) if (row !== undefined) yield row
-    for (const { row } of this.others.values()) if (row !== undefined) yield row
-  }
-
-  /** Puts a record's state in its place; undefined: it is gone, and the place remembers its version. */
-  put(place: Place, row: Row | undefined, version: number): void {
-    const { row: before } = place
-    if (!place.kept) {
-      place.kept = true
-      const { key, text } = place.id
-      if (typeof key === "number" || typeof key === "string") this.places.set(key, place)
-      else this.others.set(text, place)
-    }
-    if (row !== undefined) place.id = row.id
-    place.row = row
-    place.version = version
-    if ((before === undefined) === (row === undefined)) return
-    if (row === undefined) {
-      this.live--
-      this.order?.delete(place.id)
-    } else {
-      this.live++
-      this.order?.set(place.id, undefined)
-    }
-  }
-
-  forget(place: Place): void {
-    const { key, text } = place.id
-    place.kept = false
-    if (typeof key === "number" || typeof key === "string") this.places.delete(key)
-    else this.others.delete(text)
-  }
-
-  /** Rows in record-key order, from a key on. */
-  *inOrder(from?: RecordId): Iterable<Row> {
-    if (this.order === undefined) {
-      this.order = new BTree<RecordId, undefined>(undefined, compareRecords)
-      for (const row of this.rows()) this.order.set(row.id, undefined)
-    }
-    for (const id of this.order.keys(from)) {
-      const row = this.place(id)?.row
-      if (row !== undefined) yield row
-    }
-  }
-}
 
 /** Who is told of every record that moves, whatever moved it; it must not look at the store before it is asked. */
 export interface StoreWatcher {
@@ -129,7 +41,7 @@ export interface StoreWatcher {
 
 export class Store {
   watcher: StoreWatcher | undefined = undefined
-  private readonly tables = new Map<string, TableRows>()
+  private readonly tables = new Map<string, Table>()
   /** Places of deleted records, the longest deleted first. */
   private readonly tombstones = new Set<Place>()
   /** Records without a place were never deleted with a version above this. */
@@ -137,38 +49,51 @@ export class Store {
   private edgeIndex: EdgeIndex | undefined = undefined
 
   get(id: RecordId): Row | undefined {
-    return this.tables.get(id.table)?.place(id)?.row
+    const place = this.tables.get(id.table)?.place(id)
+    return place && rowOf(place)
   }
 
-  /** The row with this id text. */
+  docOf(id: RecordId): Obj | undefined {
+    return this.tables.get(id.table)?.place(id)?.doc
+  }
+
+  /** The record with this id text. */
   byText(table: string, text: string): Row | undefined {
     const id = Ids.parse(text)
     return id?.table === table ? this.get(id) : undefined
   }
 
-  /** Where a record stands; a place of its own, not kept, where it was never seen. */
-  placeOf(id: RecordId): Place {
-    return this.tables.get(id.table)?.place(id) ?? new Place(id, this.floor)
+  /** A table, made when it is not there. */
+  table(name: string): Table {
+    let table = this.tables.get(name)
+    if (table === undefined) this.tables.set(name, (table = new Table(name)))
+    return table
   }
 
-  /** Rows of a table in no particular order. */
-  rows(table: string): Iterable<Row> {
+  /** Where a record stands; a place of its own, not kept, where it was never seen. */
+  placeOf(id: RecordId): Place {
+    const table = this.tables.get(id.table) ?? new Table(id.table)
+    return table.place(id) ?? new Place(table, id, this.floor)
+  }
+
+  /** Records of a table in no particular order, as they are when their turn comes. */
+  rows(table: string): Iterable<Live> {
     return this.tables.get(table)?.rows() ?? []
   }
 
-  /** Rows of a table in record-key order. */
-  rowsInOrder(table: string): Iterable<Row> {
+  /** The same in record-key order. */
+  rowsInOrder(table: string): Iterable<Live> {
     return this.tables.get(table)?.inOrder() ?? []
   }
 
-  /** Rows with keys in a range, in order. Cost: O(log n) and the rows that are taken. */
+  /** Those with keys in a range, in order. */
+  liveBetween(table: string, range: Range): Iterable<Live> {
+    return this.tables.get(table)?.between(range) ?? []
+  }
+
+  /** Their states, for who keeps them. */
   *rowsBetween(table: string, range: Range): Iterable<Row> {
-    const from = range.from && Ids.make(table, range.from.value as RecordKey)
-    for (const row of this.tables.get(table)?.inOrder(from) ?? []) {
-      if (inKeys(range, row.id.key)) yield row
-      // Before the range there is at most the key it excludes.
-      else if (row.id.text !== from?.text) return
-    }
+    for (const place of this.liveBetween(table, range)) yield rowOf(place)!
   }
 
   size(table: string): number {
@@ -184,7 +109,7 @@ export class Store {
   edges(): EdgeIndex {
     if (this.edgeIndex === undefined) {
       this.edgeIndex = new EdgeIndex()
-      for (const table of this.tables.values()) for (const row of table.rows()) this.edgeIndex.move(undefined, row)
+      for (const table of this.tables.values()) for (const { doc, id } of table.rows()) this.edgeIndex.move(id, undefined, doc)
     }
     return this.edgeIndex
   }
@@ -202,13 +127,13 @@ export class Store {
     const [only] = changes
     if (changes.length === 1 && only !== undefined) {
       const place = this.placeOf(only.id)
-      return [planOne(only, place, place.row, place.version)]
+      return [planOne(only, place, place.doc, place.version)]
     }
     const staged = new Map<string, Write>()
     return changes.map((change) => {
       const earlier = staged.get(change.id.text)
       const place = earlier?.place ?? this.placeOf(change.id)
-      const write = earlier === undefined ? planOne(change, place, place.row, place.version) : planOne(change, place, earlier.after, earlier.version)
+      const write = earlier === undefined ? planOne(change, place, place.doc, place.version) : planOne(change, place, earlier.after, earlier.version)
       if (write !== undefined) staged.set(change.id.text, write)
       return write
     })
@@ -216,19 +141,21 @@ export class Store {
 
   apply({ after, before, id, place, version }: Write): void {
     this.watcher?.moved(id.table, id.text)
-    this.edgeIndex?.move(before, after)
-    let table = this.tables.get(id.table)
-    if (table === undefined) this.tables.set(id.table, (table = new TableRows()))
+    this.edgeIndex?.move(id, before, after)
     if (after === undefined) {
       this.tombstones.add(place)
       if (id.table === lostTable) this.floor = Math.max(this.floor, version)
       if (this.tombstones.size > maxTombstones) this.forgetOldestTombstones()
-    } else if (place.kept && place.row === undefined) this.tombstones.delete(place)
-    table.put(place, after, version)
+    } else if (place.kept && place.doc === undefined) this.tombstones.delete(place)
+    if (!place.kept) place.table = this.table(id.table)
+    place.table.put(place, id, after, version)
   }
 
   clear(): void {
-    this.tables.clear()
+    for (const table of this.tables.values()) {
+      table.clear()
+      if (table.groups.size === 0) this.tables.delete(table.name)
+    }
     this.tombstones.clear()
     this.edgeIndex = undefined
     this.floor = 0
@@ -241,7 +168,7 @@ export class Store {
       if (left-- <= 0) return
       this.floor = Math.max(this.floor, place.version)
       this.tombstones.delete(place)
-      this.tables.get(place.id.table)?.forget(place)
+      place.table.forget(place)
     }
   }
 }
@@ -277,18 +204,15 @@ const sameContent = (a: Obj, b: Obj): boolean => {
   return true
 }
 
+const rowOf = ({ doc, id, version }: Place): Row | undefined => doc && { id, version, doc }
+
 /** The id is the one that came: the same as before, but what a change brings is at hand, and the old one is cold. */
-const planOne = (change: Change, place: Place, before: Row | undefined, lastVersion: number): Write | undefined => {
-  const { id } = change
-  if (change.op === "DELETE") return before === undefined ? undefined : { id, place, before, after: undefined, version: before.version }
-  if (before === undefined) {
-    const version = change.version ?? lastVersion + 1
-    return { id, place, before, after: new Row(place, id, version, change.doc), version }
-  }
-  if (change.version !== undefined && change.version < before.version) return undefined
-  const same = sameContent(before.doc, change.doc)
-  if (same && (change.version === undefined || change.version === before.version)) return undefined
+const planOne = ({ doc, id, op, version: given }: Change, place: Place, before: Obj | undefined, last: number): Write | undefined => {
+  if (op === "DELETE") return before === undefined ? undefined : { id, place, before, after: undefined, version: last }
+  if (before === undefined) return { id, place, before, after: doc, version: given ?? last + 1 }
+  if (given !== undefined && given < last) return undefined
+  const same = sameContent(before, doc)
+  if (same && (given === undefined || given === last)) return undefined
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
-  const version = change.version === undefined || change.version === before.version ? before.version + 1 : change.version
-  return { id, place, before, after: new Row(place, id, version, change.doc), version }
+  return { id, place, before, after: doc, version: given === undefined || given === last ? last + 1 : given }
 }

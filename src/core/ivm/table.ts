@@ -1,0 +1,103 @@
+/**
+ * One table of the store: the places of its records, and who is told of each write to it.
+ *
+ * Why the followers stand here: a change looks up its table once, by name, and finds in it all that the name leads to.
+ */
+import sortedBTree from "sorted-btree"
+import { compareRecords } from "../surql/order.ts"
+import * as Ids from "../surql/recordId.ts"
+import { inKeys } from "../surql/sources.ts"
+import type { Range, RecordId, RecordKey } from "../surql/value.ts"
+import type { ShapeGroup } from "./group.ts"
+import { isLive, type Live, type Place } from "./place.ts"
+import type { RowIndex } from "./rowIndex.ts"
+
+const BTree = sortedBTree.default
+
+export class Table {
+  readonly name: string
+  /** The secondary indexes that have rows filed. */
+  readonly indexes = new Set<RowIndex>()
+  /** The shapes with instances that read it. */
+  readonly groups = new Set<ShapeGroup>()
+  /** Records and tombstones by key; those with other keys than numbers and text by their text. */
+  private readonly places = new Map<number | string, Place>()
+  private readonly others = new Map<string, Place>()
+  private live = 0
+  /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
+  private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  get size(): number {
+    return this.live
+  }
+
+  place({ key, text }: RecordId): Place | undefined {
+    return typeof key === "number" || typeof key === "string" ? this.places.get(key) : this.others.get(text)
+  }
+
+  *rows(): Iterable<Live> {
+    for (const place of this.places.values()) if (isLive(place)) yield place
+    for (const place of this.others.values()) if (isLive(place)) yield place
+  }
+
+  /** Puts a record's state in its place; undefined: it is gone, and the place remembers its version. */
+  put(place: Place, id: RecordId, doc: Place["doc"], version: number): void {
+    const { doc: before } = place
+    if (!place.kept) {
+      place.kept = true
+      if (typeof id.key === "number" || typeof id.key === "string") this.places.set(id.key, place)
+      else this.others.set(id.text, place)
+    }
+    place.doc = doc
+    place.version = version
+    if (doc !== undefined) place.id = id
+    if ((before === undefined) === (doc === undefined)) return
+    if (doc === undefined) {
+      this.live--
+      this.order?.delete(place.id)
+    } else {
+      this.live++
+      this.order?.set(place.id, undefined)
+    }
+  }
+
+  forget(place: Place): void {
+    const { key, text } = place.id
+    place.kept = false
+    if (typeof key === "number" || typeof key === "string") this.places.delete(key)
+    else this.others.delete(text)
+  }
+
+  clear(): void {
+    this.places.clear()
+    this.others.clear()
+    this.live = 0
+    this.order = undefined
+  }
+
+  /** Records in record-key order, from a key on. */
+  *inOrder(from?: RecordId): Iterable<Live> {
+    if (this.order === undefined) {
+      this.order = new BTree<RecordId, undefined>(undefined, compareRecords)
+      for (const { id } of this.rows()) this.order.set(id, undefined)
+    }
+    for (const id of this.order.keys(from)) {
+      const place = this.place(id)
+      if (place !== undefined && isLive(place)) yield place
+    }
+  }
+
+  /** Records with keys in a range, in order. Cost: O(log n) and those that are taken. */
+  *between(range: Range): Iterable<Live> {
+    const from = range.from && Ids.make(this.name, range.from.value as RecordKey)
+    for (const place of this.inOrder(from)) {
+      if (inKeys(range, place.id.key)) yield place
+      // Before the range there is at most the key it excludes.
+      else if (place.id.text !== from?.text) return
+    }
+  }
+}
