@@ -5,11 +5,11 @@
  * field at once. `protocol/wire.ts` declares the same shape; a test holds the two together.
  */
 import { Either } from "effect"
+import * as Docs from "./surql/docs.ts"
 import * as Json from "./surql/json.ts"
 import * as Trace from "./traceContext.ts"
 import * as Ids from "./surql/recordId.ts"
-import type { Obj, RecordId, Value } from "./surql/value.ts"
-import { setField } from "./surql/value.ts"
+import type { Obj, RecordId } from "./surql/value.ts"
 
 export type Op = "CREATE" | "UPDATE" | "DELETE"
 
@@ -91,9 +91,7 @@ const typedBy = (record: object, types: Types | undefined, declared: Types | und
 const docOf = (id: RecordId, op: Op, record: { readonly [key: string]: unknown }, types: Types | undefined, schema: Schema | undefined): Obj => {
   if (op === "DELETE") return { id }
   const typed = typedBy(record, types, schema?.(id.table))
-  if (!Object.hasOwn(record, versionField)) return { ...typed, id }
-  const doc: Record<string, Value> = {}
-  for (const key of Object.keys(typed)) if (key !== versionField) setField(doc, key, typed[key])
+  const doc = Docs.docOf(id.table, typed, versionField)
   doc["id"] = id
   return doc
 }

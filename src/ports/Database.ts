@@ -6,6 +6,7 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Data, Effect, Layer, Option, Schema, Stream } from "effect"
+import * as Docs from "../core/surql/docs.ts"
 import * as Encode from "../core/surql/encode.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import type { Obj, RecordId } from "../core/surql/value.ts"
@@ -221,7 +222,7 @@ const readRecord = (row: { readonly id: string; readonly version: number; readon
     if (row.content === null) return Effect.succeed({ id, version: row.version, doc: undefined })
     const { content } = row
     return Effect.try({
-      try: () => ({ id, version: row.version, doc: Encode.decode(content) as Obj }),
+      try: () => ({ id, version: row.version, doc: Docs.docOf(id.table, Encode.decode(content) as Obj) }),
       catch: (cause) => damaged("its content does not decode", cause)
     })
   })

@@ -7,6 +7,7 @@
  */
 import { Effect, Layer, Option, Stream } from "effect"
 import * as Schema from "../core/surrealSchema.ts"
+import * as Docs from "../core/surql/docs.ts"
 import * as Encode from "../core/surql/encode.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
@@ -112,7 +113,7 @@ const recordOf = (row: Obj): Effect.Effect<StoredRecord, DatabaseError> =>
     const id = Ids.parse(text)
     if (id === undefined || typeof version !== "number") return Effect.fail(damaged(`record ${text}: its row is not one of ours`))
     if (content === undefined) return Effect.succeed({ id, version, doc: undefined })
-    return Effect.try({ try: () => ({ id, version, doc: Encode.decode(String(content)) as Obj }), catch: (cause) => damaged(`record ${text}: its content does not decode`, cause) })
+    return Effect.try({ try: () => ({ id, version, doc: Docs.docOf(id.table, Encode.decode(String(content)) as Obj) }), catch: (cause) => damaged(`record ${text}: its content does not decode`, cause) })
   })
 
 const isText = (value: Value): value is string => typeof value === "string"

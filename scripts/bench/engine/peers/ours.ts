@@ -5,7 +5,7 @@
  * hashes are in the figure; only reading JSON is not, as no peer reads any.
  */
 import { Either } from "effect"
-import type { Change as EngineChange } from "../../../../src/core/change.ts"
+import { type Change as EngineChange, decodeChange } from "../../../../src/core/change.ts"
 import { Engine } from "../../../../src/core/ivm/engine.ts"
 import type { Instance } from "../../../../src/core/ivm/instance.ts"
 import { parseSelect } from "../../../../src/core/surql/parse.ts"
@@ -22,10 +22,13 @@ export const queries: { readonly [name in WorkloadName]: string } = {
   W7: "SELECT * FROM post WHERE author = $author ORDER BY created_at DESC LIMIT 10"
 }
 
-/** A record as the database holds it: references are record ids. */
-const toDoc = (work: Workload, table: string, row: Row): Obj => {
+/** A change as the service reads it from JSON: references are text there, and the types that come along make them record ids. */
+const changeOf = (work: Workload, op: EngineChange["op"], table: string, row: Row): EngineChange => {
   const { refs } = work.tables[table]!
-  return Object.fromEntries(Object.entries(row).map(([field, value]) => [field, field === "id" ? make(table, row.id) : refs[field] === undefined ? value : make(refs[field], value as number)]))
+  const record: Record<string, unknown> = { ...row, id: `${table}:${row.id}` }
+  for (const [field, to] of Object.entries(refs)) record[field] = `${to}:${row[field]}`
+  const types = Object.fromEntries(Object.keys(refs).map((field) => [field, "record"]))
+  return Either.getOrThrow(decodeChange({ table, op, id: record["id"], record: op === "DELETE" ? {} : record, types }))
 }
 
 const fromValue = (value: Value): unknown => {
@@ -42,7 +45,10 @@ export const ours: Peer = (work) => {
   const told = { rows: 0, hashes: 0 }
   return {
     load: () => {
-      for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) engine.load(make(table, row.id), 1, toDoc(work, table, row))
+      for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) {
+        const { doc, id } = changeOf(work, "CREATE", table, row)
+        engine.load(id, 1, doc)
+      }
     },
     register: () => {
       for (let view = 0; view < work.views; view++) {
@@ -52,8 +58,7 @@ export const ours: Peer = (work) => {
       }
     },
     prepare: ({ table, before, after }: Change): ReadonlyArray<EngineChange> => {
-      const id = make(table, (after ?? before)!.id)
-      return [{ op: after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", id, doc: after === undefined ? { id } : toDoc(work, table, after), version: undefined, position: undefined, jobAssignee: undefined }]
+      return [changeOf(work, after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)]
     },
     apply: (changes) => {
       for (const write of engine.plan(changes as ReadonlyArray<EngineChange>)) {
