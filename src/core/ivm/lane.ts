@@ -8,10 +8,11 @@
  */
 import { compare } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
-import type { Obj, Value } from "../surql/value.ts"
+import { type Obj, RecordId, type Value } from "../surql/value.ts"
 import type { Placement } from "./argumentIndex.ts"
 import type { Indexes } from "./indexes.ts"
 import { holdsValue, IntervalTree } from "./intervalTree.ts"
+import { type FiledKey, FiledMap, plainKey } from "./keyMap.ts"
 import type { Maintained } from "./maintained.ts"
 import { isLive, type Live, type Place } from "./place.ts"
 import type { RowIndex } from "./rowIndex.ts"
@@ -50,7 +51,7 @@ export class Lane {
   private readonly indexes: Indexes
   private readonly index: RowIndex
   private readonly options: LaneOptions
-  private readonly byKey = new Map<unknown, Filed>()
+  private readonly byKey = new FiledMap<Filed>()
   /** Instances under several keys. */
   private several = 0
 
@@ -122,40 +123,41 @@ export class Lane {
     const { byId, exact } = this.options
     if (!byId && this.size > 1) this.indexes.file(this.table, this.index)
     const { spec } = this.index
-    const wanted = new Set(listOf(keys))
+    const wanted = listOf(keys)
+    const plain = plainOf(wanted)
     for (const place of byId || this.index.filed ? this.found(wanted, interval, store, coarse) : store.rows(this.table)) {
       const { doc } = place
       const own = keysOf(doc, spec)
-      const meets = own === dynamic ? coarse === undefined || coarse.lane.mayMeet(coarse.placement, doc) : meet(own, wanted, interval, orderOf(doc, spec))
+      const meets = own === dynamic ? coarse === undefined || coarse.lane.mayMeet(coarse.placement, doc) : meet(own, plain, interval, orderOf(doc, spec))
       yield meets ? { place, routed: own !== dynamic && exact } : undefined
     }
   }
 
-  private *found(wanted: ReadonlySet<unknown>, interval: Placement["interval"], store: Store, coarse?: Coarse): Iterable<Live> {
+  private *found(wanted: ReadonlyArray<FiledKey>, interval: Placement["interval"], store: Store, coarse?: Coarse): Iterable<Live> {
     const { dynamicPlaces } = this.index
-    if (wanted.size === 1 && dynamicPlaces.size === 0 && !this.options.byId) {
+    if (wanted.length === 1 && dynamicPlaces.size === 0 && !this.options.byId) {
       // Under one key no row stands twice. Copied all the same: what is found may move while its reader pauses.
-      for (const place of Array.from(this.index.places([...wanted][0], interval))) if (isLive(place)) yield place
+      for (const place of Array.from(this.index.places(wanted[0], interval))) if (isLive(place)) yield place
       return
     }
     const places = new Set<Place>()
     for (const key of wanted) {
       if (!this.options.byId) for (const place of this.index.places(key, interval)) places.add(place)
-      else if (typeof key === "string") this.findById(key, store, places)
+      else this.findById(key, store, places)
     }
     for (const place of dynamicPlaces.size === 0 ? none : coarse?.lane.placesOf(coarse.placement) ?? dynamicPlaces) places.add(place)
     for (const place of places) if (isLive(place)) yield place
   }
 
-  /** The key of a record id is its text. */
-  private findById(text: string, store: Store, places: Set<Place>): void {
-    const id = Ids.parse(text)
+  /** The key of a record id is the id or its text. */
+  private findById(key: FiledKey, store: Store, places: Set<Place>): void {
+    const id = key instanceof RecordId ? key : typeof key === "string" ? Ids.parse(key) : undefined
     if (id?.table === this.table) places.add(store.placeOf(id))
   }
 
   private mayMeet({ interval, keys }: Placement, doc: Obj): boolean {
     const own = keysOf(doc, this.index.spec)
-    return own === dynamic || meet(own, new Set(listOf(keys)), interval, orderOf(doc, this.index.spec))
+    return own === dynamic || meet(own, plainOf(listOf(keys)), interval, orderOf(doc, this.index.spec))
   }
 
   /** The rows that may meet a placement. */
@@ -166,7 +168,7 @@ export class Lane {
   }
 
   /** Shows a row, or that it is no more, to the instances under one key of a lane without ranges. */
-  private show(key: unknown, place: Place, doc: Obj | undefined): void {
+  private show(key: FiledKey, place: Place, doc: Obj | undefined): void {
     const filed = key === absent ? undefined : this.byKey.get(key)
     if (filed instanceof Set) for (const instance of filed) instance.update(place, doc, true)
     else if (filed !== undefined) (filed as Maintained).update(place, doc, true)
@@ -183,7 +185,7 @@ export class Lane {
     else if (filed !== undefined) found(filed)
   }
 
-  private file(key: unknown, interval: Placement["interval"], instance: Maintained): void {
+  private file(key: FiledKey, interval: Placement["interval"], instance: Maintained): void {
     const filed = this.byKey.get(key)
     if (interval !== undefined) {
       const tree = filed instanceof IntervalTree ? filed : new IntervalTree<Maintained>()
@@ -194,7 +196,7 @@ export class Lane {
     else this.byKey.set(key, new Set([filed as Maintained, instance]))
   }
 
-  private unfile(key: unknown, interval: Placement["interval"], instance: Maintained): void {
+  private unfile(key: FiledKey, interval: Placement["interval"], instance: Maintained): void {
     const filed = this.byKey.get(key)
     if (filed instanceof IntervalTree) {
       filed.remove(interval!, instance)
@@ -203,9 +205,11 @@ export class Lane {
   }
 }
 
-const listOf = (keys: Keys): ReadonlyArray<unknown> => (Array.isArray(keys) ? keys : [keys])
+const listOf = (keys: Keys): ReadonlyArray<FiledKey> => (Array.isArray(keys) ? keys : [keys])
+
+const plainOf = (keys: ReadonlyArray<FiledKey>): ReadonlySet<unknown> => new Set(keys.map(plainKey))
 
 const meet = (own: Keys, wanted: ReadonlySet<unknown>, interval: Placement["interval"], value: Value): boolean =>
-  someKey(own, (key) => wanted.has(key)) && (interval === undefined || holdsValue(interval, value))
+  someKey(own, (key) => wanted.has(plainKey(key))) && (interval === undefined || holdsValue(interval, value))
 
 const none: ReadonlyArray<Place> = []

@@ -9,6 +9,7 @@
 import { encode } from "../surql/encode.ts"
 import type { Value } from "../surql/value.ts"
 import type { ListArgument, Params } from "./lift.ts"
+import { plainKey } from "./keyMap.ts"
 import type { Maintained } from "./maintained.ts"
 import { dynamic, keyOfValues } from "./rowKey.ts"
 
@@ -55,7 +56,7 @@ export class LiveList {
     const count = (value: Value, by: 1 | -1): void => {
       const exactKey = keyOfValues([value])
       const exact = exactKey !== dynamic
-      const key = exact ? exactKey : `\u0004${encode(value)}`
+      const key = exact ? plainKey(exactKey) : `\u0004${encode(value)}`
       let held = this.held.get(key)
       if (held === undefined) this.held.set(key, (held = { value, exact, count: 0 }))
       if (!moved.has(key)) moved.set(key, { held, was: held.count > 0 })

@@ -9,6 +9,7 @@ import sortedBTree from "sorted-btree"
 import { compare } from "../surql/order.ts"
 import type { Obj, Value } from "../surql/value.ts"
 import type { Interval } from "./intervalTree.ts"
+import { type FiledKey, FiledMap, plainKey } from "./keyMap.ts"
 import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./rowKey.ts"
 import { type Live, Place } from "./place.ts"
 
@@ -23,9 +24,9 @@ export interface States {
 }
 
 interface Filing {
-  readonly add: (key: unknown, value: Value, place: Place) => void
-  readonly remove: (key: unknown, value: Value, place: Place) => void
-  readonly places: (key: unknown, interval: Interval | undefined) => Iterable<Place>
+  readonly add: (key: FiledKey, value: Value, place: Place) => void
+  readonly remove: (key: FiledKey, value: Value, place: Place) => void
+  readonly places: (key: FiledKey, interval: Interval | undefined) => Iterable<Place>
 }
 
 /** Rows of one key in an array; beyond it a set. */
@@ -33,14 +34,14 @@ const few = 16
 
 /** By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest. */
 class ByKey implements Filing {
-  private readonly byKey = new Map<unknown, Place | Array<Place> | Set<Place>>()
+  private readonly byKey = new FiledMap<Place | Array<Place> | Set<Place>>()
 
-  places(key: unknown): Iterable<Place> {
+  places(key: FiledKey): Iterable<Place> {
     const filed = this.byKey.get(key)
     return filed === undefined ? none : filed instanceof Place ? [filed] : filed
   }
 
-  add(key: unknown, _: Value, place: Place): void {
+  add(key: FiledKey, _: Value, place: Place): void {
     const filed = this.byKey.get(key)
     if (filed === undefined) this.byKey.set(key, place)
     else if (filed instanceof Set) filed.add(place)
@@ -49,7 +50,7 @@ class ByKey implements Filing {
     else this.byKey.set(key, new Set(filed).add(place))
   }
 
-  remove(key: unknown, _: Value, place: Place): void {
+  remove(key: FiledKey, _: Value, place: Place): void {
     const filed = this.byKey.get(key)
     if (filed === place) this.byKey.delete(key)
     else if (filed instanceof Set) {
@@ -89,15 +90,16 @@ const compareSpots = (a: Spot, b: Spot): number =>
 class ByValue implements Filing {
   private readonly tree = new BTree<Spot, undefined>(undefined, compareSpots)
 
-  add(key: unknown, value: Value, place: Place): void {
-    this.tree.set({ key, value, edge: 0, text: place.id.text, place }, undefined)
+  add(key: FiledKey, value: Value, place: Place): void {
+    this.tree.set({ key: plainKey(key), value, edge: 0, text: place.id.text, place }, undefined)
   }
 
-  remove(key: unknown, value: Value, place: Place): void {
-    this.tree.delete({ key, value, edge: 0, text: place.id.text, place })
+  remove(key: FiledKey, value: Value, place: Place): void {
+    this.tree.delete({ key: plainKey(key), value, edge: 0, text: place.id.text, place })
   }
 
-  *places(key: unknown, interval: Interval | undefined): Iterable<Place> {
+  *places(filed: FiledKey, interval: Interval | undefined): Iterable<Place> {
+    const key = plainKey(filed)
     const from = interval?.from, to = interval?.to
     const first: Spot = { key, value: from?.value, edge: from === undefined || from.inclusive ? -1 : 1, text: "", place: undefined }
     const last: Spot | undefined = to && { key, value: to.value, edge: to.inclusive ? 1 : -1, text: "", place: undefined }
@@ -133,7 +135,7 @@ export class RowIndex {
   }
 
   /** The rows filed under a key, with a value in the interval. */
-  places(key: unknown, interval: Interval | undefined): Iterable<Place> {
+  places(key: FiledKey, interval: Interval | undefined): Iterable<Place> {
     return this.filing?.places(key, interval) ?? none
   }
 

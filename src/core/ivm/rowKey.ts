@@ -6,6 +6,8 @@
  * value has no exact key (a regular expression equals what it matches), is `dynamic`: everybody has to look at it.
  */
 import { compositeKey, indexKey } from "../surql/key.ts"
+import * as Ids from "../surql/recordId.ts"
+import { type FiledKey, isCountedId, plainKey, sameKey } from "./keyMap.ts"
 import { Geometry, Range, RecordRange, Regex, SetValue, Closure, Special, Uuid, field, isObj, type Obj, type Value } from "../surql/value.ts"
 
 /** Stands for the key of what has none that is exact. */
@@ -25,7 +27,17 @@ export interface KeySpec {
 }
 
 /** One key, or an array of several: keys themselves are never arrays. */
-export type Keys = unknown
+export type Keys = FiledKey
+
+const endsInCount = /:\d+$/
+
+/** The key of one value that is exact. Text of a record id is equal to it (D1). */
+const filedKey = (value: Value): FiledKey => {
+  if (isCountedId(value)) return value
+  if (typeof value !== "string" || !endsInCount.test(value)) return indexKey(value)
+  const id = Ids.parse(value)
+  return isCountedId(id) && id.text === value ? id : indexKey(value)
+}
 
 const follow = (doc: Obj, path: Path): Value | typeof dynamic => {
   let value: Value = field(doc, path[0]!)
@@ -49,19 +61,19 @@ const isExact = (value: Value): boolean => {
 /** The key of some values in order, or {@link dynamic}. */
 export const keyOfValues = (values: ReadonlyArray<Value>): unknown => {
   for (let i = 0; i < values.length; i++) if (!isExact(values[i])) return dynamic
-  return values.length === 1 ? indexKey(values[0]) : values.length === 0 ? undefined : compositeKey(values)
+  return values.length === 1 ? filedKey(values[0]) : values.length === 0 ? undefined : compositeKey(values)
 }
 
 /** The keys of some values followed by each of some elements, or {@link dynamic}. */
 export const keysOfElements = (values: ReadonlyArray<Value>, elements: ReadonlyArray<Value>): Keys => {
   if (elements.length === 1) return keyOfValues([...values, elements[0]])
-  const keys = new Set<unknown>()
+  const keys = new Map<unknown, FiledKey>()
   for (const element of elements) {
     const key = keyOfValues(values.length === 0 ? [element] : [...values, element])
     if (key === dynamic) return dynamic
-    keys.add(key)
+    keys.set(plainKey(key), key)
   }
-  return [...keys]
+  return [...keys.values()]
 }
 
 /** What a container is asked for element by element; {@link dynamic} for those that hold more than elements (text, ranges, ...). */
@@ -80,7 +92,7 @@ export const keysOf = (doc: Obj, { each, paths, range }: KeySpec): Keys => {
   if (range !== undefined && follow(doc, range) === dynamic) return dynamic
   if (each === undefined && paths.length === 1) {
     const value = follow(doc, paths[0]!)
-    return value === dynamic || !isExact(value) ? dynamic : indexKey(value)
+    return value === dynamic || !isExact(value) ? dynamic : filedKey(value)
   }
   const values: Array<Value> = []
   for (const path of paths) {
@@ -102,6 +114,6 @@ export const orderOf = (doc: Obj, { range }: KeySpec): Value => {
 
 /** Whether two documents are filed alike; the same keys in another order are not seen as such. */
 export const sameKeys = (a: Keys, b: Keys): boolean =>
-  Array.isArray(a) && Array.isArray(b) ? a.length === b.length && a.every((key, i) => Object.is(key, b[i])) : Object.is(a, b)
+  Array.isArray(a) && Array.isArray(b) ? a.length === b.length && a.every((key, i) => sameKey(key, b[i])) : sameKey(a, b)
 
-export const someKey = (keys: Keys, test: (key: unknown) => boolean): boolean => (Array.isArray(keys) ? keys.some(test) : test(keys))
+export const someKey = (keys: Keys, test: (key: FiledKey) => boolean): boolean => (Array.isArray(keys) ? keys.some(test) : test(keys))

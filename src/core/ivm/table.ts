@@ -9,6 +9,7 @@ import * as Ids from "../surql/recordId.ts"
 import { inKeys } from "../surql/sources.ts"
 import type { Range, RecordId, RecordKey } from "../surql/value.ts"
 import type { ShapeGroup } from "./group.ts"
+import { KeyMap } from "./keyMap.ts"
 import { isLive, type Live, type Place } from "./place.ts"
 import type { RowIndex } from "./rowIndex.ts"
 
@@ -21,7 +22,7 @@ export class Table {
   /** The shapes with instances that read it. */
   readonly groups = new Set<ShapeGroup>()
   /** Records and tombstones by key; those with other keys than numbers and text by their text. */
-  private readonly places = new Map<number | string, Place>()
+  private readonly places = new KeyMap<Place>()
   private readonly others = new Map<string, Place>()
   private live = 0
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
