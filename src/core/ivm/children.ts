@@ -10,14 +10,15 @@ import { run } from "../surql/evaluate.ts"
 import { raise } from "../surql/failure.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { ChildResult } from "./delta.ts"
+import { type Hash64, hashText } from "./hash.ts"
 import type { Shape } from "./shape.ts"
 import type { Surroundings } from "./surroundings.ts"
 
 export interface HeldChildren {
   /** In the order of the shape's fields. */
   readonly children: ReadonlyArray<ChildResult | undefined>
-  /** The hashes of the children, two numbers each; undefined where one of them fails or has no result. */
-  readonly sums: ReadonlyArray<number> | undefined
+  /** The hashes of the children; undefined where one of them fails or has no result. */
+  readonly sums: ReadonlyArray<Hash64> | undefined
   /** Why the row fails, in a result that keeps failing rows; elsewhere it fails at once. */
   readonly failure: string | undefined
 }
@@ -26,7 +27,7 @@ export interface HeldChildren {
 export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Surroundings, strict: boolean, scope: Scope, parts: Array<string>): HeldChildren => {
   const children: Array<ChildResult | undefined> = []
   let whole = true
-  const sums: Array<number> = []
+  const sums: Array<Hash64> = []
   let failure: string | undefined = undefined
   const fail = (reason: string): void => {
     if (!strict) raise(reason)
@@ -46,13 +47,10 @@ export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Su
     source.note(result)
     const reason = result.fails() ? source.aside(() => result.failure()) : undefined
     if (reason !== undefined) fail(reason)
-    else {
-      const { high, low } = result.hashNow()
-      sums.push(high, low)
-    }
+    else sums.push(result.hashNow())
     children.push(result)
   }
   if (whole && failure === undefined) return { children, sums, failure }
-  parts.push(sums.join())
+  parts.push(sums.map(hashText).join())
   return { children, sums: undefined, failure }
 }

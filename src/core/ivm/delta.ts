@@ -6,17 +6,16 @@
  * alias) are told as occurrences: one entry for each place a child comes into, changes in or goes out of, so that a
  * child under two parents is counted and not overwritten. Cost: O(1) per row that moved and per child that changed.
  */
-import { type Hash64, sameHash } from "./hash.ts"
+import { type Hash64, noSum } from "./hash.ts"
 
 /** A row as a result shows it: the record, its version, and a digest of other shown content. */
 export interface Shown {
   readonly key: string
   readonly version: number
   readonly digest: string | undefined
-  /** The hashes of the results it shows, put together. */
-  readonly sum?: Hash64 | undefined
-  /** The same one by one, two numbers each, so that a result that moved is told from one that did not without looking at it. */
-  readonly sums?: ReadonlyArray<number> | undefined
+  /** What the results it shows add to its hash. */
+  readonly sumHigh?: number
+  readonly sumLow?: number
   /** The results of the subqueries this row shows, alias by alias; undefined where one is run for the row. */
   readonly children?: ReadonlyArray<ChildResult | undefined> | undefined
 }
@@ -28,6 +27,8 @@ export interface ChildResult {
   /** The rows now. */
   readonly shownRows: () => Iterable<Shown>
   readonly hashNow: () => Hash64
+  /** The hash before the current step. */
+  readonly hashBefore: () => Hash64
   /** It fails as a whole. */
   readonly fails: () => boolean
   /** What the current step has changed in it. */
@@ -65,24 +66,32 @@ interface Move {
   readonly key: string
   readonly before: Shown | undefined
   after: Shown | undefined
+  /** The one result it shows that moved, of a row that is the same but for that. */
+  readonly child: ChildResult | undefined
 }
 
 /** Nearly every step moves a row or two of a view; only beyond this are moves found by a map. */
 const fewMoves = 8
 
 export class DeltaBuilder {
+  /** What the result hashed to before. */
+  readonly hash: Hash64
   private readonly moves: Array<Move> = []
   private byKey: Map<string, Move> | undefined = undefined
 
+  constructor(hash = noSum) {
+    this.hash = hash
+  }
+
   entered(row: Shown): void {
     const move = this.find(row.key)
-    if (move === undefined) this.add({ key: row.key, before: undefined, after: row })
+    if (move === undefined) this.add({ key: row.key, before: undefined, after: row, child: undefined })
     else move.after = row
   }
 
   left(row: Shown): void {
     const move = this.find(row.key)
-    if (move === undefined) this.add({ key: row.key, before: row, after: undefined })
+    if (move === undefined) this.add({ key: row.key, before: row, after: undefined, child: undefined })
     else move.after = undefined
   }
 
@@ -90,8 +99,13 @@ export class DeltaBuilder {
   replaced(before: Shown, after: Shown): void {
     // Mostly the first and only move: then no keys are compared, of which the old one is cold.
     const move = this.moves.length === 0 ? undefined : this.find(after.key)
-    if (move === undefined) this.add({ key: after.key, before, after })
+    if (move === undefined) this.add({ key: after.key, before, after, child: undefined })
     else move.after = after
+  }
+
+  /** The same row, of which one result it shows has moved. */
+  refreshed(row: Shown, child: ChildResult): void {
+    if (this.find(row.key) === undefined) this.add({ key: row.key, before: row, after: row, child })
   }
 
   /** Every row that moved, as it was first and is last. */
@@ -118,11 +132,16 @@ export class DeltaBuilder {
     let updates: Array<Entry> | undefined = undefined
     let removals: Array<string> | undefined = undefined
     let subqueries: Array<ChildEntry> | undefined = undefined
-    for (const { after, before, key } of this.moves) {
+    for (const { after, before, child, key } of this.moves) {
+      if (child !== undefined && after !== undefined) {
+        (updates ??= []).push([key, after.version])
+        for (let i = 0; i < aliases.length; i++) if (after.children![i] === child) stepOf((subqueries ??= []), key, aliases[i]!, child)
+        continue
+      }
       if (before === undefined) {
         if (after !== undefined) (additions ??= []).push([key, after.version])
       } else if (after === undefined) (removals ??= []).push(key)
-      else if (after.version !== before.version || after.digest !== before.digest || !sameHash(before.sum, after.sum)) (updates ??= []).push([key, after.version])
+      else if (after.version !== before.version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) (updates ??= []).push([key, after.version])
       if (before?.children !== undefined || after?.children !== undefined) childChanges((subqueries ??= []), aliases, key, before, after)
     }
     if (additions === undefined && updates === undefined && removals === undefined && (subqueries === undefined || subqueries.length === 0)) return undefined
@@ -138,10 +157,7 @@ const removalsFirst = (entries: ReadonlyArray<ChildEntry>): ReadonlyArray<ChildE
 
 const childChanges = (out: Array<ChildEntry>, aliases: ReadonlyArray<string>, parent: string, before: Shown | undefined, after: Shown | undefined): void => {
   const olds = before?.children, nows = after?.children
-  const oldSums = before?.sums, newSums = after?.sums
   for (let i = 0; i < aliases.length; i++) {
-    // What stayed as it was is not even looked at.
-    if (olds === nows && oldSums !== undefined && newSums !== undefined && oldSums[2 * i] === newSums[2 * i] && oldSums[2 * i + 1] === newSums[2 * i + 1]) continue
     const old = olds?.[i], now = nows?.[i]
     const alias = aliases[i]!
     if (old !== undefined && old === now) stepOf(out, parent, alias, old)

@@ -44,15 +44,6 @@ export const noSum: Hash64 = { high: 0, low: 0 }
 /** Two hashes as one, order and all. */
 export const combined = (a: Hash64, b: Hash64): Hash64 => finished((Math.imul(a.high ^ 0x2545f491, 2654435761) + b.high) | 0, (Math.imul(a.low ^ 0x9e3779b1, 1597334677) + b.low) | 0)
 
-/** Several hashes as one, each given as two numbers, the high one first. */
-export const combinedAll = (sums: ReadonlyArray<number>): Hash64 => {
-  let sum = noSum
-  for (let i = 0; i < sums.length; i += 2) sum = combined(sum, { high: sums[i]!, low: sums[i + 1]! })
-  return sum
-}
-
-export const sameHash = (a: Hash64 | undefined, b: Hash64 | undefined): boolean => a === b || (a !== undefined && b !== undefined && a.high === b.high && a.low === b.low)
-
 /** A hash in place: the running sum of a result, or what a row shown has brought to it. Two fields and no object of their own, since a change finds them cold. */
 export interface HashSum {
   high: number

@@ -17,19 +17,21 @@ import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Obj, Value } from "../surql/value.ts"
 import { type ChildEntry, type ChildResult, type Delta, type DeltaBuilder, entriesNow, type Shown } from "./delta.ts"
-import { combinedAll, type Hash64 } from "./hash.ts"
+import type { Hash64 } from "./hash.ts"
 import type { GroupOwner } from "./groups.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
-import { LiveList, type Turnover } from "./liveList.ts"
+import { LiveList } from "./liveList.ts"
 import { match, type Matching } from "./match.ts"
+import { FullMember, type Member, noSort } from "./member.ts"
 import { Members } from "./members.ts"
+import type { Ended } from "./moved.ts"
 import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
 import type { Place } from "./place.ts"
 import { planOf, Work } from "./plan.ts"
 import type { Links, Read, Reader, ReaderRow, ReadResult } from "./readers.ts"
 import { severalRows } from "./result.ts"
-import { type Member, noSort, type Shape, sortValues } from "./shape.ts"
+import { type Shape, sortValues } from "./shape.ts"
 import type { Slots } from "./slots.ts"
 import { movePieces, piecesOf } from "./splits.ts"
 import type { Identity, Surroundings } from "./surroundings.ts"
@@ -59,7 +61,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
   private isDirty = true
   private lastStep = -1
-  private lastMade: Delta | undefined = undefined
+  private last: Ended | undefined = undefined
   private sorted: ReadonlyArray<Output> | undefined = undefined
   private readonly work = new Work()
   private list: LiveList | undefined = undefined
@@ -162,21 +164,16 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
 
   /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
   private refresh(place: Place, cause: ReadResult): boolean {
-    const before = place.heldBy(this) as Member | undefined
-    if (before?.children === undefined || before.sums === undefined) return false
-    const { at, children, digest, doc, failure, key, lead, owner, part, slot, sort, version } = before
-    const sums = before.sums.slice()
-    for (let i = 0; i < children.length; i++) {
-      const result = children[i]!
-      if ((result as object) !== cause) continue
-      if (result.fails()) return false
-      const { high, low } = result.hashNow()
-      sums[2 * i] = high
-      sums[2 * i + 1] = low
-    }
+    const row = place.heldBy(this), child = cause as Maintained, step = this.around.step()
+    if (!(row instanceof FullMember) || !row.showsResults || child.fails()) return false
+    // One that this step has made has them as they are.
+    if (row.madeIn(step)) return true
     this.around.spy.rows++
-    this.work.count(this.around.step())
-    this.exchange(place, before, { owner, at, high: 0, low: 0, key, version, digest, children, place, doc, slot, sort, lead, sum: combinedAll(sums), sums, failure, part })
+    this.work.count(step)
+    const by = row.differenceBy(child)
+    if (by.high === 0 && by.low === 0) return true
+    row.add(by)
+    this.rowsShown!.refresh(row, child, by)
     return true
   }
 
@@ -189,18 +186,18 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     this.isDirty = this.failureMoved = false
   }
 
-  /** Ends a step: the net delta, or undefined. Bumps the generation when there is one. */
-  finish(): { readonly delta: Delta | undefined; readonly moved: boolean; readonly turnover: Turnover | undefined } {
+  /** Ends a step. Bumps the generation when there is a delta. */
+  finish(): Ended {
     if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
     const moves = this.shown.finish()
     const delta = moves?.finish(this.aliases)
-    const turnover = moves === undefined ? undefined : this.list?.turn(this.valuesOf(moves, "before"), this.valuesOf(moves, "after"))
+    const turnover = moves && this.list?.turn(this.valuesOf(moves, "before"), this.valuesOf(moves, "after"))
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
     this.lastStep = this.around.step()
-    this.lastMade = delta
-    return { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover }
+    this.last = { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover, hash: moves?.hash }
+    return this.last
   }
 
   /** Its values as a list that views are filed by, kept from the first follower on. */
@@ -259,8 +256,12 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     return this.ordered()
   }
 
+  hashBefore(): Hash64 {
+    return (this.lastStep === this.around.step() ? this.last?.hash : undefined) ?? this.hashNow()
+  }
+
   lastDelta(): Delta | undefined {
-    return this.lastStep === this.around.step() ? this.lastMade : undefined
+    return this.lastStep === this.around.step() ? this.last?.delta : undefined
   }
 
   fails(): boolean {
@@ -292,7 +293,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     const place = id && this.around.store.placeOf(id)
     const slot = place?.doc && this.slotOf(place)
     if (place?.doc === undefined || slot === undefined) return false
-    const row: Member = { owner: this, at: 0, high: 0, low: 0, key: text, version: place.version, digest: undefined, place, doc: place.doc, slot, sort: noSort, lead: place.id, sum: undefined, sums: undefined, failure: undefined, part: undefined }
+    const row = new FullMember(this, place, place.doc, { key: text, version: place.version, digest: undefined, children: undefined, slot, sort: noSort, lead: place.id, failure: undefined, part: undefined })
     return kind.compare(row, last) > 0
   }
 

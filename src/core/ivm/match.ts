@@ -11,10 +11,11 @@ import type { Scope } from "../surql/scope.ts"
 import type { Obj } from "../surql/value.ts"
 import { childrenOf } from "./children.ts"
 import { sameResults } from "./delta.ts"
-import { combinedAll, type Hash64, sameHash } from "./hash.ts"
+import type { Hash64 } from "./hash.ts"
+import { FullMember, type Member, PlainMember } from "./member.ts"
 import type { Outlet } from "./output.ts"
 import type { Place } from "./place.ts"
-import { type Member, PlainMember, type Shape, sortValues, unsorted } from "./shape.ts"
+import { type Shape, sortValues, unsorted } from "./shape.ts"
 import { splitMember } from "./splits.ts"
 import type { Surroundings } from "./surroundings.ts"
 
@@ -39,8 +40,7 @@ export const match = (owner: Matching, place: Place, doc: Obj, scope: Scope, bef
   let digest: string | undefined = undefined
   let children: Member["children"] = undefined
   let failure: string | undefined = undefined
-  let sums: ReadonlyArray<number> | undefined = undefined
-  let sum: Hash64 | undefined = undefined
+  let sums: ReadonlyArray<Hash64> | undefined = undefined
   if (shape.checksProjection) {
     const shown = strict ? run(shape.own, scope) : Either.right(shape.own(scope))
     const parts: Array<string> = []
@@ -52,12 +52,14 @@ export const match = (owner: Matching, place: Place, doc: Obj, scope: Scope, bef
       const held = childrenOf(shape, owner.around, strict, scope, parts)
       children = held.children
       sums = held.sums
-      sum = sums && combinedAll(sums)
       failure ??= held.failure
     }
     if (parts.length > 0) digest = parts.join("\n")
   }
-  if (before !== undefined && before.version === place.version && before.digest === digest && sameHash(before.sum, sum) && sameResults(before.children, children)) return before
+  const { id: { text: key }, version } = place
+  const same = before !== undefined && before.version === version && before.digest === digest && sameResults(before.children, children)
+  if (same && children === undefined) return before
   if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, place, doc, lead)
-  return { owner, at: 0, high: 0, low: 0, key: place.id.text, version: place.version, digest, children, place, doc, slot, sort, lead, sum, sums, failure, part: undefined }
+  const after = new FullMember(owner, place, doc, { key, version, digest, children, slot, sort, lead, failure, part: undefined }, sums, owner.around.step())
+  return same && before.sumHigh === after.sumHigh && before.sumLow === after.sumLow ? before : after
 }

@@ -4,7 +4,7 @@
  * Why no Map by id: the place has led to the row already (see place.ts). Nor is there a list until there are two: most
  * views of a large service show one row or none. Cost of each change: O(1).
  */
-import type { Member } from "./shape.ts"
+import type { Member } from "./member.ts"
 
 export class Members {
   private held: Member | Array<Member> | undefined = undefined

@@ -6,8 +6,9 @@
  */
 import type { Value } from "../surql/value.ts"
 import { type GroupOwner, type GroupRow, Groups } from "./groups.ts"
+import type { Member } from "./member.ts"
 import { type Bounds, Result } from "./result.ts"
-import type { Member, Shape } from "./shape.ts"
+import type { Shape } from "./shape.ts"
 import type { Piece } from "./splits.ts"
 import type { Spy } from "./spy.ts"
 

@@ -5,7 +5,7 @@
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
-import { DeltaBuilder, type Shown } from "./delta.ts"
+import { type ChildResult, DeltaBuilder, type Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
 import type { Spy } from "./spy.ts"
 import { type RowOrder, Window, type WindowSink } from "./window.ts"
@@ -125,6 +125,15 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
     }
   }
 
+  /** A row that stays where it is shows the same results, one of which has moved: `by` is what that adds to its hash. */
+  refresh(row: T, child: ChildResult, by: Hashes.Hash64): void {
+    this.settle()
+    if (this.window?.isInside(row) === false || (this.candidates !== undefined && this.candidates.length > 1)) return
+    if (!this.filling) this.step().refreshed(row, child)
+    Hashes.add(row, by)
+    Hashes.add(this, by)
+  }
+
   /** The fill is over: what comes, goes and changes from now on is a delta. */
   begin(): void {
     this.settle()
@@ -166,16 +175,16 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
   }
 
   private show(row: T): void {
+    if (!this.filling) this.step().entered(row)
     this.shown++
     this.hashIn(row)
-    if (!this.filling) this.step().entered(row)
   }
 
   /** Shows a row in place of its old state. */
   private exchange(before: T, after: T): void {
+    if (!this.filling) this.step().replaced(before, after)
     Hashes.remove(this, before)
     this.hashIn(after)
-    if (!this.filling) this.step().replaced(before, after)
   }
 
   private hashIn(row: T): void {
@@ -186,9 +195,9 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
   }
 
   private hide(row: T): void {
+    if (!this.filling) this.step().left(row)
     this.shown--
     Hashes.remove(this, row)
-    if (!this.filling) this.step().left(row)
   }
 
   private candidate(row: T, rows: Array<T>): void {
@@ -206,7 +215,7 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
 
   private step(): DeltaBuilder {
     if (this.pending === undefined) {
-      this.pending = new DeltaBuilder()
+      this.pending = new DeltaBuilder(this.hashNow())
       this.owner.changed()
     }
     return this.pending

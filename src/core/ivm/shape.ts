@@ -18,78 +18,19 @@ import { compileSort, fetching } from "../surql/reshape.ts"
 import { rewriteRows } from "../surql/rewrite.ts"
 import { ordersById } from "../surql/select.ts"
 import type { Compiled, Scope } from "../surql/scope.ts"
-import type { Obj, Value } from "../surql/value.ts"
+import type { Value } from "../surql/value.ts"
 import { field, isInt } from "../surql/value.ts"
 import { type Access, chooseAccess } from "./argumentIndex.ts"
-import type { Shown } from "./delta.ts"
 import { type GroupPlan, groupPlan } from "./groups.ts"
-import { combined, type Hash64, type HashSum, rowHash } from "./hash.ts"
 import { type ListArgument, shapeText } from "./lift.ts"
-import type { Holding, Place } from "./place.ts"
+import { type Member, memberHash, noSort } from "./member.ts"
 import type { Bounds, Kind } from "./result.ts"
-import type { Entry } from "./scan.ts"
-import { compileSplitting, type Piece, piecesKind, type Splitting } from "./splits.ts"
+import { compileSplitting, piecesKind, type Splitting } from "./splits.ts"
 
 export interface SortTerm {
   readonly value: Compiled
   readonly compare: (a: Value, b: Value) => number
 }
-
-/** A matching row as an instance holds it. */
-export interface Member extends Shown, Holding, HashSum {
-  readonly place: Place
-  /** The record as it was when it was looked at. */
-  readonly doc: Obj
-  /** Where it stands among the members of its owner. */
-  at: number
-  /** Which of the query's sources it comes from. */
-  readonly slot: number
-  /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
-  readonly sort: ReadonlyArray<Value>
-  /** The value of the only ORDER BY term, which then is not in `sort`: ordered trees compare it all the time. */
-  readonly lead: Value
-  /** Why it cannot be shown, in a result that fails where it is shown; in a view, why a piece of it is left out. */
-  readonly failure: string | undefined
-  /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
-  readonly part: Entry | ReadonlyArray<Member> | Piece | undefined
-}
-
-export const noSort: ReadonlyArray<Value> = []
-
-/**
- * A member that shows its record and no more, as nearly all do: half the fields. A large service holds millions, a change finds
- * them cold, and what it makes anew the garbage collector has to move. What is the same for all of them stands in the prototype.
- */
-export class PlainMember implements Member {
-  readonly owner: object
-  at = 0
-  high = 0
-  low = 0
-  readonly key: string
-  readonly version: number
-  readonly place: Place
-  readonly doc: Obj
-  readonly lead: Value
-  declare readonly digest: undefined
-  declare readonly children: undefined
-  declare readonly slot: 0
-  declare readonly sort: ReadonlyArray<Value>
-  declare readonly sum: undefined
-  declare readonly sums: undefined
-  declare readonly failure: undefined
-  declare readonly part: undefined
-
-  constructor(owner: object, place: Place, doc: Obj, lead: Value) {
-    this.owner = owner
-    this.key = place.id.text
-    this.version = place.version
-    this.place = place
-    this.doc = doc
-    this.lead = lead
-  }
-}
-
-Object.assign(PlainMember.prototype, { digest: undefined, children: undefined, slot: 0, sort: noSort, sum: undefined, sums: undefined, failure: undefined, part: undefined })
 
 /** A subquery shown as a field of its own. */
 export interface ChildField {
@@ -252,11 +193,6 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     list,
     rank: Math.max(nesting(select), list === undefined ? 0 : nesting(list.query) + 1)
   }
-}
-
-const memberHash = ({ digest, key, sum, version }: Member): Hash64 => {
-  const own = rowHash(key, version, digest)
-  return sum === undefined ? own : combined(own, sum)
 }
 
 /** One term is the usual case, and its values are mostly numbers or text. */

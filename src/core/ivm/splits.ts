@@ -18,7 +18,7 @@ import type { Item } from "../surql/sources.ts"
 import type { Obj, RecordId, Value } from "../surql/value.ts"
 import { rowHash } from "./hash.ts"
 import type { Kind, Result } from "./result.ts"
-import type { Member } from "./shape.ts"
+import { FullMember, type Member } from "./member.ts"
 import type { TrackedSource } from "./source.ts"
 import type { Place } from "./place.ts"
 
@@ -91,7 +91,7 @@ const samePieces = (a: ReadonlyArray<Member>, b: ReadonlyArray<Member>): boolean
 /** The member of a row that is split; `before` again where nothing of it changed. */
 export const splitMember = (owner: object, place: Place, doc: Obj, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
   const member = (key: string, part: Member["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): Member =>
-    ({ owner, at: 0, high: 0, low: 0, key, version, digest, children: undefined, place, doc, slot, sort, lead: undefined, sum: undefined, sums: undefined, failure, part })
+    new FullMember(owner, place, doc, { key, version, digest, children: undefined, slot, sort, lead: undefined, failure, part })
   const { id: { text }, version } = place
   const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
   if (before !== undefined && before.version === version && before.failure === left && samePieces(piecesOf(before), pieces)) return before

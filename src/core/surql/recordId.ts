@@ -64,7 +64,10 @@ export const parse = (text: string): RecordId | undefined => {
   const parts = splitId(text)
   if (parts === undefined) return undefined
   const key = parseKey(parts[1])
-  return key === undefined ? undefined : make(parts[0], key)
+  if (key === undefined) return undefined
+  // Text that is canonical is kept: what is put together here would lie in pieces until somebody reads it.
+  const canonical = recordText(parts[0], key)
+  return new RecordId(parts[0], key, canonical === text ? text : canonical)
 }
 
 /**

@@ -1,0 +1,163 @@
+/**
+ * A matching row as an instance holds it.
+ *
+ * Two kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large service
+ * holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
+ */
+import type { Obj, Value } from "../surql/value.ts"
+import type { ChildResult, Shown } from "./delta.ts"
+import { combined, type Hash64, type HashSum, rowHash } from "./hash.ts"
+import type { Holding, Place } from "./place.ts"
+import type { Entry } from "./scan.ts"
+import type { Piece } from "./splits.ts"
+
+export interface Member extends Shown, Holding, HashSum {
+  readonly place: Place
+  /** The record as it was when it was looked at. */
+  readonly doc: Obj
+  /** Where it stands among the members of its owner. */
+  at: number
+  /** Which of the query's sources it comes from. */
+  readonly slot: number
+  /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
+  readonly sort: ReadonlyArray<Value>
+  /** The value of the only ORDER BY term, which then is not in `sort`: ordered trees compare it all the time. */
+  readonly lead: Value
+  /** Why it cannot be shown, in a result that fails where it is shown; in a view, why a piece of it is left out. */
+  readonly failure: string | undefined
+  /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
+  readonly part: Entry | ReadonlyArray<Member> | Piece | undefined
+}
+
+export const noSort: ReadonlyArray<Value> = []
+
+export class PlainMember implements Member {
+  readonly owner: object
+  at = 0
+  high = 0
+  low = 0
+  readonly key: string
+  readonly version: number
+  readonly place: Place
+  readonly doc: Obj
+  readonly lead: Value
+  // What is the same for all of them stands in the prototype.
+  declare readonly digest: undefined
+  declare readonly children: undefined
+  declare readonly slot: 0
+  declare readonly sort: ReadonlyArray<Value>
+  declare readonly failure: undefined
+  declare readonly part: undefined
+  declare readonly sumHigh: 0
+  declare readonly sumLow: 0
+
+  constructor(owner: object, place: Place, doc: Obj, lead: Value) {
+    this.owner = owner
+    this.key = place.id.text
+    this.version = place.version
+    this.place = place
+    this.doc = doc
+    this.lead = lead
+  }
+}
+
+Object.assign(PlainMember.prototype, { digest: undefined, children: undefined, slot: 0, sort: noSort, failure: undefined, part: undefined, sumHigh: 0, sumLow: 0 })
+
+/** What else a row can hold. */
+export interface Details {
+  readonly key: string
+  readonly version: number
+  readonly digest: string | undefined
+  readonly slot: number
+  readonly sort: ReadonlyArray<Value>
+  readonly lead: Value
+  readonly failure: string | undefined
+  readonly part: Member["part"]
+  readonly children: Member["children"]
+}
+
+export class FullMember implements Member, Details {
+  readonly owner: object
+  at = 0
+  high = 0
+  low = 0
+  readonly key: string
+  readonly version: number
+  readonly children: Member["children"]
+  /** Its hash without its children's. */
+  private readonly ownHigh: number
+  private readonly ownLow: number
+  sumHigh: number
+  sumLow: number
+  /** The step that made it, and whose results its sum is of; -1 where not all its children are results. */
+  private readonly step: number
+  readonly place: Place
+  readonly doc: Obj
+  readonly lead: Value
+  readonly sort: ReadonlyArray<Value>
+  readonly slot: number
+  readonly digest: string | undefined
+  readonly failure: string | undefined
+  readonly part: Member["part"]
+
+  /** `sums`: what the children hash to; undefined where one of them is no result. */
+  constructor(owner: object, place: Place, doc: Obj, { children, digest, failure, key, lead, part, slot, sort, version }: Details, sums?: ReadonlyArray<Hash64>, step = -1) {
+    const own = rowHash(key, version, digest)
+    this.owner = owner
+    this.key = key
+    this.version = version
+    this.children = children
+    this.ownHigh = own.high
+    this.ownLow = own.low
+    this.sumHigh = this.sumLow = 0
+    this.step = sums === undefined ? -1 : step
+    this.place = place
+    this.doc = doc
+    this.lead = lead
+    this.sort = sort
+    this.slot = slot
+    this.digest = digest
+    this.failure = failure
+    this.part = part
+    if (sums !== undefined) for (let i = 0; i < sums.length; i++) this.add(this.term(i, sums[i]!))
+  }
+
+  hash(): Hash64 {
+    return { high: (this.ownHigh + this.sumHigh) | 0, low: (this.ownLow + this.sumLow) | 0 }
+  }
+
+  /** All its children are results. */
+  get showsResults(): boolean {
+    return this.step !== -1
+  }
+
+  madeIn(step: number): boolean {
+    return this.step === step
+  }
+
+  /** What it adds to its hash that this child has moved in this step. */
+  differenceBy(child: ChildResult): Hash64 {
+    const { children } = this
+    let high = 0, low = 0
+    for (let i = 0; i < children!.length; i++) {
+      if (children![i] !== child) continue
+      const before = this.term(i, child.hashBefore()), now = this.term(i, child.hashNow())
+      high += now.high - before.high
+      low += now.low - before.low
+    }
+    return { high: high | 0, low: low | 0 }
+  }
+
+  /** Adds to what its children add to its hash. */
+  add({ high, low }: Hash64): void {
+    this.sumHigh = (this.sumHigh + high) | 0
+    this.sumLow = (this.sumLow + low) | 0
+  }
+
+  /** A child counts by its place and by its row: two rows that exchange their children are not what they were. */
+  private term(i: number, child: Hash64): Hash64 {
+    return combined({ high: this.ownHigh ^ Math.imul(i + 1, 0x9e3779b1), low: this.ownLow + i }, child)
+  }
+}
+
+export const memberHash = (member: Member): Hash64 => (member instanceof FullMember ? member.hash() : rowHash(member.key, member.version, undefined))
