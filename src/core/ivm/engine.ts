@@ -23,7 +23,7 @@ import type { Instance, Touched } from "./instance.ts"
 import { lift, type LiftedOnce, type Params } from "./lift.ts"
 import { type List, type Turnover, withList } from "./liveList.ts"
 import { Maintained } from "./maintained.ts"
-import { Moved } from "./moved.ts"
+import { Moved, Moves } from "./moved.ts"
 import { Queries, type Refused } from "./queries.ts"
 import { type Links, Readers, type ReadResult } from "./readers.ts"
 import { anyTable, Recomputed } from "./recomputed.ts"
@@ -84,6 +84,7 @@ export class Engine {
       store: this.store,
       source: this.source,
       spy: options.spy ?? newSpy(),
+      moves: new Moves(),
       declined: (query) => {
         const lifted = this.queries.subquery(query)
         return "reason" in lifted ? lifted.reason : undefined
@@ -182,6 +183,7 @@ export class Engine {
 
   private step(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
     this.steps++
+    this.around.moves.clear()
     for (const write of writes) {
       this.store.apply(write)
       for (const index of write.place.table.indexes) index.move(write.place, write.before, write.after)

@@ -13,7 +13,6 @@ import { Either } from "effect"
 import { run } from "../surql/evaluate.ts"
 import { raise } from "../surql/failure.ts"
 import { compareStrings } from "../surql/order.ts"
-import * as Ids from "../surql/recordId.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Obj, Value } from "../surql/value.ts"
 import { type ChildEntry, type ChildResult, type Delta, type DeltaBuilder, entriesNow, type Shown } from "./delta.ts"
@@ -23,67 +22,73 @@ import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
 import { LiveList } from "./liveList.ts"
 import { match, type Matching } from "./match.ts"
-import { FullMember, type Member, noSort } from "./member.ts"
+import { FullMember, type Member } from "./member.ts"
 import { Members } from "./members.ts"
 import type { Ended } from "./moved.ts"
 import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
 import type { Place } from "./place.ts"
-import { planOf, Work } from "./plan.ts"
+import { planOf, Worker } from "./plan.ts"
 import type { Links, Read, Reader, ReaderRow, ReadResult } from "./readers.ts"
-import { severalRows } from "./result.ts"
+import { type Bounds, severalRows } from "./result.ts"
 import { type Shape, sortValues } from "./shape.ts"
 import type { Slots } from "./slots.ts"
 import { movePieces, piecesOf } from "./splits.ts"
 import type { Identity, Surroundings } from "./surroundings.ts"
+import { isBehindWindow, isBlind } from "./unread.ts"
 
-export class Maintained implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
-  readonly key: string
+/** What has been read of an instance since it last moved. */
+interface Cache {
+  sorted?: ReadonlyArray<Output>
+  answer?: Value
+  /** Whether the answer is known: it may be NONE. */
+  answered?: true
+  failure?: { readonly reason: string | undefined }
+}
+
+export class Maintained extends Worker implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
+  // What a change comes by stands first: that much less of a cold instance is loaded.
+  readonly around: Surroundings
   readonly plainShape: Shape
   readonly params: Params
   readonly slots: Slots | undefined
-  readonly strict: boolean
-  /** How many matching rows in order end the reading: START and LIMIT together. */
-  private readonly most: number
-  /** LIMIT 0 behind a START: rows that end the reading come and go, and nothing shown moves. */
-  private readonly isBlind: boolean
-  generation: number
-  /** How many views hold it; rows that show it as a subquery are known to the readers. */
-  uses = 0
-  /** The rows that show or use it as a subquery. */
-  links: Links | undefined = undefined
   /** Undefined where the window holds them. */
   private readonly members: Members | undefined
+  private readonly rowsShown: Outlet["rows"]
   private readonly shown: Outlet["shown"]
   readonly groups: Outlet["groups"]
-  private readonly rowsShown: Outlet["rows"]
+  readonly strict: boolean
   private failing: Map<string, string> | undefined = undefined
   private failureMoved = false
   /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
   private isDirty = true
   private lastStep = -1
-  private last: Ended | undefined = undefined
-  private sorted: ReadonlyArray<Output> | undefined = undefined
-  private readonly work = new Work()
+  /** Where what that step did to it is kept. */
+  private last = -1
+  private cache: Cache | undefined = undefined
+  /** How many views hold it; rows that show it as a subquery are known to the readers. */
+  uses = 0
+  generation: number
+  /** The rows that show or use it as a subquery. */
+  links: Links | undefined = undefined
   private list: LiveList | undefined = undefined
-  private answer: { readonly value: Value } | undefined = undefined
-  private failed: { readonly reason: string | undefined } | undefined = undefined
-  readonly around: Surroundings
+  readonly bounds: Bounds
+  readonly key: string
 
   constructor({ bounds, generation, key, params, shape, slots, strict }: Identity, around: Surroundings) {
-    this.key = key
+    super()
+    this.around = around
     this.plainShape = shape
     this.params = params
     this.slots = slots
-    this.strict = strict
-    this.around = around
-    this.generation = generation
-    this.most = shape.windowed ? bounds.start + bounds.limit : Infinity
-    this.isBlind = shape.windowed && bounds.limit === 0 && bounds.start > 0
     this.members = shape.windowed && shape.groups === undefined && shape.splitting === undefined ? undefined : new Members()
-    const { groups, rows, shown } = outlet(shape, shape.windowed ? bounds : undefined, around.spy, this)
+    const { groups, rows, shown } = outlet(shape, shape.windowed ? bounds : undefined, around, this)
+    this.rowsShown = rows
     this.shown = shown
     this.groups = groups
-    this.rowsShown = rows
+    this.strict = strict
+    this.generation = generation
+    this.bounds = bounds
+    this.key = key
   }
 
   get shape(): string {
@@ -140,7 +145,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     if (this.rowsShown === undefined) this.groups!.move(before, after)
     else if (this.plainShape.splitting === undefined) this.rowsShown.move(before, after)
     else movePieces(this.rowsShown, piecesOf(before), piecesOf(after))
-    if (this.isBlind && this.failing !== undefined) this.failsOtherwise()
+    if (this.failing !== undefined && isBlind(this)) this.failsOtherwise()
   }
 
   /** Forgets a row it holds. */
@@ -169,7 +174,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     // One that this step has made has them as they are.
     if (row.madeIn(step)) return true
     this.around.spy.rows++
-    this.work.count(step)
+    this.count(step)
     const by = row.differenceBy(child)
     if (by.high === 0 && by.low === 0) return true
     row.add(by)
@@ -196,8 +201,9 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
     this.lastStep = this.around.step()
-    this.last = { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover, hash: moves?.hash }
-    return this.last
+    const ended: Ended = { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover, hash: moves?.hash }
+    this.last = this.around.moves.end(ended)
+    return ended
   }
 
   /** Its values as a list that views are filed by, kept from the first follower on. */
@@ -227,25 +233,21 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return planOf(this.plainShape, { tables: this.mainTables, matching: this.members?.size ?? this.shown.knownCount, shown: this.size, groups: this.groups?.size ?? 0, evaluated: this.work, declined: this.around.declined })
+    return planOf(this.plainShape, { tables: this.mainTables, matching: this.members?.size ?? this.shown.knownCount, shown: this.size, groups: this.groups?.size ?? 0, costs: this.costs(), declined: this.around.declined })
   }
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
-    if (this.plainShape.children.length === 0) return
-    for (const row of this.ordered()) {
-      for (const [i, result] of (row.children ?? []).entries()) {
-        if (result !== undefined) yield [this.aliases[i]!, row.key, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
-      }
-    }
+    for (const [alias, parent, result] of this.results()) yield [alias, parent, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
   }
 
   *childEntries(): Iterable<ChildEntry> {
+    for (const [alias, parent, result] of this.results()) yield* this.around.source.aside(() => entriesNow(parent, alias, result))
+  }
+
+  /** The results that rows show, each with its alias and the row's key. */
+  private *results(): Iterable<readonly [alias: string, parent: string, result: ChildResult]> {
     if (this.plainShape.children.length === 0) return
-    for (const row of this.ordered()) {
-      for (const [i, result] of (row.children ?? []).entries()) {
-        if (result !== undefined) yield* this.around.source.aside(() => entriesNow(row.key, this.aliases[i]!, result))
-      }
-    }
+    for (const row of this.ordered()) for (const [i, result] of (row.children ?? []).entries()) if (result !== undefined) yield [this.aliases[i]!, row.key, result]
   }
 
   get repeats(): boolean {
@@ -257,11 +259,16 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   }
 
   hashBefore(): Hash64 {
-    return (this.lastStep === this.around.step() ? this.last?.hash : undefined) ?? this.hashNow()
+    return this.lastEnd()?.hash ?? this.hashNow()
   }
 
   lastDelta(): Delta | undefined {
-    return this.lastStep === this.around.step() ? this.last?.delta : undefined
+    return this.lastEnd()?.delta
+  }
+
+  /** What the current step did to it, if it did anything. */
+  private lastEnd(): Ended | undefined {
+    return this.lastStep === this.around.step() ? this.around.moves.ended(this.last) : undefined
   }
 
   fails(): boolean {
@@ -271,51 +278,37 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
 
   /** Why a strict result fails as a whole; undefined when it does not. */
   failure(): string | undefined {
-    this.failed ??= { reason: this.firstFailure() }
-    return this.failed.reason
+    const cache = (this.cache ??= {})
+    cache.failure ??= { reason: this.firstFailure() }
+    return cache.failure.reason
   }
 
   private firstFailure(): string | undefined {
-    const first = this.errors().find(({ id }) => id === "" || !this.isBehindWindow(id))
+    const first = this.errors().find(({ id }) => id === "" || !isBehindWindow(this, this.shown, id))
     if (first !== undefined) return first.reason
     return this.plainShape.checksProjection ? this.ordered().find((member) => member.failure !== undefined)?.failure : undefined
-  }
-
-  /** Where rows come in the order of the window, those behind a full one are not read, and cannot fail. */
-  private isBehindWindow(text: string): boolean {
-    const { kind, readInOrder, sort, splitting } = this.plainShape
-    const inOrder = readInOrder && (sort.length === 0 || this.slots === undefined || this.slots.isOneRange)
-    if (!inOrder || this.groups !== undefined || splitting !== undefined) return false
-    if (this.most === 0) return true
-    const last = this.shown.knownAt(this.most - 1) as Member | undefined
-    if (last === undefined) return false
-    const id = Ids.parse(text)
-    const place = id && this.around.store.placeOf(id)
-    const slot = place?.doc && this.slotOf(place)
-    if (place?.doc === undefined || slot === undefined) return false
-    const row = new FullMember(this, place, place.doc, { key: text, version: place.version, digest: undefined, children: undefined, slot, sort: noSort, lead: place.id, failure: undefined, part: undefined })
-    return kind.compare(row, last) > 0
   }
 
   /** The answer of a strict result; fails as the database does. */
   value(): Value {
     const failure = this.failure()
     if (failure !== undefined) raise(failure)
-    if (this.answer !== undefined) return this.answer.value
+    const cache = (this.cache ??= {})
+    if (cache.answered) return cache.answer
     const { plainShape: shape, around: { source } } = this
     const rows = this.ordered().map((row) => {
       const made = madeOf(row)
       return made === undefined ? shape.project(source.scope((row as Member).doc, this.params, row.key)) : made.value
     })
-    this.answer = { value: this.only ? rows[0] : rows }
-    return this.answer.value
+    cache.answered = true
+    return (cache.answer = this.only ? rows[0] : rows)
   }
 
   /** Evaluates filter, sort keys and (where it matters) projection; notes failure and reads. */
   private evaluate(place: Place, doc: Obj, before: Member | undefined, slot: number, routed: boolean): Member | undefined {
     const { around, plainShape: shape } = this
     around.spy.rows++
-    this.work.count(around.step())
+    this.count(around.step())
     const { text } = place.id
     const scope = around.source.scope(doc, this.params, text)
     let member: Member | undefined
@@ -350,7 +343,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   }
 
   changed(): void {
-    this.sorted = this.answer = this.failed = undefined
+    this.cache = undefined
     if (this.isDirty) return
     this.isDirty = true
     this.around.dirty(this)
@@ -369,7 +362,7 @@ export class Maintained implements Instance, Reader, ReadResult, ChildResult, Gr
   }
 
   private ordered(): ReadonlyArray<Output> {
-    return (this.sorted ??= this.shown.ordered() ?? this.inOrder())
+    return ((this.cache ??= {}).sorted ??= this.shown.ordered() ?? this.inOrder())
   }
 
   private inOrder(): ReadonlyArray<Output> {

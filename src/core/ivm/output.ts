@@ -7,10 +7,9 @@
 import type { Value } from "../surql/value.ts"
 import { type GroupOwner, type GroupRow, Groups } from "./groups.ts"
 import type { Member } from "./member.ts"
-import { type Bounds, Result } from "./result.ts"
+import { type Bounds, Result, type ResultSurroundings } from "./result.ts"
 import type { Shape } from "./shape.ts"
 import type { Piece } from "./splits.ts"
-import type { Spy } from "./spy.ts"
 
 export type Output = Member | GroupRow
 
@@ -24,13 +23,13 @@ export interface Outlet {
 }
 
 /** The outlet of one instance; `bounds` undefined where everything is shown. */
-export const outlet = (shape: Shape, bounds: Bounds | undefined, spy: Spy, owner: GroupOwner): Outlet => {
+export const outlet = (shape: Shape, bounds: Bounds | undefined, around: ResultSurroundings, owner: GroupOwner): Outlet => {
   if (shape.groups === undefined) {
-    const rows = new Result<Member>(shape.kind, bounds, shape.only, spy, owner)
+    const rows = new Result<Member>(shape.kind, bounds, shape.only, around, owner)
     return { shown: rows, groups: undefined, rows }
   }
-  const shown = new Result<GroupRow>(shape.groups.kind, bounds, shape.only, spy, owner)
-  return { shown, groups: new Groups(shape.groups, shown, spy, owner, shape.reaches), rows: undefined }
+  const shown = new Result<GroupRow>(shape.groups.kind, bounds, shape.only, around, owner)
+  return { shown, groups: new Groups(shape.groups, shown, around.spy, owner, shape.reaches), rows: undefined }
 }
 
 /** A group or a piece of a row holds its value as it was made when a record changed. */

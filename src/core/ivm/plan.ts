@@ -6,24 +6,26 @@
 import type { PlanRow } from "./instance.ts"
 import type { Shape } from "./shape.ts"
 
-/** Rows counted at one place of an instance: in the last step, and in all. */
-export class Work {
-  private total = 0
-  private before = 0
-  private lastStep = -1
+/** Rows counted: in the last step, and in all. What counts them extends it, so that there is no object more to load. */
+export class Worker {
+  private worked = 0
+  private workedBefore = 0
+  private workedLast = -1
 
-  count(step: number): void {
-    if (step !== this.lastStep) {
-      this.lastStep = step
-      this.before = this.total
+  protected count(step: number): void {
+    if (step !== this.workedLast) {
+      this.workedLast = step
+      this.workedBefore = this.worked
     }
-    this.total++
+    this.worked++
   }
 
-  costs(): { readonly last_cost: number; readonly total_cost: number } {
-    return { last_cost: this.total - this.before, total_cost: this.total }
+  protected costs(): Costs {
+    return { last_cost: this.worked - this.workedBefore, total_cost: this.worked }
   }
 }
+
+type Costs = Pick<PlanRow, "last_cost" | "total_cost">
 
 export interface PlanFigures {
   readonly tables: ReadonlyArray<string>
@@ -32,13 +34,12 @@ export interface PlanFigures {
   /** Groups held; 0 without GROUP. */
   readonly groups: number
   /** Rows evaluated. */
-  readonly evaluated: Work
+  readonly costs: Costs
   /** Why a subquery is run again for each row; undefined where its result is maintained. */
   readonly declined: (query: Shape["subqueries"][number]["query"]) => string | undefined
 }
 
-export const planOf = (shape: Shape, { declined, evaluated, groups, matching, shown, tables }: PlanFigures): ReadonlyArray<PlanRow> => {
-  const costs = evaluated.costs()
+export const planOf = (shape: Shape, { costs, declined, groups, matching, shown, tables }: PlanFigures): ReadonlyArray<PlanRow> => {
   const row = (operator: string, rows: number, reason: string | null = null): PlanRow => ({ operator, incremental: reason === null, reason, rows, ...costs })
   return [
     row(`source ${tables.join(", ")}`, matching),

@@ -5,8 +5,9 @@
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
-import { type ChildResult, DeltaBuilder, type Shown } from "./delta.ts"
+import type { ChildResult, DeltaBuilder, Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
+import type { Moves } from "./moved.ts"
 import type { Spy } from "./spy.ts"
 import { type RowOrder, Window, type WindowSink } from "./window.ts"
 
@@ -23,6 +24,12 @@ export interface Bounds {
 /** What the database answers where ONLY meets several rows. */
 export const severalRows = "Expected a single result output when using the ONLY keyword"
 
+/** What results are lent. */
+export interface ResultSurroundings {
+  readonly spy: Spy
+  readonly moves: Moves
+}
+
 /** Whose result it is. */
 export interface ResultOwner {
   /** A step moves a row, or marks a group, for the first time. */
@@ -37,19 +44,20 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
   /** The running hash: two fields and no object of their own, since a change finds them cold. */
   high = 0
   low = 0
-  private readonly spy: Spy
+  private readonly around: ResultSurroundings
   private readonly owner: ResultOwner
   /** The first fill, which is no delta: nothing is noted of it. */
   private filling = true
   /** Rows only come. */
   private loading = true
-  private pending: DeltaBuilder | undefined = undefined
+  /** Where what the step moves is noted; -1: nothing has moved yet. */
+  private pending = -1
   private shown = 0
 
   /** `bounds` undefined: everything is shown. */
-  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, spy: Spy, owner: ResultOwner) {
+  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, around: ResultSurroundings, owner: ResultOwner) {
     this.kind = kind
-    this.spy = spy
+    this.around = around
     this.owner = owner
     this.candidates = only ? [] : undefined
     const limit = only ? Math.min(bounds?.limit ?? Infinity, 2) : bounds?.limit
@@ -101,14 +109,14 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
 
   insert(row: T): void {
     if (this.window === undefined) return this.show(row)
-    this.spy.windows++
+    this.around.spy.windows++
     if (this.loading) this.window.load(row)
     else this.window.insert(row)
   }
 
   remove(row: T): void {
     if (this.window === undefined) return this.hide(row)
-    this.spy.windows++
+    this.around.spy.windows++
     this.settle()
     this.window.remove(row)
   }
@@ -116,7 +124,7 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
   /** Puts the new state of a row in place of its old one; both have one key. */
   replace(before: T, after: T): void {
     if (this.window === undefined) return this.exchange(before, after)
-    this.spy.windows++
+    this.around.spy.windows++
     this.settle()
     if (this.kind.compare(before, after) === 0) this.window.replace(before, after)
     else {
@@ -149,8 +157,9 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
   /** Ends a step: its moves, or undefined. */
   finish(): DeltaBuilder | undefined {
     const { pending } = this
-    this.pending = undefined
-    return pending
+    if (pending === -1) return undefined
+    this.pending = -1
+    return this.around.moves.at(pending)
   }
 
   /** The window's word. */
@@ -214,11 +223,11 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
   }
 
   private step(): DeltaBuilder {
-    if (this.pending === undefined) {
-      this.pending = new DeltaBuilder(this.hashNow())
+    if (this.pending === -1) {
+      this.pending = this.around.moves.open(this.hashNow())
       this.owner.changed()
     }
-    return this.pending
+    return this.around.moves.at(this.pending)
   }
 }
 

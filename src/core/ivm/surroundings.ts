@@ -6,6 +6,7 @@
 import type { Scope } from "../surql/scope.ts"
 import type { Params } from "./lift.ts"
 import type { Maintained } from "./maintained.ts"
+import type { Moves } from "./moved.ts"
 import type { Read, Reader, ReaderRow } from "./readers.ts"
 import type { Bounds } from "./result.ts"
 import type { ChildField, Shape } from "./shape.ts"
@@ -20,6 +21,7 @@ export interface Surroundings {
   /** Scopes that note what is read; one evaluation at a time. */
   readonly source: TrackedSource
   readonly spy: Spy
+  readonly moves: Moves
   /** Why the results of a subquery cannot be maintained; undefined where they are. */
   readonly declined: (query: ChildField["query"]) => string | undefined
   /** The maintained result of a subquery for the row in scope; undefined where it has to be run. */

@@ -160,9 +160,8 @@ export class Window<T> {
   private readonly start: number
   private readonly limit: number
   private readonly sink: WindowSink<T>
-  private array: Array<T> = []
-  /** The leads of the array, where the order has them. */
-  private leads: Array<Value> | undefined
+  /** The rows in order, each behind its lead: one array, so that a search and what it finds lie together. */
+  private cells: Array<Value | T> = []
   /** Instead of the array. */
   private many: Many<T> | undefined = undefined
   /** What the first fill has brought so far, in no order: sorted once at its end, it costs a fraction of as many inserts. */
@@ -174,7 +173,6 @@ export class Window<T> {
     this.start = start
     this.limit = limit
     this.sink = sink
-    this.leads = order.lead === undefined ? undefined : []
   }
 
   /** Takes a row of the first fill; nobody hears of it before {@link settle}. */
@@ -184,21 +182,18 @@ export class Window<T> {
 
   /** Ends the fill: puts what was loaded in order and tells of the rows inside. */
   settle(): void {
-    const { loading, limit, order: { compare, lead }, sink, start } = this
+    const { loading, limit, order: { compare }, sink, start } = this
     if (loading === undefined) return
     this.loading = undefined
     loading.sort(compare)
     if (loading.length > few) this.many = new Many(compare, start, limit, sink, loading)
-    else {
-      this.array = loading
-      this.leads = lead && loading.map(lead)
-    }
+    else this.fill(loading)
     for (const row of this.rows()) sink.entered(row)
   }
 
   /** Rows held, inside the window or not. */
   get held(): number {
-    return this.loading !== undefined ? this.loading.length : this.many === undefined ? this.array.length : this.many.held
+    return this.loading !== undefined ? this.loading.length : this.many === undefined ? this.cells.length >> 1 : this.many.held
   }
 
   /** Rows inside the window. */
@@ -208,35 +203,34 @@ export class Window<T> {
 
   /** The rows inside, in order. */
   rows(): Iterable<T> {
-    return this.many === undefined ? this.array.slice(this.start, this.start + this.limit) : this.many.rows()
+    return this.many === undefined ? this.few().slice(this.start, this.start + this.limit) : this.many.rows()
   }
 
   /** The rows held, in order. */
   all(): ReadonlyArray<T> {
-    return this.many === undefined ? this.array : this.many.all()
+    return this.many === undefined ? this.few() : this.many.all()
   }
 
   /** The row held at a position, inside the window or not. */
   at(position: number): T | undefined {
-    return this.many === undefined ? this.array[position] : this.many.at(position)
+    return this.many === undefined ? this.row(position) : this.many.at(position)
   }
 
   insert(row: T): void {
-    const { array, limit, many, sink, start } = this
+    const { cells, limit, many, sink, start } = this
     if (many !== undefined) return many.insert(row)
     const at = this.position(row)
-    put(array, at, row)
-    if (this.leads !== undefined) put(this.leads, at, this.order.lead!(row))
-    const end = start + limit
-    if (limit > 0 && at < end && array.length > start) {
-      sink.entered(at < start ? array[start]! : row)
-      if (array.length > end) sink.left(array[end]!)
+    put(cells, 2 * at, this.leadOf(row), row)
+    const end = start + limit, held = cells.length >> 1
+    if (limit > 0 && at < end && held > start) {
+      sink.entered(at < start ? this.row(start) : row)
+      if (held > end) sink.left(this.row(end))
     }
-    if (array.length > few) this.grow()
+    if (held > few) this.grow()
   }
 
   remove(row: T): void {
-    const { array, limit, many, sink, start } = this
+    const { cells, limit, many, sink, start } = this
     if (many !== undefined) {
       many.remove(row)
       if (many.held <= few / 2) this.shrink(many)
@@ -244,13 +238,12 @@ export class Window<T> {
     }
     const at = this.position(row)
     const end = start + limit
-    const inside = limit > 0 && at < end && array.length > start
-    const left = inside && at < start ? array[start]! : row
-    take(array, at)
-    if (this.leads !== undefined) take(this.leads, at)
+    const inside = limit > 0 && at < end && (cells.length >> 1) > start
+    const left = inside && at < start ? this.row(start) : row
+    take(cells, 2 * at)
     if (!inside) return
     sink.left(left)
-    if (array.length >= end) sink.entered(array[end - 1]!)
+    if ((cells.length >> 1) >= end) sink.entered(this.row(end - 1))
   }
 
   /** Whether a row that is held is inside the window. */
@@ -262,49 +255,67 @@ export class Window<T> {
 
   /** Puts the new state of a row where its old state stands; both must compare 0. */
   replace(before: T, after: T): void {
-    const { array, limit, many, sink, start } = this
+    const { cells, limit, many, sink, start } = this
     if (many !== undefined) return many.replace(before, after)
     const at = this.position(after)
-    array[at] = after
+    cells[2 * at + 1] = after
     if (at < start || at >= start + limit) return
     sink.replaced(before, after)
   }
 
+  private row(position: number): T {
+    return this.cells[2 * position + 1] as T
+  }
+
+  private leadOf(row: T): Value {
+    const { lead } = this.order
+    return lead === undefined ? undefined : lead(row)
+  }
+
+  /** The rows of the array. */
+  private few(): ReadonlyArray<T> {
+    return Array.from({ length: this.cells.length >> 1 }, (_, i) => this.row(i))
+  }
+
   /** Where a row of the array stands, or would. */
   private position(row: T): number {
-    const { array, leads, order: { compare, compareLeads, lead } } = this
-    const own = leads === undefined ? undefined : lead!(row)
+    const { cells, order: { compare, compareLeads, lead } } = this
+    const own = this.leadOf(row)
     let low = 0
-    for (let high = array.length; low < high;) {
+    for (let high = cells.length >> 1; low < high;) {
       const middle = (low + high) >> 1
-      const order = (leads === undefined ? 0 : compareLeads!(leads[middle], own)) || compare(array[middle]!, row)
+      const order = (lead === undefined ? 0 : compareLeads!(cells[2 * middle] as Value, own)) || compare(this.row(middle), row)
       if (order < 0) low = middle + 1
       else high = middle
     }
     return low
   }
 
+  private fill(rows: ReadonlyArray<T>): void {
+    this.cells = rows.flatMap((row) => [this.leadOf(row), row])
+  }
+
   private grow(): void {
-    this.many = new Many(this.order.compare, this.start, this.limit, this.sink, this.array)
-    this.array = []
-    this.leads = undefined
+    this.many = new Many(this.order.compare, this.start, this.limit, this.sink, this.few())
+    this.cells = []
   }
 
   private shrink(many: Many<T>): void {
-    const { lead } = this.order
-    this.array = [...many.all()]
-    this.leads = lead && this.array.map(lead)
+    this.fill(many.all())
     this.many = undefined
   }
 }
 
-const put = <A>(array: Array<A>, at: number, item: A): void => {
-  array.push(item)
-  for (let i = array.length - 1; i > at; i--) array[i] = array[i - 1]!
-  array[at] = item
+/** Makes room for a lead and its row. */
+const put = <A>(cells: Array<A>, at: number, lead: A, row: A): void => {
+  cells.push(lead, row)
+  for (let i = cells.length - 1; i > at + 1; i--) cells[i] = cells[i - 2]!
+  cells[at] = lead
+  cells[at + 1] = row
 }
 
-const take = <A>(array: Array<A>, at: number): void => {
-  for (let i = at + 1; i < array.length; i++) array[i - 1] = array[i]!
-  array.pop()
+const take = <A>(cells: Array<A>, at: number): void => {
+  for (let i = at + 2; i < cells.length; i++) cells[i - 2] = cells[i]!
+  cells.pop()
+  cells.pop()
 }
