@@ -1,7 +1,8 @@
 /**
- * A map from keys to sets of values that holds no empty set: `addTo` and `removeFrom`.
+ * A map from keys to sets of values that holds no empty set: `addTo` and `removeFrom`; and lists that are used as sets.
  *
- * The engine and the services file things under a key in many places; an empty set left behind is a slow leak.
+ * The engine and the services file things under a key in many places; an empty set left behind is a slow leak. A list is for
+ * the few things that are gone through for every change: to go through a set costs more than to have so few.
  */
 
 export const addTo = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
@@ -13,4 +14,13 @@ export const addTo = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
 export const removeFrom = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
   const values = map.get(key)
   if (values?.delete(value) === true && values.size === 0) map.delete(key)
+}
+
+export const join = <A>(list: Array<A>, item: A): void => {
+  if (!list.includes(item)) list.push(item)
+}
+
+export const leave = <A>(list: Array<A>, item: A): void => {
+  const at = list.indexOf(item)
+  if (at >= 0) list.splice(at, 1)
 }

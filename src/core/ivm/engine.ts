@@ -9,7 +9,7 @@
  */
 import { Either } from "effect"
 import type { Change } from "../change.ts"
-import { addTo, removeFrom } from "../multimap.ts"
+import { addTo, join, leave, removeFrom } from "../multimap.ts"
 import { analyze } from "../surql/analyze.ts"
 import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
@@ -337,7 +337,7 @@ export class Engine {
 
   private enlist(group: ShapeGroup, instance: Maintained): void {
     group.add(instance)
-    for (const table of instance.mainTables) this.store.table(table).groups.add(group)
+    for (const table of instance.mainTables) join(this.store.table(table).groups, group)
     this.highestRank = Math.max(this.highestRank, group.shape.rank)
   }
 
@@ -362,7 +362,7 @@ export class Engine {
     }
     this.readers.forget(instance)
     group!.remove(instance)
-    for (const table of instance.mainTables) if (!group!.readsTable(table)) this.store.table(table).groups.delete(group!)
+    for (const table of instance.mainTables) if (!group!.readsTable(table)) leave(this.store.table(table).groups, group!)
     this.dropUnusedGroup(group!)
   }
 

@@ -24,6 +24,8 @@ const sliceRows = 256
 export class ShapeGroup {
   readonly shape: Shape
   readonly instances = new Set<Maintained>()
+  /** The one there is, if there is one. */
+  private lone: Maintained | undefined = undefined
   private readonly indexes: Indexes
   /** Where instances are filed; made with their first one. */
   private usual: Lane | undefined = undefined
@@ -45,6 +47,7 @@ export class ShapeGroup {
 
   add(instance: Maintained): void {
     this.instances.add(instance)
+    this.lone = this.instances.size === 1 ? instance : undefined
     if (this.shape.access !== undefined) {
       const placement = this.placement(instance)
       if (placement === undefined) this.everywhere.add(instance)
@@ -61,6 +64,7 @@ export class ShapeGroup {
 
   remove(instance: Maintained): void {
     this.instances.delete(instance)
+    if (this.instances.size <= 1) [this.lone] = this.instances
     if (this.shape.access !== undefined && !this.everywhere.delete(instance)) this.unfile(this.placement(instance)!, instance)
     for (const { table } of instance.slots?.scanned ?? []) removeFrom(this.byTable, table, instance)
     for (const text of instance.slots?.records.keys() ?? []) removeFrom(this.byRecord, text, instance)
@@ -126,9 +130,9 @@ export class ShapeGroup {
     const { shape } = this
     if (shape.table === undefined) return this.routeBySource(place, after)
     // Of a lone instance the filter costs less than the keys; where it can fail or look elsewhere, it is asked as often as that of many.
-    const all = shape.access === undefined || (this.instances.size === 1 && shape.total && !shape.reaches)
-    for (const instance of all ? this.instances : this.everywhere) instance.update(place, after, false)
-    if (all) return
+    if (this.lone !== undefined && (shape.access === undefined || (shape.total && !shape.reaches))) return this.lone.update(place, after, false)
+    for (const instance of shape.access === undefined ? this.instances : this.everywhere) instance.update(place, after, false)
+    if (shape.access === undefined) return
     this.usual?.route(write, this.loosely)
     this.ranges?.route(write, (_, found) => this.everyone(this.ranges!, found))
   }

@@ -4,6 +4,7 @@
  * Why apart from the shapes: several of them often want the same index, and a record must be filed once. The table knows
  * those that have rows filed, and tells them of each write.
  */
+import { leave } from "../multimap.ts"
 import { RowIndex } from "./rowIndex.ts"
 import type { KeySpec } from "./rowKey.ts"
 import type { Store } from "./store.ts"
@@ -33,7 +34,7 @@ export class Indexes {
   file(table: string, index: RowIndex): void {
     if (index.filed) return
     index.file(this.store.rows(table))
-    this.store.table(table).indexes.add(index)
+    this.store.table(table).indexes.push(index)
   }
 
   release(table: string, index: RowIndex): void {
@@ -41,7 +42,7 @@ export class Indexes {
     const shared = this.shared.get(name)
     if (shared === undefined || --shared.uses > 0) return
     this.shared.delete(name)
-    this.store.table(table).indexes.delete(index)
+    leave(this.store.table(table).indexes, index)
   }
 }
 

@@ -24,11 +24,12 @@ export interface Ended {
  * and cold, and to put something new into each costs the garbage collector more than all else a step does to it.
  */
 export class Moves {
-  private readonly builders: Array<DeltaBuilder> = []
-  private readonly ends: Array<Ended> = []
+  private builders: Array<DeltaBuilder> = []
+  private ends: Array<Ended> = []
 
   clear(): void {
-    this.builders.length = this.ends.length = 0
+    if (this.builders.length > 0) this.builders = []
+    if (this.ends.length > 0) this.ends = []
   }
 
   /** Notes the moves of one result from here on. */

@@ -47,6 +47,8 @@ export class Store {
   /** Records without a place were never deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
+  /** The table of the last record asked for: names come new from the wire, and a map would have to hash each. */
+  private last = new Table("")
 
   get(id: RecordId): Row | undefined {
     const place = this.tables.get(id.table)?.place(id)
@@ -72,7 +74,9 @@ export class Store {
 
   /** Where a record stands; a place of its own, not kept, where it was never seen. */
   placeOf(id: RecordId): Place {
-    const table = this.tables.get(id.table) ?? new Table(id.table)
+    const table = this.last.name === id.table ? this.last : this.tables.get(id.table)
+    if (table === undefined) return new Place(new Table(id.table), id, this.floor)
+    this.last = table
     return table.place(id) ?? new Place(table, id, this.floor)
   }
 
@@ -154,8 +158,9 @@ export class Store {
   clear(): void {
     for (const table of this.tables.values()) {
       table.clear()
-      if (table.groups.size === 0) this.tables.delete(table.name)
+      if (table.groups.length === 0) this.tables.delete(table.name)
     }
+    this.last = new Table("")
     this.tombstones.clear()
     this.edgeIndex = undefined
     this.floor = 0

@@ -18,9 +18,9 @@ const BTree = sortedBTree.default
 export class Table {
   readonly name: string
   /** The secondary indexes that have rows filed. */
-  readonly indexes = new Set<RowIndex>()
+  readonly indexes: Array<RowIndex> = []
   /** The shapes with instances that read it. */
-  readonly groups = new Set<ShapeGroup>()
+  readonly groups: Array<ShapeGroup> = []
   /** Records and tombstones by key; those with other keys than numbers and text by their text. */
   private readonly places = new KeyMap<Place>()
   private readonly others = new Map<string, Place>()
