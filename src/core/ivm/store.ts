@@ -189,23 +189,24 @@ export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
 }
 
 /**
- * Whether two states of one record have the same content, its id aside. What stands in the document itself comes first, then
- * text, then what has parts: nearly always an early difference says it, and the rest is not even loaded.
+ * Whether two states of one record have the same content, its id aside. What stands in the documents themselves comes first,
+ * then text, then what has parts: nearly always an early difference says it. Which is which, the new state says: of the old
+ * one, which is cold, not even the type of a value is looked at before its turn.
  */
-const sameContent = (a: Obj, b: Obj): boolean => {
+const sameContent = (old: Obj, now: Obj): boolean => {
   let left = 0
   let texts = false, parts = false
-  for (const name in a) {
-    const x = a[name], y = b[name]
+  for (const name in now) {
+    const y = now[name]
     left++
-    if (typeof x === "string" && typeof y === "string") texts = true
-    else if (typeof x === "object" && typeof y === "object") parts = true
-    else if (x !== y ? !Object.is(x, y) : y === undefined && !Object.hasOwn(b, name)) return false
+    if (typeof y === "string") texts = true
+    else if (typeof y === "object") parts = true
+    else if (old[name] !== y ? !Object.is(old[name], y) : y === undefined && !Object.hasOwn(old, name)) return false
   }
-  for (const _ in b) left--
+  for (const _ in old) left--
   if (left !== 0) return false
-  if (texts) for (const name in a) if (typeof a[name] === "string" && a[name] !== b[name]) return false
-  if (parts) for (const name in a) if (typeof a[name] === "object" && name !== "id" && a[name] !== b[name] && !(Object.hasOwn(b, name) && identical(a[name], b[name]))) return false
+  if (texts) for (const name in now) if (typeof now[name] === "string" && now[name] !== old[name]) return false
+  if (parts) for (const name in now) if (typeof now[name] === "object" && name !== "id" && now[name] !== old[name] && !(Object.hasOwn(old, name) && identical(old[name], now[name]))) return false
   return true
 }
 
