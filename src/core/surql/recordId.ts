@@ -59,6 +59,18 @@ const splitId = (text: string): readonly [string, string] | undefined => {
   return bare.test(table) ? [table, text.slice(colon + 1)] : undefined
 }
 
+/** Names kept at most; who sends us names at random must not fill the memory with them. */
+const maxNames = 1_000
+const names = new Map<string, string>()
+
+/** A table's name, the same string each time: every record id holds one, and what is the same need not be compared. */
+const named = (table: string): string => {
+  const known = names.get(table)
+  if (known !== undefined) return known
+  if (names.size < maxNames) names.set(table, table)
+  return table
+}
+
 /** Reads the database's text of a record id, all of it; `undefined` when it is none. */
 export const parse = (text: string): RecordId | undefined => {
   const parts = splitId(text)
@@ -67,7 +79,7 @@ export const parse = (text: string): RecordId | undefined => {
   if (key === undefined) return undefined
   // Text that is canonical is kept: what is put together here would lie in pieces until somebody reads it.
   const canonical = recordText(parts[0], key)
-  return new RecordId(parts[0], key, canonical === text ? text : canonical)
+  return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
 }
 
 /**

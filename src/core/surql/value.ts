@@ -134,7 +134,7 @@ export type RecordKey = number | bigint | string | Uuid | ReadonlyArray<Value> |
  * when their texts are. Make one with `RecordId.make` or `RecordId.parse` (recordId.ts), which fill it in.
  */
 export class RecordId extends Special {
-  readonly type = "record"
+  declare readonly type: "record"
   readonly table: string
   readonly key: RecordKey
   readonly text: string
@@ -145,6 +145,9 @@ export class RecordId extends Special {
     this.text = text
   }
 }
+
+// There are more of these than of anything else: what is the same for all of them stands in the prototype.
+Object.defineProperty(RecordId.prototype, "type", { value: "record" })
 
 /** One end of a range; a missing bound is `undefined` in {@link Range}. */
 export interface Bound {
