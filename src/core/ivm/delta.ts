@@ -67,7 +67,22 @@ interface Move {
   readonly before: Shown | undefined
   after: Shown | undefined
   /** The one result it shows that moved, of a row that is the same but for that. */
-  readonly child: ChildResult | undefined
+  child: MovedChild | undefined
+}
+
+/** A result that moved, and which child of the row that shows it this is; undefined where the row has to be asked. */
+export interface MovedChild {
+  readonly result: ChildResult
+  readonly at: number | undefined
+}
+
+/** Which children of a row are this result. */
+export const placesOf = ({ children }: Shown, result: ChildResult): ReadonlyArray<number> => (children ?? none).flatMap((child, i) => (child === result ? [i] : []))
+
+/** A row moves once more. */
+const again = (move: Move, after: Shown | undefined): void => {
+  move.after = after
+  move.child = undefined
 }
 
 /** Nearly every step moves a row or two of a view; only beyond this are moves found by a map. */
@@ -86,13 +101,13 @@ export class DeltaBuilder {
   entered(row: Shown): void {
     const move = this.find(row.key)
     if (move === undefined) this.add({ key: row.key, before: undefined, after: row, child: undefined })
-    else move.after = row
+    else again(move, row)
   }
 
   left(row: Shown): void {
     const move = this.find(row.key)
     if (move === undefined) this.add({ key: row.key, before: row, after: undefined, child: undefined })
-    else move.after = undefined
+    else again(move, undefined)
   }
 
   /** Left and entered at once, under the same key. */
@@ -100,12 +115,12 @@ export class DeltaBuilder {
     // Mostly the first and only move: then no keys are compared, of which the old one is cold.
     const move = this.moves.length === 0 ? undefined : this.find(after.key)
     if (move === undefined) this.add({ key: after.key, before, after, child: undefined })
-    else move.after = after
+    else again(move, after)
   }
 
-  /** The same row, of which one result it shows has moved. */
-  refreshed(row: Shown, child: ChildResult): void {
-    if (this.find(row.key) === undefined) this.add({ key: row.key, before: row, after: row, child })
+  /** The same row, of which one result it shows has moved. A step refreshes a row once, and none that it has made. */
+  refreshed(row: Shown, child: MovedChild): void {
+    this.add({ key: row.key, before: row, after: row, child })
   }
 
   /** Every row that moved, as it was first and is last. */
@@ -135,7 +150,7 @@ export class DeltaBuilder {
     for (const { after, before, child, key } of this.moves) {
       if (child !== undefined && after !== undefined) {
         (updates ??= []).push([key, after.version])
-        for (let i = 0; i < aliases.length; i++) if (after.children![i] === child) stepOf((subqueries ??= []), key, aliases[i]!, child)
+        for (const i of child.at === undefined ? placesOf(after, child.result) : [child.at]) stepOf((subqueries ??= []), key, aliases[i]!, child.result)
         continue
       }
       if (before === undefined) {

@@ -89,6 +89,7 @@ export class Engine {
         const lifted = this.queries.subquery(query)
         return "reason" in lifted ? lifted.reason : undefined
       },
+      childAt: (shape, child) => this.queries.childAt(shape, child),
       resultOf: (query, scope) => this.resultOf(query, scope),
       watch: (reader, text, reads) => this.readers.watch(reader, text, reads),
       watches: (reader, row) => this.readers.watches(reader, row),

@@ -175,10 +175,11 @@ export class Maintained extends Worker implements Instance, Reader, ReadResult, 
     if (row.madeIn(step)) return true
     this.around.spy.rows++
     this.count(step)
-    const by = row.differenceBy(child)
+    const at = this.around.childAt(this.plainShape, child.plainShape)
+    const by = row.differenceBy(child, at)
     if (by.high === 0 && by.low === 0) return true
     row.add(by)
-    this.rowsShown!.refresh(row, child, by)
+    this.rowsShown!.refresh(row, { result: child, at }, by)
     return true
   }
 

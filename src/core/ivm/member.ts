@@ -5,7 +5,7 @@
  * holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
  */
 import type { Obj, Value } from "../surql/value.ts"
-import type { ChildResult, Shown } from "./delta.ts"
+import { type ChildResult, placesOf, type Shown } from "./delta.ts"
 import { combined, type Hash64, type HashSum, rowHash } from "./hash.ts"
 import type { Holding, Place } from "./place.ts"
 import type { Entry } from "./scan.ts"
@@ -135,15 +135,14 @@ export class FullMember implements Member, Details {
     return this.step === step
   }
 
-  /** What it adds to its hash that this child has moved in this step. */
-  differenceBy(child: ChildResult): Hash64 {
-    const { children } = this
+  /** What it adds to its hash that a result has moved in this step: its child at this place, or wherever it shows it. */
+  differenceBy(child: ChildResult, at: number | undefined): Hash64 {
+    const before = child.hashBefore(), now = child.hashNow()
     let high = 0, low = 0
-    for (let i = 0; i < children!.length; i++) {
-      if (children![i] !== child) continue
-      const before = this.term(i, child.hashBefore()), now = this.term(i, child.hashNow())
-      high += now.high - before.high
-      low += now.low - before.low
+    for (const i of at === undefined ? placesOf(this, child) : [at]) {
+      const was = this.term(i, before), is = this.term(i, now)
+      high += is.high - was.high
+      low += is.low - was.low
     }
     return { high: high | 0, low: low | 0 }
   }

@@ -23,6 +23,8 @@ export interface LiftedResults extends LiftedOnce {
 export class Queries {
   private readonly subqueries = new WeakMap<Select, LiftedResults | Declined>()
   private readonly views = new WeakMap<Select, LiftedOnce | Refused>()
+  /** Of each shape: the texts of its children's shapes that only one of them has, and which. */
+  private readonly children = new WeakMap<Shape, ReadonlyMap<string, number>>()
 
   /** The query of a view. */
   view(select: Select): LiftedOnce | Refused {
@@ -43,6 +45,20 @@ export class Queries {
     const result = "reason" in shape ? shape : { ...lifted, shape, results: new Map<string, Maintained>() }
     this.subqueries.set(query, result)
     return result
+  }
+
+  /** Which of a shape's children the results of this other shape are; undefined where several are like that. */
+  childAt(shape: Shape, child: Shape): number | undefined {
+    let known = this.children.get(shape)
+    if (known === undefined) {
+      const texts = shape.children.map(({ query }) => {
+        const lifted = this.subquery(query)
+        return "reason" in lifted ? undefined : lifted.shape.text
+      })
+      known = new Map(texts.flatMap((text, i) => (text === undefined || texts.indexOf(text) !== texts.lastIndexOf(text) ? [] : [[text, i]])))
+      this.children.set(shape, known)
+    }
+    return known.get(child.text)
   }
 
   /** Lifts a query; a subquery behind IN becomes a list where views can be filed by it. */

@@ -5,7 +5,7 @@
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
-import type { ChildResult, DeltaBuilder, Shown } from "./delta.ts"
+import type { DeltaBuilder, MovedChild, Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
 import type { Moves } from "./moved.ts"
 import type { Spy } from "./spy.ts"
@@ -134,7 +134,7 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
   }
 
   /** A row that stays where it is shows the same results, one of which has moved: `by` is what that adds to its hash. */
-  refresh(row: T, child: ChildResult, by: Hashes.Hash64): void {
+  refresh(row: T, child: MovedChild, by: Hashes.Hash64): void {
     this.settle()
     if (this.window?.isInside(row) === false || (this.candidates !== undefined && this.candidates.length > 1)) return
     if (!this.filling) this.step().refreshed(row, child)
