@@ -22,13 +22,14 @@ export const queries: { readonly [name in WorkloadName]: string } = {
   W7: "SELECT * FROM post WHERE author = $author ORDER BY created_at DESC LIMIT 10"
 }
 
-/** A change as the service reads it from JSON: references are text there, and the types that come along make them record ids. */
-const changeOf = (work: Workload, op: EngineChange["op"], table: string, row: Row): EngineChange => {
-  const { refs } = work.tables[table]!
-  const record: Record<string, unknown> = { ...row, id: `${table}:${row.id}` }
-  for (const [field, to] of Object.entries(refs)) record[field] = `${to}:${row[field]}`
-  const types = Object.fromEntries(Object.keys(refs).map((field) => [field, "record"]))
-  return Either.getOrThrow(decodeChange({ table, op, id: record["id"], record: op === "DELETE" ? {} : record, types }))
+/** Reads changes as the service reads them from JSON: references are text there, and what the database declares makes them record ids. */
+const reader = (work: Workload) => {
+  const declared = new Map(Object.entries(work.tables).map(([table, { refs }]) => [table, Object.fromEntries(Object.keys(refs).map((field) => [field, "record"]))]))
+  return (op: EngineChange["op"], table: string, row: Row): EngineChange => {
+    const record: Record<string, unknown> = { ...row, id: `${table}:${row.id}` }
+    for (const [field, to] of Object.entries(work.tables[table]!.refs)) record[field] = `${to}:${row[field]}`
+    return Either.getOrThrow(decodeChange({ table, op, id: record["id"], record: op === "DELETE" ? {} : record }, (name) => declared.get(name)))
+  }
 }
 
 const fromValue = (value: Value): unknown => {
@@ -40,13 +41,14 @@ const fromValue = (value: Value): unknown => {
 
 export const ours: Peer = (work) => {
   const engine = new Engine()
+  const read = reader(work)
   const instances: Array<Instance> = []
   const parsed = Either.getOrThrow(parseSelect(queries[work.name]))
   const told = { rows: 0, hashes: 0 }
   return {
     load: () => {
       for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) {
-        const { doc, id } = changeOf(work, "CREATE", table, row)
+        const { doc, id } = read("CREATE", table, row)
         engine.load(id, 1, doc)
       }
     },
@@ -58,7 +60,7 @@ export const ours: Peer = (work) => {
       }
     },
     prepare: ({ table, before, after }: Change): ReadonlyArray<EngineChange> => {
-      return [changeOf(work, after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)]
+      return [read(after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)]
     },
     apply: (changes) => {
       for (const write of engine.plan(changes as ReadonlyArray<EngineChange>)) {
