@@ -56,7 +56,8 @@ export class KeyMap<V> {
     this.others.clear()
   }
 
-  private isCounted(key: unknown): key is number {
+  /** Whether it is, or would be, in the array. */
+  isCounted(key: unknown): key is number {
     return typeof key === "number" && key >= 0 && key < this.counted.length && Number.isInteger(key)
   }
 

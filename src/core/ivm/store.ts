@@ -74,10 +74,15 @@ export class Store {
 
   /** Where a record stands; a place of its own, not kept, where it was never seen. */
   placeOf(id: RecordId): Place {
-    const table = this.last.name === id.table ? this.last : this.tables.get(id.table)
-    if (table === undefined) return new Place(new Table(id.table), id, this.floor)
-    this.last = table
+    const table = this.seen(id.table)
     return table.place(id) ?? new Place(table, id, this.floor)
+  }
+
+  /** A table, one that is not kept where nobody has heard of it. */
+  private seen(name: string): Table {
+    if (this.last.name === name) return this.last
+    const table = this.tables.get(name)
+    return table === undefined ? new Table(name) : (this.last = table)
   }
 
   /** Records of a table in no particular order, as they are when their turn comes. */
@@ -130,8 +135,9 @@ export class Store {
   plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
     const [only] = changes
     if (changes.length === 1 && only !== undefined) {
-      const place = this.placeOf(only.id)
-      return [planOne(only, place, place.doc, place.version)]
+      const table = this.seen(only.id.table)
+      const place = table.place(only.id) ?? new Place(table, only.id, this.floor)
+      return [planOne(only, place, table.docOf(place, only.id), place.version)]
     }
     const staged = new Map<string, Write>()
     return changes.map((change) => {

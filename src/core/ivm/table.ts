@@ -24,6 +24,8 @@ export class Table {
   /** Records and tombstones by key; those with other keys than numbers and text by their text. */
   private readonly places = new KeyMap<Place>()
   private readonly others = new Map<string, Place>()
+  /** Documents by counted key: looked up at once with the place, so that one is loaded beside it and not after it. What is missing here the place has. */
+  private readonly docs: Array<Place["doc"]> = []
   private live = 0
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
@@ -40,6 +42,11 @@ export class Table {
     return typeof key === "number" || typeof key === "string" ? this.places.get(key) : this.others.get(text)
   }
 
+  /** The document of a place, found without looking at the place where that can be. */
+  docOf(place: Place, { key }: RecordId): Place["doc"] {
+    return (typeof key === "number" ? this.docs[key] : undefined) ?? place.doc
+  }
+
   *rows(): Iterable<Live> {
     for (const place of this.places.values()) if (isLive(place)) yield place
     for (const place of this.others.values()) if (isLive(place)) yield place
@@ -54,6 +61,7 @@ export class Table {
       else this.others.set(id.text, place)
     }
     place.doc = doc
+    if (this.places.isCounted(id.key)) this.count(id.key, doc)
     place.version = version
     if (doc !== undefined) place.id = id
     if ((before === undefined) === (doc === undefined)) return
@@ -69,6 +77,7 @@ export class Table {
   forget(place: Place): void {
     const { key, text } = place.id
     place.kept = false
+    if (this.places.isCounted(key)) this.count(key, undefined)
     if (typeof key === "number" || typeof key === "string") this.places.delete(key)
     else this.others.delete(text)
   }
@@ -76,8 +85,14 @@ export class Table {
   clear(): void {
     this.places.clear()
     this.others.clear()
+    this.docs.length = 0
     this.live = 0
     this.order = undefined
+  }
+
+  private count(key: number, doc: Place["doc"]): void {
+    while (this.docs.length < key) this.docs.push(undefined)
+    this.docs[key] = doc
   }
 
   /** Records in record-key order, from a key on. */
