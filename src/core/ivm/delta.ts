@@ -68,6 +68,8 @@ interface Move {
   after: Shown | undefined
   /** The one result it shows that moved, of a row that is the same but for that. */
   child: MovedChild | undefined
+  /** A result it shows has moved: it is another row, though it may be the same object before and after. */
+  refreshed: boolean
 }
 
 /** A result that moved, and which child of the row that shows it this is; undefined where the row has to be asked. */
@@ -100,13 +102,13 @@ export class DeltaBuilder {
 
   entered(row: Shown): void {
     const move = this.find(row.key)
-    if (move === undefined) this.add({ key: row.key, before: undefined, after: row, child: undefined })
+    if (move === undefined) this.add({ key: row.key, before: undefined, after: row, child: undefined, refreshed: false })
     else again(move, row)
   }
 
   left(row: Shown): void {
     const move = this.find(row.key)
-    if (move === undefined) this.add({ key: row.key, before: row, after: undefined, child: undefined })
+    if (move === undefined) this.add({ key: row.key, before: row, after: undefined, child: undefined, refreshed: false })
     else again(move, undefined)
   }
 
@@ -114,13 +116,15 @@ export class DeltaBuilder {
   replaced(before: Shown, after: Shown): void {
     // Mostly the first and only move: then no keys are compared, of which the old one is cold.
     const move = this.moves.length === 0 ? undefined : this.find(after.key)
-    if (move === undefined) this.add({ key: after.key, before, after, child: undefined })
+    if (move === undefined) this.add({ key: after.key, before, after, child: undefined, refreshed: false })
     else again(move, after)
   }
 
-  /** The same row, of which one result it shows has moved. A step refreshes a row once, and none that it has made. */
+  /** The same row, of which one result it shows has moved: a step refreshes a row once. It may have come into a window before. */
   refreshed(row: Shown, child: MovedChild): void {
-    this.add({ key: row.key, before: row, after: row, child })
+    const move = this.moves.length === 0 ? undefined : this.find(row.key)
+    if (move === undefined) this.add({ key: row.key, before: row, after: row, child, refreshed: true })
+    else move.refreshed = true
   }
 
   /** Every row that moved, as it was first and is last. */
@@ -147,7 +151,7 @@ export class DeltaBuilder {
     let updates: Array<Entry> | undefined = undefined
     let removals: Array<string> | undefined = undefined
     let subqueries: Array<ChildEntry> | undefined = undefined
-    for (const { after, before, child, key } of this.moves) {
+    for (const { after, before, child, key, refreshed } of this.moves) {
       if (child !== undefined && after !== undefined) {
         (updates ??= []).push([key, after.version])
         for (const i of child.at === undefined ? placesOf(after, child.result) : [child.at]) stepOf((subqueries ??= []), key, aliases[i]!, child.result)
@@ -156,7 +160,7 @@ export class DeltaBuilder {
       if (before === undefined) {
         if (after !== undefined) (additions ??= []).push([key, after.version])
       } else if (after === undefined) (removals ??= []).push(key)
-      else if (after.version !== before.version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) (updates ??= []).push([key, after.version])
+      else if (refreshed || after.version !== before.version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) (updates ??= []).push([key, after.version])
       if (before?.children !== undefined || after?.children !== undefined) childChanges((subqueries ??= []), aliases, key, before, after)
     }
     if (additions === undefined && updates === undefined && removals === undefined && (subqueries === undefined || subqueries.length === 0)) return undefined

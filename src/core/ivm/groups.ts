@@ -25,7 +25,7 @@ import { type Hash64, type HashSum, rowHash } from "./hash.ts"
 import type { RowError } from "./instance.ts"
 import type { Kind, Result, ResultOwner } from "./result.ts"
 import { type Entry, Scan } from "./scan.ts"
-import { FullMember, type Member } from "./member.ts"
+import { GroupedMember, type Member } from "./member.ts"
 import type { Spy } from "./spy.ts"
 import type { Place } from "./place.ts"
 
@@ -147,7 +147,7 @@ export class Groups {
     const { id, version } = place
     const part = this.entry(before?.part as Entry | undefined, id, slot, brought)
     if (before !== undefined && before.version === version && before.part === part) return before
-    return new FullMember(this.owner, place, doc, { key: id.text, version, digest: undefined, children: undefined, slot, sort: noValues, lead: undefined, failure: undefined, part })
+    return new GroupedMember(this.owner, place, doc, slot, part)
   }
 
   /** What a row brings; `before` again where that is the same. */

@@ -1,8 +1,8 @@
 /**
  * A matching row as an instance holds it.
  *
- * Two kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large service
- * holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
+ * Several kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large
+ * service holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
  */
 import type { Obj, Value } from "../surql/value.ts"
 import { type ChildResult, placesOf, type Shown } from "./delta.ts"
@@ -62,6 +62,39 @@ export class PlainMember implements Member {
 }
 
 Object.assign(PlainMember.prototype, { digest: undefined, children: undefined, slot: 0, sort: noSort, failure: undefined, part: undefined, sumHigh: 0, sumLow: 0 })
+
+/** A row of a group: what it brings to the group, which is what is shown. */
+export class GroupedMember implements Member {
+  readonly owner: object
+  at = 0
+  readonly key: string
+  readonly version: number
+  readonly place: Place
+  readonly doc: Obj
+  readonly slot: number
+  readonly part: Entry
+  declare high: number
+  declare low: number
+  declare readonly lead: undefined
+  declare readonly digest: undefined
+  declare readonly children: undefined
+  declare readonly sort: ReadonlyArray<Value>
+  declare readonly failure: undefined
+  declare readonly sumHigh: 0
+  declare readonly sumLow: 0
+
+  constructor(owner: object, place: Place, doc: Obj, slot: number, part: Entry) {
+    this.owner = owner
+    this.key = place.id.text
+    this.version = place.version
+    this.place = place
+    this.doc = doc
+    this.slot = slot
+    this.part = part
+  }
+}
+
+Object.assign(GroupedMember.prototype, { high: 0, low: 0, lead: undefined, digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 })
 
 /** What else a row can hold. */
 export interface Details {
