@@ -31,70 +31,65 @@ export interface Member extends Shown, Holding, HashSum {
 
 export const noSort: ReadonlyArray<Value> = []
 
-export class PlainMember implements Member {
+/** What every row of a record is made of. */
+class RecordMember {
   readonly owner: object
   at = 0
-  high = 0
-  low = 0
   readonly key: string
   readonly version: number
   readonly place: Place
   readonly doc: Obj
-  readonly lead: Value
   // What is the same for all of them stands in the prototype.
   declare readonly digest: undefined
   declare readonly children: undefined
-  declare readonly slot: 0
   declare readonly sort: ReadonlyArray<Value>
   declare readonly failure: undefined
-  declare readonly part: undefined
   declare readonly sumHigh: 0
   declare readonly sumLow: 0
 
-  constructor(owner: object, place: Place, doc: Obj, lead: Value) {
+  constructor(owner: object, place: Place, doc: Obj) {
     this.owner = owner
     this.key = place.id.text
     this.version = place.version
     this.place = place
     this.doc = doc
+  }
+}
+
+Object.assign(RecordMember.prototype, { digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 })
+
+/** A row that shows its record and no more. */
+export class PlainMember extends RecordMember implements Member {
+  high = 0
+  low = 0
+  readonly lead: Value
+  declare readonly slot: 0
+  declare readonly part: undefined
+
+  constructor(owner: object, place: Place, doc: Obj, lead: Value) {
+    super(owner, place, doc)
     this.lead = lead
   }
 }
 
-Object.assign(PlainMember.prototype, { digest: undefined, children: undefined, slot: 0, sort: noSort, failure: undefined, part: undefined, sumHigh: 0, sumLow: 0 })
+Object.assign(PlainMember.prototype, { slot: 0, part: undefined })
 
 /** A row of a group: what it brings to the group, which is what is shown. */
-export class GroupedMember implements Member {
-  readonly owner: object
-  at = 0
-  readonly key: string
-  readonly version: number
-  readonly place: Place
-  readonly doc: Obj
+export class GroupedMember extends RecordMember implements Member {
   readonly slot: number
   readonly part: Entry
   declare high: number
   declare low: number
   declare readonly lead: undefined
-  declare readonly digest: undefined
-  declare readonly children: undefined
-  declare readonly sort: ReadonlyArray<Value>
-  declare readonly failure: undefined
-  declare readonly sumHigh: 0
-  declare readonly sumLow: 0
 
   constructor(owner: object, place: Place, doc: Obj, slot: number, part: Entry) {
-    this.owner = owner
-    this.key = place.id.text
-    this.version = place.version
-    this.place = place
-    this.doc = doc
+    super(owner, place, doc)
     this.slot = slot
     this.part = part
   }
 }
 
-Object.assign(GroupedMember.prototype, { high: 0, low: 0, lead: undefined, digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 })
+Object.assign(GroupedMember.prototype, { high: 0, low: 0, lead: undefined })
 
 /** What else a row can hold. */
 export interface Details {
