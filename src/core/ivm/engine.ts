@@ -363,7 +363,7 @@ export class Engine {
     }
     this.readers.forget(instance)
     group!.remove(instance)
-    for (const table of instance.mainTables) if (!group!.readsTable(table)) leave(this.store.table(table).groups, group!)
+    for (const table of instance.mainTables) if (!group!.readsTable(table)) this.store.quit(table, ({ groups }) => leave(groups, group!))
     this.dropUnusedGroup(group!)
   }
 

@@ -25,7 +25,7 @@ import { type Hash64, type HashSum, rowHash } from "./hash.ts"
 import type { RowError } from "./instance.ts"
 import type { Kind, Result, ResultOwner } from "./result.ts"
 import { type Entry, Scan } from "./scan.ts"
-import { GroupedMember, type Member } from "./member.ts"
+import { GroupedMember, isOf, type Member } from "./member.ts"
 import type { Spy } from "./spy.ts"
 import type { Place } from "./place.ts"
 
@@ -144,9 +144,8 @@ export class Groups {
 
   /** A matching row with what it brings; `before` again where nothing of it changed. */
   member(place: Place, doc: Obj, slot: number, brought: Contribution, before: Member | undefined): Member {
-    const { id, version } = place
-    const part = this.entry(before?.part as Entry | undefined, id, slot, brought)
-    if (before !== undefined && before.version === version && before.part === part) return before
+    const part = this.entry(before?.part as Entry | undefined, place.id, slot, brought)
+    if (isOf(before, place, doc) && before.part === part) return before
     return new GroupedMember(this.owner, place, doc, slot, part)
   }
 

@@ -42,7 +42,7 @@ export class Indexes {
     const shared = this.shared.get(name)
     if (shared === undefined || --shared.uses > 0) return
     this.shared.delete(name)
-    leave(this.store.table(table).indexes, index)
+    this.store.quit(table, ({ indexes }) => leave(indexes, index))
   }
 }
 

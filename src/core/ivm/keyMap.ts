@@ -42,13 +42,16 @@ export class KeyMap<V> {
     }
   }
 
-  /** In no particular order. What is put in meanwhile may be missed. */
+  /**
+   * In no particular order. What is put in meanwhile may be missed; what was there is not, though it may come twice: the
+   * array comes last, because keys only ever go from the map to its end.
+   */
   *values(): Iterable<V> {
+    yield* this.others.values()
     for (let i = 0; i < this.counted.length; i++) {
       const value = this.counted[i]
       if (value !== undefined) yield value
     }
-    yield* this.others.values()
   }
 
   clear(): void {

@@ -27,7 +27,7 @@ import { Members } from "./members.ts"
 import type { Ended } from "./moved.ts"
 import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
 import type { Place } from "./place.ts"
-import { planOf, Worker } from "./plan.ts"
+import { planOf, CountsWork } from "./plan.ts"
 import type { Links, Read, Reader, ReaderRow, ReadResult } from "./readers.ts"
 import { type Bounds, severalRows } from "./result.ts"
 import { type Shape, sortValues } from "./shape.ts"
@@ -45,7 +45,7 @@ interface Cache {
   failure?: { readonly reason: string | undefined }
 }
 
-export class Maintained extends Worker implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
+export class Maintained extends CountsWork implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
   // What a change comes by stands first: that much less of a cold instance is loaded.
   readonly around: Surroundings
   readonly plainShape: Shape

@@ -12,7 +12,7 @@ import type { Obj } from "../surql/value.ts"
 import { childrenOf } from "./children.ts"
 import { sameResults } from "./delta.ts"
 import type { Hash64 } from "./hash.ts"
-import { FullMember, type Member, PlainMember } from "./member.ts"
+import { FullMember, isOf, type Member, PlainMember } from "./member.ts"
 import type { Outlet } from "./output.ts"
 import type { Place } from "./place.ts"
 import { type Shape, sortValues, unsorted } from "./shape.ts"
@@ -57,7 +57,7 @@ export const match = (owner: Matching, place: Place, doc: Obj, scope: Scope, bef
     if (parts.length > 0) digest = parts.join("\n")
   }
   const { id: { text: key }, version } = place
-  const same = before !== undefined && before.version === version && before.digest === digest && sameResults(before.children, children)
+  const same = isOf(before, place, doc) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before
   if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, place, doc, lead)
   const after = new FullMember(owner, place, doc, { key, version, digest, children, slot, sort, lead, failure, part: undefined }, sums, owner.around.step())

@@ -31,6 +31,9 @@ export interface Member extends Shown, Holding, HashSum {
 
 export const noSort: ReadonlyArray<Value> = []
 
+/** Whether a row is of this very state of its record. A sender may give one version twice, around a deletion. */
+export const isOf = (row: Member | undefined, { version }: Place, doc: Obj): row is Member => row !== undefined && row.doc === doc && row.version === version
+
 /** What every row of a record is made of. */
 class RecordMember {
   readonly owner: object

@@ -23,7 +23,7 @@ export class Place {
   id: RecordId
   /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
   doc: Obj | undefined = undefined
-  /** Of the record, or the last one of a deleted record. Each state has one of its own. */
+  /** Of the record, or the last one of a deleted record. */
   version: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
   /** The table finds it by its id. */

@@ -7,7 +7,7 @@ import type { PlanRow } from "./instance.ts"
 import type { Shape } from "./shape.ts"
 
 /** Rows counted: in the last step, and in all. What counts them extends it, so that there is no object more to load. */
-export class Worker {
+export class CountsWork {
   private worked = 0
   private workedBefore = 0
   private workedLast = -1

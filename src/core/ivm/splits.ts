@@ -18,7 +18,7 @@ import type { Item } from "../surql/sources.ts"
 import type { Obj, RecordId, Value } from "../surql/value.ts"
 import { rowHash } from "./hash.ts"
 import type { Kind, Result } from "./result.ts"
-import { FullMember, type Member } from "./member.ts"
+import { FullMember, isOf, type Member } from "./member.ts"
 import type { TrackedSource } from "./source.ts"
 import type { Place } from "./place.ts"
 
@@ -94,7 +94,7 @@ export const splitMember = (owner: object, place: Place, doc: Obj, slot: number,
     new FullMember(owner, place, doc, { key, version, digest, children: undefined, slot, sort, lead: undefined, failure, part })
   const { id: { text }, version } = place
   const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
-  if (before !== undefined && before.version === version && before.failure === left && samePieces(piecesOf(before), pieces)) return before
+  if (isOf(before, place, doc) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
   return member(text, pieces, { digest: undefined, failure: left, sort: [] })
 }
 

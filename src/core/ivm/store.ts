@@ -72,9 +72,26 @@ export class Store {
     return table
   }
 
+  /** Ends the following of a table by name; one that is then unused is forgotten. */
+  quit(name: string, end: (table: Table) => void): void {
+    const table = this.tables.get(name)
+    if (table === undefined) return
+    end(table)
+    this.forgetUnused(table)
+  }
+
+  private forgetUnused(table: Table): void {
+    if (!table.isUnused) return
+    this.tables.delete(table.name)
+    if (this.last === table) this.last = new Table("")
+  }
+
   /** Where a record stands; a place of its own, not kept, where it was never seen. */
   placeOf(id: RecordId): Place {
-    const table = this.seen(id.table)
+    return this.placeIn(this.seen(id.table), id)
+  }
+
+  private placeIn(table: Table, id: RecordId): Place {
     return table.place(id) ?? new Place(table, id, this.floor)
   }
 
@@ -136,7 +153,7 @@ export class Store {
     const [only] = changes
     if (changes.length === 1 && only !== undefined) {
       const table = this.seen(only.id.table)
-      const place = table.place(only.id) ?? new Place(table, only.id, this.floor)
+      const place = this.placeIn(table, only.id)
       return [planOne(only, place, table.docOf(place, only.id), place.version)]
     }
     const staged = new Map<string, Write>()
@@ -164,9 +181,8 @@ export class Store {
   clear(): void {
     for (const table of this.tables.values()) {
       table.clear()
-      if (table.groups.length === 0) this.tables.delete(table.name)
+      this.forgetUnused(table)
     }
-    this.last = new Table("")
     this.tombstones.clear()
     this.edgeIndex = undefined
     this.floor = 0

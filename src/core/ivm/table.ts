@@ -38,6 +38,11 @@ export class Table {
     return this.live
   }
 
+  /** It holds nothing, not even what was deleted, and nobody follows it. */
+  get isUnused(): boolean {
+    return this.places.size === 0 && this.others.size === 0 && this.indexes.length === 0 && this.groups.length === 0
+  }
+
   place({ key, text }: RecordId): Place | undefined {
     return typeof key === "number" || typeof key === "string" ? this.places.get(key) : this.others.get(text)
   }

@@ -59,3 +59,20 @@ test("D1 a record id and its text are filed as one; other text and other tables 
   map.delete(keyOf("user:5"))
   expect([map.get(keyOf(Ids.make("user", 5))), map.get(keyOf("post:5"))]).toEqual([undefined, "post 5"])
 })
+
+test("what a map by record keys holds is not missed by who goes through it while others are put in", () => {
+  FastCheck.assert(
+    FastCheck.property(FastCheck.uniqueArray(key, { minLength: 3, maxLength: 120, size: "max" }), FastCheck.array(key, { maxLength: 300, size: "max" }), FastCheck.nat(120), (held, later, pause) => {
+      const map = new KeyMap<number | string>()
+      for (const one of held) map.set(one, one)
+      const seen = new Set<number | string>()
+      let count = 0
+      for (const value of map.values()) {
+        seen.add(value)
+        if (count++ === pause) for (const one of later) map.set(one, one)
+      }
+      expect(held.filter((one) => !seen.has(one))).toEqual([])
+    }),
+    { numRuns: 300 }
+  )
+})

@@ -6,6 +6,7 @@ import { FastCheck } from "effect"
 import { expect, test } from "vitest"
 import type { Change } from "../../../src/core/change.ts"
 import { Store } from "../../../src/core/ivm/store.ts"
+import { change as send, Desk } from "./desk.ts"
 import * as Ids from "../../../src/core/surql/recordId.ts"
 import type { Obj, RecordKey } from "../../../src/core/surql/value.ts"
 
@@ -47,4 +48,22 @@ test("a change finds the state that the last one left, and says nothing where it
     { numRuns: 200 }
   )
   expect([same > 1_000, gone > 1_000]).toEqual([true, true])
+})
+
+test("a record that is deleted and made again in one step under the version it had is the new one", () => {
+  const queries = ["SELECT * FROM t", "SELECT * FROM t ORDER BY n LIMIT 1", "SELECT n, count() AS c FROM t GROUP BY n", "SELECT * FROM t SPLIT tags"]
+  const desk = new Desk().put("t:1", { n: 1, tags: ["a"], _svc_rv: 5 })
+  const views = queries.map((query) => desk.watch(query))
+  desk.sendAll([send("t:1", undefined), send("t:1", { n: 2, tags: ["b"], _svc_rv: 5 })])
+  for (const [i, query] of queries.entries()) expect([query, views[i]!.rows()]).toEqual([query, desk.watch(`${query} `.replace(" FROM t", " FROM t WHERE n > 0")).rows()])
+})
+
+test("tables that nobody follows any more and that hold nothing are forgotten", () => {
+  const desk = new Desk().put("kept:1", { n: 1 })
+  for (let n = 0; n < 50; n++) for (const view of [desk.watch(`SELECT * FROM none${n}`), desk.watch(`SELECT * FROM none${n} WHERE n = 1`), desk.watch(`SELECT * FROM none${n} WHERE n = 2`)]) desk.engine.release(view.instance)
+  expect((Reflect.get(desk.engine.store, "tables") as ReadonlyMap<string, unknown>).size).toBe(1)
+  desk.remove("none7:1").remove("kept:1")
+  expect(desk.watch("SELECT * FROM kept").rows()).toEqual([])
+  desk.put("none7:1", { n: 1 })
+  expect(desk.watch("SELECT * FROM none7").rows()).toEqual([{ id: "none7:1", n: 1 }])
 })
