@@ -16,6 +16,16 @@ export const removeFrom = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void =>
   if (values?.delete(value) === true && values.size === 0) map.delete(key)
 }
 
+/**
+ * A list with one item more; undefined: there is none yet. Lists that mostly get one item are made with it: the first push to
+ * an empty one would give it room for seventeen.
+ */
+export const append = <A>(list: Array<A> | undefined, item: A): Array<A> => {
+  if (list === undefined) return [item]
+  list.push(item)
+  return list
+}
+
 export const join = <A>(list: Array<A>, item: A): void => {
   if (!list.includes(item)) list.push(item)
 }

@@ -47,7 +47,7 @@ export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Su
     source.note(result)
     const reason = result.fails() ? source.aside(() => result.failure()) : undefined
     if (reason !== undefined) fail(reason)
-    else sums.push(result.hashNow())
+    else sums.push(result.sum)
     children.push(result)
   }
   if (whole && failure === undefined) return { children, sums, failure }

@@ -6,6 +6,7 @@
  * alias) are told as occurrences: one entry for each place a child comes into, changes in or goes out of, so that a
  * child under two parents is counted and not overwritten. Cost: O(1) per row that moved and per child that changed.
  */
+import { append } from "../multimap.ts"
 import { type Hash64, noSum } from "./hash.ts"
 
 /** A row as a result shows it: the record, its version, and a digest of other shown content. */
@@ -26,9 +27,10 @@ export interface ChildResult {
   readonly aliases: ReadonlyArray<string>
   /** The rows now. */
   readonly shownRows: () => Iterable<Shown>
-  readonly hashNow: () => Hash64
+  /** The hash, as it is when it is looked at. */
+  readonly sum: Hash64
   /** The hash before the current step. */
-  readonly hashBefore: () => Hash64
+  readonly sumBefore: () => Hash64
   /** It fails as a whole. */
   readonly fails: () => boolean
   /** What the current step has changed in it. */
@@ -90,14 +92,16 @@ const again = (move: Move, after: Shown | undefined): void => {
 /** Nearly every step moves a row or two of a view; only beyond this are moves found by a map. */
 const fewMoves = 8
 
-export class DeltaBuilder {
-  /** What the result hashed to before. */
-  readonly hash: Hash64
-  private readonly moves: Array<Move> = []
+/** The moves of one result, and what it hashed to before. */
+export class DeltaBuilder implements Hash64 {
+  readonly high: number
+  readonly low: number
+  private moves: Array<Move> | undefined = undefined
   private byKey: Map<string, Move> | undefined = undefined
 
-  constructor(hash = noSum) {
-    this.hash = hash
+  constructor({ high, low } = noSum) {
+    this.high = high
+    this.low = low
   }
 
   entered(row: Shown): void {
@@ -115,33 +119,34 @@ export class DeltaBuilder {
   /** Left and entered at once, under the same key. */
   replaced(before: Shown, after: Shown): void {
     // Mostly the first and only move: then no keys are compared, of which the old one is cold.
-    const move = this.moves.length === 0 ? undefined : this.find(after.key)
+    const move = this.moves && this.find(after.key)
     if (move === undefined) this.add({ key: after.key, before, after, child: undefined, refreshed: false })
     else again(move, after)
   }
 
   /** The same row, of which one result it shows has moved: a step refreshes a row once. It may have come into a window before. */
   refreshed(row: Shown, child: MovedChild): void {
-    const move = this.moves.length === 0 ? undefined : this.find(row.key)
+    const move = this.moves && this.find(row.key)
     if (move === undefined) this.add({ key: row.key, before: row, after: row, child, refreshed: true })
     else move.refreshed = true
   }
 
   /** Every row that moved, as it was first and is last. */
-  get all(): ReadonlyArray<{ readonly before: Shown | undefined; readonly after: Shown | undefined }> {
-    return this.moves
+  get all(): ReadonlyArray<Readonly<Move>> {
+    return this.moves ?? none
   }
 
   private find(key: string): Move | undefined {
     if (this.byKey !== undefined) return this.byKey.get(key)
-    for (const move of this.moves) if (move.key === key) return move
+    const { moves } = this
+    if (moves !== undefined) for (let i = 0; i < moves.length; i++) if (moves[i]!.key === key) return moves[i]
     return undefined
   }
 
   private add(move: Move): void {
-    this.moves.push(move)
+    const moves = (this.moves = append(this.moves, move))
     if (this.byKey !== undefined) this.byKey.set(move.key, move)
-    else if (this.moves.length > fewMoves) this.byKey = new Map(this.moves.map((other) => [other.key, other]))
+    else if (moves.length > fewMoves) this.byKey = new Map(moves.map((other) => [other.key, other]))
   }
 
   /** The net effect, or undefined when there is none; `aliases` name the children. */
@@ -151,19 +156,22 @@ export class DeltaBuilder {
     let updates: Array<Entry> | undefined = undefined
     let removals: Array<string> | undefined = undefined
     let subqueries: Array<ChildEntry> | undefined = undefined
-    for (const { after, before, child, key, refreshed } of this.moves) {
+    const moves = this.all
+    for (let i = 0; i < moves.length; i++) {
+      const { after, before, child, key, refreshed } = moves[i]!
       if (child !== undefined && after !== undefined) {
-        (updates ??= []).push([key, after.version])
-        for (const i of child.at === undefined ? placesOf(after, child.result) : [child.at]) stepOf((subqueries ??= []), key, aliases[i]!, child.result)
+        updates = append(updates, [key, after.version])
+        if (child.at !== undefined) subqueries = stepOf(subqueries, key, aliases[child.at]!, child.result)
+        else for (const at of placesOf(after, child.result)) subqueries = stepOf(subqueries, key, aliases[at]!, child.result)
         continue
       }
       if (before === undefined) {
-        if (after !== undefined) (additions ??= []).push([key, after.version])
-      } else if (after === undefined) (removals ??= []).push(key)
-      else if (refreshed || after.version !== before.version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) (updates ??= []).push([key, after.version])
-      if (before?.children !== undefined || after?.children !== undefined) childChanges((subqueries ??= []), aliases, key, before, after)
+        if (after !== undefined) additions = append(additions, [key, after.version])
+      } else if (after === undefined) removals = append(removals, key)
+      else if (refreshed || after.version !== before.version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) updates = append(updates, [key, after.version])
+      if (before?.children !== undefined || after?.children !== undefined) subqueries = childChanges(subqueries, aliases, key, before, after)
     }
-    if (additions === undefined && updates === undefined && removals === undefined && (subqueries === undefined || subqueries.length === 0)) return undefined
+    if (additions === undefined && updates === undefined && removals === undefined && subqueries === undefined) return undefined
     return { additions: additions ?? none, updates: updates ?? none, removals: removals ?? none, subqueries: removalsFirst(subqueries ?? none) }
   }
 }
@@ -172,30 +180,41 @@ const none: ReadonlyArray<never> = []
 
 /** One child may go under one row and come, with another version, under the next: who reads in order must lose the old one first. */
 const removalsFirst = (entries: ReadonlyArray<ChildEntry>): ReadonlyArray<ChildEntry> =>
-  entries.some(({ op }) => op === "remove") ? [...entries.filter(({ op }) => op === "remove"), ...entries.filter(({ op }) => op !== "remove")] : entries
+  entries.length > 1 && entries.some(({ op }, i) => op === "remove" && i > 0 && entries[i - 1]!.op !== "remove") ? [...entries.filter(({ op }) => op === "remove"), ...entries.filter(({ op }) => op !== "remove")] : entries
 
-const childChanges = (out: Array<ChildEntry>, aliases: ReadonlyArray<string>, parent: string, before: Shown | undefined, after: Shown | undefined): void => {
+/** Entries told so far; undefined: none. */
+type Told = Array<ChildEntry> | undefined
+
+/** Adds what changed among the children of a row that came, went or is another now. */
+const childChanges = (told: Told, aliases: ReadonlyArray<string>, parent: string, before: Shown | undefined, after: Shown | undefined): Told => {
+  let out = told
   const olds = before?.children, nows = after?.children
   for (let i = 0; i < aliases.length; i++) {
     const old = olds?.[i], now = nows?.[i]
     const alias = aliases[i]!
-    if (old !== undefined && old === now) stepOf(out, parent, alias, old)
-    else exchanged(out, old === undefined ? none : entriesBefore(parent, alias, old), now === undefined ? none : entriesNow(parent, alias, now))
+    if (old !== undefined && old === now) out = stepOf(out, parent, alias, old)
+    else out = exchanged(out, old === undefined ? none : entriesBefore(parent, alias, old), now === undefined ? none : entriesNow(parent, alias, now))
   }
+  return out
 }
 
-/** What the step changed in a child result that was shown before and still is. */
-const stepOf = (out: Array<ChildEntry>, parent: string, alias: string, result: ChildResult): void => {
+/** Adds what the step changed in a child result that was shown before and still is. */
+const stepOf = (told: Told, parent: string, alias: string, result: ChildResult): Told => {
+  let out = told
   const delta = result.lastDelta()
-  if (delta === undefined) return
-  for (const [id, version] of delta.additions) out.push({ alias, parent, id, version, op: "add" })
-  for (const [id, version] of delta.updates) out.push({ alias, parent, id, version, op: "update" })
-  for (const id of delta.removals) out.push({ alias, parent, id, version: 0, op: "remove" })
-  for (const entry of delta.subqueries) out.push(under(alias, entry))
+  if (delta === undefined) return out
+  const { additions, removals, subqueries, updates } = delta
+  // By index: an empty list is of another kind to V8, and over several kinds it makes an iterator for each loop.
+  for (let i = 0; i < removals.length; i++) out = append(out, { alias, parent, id: removals[i]!, version: 0, op: "remove" })
+  for (let i = 0; i < additions.length; i++) out = append(out, { alias, parent, id: additions[i]![0], version: additions[i]![1], op: "add" })
+  for (let i = 0; i < updates.length; i++) out = append(out, { alias, parent, id: updates[i]![0], version: updates[i]![1], op: "update" })
+  for (let i = 0; i < subqueries.length; i++) out = append(out, under(alias, subqueries[i]!))
+  return out
 }
 
-/** One result taken away and another put in its place: only the difference is told. */
-const exchanged = (out: Array<ChildEntry>, before: Iterable<ChildEntry>, after: Iterable<ChildEntry>): void => {
+/** Adds what is other where one result was taken away and another put in its place. */
+const exchanged = (told: Told, before: Iterable<ChildEntry>, after: Iterable<ChildEntry>): Told => {
+  let out = told
   const gone = new Map<string, Array<ChildEntry>>()
   for (const entry of before) {
     const name = placeOf(entry)
@@ -205,10 +224,11 @@ const exchanged = (out: Array<ChildEntry>, before: Iterable<ChildEntry>, after: 
   }
   for (const entry of after) {
     const old = gone.get(placeOf(entry))?.pop()
-    if (old === undefined) out.push(entry)
-    else if (old.version !== entry.version) out.push({ ...entry, op: "update" })
+    if (old === undefined) out = append(out, entry)
+    else if (old.version !== entry.version) out = append(out, { ...entry, op: "update" })
   }
-  for (const entries of gone.values()) for (const entry of entries) out.push({ ...entry, op: "remove" })
+  for (const entries of gone.values()) for (const entry of entries) out = append(out, { ...entry, op: "remove" })
+  return out
 }
 
 const placeOf = (entry: ChildEntry): string => `${pathOf(entry)}\n${entry.parent}\n${entry.id}`
@@ -228,9 +248,8 @@ export const entriesNow = (parent: string, alias: string, result: ChildResult): 
 /** The same as it was before the current step. A changed child's version before is not known: 0 makes it an update. */
 const entriesBefore = (parent: string, alias: string, child: ChildResult): Iterable<ChildEntry> => {
   const entries = entriesNow(parent, alias, child)
-  const step: Array<ChildEntry> = []
-  stepOf(step, parent, alias, child)
-  if (step.length === 0) return entries
+  const step = stepOf(undefined, parent, alias, child)
+  if (step === undefined) return entries
   const held = new Map<string, Array<ChildEntry>>()
   for (const entry of entries) {
     const same = held.get(placeOf(entry))

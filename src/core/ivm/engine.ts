@@ -9,7 +9,7 @@
  */
 import { Either } from "effect"
 import type { Change } from "../change.ts"
-import { addTo, join, leave, removeFrom } from "../multimap.ts"
+import { addTo, append, join, leave, removeFrom } from "../multimap.ts"
 import { analyze } from "../surql/analyze.ts"
 import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
@@ -25,7 +25,7 @@ import { type List, type Turnover, withList } from "./liveList.ts"
 import { Maintained } from "./maintained.ts"
 import { Moved, Moves } from "./moved.ts"
 import { Queries, type Refused } from "./queries.ts"
-import { type Links, Readers, type ReadResult } from "./readers.ts"
+import { Readers } from "./readers.ts"
 import { anyTable, Recomputed } from "./recomputed.ts"
 import { Rereads } from "./rereads.ts"
 import { rerun } from "./rerun.ts"
@@ -50,6 +50,9 @@ interface Held {
   readonly known: Array<() => void>
 }
 
+/** What a step has changed so far. */
+type Told = Array<Touched> | undefined
+
 /** Views filed anew, and how they look at the rows that concern. */
 type Relists = Array<{ readonly instance: Maintained; readonly look: () => void }>
 
@@ -65,9 +68,9 @@ export class Engine {
   private readonly recomputedByTable = new Map<string, Set<Recomputed>>()
   private readonly queries = new Queries()
   private readonly around: Surroundings
-  private dirty: Array<Maintained> = []
+  private dirty: Array<Maintained> | undefined = undefined
   /** What the running step still has to do; empty between steps. */
-  private rereads = new Rereads()
+  private readonly rereads = new Rereads()
   private relists: Relists = []
   /** Subqueries that no row reads any more. */
   private idle: Array<Maintained> = []
@@ -93,7 +96,7 @@ export class Engine {
       resultOf: (query, scope) => this.resultOf(query, scope),
       watch: (reader, text, reads) => this.readers.watch(reader, text, reads),
       watches: (reader, row) => this.readers.watches(reader, row),
-      dirty: (instance) => this.dirty.push(instance),
+      dirty: (instance) => void (this.dirty = append(this.dirty, instance)),
       step: () => this.steps
     }
   }
@@ -185,58 +188,60 @@ export class Engine {
   private step(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
     this.steps++
     this.around.moves.clear()
-    for (const write of writes) {
-      this.store.apply(write)
-      for (const index of write.place.table.indexes) index.move(write.place, write.before, write.after)
-    }
+    // By index: lists that are empty are of another kind to V8, and over several kinds it makes an iterator for each loop.
+    for (let i = 0; i < writes.length; i++) this.move(writes[i]!)
     const { relists, rereads } = this
-    for (const write of writes) this.collectReads(write, rereads)
-    const touched: Array<Touched> = []
+    if (!this.readers.empty) for (const write of writes) this.collectReads(write)
+    let touched: Told = undefined
     for (let rank = 0; rank <= this.highestRank; rank++) {
       // A view filed anew is not found by what a changed row was: it lets the row go, and is shown it where it is found now.
-      for (const { instance } of relists) if (instance.rank === rank) for (const { place } of writes) instance.letGo(place)
-      for (const write of writes) this.route(write, rank)
-      for (const { instance, look } of relists) if (instance.rank === rank) look()
+      if (relists.length > 0) for (const { instance } of relists) if (instance.rank === rank) for (const { place } of writes) instance.letGo(place)
+      for (let i = 0; i < writes.length; i++) this.route(writes[i]!, rank)
+      if (relists.length > 0) for (const { instance, look } of relists) if (instance.rank === rank) look()
       rereads.run(rank)
-      this.settle(rereads, relists, touched)
+      touched = this.settle(relists, touched)
     }
-    if (rereads.some) this.rereads = new Rereads()
+    rereads.clear()
     if (relists.length > 0) this.relists = []
-    if (this.recomputedByTable.size > 0) this.runAgain(writes, touched)
+    if (this.recomputedByTable.size > 0) touched = this.runAgain(writes, touched)
     if (this.idle.length > 0) this.dropIdle()
-    return touched
+    return touched ?? none
+  }
+
+  private move(write: Write): void {
+    this.store.apply(write)
+    const { after, before, place } = write
+    const { indexes } = place.table
+    for (let i = 0; i < indexes.length; i++) indexes[i]!.move(place, before, after)
   }
 
   private route(write: Write, rank: number): void {
-    for (const group of write.place.table.groups) if (group.shape.rank === rank) group.route(write)
+    const { groups } = write.place.table
+    for (let i = 0; i < groups.length; i++) if (groups[i]!.shape.rank === rank) groups[i]!.route(write)
   }
 
   /** The rows that have read something this write changes. */
-  private collectReads(write: Write, rereads: Rereads): void {
-    if (this.readers.empty) return
-    this.collect(this.readers.of(write.id.text), undefined, rereads)
-    this.collect(this.readers.of(tableRead(write.id.table)), undefined, rereads)
-    if (this.store.hasEdges) for (const read of edgeReads(write.id, write.before, write.after)) this.collect(this.readers.of(read), undefined, rereads)
-  }
-
-  private collect(links: Links | undefined, cause: ReadResult | undefined, rereads: Rereads): void {
-    links?.forEach((reader, row) => {
-      const instance = reader as Maintained
-      rereads.add(instance, row, instance.plainShape.onlyShows ? cause : undefined)
-    })
+  private collectReads(write: Write): void {
+    const { readers, rereads } = this
+    readers.of(write.id.text)?.into(rereads, undefined)
+    readers.of(tableRead(write.id.table))?.into(rereads, undefined)
+    if (this.store.hasEdges) for (const read of edgeReads(write.id, write.before, write.after)) readers.of(read)?.into(rereads, undefined)
   }
 
   /** Ends the step for the instances that moved: their net delta, and word to the rows that hold them. */
-  private settle(rereads: Rereads, relists: Relists, touched: Array<Touched>): void {
-    if (this.dirty.length === 0) return
+  private settle(relists: Relists, told: Told): Told {
     const { dirty } = this
-    this.dirty = []
-    for (const instance of dirty) {
+    if (dirty === undefined) return told
+    this.dirty = undefined
+    let touched = told
+    for (let i = 0; i < dirty.length; i++) {
+      const instance = dirty[i]!
       const { delta, moved, turnover } = instance.finish()
-      if (moved) this.collect(instance.links, instance, rereads)
+      if (moved) instance.links?.into(this.rereads, instance)
       if (turnover !== undefined) this.relist(instance, turnover, relists)
-      if (delta !== undefined && instance.uses > 0) touched.push(new Moved(instance, delta))
+      if (delta !== undefined && instance.uses > 0) touched = append(touched, new Moved(instance, delta))
     }
+    return touched
   }
 
   /** Files the views that follow a list by its new values; the rows those concern are looked at when their turn comes. */
@@ -254,14 +259,16 @@ export class Engine {
     }
   }
 
-  private runAgain(writes: ReadonlyArray<Write>, touched: Array<Touched>): void {
+  private runAgain(writes: ReadonlyArray<Write>, told: Told): Told {
+    let touched = told
     const tables = new Set([anyTable, ...writes.map((write) => write.id.table)])
     const instances = new Set<Recomputed>()
     for (const table of tables) for (const instance of this.recomputedByTable.get(table) ?? none) instances.add(instance)
     for (const instance of instances) {
       const delta = instance.recompute()
-      if (delta !== undefined) touched.push(new Moved(instance, delta))
+      if (delta !== undefined) touched = append(touched, new Moved(instance, delta))
     }
+    return touched
   }
 
   /** The maintained result of a subquery for the row in scope, made when it is not there yet. */

@@ -131,7 +131,8 @@ export class ShapeGroup {
     if (shape.table === undefined) return this.routeBySource(place, after)
     // Of a lone instance the filter costs less than the keys; where it can fail or look elsewhere, it is asked as often as that of many.
     if (this.lone !== undefined && (shape.access === undefined || (shape.total && !shape.reaches))) return this.lone.update(place, after, false)
-    for (const instance of shape.access === undefined ? this.instances : this.everywhere) instance.update(place, after, false)
+    const followers = shape.access === undefined ? this.instances : this.everywhere
+    if (followers.size > 0) for (const instance of followers) instance.update(place, after, false)
     if (shape.access === undefined) return
     this.usual?.route(write, this.loosely)
     this.ranges?.route(write, (_, found) => this.everyone(this.ranges!, found))

@@ -61,8 +61,8 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   private failureMoved = false
   /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
   private isDirty = true
+  /** The last step that did something to it and that rows hear of, and where what it did is kept. */
   private lastStep = -1
-  /** Where what that step did to it is kept. */
   private last = -1
   private cache: Cache | undefined = undefined
   /** How many views hold it; rows that show it as a subquery are known to the readers. */
@@ -123,8 +123,8 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
     return this.shown.hash()
   }
 
-  hashNow(): Hash64 {
-    return this.shown.hashNow()
+  get sum(): Hash64 {
+    return this.shown
   }
 
   /**
@@ -201,9 +201,11 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
-    this.lastStep = this.around.step()
-    const ended: Ended = { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover, hash: moves?.hash }
-    this.last = this.around.moves.end(ended)
+    const ended: Ended = { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover, before: moves }
+    if (this.links !== undefined) {
+      this.lastStep = this.around.step()
+      this.last = this.around.moves.end(ended)
+    }
     return ended
   }
 
@@ -259,8 +261,8 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
     return this.ordered()
   }
 
-  hashBefore(): Hash64 {
-    return this.lastEnd()?.hash ?? this.hashNow()
+  sumBefore(): Hash64 {
+    return this.lastEnd()?.before ?? this.shown
   }
 
   lastDelta(): Delta | undefined {

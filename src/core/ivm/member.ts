@@ -168,7 +168,7 @@ export class FullMember implements Member, Details {
 
   /** What it adds to its hash that a result has moved in this step: its child at this place, or wherever it shows it. */
   differenceBy(child: ChildResult, at: number | undefined): Hash64 {
-    const before = child.hashBefore(), now = child.hashNow()
+    const before = child.sumBefore(), now = child.sum
     let high = 0, low = 0
     for (const i of at === undefined ? placesOf(this, child) : [at]) {
       const was = this.term(i, before), is = this.term(i, now)

@@ -3,6 +3,7 @@
  *
  * Why a class for the latter: the hash is kept as numbers and becomes text when somebody reads it; most steps nobody streams.
  */
+import { append } from "../multimap.ts"
 import { type Delta, DeltaBuilder } from "./delta.ts"
 import { type Hash64, hashText } from "./hash.ts"
 import type { Instance, Touched } from "./instance.ts"
@@ -16,7 +17,7 @@ export interface Ended {
   readonly moved: boolean
   readonly turnover: Turnover | undefined
   /** What it hashed to before; undefined where no row moved. */
-  readonly hash: Hash64 | undefined
+  readonly before: Hash64 | undefined
 }
 
 /**
@@ -24,47 +25,50 @@ export interface Ended {
  * and cold, and to put something new into each costs the garbage collector more than all else a step does to it.
  */
 export class Moves {
-  private builders: Array<DeltaBuilder> = []
-  private ends: Array<Ended> = []
+  private builders: Array<DeltaBuilder> | undefined = undefined
+  private ends: Array<Ended> | undefined = undefined
 
   clear(): void {
-    if (this.builders.length > 0) this.builders = []
-    if (this.ends.length > 0) this.ends = []
+    this.builders = this.ends = undefined
   }
 
   /** Notes the moves of one result from here on. */
   open(hash: Hash64): number {
-    return this.builders.push(new DeltaBuilder(hash)) - 1
+    this.builders = append(this.builders, new DeltaBuilder(hash))
+    return this.builders.length - 1
   }
 
   at(place: number): DeltaBuilder {
-    return this.builders[place]!
+    return this.builders![place]!
   }
 
   /** Keeps what the step did to an instance until the next one. */
   end(ended: Ended): number {
-    return this.ends.push(ended) - 1
+    this.ends = append(this.ends, ended)
+    return this.ends.length - 1
   }
 
   ended(place: number): Ended {
-    return this.ends[place]!
+    return this.ends![place]!
   }
 }
 
-export class Moved implements Touched {
+export class Moved implements Touched, Hash64 {
   readonly instance: Instance
   readonly delta: Delta
   readonly generation: number
-  private readonly sum: Hash64
+  readonly high: number
+  readonly low: number
 
-  constructor(instance: Instance & { readonly hashNow: () => Hash64 }, delta: Delta) {
+  constructor(instance: Instance & { readonly sum: Hash64 }, delta: Delta) {
     this.instance = instance
     this.delta = delta
     this.generation = instance.generation
-    this.sum = instance.hashNow()
+    this.high = instance.sum.high
+    this.low = instance.sum.low
   }
 
   get hash(): string {
-    return hashText(this.sum)
+    return hashText(this)
   }
 }

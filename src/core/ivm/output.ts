@@ -13,7 +13,7 @@ import type { Piece } from "./splits.ts"
 
 export type Output = Member | GroupRow
 
-export type Shown = Pick<Result<Output>, "begin" | "finish" | "hash" | "hashNow" | "known" | "knownAt" | "knownCount" | "ordered" | "several" | "size">
+export type Shown = Pick<Result<Output>, "begin" | "finish" | "hash" | "high" | "known" | "knownAt" | "knownCount" | "low" | "ordered" | "several" | "size">
 
 export interface Outlet {
   readonly shown: Shown

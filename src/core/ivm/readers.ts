@@ -24,6 +24,11 @@ export interface ReadResult {
   links: Links | undefined
 }
 
+/** Where rows are put that have to be read again; `cause`: the result that moved, if it is one. */
+export interface RereadRows {
+  readonly add: (reader: Reader, row: ReaderRow, cause: ReadResult | undefined) => void
+}
+
 /** The rows that have read one thing. */
 export class Links {
   private reader: Reader | undefined = undefined
@@ -64,10 +69,10 @@ export class Links {
     if (this.several.size === 0) this.several = undefined
   }
 
-  /** Calls `found` with each row; they may not change meanwhile. */
-  forEach(found: (reader: Reader, row: ReaderRow) => void): void {
-    if (this.reader !== undefined) found(this.reader, this.row)
-    else if (this.several !== undefined) for (const [reader, rows] of this.several) for (const row of rows) found(reader, row)
+  /** Adds each row to those that have to be read again; they may not change meanwhile. */
+  into(rereads: RereadRows, cause: ReadResult | undefined): void {
+    if (this.reader !== undefined) rereads.add(this.reader, this.row, cause)
+    else if (this.several !== undefined) for (const [reader, rows] of this.several) for (const row of rows) rereads.add(reader, row, cause)
   }
 }
 

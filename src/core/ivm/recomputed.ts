@@ -50,7 +50,7 @@ export class Recomputed implements Instance {
   private failing: ReadonlyArray<RowError> = []
   private lastCost = 0
   private totalCost = 0
-  private readonly sum: Hashes.HashSum = { high: 0, low: 0 }
+  readonly sum: Hashes.HashSum = { high: 0, low: 0 }
   /** Here the order is not always a function of what the rows show, so it is part of the hash. */
   private order = Hashes.noSum
 
@@ -98,10 +98,6 @@ export class Recomputed implements Instance {
 
   hash(): string {
     return Hashes.hashText(this.sum)
-  }
-
-  hashNow(): Hashes.Hash64 {
-    return { ...this.sum }
   }
 
   /** Runs the query again; the delta is undefined when nothing shown changed, or nothing is shown yet. */

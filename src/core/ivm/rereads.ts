@@ -3,8 +3,9 @@
  *
  * Why not a map: nearly every step reads a row or two again, and this runs for every change; only many are kept by map.
  */
+import { append } from "../multimap.ts"
 import type { Maintained } from "./maintained.ts"
-import type { ReaderRow, ReadResult } from "./readers.ts"
+import type { Reader, ReaderRow, ReadResult, RereadRows } from "./readers.ts"
 
 /** A row to read again. */
 interface Reread {
@@ -15,39 +16,45 @@ interface Reread {
 }
 
 const few = 8
+const none: ReadonlyArray<Reread> = []
 
-export class Rereads {
-  private readonly all: Array<Reread> = []
+export class Rereads implements RereadRows {
+  private all: Array<Reread> | undefined = undefined
   private byRow: Map<Maintained, Map<ReaderRow, Reread>> | undefined = undefined
 
-  /** `cause` as in {@link Reread}. */
-  add(instance: Maintained, row: ReaderRow, cause: ReadResult | undefined): void {
+  /** `result`: what the row has read and has moved, if it is a result. */
+  add(reader: Reader, row: ReaderRow, result: ReadResult | undefined): void {
+    const instance = reader as Maintained
+    const cause = instance.plainShape.onlyShows ? result : undefined
     const known = this.find(instance, row)
     if (known !== undefined) {
       if (known.cause !== cause) known.cause = undefined
       return
     }
     const reread: Reread = { instance, row, cause }
-    this.all.push(reread)
+    const all = (this.all = append(this.all, reread))
     if (this.byRow !== undefined) this.file(this.byRow, reread)
-    else if (this.all.length > few) {
+    else if (all.length > few) {
       this.byRow = new Map()
-      for (const other of this.all) this.file(this.byRow, other)
+      for (const other of all) this.file(this.byRow, other)
     }
   }
 
-  get some(): boolean {
-    return this.all.length > 0
+  /** Forgets them all. */
+  clear(): void {
+    this.all = this.byRow = undefined
   }
 
   /** Reads again the rows of the instances of one rank. */
   run(rank: number): void {
-    for (const { cause, instance, row } of this.all) if (instance.rank === rank) instance.reread(row, cause)
+    const all = this.all ?? none
+    for (let i = 0; i < all.length; i++) if (all[i]!.instance.rank === rank) all[i]!.instance.reread(all[i]!.row, all[i]!.cause)
   }
 
   private find(instance: Maintained, row: ReaderRow): Reread | undefined {
     if (this.byRow !== undefined) return this.byRow.get(instance)?.get(row)
-    for (const reread of this.all) if (reread.row === row && reread.instance === instance) return reread
+    const all = this.all ?? none
+    for (let i = 0; i < all.length; i++) if (all[i]!.row === row && all[i]!.instance === instance) return all[i]
     return undefined
   }
 

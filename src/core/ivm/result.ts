@@ -91,10 +91,6 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
     return Hashes.hashText(this)
   }
 
-  hashNow(): Hashes.Hash64 {
-    return { high: this.high, low: this.low }
-  }
-
   /** The shown rows of a window in order; undefined where the owner of the rows has to sort them. */
   ordered(): ReadonlyArray<T> | undefined {
     return this.candidates !== undefined ? this.candidates.length === 1 ? [...this.candidates] : [] : this.window && [...this.window.rows()]
@@ -224,7 +220,7 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
 
   private step(): DeltaBuilder {
     if (this.pending === -1) {
-      this.pending = this.around.moves.open(this.hashNow())
+      this.pending = this.around.moves.open(this)
       this.owner.changed()
     }
     return this.around.moves.at(this.pending)

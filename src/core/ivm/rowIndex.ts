@@ -17,6 +17,8 @@ const BTree = sortedBTree.default
 
 /** How the two states of a record are filed. */
 export interface States {
+  readonly before: Obj | undefined
+  readonly after: Obj | undefined
   readonly oldKeys: Keys
   readonly newKeys: Keys
   readonly oldValue: Value
@@ -115,9 +117,7 @@ export class RowIndex {
   private filing: Filing | undefined = undefined
   private readonly loose = new Set<Place>()
   /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
-  private before: Obj | undefined = undefined
-  private after: Obj | undefined = undefined
-  private last: States = { oldKeys: absent, newKeys: absent, oldValue: undefined, newValue: undefined }
+  private last: States = { before: undefined, after: undefined, oldKeys: absent, newKeys: absent, oldValue: undefined, newValue: undefined }
 
   constructor(spec: KeySpec) {
     this.spec = spec
@@ -146,12 +146,12 @@ export class RowIndex {
 
   /** The keys and values of a record's two states. */
   states(before: Obj | undefined, after: Obj | undefined): States {
-    if (this.before === before && this.after === after) return this.last
-    const { spec } = this
-    this.before = before
-    this.after = after
+    const { last, spec } = this
+    if (last.before === before && last.after === after) return last
     const ordered = spec.range !== undefined
     return (this.last = {
+      before,
+      after,
       oldKeys: before === undefined ? absent : keysOf(before, spec),
       newKeys: after === undefined ? absent : keysOf(after, spec),
       oldValue: ordered && before !== undefined ? orderOf(before, spec) : undefined,

@@ -139,9 +139,8 @@ const nesting = (node: unknown): number => {
 
 /** Sort values come before FETCH. */
 const sortTerms = (select: Select, project: Compiled): ReadonlyArray<SortTerm> => select.order.map((term) => {
-  const { compare, fromRow, read } = compileSort(select, term)
-  const item = { record: undefined, sort: [], value: undefined }
-  return { value: fromRow ? (scope) => read({ ...item, scope, value: project(scope) }) : (scope) => read({ ...item, scope }), compare }
+  const { compare, fromDoc, read } = compileSort(select, term)
+  return { value: fromDoc ?? ((scope) => read({ scope, record: undefined, sort: noSort, value: project(scope) })), compare }
 })
 
 /** Compiles a lifted query, or says why it cannot be maintained. */

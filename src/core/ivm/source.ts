@@ -5,7 +5,7 @@
  * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
  */
 import type { Select } from "../surql/ast.ts"
-import { type Compiled, limits, queryBudget, rowBudget, type Scope, type Source } from "../surql/scope.ts"
+import { type Budget, type Compiled, limits, queryBudget, renew, rowBudget, type Scope, type Source } from "../surql/scope.ts"
 import type { Obj, Range, RecordId, Value } from "../surql/value.ts"
 import type { Read } from "./readers.ts"
 import type { Store } from "./store.ts"
@@ -65,12 +65,15 @@ export class TrackedSource extends StoreSource {
   count = 0
   private noted: Set<Read> | undefined = undefined
   private own = ""
+  /** Of the evaluation that goes on: one object, since there is one for each changed row. */
+  private readonly budget: Budget
   private readonly answering: Answering
   private readonly limits: StepLimits
 
   constructor(store: Store, limits: StepLimits, answering: Answering) {
     super(store)
     this.limits = limits
+    this.budget = rowBudget(limits.rowSteps)
     this.answering = answering
   }
 
@@ -80,7 +83,8 @@ export class TrackedSource extends StoreSource {
     this.noted = undefined
     this.count = 0
     this.own = own
-    return { doc, params, parent: undefined, source: this, budget: rowBudget(this.limits.rowSteps) }
+    renew(this.budget)
+    return { doc, params, parent: undefined, source: this, budget: this.budget }
   }
 
   /** A scope for what is evaluated over many rows: it may do as much work as a run of the whole query. */
@@ -90,7 +94,8 @@ export class TrackedSource extends StoreSource {
 
   /** Runs other evaluations in the middle of one. */
   aside<A>(work: () => A): A {
-    const { count, noted, own, reads } = this
+    const { budget, count, noted, own, reads } = this
+    const { floor, left } = budget
     try {
       return work()
     } finally {
@@ -98,6 +103,8 @@ export class TrackedSource extends StoreSource {
       this.noted = noted
       this.own = own
       this.reads = reads
+      budget.left = left
+      budget.floor = floor
     }
   }
 

@@ -7,7 +7,7 @@ import type { Expr, Idiom, OrderTerm, Select } from "./ast.ts"
 import { compile } from "./evaluate.ts"
 import { aliasNames } from "./names.ts"
 import { compareRecords } from "./order.ts"
-import { compileParts, recordOf } from "./paths.ts"
+import { compileIdiom, compileParts, recordOf } from "./paths.ts"
 import { print } from "./print.ts"
 import type { Compiled, Scope, Slices } from "./scope.ts"
 import { spend } from "./scope.ts"
@@ -44,8 +44,8 @@ export const rowSplitter = (idiom: Idiom) => {
 }
 
 export interface SortReader {
-  /** Looks into the projected row rather than the document. */
-  readonly fromRow: boolean
+  /** The value from the document; undefined where it is inside the projected row. */
+  readonly fromDoc: Compiled | undefined
   readonly read: (item: Item) => Value
 }
 
@@ -53,22 +53,21 @@ export interface SortReader {
 export const sortReader = (select: Select, idiom: Idiom): SortReader => {
   const text = print(idiom)
   if (select.group !== undefined || (select.split.length > 0 && !select.value)) {
-    return { fromRow: true, read: select.value ? (item) => item.value : atOutput(idiom) }
+    return { fromDoc: undefined, read: select.value ? (item) => item.value : atOutput(idiom) }
   }
   for (const f of select.fields) {
     if (f.kind !== "expr" || f.alias === undefined) continue
     const alias = print(f.alias)
     if (alias === text) return fromDoc(compile(f.expr))
-    if (text.startsWith(alias + ".") || text.startsWith(alias + "[")) return { fromRow: true, read: atOutput(idiom) }
+    if (text.startsWith(alias + ".") || text.startsWith(alias + "[")) return { fromDoc: undefined, read: atOutput(idiom) }
   }
   for (const f of select.fields) {
     if (f.kind === "expr" && f.alias === undefined && print(f.expr) !== text && f.expr.kind !== "idiom" && fieldNames(f.expr) === text) return fromDoc(compile(f.expr))
   }
-  const steps = compileParts(idiom.parts)
-  return { fromRow: false, read: (item) => steps(item.scope.doc, item.scope) }
+  return fromDoc(compileIdiom({ ...idiom, start: undefined }))
 }
 
-const fromDoc = (value: Compiled): SortReader => ({ fromRow: false, read: (item) => value(item.scope) })
+const fromDoc = (value: Compiled): SortReader => ({ fromDoc: value, read: (item) => value(item.scope) })
 
 const fieldNames = (e: Expr): string => (e.kind === "call" ? e.name : "")
 

@@ -71,6 +71,12 @@ export const rowBudget = (rowSteps: number = limits.rowSteps.value): Budget => b
 export const queryBudget = (querySteps: number = limits.querySteps.value, rowSteps: number = limits.rowSteps.value): Budget =>
   budget(querySteps, limits.querySteps.setting, rowSteps)
 
+/** Puts all steps back. */
+export const renew = (b: Budget): void => {
+  b.left = b.limit
+  b.floor = 0
+}
+
 const exhausted = (b: Budget): never =>
   b.left < 0
     ? raise(`The query needs more than ${b.limit} steps; raise ${b.setting} to allow it`)

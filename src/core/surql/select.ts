@@ -194,7 +194,7 @@ export const compileSelect = (select: Select): Plan => {
     return item.group === undefined ? { scope: item.scope, record: item.record, value: item.value, sort } : { ...item, sort }
   }
   // Where nothing but the window decides which rows are shown, only those are projected, so that only those can fail.
-  const windowFirst = grouping === undefined && rowSplits.length === 0 && order.every((o) => !o.fromRow)
+  const windowFirst = grouping === undefined && rowSplits.length === 0 && order.every((o) => o.fromDoc !== undefined)
   const ordered = order.length === 0 || (inKeyOrder(select) && ordersById(select))
   const cannotFail = projection?.canFail === false && !(select.where !== undefined && canFail(select.where))
   return {

@@ -63,12 +63,13 @@ export const ours: Peer = (work) => {
       return [read(after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)]
     },
     apply: (changes) => {
-      for (const write of engine.plan(changes as ReadonlyArray<EngineChange>)) {
-        if (write === undefined) continue
-        for (const { delta, hash } of engine.apply(write)) {
-          told.rows += delta.additions.length + delta.updates.length + delta.removals.length
-          told.hashes += hash.length
-        }
+      const [write] = engine.plan(changes as ReadonlyArray<EngineChange>)
+      if (write === undefined) return
+      const touched = engine.apply(write)
+      for (let i = 0; i < touched.length; i++) {
+        const { delta, hash } = touched[i]!
+        told.rows += delta.additions.length + delta.updates.length + delta.removals.length
+        told.hashes += hash.length
       }
     },
     result: (view) => instances[view]!.rows().map((row) => fromValue(row.value())) as Answer,
