@@ -150,7 +150,7 @@ export class Store {
    * deleting the unknown, a stale version, or content that is already so.
    */
   plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
-    const [only] = changes
+    const only = changes[0]
     if (changes.length === 1 && only !== undefined) {
       const table = this.seen(only.id.table)
       const place = this.placeIn(table, only.id)

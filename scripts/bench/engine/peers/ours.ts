@@ -63,7 +63,7 @@ export const ours: Peer = (work) => {
       return [read(after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)]
     },
     apply: (changes) => {
-      const [write] = engine.plan(changes as ReadonlyArray<EngineChange>)
+      const write = engine.plan(changes as ReadonlyArray<EngineChange>)[0]
       if (write === undefined) return
       const touched = engine.apply(write)
       for (let i = 0; i < touched.length; i++) {
