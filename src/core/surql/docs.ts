@@ -2,10 +2,11 @@
  * Documents of records, made so that all their fields lie in the object itself.
  *
  * Why: an object that is built up from `{}` keeps all but its first four fields in an array beside it, and every look at a
- * record has to load both; the engine looks at little else. What a constructor makes gets its size from the first few it
+ * record has to load both; the engine looks at little else. For the same reason records it refers to are shared objects. What a constructor makes gets its size from the first few it
  * made, so each table has one of its own, its records being alike. To everybody else they are plain objects.
  */
-import { type Obj, setField, type Value } from "./value.ts"
+import * as RecordIds from "./recordId.ts"
+import { type Obj, RecordId, setField, type Value } from "./value.ts"
 
 type Maker = new () => Record<string, Value>
 
@@ -18,12 +19,12 @@ const newMaker = (): Maker => {
 /** Tables with a constructor of their own; who sends us names at random must not fill the memory with them. */
 const maxMakers = 1_000
 const makers = new Map<string, Maker>()
-const shared = newMaker()
+const common = newMaker()
 
 const makerOf = (table: string): Maker => {
   const known = makers.get(table)
   if (known !== undefined) return known
-  if (makers.size >= maxMakers) return shared
+  if (makers.size >= maxMakers) return common
   const maker = newMaker()
   makers.set(table, maker)
   return maker
@@ -32,6 +33,10 @@ const makerOf = (table: string): Maker => {
 /** The document of a record of this table: the fields of `content`, one of them left out perhaps, in their order. */
 export const docOf = (table: string, content: Obj, without?: string): Record<string, Value> => {
   const doc = new (makerOf(table))()
-  for (const name of Object.keys(content)) if (name !== without) setField(doc, name, content[name])
+  for (const name of Object.keys(content)) {
+    if (name === without) continue
+    const value = content[name]
+    setField(doc, name, value instanceof RecordId && name !== "id" ? RecordIds.shared(value) : value)
+  }
   return doc
 }

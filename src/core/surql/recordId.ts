@@ -82,6 +82,27 @@ export const parse = (text: string): RecordId | undefined => {
   return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
 }
 
+/** Ids remembered in each of two halves; the older half is forgotten when the newer one is full. */
+const maxShared = 65_536
+let newer = new Map<string, RecordId>()
+let older: ReadonlyMap<string, RecordId> = newer
+
+/**
+ * The id that was given for an equal one before, where that is not long ago: records that refer to one record then hold one
+ * id, which is at hand when the next change names it, and what is the same object is not compared.
+ */
+export const shared = (id: RecordId): RecordId => {
+  const known = newer.get(id.text)
+  if (known !== undefined) return known
+  const one = older.get(id.text) ?? id
+  if (newer.size >= maxShared) {
+    older = newer
+    newer = new Map()
+  }
+  newer.set(one.text, one)
+  return one
+}
+
 /**
  * As {@link parse}, but a key that does not parse is taken as a string key as it stands (`person:a-b`), unless it starts
  * like an escaped or composite one.
