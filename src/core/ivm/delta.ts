@@ -12,6 +12,8 @@ import { type Hash64, noSum } from "./hash.ts"
 /** A row as a result shows it: the record, its version, and a digest of other shown content. */
 export interface Shown {
   readonly key: string
+  /** What it is a row of, where that tells rows apart without a look at their keys. */
+  readonly place?: unknown
   readonly version: number
   readonly digest: string | undefined
   /** What the results it shows add to its hash. */
@@ -66,7 +68,10 @@ export interface Delta {
 
 interface Move {
   readonly key: string
+  readonly place: unknown
   readonly before: Shown | undefined
+  /** That of `before` when the step came to it: a row may take over a new state of its record. */
+  readonly version: number
   after: Shown | undefined
   /** The one result it shows that moved, of a row that is the same but for that. */
   child: MovedChild | undefined
@@ -105,29 +110,33 @@ export class DeltaBuilder implements Hash64 {
   }
 
   entered(row: Shown): void {
-    const move = this.find(row.key)
-    if (move === undefined) this.add({ key: row.key, before: undefined, after: row, child: undefined, refreshed: false })
+    const move = this.find(row)
+    if (move === undefined) this.add(undefined, row, 0)
     else again(move, row)
   }
 
   left(row: Shown): void {
-    const move = this.find(row.key)
-    if (move === undefined) this.add({ key: row.key, before: row, after: undefined, child: undefined, refreshed: false })
+    const move = this.find(row)
+    if (move === undefined) this.add(row, undefined, row.version)
     else again(move, undefined)
   }
 
   /** Left and entered at once, under the same key. */
   replaced(before: Shown, after: Shown): void {
-    // Mostly the first and only move: then no keys are compared, of which the old one is cold.
-    const move = this.moves && this.find(after.key)
-    if (move === undefined) this.add({ key: after.key, before, after, child: undefined, refreshed: false })
+    const move = this.find(after)
+    if (move === undefined) this.add(before, after, before.version)
     else again(move, after)
+  }
+
+  /** The same row, about to take over a new state of its record. */
+  renewed(row: Shown): void {
+    this.replaced(row, row)
   }
 
   /** The same row, of which one result it shows has moved: a step refreshes a row once. It may have come into a window before. */
   refreshed(row: Shown, child: MovedChild): void {
-    const move = this.moves && this.find(row.key)
-    if (move === undefined) this.add({ key: row.key, before: row, after: row, child, refreshed: true })
+    const move = this.find(row)
+    if (move === undefined) this.add(row, row, row.version, child)
     else move.refreshed = true
   }
 
@@ -136,16 +145,20 @@ export class DeltaBuilder implements Hash64 {
     return this.moves ?? none
   }
 
-  private find(key: string): Move | undefined {
+  private find({ key, place }: Shown): Move | undefined {
     if (this.byKey !== undefined) return this.byKey.get(key)
     const { moves } = this
-    if (moves !== undefined) for (let i = 0; i < moves.length; i++) if (moves[i]!.key === key) return moves[i]
+    // Places first: the text of a row that nobody has named lately is one more thing to load.
+    if (moves !== undefined) for (let i = 0; i < moves.length; i++) if (moves[i]!.place === place && moves[i]!.key === key) return moves[i]
     return undefined
   }
 
-  private add(move: Move): void {
+  /** One of the two states at least is given. */
+  private add(before: Shown | undefined, after: Shown | undefined, version: number, child?: MovedChild): void {
+    const { key, place } = (after ?? before)!
+    const move: Move = { key, place, before, version, after, child, refreshed: child !== undefined }
     const moves = (this.moves = append(this.moves, move))
-    if (this.byKey !== undefined) this.byKey.set(move.key, move)
+    if (this.byKey !== undefined) this.byKey.set(key, move)
     else if (moves.length > fewMoves) this.byKey = new Map(moves.map((other) => [other.key, other]))
   }
 
@@ -158,7 +171,7 @@ export class DeltaBuilder implements Hash64 {
     let subqueries: Array<ChildEntry> | undefined = undefined
     const moves = this.all
     for (let i = 0; i < moves.length; i++) {
-      const { after, before, child, key, refreshed } = moves[i]!
+      const { after, before, child, key, refreshed, version } = moves[i]!
       if (child !== undefined && after !== undefined) {
         updates = append(updates, [key, after.version])
         if (child.at !== undefined) subqueries = stepOf(subqueries, key, aliases[child.at]!, child.result)
@@ -168,7 +181,7 @@ export class DeltaBuilder implements Hash64 {
       if (before === undefined) {
         if (after !== undefined) additions = append(additions, [key, after.version])
       } else if (after === undefined) removals = append(removals, key)
-      else if (refreshed || after.version !== before.version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) updates = append(updates, [key, after.version])
+      else if (refreshed || after.version !== version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) updates = append(updates, [key, after.version])
       if (before?.children !== undefined || after?.children !== undefined) subqueries = childChanges(subqueries, aliases, key, before, after)
     }
     if (additions === undefined && updates === undefined && removals === undefined && subqueries === undefined) return undefined

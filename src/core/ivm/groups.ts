@@ -21,16 +21,16 @@ import { float, type Obj, type RecordId, type Value } from "../surql/value.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
 import type { Shown } from "./delta.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
-import { type Hash64, type HashSum, rowHash } from "./hash.ts"
+import { type Hash64, rowHash } from "./hash.ts"
 import type { RowError } from "./instance.ts"
-import type { Kind, Result, ResultOwner } from "./result.ts"
+import type { Kind, Result, ResultOwner, Showable } from "./result.ts"
 import { type Entry, Scan } from "./scan.ts"
 import { GroupedMember, isOf, type Member } from "./member.ts"
 import type { Spy } from "./spy.ts"
 import type { Place } from "./place.ts"
 
 /** A group as it is shown. */
-export interface GroupRow extends Shown, HashSum {
+export interface GroupRow extends Shown, Showable {
   readonly value: Value
   readonly group: ReadonlyArray<Value>
   readonly sort: ReadonlyArray<Value>
@@ -284,7 +284,7 @@ export class Groups {
     const name = before !== undefined && before.group === key ? before.key : encode(key)
     group.row = before !== undefined && before.digest === digest && before.key === name
       ? before
-      : { high: 0, low: 0, key: name, version, digest, value: value.right, group: key, sort: this.plan.order.map((term) => term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })), failure: undefined }
+      : { shown: false, high: 0, low: 0, key: name, version, digest, value: value.right, group: key, sort: this.plan.order.map((term) => term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })), failure: undefined }
   }
 
   private results(group: Group, outer: Scope): ReadonlyArray<Value> {

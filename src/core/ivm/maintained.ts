@@ -22,7 +22,7 @@ import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
 import { LiveList } from "./liveList.ts"
 import { match, type Matching } from "./match.ts"
-import { FullMember, type Member } from "./member.ts"
+import { FullMember, type Member, PlainMember } from "./member.ts"
 import { Members } from "./members.ts"
 import type { Ended } from "./moved.ts"
 import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
@@ -140,11 +140,15 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   }
 
   private exchange(place: Place, before: Member | undefined, after: Member | undefined): void {
-    place.exchange(before, after)
-    this.members?.exchange(before, after)
-    if (this.rowsShown === undefined) this.groups!.move(before, after)
-    else if (this.plainShape.splitting === undefined) this.rowsShown.move(before, after)
-    else movePieces(this.rowsShown, piecesOf(before), piecesOf(after))
+    // Who follows the values of a result asks for the old ones too.
+    if (before instanceof PlainMember && after instanceof PlainMember && this.list === undefined) this.rowsShown!.renew(before, after)
+    else {
+      place.exchange(before, after)
+      this.members?.exchange(before, after)
+      if (this.rowsShown === undefined) this.groups!.move(before, after)
+      else if (this.plainShape.splitting === undefined) this.rowsShown.move(before, after)
+      else movePieces(this.rowsShown, piecesOf(before), piecesOf(after))
+    }
     if (this.failing !== undefined && isBlind(this)) this.failsOtherwise()
   }
 
@@ -226,7 +230,8 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   }
 
   rows(): ReadonlyArray<ResultRow> {
-    return this.ordered().map((member) => ({ key: member.key, version: member.version, value: () => this.content(member) }))
+    const kept = this.ordered().map((row) => (row instanceof PlainMember ? row.copy() : row))
+    return kept.map((row) => ({ key: row.key, version: row.version, value: () => this.content(row) }))
   }
 
   errors(): ReadonlyArray<RowError> {

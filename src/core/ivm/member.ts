@@ -6,12 +6,13 @@
  */
 import type { Obj, Value } from "../surql/value.ts"
 import { type ChildResult, placesOf, type Shown } from "./delta.ts"
-import { combined, type Hash64, type HashSum, rowHash } from "./hash.ts"
+import { combined, type Hash64, rowHash } from "./hash.ts"
 import type { Holding, Place } from "./place.ts"
+import type { Showable } from "./result.ts"
 import type { Entry } from "./scan.ts"
 import type { Piece } from "./splits.ts"
 
-export interface Member extends Shown, Holding, HashSum {
+export interface Member extends Shown, Holding, Showable {
   readonly place: Place
   /** The record as it was when it was looked at. */
   readonly doc: Obj
@@ -39,9 +40,9 @@ class RecordMember {
   readonly owner: object
   at = 0
   readonly key: string
-  readonly version: number
+  version: number
   readonly place: Place
-  readonly doc: Obj
+  doc: Obj
   // What is the same for all of them stands in the prototype.
   declare readonly digest: undefined
   declare readonly children: undefined
@@ -61,16 +62,36 @@ class RecordMember {
 
 Object.assign(RecordMember.prototype, { digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 })
 
-/** A row that shows its record and no more. */
+/**
+ * A row that shows its record and no more. It takes over a new state of its record: where it is kept nothing has to be
+ * exchanged, each of which would be cold.
+ */
 export class PlainMember extends RecordMember implements Member {
-  high = 0
-  low = 0
-  readonly lead: Value
+  shown = false
+  high: number
+  low: number
+  lead: Value
   declare readonly slot: 0
   declare readonly part: undefined
 
   constructor(owner: object, place: Place, doc: Obj, lead: Value) {
     super(owner, place, doc)
+    const { high, low } = rowHash(this.key, this.version, undefined)
+    this.high = high
+    this.low = low
+    this.lead = lead
+  }
+
+  /** The row as it is now, for who keeps it. */
+  copy(): PlainMember {
+    return new PlainMember(this.owner, this.place, this.doc, this.lead)
+  }
+
+  renew({ doc, high, lead, low, version }: Member): void {
+    this.version = version
+    this.doc = doc
+    this.high = high
+    this.low = low
     this.lead = lead
   }
 }
@@ -81,6 +102,7 @@ Object.assign(PlainMember.prototype, { slot: 0, part: undefined })
 export class GroupedMember extends RecordMember implements Member {
   readonly slot: number
   readonly part: Entry
+  declare shown: boolean
   declare high: number
   declare low: number
   declare readonly lead: undefined
@@ -92,7 +114,7 @@ export class GroupedMember extends RecordMember implements Member {
   }
 }
 
-Object.assign(GroupedMember.prototype, { high: 0, low: 0, lead: undefined })
+Object.assign(GroupedMember.prototype, { shown: false, high: 0, low: 0, lead: undefined })
 
 /** What else a row can hold. */
 export interface Details {
@@ -110,6 +132,7 @@ export interface Details {
 export class FullMember implements Member, Details {
   readonly owner: object
   at = 0
+  shown = false
   high = 0
   low = 0
   readonly key: string
@@ -190,4 +213,4 @@ export class FullMember implements Member, Details {
   }
 }
 
-export const memberHash = (member: Member): Hash64 => (member instanceof FullMember ? member.hash() : rowHash(member.key, member.version, undefined))
+export const memberHash = (member: Member): Hash64 => (member instanceof FullMember ? member.hash() : member)

@@ -36,7 +36,17 @@ export interface ResultOwner {
   readonly changed: () => void
 }
 
-export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum, WindowSink<T> {
+/** A row, and what the result that shows it notes on it: its hash as it went into the sum, and whether it is shown now. */
+export interface Showable extends Hashes.HashSum {
+  shown: boolean
+}
+
+/** A row that takes over the state of another row of the same record. */
+export interface Renewable<T> {
+  readonly renew: (state: T) => void
+}
+
+export class Result<T extends Shown & Showable> implements Hashes.HashSum, WindowSink<T> {
   private readonly kind: Kind<T>
   private readonly window: Window<T> | undefined
   /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
@@ -129,10 +139,30 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
     }
   }
 
+  /** Gives a row a new state of its record. Where it stays where it is, nobody looks for where that is. */
+  renew(row: T & Renewable<T>, state: T): void {
+    const { window } = this
+    if (window !== undefined) {
+      this.around.spy.windows++
+      this.settle()
+      if (this.kind.compare(row, state) !== 0) {
+        window.remove(row)
+        row.renew(state)
+        window.insert(row)
+        return
+      }
+    }
+    if (!row.shown) return row.renew(state)
+    if (!this.filling) this.step().renewed(row)
+    Hashes.remove(this, row)
+    row.renew(state)
+    Hashes.add(this, row)
+  }
+
   /** A row that stays where it is shows the same results, one of which has moved: `by` is what that adds to its hash. */
   refresh(row: T, child: MovedChild, by: Hashes.Hash64): void {
     this.settle()
-    if (this.window?.isInside(row) === false || (this.candidates !== undefined && this.candidates.length > 1)) return
+    if (!row.shown) return
     if (!this.filling) this.step().refreshed(row, child)
     Hashes.add(row, by)
     Hashes.add(this, by)
@@ -196,11 +226,13 @@ export class Result<T extends Shown & Hashes.HashSum> implements Hashes.HashSum,
     const { high, low } = this.kind.hash(row)
     row.high = high
     row.low = low
+    row.shown = true
     Hashes.add(this, row)
   }
 
   private hide(row: T): void {
     if (!this.filling) this.step().left(row)
+    row.shown = false
     this.shown--
     Hashes.remove(this, row)
   }

@@ -133,10 +133,6 @@ class Many<T> {
     }
   }
 
-  isInside(row: T): boolean {
-    return this.first !== undefined && this.last !== undefined && this.compare(row, this.first) >= 0 && this.compare(row, this.last) <= 0
-  }
-
   replace(before: T, after: T): void {
     this.tree.set(after, undefined, true)
     if (this.first === undefined || this.last === undefined) return
@@ -244,13 +240,6 @@ export class Window<T> {
     if (!inside) return
     sink.left(left)
     if ((cells.length >> 1) >= end) sink.entered(this.row(end - 1))
-  }
-
-  /** Whether a row that is held is inside the window. */
-  isInside(row: T): boolean {
-    if (this.many !== undefined) return this.many.isInside(row)
-    const at = this.position(row)
-    return at >= this.start && at < this.start + this.limit
   }
 
   /** Puts the new state of a row where its old state stands; both must compare 0. */
