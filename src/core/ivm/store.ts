@@ -9,6 +9,7 @@ import { identical } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Obj, Range, RecordId } from "../surql/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
+import { Graves } from "./graves.ts"
 import { type Live, Place } from "./place.ts"
 import { Table } from "./table.ts"
 
@@ -42,8 +43,7 @@ export interface StoreWatcher {
 export class Store {
   watcher: StoreWatcher | undefined = undefined
   private readonly tables = new Map<string, Table>()
-  /** Places of deleted records, the longest deleted first. */
-  private readonly tombstones = new Set<Place>()
+  private readonly graves = new Graves()
   /** Records without a place were never deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
@@ -169,13 +169,17 @@ export class Store {
   apply({ after, before, id, place, version }: Write): void {
     this.watcher?.moved(id.table, id.text)
     this.edgeIndex?.move(id, before, after)
-    if (after === undefined) {
-      this.tombstones.add(place)
-      if (id.table === lostTable) this.floor = Math.max(this.floor, version)
-      if (this.tombstones.size > maxTombstones) this.forgetOldestTombstones()
-    } else if (place.kept && place.doc === undefined) this.tombstones.delete(place)
+    const buried = place.kept && place.doc === undefined
     if (!place.kept) place.table = this.table(id.table)
     place.table.put(place, id, after, version)
+    if (after !== undefined) {
+      if (buried) this.graves.remove()
+      return
+    }
+    if (id.table === lostTable) this.floor = Math.max(this.floor, version)
+    if (buried) return
+    this.graves.add(place)
+    if (this.graves.size > maxTombstones) this.forgetOldestTombstones()
   }
 
   clear(): void {
@@ -183,18 +187,15 @@ export class Store {
       table.clear()
       this.forgetUnused(table)
     }
-    this.tombstones.clear()
+    this.graves.clear()
     this.edgeIndex = undefined
     this.floor = 0
     this.watcher?.cleared()
   }
 
   private forgetOldestTombstones(): void {
-    let left = maxTombstones / 2
-    for (const place of this.tombstones) {
-      if (left-- <= 0) return
+    for (const place of this.graves.oldest(maxTombstones / 2)) {
       this.floor = Math.max(this.floor, place.version)
-      this.tombstones.delete(place)
       place.table.forget(place)
     }
   }
