@@ -95,7 +95,7 @@ const again = (move: Move, after: Shown | undefined): void => {
 }
 
 /** Nearly every step moves a row or two of a view; only beyond this are moves found by a map. */
-const fewMoves = 8
+const fewMoves = 16
 
 /** The moves of one result, and what it hashed to before. */
 export class DeltaBuilder implements Hash64 {

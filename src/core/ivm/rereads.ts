@@ -15,7 +15,7 @@ interface Reread {
   cause: ReadResult | undefined
 }
 
-const few = 8
+const few = 16
 const none: ReadonlyArray<Reread> = []
 
 export class Rereads implements RereadRows {
