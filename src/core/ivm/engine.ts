@@ -25,7 +25,7 @@ import { type List, type Turnover, withList } from "./liveList.ts"
 import { Maintained } from "./maintained.ts"
 import { Moved, Moves } from "./moved.ts"
 import { Queries, type Refused } from "./queries.ts"
-import { Readers } from "./readers.ts"
+import { type ReadByRows, Readers, rereadAll } from "./readers.ts"
 import { anyTable, Recomputed } from "./recomputed.ts"
 import { Rereads } from "./rereads.ts"
 import { rerun } from "./rerun.ts"
@@ -223,9 +223,10 @@ export class Engine {
   /** The rows that have read something this write changes. */
   private collectReads(write: Write): void {
     const { readers, rereads } = this
-    readers.of(write.id.text)?.into(rereads, undefined)
-    readers.of(tableRead(write.id.table))?.into(rereads, undefined)
-    if (this.store.hasEdges) for (const read of edgeReads(write.id, write.before, write.after)) readers.of(read)?.into(rereads, undefined)
+    const collect = (named: ReadByRows | undefined): void => void (named && rereadAll(named, rereads, undefined))
+    collect(readers.of(write.id.text))
+    collect(readers.of(tableRead(write.id.table)))
+    if (this.store.hasEdges) for (const read of edgeReads(write.id, write.before, write.after)) collect(readers.of(read))
   }
 
   /** Ends the step for the instances that moved: their net delta, and word to the rows that hold them. */
@@ -237,7 +238,7 @@ export class Engine {
     for (let i = 0; i < dirty.length; i++) {
       const instance = dirty[i]!
       const { delta, moved, turnover } = instance.finish()
-      if (moved) instance.links?.into(this.rereads, instance)
+      if (moved) rereadAll(instance, this.rereads, instance)
       if (turnover !== undefined) this.relist(instance, turnover, relists)
       if (delta !== undefined && instance.uses > 0) touched = append(touched, new Moved(instance, delta))
     }
@@ -361,7 +362,7 @@ export class Engine {
 
   private dropUnused(held: Held): void {
     const { group, instance } = held
-    if (instance.uses > 0 || (instance instanceof Maintained && instance.links !== undefined) || (instance instanceof Maintained && instance.isFollowed)) return
+    if (instance.uses > 0 || (instance instanceof Maintained && (instance.reader !== undefined || instance.isFollowed))) return
     this.held.delete(instance.key)
     for (const forget of held.known) forget()
     if (instance instanceof Recomputed) {

@@ -23,7 +23,7 @@ import type { Shown } from "./delta.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
 import { type Hash64, rowHash } from "./hash.ts"
 import type { RowError } from "./instance.ts"
-import type { Kind, Result, ResultOwner, Showable } from "./result.ts"
+import type { Kind, Showable, TakesRows } from "./result.ts"
 import { type Entry, Scan } from "./scan.ts"
 import { GroupedMember, isOf, type Member } from "./member.ts"
 import type { Spy } from "./spy.ts"
@@ -101,7 +101,9 @@ class Group {
 }
 
 /** What an instance lends its groups. */
-export interface GroupOwner extends ResultOwner {
+export interface GroupOwner {
+  /** A step marks a group for the first time. */
+  readonly changed: () => void
   /** Its matching rows. */
   readonly matching: () => Iterable<Member>
   /** A scope to build a row in. */
@@ -113,7 +115,7 @@ export interface GroupOwner extends ResultOwner {
 export class Groups {
   private readonly plan: GroupPlan
   private readonly owner: GroupOwner
-  private readonly result: Result<GroupRow>
+  private readonly result: TakesRows<GroupRow>
   private readonly spy: Spy
   /** The one group of GROUP ALL, which is there even without rows. */
   private readonly whole: Group | undefined
@@ -127,7 +129,7 @@ export class Groups {
   private ordered = false
 
   /** `reads`: building a row may read other records. */
-  constructor(plan: GroupPlan, result: Result<GroupRow>, spy: Spy, owner: GroupOwner, reads: boolean) {
+  constructor(plan: GroupPlan, result: TakesRows<GroupRow>, spy: Spy, owner: GroupOwner, reads: boolean) {
     this.plan = plan
     this.result = result
     this.spy = spy

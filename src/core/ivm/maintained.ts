@@ -17,19 +17,19 @@ import type { Scope } from "../surql/scope.ts"
 import type { Obj, Value } from "../surql/value.ts"
 import { type ChildEntry, type ChildResult, type Delta, type DeltaBuilder, entriesNow, type Shown } from "./delta.ts"
 import type { Hash64 } from "./hash.ts"
-import type { GroupOwner } from "./groups.ts"
+import { type GroupOwner, Groups } from "./groups.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
 import type { Params } from "./lift.ts"
 import { LiveList } from "./liveList.ts"
 import { match, type Matching } from "./match.ts"
 import { FullMember, type Member, PlainMember } from "./member.ts"
-import { Members } from "./members.ts"
+import { countOf, exchanged, listOf, type Members } from "./members.ts"
 import type { Ended } from "./moved.ts"
-import { madeOf, type Outlet, outlet, type Output } from "./output.ts"
+import { madeOf, type Output } from "./output.ts"
 import type { Place } from "./place.ts"
-import { planOf, CountsWork } from "./plan.ts"
-import type { Links, Read, Reader, ReaderRow, ReadResult } from "./readers.ts"
-import { type Bounds, severalRows } from "./result.ts"
+import { planOf } from "./plan.ts"
+import type { Read, Reader, ReaderRow, ReadResult } from "./readers.ts"
+import { type Bounds, type Kind, Result, severalRows } from "./result.ts"
 import { type Shape, sortValues } from "./shape.ts"
 import type { Slots } from "./slots.ts"
 import { movePieces, piecesOf } from "./splits.ts"
@@ -45,18 +45,15 @@ interface Cache {
   failure?: { readonly reason: string | undefined }
 }
 
-export class Maintained extends CountsWork implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
+/** It is the result of its rows, and no object beside it: a change finds either cold. */
+export class Maintained extends Result<Output> implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
   // What a change comes by stands first: that much less of a cold instance is loaded.
-  readonly around: Surroundings
+  declare readonly around: Surroundings
   readonly plainShape: Shape
   readonly params: Params
-  readonly slots: Slots | undefined
-  /** Undefined where the window holds them. */
-  private readonly members: Members | undefined
-  private readonly rowsShown: Outlet["rows"]
-  private readonly shown: Outlet["shown"]
-  readonly groups: Outlet["groups"]
-  readonly strict: boolean
+  readonly groups: Groups | undefined
+  /** None where the window holds them. */
+  private members: Members = undefined
   private failing: Map<string, string> | undefined = undefined
   private failureMoved = false
   /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
@@ -65,30 +62,28 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   private lastStep = -1
   private last = -1
   private cache: Cache | undefined = undefined
-  /** How many views hold it; rows that show it as a subquery are known to the readers. */
-  uses = 0
-  generation: number
-  /** The rows that show or use it as a subquery. */
-  links: Links | undefined = undefined
   private list: LiveList | undefined = undefined
+  // The rows that show or use it as a subquery.
+  reader: ReadResult["reader"] = undefined
+  row: ReaderRow = ""
+  generation: number
+  /** How many views hold it. */
+  uses = 0
+  readonly strict: boolean
+  readonly slots: Slots | undefined
   readonly bounds: Bounds
   readonly key: string
 
   constructor({ bounds, generation, key, params, shape, slots, strict }: Identity, around: Surroundings) {
-    super()
-    this.around = around
+    super((shape.groups?.kind ?? shape.kind) as Kind<Output>, shape.windowed ? bounds : undefined, shape.only, around)
     this.plainShape = shape
     this.params = params
-    this.slots = slots
-    this.members = shape.windowed && shape.groups === undefined && shape.splitting === undefined ? undefined : new Members()
-    const { groups, rows, shown } = outlet(shape, shape.windowed ? bounds : undefined, around, this)
-    this.rowsShown = rows
-    this.shown = shown
-    this.groups = groups
-    this.strict = strict
     this.generation = generation
+    this.strict = strict
+    this.slots = slots
     this.bounds = bounds
     this.key = key
+    this.groups = shape.groups && new Groups(shape.groups, this, around.spy, this, shape.reaches)
   }
 
   get shape(): string {
@@ -115,16 +110,8 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
     return this.plainShape.otherTables
   }
 
-  get size(): number {
-    return this.shown.size
-  }
-
-  hash(): string {
-    return this.shown.hash()
-  }
-
   get sum(): Hash64 {
-    return this.shown
+    return this
   }
 
   /**
@@ -141,13 +128,13 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
 
   private exchange(place: Place, before: Member | undefined, after: Member | undefined): void {
     // Who follows the values of a result asks for the old ones too.
-    if (before instanceof PlainMember && after instanceof PlainMember && this.list === undefined) this.rowsShown!.renew(before, after)
+    if (before instanceof PlainMember && after instanceof PlainMember && this.list === undefined) this.renew(before, after)
     else {
       place.exchange(before, after)
-      this.members?.exchange(before, after)
-      if (this.rowsShown === undefined) this.groups!.move(before, after)
-      else if (this.plainShape.splitting === undefined) this.rowsShown.move(before, after)
-      else movePieces(this.rowsShown, piecesOf(before), piecesOf(after))
+      if (!this.plainShape.heldByWindow) this.members = exchanged(this.members, before, after)
+      if (this.groups !== undefined) this.groups.move(before, after)
+      else if (this.plainShape.splitting === undefined) this.move(before, after)
+      else movePieces(this, piecesOf(before), piecesOf(after))
     }
     if (this.failing !== undefined && isBlind(this)) this.failsOtherwise()
   }
@@ -183,14 +170,14 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
     const by = row.differenceBy(child, at)
     if (by.high === 0 && by.low === 0) return true
     row.add(by)
-    this.rowsShown!.refresh(row, { result: child, at }, by)
+    this.refreshed(row, { result: child, at }, by)
     return true
   }
 
   /** Ends the first fill: what is there now is no delta. */
   begin(): void {
     this.groups?.settle(this.generation)
-    this.shown.begin()
+    this.filled()
     // The fill told nothing of its moves: what was read meanwhile is out of date.
     this.changed()
     this.isDirty = this.failureMoved = false
@@ -199,14 +186,14 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   /** Ends a step. Bumps the generation when there is a delta. */
   finish(): Ended {
     if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
-    const moves = this.shown.finish()
+    const moves = this.moved()
     const delta = moves?.finish(this.aliases)
     const turnover = moves && this.list?.turn(this.valuesOf(moves, "before"), this.valuesOf(moves, "after"))
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
     const ended: Ended = { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover, before: moves }
-    if (this.links !== undefined) {
+    if (this.reader !== undefined) {
       this.lastStep = this.around.step()
       this.last = this.around.moves.end(ended)
     }
@@ -235,13 +222,13 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   }
 
   errors(): ReadonlyArray<RowError> {
-    const several = this.shown.several ? [{ id: "", reason: severalRows }] : []
+    const several = this.several ? [{ id: "", reason: severalRows }] : []
     if (several.length > 0) return several
     return [...(this.groups?.errors() ?? []), ...Array.from(this.failing ?? [], ([id, reason]) => ({ id, reason })).sort((a, b) => compareStrings(a.id, b.id))]
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return planOf(this.plainShape, { tables: this.mainTables, matching: this.members?.size ?? this.shown.knownCount, shown: this.size, groups: this.groups?.size ?? 0, costs: this.costs(), declined: this.around.declined })
+    return planOf(this.plainShape, { tables: this.mainTables, matching: this.plainShape.heldByWindow ? this.knownCount : countOf(this.members), shown: this.size, groups: this.groups?.size ?? 0, costs: this.costs(), declined: this.around.declined })
   }
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
@@ -267,7 +254,7 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   }
 
   sumBefore(): Hash64 {
-    return this.lastEnd()?.before ?? this.shown
+    return this.lastEnd()?.before ?? this
   }
 
   lastDelta(): Delta | undefined {
@@ -280,7 +267,7 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   }
 
   fails(): boolean {
-    const quiet = this.failing === undefined && this.groups === undefined && !this.plainShape.checksProjection && !this.shown.several
+    const quiet = this.failing === undefined && this.groups === undefined && !this.plainShape.checksProjection && !this.several
     return !quiet && this.around.source.aside(() => this.failure()) !== undefined
   }
 
@@ -292,7 +279,7 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   }
 
   private firstFailure(): string | undefined {
-    const first = this.errors().find(({ id }) => id === "" || !isBehindWindow(this, this.shown, id))
+    const first = this.errors().find(({ id }) => id === "" || !isBehindWindow(this, id))
     if (first !== undefined) return first.reason
     return this.plainShape.checksProjection ? this.ordered().find((member) => member.failure !== undefined)?.failure : undefined
   }
@@ -358,7 +345,7 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   }
 
   matching(): Iterable<Member> {
-    return this.members?.values() ?? (this.shown.known as ReadonlyArray<Member>)
+    return this.plainShape.heldByWindow ? (this.known as ReadonlyArray<Member>) : listOf(this.members)
   }
 
   buildScope(): Scope {
@@ -370,7 +357,7 @@ export class Maintained extends CountsWork implements Instance, Reader, ReadResu
   }
 
   private ordered(): ReadonlyArray<Output> {
-    return ((this.cache ??= {}).sorted ??= this.shown.ordered() ?? this.inOrder())
+    return ((this.cache ??= {}).sorted ??= this.inWindow() ?? this.inOrder())
   }
 
   private inOrder(): ReadonlyArray<Output> {

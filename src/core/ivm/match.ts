@@ -11,9 +11,9 @@ import type { Scope } from "../surql/scope.ts"
 import type { Obj } from "../surql/value.ts"
 import { childrenOf } from "./children.ts"
 import { sameResults } from "./delta.ts"
+import type { Groups } from "./groups.ts"
 import type { Hash64 } from "./hash.ts"
 import { FullMember, isOf, type Member, PlainMember } from "./member.ts"
-import type { Outlet } from "./output.ts"
 import type { Place } from "./place.ts"
 import { type Shape, sortValues, unsorted } from "./shape.ts"
 import { splitMember } from "./splits.ts"
@@ -24,7 +24,7 @@ export interface Matching {
   readonly plainShape: Shape
   readonly strict: boolean
   readonly around: Surroundings
-  readonly groups: Outlet["groups"]
+  readonly groups: Groups | undefined
 }
 
 /** The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the indexed conjuncts hold. */

@@ -2,51 +2,44 @@
  * The matching rows of one instance, in no order: each is found from its record's place, and knows where it stands here.
  *
  * Why no Map by id: the place has led to the row already (see place.ts). Nor is there a list until there are two: most
- * views of a large service show one row or none. Cost of each change: O(1).
+ * views of a large service show one row or none. Nor an object of its own: a change would find it cold. Cost of each
+ * change: O(1).
  */
 import type { Member } from "./member.ts"
 
-export class Members {
-  private held: Member | Array<Member> | undefined = undefined
+export type Members = Member | Array<Member> | undefined
 
-  get size(): number {
-    return this.held === undefined ? 0 : Array.isArray(this.held) ? this.held.length : 1
+/** With the new state of a row in place of its old one; undefined where there is none. */
+export const exchanged = (held: Members, before: Member | undefined, after: Member | undefined): Members => {
+  if (after === undefined) return without(held, before!)
+  if (before !== undefined) {
+    after.at = before.at
+    if (!Array.isArray(held)) return after
+    held[after.at] = after
+    return held
   }
-
-  /** Puts the new state of a row in place of its old one; undefined where there is none. */
-  exchange(before: Member | undefined, after: Member | undefined): void {
-    const { held } = this
-    if (after === undefined) this.remove(before!)
-    else if (before !== undefined) {
-      after.at = before.at
-      if (Array.isArray(held)) held[after.at] = after
-      else this.held = after
-    } else if (held === undefined) this.held = after
-    else if (Array.isArray(held)) {
-      after.at = held.length
-      held.push(after)
-    } else {
-      after.at = 1
-      this.held = [held, after]
-    }
+  if (held === undefined) return after
+  if (!Array.isArray(held)) {
+    after.at = 1
+    return [held, after]
   }
+  after.at = held.length
+  held.push(after)
+  return held
+}
 
-  private remove(member: Member): void {
-    const { held } = this
-    if (!Array.isArray(held)) {
-      this.held = undefined
-      return
-    }
-    const last = held.pop()!
-    if (last === member) return
+const without = (held: Members, member: Member): Members => {
+  if (!Array.isArray(held)) return undefined
+  const last = held.pop()!
+  if (last !== member) {
     held[member.at] = last
     last.at = member.at
   }
-
-  values(): ReadonlyArray<Member> {
-    const { held } = this
-    return held === undefined ? none : Array.isArray(held) ? held : [held]
-  }
+  return held
 }
+
+export const countOf = (held: Members): number => (held === undefined ? 0 : Array.isArray(held) ? held.length : 1)
+
+export const listOf = (held: Members): ReadonlyArray<Member> => (held === undefined ? none : Array.isArray(held) ? held : [held])
 
 const none: ReadonlyArray<Member> = []

@@ -19,67 +19,60 @@ export interface Reader {
 /** Something a row can have read: named by a text (records, edges, tables), or the instance of a subquery itself. */
 export type Read = string | ReadResult
 
-/** The result of a subquery; its readers stand in it. */
-export interface ReadResult {
-  links: Links | undefined
+/** What rows have read. Its readers stand in it: nobody looks them up, and a lone one is there without a map. */
+export interface ReadByRows {
+  reader: Reader | Map<Reader, Set<ReaderRow>> | undefined
+  /** Of a lone reader. */
+  row: ReaderRow
 }
+
+/** The result of a subquery. */
+export type ReadResult = ReadByRows
 
 /** Where rows are put that have to be read again; `cause`: the result that moved, if it is one. */
 export interface RereadRows {
   readonly add: (reader: Reader, row: ReaderRow, cause: ReadResult | undefined) => void
 }
 
-/** The rows that have read one thing. */
-export class Links {
-  private reader: Reader | undefined = undefined
-  private row: ReaderRow = ""
-  /** Once there are several. */
-  private several: Map<Reader, Set<ReaderRow>> | undefined = undefined
+/** Adds each row that has read it to those that have to be read again; they may not change meanwhile. */
+export const rereadAll = ({ reader, row }: ReadByRows, rereads: RereadRows, cause: ReadResult | undefined): void => {
+  if (reader instanceof Map) for (const [each, rows] of reader) for (const one of rows) rereads.add(each, one, cause)
+  else if (reader !== undefined) rereads.add(reader, row, cause)
+}
 
-  get isEmpty(): boolean {
-    return this.reader === undefined && this.several === undefined
+const addRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
+  if (read.reader === undefined) {
+    read.reader = reader
+    read.row = row
+    return
   }
+  if (!(read.reader instanceof Map)) {
+    if (read.reader === reader && read.row === row) return
+    read.reader = new Map([[read.reader, new Set([read.row])]])
+    read.row = ""
+  }
+  const rows = read.reader.get(reader)
+  if (rows === undefined) read.reader.set(reader, new Set([row]))
+  else rows.add(row)
+}
 
-  add(reader: Reader, row: ReaderRow): void {
-    if (this.several === undefined) {
-      if (this.reader === undefined || (this.reader === reader && this.row === row)) {
-        this.reader = reader
-        this.row = row
-        return
-      }
-      this.several = new Map([[this.reader, new Set([this.row])]])
-      this.reader = undefined
-      this.row = ""
-    }
-    const rows = this.several.get(reader)
-    if (rows === undefined) this.several.set(reader, new Set([row]))
-    else rows.add(row)
+const removeRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
+  if (!(read.reader instanceof Map)) {
+    if (read.reader !== reader || read.row !== row) return
+    read.reader = undefined
+    read.row = ""
+    return
   }
-
-  remove(reader: Reader, row: ReaderRow): void {
-    if (this.several === undefined) {
-      if (this.reader !== reader || this.row !== row) return
-      this.reader = undefined
-      this.row = ""
-      return
-    }
-    const rows = this.several.get(reader)
-    if (rows === undefined || !rows.delete(row) || rows.size > 0) return
-    this.several.delete(reader)
-    if (this.several.size === 0) this.several = undefined
-  }
-
-  /** Adds each row to those that have to be read again; they may not change meanwhile. */
-  into(rereads: RereadRows, cause: ReadResult | undefined): void {
-    if (this.reader !== undefined) rereads.add(this.reader, this.row, cause)
-    else if (this.several !== undefined) for (const [reader, rows] of this.several) for (const row of rows) rereads.add(reader, row, cause)
-  }
+  const rows = read.reader.get(reader)
+  if (rows === undefined || !rows.delete(row) || rows.size > 0) return
+  read.reader.delete(reader)
+  if (read.reader.size === 0) read.reader = undefined
 }
 
 const none: ReadonlySet<Read> = new Set()
 
 export class Readers {
-  private readonly byText = new Map<string, Links>()
+  private readonly byText = new Map<string, ReadByRows>()
   private readonly byReader = new Map<Reader, Map<ReaderRow, ReadonlySet<Read>>>()
   private readonly idle: (read: ReadResult) => void
 
@@ -117,30 +110,24 @@ export class Readers {
     return this.byText.size === 0
   }
 
-  /** The rows that have read what is named by a text. */
-  of(text: string): Links | undefined {
+  /** What is named by a text; undefined where nobody has read it. */
+  of(text: string): ReadByRows | undefined {
     return this.byText.get(text)
   }
 
   private link(read: Read, reader: Reader, row: ReaderRow): void {
-    let links = typeof read === "string" ? this.byText.get(read) : read.links
-    if (links === undefined) {
-      links = new Links()
-      if (typeof read === "string") this.byText.set(read, links)
-      else read.links = links
-    }
-    links.add(reader, row)
+    if (typeof read !== "string") return addRow(read, reader, row)
+    const known = this.byText.get(read)
+    if (known === undefined) this.byText.set(read, { reader, row })
+    else addRow(known, reader, row)
   }
 
   private unlink(read: Read, reader: Reader, row: ReaderRow): void {
-    const links = typeof read === "string" ? this.byText.get(read) : read.links
-    if (links === undefined) return
-    links.remove(reader, row)
-    if (!links.isEmpty) return
+    const named = typeof read === "string" ? this.byText.get(read) : read
+    if (named?.reader === undefined) return
+    removeRow(named, reader, row)
+    if (named.reader !== undefined) return
     if (typeof read === "string") this.byText.delete(read)
-    else {
-      read.links = undefined
-      this.idle(read)
-    }
+    else this.idle(read)
   }
 }

@@ -9,6 +9,7 @@ import type { DeltaBuilder, MovedChild, Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
 import type { Moves } from "./moved.ts"
 import type { Spy } from "./spy.ts"
+import { CountsWork } from "./plan.ts"
 import { type RowOrder, Window, type WindowSink } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */
@@ -30,12 +31,6 @@ export interface ResultSurroundings {
   readonly moves: Moves
 }
 
-/** Whose result it is. */
-export interface ResultOwner {
-  /** A step moves a row, or marks a group, for the first time. */
-  readonly changed: () => void
-}
-
 /** A row, and what the result that shows it notes on it: its hash as it went into the sum, and whether it is shown now. */
 export interface Showable extends Hashes.HashSum {
   shown: boolean
@@ -43,19 +38,26 @@ export interface Showable extends Hashes.HashSum {
 
 /** A row that takes over the state of another row of the same record. */
 export interface Renewable<T> {
-  readonly renew: (state: T) => void
+  renew(state: T): void
 }
 
-export class Result<T extends Shown & Showable> implements Hashes.HashSum, WindowSink<T> {
+/** A result as what puts rows into it sees it. */
+export interface TakesRows<T> {
+  move(before: T | undefined, after: T | undefined): void
+  insert(row: T): void
+  remove(row: T): void
+  replace(before: T, after: T): void
+}
+
+export abstract class Result<T extends Shown & Showable> extends CountsWork implements Hashes.HashSum, TakesRows<T>, WindowSink<T> {
   private readonly kind: Kind<T>
   private readonly window: Window<T> | undefined
-  /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
-  private readonly candidates: Array<T> | undefined
   /** The running hash: two fields and no object of their own, since a change finds them cold. */
   high = 0
   low = 0
-  private readonly around: ResultSurroundings
-  private readonly owner: ResultOwner
+  readonly around: ResultSurroundings
+  /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
+  private readonly candidates: Array<T> | undefined
   /** The first fill, which is no delta: nothing is noted of it. */
   private filling = true
   /** Rows only come. */
@@ -65,14 +67,17 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
   private shown = 0
 
   /** `bounds` undefined: everything is shown. */
-  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, around: ResultSurroundings, owner: ResultOwner) {
+  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, around: ResultSurroundings) {
+    super()
     this.kind = kind
     this.around = around
-    this.owner = owner
     this.candidates = only ? [] : undefined
     const limit = only ? Math.min(bounds?.limit ?? Infinity, 2) : bounds?.limit
     this.window = limit === undefined ? undefined : new Window<T>(kind, bounds?.start ?? 0, limit, this)
   }
+
+  /** A step moves a row, or marks a group, for the first time. */
+  abstract changed(): void
 
   get size(): number {
     return this.shown
@@ -102,7 +107,7 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
   }
 
   /** The shown rows of a window in order; undefined where the owner of the rows has to sort them. */
-  ordered(): ReadonlyArray<T> | undefined {
+  inWindow(): ReadonlyArray<T> | undefined {
     return this.candidates !== undefined ? this.candidates.length === 1 ? [...this.candidates] : [] : this.window && [...this.window.rows()]
   }
 
@@ -129,7 +134,7 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
 
   /** Puts the new state of a row in place of its old one; both have one key. */
   replace(before: T, after: T): void {
-    if (this.window === undefined) return this.exchange(before, after)
+    if (this.window === undefined) return this.showInstead(before, after)
     this.around.spy.windows++
     this.settle()
     if (this.kind.compare(before, after) === 0) this.window.replace(before, after)
@@ -160,7 +165,7 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
   }
 
   /** A row that stays where it is shows the same results, one of which has moved: `by` is what that adds to its hash. */
-  refresh(row: T, child: MovedChild, by: Hashes.Hash64): void {
+  refreshed(row: T, child: MovedChild, by: Hashes.Hash64): void {
     this.settle()
     if (!row.shown) return
     if (!this.filling) this.step().refreshed(row, child)
@@ -169,7 +174,7 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
   }
 
   /** The fill is over: what comes, goes and changes from now on is a delta. */
-  begin(): void {
+  protected filled(): void {
     this.settle()
     this.filling = false
   }
@@ -180,8 +185,8 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
     this.window?.settle()
   }
 
-  /** Ends a step: its moves, or undefined. */
-  finish(): DeltaBuilder | undefined {
+  /** What a step has moved, which ends here; undefined: nothing. */
+  protected moved(): DeltaBuilder | undefined {
     const { pending } = this
     if (pending === -1) return undefined
     this.pending = -1
@@ -202,7 +207,7 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
 
   /** The window's word. */
   replaced(before: T, after: T): void {
-    if (this.candidates === undefined) this.exchange(before, after)
+    if (this.candidates === undefined) this.showInstead(before, after)
     else {
       this.notCandidate(before, this.candidates)
       this.candidate(after, this.candidates)
@@ -216,7 +221,7 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
   }
 
   /** Shows a row in place of its old state. */
-  private exchange(before: T, after: T): void {
+  private showInstead(before: T, after: T): void {
     if (!this.filling) this.step().replaced(before, after)
     Hashes.remove(this, before)
     this.hashIn(after)
@@ -253,7 +258,7 @@ export class Result<T extends Shown & Showable> implements Hashes.HashSum, Windo
   private step(): DeltaBuilder {
     if (this.pending === -1) {
       this.pending = this.around.moves.open(this)
-      this.owner.changed()
+      this.changed()
     }
     return this.around.moves.at(this.pending)
   }

@@ -60,6 +60,8 @@ export interface Shape {
   /** SPLIT: how a row is split; undefined without. */
   readonly splitting: Splitting | undefined
   readonly windowed: boolean
+  /** All matching rows are in the window of the result, so that nobody else has to keep them. */
+  readonly heldByWindow: boolean
   /** Rows of one source are read in the order they are shown in, so that a full window ends the reading. */
   readonly readInOrder: boolean
   readonly only: boolean
@@ -162,6 +164,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   const fields = children.flatMap(childOf)
   const own = children.length === 0 ? project : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
   const sort = sortTerms(select, projection.project)
+  const windowed = select.limit !== undefined || select.start !== undefined
   const subqueries = facts.subqueries ? subqueriesOf(select) : []
   return {
     text: shapeText(select, list),
@@ -175,7 +178,8 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     kind: select.split.length > 0 ? piecesKind(byTerms(sort)) : kindOf(sort),
     groups: grouping && groupPlan(grouping, select.order.map((term) => compileSort(select, term))),
     splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
-    windowed: select.limit !== undefined || select.start !== undefined,
+    windowed,
+    heldByWindow: windowed && grouping === undefined && select.split.length === 0,
     readInOrder: select.order.length === 0 || ordersById(select),
     only: select.only,
     limit: select.limit,

@@ -17,7 +17,7 @@ import type { Scope } from "../surql/scope.ts"
 import type { Item } from "../surql/sources.ts"
 import type { Obj, RecordId, Value } from "../surql/value.ts"
 import { rowHash } from "./hash.ts"
-import type { Kind, Result } from "./result.ts"
+import type { Kind, TakesRows } from "./result.ts"
 import { FullMember, isOf, type Member } from "./member.ts"
 import type { TrackedSource } from "./source.ts"
 import type { Place } from "./place.ts"
@@ -106,7 +106,7 @@ export const piecesOf = (member: Member | undefined): ReadonlyArray<Member> => (
 export const contentOf = (piece: Member): Piece => piece.part as Piece
 
 /** Puts the pieces of a row's new state in place of those of its old one. */
-export const movePieces = (result: Result<Member>, before: ReadonlyArray<Member>, after: ReadonlyArray<Member>): void => {
+export const movePieces = (result: TakesRows<Member>, before: ReadonlyArray<Member>, after: ReadonlyArray<Member>): void => {
   for (let i = 0, j = 0; i < before.length || j < after.length;) {
     const old = before[i], now = after[j]
     const order = old === undefined ? 1 : now === undefined ? -1 : contentOf(old).position - contentOf(now).position

@@ -5,7 +5,7 @@
  */
 import * as Ids from "../surql/recordId.ts"
 import { FullMember, type Member, noSort } from "./member.ts"
-import type { Outlet } from "./output.ts"
+import type { Output } from "./output.ts"
 import type { Bounds } from "./result.ts"
 import type { Shape } from "./shape.ts"
 import type { Slots } from "./slots.ts"
@@ -13,6 +13,7 @@ import type { Surroundings } from "./surroundings.ts"
 
 /** What of an instance decides. */
 export interface Windowed {
+  readonly knownAt: (position: number) => Output | undefined
   readonly plainShape: Shape
   readonly slots: Slots | undefined
   readonly bounds: Bounds
@@ -23,13 +24,13 @@ export interface Windowed {
 export const isBlind = ({ bounds: { limit, start }, plainShape: { windowed } }: Windowed): boolean => windowed && limit === 0 && start > 0
 
 /** Where rows come in the order of the window, those behind a full one are not read. */
-export const isBehindWindow = (owner: Windowed, shown: Outlet["shown"], text: string): boolean => {
+export const isBehindWindow = (owner: Windowed, text: string): boolean => {
   const { around: { store }, bounds, plainShape: { groups, kind, readInOrder, sort, splitting, windowed }, slots } = owner
   const inOrder = readInOrder && (sort.length === 0 || slots === undefined || slots.isOneRange)
   if (!inOrder || groups !== undefined || splitting !== undefined) return false
   const most = windowed ? bounds.start + bounds.limit : Infinity
   if (most === 0) return true
-  const last = shown.knownAt(most - 1) as Member | undefined
+  const last = owner.knownAt(most - 1) as Member | undefined
   const id = Ids.parse(text)
   const place = id && store.placeOf(id)
   const slot = place && slots !== undefined ? slots.of(place.id) : 0
