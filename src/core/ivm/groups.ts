@@ -17,7 +17,7 @@ import { compare, compareStrings, identical } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Sort } from "../surql/reshape.ts"
 import type { Scope } from "../surql/scope.ts"
-import { float, type Obj, type RecordId, type Value } from "../surql/value.ts"
+import { float, type RecordId, type Value } from "../surql/value.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
 import type { Shown } from "./delta.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
@@ -145,10 +145,10 @@ export class Groups {
   }
 
   /** A matching row with what it brings; `before` again where nothing of it changed. */
-  member(place: Place, doc: Obj, slot: number, brought: Contribution, before: Member | undefined): Member {
+  member(place: Place, slot: number, brought: Contribution, before: Member | undefined): Member {
     const part = this.entry(before?.part as Entry | undefined, place.id, slot, brought)
-    if (isOf(before, place, doc) && before.part === part) return before
-    return new GroupedMember(this.owner, place, doc, slot, part)
+    if (isOf(before, place) && before.part === part) return before
+    return new GroupedMember(this.owner, place, slot, part)
   }
 
   /** What a row brings; `before` again where that is the same. */

@@ -2,7 +2,7 @@
  * The values of an uncorrelated subquery behind IN (`author IN (SELECT VALUE out FROM follows WHERE in = $me)`), as an
  * argument that changes: views are filed under its values like under those of a list.
  *
- * State: each value with how many rows of the subquery give it. Rule: when the subquery moves, only the values that come
+ * State: what each row of the subquery gives, and each value with how many rows give it. Rule: when the subquery moves, only the values that come
  * or go concern anybody; a follower is refiled under those, and the rows that have one of them are looked at again. Cost:
  * O(rows of the subquery that moved), then per follower and value what is filed under it.
  */
@@ -30,12 +30,15 @@ export interface Turnover {
 export class LiveList {
   /** The views filed by it. */
   readonly followers = new Set<Maintained>()
+  /** What each row gives, by its place. */
+  private readonly given = new Map<unknown, Value>()
   private readonly held = new Map<unknown, Held>()
   private inexact = 0
   private cached: ReadonlyArray<Value> | undefined = undefined
 
-  constructor(values: Iterable<Value>) {
-    this.turn([], values)
+  /** Rows by their places, and what each gives. */
+  constructor(rows: ReadonlyArray<readonly [place: unknown, value: Value]>) {
+    this.turn(rows.map(([place, value]) => [place, { value }]))
     this.renew()
   }
 
@@ -48,10 +51,16 @@ export class LiveList {
     return (this.cached ??= Array.from(this.held.values(), ({ value }) => value))
   }
 
-  /** Takes values away and puts others in. {@link values} stay as they were until {@link renew}, so that followers can be found. */
-  turn(before: Iterable<Value>, after: Iterable<Value>): Turnover {
+  /** Takes over what rows that moved give now; undefined: nothing any more. {@link values} stay as they were until {@link renew}, so that followers can be found. */
+  turn(rows: ReadonlyArray<readonly [place: unknown, now: { readonly value: Value } | undefined]>): Turnover {
+    const before = rows.flatMap(([place]) => (this.given.has(place) ? [this.given.get(place)] : []))
+    const after = rows.flatMap(([, now]) => (now === undefined ? [] : [now.value]))
+    for (const [place, now] of rows) {
+      if (now === undefined) this.given.delete(place)
+      else this.given.set(place, now.value)
+    }
     const wasExact = this.inexact === 0
-    if (!wasExact || Array.from(after).some((value) => keyOfValues([value]) === dynamic)) this.values()
+    if (!wasExact || after.some((value) => keyOfValues([value]) === dynamic)) this.values()
     const moved = new Map<unknown, { readonly held: Held; readonly was: boolean }>()
     const count = (value: Value, by: 1 | -1): void => {
       const exactKey = keyOfValues([value])

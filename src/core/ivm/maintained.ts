@@ -15,7 +15,7 @@ import { raise } from "../surql/failure.ts"
 import { compareStrings } from "../surql/order.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Obj, Value } from "../surql/value.ts"
-import { type ChildEntry, type ChildResult, type Delta, type DeltaBuilder, entriesNow, type Shown } from "./delta.ts"
+import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "./delta.ts"
 import type { Hash64 } from "./hash.ts"
 import { type GroupOwner, Groups } from "./groups.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./instance.ts"
@@ -127,8 +127,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   private exchange(place: Place, before: Member | undefined, after: Member | undefined): void {
-    // Who follows the values of a result asks for the old ones too.
-    if (before instanceof PlainMember && after instanceof PlainMember && this.list === undefined) this.renew(before, after)
+    if (before instanceof PlainMember && after instanceof PlainMember) this.renew(before, after)
     else {
       place.exchange(before, after)
       if (!this.plainShape.heldByWindow) this.members = exchanged(this.members, before, after)
@@ -188,7 +187,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
     if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
     const moves = this.moved()
     const delta = moves?.finish(this.aliases)
-    const turnover = moves && this.list?.turn(this.valuesOf(moves, "before"), this.valuesOf(moves, "after"))
+    const turnover = moves && this.list?.turn(moves.all.map(({ after, place }) => [place, after && { value: this.content(after as Output) }]))
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
@@ -202,23 +201,19 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
 
   /** Its values as a list that views are filed by, kept from the first follower on. */
   liveList(): LiveList {
-    return (this.list ??= new LiveList(this.ordered().map((row) => this.content(row))))
+    return (this.list ??= new LiveList(this.ordered().map((row) => [(row as Member).place, this.content(row)])))
   }
 
   get isFollowed(): boolean {
     return this.list !== undefined && this.list.followers.size > 0
   }
 
-  /** What the rows that moved gave, or give now: a function of the record alone, so the old values can be had again. */
-  private valuesOf(moves: DeltaBuilder, side: "before" | "after"): ReadonlyArray<Value> {
-    const values: Array<Value> = []
-    for (const move of moves.all) if (move[side] !== undefined) values.push(this.content(move[side] as Output))
-    return values
-  }
-
   rows(): ReadonlyArray<ResultRow> {
-    const kept = this.ordered().map((row) => (row instanceof PlainMember ? row.copy() : row))
-    return kept.map((row) => ({ key: row.key, version: row.version, value: () => this.content(row) }))
+    return this.ordered().map((row) => {
+      // The record may have moved on when somebody asks for the value.
+      const { key, version } = row, doc = docOf(row)
+      return { key, version, value: () => this.content(row, doc) }
+    })
   }
 
   errors(): ReadonlyArray<RowError> {
@@ -293,7 +288,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
     const { plainShape: shape, around: { source } } = this
     const rows = this.ordered().map((row) => {
       const made = madeOf(row)
-      return made === undefined ? shape.project(source.scope((row as Member).doc, this.params, row.key)) : made.value
+      return made === undefined ? shape.project(source.scope((row as Member).place.doc!, this.params, row.key)) : made.value
     })
     cache.answered = true
     return (cache.answer = this.only ? rows[0] : rows)
@@ -307,9 +302,9 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
     const { text } = place.id
     const scope = around.source.scope(doc, this.params, text)
     let member: Member | undefined
-    if (shape.total) member = match(this, place, doc, scope, before, slot, routed)
+    if (shape.total) member = match(this, place, scope, before, slot, routed)
     else {
-      const outcome = run((s) => void (member = match(this, place, doc, s, before, slot, routed)), scope)
+      const outcome = run((s) => void (member = match(this, place, s, before, slot, routed)), scope)
       this.failsWith(text, Either.isLeft(outcome) ? outcome.left.reason : this.strict ? undefined : member?.failure)
     }
     if (shape.reaches) around.watch(this, place, around.source.reads)
@@ -372,16 +367,19 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
     return keyed.sort(shape.kind.compare)
   }
 
-  private content(row: Output): Value {
+  private content(row: Output, doc = docOf(row)): Value {
     // A row whose projection fails is not a member, and nothing changed since it was checked.
     const made = madeOf(row)
-    return made === undefined ? this.evaluated(this.plainShape.project, row as Member) : made.value
+    return made === undefined ? this.evaluated(this.plainShape.project, row as Member, doc) : made.value
   }
 
-  private evaluated(value: (scope: Scope) => Value, { doc, place }: Member): Value {
-    const result = run(value, this.around.source.scope(doc, this.params, place.id.text))
+  private evaluated(value: (scope: Scope) => Value, { place }: Member, doc = place.doc): Value {
+    const result = run(value, this.around.source.scope(doc!, this.params, place.id.text))
     return Either.isRight(result) ? result.right : undefined
   }
 }
+
+/** The record that a row shows, as it is now. */
+const docOf = (row: Output): Obj | undefined => ("group" in row ? undefined : row.place.doc)
 
 const nothing: ReadonlySet<Read> = new Set()

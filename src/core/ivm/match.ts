@@ -8,7 +8,6 @@ import { encode } from "../surql/encode.ts"
 import { run } from "../surql/evaluate.ts"
 import { isTruthy } from "../surql/order.ts"
 import type { Scope } from "../surql/scope.ts"
-import type { Obj } from "../surql/value.ts"
 import { childrenOf } from "./children.ts"
 import { sameResults } from "./delta.ts"
 import type { Groups } from "./groups.ts"
@@ -28,12 +27,12 @@ export interface Matching {
 }
 
 /** The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the indexed conjuncts hold. */
-export const match = (owner: Matching, place: Place, doc: Obj, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined => {
+export const match = (owner: Matching, place: Place, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined => {
   const { around: { source }, groups, plainShape: shape, strict } = owner
   const filter = routed ? shape.residual : shape.filter
   if (filter !== undefined && !isTruthy(filter(scope))) return undefined
-  if (groups !== undefined) return groups.member(place, doc, slot, shape.groups!.grouping.of(scope), before)
-  if (shape.splitting !== undefined) return splitMember(owner, place, doc, slot, shape.splitting(scope, place.id, source, strict), before)
+  if (groups !== undefined) return groups.member(place, slot, shape.groups!.grouping.of(scope), before)
+  if (shape.splitting !== undefined) return splitMember(owner, place, slot, shape.splitting(scope, place.id, source, strict), before)
   const filtered = source.count
   const { lead, sort } = shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
   const sorted = source.count
@@ -57,9 +56,9 @@ export const match = (owner: Matching, place: Place, doc: Obj, scope: Scope, bef
     if (parts.length > 0) digest = parts.join("\n")
   }
   const { id: { text: key }, version } = place
-  const same = isOf(before, place, doc) && before.digest === digest && sameResults(before.children, children)
+  const same = isOf(before, place) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before
-  if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, place, doc, lead)
-  const after = new FullMember(owner, place, doc, { key, version, digest, children, slot, sort, lead, failure, part: undefined }, sums, owner.around.step())
+  if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, place, lead)
+  const after = new FullMember(owner, place, { key, version, digest, children, slot, sort, lead, failure, part: undefined }, sums, owner.around.step())
   return same && before.sumHigh === after.sumHigh && before.sumLow === after.sumLow ? before : after
 }

@@ -4,7 +4,7 @@
  * Several kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large
  * service holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
  */
-import type { Obj, Value } from "../surql/value.ts"
+import type { Value } from "../surql/value.ts"
 import { type ChildResult, placesOf, type Shown } from "./delta.ts"
 import { combined, type Hash64, rowHash } from "./hash.ts"
 import type { Holding, Place } from "./place.ts"
@@ -14,8 +14,6 @@ import type { Piece } from "./splits.ts"
 
 export interface Member extends Shown, Holding, Showable {
   readonly place: Place
-  /** The record as it was when it was looked at. */
-  readonly doc: Obj
   /** Where it stands among the members of its owner. */
   at: number
   /** Which of the query's sources it comes from. */
@@ -32,8 +30,8 @@ export interface Member extends Shown, Holding, Showable {
 
 export const noSort: ReadonlyArray<Value> = []
 
-/** Whether a row is of this very state of its record. A sender may give one version twice, around a deletion. */
-export const isOf = (row: Member | undefined, { version }: Place, doc: Obj): row is Member => row !== undefined && row.doc === doc && row.version === version
+/** Whether a row is of the state its record is in: no two have one version. */
+export const isOf = (row: Member | undefined, { version }: Place): row is Member => row !== undefined && row.version === version
 
 /** What every row of a record is made of. */
 class RecordMember {
@@ -42,7 +40,6 @@ class RecordMember {
   readonly key: string
   version: number
   readonly place: Place
-  doc: Obj
   // What is the same for all of them stands in the prototype.
   declare readonly digest: undefined
   declare readonly children: undefined
@@ -51,12 +48,11 @@ class RecordMember {
   declare readonly sumHigh: 0
   declare readonly sumLow: 0
 
-  constructor(owner: object, place: Place, doc: Obj) {
+  constructor(owner: object, place: Place) {
     this.owner = owner
     this.key = place.id.text
     this.version = place.version
     this.place = place
-    this.doc = doc
   }
 }
 
@@ -74,22 +70,16 @@ export class PlainMember extends RecordMember implements Member {
   declare readonly slot: 0
   declare readonly part: undefined
 
-  constructor(owner: object, place: Place, doc: Obj, lead: Value) {
-    super(owner, place, doc)
+  constructor(owner: object, place: Place, lead: Value) {
+    super(owner, place)
     const { high, low } = rowHash(this.key, this.version, undefined)
     this.high = high
     this.low = low
     this.lead = lead
   }
 
-  /** The row as it is now, for who keeps it. */
-  copy(): PlainMember {
-    return new PlainMember(this.owner, this.place, this.doc, this.lead)
-  }
-
-  renew({ doc, high, lead, low, version }: Member): void {
+  renew({ high, lead, low, version }: Member): void {
     this.version = version
-    this.doc = doc
     this.high = high
     this.low = low
     this.lead = lead
@@ -107,8 +97,8 @@ export class GroupedMember extends RecordMember implements Member {
   declare low: number
   declare readonly lead: undefined
 
-  constructor(owner: object, place: Place, doc: Obj, slot: number, part: Entry) {
-    super(owner, place, doc)
+  constructor(owner: object, place: Place, slot: number, part: Entry) {
+    super(owner, place)
     this.slot = slot
     this.part = part
   }
@@ -146,7 +136,6 @@ export class FullMember implements Member, Details {
   /** The step that made it, and whose results its sum is of; -1 where not all its children are results. */
   private readonly step: number
   readonly place: Place
-  readonly doc: Obj
   readonly lead: Value
   readonly sort: ReadonlyArray<Value>
   readonly slot: number
@@ -155,7 +144,7 @@ export class FullMember implements Member, Details {
   readonly part: Member["part"]
 
   /** `sums`: what the children hash to; undefined where one of them is no result. */
-  constructor(owner: object, place: Place, doc: Obj, { children, digest, failure, key, lead, part, slot, sort, version }: Details, sums?: ReadonlyArray<Hash64>, step = -1) {
+  constructor(owner: object, place: Place, { children, digest, failure, key, lead, part, slot, sort, version }: Details, sums?: ReadonlyArray<Hash64>, step = -1) {
     const own = rowHash(key, version, digest)
     this.owner = owner
     this.key = key
@@ -166,7 +155,6 @@ export class FullMember implements Member, Details {
     this.sumHigh = this.sumLow = 0
     this.step = sums === undefined ? -1 : step
     this.place = place
-    this.doc = doc
     this.lead = lead
     this.sort = sort
     this.slot = slot

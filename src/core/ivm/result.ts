@@ -181,6 +181,7 @@ export abstract class Result<T extends Shown & Showable> extends CountsWork impl
 
   /** What is held must be in order from here on: a row of it goes or moves while a fill pauses, or the fill is over. */
   private settle(): void {
+    if (!this.loading) return
     this.loading = false
     this.window?.settle()
   }

@@ -15,7 +15,7 @@ import { compileProjection } from "../surql/project.ts"
 import { compileSort, docSplitter, fetching, rowSplitter } from "../surql/reshape.ts"
 import type { Scope } from "../surql/scope.ts"
 import type { Item } from "../surql/sources.ts"
-import type { Obj, RecordId, Value } from "../surql/value.ts"
+import type { RecordId, Value } from "../surql/value.ts"
 import { rowHash } from "./hash.ts"
 import type { Kind, TakesRows } from "./result.ts"
 import { FullMember, isOf, type Member } from "./member.ts"
@@ -89,12 +89,12 @@ const samePieces = (a: ReadonlyArray<Member>, b: ReadonlyArray<Member>): boolean
   a.length === b.length && a.every((piece, i) => piece.key === b[i]!.key && piece.digest === b[i]!.digest && piece.failure === b[i]!.failure && identical(contentOf(piece).value, contentOf(b[i]!).value))
 
 /** The member of a row that is split; `before` again where nothing of it changed. */
-export const splitMember = (owner: object, place: Place, doc: Obj, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
+export const splitMember = (owner: object, place: Place, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
   const member = (key: string, part: Member["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): Member =>
-    new FullMember(owner, place, doc, { key, version, digest, children: undefined, slot, sort, lead: undefined, failure, part })
+    new FullMember(owner, place, { key, version, digest, children: undefined, slot, sort, lead: undefined, failure, part })
   const { id: { text }, version } = place
   const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
-  if (isOf(before, place, doc) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
+  if (isOf(before, place) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
   return member(text, pieces, { digest: undefined, failure: left, sort: [] })
 }
 

@@ -35,6 +35,6 @@ export const isBehindWindow = (owner: Windowed, text: string): boolean => {
   const place = id && store.placeOf(id)
   const slot = place && slots !== undefined ? slots.of(place.id) : 0
   if (last === undefined || place?.doc === undefined || slot === undefined) return false
-  const row = new FullMember(owner, place, place.doc, { key: text, version: place.version, digest: undefined, children: undefined, slot, sort: noSort, lead: place.id, failure: undefined, part: undefined })
+  const row = new FullMember(owner, place, { key: text, version: place.version, digest: undefined, children: undefined, slot, sort: noSort, lead: place.id, failure: undefined, part: undefined })
   return kind.compare(row, last) > 0
 }

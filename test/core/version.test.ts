@@ -1,0 +1,45 @@
+/** D4: which version a change leaves its record with, as the scheduler and as the engine's store decide it. */
+import { Either, FastCheck } from "effect"
+import { expect, test } from "vitest"
+import { decodeChange } from "../../src/core/change.ts"
+import { Store } from "../../src/core/ivm/store.ts"
+import * as Version from "../../src/core/version.ts"
+
+const step = FastCheck.record({ op: FastCheck.constantFrom("CREATE", "UPDATE", "DELETE"), n: FastCheck.nat(2), given: FastCheck.option(FastCheck.nat(9), { nil: undefined }), alone: FastCheck.boolean() })
+
+test("D4 no two states of a record have one version, a record created again has a greater one, and both who decide agree", () => {
+  let again = 0
+  FastCheck.assert(
+    FastCheck.property(FastCheck.array(step, { maxLength: 30 }), (steps) => {
+      const store = new Store()
+      let known: Version.Known | undefined = undefined
+      const states = new Map<number, number>()
+      let batch: Array<ReturnType<typeof decoded>> = []
+      const decoded = ({ given, n, op }: (typeof steps)[number]) =>
+        Either.getOrThrow(decodeChange({ table: "t", op, id: "t:1", record: op === "DELETE" ? {} : { n, ...(given === undefined ? {} : { _svc_rv: given }) } }))
+      for (const one of steps) {
+        if (known === undefined && one.op === "DELETE") continue
+        const before: Version.Known | undefined = known
+        const change = decoded(one)
+        known = Version.after(known, change) ?? known
+        if (known?.doc !== undefined && known !== before) {
+          const n = known.doc["n"] as number
+          expect(states.get(known.version) ?? n).toBe(n)
+          states.set(known.version, n)
+        }
+        if (before !== undefined && before.doc === undefined && known?.doc !== undefined) {
+          again++
+          expect(known.version).toBeGreaterThan(before.version)
+        }
+        batch.push(change)
+        if (!one.alone) continue
+        for (const write of store.plan(batch)) if (write !== undefined) store.apply(write)
+        batch = []
+        const place = store.placeOf(change.id)
+        expect([place.version, place.doc?.["n"]]).toEqual([known?.version, known?.doc?.["n"]])
+      }
+    }),
+    { numRuns: 500 }
+  )
+  expect(again).toBeGreaterThan(100)
+})
