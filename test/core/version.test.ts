@@ -1,4 +1,8 @@
-/** D4: which version a change leaves its record with, as the scheduler and as the engine's store decide it. */
+/**
+ * D4: which version a change leaves its record with, as the scheduler and as the engine's store decide it.
+ *
+ * Why both in one test: each has the rule in its own words, and a cluster is wrong where they differ.
+ */
 import { Either, FastCheck } from "effect"
 import { expect, test } from "vitest"
 import { decodeChange } from "../../src/core/change.ts"
