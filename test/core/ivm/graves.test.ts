@@ -1,4 +1,8 @@
-/** Deleted records in the order of their deletion, whatever came back meanwhile and was deleted again. */
+/**
+ * Deleted records in the order of their deletion, whatever came back meanwhile and was deleted again.
+ *
+ * Why here and not through the store: it forgets the oldest of a million.
+ */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
 import { Graves } from "../../../src/core/ivm/graves.ts"
