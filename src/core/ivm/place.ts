@@ -3,9 +3,11 @@
  *
  * Why it holds what others hold: a change finds its record once, by id, and from there everything that shows it; a map by
  * id in each instance would be one more cold lookup for each. A place outlives deletion, so it is also what a row is named
- * by. And why it is the state and does not point to one: that would be one more thing to load for every change.
+ * by. And why it is the state and does not point to one: that would be one more thing to load for every change. The documents
+ * of counted keys stand in an array of their table all the same: an old object that is given something young costs the
+ * garbage collector's notes of it, which are cold for an object and at hand for one array.
  */
-import type { Obj, RecordId } from "../surql/value.ts"
+import { type Obj, RecordId } from "../surql/value.ts"
 import type { Table } from "./table.ts"
 
 /** Something an instance holds of a record. */
@@ -16,23 +18,54 @@ export interface Holding {
 /** Nearly every record is held by a few instances; only beyond this are they found by a map. */
 const few = 8
 
+/** Where the table has the document of a place that nobody finds yet, and of one that keeps it itself. */
+const unkept = -2, inPlace = -1
+
 export class Place {
   /** The store's own from the first change on. */
   table: Table
-  /** As the last change wrote it. */
-  id: RecordId
-  /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
-  doc: Obj | undefined = undefined
   /** Of the record, or the last one of a deleted record. */
   version: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
-  /** The table finds it by its id. */
-  kept = false
+  /** Its place among the documents of the table, or one of the two above. */
+  private at = unkept
+  private own: Obj | undefined = undefined
+  /** The id it was first named by. */
+  private readonly first: RecordId
 
   constructor(table: Table, id: RecordId, version: number) {
     this.table = table
-    this.id = id
+    this.first = id
     this.version = version
+  }
+
+  /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
+  get doc(): Obj | undefined {
+    return this.at >= 0 ? this.table.documents[this.at] : this.own
+  }
+
+  /** As the last change wrote it, and so at hand with the document. */
+  get id(): RecordId {
+    const id = this.doc?.["id"]
+    return id instanceof RecordId ? id : this.first
+  }
+
+  /** The table finds it by its id. */
+  get kept(): boolean {
+    return this.at !== unkept
+  }
+
+  /** Takes over a state; `at`: where the table has put the document, undefined where it has not. */
+  put(doc: Obj | undefined, version: number, at: number | undefined): void {
+    this.at = at ?? inPlace
+    this.own = at === undefined ? doc : undefined
+    this.version = version
+  }
+
+  /** Nobody finds it any more. */
+  forget(): void {
+    this.at = unkept
+    this.own = undefined
   }
 
   /** What this owner holds of the record. */

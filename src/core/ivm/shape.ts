@@ -201,7 +201,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
 /** One term is the usual case, and its values are mostly numbers or text. */
 const byOneTerm = ({ compare }: SortTerm) => (a: Member, b: Member): number => {
   const order = compare(a.lead, b.lead)
-  return order !== 0 ? order : compareRecords(a.place.id, b.place.id)
+  return order !== 0 || a.place === b.place ? order : compareRecords(a.place.id, b.place.id)
 }
 
 const leadOf = ({ lead }: Member): Value => lead

@@ -170,7 +170,7 @@ export class Store {
   apply({ after, before, id, place, version }: Write): void {
     this.watcher?.moved(id.table, id.text)
     this.edgeIndex?.move(id, before, after)
-    const buried = place.kept && place.doc === undefined
+    const buried = before === undefined && place.kept
     if (!place.kept) place.table = this.table(id.table)
     place.table.put(place, id, after, version)
     if (after !== undefined) {

@@ -24,8 +24,8 @@ export class Table {
   /** Records and tombstones by key; those with other keys than numbers and text by their text. */
   private readonly places = new KeyMap<Place>()
   private readonly others = new Map<string, Place>()
-  /** Documents by counted key: looked up at once with the place, so that one is loaded beside it and not after it. What is missing here the place has. */
-  private readonly docs: Array<Place["doc"]> = []
+  /** Documents by counted key: looked up at once with the place, so that one is loaded beside it and not after it. All others stand in their places. */
+  readonly documents: Array<Place["doc"]> = []
   private live = 0
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
@@ -49,7 +49,7 @@ export class Table {
 
   /** The document of a place, found without looking at the place where that can be. */
   docOf(place: Place, { key }: RecordId): Place["doc"] {
-    return (typeof key === "number" ? this.docs[key] : undefined) ?? place.doc
+    return (typeof key === "number" ? this.documents[key] : undefined) ?? place.doc
   }
 
   *rows(): Iterable<Live> {
@@ -60,28 +60,28 @@ export class Table {
   /** Puts a record's state in its place; undefined: it is gone, and the place remembers its version. */
   put(place: Place, id: RecordId, doc: Place["doc"], version: number): void {
     const { doc: before } = place
+    const { key, text } = id
     if (!place.kept) {
-      place.kept = true
-      if (typeof id.key === "number" || typeof id.key === "string") this.places.set(id.key, place)
-      else this.others.set(id.text, place)
+      if (typeof key === "number" || typeof key === "string") this.places.set(key, place)
+      else this.others.set(text, place)
     }
-    place.doc = doc
-    if (this.places.isCounted(id.key)) this.count(id.key, doc)
-    place.version = version
-    if (doc !== undefined) place.id = id
+    if (this.places.isCounted(key)) {
+      this.count(key, doc)
+      place.put(doc, version, key)
+    } else place.put(doc, version, undefined)
     if ((before === undefined) === (doc === undefined)) return
     if (doc === undefined) {
       this.live--
-      this.order?.delete(place.id)
+      this.order?.delete(id)
     } else {
       this.live++
-      this.order?.set(place.id, undefined)
+      this.order?.set(id, undefined)
     }
   }
 
   forget(place: Place): void {
     const { key, text } = place.id
-    place.kept = false
+    place.forget()
     if (this.places.isCounted(key)) this.count(key, undefined)
     if (typeof key === "number" || typeof key === "string") this.places.delete(key)
     else this.others.delete(text)
@@ -90,14 +90,14 @@ export class Table {
   clear(): void {
     this.places.clear()
     this.others.clear()
-    this.docs.length = 0
+    this.documents.length = 0
     this.live = 0
     this.order = undefined
   }
 
   private count(key: number, doc: Place["doc"]): void {
-    while (this.docs.length < key) this.docs.push(undefined)
-    this.docs[key] = doc
+    while (this.documents.length < key) this.documents.push(undefined)
+    this.documents[key] = doc
   }
 
   /** Records in record-key order, from a key on. */

@@ -21,7 +21,7 @@ test("D4 the graves hold each deleted record once, the longest deleted first", (
       const table = new Table("t"), graves = new Graves(), plain = new Set<Place>()
       const places = Array.from({ length: 8 }, (_, key) => new Place(table, Ids.make("t", key), 1))
       const flip = (place: Place): void => {
-        place.doc = plain.has(place) ? { id: place.id } : undefined
+        table.put(place, place.id, plain.has(place) ? { id: place.id } : undefined, 1)
         if (plain.delete(place)) graves.remove()
         else {
           plain.add(place)
