@@ -88,7 +88,7 @@ export const isCountedId = (value: unknown): value is RecordId => value instance
 export const plainKey = (key: FiledKey): unknown => (key instanceof RecordId ? key.text : key)
 
 export const sameKey = (a: FiledKey, b: FiledKey): boolean =>
-  a === b || (a instanceof RecordId ? b instanceof RecordId && a.key === b.key && a.table === b.table : Object.is(a, b))
+  a instanceof RecordId ? a === b || (b instanceof RecordId && a.key === b.key && a.table === b.table) : Object.is(a, b)
 
 /** By what things are filed under. */
 export class FiledMap<V> {

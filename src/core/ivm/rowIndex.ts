@@ -31,8 +31,8 @@ interface Filing {
   readonly places: (key: FiledKey, interval: Interval | undefined) => Iterable<Place>
 }
 
-/** Rows of one key in an array; beyond it a set. */
-const few = 16
+/** Rows of one key in an array, which is gone through to find one: few lines of memory, one after the other. Beyond it a set. */
+const few = 64
 
 /** By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest. */
 class ByKey implements Filing {
@@ -164,7 +164,7 @@ export class RowIndex {
     const { filing } = this
     if (filing === undefined) return
     const { newKeys, newValue, oldKeys, oldValue } = this.states(before, after)
-    if (sameKeys(oldKeys, newKeys) && compare(oldValue, newValue) === 0) return
+    if (sameKeys(oldKeys, newKeys) && (this.spec.range === undefined || compare(oldValue, newValue) === 0)) return
     if (before !== undefined) this.remove(filing, oldKeys, oldValue, place)
     if (after !== undefined) this.add(filing, newKeys, newValue, place)
   }
