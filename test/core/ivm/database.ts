@@ -51,13 +51,26 @@ const rowsOf = (answer: string): ReadonlyArray<Obj> | undefined => {
   return Array.isArray(rows) && rows.every(isObj) ? rows : undefined
 }
 
-/** Where each evaluator goes wrong at a place of its own: row by row, each field is as one of them has it. */
+/** The names of rows that each have one of their own. */
+const namesOf = (rows: ReadonlyArray<Obj>): ReadonlyArray<string> | undefined => {
+  const names = rows.flatMap((row) => (field(row, "id") instanceof RecordId ? [(field(row, "id") as RecordId).text] : []))
+  return names.length === rows.length && new Set(names).size === rows.length ? names : undefined
+}
+
+/**
+ * Where each evaluator goes wrong at a place of its own: the rows are those of one of them, in its order, and each field is
+ * as one of them has it. (The planner does not sort a list of records by their ids, and shows those that are missing.)
+ */
 const agreeInParts = (planner: string, older: string, mine: string): boolean => {
   const [a, b, own] = [rowsOf(planner), rowsOf(older), rowsOf(mine)]
-  if (a === undefined || b === undefined || own === undefined || a.length !== own.length || b.length !== own.length) return false
+  if (a === undefined || b === undefined || own === undefined || (a.length !== own.length && b.length !== own.length)) return false
+  const [namesA, namesB, names] = [namesOf(a), namesOf(b), namesOf(own)]
+  const named = namesA !== undefined && namesB !== undefined && names !== undefined
+  if (named ? ![namesA, namesB].some((theirs) => theirs.join() === names.join()) : a.length !== b.length) return false
   return own.every((row, i) => {
-    const names = new Set([row, a[i]!, b[i]!].flatMap((one) => Object.keys(one)))
-    return [...names].every((name) => [a[i]!, b[i]!].some((one) => render(field(one, name)) === render(field(row, name))))
+    const theirs = named ? [a[namesA.indexOf(names[i]!)], b[namesB.indexOf(names[i]!)]].filter((one) => one !== undefined) : [a[i]!, b[i]!]
+    const fields = new Set([row, ...theirs].flatMap((one) => Object.keys(one)))
+    return [...fields].every((name) => theirs.some((one) => render(field(one, name)) === render(field(row, name))))
   })
 }
 
