@@ -14,17 +14,13 @@ export interface Known {
   readonly doc: Obj | undefined
 }
 
-/** That of a record that is created again, after one of the version `last`: clients must see that it is newer. */
-export const again = (given: number | undefined, last: number): number => (given !== undefined && given > last ? given : last + 1)
-
 /**
  * What the record is afterwards; undefined for a change that is stale and dropped. Deleting the unknown leaves a tombstone of the version `floor`:
  * up to there versions were given out that nobody knows any more, so that what is unknown may have had one of them.
  */
 export const after = (known: Known | undefined, change: Change, floor = 0): Known | undefined => {
   if (change.op === "DELETE") return { version: known?.version ?? floor, doc: undefined }
-  if (known === undefined) return { version: change.version ?? floor + 1, doc: change.doc }
-  if (known.doc === undefined) return { version: again(change.version, known.version), doc: change.doc }
+  if (known?.doc === undefined) return { version: change.version ?? (known?.version ?? floor) + 1, doc: change.doc }
   if (change.version !== undefined && change.version < known.version) return undefined
   if (change.version !== undefined && change.version > known.version) return { version: change.version, doc: change.doc }
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.

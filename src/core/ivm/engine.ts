@@ -209,8 +209,10 @@ export class Engine {
   }
 
   private move(write: Write): void {
+    const { after, before, place, version } = write
+    // Deleted and made again in one step, under a version given twice.
+    if (before !== undefined && after !== undefined && version === place.version) place.outdate()
     this.store.apply(write)
-    const { after, before, place } = write
     const { indexes } = place.table
     for (let i = 0; i < indexes.length; i++) indexes[i]!.move(place, before, after)
   }

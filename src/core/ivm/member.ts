@@ -13,6 +13,7 @@ import type { Entry } from "./scan.ts"
 import type { Piece } from "./splits.ts"
 
 export interface Member extends Shown, Holding, Showable {
+  version: number
   readonly place: Place
   /** Where it stands among the members of its owner. */
   at: number
@@ -30,7 +31,7 @@ export interface Member extends Shown, Holding, Showable {
 
 export const noSort: ReadonlyArray<Value> = []
 
-/** Whether a row is of the state its record is in: no two have one version. */
+/** Whether a row is of the state its record is in; see {@link Place.outdate}. */
 export const isOf = (row: Member | undefined, { version }: Place): row is Member => row !== undefined && row.version === version
 
 /** What every row of a record is made of. */
@@ -126,7 +127,7 @@ export class FullMember implements Member, Details {
   high = 0
   low = 0
   readonly key: string
-  readonly version: number
+  version: number
   readonly children: Member["children"]
   /** Its hash without its children's. */
   private readonly ownHigh: number

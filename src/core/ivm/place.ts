@@ -13,6 +13,8 @@ import type { Table } from "./table.ts"
 /** Something an instance holds of a record. */
 export interface Holding {
   readonly owner: object
+  /** Of the state of the record it was made for. */
+  version: number
 }
 
 /** Nearly every record is held by a few instances; only beyond this are they found by a map. */
@@ -66,6 +68,13 @@ export class Place {
   forget(): void {
     this.at = unkept
     this.own = undefined
+  }
+
+  /** Nothing that is held is of the state that comes, though that has the version there was. */
+  outdate(): void {
+    const { held } = this
+    if (held === undefined) return
+    for (const holding of held instanceof Map ? held.values() : Array.isArray(held) ? held : [held]) holding.version = -1
   }
 
   /** What this owner holds of the record. */

@@ -6,7 +6,6 @@
  */
 import { type Change, lostTable } from "../change.ts"
 import { identical } from "../surql/order.ts"
-import { again } from "../version.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Obj, Range, RecordId } from "../surql/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
@@ -161,7 +160,7 @@ export class Store {
     return changes.map((change) => {
       const earlier = staged.get(change.id.text)
       const place = earlier?.place ?? this.placeOf(change.id)
-      const write = earlier === undefined ? planOne(change, place, place.doc, place.version) : planOne(change, place, earlier.after, earlier.version, true)
+      const write = earlier === undefined ? planOne(change, place, place.doc, place.version) : planOne(change, place, earlier.after, earlier.version)
       if (write !== undefined) staged.set(change.id.text, write)
       return write
     })
@@ -237,10 +236,9 @@ const sameContent = (old: Obj, now: Obj): boolean => {
 const rowOf = ({ doc, id, version }: Place): Row | undefined => doc && { id, version, doc }
 
 /** The id is the one that came: the same as before, but what a change brings is at hand, and the old one is cold. */
-const planOne = ({ doc, id, op, version: given }: Change, place: Place, before: Obj | undefined, last: number, staged = false): Write | undefined => {
+const planOne = ({ doc, id, op, version: given }: Change, place: Place, before: Obj | undefined, last: number): Write | undefined => {
   if (op === "DELETE") return before === undefined ? undefined : { id, place, before, after: undefined, version: last }
-  // No two states of a record have one version: rows are told apart by it.
-  if (before === undefined) return { id, place, before, after: doc, version: place.kept || staged ? again(given, last) : given ?? last + 1 }
+  if (before === undefined) return { id, place, before, after: doc, version: given ?? last + 1 }
   if (given !== undefined && given !== last) return given < last ? undefined : { id, place, before, after: doc, version: given }
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
   return sameContent(before, doc) ? undefined : { id, place, before, after: doc, version: last + 1 }
