@@ -51,10 +51,11 @@ test("a change finds the state that the last one left, and says nothing where it
 })
 
 test("a record that is deleted and made again in one step under the version it had is the new one", () => {
-  const queries = ["SELECT * FROM t", "SELECT * FROM t ORDER BY n LIMIT 1", "SELECT n, count() AS c FROM t GROUP BY n", "SELECT * FROM t SPLIT tags"]
-  const desk = new Desk().put("t:1", { n: 1, tags: ["a"], _svc_rv: 5 })
+  const queries = ["SELECT * FROM t", "SELECT * FROM t ORDER BY n LIMIT 1", "SELECT * FROM t ORDER BY n LIMIT 5", "SELECT n, count() AS c FROM t GROUP BY n", "SELECT * FROM t SPLIT tags"]
+  const desk = new Desk().put("t:1", { n: 1, tags: ["a"], _svc_rv: 5 }).put("t:2", { n: 1.5, tags: ["c"] })
   const views = queries.map((query) => desk.watch(query))
   desk.sendAll([send("t:1", undefined), send("t:1", { n: 2, tags: ["b"], _svc_rv: 5 })])
+  for (const view of views) expect(view.delta()).toBeDefined()
   for (const [i, query] of queries.entries()) expect([query, views[i]!.rows()]).toEqual([query, desk.watch(`${query} `.replace(" FROM t", " FROM t WHERE n > 0")).rows()])
 })
 
