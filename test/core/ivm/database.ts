@@ -51,26 +51,13 @@ const rowsOf = (answer: string): ReadonlyArray<Obj> | undefined => {
   return Array.isArray(rows) && rows.every(isObj) ? rows : undefined
 }
 
-/** The names of rows that each have one of their own. */
-const namesOf = (rows: ReadonlyArray<Obj>): ReadonlyArray<string> | undefined => {
-  const names = rows.flatMap((row) => (field(row, "id") instanceof RecordId ? [(field(row, "id") as RecordId).text] : []))
-  return names.length === rows.length && new Set(names).size === rows.length ? names : undefined
-}
-
-/**
- * Where each evaluator goes wrong at a place of its own: the rows are those of one of them, in its order, and each field is
- * as one of them has it. (The planner does not sort a list of records by their ids, and shows those that are missing.)
- */
+/** Where each evaluator goes wrong at a place of its own: row by row, each field is as one of them has it. */
 const agreeInParts = (planner: string, older: string, mine: string): boolean => {
   const [a, b, own] = [rowsOf(planner), rowsOf(older), rowsOf(mine)]
-  if (a === undefined || b === undefined || own === undefined || (a.length !== own.length && b.length !== own.length)) return false
-  const [namesA, namesB, names] = [namesOf(a), namesOf(b), namesOf(own)]
-  const named = namesA !== undefined && namesB !== undefined && names !== undefined
-  if (named ? ![namesA, namesB].some((theirs) => theirs.join() === names.join()) : a.length !== b.length) return false
+  if (a === undefined || b === undefined || own === undefined || a.length !== own.length || b.length !== own.length) return false
   return own.every((row, i) => {
-    const theirs = named ? [a[namesA.indexOf(names[i]!)], b[namesB.indexOf(names[i]!)]].filter((one) => one !== undefined) : [a[i]!, b[i]!]
-    const fields = new Set([row, ...theirs].flatMap((one) => Object.keys(one)))
-    return [...fields].every((name) => theirs.some((one) => render(field(one, name)) === render(field(row, name))))
+    const names = new Set([row, a[i]!, b[i]!].flatMap((one) => Object.keys(one)))
+    return [...names].every((name) => [a[i]!, b[i]!].some((one) => render(field(one, name)) === render(field(row, name))))
   })
 }
 
@@ -80,12 +67,15 @@ export interface Comparison {
   readonly wrong: ReadonlyArray<string>
   /** Views where the evaluators differ from each other and from us: one of them is wrong at least, and none is a judge. */
   readonly disputed: ReadonlyArray<string>
+  /** Such views of a list of records: there the planner never is a judge, for it neither sorts the list nor leaves out what is missing. */
+  readonly lists: ReadonlyArray<string>
 }
 
 export const compareWithDatabase = async (engines: Engines, model: Model, views: Iterable<Asked>): Promise<Comparison> => {
   await load(engines, model)
   const wrong: Array<string> = []
   const disputed: Array<string> = []
+  const lists: Array<string> = []
   let compared = 0
   for (const { instance, params, query } of views) {
     if (instance.errors().length > 0) continue
@@ -97,8 +87,8 @@ export const compareWithDatabase = async (engines: Engines, model: Model, views:
     if (planner.startsWith("ERR") && mayMissFailing(query)) continue
     compared++
     if (agree(planner, mine) || agree(older, mine) || (planner !== older && agreeInParts(planner, older, mine))) continue
-    const into = planner === older ? wrong : disputed
+    const into = planner === older ? wrong : /\bFROM \[/.test(query) ? lists : disputed
     into.push(`${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`)
   }
-  return { compared, wrong, disputed }
+  return { compared, wrong, disputed, lists }
 }
