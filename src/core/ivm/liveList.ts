@@ -2,9 +2,9 @@
  * The values of an uncorrelated subquery behind IN (`author IN (SELECT VALUE out FROM follows WHERE in = $me)`), as an
  * argument that changes: views are filed under its values like under those of a list.
  *
- * State: what each row of the subquery gives, and each value with how many rows give it. Rule: when the subquery moves, only the values that come
- * or go concern anybody; a follower is refiled under those, and the rows that have one of them are looked at again. Cost:
- * O(rows of the subquery that moved), then per follower and value what is filed under it.
+ * State: what each row of the subquery gives, and each value with how many rows give it. Rule: when the subquery moves, only
+ * the values that come or go concern anybody; a follower is refiled under those, and the rows that have one of them are
+ * looked at again. Cost: O(rows of the subquery that moved), then per follower and value what is filed under it.
  */
 import { encode } from "../surql/encode.ts"
 import type { Value } from "../surql/value.ts"
@@ -51,7 +51,10 @@ export class LiveList {
     return (this.cached ??= Array.from(this.held.values(), ({ value }) => value))
   }
 
-  /** Takes over what rows that moved give now; undefined: nothing any more. {@link values} stay as they were until {@link renew}, so that followers can be found. */
+  /**
+   * Takes over what rows that moved give now; undefined: nothing any more. {@link values} stay as they were until {@link renew},
+   * so that followers can be found.
+   */
   turn(rows: ReadonlyArray<readonly [place: unknown, now: { readonly value: Value } | undefined]>): Turnover {
     const before = rows.flatMap(([place]) => (this.given.has(place) ? [this.given.get(place)] : []))
     const after = rows.flatMap(([, now]) => (now === undefined ? [] : [now.value]))

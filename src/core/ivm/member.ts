@@ -121,22 +121,23 @@ export interface Details {
 }
 
 export class FullMember implements Member, Details {
+  // What a child that moved comes by stands first: that much less of a cold row is loaded.
   readonly owner: object
-  at = 0
   shown = false
   high = 0
   low = 0
-  readonly key: string
-  version: number
-  readonly children: Member["children"]
+  sumHigh: number
+  sumLow: number
   /** Its hash without its children's. */
   private readonly ownHigh: number
   private readonly ownLow: number
-  sumHigh: number
-  sumLow: number
   /** The step that made it, and whose results its sum is of; -1 where not all its children are results. */
   private readonly step: number
+  readonly key: string
+  version: number
   readonly place: Place
+  readonly children: Member["children"]
+  at = 0
   readonly lead: Value
   readonly sort: ReadonlyArray<Value>
   readonly slot: number
