@@ -153,8 +153,8 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   /** Which source a row comes from; undefined for none. */
-  private slotOf({ id }: Place): number | undefined {
-    return this.slots === undefined ? 0 : this.slots.of(id)
+  private slotOf(place: Place): number | undefined {
+    return this.slots === undefined ? 0 : this.slots.of(place.id)
   }
 
   /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
