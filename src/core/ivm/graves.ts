@@ -31,10 +31,10 @@ export class Graves {
   }
 
   /** Takes out those that were deleted longest ago. */
-  *oldest(count: number): Iterable<Place> {
+  oldest(count: number): ReadonlyArray<Place> {
     this.clearUp()
     this.buried -= Math.min(count, this.buried)
-    yield* this.queue.splice(0, count)
+    return this.queue.splice(0, count)
   }
 
   clear(): void {

@@ -55,10 +55,9 @@ export const match = (owner: Matching, place: Place, scope: Scope, before: Membe
     }
     if (parts.length > 0) digest = parts.join("\n")
   }
-  const { id: { text: key }, version } = place
   const same = isOf(before, place) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before
   if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, place, lead)
-  const after = new FullMember(owner, place, { key, version, digest, children, slot, sort, lead, failure, part: undefined }, sums, owner.around.step())
+  const after = new FullMember(owner, place, { key: place.id.text, version: place.version, digest, children, slot, sort, lead, failure, part: undefined }, sums, owner.around.step())
   return same && before.sumHigh === after.sumHigh && before.sumLow === after.sumLow ? before : after
 }

@@ -39,8 +39,8 @@ const plain = { digest: undefined, children: undefined, sort: noSort, failure: u
 
 /**
  * A row that shows its record and no more. It takes over a new state of its record: where it is kept nothing has to be
- * exchanged, each of which would be cold. It and the next extend nothing: one is made for every change, and V8 makes what
- * is derived several times more slowly.
+ * exchanged, each of which would be cold. It and the next extend nothing: one is made for every change, and V8 takes more
+ * than twice as long to make what is derived.
  */
 export class PlainMember implements Member {
   readonly owner: object

@@ -32,12 +32,12 @@ export class Place {
   /** Its place among the documents of the table, or one of the two above. */
   private at = unkept
   private own: Obj | undefined = undefined
-  /** The id it was first named by. */
-  private readonly first: RecordId
+  /** Its id, where no document has it: a second one for each record that has changed would be kept for nothing. */
+  private named: RecordId | undefined
 
   constructor(table: Table, id: RecordId, version: number) {
     this.table = table
-    this.first = id
+    this.named = id
     this.version = version
   }
 
@@ -49,7 +49,7 @@ export class Place {
   /** As the last change wrote it, and so at hand with the document. */
   get id(): RecordId {
     const id = this.doc?.["id"]
-    return id instanceof RecordId ? id : this.first
+    return id instanceof RecordId ? id : this.named!
   }
 
   /** The table finds it by its id. */
@@ -57,8 +57,9 @@ export class Place {
     return this.at !== unkept
   }
 
-  /** Takes over a state; `at`: where the table has put the document, undefined where it has not. */
+  /** Takes over a state; `at`: where the table is about to put the document, undefined where it does not. */
   put(doc: Obj | undefined, version: number, at: number | undefined): void {
+    this.named = doc?.["id"] instanceof RecordId ? undefined : this.id
     this.at = at ?? inPlace
     this.own = at === undefined ? doc : undefined
     this.version = version

@@ -8,8 +8,8 @@
 import type { DeltaBuilder, MovedChild, Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
 import type { Moves } from "./moved.ts"
-import type { Spy } from "./spy.ts"
 import { CountsWork } from "./plan.ts"
+import type { Spy } from "./spy.ts"
 import { type RowOrder, Window, type WindowSink } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */

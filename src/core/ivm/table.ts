@@ -66,8 +66,8 @@ export class Table {
       else this.others.set(text, place)
     }
     if (this.places.isCounted(key)) {
-      this.count(key, doc)
       place.put(doc, version, key)
+      this.count(key, doc)
     } else place.put(doc, version, undefined)
     if ((before === undefined) === (doc === undefined)) return
     if (doc === undefined) {

@@ -69,3 +69,19 @@ test("tables that nobody follows any more and that hold nothing are forgotten", 
   desk.put("none7:1", { n: 1 })
   expect(desk.watch("SELECT * FROM none7").rows()).toEqual([{ id: "none7:1", n: 1 }])
 })
+
+test("a place has the id of its document and none beside it; of a deleted record it keeps one", () => {
+  for (const key of ["1", "a", "[1, 'b']"]) {
+    const id = `t:${key}`
+    const desk = new Desk().put(id, { n: 1 })
+    const place = desk.engine.store.placeOf(Ids.parse(id)!)
+    for (const n of [2, 3]) {
+      desk.put(id, { n }, "UPDATE")
+      expect([place.id === place.doc?.["id"], place.doc?.["n"], Reflect.get(place, "named")]).toEqual([true, n, undefined])
+    }
+    desk.remove(id)
+    expect([place.id.text, place.doc, place.kept]).toEqual([id, undefined, true])
+    desk.put(id, { n: 4 })
+    expect([desk.engine.store.placeOf(Ids.parse(id)!) === place, place.version, place.doc?.["n"]]).toEqual([true, 4, 4])
+  }
+})
