@@ -67,15 +67,12 @@ export interface Comparison {
   readonly wrong: ReadonlyArray<string>
   /** Views where the evaluators differ from each other and from us: one of them is wrong at least, and none is a judge. */
   readonly disputed: ReadonlyArray<string>
-  /** Such views of a list of records: there the planner never is a judge, for it neither sorts the list nor leaves out what is missing. */
-  readonly lists: ReadonlyArray<string>
 }
 
 export const compareWithDatabase = async (engines: Engines, model: Model, views: Iterable<Asked>): Promise<Comparison> => {
   await load(engines, model)
   const wrong: Array<string> = []
   const disputed: Array<string> = []
-  const lists: Array<string> = []
   let compared = 0
   for (const { instance, params, query } of views) {
     if (instance.errors().length > 0) continue
@@ -87,8 +84,8 @@ export const compareWithDatabase = async (engines: Engines, model: Model, views:
     if (planner.startsWith("ERR") && mayMissFailing(query)) continue
     compared++
     if (agree(planner, mine) || agree(older, mine) || (planner !== older && agreeInParts(planner, older, mine))) continue
-    const into = planner === older ? wrong : /\bFROM \[/.test(query) ? lists : disputed
+    const into = planner === older ? wrong : disputed
     into.push(`${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`)
   }
-  return { compared, wrong, disputed, lists }
+  return { compared, wrong, disputed }
 }

@@ -26,11 +26,9 @@ export interface Totals {
   compared: number
   /** Answers in which the database's two evaluators differ from each other and from us. */
   readonly disputed: Array<string>
-  /** The same of views of a list of records. */
-  readonly lists: Array<string>
 }
 
-export const newTotals = (): Totals => ({ tally: newTally(), seen: new Map(), queries: 0, compared: 0, disputed: [], lists: [] })
+export const newTotals = (): Totals => ({ tally: newTally(), seen: new Map(), queries: 0, compared: 0, disputed: [] })
 
 const note = (totals: Totals, tag: Tag, steps: number): void => {
   const seen = totals.seen.get(tag)
@@ -60,9 +58,8 @@ export const lawRun = async (random: Rng, engines: Engines | undefined, totals: 
   } })
   if (violation !== undefined) return `${report(shrink(steps, violation))}\n  without ${features.filter((feature) => !mask.has(feature)).join(" ")}`
   if (engines === undefined || end === undefined) return undefined
-  const { compared, disputed, lists, wrong } = await compareWithDatabase(engines, end.model, end.views)
+  const { compared, disputed, wrong } = await compareWithDatabase(engines, end.model, end.views)
   totals.compared += compared
   totals.disputed.push(...disputed)
-  totals.lists.push(...lists)
   return wrong.length === 0 ? undefined : `L1 the database answers otherwise\n${wrong.join("\n")}`
 }
