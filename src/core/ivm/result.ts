@@ -10,7 +10,8 @@ import * as Hashes from "./hash.ts"
 import type { Moves } from "./moved.ts"
 import { CountsWork } from "./plan.ts"
 import type { Spy } from "./spy.ts"
-import { type RowOrder, Window, type WindowSink } from "./window.ts"
+import type { RowOrder } from "./cells.ts"
+import { Window, type WindowSink } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */
 export interface Kind<T extends Shown> extends RowOrder<T> {
