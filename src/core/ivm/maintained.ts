@@ -29,12 +29,13 @@ import { madeOf, type Output } from "./output.ts"
 import type { Place } from "./place.ts"
 import { planOf } from "./plan.ts"
 import type { Read, Reader, ReaderRow, ReadResult } from "./readers.ts"
-import { type Bounds, type Kind, Result, severalRows } from "./result.ts"
+import { type Kind, Result, severalRows } from "./result.ts"
 import { type Shape, sortValues } from "./shape.ts"
 import type { Slots } from "./slots.ts"
 import { movePieces, piecesOf } from "./splits.ts"
 import type { Identity, Surroundings } from "./surroundings.ts"
 import { isBehindWindow, isBlind } from "./unread.ts"
+import type { Bounds } from "./window.ts"
 
 /** What has been read of an instance since it last moved. */
 interface Cache {

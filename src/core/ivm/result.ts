@@ -8,19 +8,13 @@
 import type { DeltaBuilder, MovedChild, Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
 import type { Moves } from "./moved.ts"
-import { CountsWork } from "./plan.ts"
 import type { Spy } from "./spy.ts"
 import type { RowOrder } from "./cells.ts"
-import { Window, type WindowSink } from "./window.ts"
+import { type Bounds, Window } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */
 export interface Kind<T extends Shown> extends RowOrder<T> {
   readonly hash: (row: T) => Hashes.Hash64
-}
-
-export interface Bounds {
-  readonly start: number
-  readonly limit: number
 }
 
 /** What the database answers where ONLY meets several rows. */
@@ -50,9 +44,8 @@ export interface TakesRows<T> {
   replace(before: T, after: T): void
 }
 
-export abstract class Result<T extends Shown & Showable> extends CountsWork implements Hashes.HashSum, TakesRows<T>, WindowSink<T> {
-  private readonly kind: Kind<T>
-  private readonly window: Window<T> | undefined
+export abstract class Result<T extends Shown & Showable> extends Window<T> implements Hashes.HashSum, TakesRows<T> {
+  declare protected readonly kind: Kind<T>
   /** The running hash: two fields and no object of their own, since a change finds them cold. */
   high = 0
   low = 0
@@ -61,20 +54,15 @@ export abstract class Result<T extends Shown & Showable> extends CountsWork impl
   private readonly candidates: Array<T> | undefined
   /** The first fill, which is no delta: nothing is noted of it. */
   private filling = true
-  /** Rows only come. */
-  private loading = true
   /** Where what the step moves is noted; -1: nothing has moved yet. */
   private pending = -1
   private shown = 0
 
   /** `bounds` undefined: everything is shown. */
   constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, around: ResultSurroundings) {
-    super()
-    this.kind = kind
+    super(kind, only ? { start: bounds?.start ?? 0, limit: Math.min(bounds?.limit ?? Infinity, 2) } : bounds)
     this.around = around
     this.candidates = only ? [] : undefined
-    const limit = only ? Math.min(bounds?.limit ?? Infinity, 2) : bounds?.limit
-    this.window = limit === undefined ? undefined : new Window<T>(kind, bounds?.start ?? 0, limit, this)
   }
 
   /** A step moves a row, or marks a group, for the first time. */
@@ -82,20 +70,6 @@ export abstract class Result<T extends Shown & Showable> extends CountsWork impl
 
   get size(): number {
     return this.shown
-  }
-
-  /** The rows a window knows, inside or not; without a window the owner keeps them. */
-  get known(): ReadonlyArray<T> {
-    return this.window?.all() ?? []
-  }
-
-  get knownCount(): number {
-    return this.window?.held ?? 0
-  }
-
-  /** The row at a position, in order, of those a window knows; undefined where it has not as many. */
-  knownAt(position: number): T | undefined {
-    return this.window?.at(position)
   }
 
   /** ONLY met more than one row. */
@@ -109,7 +83,7 @@ export abstract class Result<T extends Shown & Showable> extends CountsWork impl
 
   /** The shown rows of a window in order; undefined where the owner of the rows has to sort them. */
   inWindow(): ReadonlyArray<T> | undefined {
-    return this.candidates !== undefined ? this.candidates.length === 1 ? [...this.candidates] : [] : this.window && [...this.window.rows()]
+    return this.candidates !== undefined ? this.candidates.length === 1 ? [...this.candidates] : [] : this.hasWindow ? this.inside() : undefined
   }
 
   /** Puts the new state of a row in place of its old one; undefined where there is none. */
@@ -120,41 +94,39 @@ export abstract class Result<T extends Shown & Showable> extends CountsWork impl
   }
 
   insert(row: T): void {
-    if (this.window === undefined) return this.show(row)
+    if (!this.hasWindow) return this.show(row)
     this.around.spy.windows++
-    if (this.loading) this.window.load(row)
-    else this.window.insert(row)
+    this.take(row)
   }
 
   remove(row: T): void {
-    if (this.window === undefined) return this.hide(row)
+    if (!this.hasWindow) return this.hide(row)
     this.around.spy.windows++
     this.settle()
-    this.window.remove(row)
+    this.drop(row)
   }
 
   /** Puts the new state of a row in place of its old one; both have one key. */
   replace(before: T, after: T): void {
-    if (this.window === undefined) return this.showInstead(before, after)
+    if (!this.hasWindow) return this.showInstead(before, after)
     this.around.spy.windows++
     this.settle()
-    if (this.kind.compare(before, after) === 0) this.window.replace(before, after)
+    if (this.kind.compare(before, after) === 0) this.swap(before, after)
     else {
-      this.window.remove(before)
-      this.window.insert(after)
+      this.drop(before)
+      this.take(after)
     }
   }
 
   /** Gives a row a new state of its record. Where it stays where it is, nobody looks for where that is. */
   renew(row: T & Renewable<T>, state: T): void {
-    const { window } = this
-    if (window !== undefined) {
+    if (this.hasWindow) {
       this.around.spy.windows++
       this.settle()
       if (this.kind.compare(row, state) !== 0) {
-        window.remove(row)
+        this.drop(row)
         row.renew(state)
-        window.insert(row)
+        this.take(row)
         return
       }
     }
@@ -180,13 +152,6 @@ export abstract class Result<T extends Shown & Showable> extends CountsWork impl
     this.filling = false
   }
 
-  /** What is held must be in order from here on: a row of it goes or moves while a fill pauses, or the fill is over. */
-  private settle(): void {
-    if (!this.loading) return
-    this.loading = false
-    this.window?.settle()
-  }
-
   /** What a step has moved, which ends here; undefined: nothing. */
   protected moved(): DeltaBuilder | undefined {
     const { pending } = this
@@ -196,19 +161,19 @@ export abstract class Result<T extends Shown & Showable> extends CountsWork impl
   }
 
   /** The window's word. */
-  entered(row: T): void {
+  protected entered(row: T): void {
     if (this.candidates === undefined) this.show(row)
     else this.candidate(row, this.candidates)
   }
 
   /** The window's word. */
-  left(row: T): void {
+  protected left(row: T): void {
     if (this.candidates === undefined) this.hide(row)
     else this.notCandidate(row, this.candidates)
   }
 
   /** The window's word. */
-  replaced(before: T, after: T): void {
+  protected replaced(before: T, after: T): void {
     if (this.candidates === undefined) this.showInstead(before, after)
     else {
       this.notCandidate(before, this.candidates)

@@ -24,8 +24,9 @@ import { type Access, chooseAccess } from "./argumentIndex.ts"
 import { type GroupPlan, groupPlan } from "./groups.ts"
 import { type ListArgument, shapeText } from "./lift.ts"
 import { type Member, memberHash, noSort } from "./member.ts"
-import type { Bounds, Kind } from "./result.ts"
+import type { Kind } from "./result.ts"
 import { compileSplitting, piecesKind, type Splitting } from "./splits.ts"
+import type { Bounds } from "./window.ts"
 
 export interface SortTerm {
   readonly value: Compiled

@@ -6,10 +6,10 @@
 import * as Ids from "../surql/recordId.ts"
 import { FullMember, type Member, noSort } from "./member.ts"
 import type { Output } from "./output.ts"
-import type { Bounds } from "./result.ts"
 import type { Shape } from "./shape.ts"
 import type { Slots } from "./slots.ts"
 import type { Surroundings } from "./surroundings.ts"
+import type { Bounds } from "./window.ts"
 
 /** What of an instance decides. */
 export interface Windowed {

@@ -5,133 +5,146 @@
  * row's position says whether it is inside, and only rows that cross an edge are reported: one that comes or goes before the
  * window shifts it by one row at each edge. Invariant: the window never holds more than `limit` rows. Cost per change:
  * O(log n) and what the window shows.
+ *
+ * What has a window extends it, so that there is no object more to load for a change, which finds each of them cold.
  */
 import { type Cells, cellsOf, few, leadOf, put, rowAt, type RowOrder, rowsOf, search, take } from "./cells.ts"
 import { Chunks } from "./chunks.ts"
+import { CountsWork } from "./plan.ts"
 
-/** Told of each row that comes into or goes out of the window. */
-export interface WindowSink<T> {
-  readonly entered: (row: T) => void
-  readonly left: (row: T) => void
-  /** Of a row that stays where it is: its new state for its old one. */
-  readonly replaced: (before: T, after: T) => void
+export interface Bounds {
+  readonly start: number
+  /** May be Infinity. */
+  readonly limit: number
 }
 
-export class Window<T> {
-  private readonly order: RowOrder<T>
+/** As good as no limit, and an integer that V8 keeps in the object and not beside it. */
+const unlimited = 2 ** 30 - 1
+
+export abstract class Window<T> extends CountsWork {
+  protected readonly kind: RowOrder<T>
   private readonly start: number
   private readonly limit: number
-  private readonly sink: WindowSink<T>
-  private cells: Cells<T> = []
+  /** Undefined where there is no window: everything is inside, in no order. */
+  private cells: Cells<T> | undefined
   /** Instead of the array. */
   private many: Chunks<T> | undefined = undefined
   /** What the first fill has brought so far, in no order: sorted once at its end, it costs a fraction of as many inserts. */
-  private loading: Array<T> | undefined = undefined
+  private loading: Array<T> | undefined
 
-  /** `limit` may be Infinity. */
-  constructor(order: RowOrder<T>, start: number, limit: number, sink: WindowSink<T>) {
-    this.order = order
-    this.start = start
-    this.limit = limit
-    this.sink = sink
+  /** `bounds` undefined: no window. */
+  constructor(kind: RowOrder<T>, bounds: Bounds | undefined) {
+    super()
+    this.kind = kind
+    this.start = bounds?.start ?? 0
+    this.limit = Math.min(bounds?.limit ?? unlimited, unlimited)
+    this.cells = bounds && []
+    this.loading = bounds && []
   }
 
-  /** Takes a row of the first fill; nobody hears of it before {@link settle}. */
-  load(row: T): void {
-    (this.loading ??= []).push(row)
+  protected abstract entered(row: T): void
+  protected abstract left(row: T): void
+  /** Of a row that stays where it is: its new state for its old one. */
+  protected abstract replaced(before: T, after: T): void
+
+  protected get hasWindow(): boolean {
+    return this.cells !== undefined
   }
 
-  /** Ends the fill: puts what was loaded in order and tells of the rows inside. */
-  settle(): void {
-    const { loading, order, sink } = this
-    if (loading === undefined) return
-    this.loading = undefined
-    this.fill(loading.sort(order.compare))
-    for (const row of this.rows()) sink.entered(row)
+  /** The rows it knows in order, inside or not; without a window somebody else keeps them. */
+  get known(): ReadonlyArray<T> {
+    return this.many === undefined ? rowsOf(this.cells ?? none) : this.many.all()
   }
 
-  /** Rows held, inside the window or not. */
-  get held(): number {
-    return this.loading !== undefined ? this.loading.length : this.many === undefined ? this.cells.length >> 1 : this.many.size
+  get knownCount(): number {
+    const { cells, loading, many } = this
+    return loading !== undefined ? loading.length : many !== undefined ? many.size : cells === undefined ? 0 : cells.length >> 1
   }
 
-  /** Rows inside the window. */
-  get size(): number {
-    return Math.max(0, Math.min(this.held - this.start, this.limit))
+  /** The row at a position, in order, inside or not; undefined where it has not as many. */
+  knownAt(position: number): T | undefined {
+    return this.many === undefined ? this.cells && rowAt(this.cells, position) : this.many.at(position)
   }
 
   /** The rows inside, in order. */
-  rows(): ReadonlyArray<T> {
-    return this.many === undefined ? rowsOf(this.cells).slice(this.start, this.start + this.limit) : this.many.inside()
+  protected inside(): ReadonlyArray<T> {
+    return this.many === undefined ? rowsOf(this.cells ?? none).slice(this.start, this.start + this.limit) : this.many.inside()
   }
 
-  /** The rows held, in order. */
-  all(): ReadonlyArray<T> {
-    return this.many === undefined ? rowsOf(this.cells) : this.many.all()
-  }
-
-  /** The row held at a position, inside the window or not. */
-  at(position: number): T | undefined {
-    return this.many === undefined ? rowAt(this.cells, position) : this.many.at(position)
-  }
-
-  insert(row: T): void {
-    const { limit, sink, start } = this
+  /** Takes a row; in the first fill nobody hears of it before {@link settle}. */
+  protected take(row: T): void {
+    if (this.loading !== undefined) {
+      this.loading.push(row)
+      return
+    }
+    const { limit, start } = this
     const at = this.put(row)
-    const end = start + limit, { held } = this
+    const end = start + limit, held = this.knownCount
     if (limit === 0 || at >= end || held <= start) return
-    sink.entered(at < start ? this.at(start)! : row)
-    if (held > end) sink.left(this.at(end)!)
+    this.entered(at < start ? this.knownAt(start)! : row)
+    if (held > end) this.left(this.knownAt(end)!)
   }
 
-  remove(row: T): void {
-    const { limit, sink, start } = this
-    const at = this.take(row)
-    const end = start + limit, { held } = this
+  /** Ends the fill: puts what was loaded in order and tells of the rows inside. */
+  protected settle(): void {
+    const { kind, loading } = this
+    if (loading === undefined) return
+    this.loading = undefined
+    this.fill(loading.sort(kind.compare))
+    for (const row of this.inside()) this.entered(row)
+  }
+
+  protected drop(row: T): void {
+    const { limit, start } = this
+    const at = this.pull(row)
+    const end = start + limit, held = this.knownCount
     if (limit === 0 || at >= end || held < start) return
-    sink.left(at < start ? this.at(start - 1)! : row)
-    if (held >= end) sink.entered(this.at(end - 1)!)
+    this.left(at < start ? this.knownAt(start - 1)! : row)
+    if (held >= end) this.entered(this.knownAt(end - 1)!)
   }
 
   /** Puts the new state of a row where its old state stands; both must compare 0. */
-  replace(before: T, after: T): void {
-    const at = this.swap(after)
-    if (at >= this.start && at < this.start + this.limit) this.sink.replaced(before, after)
+  protected swap(before: T, after: T): void {
+    const { kind, many, start } = this
+    let at: number
+    if (many !== undefined) at = many.swap(after)
+    else {
+      const cells = this.cells!
+      at = search(cells, after, leadOf(after, kind), kind, false)
+      cells[2 * at + 1] = after
+    }
+    if (at >= start && at < start + this.limit) this.replaced(before, after)
   }
 
   private put(row: T): number {
-    const { cells, many, order } = this
+    const { kind, many } = this
     if (many !== undefined) return many.put(row)
-    const lead = leadOf(row, order)
-    const at = search(cells, row, lead, order, false)
+    const cells = this.cells!
+    const lead = leadOf(row, kind)
+    const at = search(cells, row, lead, kind, false)
     put(cells, at, lead, row)
     if (cells.length > 2 * few) this.fill(rowsOf(cells))
     return at
   }
 
-  private take(row: T): number {
-    const { cells, many, order } = this
+  private pull(row: T): number {
+    const { kind, many } = this
     if (many !== undefined) {
       const at = many.take(row)
       if (many.size <= few / 2) this.fill(many.all())
       return at
     }
-    const at = search(cells, row, leadOf(row, order), order, false)
+    const cells = this.cells!
+    const at = search(cells, row, leadOf(row, kind), kind, false)
     take(cells, at)
     return at
   }
 
-  private swap(row: T): number {
-    const { cells, many, order } = this
-    if (many !== undefined) return many.swap(row)
-    const at = search(cells, row, leadOf(row, order), order, false)
-    cells[2 * at + 1] = row
-    return at
-  }
-
   private fill(rows: ReadonlyArray<T>): void {
-    const { limit, order, start } = this
-    this.many = rows.length > few ? new Chunks(rows, order, start, start + limit) : undefined
-    this.cells = this.many === undefined ? cellsOf(rows, order) : []
+    const { kind, limit, start } = this
+    this.many = rows.length > few ? new Chunks(rows, kind, start, start + limit) : undefined
+    this.cells = this.many === undefined ? cellsOf(rows, kind) : []
   }
 }
+
+const none: Cells<never> = []

@@ -5,6 +5,7 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
+import type { RowOrder } from "../../../src/core/ivm/cells.ts"
 import { Window } from "../../../src/core/ivm/window.ts"
 
 interface Item {
@@ -13,6 +14,32 @@ interface Item {
 }
 
 const compare = (a: Item, b: Item): number => a.rank - b.rank || a.id - b.id
+
+/** Who is told of each row that comes into or goes out of the window. */
+interface Told {
+  readonly entered: (row: Item) => void
+  readonly left: (row: Item) => void
+  readonly replaced: (before: Item, after: Item) => void
+}
+
+/** A window as what has one sees it. */
+class Bare extends Window<Item> {
+  private readonly told: Told
+
+  constructor(order: RowOrder<Item>, start: number, limit: number, told: Told) {
+    super(order, { start, limit })
+    this.told = told
+  }
+
+  protected entered = (row: Item): void => this.told.entered(row)
+  protected left = (row: Item): void => this.told.left(row)
+  protected replaced = (before: Item, after: Item): void => this.told.replaced(before, after)
+  override settle = (): void => super.settle()
+  override take = (row: Item): void => super.take(row)
+  override drop = (row: Item): void => super.drop(row)
+  override swap = (before: Item, after: Item): void => super.swap(before, after)
+  override inside = (): ReadonlyArray<Item> => super.inside()
+}
 
 const step = (ids: number) => FastCheck.record({ id: FastCheck.integer({ min: 0, max: ids }), rank: FastCheck.option(FastCheck.integer({ min: 0, max: 5 }), { freq: 3 }) })
 
@@ -33,7 +60,7 @@ test.each([
       (start, limit, steps, loaded) => {
         const rows = new Map<number, Item>()
         const shown = new Set<number>()
-        const window = new Window<Item>({ compare, lead: ids > 64 ? ({ rank }) => rank : undefined, compareLeads: (a, b) => Number(a) - Number(b) }, start, limit, {
+        const window = new Bare({ compare, lead: ids > 64 ? ({ rank }) => rank : undefined, compareLeads: (a, b) => Number(a) - Number(b) }, start, limit, {
           entered: (row) => {
             crossings++
             expect(shown.has(row.id), "entered twice").toBe(false)
@@ -44,15 +71,15 @@ test.each([
         })
         const expectExact = (): void => {
           const expected = [...rows.values()].sort(compare)
-          expect([...window.rows()]).toEqual(expected.slice(start, start + limit))
-          expect(window.size).toBe(expected.slice(start, start + limit).length)
-          expect(window.held).toBe(rows.size)
-          for (const position of [0, start + limit - 1, rows.size - 1, rows.size]) expect(window.at(position)).toEqual(expected[position])
+          expect([...window.inside()]).toEqual(expected.slice(start, start + limit))
+          expect(window.known).toEqual(expected)
+          expect(window.knownCount).toBe(rows.size)
+          for (const position of [0, start + limit - 1, rows.size - 1, rows.size]) expect(window.knownAt(position)).toEqual(expected[position])
           expect([...shown].sort()).toEqual(expected.slice(start, start + limit).map((row) => row.id).sort())
         }
         for (const { id, rank } of loaded) {
           rows.set(id, { id, rank: rank! })
-          window.load(rows.get(id)!)
+          window.take(rows.get(id)!)
         }
         expect(shown.size, "told before the end of the fill").toBe(0)
         window.settle()
@@ -62,10 +89,10 @@ test.each([
           const rank = n > 200 && n % 3 > 0 ? null : drawn
           const before = rows.get(id)
           const after = rank === null ? undefined : { id, rank }
-          if (before !== undefined && after !== undefined && compare(before, after) === 0) window.replace(before, after)
+          if (before !== undefined && after !== undefined && compare(before, after) === 0) window.swap(before, after)
           else {
-            if (before !== undefined) window.remove(before)
-            if (after !== undefined) window.insert(after)
+            if (before !== undefined) window.drop(before)
+            if (after !== undefined) window.take(after)
           }
           if (after === undefined) rows.delete(id)
           else rows.set(id, after)
