@@ -377,7 +377,7 @@ export class Engine {
     this.dropUnusedGroup(group!)
   }
 
-  /** Lets go of the subqueries that no row reads any more, and of what those read. */
+  /** Lets go of the subqueries that no row reads any more. */
   private dropIdle(): void {
     for (let instance = this.idle.pop(); instance !== undefined; instance = this.idle.pop()) {
       const held = this.held.get(instance.key)
@@ -386,8 +386,7 @@ export class Engine {
   }
 
   private dropUnusedGroup(group: ShapeGroup | string): void {
-    if (typeof group === "string" || group.instances.size > 0) return
-    this.groups.delete(group.shape.text)
+    if (typeof group !== "string" && group.instances.size === 0) this.groups.delete(group.shape.text)
   }
 }
 

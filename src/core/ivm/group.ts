@@ -18,6 +18,9 @@ import type { Place } from "./place.ts"
 import type { Shape } from "./shape.ts"
 import type { Store, Write } from "./store.ts"
 
+/** With more rows to begin with, an instance does not stand for them: to file them all again would hold up whoever lets it go. */
+const mostKept = 1024
+
 /** Rows looked at between two pauses of a fill. */
 const sliceRows = 256
 
@@ -88,6 +91,17 @@ export class ShapeGroup {
       if (++count % sliceRows === 0) yield
     }
     instance.begin()
+    this.keep(instance)
+  }
+
+  /**
+   * What shows every row of its key, and no more than can be filed again at once, stands for them in the index. Only subqueries
+   * ask an index in the middle of a step, and what cannot fail has none: all that keeps rows is up to date before any is made.
+   */
+  private keep(instance: Maintained): void {
+    const { access, list, residual, total } = this.shape
+    const placement = access !== undefined && list === undefined && residual === undefined && total ? this.placement(instance) : undefined
+    if (placement !== undefined && !placement.inRange && instance.matches <= mostKept) this.laneOf(placement).keep(placement, instance)
   }
 
   /** The rows a new instance has to look at; undefined for one that is passed over, where the caller may pause. */

@@ -69,7 +69,13 @@ export class Lane {
     for (const key of keys) this.file(key, interval, instance)
   }
 
+  /** An instance that shows all rows of its key stands for them in the index, where there is one. */
+  keep({ interval, keys }: Placement, instance: Maintained): void {
+    if (interval === undefined && !Array.isArray(keys) && this.index.spec.each === undefined) this.index.keep(keys, instance)
+  }
+
   remove({ interval, keys }: Placement, instance: Maintained): void {
+    if (!Array.isArray(keys)) this.index.giveBack(keys, instance)
     if (--this.size === 0) this.indexes.release(this.table, this.index)
     if (!Array.isArray(keys)) return this.unfile(keys, interval, instance)
     this.several--

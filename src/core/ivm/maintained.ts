@@ -224,7 +224,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return planOf(this.plainShape, { tables: this.mainTables, matching: this.plainShape.heldByWindow ? this.knownCount : countOf(this.members), shown: this.size, groups: this.groups?.size ?? 0, costs: this.costs(), declined: this.around.declined })
+    return planOf(this.plainShape, { tables: this.mainTables, matching: this.matches, shown: this.size, groups: this.groups?.size ?? 0, costs: this.costs(), declined: this.around.declined })
   }
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
@@ -338,6 +338,15 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
     if (this.isDirty) return
     this.isDirty = true
     this.around.dirty(this)
+  }
+
+  /** How many rows match. */
+  get matches(): number {
+    return this.plainShape.heldByWindow ? this.knownCount : countOf(this.members)
+  }
+
+  *keptPlaces(): Iterable<Place> {
+    for (const { place } of this.matching()) yield place
   }
 
   matching(): Iterable<Member> {

@@ -4,6 +4,9 @@
  * Filed when it pays: one view alone reads its table once, the index is filled when a second one asks, shared by all
  * shapes that want the same, and dropped with the last (the engine counts). Rows without a fixed key are `dynamic`.
  * Cost per change: O(1) when the keys stay, two set operations per key that moves; with an order two of O(log n).
+ *
+ * Where an instance shows every row of a key, it is filed in their place and the rows are not: nothing has to be done for
+ * a row that both would be told of, and the list would be a second one of the same rows, which a change finds cold.
  */
 import sortedBTree from "sorted-btree"
 import { compare } from "../surql/order.ts"
@@ -11,7 +14,7 @@ import type { Obj, Value } from "../surql/value.ts"
 import type { Interval } from "./intervalTree.ts"
 import { type FiledKey, FiledMap, plainKey } from "./keyMap.ts"
 import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./rowKey.ts"
-import { type Live, Place } from "./place.ts"
+import { isLive, type Live, Place } from "./place.ts"
 
 const BTree = sortedBTree.default
 
@@ -31,23 +34,31 @@ interface Filing {
   readonly places: (key: FiledKey, interval: Interval | undefined) => Iterable<Place>
 }
 
+/** What holds all rows of a key. */
+export interface Keeper {
+  readonly keptPlaces: () => Iterable<Place>
+}
+
 /** Rows of one key in an array, which is gone through to find one: few lines of memory, one after the other. Beyond it a set. */
 const few = 64
 
 /** By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest. */
 class ByKey implements Filing {
-  private readonly byKey = new FiledMap<Place | Array<Place> | Set<Place>>()
+  private readonly byKey = new FiledMap<Place | Array<Place> | Set<Place> | Keeper>()
 
   places(key: FiledKey): Iterable<Place> {
     const filed = this.byKey.get(key)
-    return filed === undefined ? none : filed instanceof Place ? [filed] : filed
+    if (filed === undefined) return none
+    if (filed instanceof Place) return [filed]
+    return Array.isArray(filed) || filed instanceof Set ? filed : filed.keptPlaces()
   }
 
   add(key: FiledKey, _: Value, place: Place): void {
     const filed = this.byKey.get(key)
     if (filed === undefined) this.byKey.set(key, place)
+    else if (filed instanceof Place) this.byKey.set(key, [filed, place])
     else if (filed instanceof Set) filed.add(place)
-    else if (!Array.isArray(filed)) this.byKey.set(key, [filed, place])
+    else if (!Array.isArray(filed)) return
     else if (filed.length < few) filed.push(place)
     else this.byKey.set(key, new Set(filed).add(place))
   }
@@ -63,6 +74,18 @@ class ByKey implements Filing {
       if (last !== undefined && last !== place) filed[at] = last
       if (filed.length === 0) this.byKey.delete(key)
     }
+  }
+
+  keep(key: FiledKey, keeper: Keeper): void {
+    const filed = this.byKey.get(key)
+    if (filed === undefined || filed instanceof Place || Array.isArray(filed) || filed instanceof Set) this.byKey.set(key, keeper)
+  }
+
+  /** Whether it kept the key: its rows have to be filed again. */
+  giveBack(key: FiledKey, keeper: Keeper): boolean {
+    if (this.byKey.get(key) !== keeper) return false
+    this.byKey.delete(key)
+    return true
   }
 }
 
@@ -114,7 +137,7 @@ class ByValue implements Filing {
 
 export class RowIndex {
   readonly spec: KeySpec
-  private filing: Filing | undefined = undefined
+  private filing: ByKey | ByValue | undefined = undefined
   private readonly loose = new Set<Place>()
   /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
   private last: States = { before: undefined, after: undefined, oldKeys: absent, newKeys: absent, oldValue: undefined, newValue: undefined }
@@ -137,6 +160,19 @@ export class RowIndex {
   /** The rows filed under a key, with a value in the interval. */
   places(key: FiledKey, interval: Interval | undefined): Iterable<Place> {
     return this.filing?.places(key, interval) ?? none
+  }
+
+  /** From here on this one holds all rows of a key, until it gives them back; where another one does, nothing changes. */
+  keep(key: FiledKey, keeper: Keeper): void {
+    if (this.filing instanceof ByKey) this.filing.keep(key, keeper)
+  }
+
+  /** Files the rows of a key again. Cost: O(those rows). */
+  giveBack(key: FiledKey, keeper: Keeper): void {
+    const { filing } = this
+    if (!(filing instanceof ByKey) || !filing.giveBack(key, keeper)) return
+    // It may hold rows without a fixed key as well.
+    for (const place of keeper.keptPlaces()) if (isLive(place) && sameKeys(keysOf(place.doc, this.spec), key)) filing.add(key, undefined, place)
   }
 
   /** The rows without a fixed key. */
