@@ -2,8 +2,8 @@
  * The workloads W1-W7: data, change histories and plain answers, all from one seed.
  *
  * Why generated whole before anything runs: every peer must see the same history, and none may pay for making it. The
- * work per change is the same at every size of a workload; only what surrounds it grows. W5 (load and registration) is
- * read off the set-up of the others.
+ * work per change is the same at every size of a workload; only what surrounds it grows: the views in W1 and W7, the rows
+ * in the others. W5 (load and registration) is read off the set-up of the others.
  */
 import sortedBTree from "sorted-btree"
 import type { Answer, Change, Row, Workload, WorkloadName } from "./program.ts"
@@ -257,10 +257,10 @@ const w6 = (size: number, { history }: Sizes): Workload => {
   }
 }
 
-/** Twelve rows per view, so that windows refill: half of the changes go to the top ten of an author, the others anywhere. */
-const w7 = (views: number, { history }: Sizes): Workload => {
+/** Fixed rows, more and more windows over them: three changes in four go to the top ten of an author, the fourth brings any row there. */
+const w7 = (views: number, { history, rows: count }: Sizes): Workload => {
   const dice = new Dice(7)
-  const rows = posts(dice, views * 12, views, (id) => id % views)
+  const rows = posts(dice, count, views, (id) => id % views)
   const changes: Array<Change> = []
   const table = new Drawn("post", rows, changes)
   const windows = new Map([...grouped(rows, "author")].map(([author, own]) => [author as number, new Newest(own)]))
@@ -274,7 +274,7 @@ const w7 = (views: number, { history }: Sizes): Workload => {
       own.remove(row)
       table.remove(row)
     } else {
-      const row = table.any(dice)
+      const row = kind === 2 ? own.at(dice.below(Math.min(10, own.size))) : table.any(dice)
       const from = windows.get(row["author"] as number)!
       from.remove(row)
       const after = table.update(row, kind === 2 ? { title: `Edited ${n}` } : { created_at: 5_000_000 + n })
@@ -291,7 +291,7 @@ const w7 = (views: number, { history }: Sizes): Workload => {
 }
 
 export interface Sizes {
-  /** Rows of W1, whose size counts views. */
+  /** Rows of W1 and W7, whose size counts views. */
   readonly rows: number
   /** Changes in the history. */
   readonly history: number
