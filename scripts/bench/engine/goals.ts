@@ -1,7 +1,8 @@
 /**
  * The goals of the bench, judged from the cells of one run.
  *
- * Why ratios: both sides of each ran in the same minutes on the same machine. A goal whose cells were not run is left out.
+ * Why ratios, and of each round by itself: its two sides ran in the same minutes on the same machine, which may be half as fast
+ * in the next. The middle one is judged. A goal whose cells were not run is left out.
  */
 import type { Figures, WorkloadName } from "./program.ts"
 import type { Cell, Result } from "./table.ts"
@@ -30,16 +31,24 @@ export const goals = (results: ReadonlyArray<readonly [Cell, Result]>): Readonly
     if (first === undefined || last === undefined) continue
     found.push({ what: `${workload} results at every size`, is: own.every(({ result }) => result.correct) ? "the plain answer" : "wrong", goal: "the plain answer", met: own.every(({ result }) => result.correct) })
     const most = growth[workload]
-    if (most !== undefined && first !== last) found.push(ratio(`${workload} median at ${last.size.toLocaleString("en")} / at ${first.size.toLocaleString("en")}`, last.result.median / first.result.median, most))
+    if (most !== undefined && first !== last) found.push(ratio(`${workload} median at ${last.size.toLocaleString("en")} / at ${first.size.toLocaleString("en")}`, ratiosOf(last.result, first.result), most))
     const rivals = cells.filter(({ peer, size, result }) => peer !== "ours" && size === last.size && result.correct)
     const best = rivals.sort((a, b) => a.result.median - b.result.median)[0]
-    if (best !== undefined) found.push(ratio(`${workload} median / ${best.peer}'s at ${last.size.toLocaleString("en")}`, last.result.median / best.result.median, 1 / lead[workload]))
+    if (best !== undefined) found.push(ratio(`${workload} median / ${best.peer}'s at ${last.size.toLocaleString("en")}`, ratiosOf(last.result, best.result), 1 / lead[workload]))
     // Judged where a view has one row, so that little of it is rows.
     if (workload === "W1" && last.size >= 100_000) found.push(memory(last.result))
   }
   return found
 }
 
-const ratio = (what: string, is: number, most: number): Goal => ({ what, is: is.toFixed(2), goal: `at most ${most}`, met: is <= most })
+/** Round by round, least first. */
+const ratiosOf = (over: Figures, under: Figures): ReadonlyArray<number> =>
+  over.rounds === undefined || under.rounds?.length !== over.rounds.length ? [over.median / under.median] : over.rounds.map((median, i) => median / under.rounds![i]!).sort((a, b) => a - b)
+
+const ratio = (what: string, is: ReadonlyArray<number>, most: number): Goal => {
+  const middle = is[(is.length - 1) >> 1]!
+  const range = is.length > 1 ? ` (${is[0]!.toFixed(2)} to ${is.at(-1)!.toFixed(2)})` : ""
+  return { what, is: `${middle.toFixed(2)}${range}`, goal: `at most ${most}`, met: middle <= most }
+}
 
 const memory = (figures: Figures): Goal => ({ what: "W1 bytes per view of one row", is: figures.bytesPerView.toFixed(0), goal: `at most ${bytesPerView}`, met: figures.bytesPerView <= bytesPerView })

@@ -3,8 +3,8 @@
  *
  * Cells run one after the other, each in a process of its own, and print as they come; the table and the goals come last.
  * `--quick` runs the smallest and the largest size only (W7 up to 10,000 views), with shorter looks; `--only W1,W3`,
- * `--peers ours,ivm` and `--sizes 1000` choose cells; `--rounds 3` takes the best of three; `--history 400000` sets the
- * number of changes; `--profiles <folder>` leaves a CPU profile of each cell's changes; `--show` prints the last run's
+ * `--peers ours,ivm` and `--sizes 1000` choose cells; each workload is run three times over, `--rounds 5` is five times;
+ * `--history 400000` sets the number of changes; `--profiles <folder>` leaves a CPU profile of each cell's changes; `--show` prints the last run's
  * table again; `--check` exits 1 when a goal is missed.
  */
 import { execFileSync, fork } from "node:child_process"
@@ -37,7 +37,7 @@ const allSizes: { readonly [name in WorkloadName]: ReadonlyArray<number> } = { W
 /** W7 has as many rows at every number of views: twelve for each at the largest, so that its windows refill. */
 const rowsOf = (workload: WorkloadName, sizes: ReadonlyArray<number>): number => (workload === "W7" ? 12 * Math.max(...sizes) : 100_000)
 const limits = { history: Number(options.history ?? (quick ? 20_000 : 50_000)), warmUp: quick ? 10_000 : 20_000, capMs: quick ? 1_000 : 4_000, cellMs: quick ? 10_000 : 60_000 }
-const rounds = Number(options.rounds ?? 1)
+const rounds = Number(options.rounds ?? 3)
 const chosen = (text: string | undefined, all: ReadonlyArray<string>): ReadonlyArray<string> => (text === undefined ? all : text.split(","))
 const workloads = chosen(options.only, Object.keys(allSizes)) as ReadonlyArray<WorkloadName>
 const peers = chosen(options.peers, Object.keys(peerNames).filter((peer) => !quick || peer !== "ivm-each"))
@@ -99,37 +99,45 @@ const say = (cell: Cell, result: Result): void => {
   console.log(name, `median ${median.toFixed(2)} us, p99 ${p99.toFixed(1)}, mean ${mean.toFixed(2)}, ${changes} changes, load ${loadMs.toFixed(0)} ms, register ${registerMs.toFixed(0)} ms, ${bytesPerRow.toFixed(0)} B/row, ${bytesPerView.toFixed(0)} B/view, ${correct ? "correct" : `WRONG: ${wrong}`}; ${plan}`)
 }
 
-/** The best of the rounds: what else the machine does only ever adds. */
-const best = async (cell: Cell): Promise<Result> => {
-  let result = await run(cell)
-  for (let round = 1; round < rounds && result.kind === "figures"; round++) {
-    const again = await run(cell)
-    if (again.kind !== "figures" || !again.correct || again.median < result.median) result = again
-  }
-  return result
+/** The round in the middle stands for all; what ever failed or was wrong is. */
+const summary = (results: ReadonlyArray<Result>): Result => {
+  const figures = results.flatMap((result) => (result.kind === "figures" ? [result] : []))
+  const bad = results.find((result) => result.kind !== "figures" || !result.correct)
+  const middle = [...figures].sort((a, b) => a.median - b.median)[(figures.length - 1) >> 1]
+  return bad ?? { ...middle!, rounds: figures.map(({ median }) => median) }
 }
 
 const resultsFile = join(home, "results.json")
 
-/** Runs all chosen cells; what is done so far is on disk, so that a run that is stopped is not lost. */
+/** The cells of a workload, small ones first. A quick run shows how this engine grows, and the others at the largest size only. */
+const cellsOf = (workload: WorkloadName): ReadonlyArray<Cell> => {
+  const sizes = sizesOf(workload)
+  return sizes.flatMap((size) => peers.filter((peer) => !quick || peer === "ours" || size === sizes.at(-1)).map((peer) => ({ workload, size, peer })))
+}
+
+/**
+ * Runs all chosen cells; what is done so far is on disk, so that a run that is stopped is not lost. Each round goes through all
+ * cells of a workload before the next: what the machine does besides comes and goes within minutes, and must not fall on one side.
+ */
 const runAll = async (): Promise<void> => {
   const results: Array<readonly [Cell, Result]> = []
   for (const workload of workloads) {
-    const sizes = sizesOf(workload)
+    const cells = cellsOf(workload).map((cell) => ({ cell, results: [] as Array<Result> }))
+    const done = (): Array<readonly [Cell, Result]> => cells.flatMap(({ cell, results: own }) => (own.length === 0 ? [] : [[cell, summary(own)] as const]))
     const tooSlow = new Set<string>()
-    for (const size of sizes) {
-      for (const peer of peers) {
-        // A quick run shows how this engine grows, and the others at the largest size only.
-        if (quick && peer !== "ours" && size !== sizes.at(-1)) continue
-        const cell = { workload, size, peer }
-        // What was too slow at a smaller size is not tried again at a larger one.
-        const result: Result = tooSlow.has(peer) ? { kind: "skipped" } : await best(cell)
-        if (result.kind === "slow") tooSlow.add(peer)
+    for (let round = 0; round < rounds; round++) {
+      for (const { cell, results: own } of cells) {
+        // What did not come to an end once is not tried again.
+        if (round > 0 && own.at(-1)?.kind !== "figures") continue
+        // Nor is what was too slow at a smaller size.
+        const result: Result = tooSlow.has(cell.peer) ? { kind: "skipped" } : await run(cell)
+        if (result.kind === "slow") tooSlow.add(cell.peer)
         if (result.kind !== "skipped" && result.kind !== "none") say(cell, result)
-        results.push([cell, result])
-        writeFileSync(resultsFile, JSON.stringify(results, undefined, 1))
+        own.push(result)
+        writeFileSync(resultsFile, JSON.stringify([...results, ...done()], undefined, 1))
       }
     }
+    results.push(...done())
   }
 }
 

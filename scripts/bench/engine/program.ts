@@ -64,6 +64,8 @@ export interface Figures {
   readonly bytesPerView: number
   readonly changes: number
   readonly median: number
+  /** The median of each round, in the order in which they ran. */
+  readonly rounds?: ReadonlyArray<number>
   readonly p99: number
   readonly mean: number
   readonly correct: boolean

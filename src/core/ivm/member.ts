@@ -76,7 +76,8 @@ export class PlainMember implements Member {
     this.version = version
     this.high = high
     this.low = low
-    this.lead = lead
+    // Mostly the same: see Place.put.
+    if (this.lead !== lead) this.lead = lead
   }
 }
 

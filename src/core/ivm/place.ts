@@ -57,12 +57,22 @@ export class Place {
     return this.at !== unkept
   }
 
-  /** Takes over a state; `at`: where the table is about to put the document, undefined where it does not. */
-  put(doc: Obj | undefined, version: number, at: number | undefined): void {
-    this.named = doc?.["id"] instanceof RecordId ? undefined : this.id
-    this.at = at ?? inPlace
-    this.own = at === undefined ? doc : undefined
+  /**
+   * Takes over a state of the record with this id; `at`: where the table is about to put the document, undefined where it does not.
+   * Every `undefined` is written as such: before a value that may be an object is put into an old one, V8 looks at the head
+   * of the page that holds it, and those heads push each other out of the cache.
+   */
+  put(id: RecordId, doc: Obj | undefined, version: number, at: number | undefined): void {
     this.version = version
+    if (at === undefined) {
+      this.at = inPlace
+      this.own = doc
+    } else {
+      this.at = at
+      this.own = undefined
+    }
+    if (doc?.["id"] instanceof RecordId) this.named = undefined
+    else this.named = id
   }
 
   /** Nobody finds it any more. */

@@ -5,11 +5,11 @@
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
+import type { RowOrder } from "./cells.ts"
 import type { DeltaBuilder, MovedChild, Shown } from "./delta.ts"
 import * as Hashes from "./hash.ts"
 import type { Moves } from "./moved.ts"
 import type { Spy } from "./spy.ts"
-import type { RowOrder } from "./cells.ts"
 import { type Bounds, Window } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */

@@ -66,9 +66,9 @@ export class Table {
       else this.others.set(text, place)
     }
     if (this.places.isCounted(key)) {
-      place.put(doc, version, key)
+      place.put(id, doc, version, key)
       this.count(key, doc)
-    } else place.put(doc, version, undefined)
+    } else place.put(id, doc, version, undefined)
     if ((before === undefined) === (doc === undefined)) return
     if (doc === undefined) {
       this.live--
