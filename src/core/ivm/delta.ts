@@ -12,8 +12,10 @@ import { type Hash64, noSum } from "./hash.ts"
 /** A row as a result shows it: the record, its version, and a digest of other shown content. */
 export interface Shown {
   readonly key: string
-  /** What it is a row of, where that tells rows apart without a look at their keys. */
+  /** What it is a row of. */
   readonly place?: unknown
+  /** That of its place, where it is the only row of it: it tells rows apart without a look at their keys. Else -1, or none. */
+  readonly number?: number
   readonly version: number
   readonly digest: string | undefined
   /** What the results it shows add to its hash. */
@@ -69,6 +71,7 @@ export interface Delta {
 interface Move {
   readonly key: string
   readonly place: unknown
+  readonly number: number
   readonly before: Shown | undefined
   /** That of `before` when the step came to it: a row may take over a new state of its record. */
   readonly version: number
@@ -145,18 +148,19 @@ export class DeltaBuilder implements Hash64 {
     return this.moves ?? none
   }
 
-  private find({ key, place }: Shown): Move | undefined {
+  private find({ key, number = -1 }: Shown): Move | undefined {
     if (this.byKey !== undefined) return this.byKey.get(key)
     const { moves } = this
-    // Places first: the text of a row that nobody has named lately is one more thing to load.
-    if (moves !== undefined) for (let i = 0; i < moves.length; i++) if (moves[i]!.place === place && moves[i]!.key === key) return moves[i]
+    if (moves === undefined) return undefined
+    // Numbers first, and nothing else where they tell: a row that nobody has named lately has its place and its text elsewhere, cold.
+    for (let i = 0; i < moves.length; i++) if (moves[i]!.number === number && (number !== -1 || moves[i]!.key === key)) return moves[i]
     return undefined
   }
 
   /** One of the two states at least is given. */
   private add(before: Shown | undefined, after: Shown | undefined, version: number, child?: MovedChild): void {
-    const { key, place } = (after ?? before)!
-    const move: Move = { key, place, before, version, after, child, refreshed: child !== undefined }
+    const { key, number = -1, place } = (after ?? before)!
+    const move: Move = { key, place, number, before, version, after, child, refreshed: child !== undefined }
     const moves = (this.moves = append(this.moves, move))
     if (this.byKey !== undefined) this.byKey.set(key, move)
     else if (moves.length > fewMoves) this.byKey = new Map(moves.map((other) => [other.key, other]))

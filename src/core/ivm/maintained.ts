@@ -53,23 +53,23 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   readonly plainShape: Shape
   readonly params: Params
   readonly groups: Groups | undefined
-  /** None where the window holds them. */
-  private members: Members = undefined
-  private failing: Map<string, string> | undefined = undefined
   private failureMoved = false
   /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
   private isDirty = true
-  /** The last step that did something to it and that rows hear of, and where what it did is kept. */
-  private lastStep = -1
-  private last = -1
   private cache: Cache | undefined = undefined
   private list: LiveList | undefined = undefined
   // The rows that show or use it as a subquery.
   reader: ReadResult["reader"] = undefined
   row: ReaderRow = ""
+  /** The last step that did something to it and that rows hear of, and where what it did is kept. */
+  private lastStep = -1
+  private last = -1
   generation: number
   /** How many views hold it. */
   uses = 0
+  private failing: Map<string, string> | undefined = undefined
+  /** None where the window holds them. */
+  private members: Members = undefined
   readonly strict: boolean
   readonly slots: Slots | undefined
   readonly bounds: Bounds
@@ -155,7 +155,8 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
 
   /** Which source a row comes from; undefined for none. */
   private slotOf(place: Place): number | undefined {
-    return this.slots === undefined ? 0 : this.slots.of(place.id)
+    // A shape of one whole table says so: the slots of an instance stand at its end.
+    return this.plainShape.table !== undefined ? 0 : this.slots!.of(place.id)
   }
 
   /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */

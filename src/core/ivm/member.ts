@@ -52,6 +52,7 @@ export class PlainMember implements Member {
   high: number
   low: number
   lead: Value
+  readonly number: number
   declare readonly digest: undefined
   declare readonly children: undefined
   declare readonly sort: ReadonlyArray<Value>
@@ -70,6 +71,7 @@ export class PlainMember implements Member {
     this.high = high
     this.low = low
     this.lead = lead
+    this.number = place.number
   }
 
   renew({ high, lead, low, version }: Member): void {
@@ -146,6 +148,7 @@ export class FullMember implements Member, Details {
   readonly place: Place
   readonly children: Member["children"]
   at = 0
+  readonly number: number
   readonly lead: Value
   readonly sort: ReadonlyArray<Value>
   readonly slot: number
@@ -165,6 +168,7 @@ export class FullMember implements Member, Details {
     this.sumHigh = this.sumLow = 0
     this.step = sums === undefined ? -1 : step
     this.place = place
+    this.number = part === undefined ? place.number : -1
     this.lead = lead
     this.sort = sort
     this.slot = slot

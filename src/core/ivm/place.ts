@@ -28,6 +28,8 @@ export class Place {
   table: Table
   /** Of the record, or the last one of a deleted record. */
   version: number
+  /** Another one for each place of a store: what tells places apart without a look at either. */
+  readonly number: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
   /** Its place among the documents of the table, or one of the two above. */
   private at = unkept
@@ -35,10 +37,11 @@ export class Place {
   /** Its id, where no document has it: a second one for each record that has changed would be kept for nothing. */
   private named: RecordId | undefined
 
-  constructor(table: Table, id: RecordId, version: number) {
+  constructor(table: Table, id: RecordId, version: number, number: number) {
     this.table = table
-    this.named = id
     this.version = version
+    this.number = number
+    this.named = id
   }
 
   /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */

@@ -44,6 +44,8 @@ export class Store {
   watcher: StoreWatcher | undefined = undefined
   private readonly tables = new Map<string, Table>()
   private readonly graves = new Graves()
+  /** Places made so far. */
+  private places = 0
   /** Records without a place were never deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
@@ -92,7 +94,7 @@ export class Store {
   }
 
   private placeIn(table: Table, id: RecordId): Place {
-    return table.place(id) ?? new Place(table, id, this.floor)
+    return table.place(id) ?? new Place(table, id, this.floor, this.places++)
   }
 
   /** A table, one that is not kept where nobody has heard of it. */

@@ -19,7 +19,7 @@ test("D4 the graves hold each deleted record once, the longest deleted first", (
   FastCheck.assert(
     FastCheck.property(FastCheck.array(step, { maxLength: 120, size: "max" }), (steps) => {
       const table = new Table("t"), graves = new Graves(), plain = new Set<Place>()
-      const places = Array.from({ length: 8 }, (_, key) => new Place(table, Ids.make("t", key), 1))
+      const places = Array.from({ length: 8 }, (_, key) => new Place(table, Ids.make("t", key), 1, key))
       const flip = (place: Place): void => {
         table.put(place, place.id, plain.has(place) ? { id: place.id } : undefined, 1)
         if (plain.delete(place)) graves.remove()
@@ -36,7 +36,7 @@ test("D4 the graves hold each deleted record once, the longest deleted first", (
           // Forgotten: what comes next under the same id is another place.
           for (const place of first) {
             plain.delete(place)
-            places[places.indexOf(place)] = new Place(table, place.id, 1)
+            places[places.indexOf(place)] = new Place(table, place.id, 1, place.number)
           }
         }
         expect(graves.size).toBe(plain.size)
