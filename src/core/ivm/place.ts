@@ -7,6 +7,7 @@
  * of counted keys stand in an array of their table all the same: an old object that is given something young costs the
  * garbage collector's notes of it, which are cold for an object and at hand for one array.
  */
+import * as Ids from "../surql/recordId.ts"
 import { type Obj, RecordId } from "../surql/value.ts"
 import type { Table } from "./table.ts"
 
@@ -34,7 +35,7 @@ export class Place {
   /** Its place among the documents of the table, or one of the two above. */
   private at = unkept
   private own: Obj | undefined = undefined
-  /** Its id, where no document has it: a second one for each record that has changed would be kept for nothing. */
+  /** Its id, where neither a document has it nor a counted key says it: each record that has changed would keep a second one for nothing. */
   private named: RecordId | undefined
 
   constructor(table: Table, id: RecordId, version: number, number: number) {
@@ -52,7 +53,7 @@ export class Place {
   /** As the last change wrote it, and so at hand with the document. */
   get id(): RecordId {
     const id = this.doc?.["id"]
-    return id instanceof RecordId ? id : this.named!
+    return id instanceof RecordId ? id : this.named ?? Ids.make(this.table.name, this.at)
   }
 
   /** The table finds it by its id. */
@@ -61,25 +62,26 @@ export class Place {
   }
 
   /**
-   * Takes over a state of the record with this id; `at`: where the table is about to put the document, undefined where it does not.
-   * Every `undefined` is written as such: before a value that may be an object is put into an old one, V8 looks at the head
-   * of the page that holds it, and those heads push each other out of the cache.
+   * Takes over a state of the record with this id; `at`: where the table is about to put the document, by its counted key;
+   * undefined where it does not. There nothing is written that may be an object: for that V8 looks at the head of the page
+   * that holds this one, and those heads push each other out of the cache.
    */
   put(id: RecordId, doc: Obj | undefined, version: number, at: number | undefined): void {
     this.version = version
     if (at === undefined) {
       this.at = inPlace
       this.own = doc
+      this.named = doc?.["id"] instanceof RecordId ? undefined : id
     } else {
       this.at = at
       this.own = undefined
+      this.named = undefined
     }
-    if (doc?.["id"] instanceof RecordId) this.named = undefined
-    else this.named = id
   }
 
   /** Nobody finds it any more. */
   forget(): void {
+    this.named = this.id
     this.at = unkept
     this.own = undefined
   }

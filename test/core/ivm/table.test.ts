@@ -70,7 +70,7 @@ test("tables that nobody follows any more and that hold nothing are forgotten", 
   expect(desk.watch("SELECT * FROM none7").rows()).toEqual([{ id: "none7:1", n: 1 }])
 })
 
-test("a place has the id of its document and none beside it; of a deleted record it keeps one", () => {
+test("a place has the id of its document and none beside it; of a deleted record it keeps one, unless its key is counted and says it", () => {
   for (const key of ["1", "a", "[1, 'b']"]) {
     const id = `t:${key}`
     const desk = new Desk().put(id, { n: 1 })
@@ -81,6 +81,7 @@ test("a place has the id of its document and none beside it; of a deleted record
     }
     desk.remove(id)
     expect([place.id.text, place.doc, place.kept]).toEqual([id, undefined, true])
+    expect(Reflect.get(place, "named")?.text).toBe(key === "1" ? undefined : id)
     desk.put(id, { n: 4 })
     expect([desk.engine.store.placeOf(Ids.parse(id)!) === place, place.version, place.doc?.["n"]]).toEqual([true, 4, 4])
   }
