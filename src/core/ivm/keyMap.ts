@@ -9,18 +9,27 @@ import { RecordId } from "../surql/value.ts"
 /** The array is at most this much longer than twice what is held. */
 const room = 64
 
-/** By the key of a record: counted ones in an array, all others in a map. */
-export class KeyMap<V> {
-  private readonly counted: Array<V | undefined> = []
+/**
+ * By the key of a record: counted ones in an array, all others in a map. `B`: what its owner may keep beside each value with a
+ * counted key, right behind it, so that one line of memory has both.
+ */
+export class KeyMap<V, B = never> {
+  private readonly counted: Array<V | B | undefined> = []
   private readonly others = new Map<unknown, V>()
+  /** Cells of the array for each key. */
+  private readonly cells: 1 | 2
   private inArray = 0
+
+  constructor(cells: 1 | 2 = 1) {
+    this.cells = cells
+  }
 
   get size(): number {
     return this.inArray + this.others.size
   }
 
   get(key: unknown): V | undefined {
-    return this.isCounted(key) ? this.counted[key] : this.others.size === 0 ? undefined : this.others.get(key)
+    return this.isCounted(key) ? (this.counted[this.cells * key] as V | undefined) : this.others.size === 0 ? undefined : this.others.get(key)
   }
 
   set(key: unknown, value: V): void {
@@ -29,17 +38,27 @@ export class KeyMap<V> {
     if (!this.isCounted(key) && isCount(key) && key < most) this.grow(this.others.size === 0 ? key : most - 1)
     if (!this.isCounted(key)) this.others.set(key, value)
     else {
-      if (this.counted[key] === undefined) this.inArray++
-      this.counted[key] = value
+      if (this.counted[this.cells * key] === undefined) this.inArray++
+      this.counted[this.cells * key] = value
     }
   }
 
   delete(key: unknown): void {
     if (!this.isCounted(key)) this.others.delete(key)
-    else if (this.counted[key] !== undefined) {
+    else if (this.counted[this.cells * key] !== undefined) {
       this.inArray--
-      this.counted[key] = undefined
+      this.counted[this.cells * key] = undefined
+      if (this.cells === 2) this.setBeside(key, undefined)
     }
+  }
+
+  /** What stands beside the value of a counted key, of a map of two cells. */
+  beside(key: number): B | undefined {
+    return this.counted[2 * key + 1] as B | undefined
+  }
+
+  setBeside(key: number, value: B | undefined): void {
+    this.counted[2 * key + 1] = value
   }
 
   /**
@@ -48,8 +67,8 @@ export class KeyMap<V> {
    */
   *values(): Iterable<V> {
     yield* this.others.values()
-    for (let i = 0; i < this.counted.length; i++) {
-      const value = this.counted[i]
+    for (let i = 0; i < this.counted.length; i += this.cells) {
+      const value = this.counted[i] as V | undefined
       if (value !== undefined) yield value
     }
   }
@@ -61,14 +80,15 @@ export class KeyMap<V> {
 
   /** Whether it is, or would be, in the array. */
   isCounted(key: unknown): key is number {
-    return typeof key === "number" && key >= 0 && key < this.counted.length && Number.isInteger(key)
+    return typeof key === "number" && key >= 0 && this.cells * key < this.counted.length && Number.isInteger(key)
   }
 
   /** Lengthens the array up to a key; what the map has of those before it comes along. */
   private grow(key: number): void {
-    for (let next = this.counted.length; next <= key; next++) {
+    for (let next = this.counted.length / this.cells; next <= key; next++) {
       const value = this.others.size === 0 ? undefined : this.others.get(next)
       this.counted.push(value)
+      if (this.cells === 2) this.counted.push(undefined)
       if (value === undefined) continue
       this.others.delete(next)
       this.inArray++

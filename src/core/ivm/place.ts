@@ -4,7 +4,7 @@
  * Why it holds what others hold: a change finds its record once, by id, and from there everything that shows it; a map by
  * id in each instance would be one more cold lookup for each. A place outlives deletion, so it is also what a row is named
  * by. And why it is the state and does not point to one: that would be one more thing to load for every change. The documents
- * of counted keys stand in an array of their table all the same: an old object that is given something young costs the
+ * of counted keys stand in the array of their table all the same: an old object that is given something young costs the
  * garbage collector's notes of it, which are cold for an object and at hand for one array.
  */
 import * as Ids from "../surql/recordId.ts"
@@ -47,7 +47,7 @@ export class Place {
 
   /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
   get doc(): Obj | undefined {
-    return this.at >= 0 ? this.table.documents[this.at] : this.own
+    return this.at >= 0 ? this.table.document(this.at) : this.own
   }
 
   /** As the last change wrote it, and so at hand with the document. */

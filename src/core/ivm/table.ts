@@ -7,7 +7,7 @@ import sortedBTree from "sorted-btree"
 import { compareRecords } from "../surql/order.ts"
 import * as Ids from "../surql/recordId.ts"
 import { inKeys } from "../surql/sources.ts"
-import type { Range, RecordId, RecordKey } from "../surql/value.ts"
+import type { Obj, Range, RecordId, RecordKey } from "../surql/value.ts"
 import type { ShapeGroup } from "./group.ts"
 import { KeyMap } from "./keyMap.ts"
 import { isLive, type Live, type Place } from "./place.ts"
@@ -21,11 +21,12 @@ export class Table {
   readonly indexes: Array<RowIndex> = []
   /** The shapes with instances that read it. */
   readonly groups: Array<ShapeGroup> = []
-  /** Records and tombstones by key; those with other keys than numbers and text by their text. */
-  private readonly places = new KeyMap<Place>()
+  /**
+   * Records and tombstones by key; those with other keys than numbers and text by their text. Beside the place of a counted key
+   * stands its document: looked up at once, so that one is loaded beside the other and not after it. All others are in their places.
+   */
+  private readonly places = new KeyMap<Place, Obj>(2)
   private readonly others = new Map<string, Place>()
-  /** Documents by counted key: looked up at once with the place, so that one is loaded beside it and not after it. All others stand in their places. */
-  readonly documents: Array<Place["doc"]> = []
   private live = 0
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
@@ -49,7 +50,12 @@ export class Table {
 
   /** The document of a place, found without looking at the place where that can be. */
   docOf(place: Place, { key }: RecordId): Place["doc"] {
-    return (typeof key === "number" ? this.documents[key] : undefined) ?? place.doc
+    return (this.places.isCounted(key) ? this.places.beside(key) : undefined) ?? place.doc
+  }
+
+  /** The document of a counted key. */
+  document(key: number): Place["doc"] {
+    return this.places.beside(key)
   }
 
   *rows(): Iterable<Live> {
@@ -67,7 +73,7 @@ export class Table {
     }
     if (this.places.isCounted(key)) {
       place.put(id, doc, version, key)
-      this.count(key, doc)
+      this.places.setBeside(key, doc)
     } else place.put(id, doc, version, undefined)
     if ((before === undefined) === (doc === undefined)) return
     if (doc === undefined) {
@@ -82,7 +88,6 @@ export class Table {
   forget(place: Place): void {
     const { key, text } = place.id
     place.forget()
-    if (this.places.isCounted(key)) this.count(key, undefined)
     if (typeof key === "number" || typeof key === "string") this.places.delete(key)
     else this.others.delete(text)
   }
@@ -90,14 +95,8 @@ export class Table {
   clear(): void {
     this.places.clear()
     this.others.clear()
-    this.documents.length = 0
     this.live = 0
     this.order = undefined
-  }
-
-  private count(key: number, doc: Place["doc"]): void {
-    while (this.documents.length < key) this.documents.push(undefined)
-    this.documents[key] = doc
   }
 
   /** Records in record-key order, from a key on. */

@@ -12,28 +12,37 @@ import type { Value } from "../../../src/core/surql/value.ts"
 const key = FastCheck.oneof(FastCheck.nat(12), FastCheck.nat(300), FastCheck.nat(), FastCheck.constantFrom<Array<number | string>>(-1, -3, 0.5, 1.5, 2 ** 31, 2 ** 40, "1", "a", "12", "length"))
 const step = FastCheck.tuple(key, FastCheck.integer({ min: 0, max: 3 }))
 
-test("a map by record keys holds what a plain map holds", () => {
+test.each([1, 2] as const)("a map by record keys holds what a plain map holds, with %s cells for each key", (cells) => {
   FastCheck.assert(
     FastCheck.property(FastCheck.array(step, { maxLength: 400, size: "max" }), (steps) => {
-      const map = new KeyMap<number>(), plain = new Map<number | string, number>()
+      const map = new KeyMap<number, string>(cells), plain = new Map<number | string, number>()
+      const beside = new Map<number, string>()
       let count = 0
       for (const [key, kind] of steps) {
         if (kind === 0) {
           map.delete(key)
           plain.delete(key)
+          beside.delete(key as number)
         } else {
           map.set(key, ++count)
           plain.set(key, count)
+          if (cells === 2 && kind === 2 && map.isCounted(key)) {
+            map.setBeside(key, `beside ${count}`)
+            beside.set(key, `beside ${count}`)
+          }
         }
         expect(map.get(key)).toBe(plain.get(key))
         expect(map.size).toBe(plain.size)
       }
-      for (const [key] of steps) expect(map.get(key)).toBe(plain.get(key))
+      for (const [key] of steps) {
+        expect(map.get(key)).toBe(plain.get(key))
+        if (cells === 2 && map.isCounted(key)) expect(map.beside(key)).toBe(beside.get(key))
+      }
       expect([...map.values()].sort((a, b) => a - b)).toEqual([...plain.values()].sort((a, b) => a - b))
       map.clear()
       expect([map.size, [...map.values()], map.get(0)]).toEqual([0, [], undefined])
     }),
-    { numRuns: 300 }
+    { numRuns: 200 }
   )
 })
 
