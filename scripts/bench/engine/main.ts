@@ -3,7 +3,7 @@
  *
  * Cells run one after the other, each in a process of its own, and print as they come; the table and the goals come last.
  * `--quick` runs the smallest and the largest size only (W7 up to 10,000 views), with shorter looks; `--only W1,W3`,
- * `--peers ours,ivm` and `--sizes 1000` choose cells; each workload is run three times over, `--rounds 5` is five times;
+ * `--peers ours,ivm` and `--sizes 1000` choose cells; each workload is run five times over, `--rounds 3` is three times;
  * `--history 400000` sets the number of changes; `--profiles <folder>` leaves a CPU profile of each cell's changes; `--show` prints the last run's
  * table again; `--check` exits 1 when a goal is missed.
  */
@@ -37,7 +37,7 @@ const allSizes: { readonly [name in WorkloadName]: ReadonlyArray<number> } = { W
 /** W7 has as many rows at every number of views: twelve for each at the largest, so that its windows refill. */
 const rowsOf = (workload: WorkloadName, sizes: ReadonlyArray<number>): number => (workload === "W7" ? 12 * Math.max(...sizes) : 100_000)
 const limits = { history: Number(options.history ?? (quick ? 20_000 : 50_000)), warmUp: quick ? 10_000 : 20_000, capMs: quick ? 1_000 : 4_000, cellMs: quick ? 10_000 : 60_000 }
-const rounds = Number(options.rounds ?? 3)
+const rounds = Number(options.rounds ?? 5)
 const chosen = (text: string | undefined, all: ReadonlyArray<string>): ReadonlyArray<string> => (text === undefined ? all : text.split(","))
 const workloads = chosen(options.only, Object.keys(allSizes)) as ReadonlyArray<WorkloadName>
 const peers = chosen(options.peers, Object.keys(peerNames).filter((peer) => !quick || peer !== "ivm-each"))
