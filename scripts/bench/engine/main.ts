@@ -4,8 +4,8 @@
  * Cells run one after the other, each in a process of its own, and print as they come; the table and the goals come last.
  * `--quick` runs the smallest and the largest size only (W7 up to 10,000 views), with shorter looks; `--only W1,W3`,
  * `--peers ours,ivm` and `--sizes 1000` choose cells; each workload is run five times over, `--rounds 3` is three times;
- * `--history 400000` sets the number of changes; `--profiles <folder>` leaves a CPU profile of each cell's changes; `--show` prints the last run's
- * table again; `--check` exits 1 when a goal is missed.
+ * `--history 400000` sets the number of changes; `--profiles <folder>` leaves a CPU profile of each cell's changes; `--show`
+ * prints the last run's table again; `--check` exits 1 when a goal is missed.
  */
 import { execFileSync, fork } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -34,8 +34,6 @@ const quick = options.quick
 const growing: ReadonlyArray<number> = quick ? [1_000, 100_000] : [1_000, 10_000, 100_000]
 const views = (largest: number): ReadonlyArray<number> => (quick ? [100, largest] : [100, 1_000, 10_000, 100_000])
 const allSizes: { readonly [name in WorkloadName]: ReadonlyArray<number> } = { W1: views(100_000), W2: growing, W3: growing, W4: growing, W6: growing, W7: views(10_000) }
-/** W7 has as many rows at every number of views: twelve for each at the largest, so that its windows refill. */
-const rowsOf = (workload: WorkloadName, sizes: ReadonlyArray<number>): number => (workload === "W7" ? 12 * Math.max(...sizes) : 100_000)
 const limits = { history: Number(options.history ?? (quick ? 20_000 : 50_000)), warmUp: quick ? 10_000 : 20_000, capMs: quick ? 1_000 : 4_000, cellMs: quick ? 10_000 : 60_000 }
 const rounds = Number(options.rounds ?? 5)
 const chosen = (text: string | undefined, all: ReadonlyArray<string>): ReadonlyArray<string> => (text === undefined ? all : text.split(","))
@@ -64,12 +62,15 @@ const cpuMs = (pid: number): number => {
 
 const sizesOf = (workload: WorkloadName): ReadonlyArray<number> => (options.sizes === undefined ? allSizes[workload] : options.sizes.split(",").map(Number))
 
+/** W7 has as many rows at every number of views: twelve for each at the largest, so that its windows refill. */
+const rowsOf = (workload: WorkloadName): number => (workload === "W7" ? 12 * Math.max(...sizesOf(workload)) : 100_000)
+
 /** Runs one cell; what takes more CPU time than the limit is stopped and reported with the phase it was in. */
 const run = (cell: Cell): Promise<Result> =>
   new Promise((done) => {
     const { workload, size, peer } = cell
     const profile = options.profiles === undefined ? undefined : join(options.profiles, `${workload}-${size}-${peer}.cpuprofile`)
-    const child = fork(cellFile, [JSON.stringify({ peer, workload, size, profile, rows: rowsOf(workload, sizesOf(workload)), ...limits })], { execPath: execPathOf(peer), execArgv: ["--expose-gc", "--max-old-space-size=8192"], env: { ...process.env, NODE_ENV: "production", BENCH_SCRATCH: scratch }, stdio: ["ignore", "ignore", "pipe", "ipc"] })
+    const child = fork(cellFile, [JSON.stringify({ peer, workload, size, profile, rows: rowsOf(workload), ...limits })], { execPath: execPathOf(peer), execArgv: ["--expose-gc", "--max-old-space-size=8192"], env: { ...process.env, NODE_ENV: "production", BENCH_SCRATCH: scratch }, stdio: ["ignore", "ignore", "pipe", "ipc"] })
     let phase = "start"
     let errors = ""
     let result: Result | undefined

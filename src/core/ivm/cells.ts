@@ -39,17 +39,30 @@ export const search = <T>(cells: Cells<T>, row: T, own: Value, { compare, compar
   return low
 }
 
-/** Makes room for a row at a position. */
-export const put = <T>(cells: Cells<T>, position: number, lead: Value, row: T): void => {
+/** Puts a row in its place. Answers its position. */
+export const put = <T>(cells: Cells<T>, row: T, order: RowOrder<T>): number => {
+  const lead = leadOf(row, order)
+  const position = search(cells, row, lead, order, false)
   const at = 2 * position
   cells.push(lead, row)
   for (let i = cells.length - 1; i > at + 1; i--) cells[i] = cells[i - 2]!
   cells[at] = lead
   cells[at + 1] = row
+  return position
 }
 
-export const take = <T>(cells: Cells<T>, position: number): void => {
+/** Takes a row out. Answers the position it had. */
+export const take = <T>(cells: Cells<T>, row: T, order: RowOrder<T>): number => {
+  const position = search(cells, row, leadOf(row, order), order, false)
   for (let i = 2 * position + 2; i < cells.length; i++) cells[i - 2] = cells[i]!
   cells.pop()
   cells.pop()
+  return position
+}
+
+/** Puts the new state of a row where its old one stands: both compare 0. Answers the position. */
+export const swap = <T>(cells: Cells<T>, row: T, order: RowOrder<T>): number => {
+  const position = search(cells, row, leadOf(row, order), order, false)
+  cells[2 * position + 1] = row
+  return position
 }

@@ -10,7 +10,7 @@
  * more searches. Leads beside the rows take two thirds of the time.
  */
 import type { Value } from "../surql/value.ts"
-import { type Cells, cellsOf, few, leadOf, put, rowAt, type RowOrder, rowsOf, search, take } from "./cells.ts"
+import { type Cells, cellsOf, few, leadOf, put, rowAt, type RowOrder, rowsOf, search, swap, take } from "./cells.ts"
 
 /** A chunk with no more rows joins a neighbour that has room. */
 const scant = few / 4
@@ -44,12 +44,10 @@ export class Chunks<T> {
   /** Puts a row in its place. Answers its position: any before `start` or from `end` on stands for all of those. */
   put(row: T): number {
     const { chunks, heads, order } = this
-    const lead = leadOf(row, order)
-    const at = this.chunkOf(row, lead)
+    const at = this.chunkOf(row)
     const cells = chunks[at]!
-    const within = search(cells, row, lead, order, false)
+    const within = put(cells, row, order)
     const position = this.position(at, within)
-    put(cells, within, lead, row)
     if (within === 0) this.head(at, cells)
     this.size++
     if (at < this.first) this.before++
@@ -64,12 +62,10 @@ export class Chunks<T> {
 
   /** Takes a row out. Answers the position it had. */
   take(row: T): number {
-    const lead = leadOf(row, this.order)
-    const at = this.chunkOf(row, lead)
+    const at = this.chunkOf(row)
     const cells = this.chunks[at]!
-    const within = search(cells, row, lead, this.order, false)
+    const within = take(cells, row, this.order)
     const position = this.position(at, within)
-    take(cells, within)
     this.size--
     if (at < this.first) this.before--
     if (cells.length > 2 * scant) {
@@ -81,11 +77,9 @@ export class Chunks<T> {
 
   /** Puts the new state of a row where its old one stands. Answers the position. */
   swap(row: T): number {
-    const lead = leadOf(row, this.order)
-    const at = this.chunkOf(row, lead)
+    const at = this.chunkOf(row)
     const cells = this.chunks[at]!
-    const within = search(cells, row, lead, this.order, false)
-    cells[2 * within + 1] = row
+    const within = swap(cells, row, this.order)
     if (within === 0) this.head(at, cells)
     return this.position(at, within)
   }
@@ -114,8 +108,8 @@ export class Chunks<T> {
     return rows.slice(start - before, end - before)
   }
 
-  private chunkOf(row: T, lead: Value): number {
-    return Math.max(0, search(this.heads, row, lead, this.order, true) - 1)
+  private chunkOf(row: T): number {
+    return Math.max(0, search(this.heads, row, leadOf(row, this.order), this.order, true) - 1)
   }
 
   private count(at: number): number {
@@ -135,24 +129,21 @@ export class Chunks<T> {
     this.heads[2 * at + 1] = cells[1]!
   }
 
-  /** Lets a small chunk go, or makes one of two. */
+  /** Lets a small chunk go, or makes one of two; where its neighbour has no room it stays. */
   private join(at: number, cells: Cells<T>): void {
     const { chunks } = this
+    if (cells.length === 0) return this.drop(at)
+    this.head(at, cells)
     const left = at + 1 < chunks.length ? at : at - 1
-    if (cells.length === 0) this.drop(at)
-    else {
-      this.head(at, cells)
-      if (left >= 0 && this.count(left) + this.count(left + 1) <= packed) {
-        for (const cell of chunks[left + 1]!) chunks[left]!.push(cell)
-        this.drop(left + 1)
-      }
-    }
-    this.find()
+    if (left < 0 || this.count(left) + this.count(left + 1) > packed) return this.follow()
+    for (const cell of chunks[left + 1]!) chunks[left]!.push(cell)
+    this.drop(left + 1)
   }
 
   private drop(at: number): void {
     this.chunks.splice(at, 1)
     this.heads.splice(2 * at, 2)
+    this.find()
   }
 
   /** Counts the start anew. */

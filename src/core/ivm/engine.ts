@@ -377,7 +377,7 @@ export class Engine {
     this.dropUnusedGroup(group!)
   }
 
-  /** Lets go of the subqueries that no row reads any more. */
+  /** Lets go of the subqueries that no row reads any more, and of what those read. */
   private dropIdle(): void {
     for (let instance = this.idle.pop(); instance !== undefined; instance = this.idle.pop()) {
       const held = this.held.get(instance.key)

@@ -8,7 +8,7 @@
  *
  * What has a window extends it, so that there is no object more to load for a change, which finds each of them cold.
  */
-import { type Cells, cellsOf, few, leadOf, put, rowAt, type RowOrder, rowsOf, search, take } from "./cells.ts"
+import { type Cells, cellsOf, few, put, rowAt, type RowOrder, rowsOf, swap, take } from "./cells.ts"
 import { Chunks } from "./chunks.ts"
 import { CountsWork } from "./plan.ts"
 
@@ -106,13 +106,7 @@ export abstract class Window<T> extends CountsWork {
   /** Puts the new state of a row where its old state stands; both must compare 0. */
   protected swap(before: T, after: T): void {
     const { kind, many, start } = this
-    let at: number
-    if (many !== undefined) at = many.swap(after)
-    else {
-      const cells = this.cells!
-      at = search(cells, after, leadOf(after, kind), kind, false)
-      cells[2 * at + 1] = after
-    }
+    const at = many !== undefined ? many.swap(after) : swap(this.cells!, after, kind)
     if (at >= start && at < start + this.limit) this.replaced(before, after)
   }
 
@@ -120,23 +114,16 @@ export abstract class Window<T> extends CountsWork {
     const { kind, many } = this
     if (many !== undefined) return many.put(row)
     const cells = this.cells!
-    const lead = leadOf(row, kind)
-    const at = search(cells, row, lead, kind, false)
-    put(cells, at, lead, row)
+    const at = put(cells, row, kind)
     if (cells.length > 2 * few) this.fill(rowsOf(cells))
     return at
   }
 
   private pull(row: T): number {
     const { kind, many } = this
-    if (many !== undefined) {
-      const at = many.take(row)
-      if (many.size <= few / 2) this.fill(many.all())
-      return at
-    }
-    const cells = this.cells!
-    const at = search(cells, row, leadOf(row, kind), kind, false)
-    take(cells, at)
+    if (many === undefined) return take(this.cells!, row, kind)
+    const at = many.take(row)
+    if (many.size <= few / 2) this.fill(many.all())
     return at
   }
 

@@ -42,7 +42,7 @@ test.each([1, 2] as const)("a map by record keys holds what a plain map holds, w
       map.clear()
       expect([map.size, [...map.values()], map.get(0)]).toEqual([0, [], undefined])
     }),
-    { numRuns: 200 }
+    { numRuns: 300 }
   )
 })
 
