@@ -100,6 +100,11 @@ export class Chunks<T> {
     return this.chunks.flatMap(rowsOf)
   }
 
+  /** The same, one chunk after the other. */
+  *ones(): Iterable<T> {
+    for (const cells of this.chunks) yield* rowsOf(cells)
+  }
+
   /** The rows from `start` to `end`. */
   inside(): Array<T> {
     const { chunks, end, first, before, start } = this

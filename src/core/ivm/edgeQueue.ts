@@ -4,9 +4,6 @@
  * Why one operation per edge: while the database is away a busy record changes its edge a thousand times, and only the last
  * matters. So the queue is bounded by the edges there are, not by the changes. Views take turns, so that a large one does
  * not hold up the others. Cost: O(1) per operation; giving a batch back costs the batch and what waits of its views.
- *
- * What is not urgent waits aside for two ticks: the edges of a record that is deleted. The database takes them away with the
- * record, in the transaction that told us; to remove them at the same time would make one of the two fail.
  */
 import { type EdgeOp, nameOf } from "./viewEdges.ts"
 
@@ -18,9 +15,6 @@ export interface Batch {
 export class EdgeQueue {
   /** By view, then by edge; the view at the front is next. */
   private readonly views = new Map<string, Map<string, EdgeOp>>()
-  /** Aside, by view and edge: ticks that have gone by. */
-  private readonly aside = new Map<string, Map<string, { readonly op: EdgeOp; ticks: number }>>()
-  private asideSize = 0
   private flying: Map<string, ReadonlyArray<EdgeOp>> = new Map()
   private flyingSize = 0
   /** Operations that wait. */
@@ -30,51 +24,17 @@ export class EdgeQueue {
 
   /** Operations that wait or are on their way. */
   get size(): number {
-    return this.waiting + this.asideSize + this.flyingSize
-  }
-
-  /** Whether a tick would bring something nearer. */
-  get hasAside(): boolean {
-    return this.asideSize > 0
+    return this.waiting + this.flyingSize
   }
 
   add(key: string, op: EdgeOp): void {
     const name = nameOf(op)
-    if (this.asideSize > 0) this.forgetAside(key, name)
     let ops = this.views.get(key)
     if (ops === undefined) this.views.set(key, (ops = new Map()))
     const before = ops.size
     ops.set(name, op)
     this.waiting += ops.size - before
     this.arrived++
-  }
-
-  /** In place of what waits for this edge, and not to be taken before two ticks have gone by. */
-  putAside(key: string, op: EdgeOp): void {
-    const name = nameOf(op)
-    const ops = this.views.get(key)
-    if (ops?.delete(name) === true) {
-      this.waiting--
-      if (ops.size === 0) this.views.delete(key)
-    }
-    this.forgetAside(key, name)
-    const aside = this.aside.get(key)
-    if (aside === undefined) this.aside.set(key, new Map([[name, { op, ticks: 0 }]]))
-    else aside.set(name, { op, ticks: 0 })
-    this.asideSize++
-  }
-
-  tick(): void {
-    for (const [key, aside] of [...this.aside]) {
-      for (const entry of [...aside.values()]) if (entry.ticks++ > 0) this.add(key, entry.op)
-    }
-  }
-
-  private forgetAside(key: string, name: string): void {
-    const aside = this.aside.get(key)
-    if (aside?.delete(name) !== true) return
-    this.asideSize--
-    if (aside.size === 0) this.aside.delete(key)
   }
 
   /** The next operations, at most `limit`; they are on their way until {@link landed} or {@link back}. */
@@ -109,9 +69,7 @@ export class EdgeQueue {
   back(): void {
     for (const [key, ops] of this.flying) {
       const newer = this.views.get(key)
-      const aside = this.aside.get(key)
       const all = new Map(ops.map((op) => [nameOf(op), op]))
-      for (const name of aside?.keys() ?? []) all.delete(name)
       for (const [name, op] of newer ?? []) all.set(name, op)
       this.waiting += all.size - (newer?.size ?? 0)
       if (all.size > 0) this.views.set(key, all)
@@ -123,8 +81,6 @@ export class EdgeQueue {
   drop(key: string): void {
     this.waiting -= this.views.get(key)?.size ?? 0
     this.views.delete(key)
-    this.asideSize -= this.aside.get(key)?.size ?? 0
-    this.aside.delete(key)
     this.flying.delete(key)
   }
 }

@@ -9,36 +9,39 @@
  */
 import { Either } from "effect"
 import type { Change } from "../change.ts"
-import { addTo, append, join, leave, removeFrom } from "../multimap.ts"
+import { append, join, leave } from "../multimap.ts"
 import { analyze } from "../surql/analyze.ts"
 import type { Select } from "../surql/ast.ts"
 import { encode } from "../surql/encode.ts"
 import { print } from "../surql/print.ts"
 import { drain, type Scope, type Slices } from "../surql/scope.ts"
 import type { Obj, RecordId } from "../surql/value.ts"
-import { edgeReads } from "./edgeIndex.ts"
-import { ShapeGroup } from "./group.ts"
+import { relistAll, type Relists, ShapeGroup } from "./group.ts"
 import { Indexes } from "./indexes.ts"
 import type { Instance, Touched } from "./instance.ts"
+import { type Kept, shapesOf } from "./holdings.ts"
 import { lift, type LiftedOnce, type Params } from "./lift.ts"
-import { type List, type Turnover, withList } from "./liveList.ts"
+import { type List, withList } from "./liveList.ts"
 import { Maintained } from "./maintained.ts"
 import { Moved, Moves } from "./moved.ts"
 import { Queries, type Refused } from "./queries.ts"
-import { type ReadByRows, Readers, rereadAll } from "./readers.ts"
-import { anyTable, Recomputed } from "./recomputed.ts"
+import { Readers, rereadAll } from "./readers.ts"
+import { Recomputed, RecomputedByTable } from "./recomputed.ts"
+import { Releases, type Taking } from "./releases.ts"
 import { Rereads } from "./rereads.ts"
 import { rerun } from "./rerun.ts"
 import { boundsOf, plan } from "./shape.ts"
 import { slotsOf } from "./slots.ts"
-import { defaultSteps, type StepLimits, StoreSource, tableRead, TrackedSource } from "./source.ts"
+import { defaultSteps, type StepLimits, StoreSource, TrackedSource } from "./source.ts"
 import { newSpy, type Spy } from "./spy.ts"
 import { netOf, Store, type Write } from "./store.ts"
 import type { Surroundings } from "./surroundings.ts"
 
-export interface EngineOptions extends Partial<StepLimits> {
+export interface EngineOptions extends Partial<StepLimits>, Taking {
   /** Counts the work of steps. */
   readonly spy?: Spy
+  /** Deleted records that are remembered. */
+  readonly maxTombstones?: number
 }
 
 interface Held {
@@ -53,32 +56,34 @@ interface Held {
 /** What a step has changed so far. */
 type Told = Array<Touched> | undefined
 
-/** Views filed anew, and how they look at the rows that concern. */
-type Relists = Array<{ readonly instance: Maintained; readonly look: () => void }>
-
 /** Records and the views of them: `acquire` a view, `plan` changes, `apply` what is planned; every view that changed is answered with its delta. */
 export class Engine {
-  readonly store = new Store()
+  readonly store: Store
   private readonly limits: StepLimits
   private readonly source: TrackedSource
   private readonly readers = new Readers((result) => this.idle.push(result as Maintained))
+  private readonly releases: Releases
   private readonly held = new Map<string, Held>()
   private readonly groups = new Map<string, ShapeGroup>()
-  private readonly indexes = new Indexes(this.store)
-  private readonly recomputedByTable = new Map<string, Set<Recomputed>>()
-  private readonly queries = new Queries()
+  private readonly indexes: Indexes
+  private readonly recomputed = new RecomputedByTable()
+  private queries = new Queries()
   private readonly around: Surroundings
   private dirty: Array<Maintained> | undefined = undefined
   /** What the running step still has to do; empty between steps. */
   private readonly rereads = new Rereads()
   private relists: Relists = []
-  /** Subqueries that no row reads any more. */
-  private idle: Array<Maintained> = []
+  /** That of the releases. */
+  private readonly idle: Releases["idle"]
   private highestRank = 0
   private steps = 0
 
   constructor(options: EngineOptions = {}) {
-    this.limits = { rowSteps: options.rowSteps ?? defaultSteps.rowSteps, querySteps: options.querySteps ?? defaultSteps.querySteps }
+    this.limits = { rowSteps: options.rowSteps ?? defaultSteps.rowSteps, querySteps: options.querySteps ?? defaultSteps.querySteps, queryBytes: options.queryBytes ?? defaultSteps.queryBytes }
+    this.store = new Store(options.maxTombstones)
+    this.indexes = new Indexes(this.store)
+    this.releases = new Releases(this.readers, (instance) => this.drop(instance), options)
+    this.idle = this.releases.idle
     this.source = new TrackedSource(this.store, this.limits, (query, scope) => {
       const instance = this.resultOf(query, scope)
       return instance && { read: instance, value: () => this.source.aside(() => instance.value()) }
@@ -145,13 +150,19 @@ export class Engine {
     const text = once ? view.text : print(lifted.select)
     const key = `${text}\n${once ? view.keyOf(given) : encode(lifted.params)}${list?.result.key ?? ""}`
     const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false, list })
-    if ("reason" in made) return Either.left(made)
+    if ("reason" in made) {
+      this.releases.tidy()
+      return Either.left(made)
+    }
     made.instance.uses++
     let finished = false
     try {
       while (made.filling !== undefined) {
         this.fillOn(made)
+        this.releases.fillOn()
         if (made.filling !== undefined) yield
+        // Everything has been cleared meanwhile.
+        if (this.held.get(key) !== made) return yield* this.acquireSliced(select, params, generation)
       }
       finished = true
     } finally {
@@ -164,25 +175,31 @@ export class Engine {
     const held = this.held.get(instance.key)
     if (held === undefined || held.instance !== instance) return
     held.instance.uses--
-    this.dropUnused(held)
-    this.dropIdle()
+    this.idle.push(instance)
+    this.releases.tidy()
   }
 
-  /** Forgets all records and instances. */
+  /** Forgets all records and instances; what fills meanwhile has to begin again. */
   clear(): void {
-    for (const held of [...this.held.values()]) {
-      if (held.instance.uses === 0) continue
-      held.instance.uses = 1
-      this.release(held.instance)
-    }
+    this.held.clear()
+    this.groups.clear()
+    this.indexes.clear()
+    this.recomputed.clear()
+    this.readers.clear()
+    this.releases.clear()
+    this.queries = new Queries()
+    this.highestRank = 0
     this.store.clear()
   }
 
   /** The shapes in use and how many instances each has. */
-  shapes(): ReadonlyArray<{ readonly shape: string; readonly instances: number }> {
-    const counts = new Map<string, number>()
-    for (const { instance } of this.held.values()) counts.set(instance.shape, (counts.get(instance.shape) ?? 0) + 1)
-    return [...counts].map(([shape, instances]) => ({ shape: shape.replaceAll("\u0000", "_"), instances }))
+  shapes(): ReturnType<typeof shapesOf> {
+    return shapesOf(this.kept.instances)
+  }
+
+  /** What it holds, to be counted. */
+  get kept(): Kept {
+    return { indexes: this.indexes, readers: this.readers, releases: this.releases, store: this.store, instances: Array.from(this.held.values(), ({ instance }) => instance) }
   }
 
   private step(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
@@ -191,7 +208,7 @@ export class Engine {
     // By index: lists that are empty are of another kind to V8, and over several kinds it makes an iterator for each loop.
     for (let i = 0; i < writes.length; i++) this.move(writes[i]!)
     const { relists, rereads } = this
-    if (!this.readers.empty) for (const write of writes) this.collectReads(write)
+    if (!this.readers.empty) for (const write of writes) rereads.collect(write, this.readers, this.store)
     let touched: Told = undefined
     for (let rank = 0; rank <= this.highestRank; rank++) {
       // A view filed anew is not found by what a changed row was: it lets the row go, and is shown it where it is found now.
@@ -203,8 +220,8 @@ export class Engine {
     }
     rereads.clear()
     if (relists.length > 0) this.relists = []
-    if (this.recomputedByTable.size > 0) touched = this.runAgain(writes, touched)
-    if (this.idle.length > 0) this.dropIdle()
+    if (!this.recomputed.empty) touched = this.runAgain(writes, touched)
+    if (this.idle.length > 0) this.releases.tidy()
     return touched ?? none
   }
 
@@ -222,15 +239,6 @@ export class Engine {
     for (let i = 0; i < groups.length; i++) if (groups[i]!.shape.rank === rank) groups[i]!.route(write)
   }
 
-  /** The rows that have read something this write changes. */
-  private collectReads(write: Write): void {
-    const { readers, rereads } = this
-    const collect = (named: ReadByRows | undefined): void => void (named && rereadAll(named, rereads, undefined))
-    collect(readers.of(write.id.text))
-    collect(readers.of(tableRead(write.id.table)))
-    if (this.store.hasEdges) for (const read of edgeReads(write.id, write.before, write.after)) collect(readers.of(read))
-  }
-
   /** Ends the step for the instances that moved: their net delta, and word to the rows that hold them. */
   private settle(relists: Relists, told: Told): Told {
     const { dirty } = this
@@ -241,33 +249,15 @@ export class Engine {
       const instance = dirty[i]!
       const { delta, moved, turnover } = instance.finish()
       if (moved) rereadAll(instance, this.rereads, instance)
-      if (turnover !== undefined) this.relist(instance, turnover, relists)
+      if (turnover !== undefined) relistAll(instance.liveList(), turnover, (follower) => this.held.get(follower.key)!.group!, relists, this.store)
       if (delta !== undefined && instance.uses > 0) touched = append(touched, new Moved(instance, delta))
     }
     return touched
   }
 
-  /** Files the views that follow a list by its new values; the rows those concern are looked at when their turn comes. */
-  private relist(result: Maintained, turnover: Turnover, relists: Relists): void {
-    const list = result.liveList()
-    const groups = [...list.followers].map((instance) => ({ instance, group: this.held.get(instance.key)!.group! }))
-    if (!turnover.exact) for (const { group, instance } of groups) group.remove(instance)
-    list.renew()
-    for (const { group, instance } of groups) {
-      if (turnover.exact) relists.push({ instance, look: group.relist(instance, turnover, this.store) })
-      else {
-        group.add(instance)
-        relists.push({ instance, look: () => group.showAll(instance, this.store) })
-      }
-    }
-  }
-
   private runAgain(writes: ReadonlyArray<Write>, told: Told): Told {
     let touched = told
-    const tables = new Set([anyTable, ...writes.map((write) => write.id.table)])
-    const instances = new Set<Recomputed>()
-    for (const table of tables) for (const instance of this.recomputedByTable.get(table) ?? none) instances.add(instance)
-    for (const instance of instances) {
+    for (const instance of this.recomputed.of(writes.map((write) => write.id.table))) {
       const delta = instance.recompute()
       if (delta !== undefined) touched = append(touched, new Moved(instance, delta))
     }
@@ -290,6 +280,8 @@ export class Engine {
       if ("reason" in made || !(made.instance instanceof Maintained)) return undefined
       while (made.filling !== undefined) this.fillOn(made)
       lifted.results.set(short, made.instance)
+      // A row that fails before it has read it leaves it to nobody.
+      this.idle.push(made.instance)
       made.known.push(() => lifted.results.delete(short))
       return made.instance
     })
@@ -311,8 +303,8 @@ export class Engine {
     const group = this.groupOf(select, about)
     const slots = typeof group === "string" ? { reason: group } : group.shape.table !== undefined ? undefined : slotsOf(group.shape.sources, params)
     if (slots !== undefined && "reason" in slots) {
-      this.dropUnusedGroup(group)
-      return about.strict ? { reason: slots.reason, at: original.at } : this.recomputed(original, select, params, { ...about, reason: slots.reason })
+      if (typeof group !== "string") this.dropUnusedGroup(group)
+      return about.strict ? { reason: slots.reason, at: original.at } : this.runWhole(original, select, params, { ...about, reason: slots.reason })
     }
     const { shape } = group as ShapeGroup
     const own = about.list === undefined ? params : withList(params, about.list)
@@ -332,11 +324,11 @@ export class Engine {
     })
   }
 
-  private recomputed(original: Select, select: Select, params: Params, { generation, key, reason, text }: { readonly key: string; readonly text: string; readonly generation: number; readonly reason: string }): Held {
+  private runWhole(original: Select, select: Select, params: Params, { generation, key, reason, text }: { readonly key: string; readonly text: string; readonly generation: number; readonly reason: string }): Held {
     const facts = analyze(original, params)
     const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
     const instance = new Recomputed(about, reason, rerun(select, params, new StoreSource(this.store), this.store, this.limits))
-    for (const table of instance.tables) addTo(this.recomputedByTable, table, instance)
+    this.recomputed.add(instance)
     const held: Held = { instance, group: undefined, filling: instance.fill(() => this.steps), known: [] }
     this.held.set(key, held)
     return held
@@ -362,31 +354,27 @@ export class Engine {
     return group
   }
 
-  private dropUnused(held: Held): void {
+  /** Lets an instance go that no view holds, no row shows and no other is filed by. */
+  private drop(given: Instance): void {
+    const held = this.held.get(given.key)
+    if (held === undefined || held.instance !== given) return
     const { group, instance } = held
     if (instance.uses > 0 || (instance instanceof Maintained && (instance.reader !== undefined || instance.isFollowed))) return
     this.held.delete(instance.key)
     for (const forget of held.known) forget()
-    if (instance instanceof Recomputed) {
-      for (const table of instance.tables) removeFrom(this.recomputedByTable, table, instance)
-      return
-    }
-    this.readers.forget(instance)
+    if (instance instanceof Recomputed) return this.recomputed.remove(instance)
+    instance.uses = -1
     group!.remove(instance)
     for (const table of instance.mainTables) if (!group!.readsTable(table)) this.store.quit(table, ({ groups }) => leave(groups, group!))
     this.dropUnusedGroup(group!)
+    this.releases.add(instance)
+    // What the last step and the last evaluation came by.
+    this.around.moves.clear()
+    this.source.scope({}, {}, "")
   }
 
-  /** Lets go of the subqueries that no row reads any more, and of what those read. */
-  private dropIdle(): void {
-    for (let instance = this.idle.pop(); instance !== undefined; instance = this.idle.pop()) {
-      const held = this.held.get(instance.key)
-      if (held?.instance === instance) this.dropUnused(held)
-    }
-  }
-
-  private dropUnusedGroup(group: ShapeGroup | string): void {
-    if (typeof group !== "string" && group.instances.size === 0) this.groups.delete(group.shape.text)
+  private dropUnusedGroup(group: ShapeGroup): void {
+    if (group.instances.size === 0) this.groups.delete(group.shape.text)
   }
 }
 

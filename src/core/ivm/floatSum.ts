@@ -7,7 +7,7 @@
  * partial total. State: per chunk its floats, and that total for the last e asked for. Cost: O(chunks) for the whole sum,
  * plus one pass over the chunks that changed or in which the sum changes binade.
  */
-import { add } from "../surql/arithmetic.ts"
+import { addWrapping } from "../surql/arithmetic.ts"
 import { Float, float, isInt, type Value } from "../surql/value.ts"
 import type { Chunk } from "./scan.ts"
 
@@ -128,12 +128,12 @@ const fromInt = ({ firstFloat }: FloatRun, numbers: Float64Array, start: number)
   return sum
 }
 
-/** The sum of a column in scan order; fails where adding does. */
-export const sumInOrder = (chunks: ReadonlyArray<Chunk>, summing: Summing): Value => {
+/** The sum of a column in scan order, of floats alone where a mean is made of it; fails where adding does. */
+export const sumInOrder = (chunks: ReadonlyArray<Chunk>, summing: Summing, floats = false): Value => {
   const { call, column, take } = summing
   let sum: Value = 0
   /** The sum once it is a float. */
-  let x: number | undefined = undefined
+  let x: number | undefined = floats ? 0 : undefined
   for (const chunk of chunks) {
     const { run } = (chunk.runs[call] ??= { run: runOf(chunk, summing), summing })
     const { numbers } = run
@@ -147,7 +147,7 @@ export const sumInOrder = (chunks: ReadonlyArray<Chunk>, summing: Summing): Valu
     if (x !== undefined) sum = float(x)
     for (const { values } of chunk.entries) {
       const value = take(values[column])
-      if (value !== undefined) sum = add(sum, value)
+      if (value !== undefined) sum = addWrapping(sum, value)
     }
     x = isInt(sum) ? undefined : plain(sum)
   }

@@ -9,6 +9,9 @@ import type { Place } from "./place.ts"
 /** Entries that may be out of date beyond as many as there are graves. */
 const slack = 1_024
 
+/** Deleted records whose version is remembered; beyond it a floor per store keeps versions growing. */
+export const defaultTombstones = 100_000
+
 export class Graves {
   /** In the order of deletion; a record that came back, or was deleted again, has entries here that no longer count. */
   private queue: Array<Place> = []

@@ -12,17 +12,15 @@ import type { Obj, Value } from "../surql/value.ts"
 import { type Placement, placementOf } from "./argumentIndex.ts"
 import type { Indexes } from "./indexes.ts"
 import { type Candidate, Lane } from "./lane.ts"
-import type { Turnover } from "./liveList.ts"
+import type { LiveList, Turnover } from "./liveList.ts"
 import type { Maintained } from "./maintained.ts"
 import type { Place } from "./place.ts"
+import { mostKept } from "./rowIndex.ts"
 import type { Shape } from "./shape.ts"
 import type { Store, Write } from "./store.ts"
 
-/** With more rows to begin with, an instance does not stand for them: to file them all again would hold up whoever lets it go. */
-const mostKept = 1024
-
 /** Rows looked at between two pauses of a fill. */
-const sliceRows = 256
+export const sliceRows = 256
 
 export class ShapeGroup {
   readonly shape: Shape
@@ -202,6 +200,23 @@ export class ShapeGroup {
     if (lane.size > 0) return
     if (lane === this.usual) this.usual = undefined
     else this.ranges = undefined
+  }
+}
+
+/** Views filed anew, and how they look at the rows that concern. */
+export type Relists = Array<{ readonly instance: Maintained; readonly look: () => void }>
+
+/** Files the views that follow a list by its new values; the rows those concern are looked at when their turn comes. */
+export const relistAll = (list: LiveList, turnover: Turnover, groupOf: (follower: Maintained) => ShapeGroup, relists: Relists, store: Store): void => {
+  const followers = Array.from(list.followers, (instance) => ({ instance, group: groupOf(instance) }))
+  if (!turnover.exact) for (const { group, instance } of followers) group.remove(instance)
+  list.renew()
+  for (const { group, instance } of followers) {
+    if (turnover.exact) relists.push({ instance, look: group.relist(instance, turnover, store) })
+    else {
+      group.add(instance)
+      relists.push({ instance, look: () => group.showAll(instance, store) })
+    }
   }
 }
 

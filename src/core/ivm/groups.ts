@@ -298,7 +298,7 @@ export class Groups {
       const accumulator = group.accumulators[at]!
       if (accumulator.inexact) accumulator.renew(group.scan!.entries())
       if (!accumulator.inexact) return accumulator.result(call.name)
-      const total = sumInOrder(group.scan!.chunks, summing[i]!)
+      const total = sumInOrder(group.scan!.chunks, summing[i]!, call.name === "math::mean")
       return call.name === "math::mean" ? float(toFloat(total as NumberValue) / accumulator.size) : total
     })
   }

@@ -37,6 +37,16 @@ export class Indexes {
     this.store.table(table).indexes.push(index)
   }
 
+  /** What is filed in all of them; a pass over them. */
+  entries(): number {
+    return Array.from(this.shared.values()).reduce((sum, { index }) => sum + index.entries(), 0)
+  }
+
+  /** Forgets them all: whoever uses one is forgotten too. */
+  clear(): void {
+    this.shared.clear()
+  }
+
   release(table: string, index: RowIndex): void {
     const name = nameOf(table, index.spec)
     const shared = this.shared.get(name)

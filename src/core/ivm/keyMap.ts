@@ -136,6 +136,11 @@ export class FiledMap<V> {
     else this.idsOf(key.table)?.delete(key.key)
   }
 
+  *values(): Iterable<V> {
+    yield* this.plain.values()
+    for (const ids of this.byTable.values()) yield* ids.values()
+  }
+
   private idsOf(table: string): KeyMap<V> | undefined {
     if (this.table !== table) {
       this.table = table

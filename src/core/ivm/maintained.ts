@@ -10,7 +10,7 @@
  * rows that match and says that it fails; a view leaves failing rows out (D2a).
  */
 import { Either } from "effect"
-import { run } from "../surql/evaluate.ts"
+import { failureOf, run } from "../surql/evaluate.ts"
 import { raise } from "../surql/failure.ts"
 import { compareStrings } from "../surql/order.ts"
 import type { Scope } from "../surql/scope.ts"
@@ -65,7 +65,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   private lastStep = -1
   private last = -1
   generation: number
-  /** How many views hold it. */
+  /** How many views hold it; -1: it was let go, and is found by nobody but by what it had read. */
   uses = 0
   private failing: Map<string, string> | undefined = undefined
   /** None where the window holds them. */
@@ -147,6 +147,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
 
   /** Brings a row up to date because something it read has changed: `cause`, where that is one result it shows and all. */
   reread(row: ReaderRow, cause: ReadResult | undefined): void {
+    if (this.uses < 0) return
     if (typeof row === "string") this.groups!.reread(row)
     else if (cause !== undefined && this.refresh(row, cause)) return
     // A row that this step has already sent elsewhere reads nothing any more, and is not asked what an index has answered.
@@ -303,12 +304,14 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
     this.count(around.step())
     const { text } = place.id
     const scope = around.source.scope(doc, this.params, text)
-    let member: Member | undefined
-    if (shape.total) member = match(this, place, scope, before, slot, routed)
-    else {
-      const outcome = run((s) => void (member = match(this, place, s, before, slot, routed)), scope)
-      this.failsWith(text, Either.isLeft(outcome) ? outcome.left.reason : this.strict ? undefined : member?.failure)
+    let member: Member | undefined, reason: string | undefined
+    // What cannot fail otherwise can still run out of steps or bytes. Caught here: a closure for each row costs more than the rest.
+    try {
+      member = match(this, place, scope, before, slot, routed)
+    } catch (error) {
+      reason = failureOf(error).reason
     }
+    this.failsWith(text, reason ?? (this.strict || shape.total ? undefined : member?.failure))
     if (shape.reaches) around.watch(this, place, around.source.reads)
     return member
   }
@@ -351,7 +354,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   matching(): Iterable<Member> {
-    return this.plainShape.heldByWindow ? (this.known as ReadonlyArray<Member>) : listOf(this.members)
+    return this.plainShape.heldByWindow ? (this.known() as Iterable<Member>) : listOf(this.members)
   }
 
   buildScope(): Scope {

@@ -48,8 +48,9 @@ export class Moves {
     return this.ends.length - 1
   }
 
-  ended(place: number): Ended {
-    return this.ends![place]!
+  /** Undefined once it is cleared. */
+  ended(place: number): Ended | undefined {
+    return this.ends?.[place]
   }
 }
 

@@ -109,14 +109,33 @@ export class Place {
     if (held === undefined || held === before) this.held = after
     else if (held instanceof Map) {
       if (after !== undefined) held.set(after.owner, after)
-      else held.delete(before!.owner)
+      else this.without(held, before!)
     } else if (!Array.isArray(held)) this.held = [held, after!]
     else if (before === undefined) this.add(held, after!)
     else if (after !== undefined) held[held.indexOf(before)] = after
     else {
       const last = held.pop()!
       if (last !== before) held[held.indexOf(before)] = last
+      if (held.length === 0) this.held = undefined
     }
+  }
+
+  /** An instance that is let go holds this no more. What is left takes no more room than it needs: nobody may ever come by again. */
+  letGo(holding: Holding): void {
+    if (this.heldBy(holding.owner) !== holding) return
+    this.exchange(holding, undefined)
+    if (Array.isArray(this.held)) this.held = this.held.length === 1 ? this.held[0] : this.held.slice()
+  }
+
+  /** What is held, of how many instances. */
+  get holdings(): number {
+    const { held } = this
+    return held === undefined ? 0 : held instanceof Map ? held.size : Array.isArray(held) ? held.length : 1
+  }
+
+  private without(held: Map<object, Holding>, { owner }: Holding): void {
+    held.delete(owner)
+    if (held.size <= few / 2) this.held = [...held.values()]
   }
 
   private add(held: Array<Holding>, holding: Holding): void {

@@ -97,12 +97,25 @@ export class Readers {
     return this.byReader.get(reader)?.has(row) === true
   }
 
-  /** Forgets everything a reader has read. */
-  forget(reader: Reader): void {
+  /** Forgets everything a reader has read, row by row; it must not read again. Answers after each row how much that was. */
+  *forget(reader: Reader): Generator<number, void, void> {
     for (const [row, reads] of this.byReader.get(reader) ?? []) {
       for (const read of reads) this.unlink(read, reader, row)
+      yield reads.size
     }
     this.byReader.delete(reader)
+  }
+
+  clear(): void {
+    this.byText.clear()
+    this.byReader.clear()
+  }
+
+  /** Rows that have read something. */
+  get size(): number {
+    let size = 0
+    for (const rows of this.byReader.values()) size += rows.size
+    return size
   }
 
   /** Nobody has read anything but results. */

@@ -4,6 +4,7 @@
  *
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
  */
+import { addTo, removeFrom } from "../multimap.ts"
 import { encode } from "../surql/encode.ts"
 import { drain, type Slices } from "../surql/scope.ts"
 import type { Value } from "../surql/value.ts"
@@ -29,14 +30,14 @@ interface ShownRow extends Shown {
 }
 
 /** Stands for all tables: a query that follows links may read any of them. */
-export const anyTable = ""
+const anyTable = ""
 
 export class Recomputed implements Instance {
   readonly key: string
   readonly shape: string
   readonly mainTables: ReadonlyArray<string>
   readonly otherTables: ReadonlyArray<string>
-  /** The tables whose changes concern it; {@link anyTable} where it follows links or computes its sources. */
+  /** The tables whose changes concern it; all of them where it follows links or computes its sources. */
   readonly tables: ReadonlySet<string>
   readonly only: boolean
   readonly repeats = true
@@ -158,6 +159,34 @@ export class Recomputed implements Instance {
   private drop(builder: DeltaBuilder, row: ShownRow): void {
     Hashes.remove(this.sum, row.hash)
     builder.left(row)
+  }
+}
+
+/** Those there are, by the tables that concern them. */
+export class RecomputedByTable {
+  private readonly byTable = new Map<string, Set<Recomputed>>()
+
+  get empty(): boolean {
+    return this.byTable.size === 0
+  }
+
+  add(instance: Recomputed): void {
+    for (const table of instance.tables) addTo(this.byTable, table, instance)
+  }
+
+  remove(instance: Recomputed): void {
+    for (const table of instance.tables) removeFrom(this.byTable, table, instance)
+  }
+
+  clear(): void {
+    this.byTable.clear()
+  }
+
+  /** Those that a change of one of these tables concerns, each once. */
+  of(tables: ReadonlyArray<string>): Iterable<Recomputed> {
+    const found = new Set<Recomputed>()
+    for (const table of [anyTable, ...tables]) for (const instance of this.byTable.get(table) ?? []) found.add(instance)
+    return found
   }
 }
 

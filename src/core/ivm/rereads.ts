@@ -4,8 +4,11 @@
  * Why not a map: nearly every step reads a row or two again, and this runs for every change; only many are kept by map.
  */
 import { append } from "../multimap.ts"
+import { edgeReads } from "./edgeIndex.ts"
 import type { Maintained } from "./maintained.ts"
-import type { Reader, ReaderRow, ReadResult, RereadRows } from "./readers.ts"
+import { type ReadByRows, type Reader, type ReaderRow, type Readers, type ReadResult, rereadAll, type RereadRows } from "./readers.ts"
+import { tableRead } from "./source.ts"
+import type { Store, Write } from "./store.ts"
 
 /** A row to read again. */
 interface Reread {
@@ -38,6 +41,14 @@ export class Rereads implements RereadRows {
       this.byRow = new Map()
       for (const other of all) this.file(this.byRow, other)
     }
+  }
+
+  /** The rows that have read something a write changes. */
+  collect({ after, before, id }: Write, readers: Readers, store: Store): void {
+    const collect = (named: ReadByRows | undefined): void => void (named && rereadAll(named, this, undefined))
+    collect(readers.of(id.text))
+    collect(readers.of(tableRead(id.table)))
+    if (store.hasEdges) for (const read of edgeReads(id, before, after)) collect(readers.of(read))
   }
 
   /** Forgets them all. */

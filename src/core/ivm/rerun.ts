@@ -18,7 +18,7 @@ import type { Store } from "./store.ts"
  * that several sources give, or SPLIT shows several times) are numbered in result order.
  */
 export const rerun = (select: Select, params: { readonly [name: string]: Value }, source: StoreSource, store: Store, limits: StepLimits) => function* (): Slices<Outcome> {
-  const budget = rowBudget(limits.rowSteps)
+  const budget = rowBudget(limits.rowSteps, limits.queryBytes)
   const selected = yield* selectRowsSliced(select, { source, params, budget, onFailure: "leaveOut" })
   const cost = budget.limit - budget.left
   if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }], cost }

@@ -6,7 +6,8 @@
  * Cost per change: O(1) when the keys stay, two set operations per key that moves; with an order two of O(log n).
  *
  * Where an instance shows every row of a key, it is filed in their place and the rows are not: nothing has to be done for
- * a row that both would be told of, and the list would be a second one of the same rows, which a change finds cold.
+ * a row that both would be told of, and the list would be a second one of the same rows, which a change finds cold. One that
+ * has grown large stands for them no longer: its rows are filed while there are few enough to be filed at once.
  */
 import sortedBTree from "sorted-btree"
 import { compare } from "../surql/order.ts"
@@ -32,12 +33,19 @@ interface Filing {
   readonly add: (key: FiledKey, value: Value, place: Place) => void
   readonly remove: (key: FiledKey, value: Value, place: Place) => void
   readonly places: (key: FiledKey, interval: Interval | undefined) => Iterable<Place>
+  /** Rows filed, and instances that stand for theirs; a pass over all. */
+  readonly entries: () => number
 }
 
 /** What holds all rows of a key. */
 export interface Keeper {
+  /** How many rows it holds. */
+  readonly matches: number
   readonly keptPlaces: () => Iterable<Place>
 }
+
+/** With more rows to begin with, nothing stands for those of its key: to file them all again would hold up whoever lets it go. */
+export const mostKept = 1024
 
 /** Rows of one key in an array, which is gone through to find one: few lines of memory, one after the other. Beyond it a set. */
 const few = 64
@@ -45,6 +53,11 @@ const few = 64
 /** By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest. */
 class ByKey implements Filing {
   private readonly byKey = new FiledMap<Place | Array<Place> | Set<Place> | Keeper>()
+  private readonly spec: KeySpec
+
+  constructor(spec: KeySpec) {
+    this.spec = spec
+  }
 
   places(key: FiledKey): Iterable<Place> {
     const filed = this.byKey.get(key)
@@ -58,7 +71,7 @@ class ByKey implements Filing {
     if (filed === undefined) this.byKey.set(key, place)
     else if (filed instanceof Place) this.byKey.set(key, [filed, place])
     else if (filed instanceof Set) filed.add(place)
-    else if (!Array.isArray(filed)) return
+    else if (!Array.isArray(filed)) this.outgrow(key, filed, place)
     else if (filed.length < few) filed.push(place)
     else this.byKey.set(key, new Set(filed).add(place))
   }
@@ -76,16 +89,35 @@ class ByKey implements Filing {
     }
   }
 
+  entries(): number {
+    let entries = 0
+    for (const filed of this.byKey.values()) entries += Array.isArray(filed) ? filed.length : filed instanceof Set ? filed.size : 1
+    return entries
+  }
+
   keep(key: FiledKey, keeper: Keeper): void {
     const filed = this.byKey.get(key)
     if (filed === undefined || filed instanceof Place || Array.isArray(filed) || filed instanceof Set) this.byKey.set(key, keeper)
   }
 
-  /** Whether it kept the key: its rows have to be filed again. */
-  giveBack(key: FiledKey, keeper: Keeper): boolean {
-    if (this.byKey.get(key) !== keeper) return false
+  /** Files the rows of a key again, if it kept them. */
+  giveBack(key: FiledKey, keeper: Keeper): void {
+    if (this.byKey.get(key) !== keeper) return
     this.byKey.delete(key)
-    return true
+    for (const place of this.keptUnder(key, keeper)) this.add(key, undefined, place)
+  }
+
+  /**
+   * What has twice as many rows as it may begin with stands for them no longer: the row that is one too many files them all.
+   * No row of this step is forgotten: indexes are moved before any instance is, so the first row that came in it was asked the same.
+   */
+  private outgrow(key: FiledKey, keeper: Keeper, place: Place): void {
+    if (keeper.matches >= 2 * mostKept) this.byKey.set(key, new Set(this.keptUnder(key, keeper)).add(place))
+  }
+
+  /** It may hold rows without a fixed key as well, and rows that this step has moved elsewhere. */
+  private *keptUnder(key: FiledKey, keeper: Keeper): Iterable<Place> {
+    for (const place of keeper.keptPlaces()) if (isLive(place) && sameKeys(keysOf(place.doc, this.spec), key)) yield place
   }
 }
 
@@ -123,6 +155,10 @@ class ByValue implements Filing {
     this.tree.delete({ key: plainKey(key), value, edge: 0, text: place.id.text, place })
   }
 
+  entries(): number {
+    return this.tree.size
+  }
+
   *places(filed: FiledKey, interval: Interval | undefined): Iterable<Place> {
     const key = plainKey(filed)
     const from = interval?.from, to = interval?.to
@@ -151,9 +187,14 @@ export class RowIndex {
     return this.filing !== undefined
   }
 
+  /** What is filed here, of rows and instead of rows; a pass over all. */
+  entries(): number {
+    return this.loose.size + (this.filing?.entries() ?? 0)
+  }
+
   /** Files all rows there are; from here on each {@link move} must be told. */
   file(rows: Iterable<Live>): void {
-    this.filing = this.spec.range === undefined ? new ByKey() : new ByValue()
+    this.filing = this.spec.range === undefined ? new ByKey(this.spec) : new ByValue()
     for (const place of rows) this.add(this.filing, keysOf(place.doc, this.spec), orderOf(place.doc, this.spec), place)
   }
 
@@ -167,12 +208,9 @@ export class RowIndex {
     if (this.filing instanceof ByKey) this.filing.keep(key, keeper)
   }
 
-  /** Files the rows of a key again. Cost: O(those rows). */
+  /** Files the rows of a key again. Cost: O(those rows), of which there are at most some thousands. */
   giveBack(key: FiledKey, keeper: Keeper): void {
-    const { filing } = this
-    if (!(filing instanceof ByKey) || !filing.giveBack(key, keeper)) return
-    // It may hold rows without a fixed key as well.
-    for (const place of keeper.keptPlaces()) if (isLive(place) && sameKeys(keysOf(place.doc, this.spec), key)) filing.add(key, undefined, place)
+    if (this.filing instanceof ByKey) this.filing.giveBack(key, keeper)
   }
 
   /** The rows without a fixed key. */

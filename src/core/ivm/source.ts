@@ -16,9 +16,11 @@ export interface StepLimits {
   readonly rowSteps: number
   /** Steps for what is evaluated over many rows. */
   readonly querySteps: number
+  /** Bytes that one evaluation may make. */
+  readonly queryBytes: number
 }
 
-export const defaultSteps: StepLimits = { rowSteps: limits.rowSteps.value, querySteps: limits.querySteps.value }
+export const defaultSteps: StepLimits = { rowSteps: limits.rowSteps.value, querySteps: limits.querySteps.value, queryBytes: limits.queryBytes.value }
 
 /** Names a look at the edges of a record: no record's text starts so. */
 export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string => `\u0000${direction} ${table ?? ""}\u0000${record.text}`
@@ -73,7 +75,7 @@ export class TrackedSource extends StoreSource {
   constructor(store: Store, limits: StepLimits, answering: Answering) {
     super(store)
     this.limits = limits
-    this.budget = rowBudget(limits.rowSteps)
+    this.budget = rowBudget(limits.rowSteps, limits.queryBytes)
     this.answering = answering
   }
 
@@ -89,13 +91,13 @@ export class TrackedSource extends StoreSource {
 
   /** A scope for what is evaluated over many rows: it may do as much work as a run of the whole query. */
   wholeScope(params: { readonly [name: string]: Value }): Scope {
-    return { ...this.scope({}, params, ""), doc: undefined, budget: queryBudget(this.limits.querySteps, this.limits.rowSteps) }
+    return { ...this.scope({}, params, ""), doc: undefined, budget: queryBudget(this.limits.querySteps, this.limits.rowSteps, this.limits.queryBytes) }
   }
 
   /** Runs other evaluations in the middle of one. */
   aside<A>(work: () => A): A {
     const { budget, count, noted, own, reads } = this
-    const { floor, left } = budget
+    const { bytes, floor, left } = budget
     try {
       return work()
     } finally {
@@ -105,6 +107,7 @@ export class TrackedSource extends StoreSource {
       this.reads = reads
       budget.left = left
       budget.floor = floor
+      budget.bytes = bytes
     }
   }
 

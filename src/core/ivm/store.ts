@@ -6,10 +6,11 @@
  */
 import { type Change, lostTable } from "../change.ts"
 import { identical } from "../surql/order.ts"
+import { isOwn } from "../surrealSchema.ts"
 import * as Ids from "../surql/recordId.ts"
 import type { Obj, Range, RecordId } from "../surql/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
-import { Graves } from "./graves.ts"
+import { defaultTombstones, Graves } from "./graves.ts"
 import { type Live, Place } from "./place.ts"
 import { Table } from "./table.ts"
 
@@ -31,9 +32,6 @@ export interface Write {
   readonly version: number
 }
 
-/** Deleted records whose version is remembered exactly; beyond it a floor per store keeps versions growing. */
-export const maxTombstones = 1_000_000
-
 /** Who is told of every record that moves, whatever moved it; it must not look at the store before it is asked. */
 export interface StoreWatcher {
   readonly moved: (table: string, id: string) => void
@@ -51,6 +49,11 @@ export class Store {
   private edgeIndex: EdgeIndex | undefined = undefined
   /** The table of the last record asked for: names come new from the wire, and a map would have to hash each. */
   private last = new Table("")
+  private readonly maxTombstones: number
+
+  constructor(maxTombstones = defaultTombstones) {
+    this.maxTombstones = maxTombstones
+  }
 
   get(id: RecordId): Row | undefined {
     const place = this.tables.get(id.table)?.place(id)
@@ -94,7 +97,7 @@ export class Store {
   }
 
   private placeIn(table: Table, id: RecordId): Place {
-    return table.place(id) ?? new Place(table, id, this.floor, this.places++)
+    return table.place(id) ?? new Place(table, id, Math.max(this.floor, table.floor), this.places++)
   }
 
   /** A table, one that is not kept where nobody has heard of it. */
@@ -122,6 +125,18 @@ export class Store {
   /** Their states, for who keeps them. */
   *rowsBetween(table: string, range: Range): Iterable<Row> {
     for (const place of this.liveBetween(table, range)) yield rowOf(place)!
+  }
+
+  /** Deleted records that are remembered. */
+  get tombstones(): number {
+    return this.graves.size
+  }
+
+  /** What instances hold of records, deleted ones too; a pass over all. */
+  holdings(): number {
+    let holdings = 0
+    for (const table of this.tables.values()) for (const place of table.all()) holdings += place.holdings
+    return holdings
   }
 
   size(table: string): number {
@@ -173,30 +188,32 @@ export class Store {
     this.edgeIndex?.move(id, before, after)
     const buried = before === undefined && place.kept
     if (!place.kept) place.table = this.table(id.table)
-    place.table.put(place, id, after, version)
+    const { table } = place
+    table.put(place, id, after, version)
     if (after !== undefined) {
       if (buried) this.graves.remove()
       return
     }
     if (id.table === lostTable) this.floor = Math.max(this.floor, version)
     if (buried) return
+    if (isOwn(id.table)) return table.forgetDeleted(place)
     this.graves.add(place)
-    if (this.graves.size > maxTombstones) this.forgetOldestTombstones()
+    if (this.graves.size > this.maxTombstones) this.forgetOldestTombstones()
   }
 
   clear(): void {
-    for (const table of this.tables.values()) {
-      table.clear()
-      this.forgetUnused(table)
-    }
+    for (const table of this.tables.values()) table.clear()
+    this.tables.clear()
+    this.last = new Table("")
     this.graves.clear()
     this.edgeIndex = undefined
     this.floor = 0
     this.watcher?.cleared()
   }
 
+  /** Half of them: to find the oldest costs a pass over all. */
   private forgetOldestTombstones(): void {
-    for (const place of this.graves.oldest(maxTombstones / 2)) {
+    for (const place of this.graves.oldest(Math.ceil(this.graves.size / 2))) {
       this.floor = Math.max(this.floor, place.version)
       place.table.forget(place)
     }

@@ -11,6 +11,8 @@ import type { Store } from "./store.ts"
 
 /** Records looked at between two pauses, of which some may be long. */
 const perSlice = 64
+/** Ids of one table that may wait to be looked at, however few records it has. */
+const fewest = 10_000
 
 /** A leaf with the version of its record, which no hash covers (D4). */
 export interface VersionedLeaf extends Leaf {
@@ -98,12 +100,23 @@ export class StoreTrees {
     store.watcher = this
   }
 
-  /** The store's word: this record has changed. Tables that nobody has asked for yet are read when somebody does. */
+  /** Ids that wait to be looked at, of all tables. */
+  get waiting(): number {
+    let waiting = 0
+    for (const { changed } of this.tables.values()) waiting += changed.size
+    return waiting
+  }
+
+  /**
+   * The store's word: this record has changed. Tables that nobody has asked for yet are read when somebody does, and so are those nobody asks
+   * for any more: once more ids wait than there are records, to read all of them is no more work, and the ids of all that ever was need not be kept.
+   */
   moved(table: string, id: string): void {
     const tree = this.tables.get(table)
     if (tree === undefined) return
     tree.changed.add(id)
     tree.stamp = this.stamps++
+    if (tree.changed.size > fewest && tree.changed.size > this.store.size(table)) this.tables.delete(table)
   }
 
   /** The store's word: everything is gone. */

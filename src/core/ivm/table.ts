@@ -28,6 +28,8 @@ export class Table {
   private readonly places = new KeyMap<Place, Obj>(2)
   private readonly others = new Map<string, Place>()
   private live = 0
+  /** Records without a place were never deleted with a version above this. */
+  floor = 0
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
 
@@ -41,7 +43,7 @@ export class Table {
 
   /** It holds nothing, not even what was deleted, and nobody follows it. */
   get isUnused(): boolean {
-    return this.places.size === 0 && this.others.size === 0 && this.indexes.length === 0 && this.groups.length === 0
+    return this.places.size === 0 && this.others.size === 0 && this.indexes.length === 0 && this.groups.length === 0 && this.floor === 0
   }
 
   place({ key, text }: RecordId): Place | undefined {
@@ -56,6 +58,12 @@ export class Table {
   /** The document of a counted key. */
   document(key: number): Place["doc"] {
     return this.places.beside(key)
+  }
+
+  /** Records and tombstones. */
+  *all(): Iterable<Place> {
+    yield* this.places.values()
+    yield* this.others.values()
   }
 
   *rows(): Iterable<Live> {
@@ -92,10 +100,22 @@ export class Table {
     else this.others.delete(text)
   }
 
+  /**
+   * Forgets a deleted record at once: in its stead the table remembers that no version went higher. For tables of ours, where a record
+   * comes and goes with each job: nobody minds that new ones begin with a higher version there.
+   */
+  forgetDeleted(place: Place): void {
+    this.floor = Math.max(this.floor, place.version)
+    this.forget(place)
+  }
+
+  /** Forgets its records, and who follows it. */
   clear(): void {
+    this.groups.length = this.indexes.length = 0
     this.places.clear()
     this.others.clear()
     this.live = 0
+    this.floor = 0
     this.order = undefined
   }
 

@@ -51,9 +51,11 @@ export abstract class Window<T> extends CountsWork {
     return this.cells !== undefined
   }
 
-  /** The rows it knows in order, inside or not; without a window somebody else keeps them. */
-  get known(): ReadonlyArray<T> {
-    return this.many === undefined ? rowsOf(this.cells ?? none) : this.many.all()
+  /** The rows it knows, inside or not, in order behind the first fill: a few at a time, for there may be many. Without a window somebody else keeps them. */
+  *known(): Iterable<T> {
+    if (this.loading !== undefined) yield* this.loading
+    else if (this.many !== undefined) yield* this.many.ones()
+    else yield* rowsOf(this.cells ?? none)
   }
 
   get knownCount(): number {

@@ -9,10 +9,11 @@ import { fromJson } from "../../../src/core/surql/json.ts"
 import { render } from "../../../src/core/surql/text.ts"
 import { field, isObj, type Obj, RecordId, type Value } from "../../../src/core/surql/value.ts"
 import type { Instance } from "../../../src/core/ivm/instance.ts"
-import { agree, constant, type Engines } from "../surql/engine.ts"
+import type { Engines } from "../surql/database.ts"
+import { agree, constant } from "../surql/engine.ts"
 import { edgeTables, type Json, tables } from "./generateData.ts"
 import type { Model } from "./model.ts"
-import { mayMissFailing } from "./runCase.ts"
+import { mayMissFailing } from "./queryTraits.ts"
 
 /** A record as the loader takes it: what begins with `in` is an edge. */
 const line = (id: RecordId, doc: Obj): string => {

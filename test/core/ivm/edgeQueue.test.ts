@@ -38,30 +38,8 @@ test("D21 what comes back waits in front, unless something newer waits", () => {
   expect(queue.size).toBe(0)
 })
 
-test("D21 what is aside waits for two ticks, in place of what waited and of what comes back; anything newer takes its place", () => {
-  const queue = new EdgeQueue()
-  queue.add("v", op("a:1", 1))
-  queue.add("v", op("a:2", 1))
-  queue.take(1)
-  queue.putAside("v", op("a:1", undefined))
-  queue.putAside("v", op("a:2", undefined))
-  queue.putAside("v", op("a:3", undefined))
-  queue.back()
-  expect([queue.size, queue.waiting]).toEqual([3, 0])
-  queue.tick()
-  expect(queue.waiting).toBe(0)
-  queue.add("v", op("a:2", 2))
-  expect([queue.size, queue.waiting]).toEqual([3, 1])
-  queue.tick()
-  expect(queue.take(9).views).toEqual([{ key: "v", ops: [op("a:2", 2), op("a:1", undefined), op("a:3", undefined)] }])
-  queue.putAside("v", op("a:1", undefined))
-  queue.drop("v")
-  queue.back()
-  expect([queue.size, queue.hasAside]).toEqual([0, false])
-})
-
 seeded("D21 the last word on every edge arrives, through any order of batches, failures and dropped views", "test/core/ivm/edgeQueue.test.ts", (random) => {
-  let failures = 0, aside = 0
+  let failures = 0
   for (let round = 0; round < runs(80); round++) {
     const queue = new EdgeQueue()
     const wanted = new Map<string, number | undefined>(), written = new Map<string, number | undefined>()
@@ -75,11 +53,7 @@ seeded("D21 the last word on every edge arrives, through any order of batches, f
       const what = random.below(10)
       if (what < 6) {
         const [view, out, version] = [key(), `a:${random.below(5)}`, random.chance(0.3) ? undefined : step]
-        if (version === undefined && random.chance(0.5)) {
-          queue.putAside(view, op(out, version))
-          aside++
-        } else queue.add(view, op(out, version))
-        if (random.chance(0.2)) queue.tick()
+        queue.add(view, op(out, version))
         wanted.set(`${view} ${out}`, version)
       } else if (what < 9) {
         if (random.chance(0.5)) land()
@@ -97,13 +71,9 @@ seeded("D21 the last word on every edge arrives, through any order of batches, f
       }
       expect(queue.size).toBeGreaterThanOrEqual(queue.waiting)
     }
-    for (land(); queue.size > 0; land()) {
-      queue.tick()
-      flying = queue.take(3)
-    }
+    for (land(); queue.size > 0; land()) flying = queue.take(3)
     expect(queue.size).toBe(0)
     expect([...written].sort(), `round ${round}`).toEqual([...wanted].sort())
   }
   expect(failures).toBeGreaterThan(100)
-  expect(aside).toBeGreaterThan(100)
 })

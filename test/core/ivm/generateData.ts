@@ -28,7 +28,7 @@ export const keys: ReadonlyArray<string> = ["1", "2", "10", "a", "Z", "`x y`", "
 
 const integers: ReadonlyArray<unknown> = [0, 1, 2, 3, -1, 10]
 const floats: ReadonlyArray<unknown> = [1.5, 2.5, 0.1, 0.2, 0.3, 1e15, -0.7]
-const strings: ReadonlyArray<unknown> = ["", "a", "b", "ab", "Z", "é", "10", "9", "a10", "a9", "A"]
+const strings: ReadonlyArray<unknown> = ["", "a", "b", "ab", "Z", "é", "10", "9", "a10", "a9", "A", "李", "li", "Ж", "½"]
 const odd: ReadonlyArray<unknown> = [null, true, false, [], [1], [1, "a"], {}, { x: 1 }, "2020-01-02T03:04:05Z", "2021-06-01T12:30:00.5Z"]
 
 export const scalar = (rng: Rng, mask: Mask): unknown => {

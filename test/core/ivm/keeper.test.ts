@@ -75,3 +75,37 @@ test("L1 rows whose key is not fixed are filed as such when a keeper gives back 
   on.put("user:1", { team: "team:1" }, "UPDATE")
   expect(on.watch(`${byTeam} ORDER BY id`, { team: "team:1" }).keys()).toEqual(["task:1", "task:2"])
 })
+
+test("D16 a view that outgrows what it may keep gives its rows back while they are few, and none twice", () => {
+  const on = new Desk()
+  on.watch(comments, two)
+  const keeper = on.watch(comments, one)
+  for (let n = 1; n <= 2_048; n++) on.put(`comment:${n}`, { thread: "thread:1", n })
+  expect([filed(on, "comment", "thread:1"), keeper.keys().length]).toEqual(["Maintained", 2_048])
+  // Of one step: one leaves the key, one goes, one comes and goes, two come.
+  on.sendAll([
+    change("comment:1", { thread: "thread:2", n: 1 }, "UPDATE"), change("comment:3000", { thread: "thread:1", n: 1 }), change("comment:2", undefined),
+    change("comment:3001", { thread: "thread:1", n: 2 }), change("comment:3002", { thread: "thread:1", n: 2 }), change("comment:3001", undefined)
+  ])
+  expect(filed(on, "comment", "thread:1")).toBe("Set")
+  const later = on.watch("SELECT * FROM comment WHERE thread = $thread ORDER BY n, id", one)
+  expect(later.keys().toSorted()).toEqual(keeper.keys().toSorted())
+  on.engine.release(keeper.instance)
+  on.put("comment:4000", { thread: "thread:1", n: 1 }).remove("comment:3000").put("comment:2", { thread: "thread:1", n: 2 })
+  const last = on.watch("SELECT * FROM comment WHERE thread = $thread ORDER BY n DESC, id", one).keys()
+  expect(last.toSorted()).toEqual(later.keys().toSorted())
+  expect([last.length, new Set(last).size]).toEqual([2_049, 2_049])
+})
+
+test("D16 a row that gets its key only now is filed once where a view outgrows what it may keep", () => {
+  const on = new Desk().put("user:1", { team: "team:1" }), byTeam = "SELECT * FROM task WHERE owner.team = $team"
+  on.put("task:1", { owner: "user:1" }).put("task:2", { owner: { team: "team:1" } })
+  on.watch(byTeam, { team: "team:2" })
+  const keeper = on.watch(byTeam, { team: "team:1" })
+  for (let n = 3; n <= 2_048; n++) on.put(`task:${n}`, { owner: { team: "team:1" } })
+  expect([filed(on, "task", "team:1"), keeper.keys().length]).toEqual(["Maintained", 2_048])
+  on.put("task:1", { owner: { team: "team:1" } }, "UPDATE")
+  expect(filed(on, "task", "team:1")).toBe("Set")
+  on.engine.release(keeper.instance)
+  expect(on.watch(`${byTeam} ORDER BY id`, { team: "team:1" }).keys()).toHaveLength(2_048)
+})

@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { runs, seeded } from "../../kit/random.ts"
-import { type Engines, start } from "../surql/engine.ts"
+import { type Engines, start } from "../surql/database.ts"
 import { found } from "./found.ts"
 import type { Tag } from "./generateQuery.ts"
 import { lawRun, newTotals } from "./laws.ts"

@@ -4,7 +4,7 @@
  * Why apart from the tests: the default run and the long campaign are the same run, told how often and how long.
  */
 import type { Rng } from "../../kit/random.ts"
-import type { Engines } from "../surql/engine.ts"
+import type { Engines } from "../surql/database.ts"
 import { type Asked, compareWithDatabase } from "./database.ts"
 import { features, history, swarm } from "./generateData.ts"
 import { queries, type Tag } from "./generateQuery.ts"

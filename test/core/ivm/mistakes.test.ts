@@ -107,6 +107,36 @@ describe("L1 windows", () => {
     expect(view.rows()).toEqual([{ id: "t:4", s: "z" }, { id: "t:0", s: "b" }])
   })
 
+  test("ORDER BY ... COLLATE puts scripts beyond Latin last: all scripts are sorted as they are transliterated", () => {
+    const desk = new Desk()
+    const worded = ["Nancy", "李雷", "Oslo", "Жук", "émile", "Jim"]
+    worded.forEach((s, i) => desk.put(`t:${i}`, { s }))
+    const view = desk.watch("SELECT VALUE s FROM t ORDER BY s COLLATE LIMIT 3 START 1")
+    const grouped = desk.watch("SELECT s FROM t GROUP BY s ORDER BY s COLLATE DESC LIMIT 2")
+    expect(view.rows()).toEqual(["Jim", "李雷", "Nancy"])
+    expect(grouped.rows()).toEqual([{ s: "Жук" }, { s: "Oslo" }])
+    desk.put("t:9", { s: "김" })
+    expect(view.rows()).toEqual(["김", "Jim", "李雷"])
+    expect(view.delta()).toEqual({ ...nothing, additions: [["t:9", 1]], removals: ["t:0"] })
+    desk.put("t:5", { s: "ß" }, "UPDATE")
+    expect(view.rows()).toEqual(["김", "李雷", "Nancy"])
+    desk.put("t:4", { s: "-" }, "UPDATE").put("t:3", { s: "ah" }, "UPDATE")
+    expect(view.rows()).toEqual(["ah", "김", "李雷"])
+    expect(grouped.rows()).toEqual([{ s: "ß" }, { s: "Oslo" }])
+  })
+
+  test("a set is neither split nor looked into: SPLIT and ORDER BY go by its items", () => {
+    const desk = new Desk()
+    desk.put("t:1", { l: [3, 1] }).put("t:2", { l: [2] })
+    const pieces = desk.watch("SELECT id, <set> l AS l FROM t SPLIT l")
+    const lowest = desk.watch("SELECT id, (<set> l)[0] AS low FROM t ORDER BY low LIMIT 1")
+    expect(pieces.rows()).toEqual([{ id: "t:1", l: 1 }, { id: "t:1", l: 3 }, { id: "t:2", l: 2 }])
+    expect(lowest.keys()).toEqual(["t:1"])
+    desk.put("t:1", { l: [7, 4, 7] }, "UPDATE")
+    expect(pieces.rows()).toEqual([{ id: "t:1", l: 4 }, { id: "t:1", l: 7 }, { id: "t:2", l: 2 }])
+    expect(lowest.keys()).toEqual(["t:2"])
+  })
+
   test("an UPDATE of the same key inside, into, out of and at the edge of a window: each is announced as what it is", () => {
     const desk = new Desk()
     for (let i = 1; i <= 6; i++) desk.put(`t:${i}`, { n: i * 10 })

@@ -1,0 +1,63 @@
+/**
+ * How much an engine holds for its views: counted where it lies, so that what nobody remembers to count is counted too.
+ *
+ * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory. Those that
+ * take a pass over every record are for tests; {@link Figures} are a pass over the instances.
+ */
+import type { Indexes } from "./indexes.ts"
+import type { Instance } from "./instance.ts"
+import type { Readers } from "./readers.ts"
+import type { Releases } from "./releases.ts"
+import type { Store } from "./store.ts"
+
+/** What operators see. */
+export interface Figures {
+  /** Views and results of subqueries that are kept up to date, equal ones once, and those let go of which something is left. */
+  readonly instances: number
+  /** Rows these hold of records. */
+  readonly heldRows: number
+  /** Deleted records that are remembered by their versions. */
+  readonly tombstones: number
+}
+
+/** What tests count: every structure gone through. */
+export interface Holdings extends Figures {
+  /** What is filed in the secondary indexes. */
+  readonly indexEntries: number
+  /** Rows that have read something beside themselves. */
+  readonly readingRows: number
+  /** Instances let go of which something is left. */
+  readonly departing: number
+}
+
+/** Where it lies. */
+export interface Kept {
+  readonly instances: ReadonlyArray<Instance & { readonly matches?: number }>
+  readonly indexes: Indexes
+  readonly readers: Readers
+  readonly releases: Releases
+  readonly store: Store
+}
+
+export const figuresOf = ({ instances, releases, store }: Kept): Figures => ({
+  instances: instances.length + releases.size,
+  heldRows: instances.reduce((sum, { matches = 0 }) => sum + matches, releases.rows),
+  tombstones: store.tombstones
+})
+
+/** A pass over all records, deleted ones too. */
+export const holdingsOf = (held: Kept): Holdings => ({
+  instances: held.instances.length + held.releases.size,
+  heldRows: held.store.holdings(),
+  tombstones: held.store.tombstones,
+  indexEntries: held.indexes.entries(),
+  readingRows: held.readers.size,
+  departing: held.releases.size
+})
+
+/** The shapes in use and how many instances each has. */
+export const shapesOf = (instances: Iterable<Instance>): ReadonlyArray<{ readonly shape: string; readonly instances: number }> => {
+  const counts = new Map<string, number>()
+  for (const { shape } of instances) counts.set(shape, (counts.get(shape) ?? 0) + 1)
+  return Array.from(counts, ([shape, count]) => ({ shape: shape.replaceAll("\u0000", "_"), instances: count }))
+}

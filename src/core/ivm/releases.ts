@@ -1,0 +1,129 @@
+/**
+ * What is left to do when instances are let go: records hold what they held of them, results of subqueries know their readers.
+ *
+ * An instance that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may be
+ * a million. Rule: it costs changes nothing, since they come by what is left without a look; the youngest first, so that what a
+ * large view lets go in turn is gone before more of it is; and whoever fills a view takes back twice as much as he looks at,
+ * so that views that come and go by turns never leave more behind than was shown at once.
+ */
+import type { Slices } from "../surql/scope.ts"
+import { sliceRows } from "./group.ts"
+import type { Instance } from "./instance.ts"
+import type { Maintained } from "./maintained.ts"
+import type { Readers } from "./readers.ts"
+
+/** Runs what may take long, a piece at a time, while changes are applied. */
+export type Later = (work: () => Slices<void>) => void
+
+/** How much is done before whoever let go of an instance goes on, in rows and things they had read. */
+const atOnce = 512
+
+/** As much between two pauses. */
+const piece = 128
+
+/** Where the work is done. */
+export interface Taking {
+  /** Runs what is left to do when a large view was let go; without it that is done at once. */
+  readonly later?: Later | undefined
+  /** How many rows of it are taken back at once all the same, 512 unless told. */
+  readonly atOnce?: number | undefined
+}
+
+interface Departing {
+  readonly instance: Maintained
+  readonly work: Iterator<number, void>
+  /** Rows taken back so far. */
+  done: number
+}
+
+export class Releases {
+  /** Instances that nobody may hold any more: views that were let go, results of subqueries that no row reads, or none yet. */
+  readonly idle: Array<Instance> = []
+  private readonly departing: Array<Departing> = []
+  private readonly readers: Readers
+  private readonly letGo: (instance: Instance) => void
+  private readonly later: Later | undefined
+  private readonly atOnce: number
+  private promised = false
+
+  /** `letGo` is called with each idle result, and comes back with {@link add} for those that really are. */
+  constructor(readers: Readers, letGo: (instance: Instance) => void, taking: Taking) {
+    this.readers = readers
+    this.letGo = letGo
+    this.later = taking.later
+    this.atOnce = taking.later === undefined ? Infinity : taking.atOnce ?? atOnce
+  }
+
+  /** An instance that nobody finds any more. */
+  add(instance: Maintained): void {
+    this.departing.push({ instance, work: takenBack(instance, this.readers), done: 0 })
+  }
+
+  /** Lets go of idle results, and takes back at once what is little; the rest comes later. */
+  tidy(): void {
+    const before = this.departing.length
+    this.dropIdle()
+    this.sweep(this.atOnce, before)
+    if (this.departing.length === 0 || this.promised || this.later === undefined) return
+    this.promised = true
+    this.later(() => this.swept())
+  }
+
+  /** Goes on after a slice of a fill: what it has made without use goes, and more is taken back than it can have brought. */
+  fillOn(): void {
+    if (this.idle.length > 0) this.dropIdle()
+    if (this.departing.length > 0) this.sweep(2 * sliceRows)
+  }
+
+  /** Takes back about so many rows, of as many instances as there are beyond `down`. */
+  sweep(rows: number, down = 0): void {
+    for (let left = rows; left > 0 && this.departing.length > down;) {
+      const youngest = this.departing.at(-1)!
+      const { done = false, value } = youngest.work.next()
+      if (done) {
+        this.departing.pop()
+        left--
+      } else {
+        left -= value as number
+        youngest.done += value as number
+      }
+      this.dropIdle()
+    }
+  }
+
+  /** Instances of which something is left. */
+  get size(): number {
+    return this.departing.length
+  }
+
+  /** Rows that are still held of them. */
+  get rows(): number {
+    return this.departing.reduce((sum, { done, instance }) => sum + Math.max(0, instance.matches - done), 0)
+  }
+
+  /** Everything is forgotten, so that nothing is left to take back. */
+  clear(): void {
+    this.departing.length = this.idle.length = 0
+  }
+
+  private *swept(): Slices<void> {
+    while (this.departing.length > 0) {
+      this.sweep(Math.min(piece, this.atOnce + 1))
+      yield
+    }
+    this.promised = false
+  }
+
+  private dropIdle(): void {
+    for (let instance = this.idle.pop(); instance !== undefined; instance = this.idle.pop()) this.letGo(instance)
+  }
+}
+
+/** Takes back what an instance holds of records and what its rows have read. */
+function* takenBack(instance: Maintained, readers: Readers): Generator<number, void, void> {
+  for (const member of instance.matching()) {
+    member.place.letGo(member)
+    yield 1
+  }
+  yield* readers.forget(instance)
+}
