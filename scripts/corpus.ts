@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from "node:fs"
 import { folder, printFile, readCorpus, tablesOf } from "../test/core/surql/corpusFile.ts"
-import { start } from "../test/core/surql/engine.ts"
+import { start } from "../test/core/surql/database.ts"
 
 const engines = await start()
 for (const file of readCorpus()) {

@@ -4,3 +4,13 @@ export const reasonOf = (error: unknown): string => {
   for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
   return inner instanceof Error && inner.message !== "" ? inner.message : String(error)
 }
+
+/** Whether a connection was refused, from an error that wraps others: who listened there is gone, which a time-out or a reset does not say. */
+export const isRefused = (error: unknown): boolean => {
+  let inner: unknown = error
+  for (let depth = 0; depth < 5 && typeof inner === "object" && inner !== null; depth++) {
+    if ("code" in inner && inner.code === "ECONNREFUSED") return true
+    inner = "cause" in inner ? inner.cause : undefined
+  }
+  return false
+}

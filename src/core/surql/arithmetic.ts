@@ -7,14 +7,14 @@
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
 import { raise } from "./failure.ts"
-import { makeSet } from "./makeSet.ts"
-import { D, decimal, isNumber, asDecimal, toFloat } from "./number.ts"
+import { D, asDecimal, compareNumbers, decimal, isNumber, toFloat } from "./number.ts"
 import type { Dec, NumberValue } from "./number.ts"
-import { rawText, render, toText } from "./text.ts"
-import { Datetime, Decimal, Duration, Float, SetValue, float, int, isInt, isObj, setField } from "./value.ts"
+import * as Text from "./text.ts"
+import { rawText, toText } from "./text.ts"
+import { Datetime, Decimal, Duration, Float, float, int, isInt, isObj, setField } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
 
-const shown = rawText
+const shown = (v: Value): string => Text.shown(v, rawText)
 
 type Verb = "addition" | "subtraction" | "multiplication" | "division" | "remainder"
 
@@ -37,19 +37,22 @@ const remainder: NumberOp = {
   verb: "remainder", small: (a, b) => a % b, big: (a, b) => (b === 0n ? undefined : a % b), float: (a, b) => a % b, decimal: (a, b) => D.mod(a, b)
 }
 
-/** A number as a decimal; what no decimal can be (NaN, infinity) is zero, as in the database. */
+const mostDecimal = new D("79228162514264337593543950335")
+
+/** A number as a decimal; what no decimal can be (NaN, infinity, more than 96 bits) is zero, as in the database. */
 const finite = (n: NumberValue): Dec => {
   const d = n instanceof Decimal ? n.value : asDecimal(n)
-  return d.isFinite() ? d : new D(0)
+  return d.isFinite() && d.abs().lte(mostDecimal) ? d : new D(0)
 }
 
-const numeric = (op: NumberOp, a: NumberValue, b: NumberValue): Value => {
+const numeric = (op: NumberOp, a: NumberValue, b: NumberValue, wraps = false): Value => {
   if (isInt(a) && isInt(b)) {
     if (typeof a === "number" && typeof b === "number") {
       const small = op.small(a, b)
       if (Number.isSafeInteger(small)) return small + 0
     }
     const big = op.big(BigInt(a), BigInt(b))
+    if (big !== undefined && wraps) return int(BigInt.asIntN(64, big))
     return big === undefined || !inRange(big) ? cannot(op.verb, a, b) : int(big)
   }
   if (!(a instanceof Decimal) && !(b instanceof Decimal)) return float(op.float(toFloat(a), toFloat(b)))
@@ -65,15 +68,20 @@ const merge = (a: Obj, b: Obj): Obj => {
 
 const negativeResult = (a: Value, op: string, b: Value): never => raise(`Failed to compute: "${toText(a)} ${op} ${toText(b)}", as the operation results in a negative value.`)
 
+const overflow = (a: Value, op: string, b: Value): never => raise(`Failed to compute: "${toText(a)} ${op} ${toText(b).replace(/f$/, "")}", as the operation results in an arithmetic overflow.`)
+
+const later = (by: Duration, d: Datetime): Value => Datetimes.within(Datetimes.toNanos(d) + Durations.toNanos(by)) ?? overflow(by, "+", d)
+
+const earlier = (by: Duration, d: Datetime): Value => Datetimes.within(Datetimes.toNanos(d) - Durations.toNanos(by)) ?? negativeResult(by, "-", d)
+
 /** `a + b` */
 export const add = (a: Value, b: Value): Value => {
   if (isNumber(a) && isNumber(b)) return numeric(addition, a, b)
   if (typeof a === "string" && typeof b === "string") return a + b
-  if (a instanceof Duration && b instanceof Duration) return Durations.fromNanos(Durations.toNanos(a) + Durations.toNanos(b)) ?? cannot("addition", a, b)
-  if (a instanceof Datetime && b instanceof Duration) return Datetimes.fromNanos(Datetimes.toNanos(a) + Durations.toNanos(b))
-  if (a instanceof Duration && b instanceof Datetime) return Datetimes.fromNanos(Durations.toNanos(a) + Datetimes.toNanos(b))
+  if (a instanceof Duration && b instanceof Duration) return Durations.fromNanos(Durations.toNanos(a) + Durations.toNanos(b)) ?? overflow(a, "+", b)
+  if (a instanceof Datetime && b instanceof Duration) return later(b, a)
+  if (a instanceof Duration && b instanceof Datetime) return later(a, b)
   if (Array.isArray(a) && Array.isArray(b)) return [...(a as ReadonlyArray<Value>), ...(b as ReadonlyArray<Value>)]
-  if (a instanceof SetValue && b instanceof SetValue) return makeSet([...a.items, ...b.items])
   if (isObj(a) && isObj(b)) return merge(a, b)
   return cannot("addition", a, b)
 }
@@ -82,32 +90,50 @@ export const add = (a: Value, b: Value): Value => {
 export const subtract = (a: Value, b: Value): Value => {
   if (isNumber(a) && isNumber(b)) return numeric(subtraction, a, b)
   if (a instanceof Duration && b instanceof Duration) return Durations.fromNanos(Durations.toNanos(a) - Durations.toNanos(b)) ?? negativeResult(a, "-", b)
-  if (a instanceof Datetime && b instanceof Duration) return Datetimes.fromNanos(Datetimes.toNanos(a) - Durations.toNanos(b))
+  if (a instanceof Datetime && b instanceof Duration) return earlier(b, a)
+  if (a instanceof Duration && b instanceof Datetime) return earlier(a, b)
   if (a instanceof Datetime && b instanceof Datetime) return Durations.fromNanos(Datetimes.toNanos(a) - Datetimes.toNanos(b)) ?? negativeResult(a, "-", b)
   return cannot("subtraction", a, b)
 }
 
-const scale = (d: Duration, by: number): Duration | undefined => {
-  const nanos = (d.seconds + d.nanos / 1e9) * by * 1e9
-  if (!Number.isFinite(nanos) || nanos < 0) return undefined
-  return Durations.fromNanos(BigInt(Math.round(nanos)))
+/** As operators compute, but ints beyond 64 bits begin again at the other end: so do the database's functions over lists of numbers. */
+const wrapping = (op: NumberOp, plain: (a: Value, b: Value) => Value) => (a: Value, b: Value): Value => (isNumber(a) && isNumber(b) ? numeric(op, a, b, true) : plain(a, b))
+
+/** The most a duration is multiplied with or divided by as an int. */
+const mostTimes = 4294967295
+
+const times = (d: Duration, by: NumberValue): Value => {
+  const name = isInt(by) || by instanceof Decimal ? "a negative number" : "a non-finite or negative number"
+  if (!(compareNumbers(by, 0) >= 0) || (!(by instanceof Decimal) && !Number.isFinite(toFloat(by)))) return raise(`Cannot multiply a duration with ${name}`)
+  if (isInt(by)) {
+    if (by > mostTimes) return raise("out of range integral type conversion attempted")
+    return Durations.fromNanos(Durations.toNanos(d) * BigInt(by)) ?? overflow(d, "*", by)
+  }
+  if (by instanceof Decimal) return Durations.fromNanos(BigInt(D.mul(Durations.toNanos(d).toString(), by.value).trunc().toFixed())) ?? overflow(d, "*", by)
+  return Durations.fromSeconds(Durations.toSeconds(d) * toFloat(by)) ?? overflow(d, "*", by)
+}
+
+const parted = (d: Duration, by: NumberValue): Value => {
+  if (!(compareNumbers(by, 0) > 0)) return NaN
+  if (isInt(by)) return by > mostTimes ? NaN : Durations.fromNanos(Durations.toNanos(d) / BigInt(by)) ?? NaN
+  if (by instanceof Decimal) return Durations.fromNanos(BigInt(D.div(Durations.toNanos(d).toString(), by.value).trunc().toFixed())) ?? NaN
+  return (Number.isFinite(toFloat(by)) ? Durations.fromSeconds(Durations.toSeconds(d) / toFloat(by)) : undefined) ?? NaN
 }
 
 /** `a * b` */
 export const multiply = (a: Value, b: Value): Value => {
   if (isNumber(a) && isNumber(b)) return numeric(multiplication, a, b)
-  if (a instanceof Duration && isNumber(b)) {
-    return (isInt(b) ? (b < 0 ? undefined : Durations.fromNanos(Durations.toNanos(a) * BigInt(b))) : scale(a, toFloat(b))) ?? cannot("multiplication", a, b)
-  }
+  if (a instanceof Duration && isNumber(b)) return times(a, b)
   return cannot("multiplication", a, b)
 }
 
+export const addWrapping = wrapping(addition, add)
+export const subtractWrapping = wrapping(subtraction, subtract)
+export const multiplyWrapping = wrapping(multiplication, multiply)
+
 /** `a / b`; whatever cannot be divided is NaN, as in the database. */
 export const divide = (a: Value, b: Value): Value => {
-  if (a instanceof Duration && isNumber(b)) {
-    if (toFloat(b) === 0) return NaN
-    return (isInt(b) ? (b < 0 ? undefined : Durations.fromNanos(Durations.toNanos(a) / BigInt(b))) : scale(a, 1 / toFloat(b))) ?? NaN
-  }
+  if (a instanceof Duration && isNumber(b)) return parted(a, b)
   if (!isNumber(a) || !isNumber(b)) return NaN
   if (isInt(a) && isInt(b)) {
     if (BigInt(b) === 0n) return NaN
@@ -115,8 +141,8 @@ export const divide = (a: Value, b: Value): Value => {
     return inRange(quotient) ? int(quotient) : NaN
   }
   if (!(a instanceof Decimal) && !(b instanceof Decimal)) return float(toFloat(a) / toFloat(b))
-  const x = a instanceof Decimal ? a.value : asDecimal(a), y = b instanceof Decimal ? b.value : asDecimal(b)
-  return !x.isFinite() || !y.isFinite() || y.isZero() ? NaN : decimal(D.div(x, y)) ?? NaN
+  const x = finite(a), y = finite(b)
+  return y.isZero() ? NaN : decimal(D.div(x, y)) ?? NaN
 }
 
 /** `a % b` */
@@ -131,9 +157,10 @@ export const raisePower = (a: Value, b: Value): Value => {
   const fail = (): never => raise(`Cannot raise the value '${shown(a)}' with '${shown(b)}'`)
   if (!isNumber(a) || !isNumber(b)) return fail()
   if (isInt(a) && isInt(b)) {
-    if (b < 0) return fail()
     const base = BigInt(a), exponent = BigInt(b)
-    if (base === 0n || base === 1n || base === -1n) return int(exponent === 0n ? 1n : base === -1n && exponent % 2n === 0n ? 1n : base)
+    if (base === 1n || base === -1n) return exponent % 2n === 0n ? 1 : int(base)
+    if (exponent < 0n) return fail()
+    if (base === 0n) return exponent === 0n ? 1 : 0
     if (exponent > 63n) return fail()
     const big = base ** exponent
     return inRange(big) ? int(big) : fail()
@@ -152,5 +179,5 @@ export const negate = (a: Value): Value => {
   if (typeof a === "bigint" && a !== -9223372036854775808n) return int(-a)
   if (a instanceof Float) return float(-a.value)
   if (a instanceof Decimal) return new Decimal(new D(a.value).neg())
-  return raise(`Cannot negate the value '${render(a)}'`)
+  return raise(`Cannot negate the value '${Text.shown(a)}'`)
 }

@@ -67,7 +67,7 @@ export type Expr =
   /** `person:[$x]..[$y]`: a record range with an end that has to be evaluated. A constant one is a literal. */
   | { readonly kind: "recordRange"; readonly at: number; readonly table: string; readonly from: Expr | undefined; readonly fromInclusive: boolean; readonly to: Expr | undefined; readonly toInclusive: boolean }
   | { readonly kind: "unary"; readonly at: number; readonly op: "-" | "!" | "+"; readonly operand: Expr }
-  | { readonly kind: "binary"; readonly at: number; readonly op: BinaryOp; readonly left: Expr; readonly right: Expr; /** Written `==`: means the same, but unnamed results are called so. */ readonly double?: true }
+  | { readonly kind: "binary"; readonly at: number; readonly op: BinaryOp; readonly left: Expr; readonly right: Expr; /** Written `==`: means the same, but matches no text with a pattern, and unnamed results are called so. */ readonly double?: true }
   | { readonly kind: "range"; readonly at: number; readonly from: Expr | undefined; readonly fromInclusive: boolean; readonly to: Expr | undefined; readonly toInclusive: boolean }
   | { readonly kind: "cast"; readonly at: number; readonly type: string; readonly operand: Expr }
   | { readonly kind: "call"; readonly at: number; readonly name: string; readonly args: ReadonlyArray<Expr> }

@@ -59,7 +59,7 @@ class Writer {
     if (v instanceof RecordId) return this.tagged(tags.record, [v.table, v.key])
     if (v instanceof Float) return this.float(v.value)
     if (v instanceof Datetime) return this.tagged(tags.datetime, [v.seconds, v.nanos])
-    if (v instanceof Duration) return this.tagged(tags.duration, [v.seconds, v.nanos])
+    if (v instanceof Duration) return this.duration(v)
     if (v instanceof Decimal) return this.tagged(tags.decimal, v.value.toFixed())
     if (v instanceof Uuid) return this.tagged(tags.uuid, new Bytes(uuidBytes(v.text)))
     if (v instanceof SetValue) return this.tagged(tags.set, v.items)
@@ -95,6 +95,14 @@ class Writer {
     this.value(v)
   }
 
+  private duration({ nanos, seconds }: Duration): void {
+    this.head(6, tags.duration)
+    this.head(4, 2)
+    if (typeof seconds === "bigint") this.wide(0x1b, seconds)
+    else this.integer(seconds)
+    this.integer(nanos)
+  }
+
   private range({ from, to }: Range): void {
     this.head(6, tags.range)
     this.head(4, 2)
@@ -127,9 +135,14 @@ class Writer {
 
   private bigInteger(n: bigint): void {
     if (n < -9223372036854775808n || n > 9223372036854775807n) throw new Unsendable(`${n} is beyond 64 bits`)
+    this.wide(n >= 0n ? 0x1b : 0x3b, n >= 0n ? n : -1n - n)
+  }
+
+  /** A head byte and 64 bits without a sign. */
+  private wide(head: number, n: bigint): void {
     this.room(9)
-    this.byte(n >= 0n ? 0x1b : 0x3b)
-    this.view.setBigUint64(this.at, n >= 0n ? n : -1n - n)
+    this.byte(head)
+    this.view.setBigUint64(this.at, n)
     this.at += 8
   }
 
@@ -323,7 +336,7 @@ const revive = (tag: number, v: Value): Value => {
     case tags.none: return undefined
     case tags.record: return b instanceof Range ? new RecordRange(String(a), b) : typeof v === "string" ? RecordIds.parse(v) ?? v : RecordIds.make(String(a), b as RecordKey)
     case tags.datetime: return new Datetime(count(a), count(b))
-    case tags.duration: return new Duration(count(a), count(b))
+    case tags.duration: return new Duration(typeof a === "bigint" ? a : count(a), count(b))
     case tags.uuid: return v instanceof Bytes ? new Uuid(uuidText(v.value)) : v
     case tags.decimal: return parseDecimal(String(v)) ?? v
     case tags.set: return new SetValue(pair(v))

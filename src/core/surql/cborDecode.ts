@@ -13,7 +13,7 @@ import { uuidPattern } from "./json.ts"
 import { makeSet } from "./makeSet.ts"
 import { isNumber, parseDecimal, toFloat } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
-import { Bytes, Datetime, Duration, Geometry, Range, RecordRange, Table, Uuid, field, float, int, setField } from "./value.ts"
+import { Bytes, Datetime, Duration, Geometry, Range, RecordRange, Table, Uuid, field, float, int, isInt, setField } from "./value.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
 type Item =
@@ -121,6 +121,10 @@ const items = (item: Item): ReadonlyArray<Item> => (item.kind === "list" ? item.
 const whole = (item: Item | undefined): number =>
   item?.kind === "value" && typeof item.value === "number" && Number.isSafeInteger(item.value) ? item.value : invalid()
 
+/** A count of 64 bits without a sign, out of the signed one that was read. */
+const unsignedOf = (item: Item): number | bigint =>
+  item.kind === "value" && isInt(item.value) ? int(BigInt.asUintN(64, BigInt(item.value))) : invalid()
+
 const nanosOf = (item: Item | undefined): number => {
   const n = whole(item)
   return n >= 0 && n < 1e9 ? n : invalid()
@@ -193,7 +197,7 @@ const tagged = (tag: number, item: Item): Value => {
     case tags.textDuration: return Durations.parse(text(item)) ?? invalid()
     case tags.duration: {
       const [s, n, ...more] = items(item)
-      return more.length > 0 || (s !== undefined && whole(s) < 0) ? invalid() : new Duration(s === undefined ? 0 : whole(s), n === undefined ? 0 : nanosOf(n))
+      return more.length > 0 ? invalid() : new Duration(s === undefined ? 0 : unsignedOf(s), n === undefined ? 0 : nanosOf(n))
     }
     case tags.record: return record(item)
     case tags.table: return new Table(text(item))

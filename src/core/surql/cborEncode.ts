@@ -100,7 +100,7 @@ const geometry: Shape = (out, v) => {
   else several(tags.collection, geometry)(out, field(object, "geometries"))
 }
 
-const parts = (seconds: number, nanos: number): ReadonlyArray<number> => (nanos !== 0 ? [seconds, nanos] : seconds !== 0 ? [seconds] : [])
+const parts = (seconds: number | bigint, nanos: number): ReadonlyArray<number | bigint> => (nanos !== 0 ? [seconds, nanos] : seconds !== 0 ? [seconds] : [])
 
 const write = (out: Out, v: Value): void => {
   if (v === undefined) tag(out, tags.none).push(0xf6)

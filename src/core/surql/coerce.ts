@@ -4,9 +4,11 @@
  * Why so: unlike a cast it converts next to nothing: whole numbers between the number types, elements of arrays and sets.
  */
 import { cast, geometryIs, isOneOf, splitUnion } from "./cast.ts"
+import { isLiteral, isLiteralType } from "./literalType.ts"
 import { makeSet } from "./makeSet.ts"
 import { isNumber, toFloat } from "./number.ts"
-import { render } from "./text.ts"
+import { identical } from "./order.ts"
+import { shown } from "./text.ts"
 import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Table, Uuid, isInt, isObj } from "./value.ts"
 import type { Value } from "./value.ts"
 
@@ -20,7 +22,7 @@ class Mismatch {
 
 type Result = Value | Mismatch
 
-const mismatch = (type: string, v: Value): Mismatch => new Mismatch(`Expected \`${type.replace(/^geometry<.*/s, "geometry")}\` but found \`${render(v)}\``)
+const mismatch = (type: string, v: Value): Mismatch => new Mismatch(`Expected \`${type.replace(/^geometry<.*/s, "geometry")}\` but found \`${shown(v)}\``)
 
 const tests: { readonly [type: string]: (v: Value) => boolean } = {
   any: () => true, none: (v) => v === undefined, null: (v) => v === null, bool: (v) => typeof v === "boolean", number: isNumber, string: (v) => typeof v === "string",
@@ -48,6 +50,7 @@ const elements = (type: string, inner: string, list: ReadonlyArray<Value>): Read
 }
 
 const one = (type: string, v: Value): Result => {
+  if (isLiteralType(type)) return isLiteral(type, v) ? v : mismatch(type, v)
   const m = /^(\w+)<(.*)>$/s.exec(type)
   const name = m?.[1] ?? type, inner = m?.[2]
   if (name === "int" || name === "float" || name === "decimal") return numeric(name, v)
@@ -71,6 +74,12 @@ const attempt = (type: string, v: Value): Result => {
     if (!(out instanceof Mismatch)) return out
   }
   return mismatch(type, v)
+}
+
+/** Whether a type has a value just as it is. */
+export const fits = (type: string, v: Value): boolean => {
+  const out = attempt(type, v)
+  return !(out instanceof Mismatch) && identical(out, v)
 }
 
 /** The value as the type has it; `otherwise` gets told why where the type does not let it through. */

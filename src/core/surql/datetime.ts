@@ -58,15 +58,20 @@ export const civil = (d: Datetime): Civil => {
 export const fromCivil = (c: Civil): Datetime =>
   new Datetime(daysFromCivil(c.year, c.month, c.day) * 86400 + c.hour * 3600 + c.minute * 60 + c.second, c.nanos)
 
-const pattern = /^([+-]\d{1,6}|\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d))?$/
+const pattern = /^([+-]\d{1,6}|\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)(.*))?$/s
 
-/** Reads `2020-01-01T00:00:00.5+02:00` (or, with `dateOnly`, `2020-01-01`); `undefined` when the text is no such date-time. */
-export const parse = (text: string, dateOnly = false): Datetime | undefined => {
-  const m = pattern.exec(text)
-  if (m === null) return undefined
-  if (m[8] === undefined && !dateOnly) return undefined
+/** Reads `2020-01-01T00:00:00.5+02:00`; `undefined` when the text is no such date-time. */
+export const parse = (text: string): Datetime | undefined => (text.includes("T") && !/[tz]/.test(text) ? parseWritten(text, true) : undefined)
+
+/**
+ * Reads what the language takes for a datetime: also `2020-01-01`, and a space or small letters between and behind date and time. The
+ * database does not look at what follows a zone; where the text must be `exact`, nothing may.
+ */
+export const parseWritten = (text: string, exact = false): Datetime | undefined => {
+  const m = pattern.exec(text.toUpperCase())
+  if (m === null || (exact && m[9] !== "")) return undefined
   const year = Number(m[1]), month = Number(m[2]), day = Number(m[3])
-  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month) || Math.abs(year) > 262142) return undefined
+  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month) || year < -262143 || year > 262142) return undefined
   const days = daysFromCivil(year, month, day)
   if (m[8] === undefined) return new Datetime(days * 86400, 0)
   const hour = Number(m[4]), minute = Number(m[5]), second = Number(m[6])
@@ -87,7 +92,8 @@ export const mayBe = (text: string): boolean =>
 
 const two = (n: number): string => (n < 10 ? "0" + n : String(n))
 
-const yearText = (year: number): string => {
+/** At least four digits; with a sign before year 0 and behind 9999. */
+export const yearText = (year: number): string => {
   const digits = String(Math.abs(year)).padStart(4, "0")
   return year < 0 ? "-" + digits : year > 9999 ? "+" + digits : digits
 }
@@ -111,6 +117,14 @@ export const toMillis = (d: Datetime): number => d.seconds * 1000 + Math.floor(d
 export const fromNanos = (nanos: bigint): Datetime => {
   const rest = ((nanos % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n
   return new Datetime(Number((nanos - rest) / 1_000_000_000n), Number(rest))
+}
+
+const earliest = -8334601228800, latest = 8210266876799
+
+/** A datetime from whole nanoseconds since the epoch; `undefined` beyond the years -262143 and 262142, as in the database. */
+export const within = (nanos: bigint): Datetime | undefined => {
+  const d = fromNanos(nanos)
+  return d.seconds >= earliest && d.seconds <= latest ? d : undefined
 }
 
 /** Whole nanoseconds since the epoch. */

@@ -9,6 +9,8 @@ import { Either } from "effect"
 import type { BinaryOp, Expr, Idiom, Return } from "./ast.ts"
 import { add, divide, modulo, multiply, negate, raisePower, subtract } from "./arithmetic.ts"
 import { cast } from "./cast.ts"
+import * as Charge from "./charge.ts"
+import { added, compared, contained, isSmall, sortSteps, walk } from "./charge.ts"
 import { coerce } from "./coerce.ts"
 import { allEqual, anyEqual, contains, containsAll, containsAny, intersects } from "./containment.ts"
 import { EvalError, raise } from "./failure.ts"
@@ -16,16 +18,16 @@ import type { Failure } from "./failure.ts"
 import { functions } from "./functions.ts"
 import { makeObject } from "./makeObject.ts"
 import { makeSet } from "./makeSet.ts"
-import { compare, equal, isTruthy } from "./order.ts"
+import { compare, equal, isTruthy, same } from "./order.ts"
 import { exactKind } from "./methods.ts"
 import { compileIdiom, fetch as loaded } from "./paths.ts"
-import { printName } from "./print.ts"
+import { printName, stepsOf } from "./print.ts"
 import { fetching } from "./reshape.ts"
 import * as RecordIds from "./recordId.ts"
-import type { Compiled, Scope } from "./scope.ts"
-import { spend } from "./scope.ts"
+import type { Budget, Compiled, Scope } from "./scope.ts"
+import { make, spend } from "./scope.ts"
 import { compileStatement } from "./select.ts"
-import { render } from "./text.ts"
+import { shown } from "./text.ts"
 import { Closure, Range, RecordId, RecordRange, Table, Uuid, isInt, isObj, setField } from "./value.ts"
 import type { RecordKey, Value } from "./value.ts"
 import { weighed } from "./weigh.ts"
@@ -35,11 +37,16 @@ export const run = (compiled: Compiled, scope: Scope): Either.Either<Value, Fail
   try {
     return Either.right(compiled(scope))
   } catch (error) {
-    if (error instanceof EvalError) return Either.left({ reason: error.reason })
-    if (error instanceof RangeError && /call stack/.test(error.message)) return Either.left({ reason: "The query recurses too deep" })
-    if (error instanceof RangeError && /string length/.test(error.message)) return Either.left({ reason: "The query makes a text that is too long" })
-    throw error
+    return Either.left(failureOf(error))
   }
+}
+
+/** What is thrown inside an evaluation, as its failure; anything else is a defect, and is thrown on. */
+export const failureOf = (error: unknown): Failure => {
+  if (error instanceof EvalError) return { reason: error.reason }
+  if (error instanceof RangeError && /call stack/.test(error.message)) return { reason: "The query recurses too deep" }
+  if (error instanceof RangeError && /string length/.test(error.message)) return { reason: "The query makes a text that is too long" }
+  throw error
 }
 
 /** Compiles an expression. Cost: once per expression; the result keeps no state. */
@@ -48,14 +55,14 @@ export const compile = (expr: Expr): Compiled => {
     case "literal": { const { value } = expr; return () => value }
     case "param": return param(expr.name)
     case "array": return array(expr.items.map(compile))
-    case "set": { const items = array(expr.items.map(compile)); return (s) => makeSet(items(s) as ReadonlyArray<Value>) }
+    case "set": { const items = array(expr.items.map(compile)); return (s) => { const list = items(s) as ReadonlyArray<Value>; spend(s.budget, sortSteps(walk(s.budget, list))); return makeSet(list) } }
     case "object": return object(expr.entries)
     case "record": { const { table } = expr, key = compile(expr.key); return (s) => RecordIds.make(table, recordKey(key(s))) }
     case "unary": return unary(expr.op, compile(expr.operand))
-    case "binary": return binary(expr.op, compile(expr.left), compile(expr.right))
+    case "binary": return expr.double === true ? exactly(compile(expr.left), compile(expr.right)) : binary(expr.op, compile(expr.left), compile(expr.right))
     case "range": return range(expr)
     case "recordRange": return recordRange(expr)
-    case "cast": { const { type } = expr, operand = compile(expr.operand); return (s) => cast(type, operand(s)) }
+    case "cast": { const { type } = expr, operand = compile(expr.operand); return (s) => { const v = operand(s); Charge.cast(s.budget, type, v); return cast(type, v) } }
     case "call": return call(expr.name, expr.args.map(compile))
     case "closure": return closure(expr)
     case "invoke": return invoke(compile(expr.fn), expr.args.map(compile))
@@ -75,6 +82,8 @@ const param = (name: string): Compiled => {
 }
 
 const array = (items: ReadonlyArray<Compiled>): Compiled => (s) => {
+  spend(s.budget, items.length)
+  make(s.budget, 16 + 8 * items.length)
   const out: Array<Value> = new Array(items.length)
   for (let i = 0; i < items.length; i++) out[i] = items[i]!(s)
   return out
@@ -82,13 +91,17 @@ const array = (items: ReadonlyArray<Compiled>): Compiled => (s) => {
 
 const object = (entries: ReadonlyArray<readonly [string, Expr]>): Compiled => {
   const compiled = entries.map(([key, e]) => [key, compile(e)] as const)
-  return (s) => makeObject(compiled.map(([key, e]) => [key, e(s)] as const))
+  return (s) => {
+    spend(s.budget, compiled.length)
+    make(s.budget, 32 + 64 * compiled.length)
+    return makeObject(compiled.map(([key, e]) => [key, e(s)] as const))
+  }
 }
 
 /** A value as the key of a record id. */
 export const recordKey = (v: Value): RecordKey => {
   if (isInt(v) || typeof v === "string" || v instanceof Uuid || Array.isArray(v) || isObj(v)) return v as RecordKey
-  return raise(`Unable to coerce ${render(v)} into a record id key`)
+  return raise(`Unable to coerce ${shown(v)} into a record id key`)
 }
 
 const unary = (op: "-" | "!" | "+", operand: Compiled): Compiled =>
@@ -104,18 +117,43 @@ const comparisons: { readonly [op: string]: (a: Value, b: Value) => Value } = {
   OUTSIDE: (a, b) => !intersects(a, b), INTERSECTS: intersects
 }
 
+/** What an operator costs beyond primitives: strings as long as one likes, and all that has parts. */
+const chargeOf = (op: BinaryOp): ((b: Budget, left: Value, right: Value) => void) => {
+  switch (op) {
+    case "+": return added
+    case "=": case "!=": case "<": case "<=": case ">": case ">=": return compared
+    case "*=": case "?=": return contained
+    case "IN": case "NOT IN": case "ALLINSIDE": case "ANYINSIDE": case "NONEINSIDE": return (b, left, right) => contained(b, right, left)
+    default: return contained
+  }
+}
+
 const binary = (op: BinaryOp, left: Compiled, right: Compiled): Compiled => {
   switch (op) {
     case "AND": return (s) => { const l = left(s); return isTruthy(l) ? right(s) : l }
     case "OR": return (s) => { const l = left(s); return isTruthy(l) ? l : right(s) }
     case "??": return (s) => { const l = left(s); return l === undefined || l === null ? right(s) : l }
     case "?:": return (s) => { const l = left(s); return isTruthy(l) ? l : right(s) }
-    case "=": return (s) => equal(left(s), right(s))
-    default: {
+    case "-": case "*": case "/": case "%": case "**": {
       const f = comparisons[op]!
       return (s) => f(left(s), right(s))
     }
+    default: {
+      const f = comparisons[op]!, charge = chargeOf(op)
+      return (s) => {
+        const l = left(s), r = right(s)
+        if (!isSmall(l) || !isSmall(r)) charge(s.budget, l, r)
+        return f(l, r)
+      }
+    }
   }
+}
+
+/** `==`, which does not match text with a pattern. */
+const exactly = (left: Compiled, right: Compiled): Compiled => (s) => {
+  const l = left(s), r = right(s)
+  if (!isSmall(l) || !isSmall(r)) compared(s.budget, l, r)
+  return same(l, r)
 }
 
 const range = (expr: Extract<Expr, { kind: "range" }>): Compiled => {
@@ -146,18 +184,26 @@ const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
 const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   const body = compile(expr.body)
   const text = printName(expr), { types, result } = expr
+  const steps = stepsOf(expr.body)
   const given = (args: ReadonlyArray<Value>, i: number): Value => {
     const type = types[i]
     if (type === undefined) return args[i]
     return coerce(type, args[i], () => raise(`Incorrect arguments for function ANONYMOUS(). Expected a value of type '${type}' for argument $${expr.params[i]!}`))
   }
   return (s) => new Closure(expr.params.length, (args) => {
-    spend(s.budget, 1)
+    spend(s.budget, steps + (widthOf(s) >> 2))
     const params: Record<string, Value> = { ...s.params }
     for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
     const out = weighed(body({ ...s, params }))
     return result === undefined ? out : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`ANONYMOUS\`: ${why}`))
   }, text)
+}
+
+/** How many parameters there are, which a call copies. */
+const widthOf = ({ params }: Scope): number => {
+  let n = 0
+  for (const _ in params) n++
+  return n
 }
 
 const invoke = (fn: Compiled, args: ReadonlyArray<Compiled>): Compiled => (s) => {
@@ -193,6 +239,7 @@ const block = (expr: Extract<Expr, { kind: "block" }>): Compiled => {
     for (const { name, type, value } of steps) {
       const v = name === undefined ? value(s) : weighed(value(s))
       last = name === undefined ? v : undefined
+      spend(s.budget, 1 + (widthOf(s) >> 2))
       if (name !== undefined) s = { ...s, params: { ...s.params, [name]: type === undefined ? v : coerce(type, v, (why) => raise(`Tried to set \`$${name}\`, but couldn't coerce value: ${why}`)) } }
     }
     return last
@@ -247,7 +294,7 @@ const pathCanFail = (idiom: Idiom): boolean => idiom.parts.length > maxCertain |
   }
 })
 
-/** False only when evaluation cannot fail, whatever the document. Paths, comparisons, logic and literals cannot. */
+/** False only when evaluation cannot fail but for want of steps or bytes, whatever the document. Paths, comparisons, logic and literals cannot. */
 export const canFail = (expr: Expr): boolean => {
   switch (expr.kind) {
     case "record": case "recordRange": case "call": case "cast": case "closure": case "invoke": case "block": case "subquery": return expr.kind !== "call" || functions.get(expr.name)?.constant === undefined

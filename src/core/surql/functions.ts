@@ -5,8 +5,10 @@
  * and the list in the README is generated. It is filled on first use, because the families lean on parts of the evaluator
  * that lean on this table.
  */
+import { address } from "./functions/address.ts"
 import { array } from "./functions/array.ts"
 import { base } from "./functions/base.ts"
+import { costOf } from "./functions/costs.ts"
 import { crypto } from "./functions/crypto.ts"
 import type { Fn } from "./functions/define.ts"
 import { duration } from "./functions/duration.ts"
@@ -27,10 +29,16 @@ import { value } from "./functions/value.ts"
 import { vector } from "./functions/vector.ts"
 import { volatile } from "./functions/volatile.ts"
 
+/** A function that is paid for before it is called. */
+const charged = (name: string, fn: Fn): Fn => {
+  const cost = costOf(name)
+  return fn.constant !== undefined ? fn : { ...fn, call: (args, scope, path) => { cost(scope.budget, args); return fn.call(args, scope, path) } }
+}
+
 let table: ReadonlyMap<string, Fn> | undefined
 
 const all = (): ReadonlyMap<string, Fn> =>
-  (table ??= new Map([array, base, crypto, duration, encoding, geo, higher, math, object, record, set, similarity, statistics, string, stringTests, time, type, value, vector, volatile].flatMap((family) => Object.entries(family))))
+  (table ??= new Map([address, array, base, crypto, duration, encoding, geo, higher, math, object, record, set, similarity, statistics, string, stringTests, time, type, value, vector, volatile].flatMap((family) => Object.entries(family)).map(([name, fn]) => [name, charged(name, fn)])))
 
 /** Name (lower case, full path) to function. */
 export const functions = {

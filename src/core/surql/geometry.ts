@@ -78,19 +78,51 @@ const inPolygon = (polygon: ReadonlyArray<ReadonlyArray<Point>>, p: Point): numb
 
 const allPoints = (s: Shape): Array<Point> => [...s.points, ...s.lines.flat(), ...s.polygons.flat(2)]
 
-/** True when every point of `b` lies in the interior of (or, for points and lines, on) `a`. */
+const partsOf = (g: Geometry): ReadonlyArray<Geometry> | undefined => {
+  const parts = field(g.value, "type") === "GeometryCollection" ? field(g.value, "geometries") : undefined
+  return Array.isArray(parts) ? (parts as ReadonlyArray<Value>).map((p) => (p instanceof Geometry ? p : new Geometry(isObj(p) ? p : {}))) : undefined
+}
+
+/** Which kinds a kind can hold in the database; `itself` are those it compares with themselves, and so always holds. */
+const holds: { readonly [kind: string]: { readonly real: ReadonlyArray<string>; readonly itself: ReadonlyArray<string> } } = {
+  Point: { real: ["Point", "MultiPoint"], itself: [] }, LineString: { real: ["Point", "LineString"], itself: ["MultiLineString"] }, Polygon: { real: ["Point", "LineString", "Polygon"], itself: ["MultiPolygon"] },
+  MultiPoint: { real: ["Point"], itself: ["MultiPoint"] }, MultiLineString: { real: ["Point", "LineString"], itself: ["MultiLineString"] },
+  MultiPolygon: { real: ["Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon"], itself: [] }
+}
+
+/** As the database: a collection holds what each of its parts holds, and is held where each part is. */
 export const contains = (a: Geometry, b: Geometry): boolean => {
-  const outer = shapeOf(a), inner = allPoints(shapeOf(b))
-  return inner.length > 0 && inner.every((p) =>
-    outer.polygons.some((polygon) => inPolygon(polygon, p) > 0) || outer.lines.some((l) => onLine(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1]))
+  const outer = partsOf(a), inner = partsOf(b)
+  if (outer !== undefined) return outer.every((part) => contains(part, b))
+  if (inner !== undefined) return inner.every((part) => contains(a, part))
+  const { itself, real } = holds[String(field(a.value, "type"))]!, kind = String(field(b.value, "type"))
+  return itself.includes(kind) || (real.includes(kind) && covers(a, b))
+}
+
+const between = [0.11, 0.27, 0.5, 0.73, 0.89]
+
+/** Points on the edges of a line. */
+const middles = (line: ReadonlyArray<Point>): Array<Point> => segments(line).flatMap(([p, q]) => between.map((t): Point => [p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1])]))
+
+/** True when nothing of `b` lies outside of `a`, and something not just on its border. */
+const covers = (a: Geometry, b: Geometry): boolean => {
+  const outer = shapeOf(a), inner = shapeOf(b), points = allPoints(inner)
+  const place = (p: Point): number => {
+    if (outer.lines.some((l) => onLine(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1])) return 1
+    return Math.max(-1, ...outer.polygons.map((polygon) => inPolygon(polygon, p)))
+  }
+  const places = [...points, ...inner.lines.flatMap(middles), ...inner.polygons.flat().flatMap(middles)].map(place)
+  return points.length > 0 && places.every((at) => at >= 0) && (inner.polygons.length > 0 || places.some((at) => at > 0))
 }
 
 const crosses = (a: ReadonlyArray<Point>, b: ReadonlyArray<Point>): boolean =>
   segments(a).some(([p, q]) => segments(b).some(([r, s]) =>
     (side(p, q, r) !== side(p, q, s) && side(r, s, p) !== side(r, s, q)) || onSegment(p, q, r) || onSegment(p, q, s) || onSegment(r, s, p) || onSegment(r, s, q)))
 
-/** True when the two share a point. */
+/** True when the two share a point; of a collection, when all its parts do. */
 export const intersects = (a: Geometry, b: Geometry): boolean => {
+  const parts = partsOf(a) ?? partsOf(b)
+  if (parts !== undefined) return partsOf(a) !== undefined ? parts.every((part) => intersects(part, b)) : parts.every((part) => intersects(a, part))
   const x = shapeOf(a), y = shapeOf(b)
   const touches = (s: Shape, p: Point): boolean =>
     s.polygons.some((polygon) => inPolygon(polygon, p) >= 0) || s.lines.some((l) => onLine(l, p)) || s.points.some((q) => q[0] === p[0] && q[1] === p[1])

@@ -10,9 +10,10 @@ import { compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { compareStrings, isTruthy } from "./order.ts"
 import { fetch, recordOf } from "./paths.ts"
+import { stepsOf } from "./print.ts"
 import type { Step } from "./paths.ts"
 import type { Scope } from "./scope.ts"
-import { spend } from "./scope.ts"
+import { make, spend } from "./scope.ts"
 import { compileSelectOver } from "./select.ts"
 import { inKeys } from "./sources.ts"
 import { RecordId, RecordRange, field, isInt, isObj } from "./value.ts"
@@ -37,18 +38,19 @@ const neighbours = (id: RecordId, direction: "out" | "in", tables: ReadonlyArray
   if (tables.length > 0) {
     tables.forEach((table, i) => {
       const range = ranges[i]
-      const add = (found: RecordId): void => { if (range === undefined || inKeys(range, found.key)) out.push(found) }
+      const add = (found: RecordId): void => { spend(s.budget, 1); if (range === undefined || inKeys(range, found.key)) out.push(found) }
       if (end !== undefined && end.table === table) add(end)
       for (const edge of s.source.edges(id, direction, table)) add(edge)
     })
   } else {
-    for (const edge of s.source.edges(id, direction, undefined)) out.push(edge)
+    for (const edge of s.source.edges(id, direction, undefined)) { spend(s.budget, 1); out.push(edge) }
     if (end !== undefined) {
       const at = out.findIndex((o) => compareStrings(o.table, end.table) > 0)
       out.splice(at < 0 ? out.length : at, 0, end)
     }
   }
-  spend(s.budget, out.length + 1)
+  spend(s.budget, 1)
+  make(s.budget, 8 * out.length)
   return out
 }
 
@@ -68,10 +70,12 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
       return Array.isArray(rows) ? (rows as ReadonlyArray<Value>) : [rows]
     }
   }
+  const steps = part.where === undefined ? 0 : stepsOf(part.where)
   const where = part.where && compile(part.where), limit = part.limit && compile(part.limit), start = part.start && compile(part.start)
   if (where === undefined && limit === undefined && start === undefined) return walk
   return (id, s) => {
     const kept = where === undefined ? walk(id, s) : walk(id, s).filter((target) => {
+      spend(s.budget, steps)
       const doc = fetch(target, s)
       return doc !== undefined && isTruthy(where({ ...s, doc }))
     })
@@ -101,7 +105,8 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
   if (part.kind === "flatten") return chain(others, compileParts)
   if (part.kind === "where") {
     const condition = compile(part.where), after = chain(others, compileParts)
-    return (v, s) => after((v as ReadonlyArray<Value>).filter((item) => isTruthy(condition({ ...s, doc: item instanceof RecordId ? fetch(item, s) : item }))), s)
+    const steps = stepsOf(part.where)
+    return (v, s) => after((v as ReadonlyArray<Value>).filter((item) => spend(s.budget, steps) === undefined && isTruthy(condition({ ...s, doc: item instanceof RecordId ? fetch(item, s) : item }))), s)
   }
   if (part.kind !== "graph") return compileParts(rest)
   const walk = compileStep(part)

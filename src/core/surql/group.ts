@@ -16,6 +16,7 @@ import { isNumber, toFloat } from "./number.ts"
 import { compare, isTruthy } from "./order.ts"
 import { print } from "./print.ts"
 import { outputNames } from "./project.ts"
+import { rewrite } from "./rewrite.ts"
 import type { Compiled, Scope, Slices } from "./scope.ts"
 import { spend } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
@@ -139,7 +140,9 @@ const aggregateCall = (needs: Needs, e: CallExpr): Output => {
       name, column, alone: rest.length === 0,
       fold: (rows, outer) => {
         const items = usableItems(name, rows.column(column))
-        return name === "array::group" ? items : fn.call([items, ...others.map((o) => o(rows, outer))], outer, name)
+        // Of equal numbers a group keeps the first, `math::max` of a list the last.
+        const taken = name === "math::max" ? items.slice().reverse() : items
+        return name === "array::group" ? items : fn.call([taken, ...others.map((o) => o(rows, outer))], outer, name)
       }
     }
   })
@@ -224,9 +227,22 @@ export interface Grouping {
   readonly rows: (members: ReadonlyArray<Gathered>, outer: Scope, failed: (error: unknown) => void) => Slices<ReadonlyArray<GroupedRow>>
 }
 
+/** Whether an expression speaks of the row it stands in, of which a group has many. */
+const namesRow = (e: Expr): boolean => {
+  let found = false
+  rewrite(e, (inner) => {
+    found ||= inner.kind === "param" && (inner.name === "this" || inner.name === "self")
+    if (inner.kind !== "idiom") return undefined
+    found ||= inner.start !== undefined && namesRow(inner.start)
+    return inner
+  })
+  return found
+}
+
 const compileBuild = (select: Select, keyTexts: ReadonlyArray<string>, needs: Needs): Grouping["build"] => {
   const outputs = select.fields.map((f): ((results: ReadonlyArray<Value>, key: ReadonlyArray<Value>, outer: Scope, first: Scope | undefined) => Value) => {
     if (f.kind === "all") return () => raise("Incorrect selector for aggregate selection, expression `*` within in selector cannot be aggregated in a group.")
+    if (namesRow(f.expr)) return () => raise("Invalid query: Found a `$this` parameter refering to the document of a group by select statement")
     const at = keyTexts.indexOf(print(f.expr))
     if (at >= 0) return (_, key) => key[at]
     const aggregated = output(needs, f.expr)

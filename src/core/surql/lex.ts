@@ -102,7 +102,7 @@ const prefixed = (prefix: string, content: string, source: string, at: number, e
     case "s": return token("string", content, content, at, end, after)
     case "r": return token("record", content, undefined, at, end, after)
     case "d": {
-      const value = Datetimes.parse(content)
+      const value = Datetimes.parseWritten(content)
       return value === undefined ? bad("this is not a datetime; expected d'2020-01-01T00:00:00Z'", at, after) : token("value", source, value, at, end, after)
     }
     case "u": return uuidPattern.test(content) ? token("value", source, new Uuid(content.toLowerCase()), at, end, after) : bad("this is not a uuid", at, after)

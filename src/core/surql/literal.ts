@@ -97,10 +97,10 @@ const object = (r: Reader): Read => {
   }
 }
 
-/** The key behind all of `text`: an array, an object or a uuid; `undefined` when it is none of these. */
-export const readKey = (text: string): RecordKey | undefined => {
+/** The key behind all of `text`, or what it begins with: an array, an object or a uuid; `undefined` when it is none of these. */
+export const readKey = (text: string, rest: "nothing" | "anything" = "nothing"): RecordKey | undefined => {
   const r: Reader = { text, at: 0, depth: 0 }
   const key = value(r)
-  if (key === wrong || Lex.next(text, r.at).kind !== "end") return undefined
+  if (key === wrong || (rest === "nothing" && Lex.next(text, r.at).kind !== "end")) return undefined
   return Array.isArray(key) || key instanceof Uuid || (typeof key === "object" && key !== null && Object.getPrototypeOf(key) === Object.prototype) ? (key as RecordKey) : undefined
 }

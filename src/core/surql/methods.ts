@@ -52,10 +52,26 @@ const renamed: { readonly [method: string]: string } = {
   "string::html_encode": "string::html::encode", "string::html_sanitize": "string::html::sanitize", "array::vector_add": "vector::add", "array::sort_asc": "array::sort::asc", "array::sort_desc": "array::sort::desc"
 }
 
+/** Functions two steps below their family, by the name of their method. */
+const nested: { readonly [method: string]: string } = Object.fromEntries([
+  "hash::encode", "hash::decode", "distance::damerau_levenshtein", "distance::normalized_damerau_levenshtein", "distance::normalized_levenshtein", "similarity::sorensen_dice",
+  "semver::major", "semver::minor", "semver::patch", "semver::inc::major", "semver::inc::minor", "semver::inc::patch", "semver::set::major", "semver::set::minor", "semver::set::patch"
+].map((path) => [path.replaceAll("::", "_"), path]))
+
+/** Functions of a family that are no methods of its values. */
+const callsOnly: ReadonlySet<string> = new Set([
+  ...["clamp", "fixed", "lerp", "lerpangle", "pow", "sqrt", "bottom", "interquartile", "mean", "median", "midhinge", "mode", "nearestrank", "percentile", "product", "spread", "stddev", "sum", "top", "trimean", "variance"].map((name) => `math::${name}`),
+  "array::range", "array::sequence", "object::from_entries", "time::from_unix", "time::from_ulid", "time::from_uuid"
+])
+
+const isMethod = (path: string): boolean =>
+  functions.has(path) && !callsOnly.has(path) && functions.get(path)!.constant === undefined && functions.get(path)!.pure && !/^(?:duration|time)::from_/.test(path)
+
 /** Methods every value has: conversions and tests of its type. */
 const shared = (name: string): string | undefined => {
   if (name.startsWith("is_")) return `type::${name}`
   if (name.startsWith("to_")) return `type::${name.slice(3)}`
+  if (name === "repeat") return "array::repeat"
   return name === "chain" || name === "diff" || name === "patch" ? `value::${name}` : name === "type_of" ? "type::of" : undefined
 }
 
@@ -64,7 +80,9 @@ export const resolveMethod = (v: Value, name: string): string | undefined => {
   for (const family of families[kindOf(v)] ?? []) {
     const path = `${family}::${name}`
     const known = Object.hasOwn(renamed, path) ? renamed[path]! : path
-    if (functions.has(known)) return known
+    if (isMethod(known)) return known
+    const deeper = nested[name]
+    if (deeper !== undefined && functions.has(`${family}::${deeper}`)) return `${family}::${deeper}`
     if (family === "array" && name.startsWith("vector_") && functions.has(name.replace("_", "::"))) return name.replace("_", "::")
   }
   const path = shared(name)

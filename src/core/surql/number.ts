@@ -5,7 +5,7 @@
  * here goes through a lossy conversion. Decimals follow the database's own type: a 96-bit integer with at most 28 places.
  */
 import { Decimal as DecimalNumber } from "decimal.js"
-import { Decimal, Float } from "./value.ts"
+import { Decimal, Float, int } from "./value.ts"
 import type { Value } from "./value.ts"
 
 /** Decimal arithmetic wide enough that rounding to the database's size happens once, in {@link fit}. */
@@ -91,9 +91,38 @@ export const asDecimal = (v: number | bigint | Float | Dec): Dec => {
   return String(n).replace(/e.*|[^0-9]/g, "").replace(/^0+/, "").length <= 15 ? new D(n) : roundedFraction(n)
 }
 
+/** That many ints from one on, up to the greatest there is. */
+export const intsFrom = (start: number | bigint, count: number): ReadonlyArray<number | bigint> => {
+  const first = Number(start)
+  if (Number.isSafeInteger(first) && Number.isSafeInteger(first + count)) return Array.from({ length: Math.max(0, count) }, (_, i) => first + i)
+  const from = BigInt(start), left = Number(9223372036854775808n - from)
+  return Array.from({ length: Math.max(0, Math.min(count, left)) }, (_, i) => int(from + BigInt(i)))
+}
+
+/** A power of ten, multiplied as the database's library does; the largest are not the nearest floats. */
+const powerOfTen = (exponent: number): number => {
+  let power = 1, base = 10
+  for (let rest = exponent; rest > 0; rest >>= 1) {
+    if (rest & 1) power *= base
+    base *= base
+  }
+  return power
+}
+
+/** A decimal as a float, step by step as the database converts it: mostly the nearest. */
+const decimalToFloat = (value: DecimalNumber): number => {
+  const places = value.decimalPlaces()
+  if (places === 0) return value.toNumber()
+  const size = value.abs(), whole = size.trunc()
+  const sum = whole.toNumber() + new D(size.sub(whole)).times(new D(10).pow(places)).toNumber() / 10 ** places
+  const scale = powerOfTen(places), scaled = sum * scale
+  const rounded = (Number.isInteger(scaled) ? scaled : Math.round(scaled)) / scale
+  return value.isNegative() ? -rounded : rounded
+}
+
 /** The nearest float. */
 export const toFloat = (v: NumberValue): number =>
-  typeof v === "number" ? v : v instanceof Float ? v.value : v instanceof Decimal ? v.value.toNumber() : Number(v)
+  typeof v === "number" ? v : v instanceof Float ? v.value : v instanceof Decimal ? decimalToFloat(v.value) : Number(v)
 
 const compareFloats = (a: number, b: number): number => {
   if (a < b) return -1

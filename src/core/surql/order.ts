@@ -60,7 +60,8 @@ export const compare = (a: Value, b: Value): number => {
 const compareComplex = (a: Value, b: Value): number => {
   if (a instanceof RecordId && b instanceof RecordId) return compareRecords(a, b)
   if (Array.isArray(a) && Array.isArray(b)) return compareArrays(a, b)
-  if ((a instanceof Datetime && b instanceof Datetime) || (a instanceof Duration && b instanceof Duration)) return a.seconds - b.seconds || a.nanos - b.nanos
+  if (a instanceof Datetime && b instanceof Datetime) return a.seconds - b.seconds || a.nanos - b.nanos
+  if (a instanceof Duration && b instanceof Duration) return a.seconds < b.seconds ? -1 : a.seconds > b.seconds ? 1 : a.nanos - b.nanos
   if (a instanceof Uuid && b instanceof Uuid) return compareStrings(a.text, b.text)
   if (a instanceof SetValue && b instanceof SetValue) return compareArrays(a.items, b.items)
   if (a instanceof Bytes && b instanceof Bytes) return compareBytes(a.value, b.value)
@@ -201,6 +202,9 @@ const identicalSpecial = (a: Special, b: Special): boolean => {
   if (a instanceof Range && b instanceof Range) return identicalBounds(a.from, b.from) && identicalBounds(a.to, b.to)
   return a.type !== "closure" && compare(a, b) === 0
 }
+
+/** `==`: as {@link equal}, but text is not matched with a pattern. */
+export const same = (a: Value, b: Value): boolean => a instanceof Regex === b instanceof Regex && equal(a, b)
 
 /** What counts as true in WHERE, AND, OR and `?:`. */
 export const isTruthy = (v: Value): boolean => {

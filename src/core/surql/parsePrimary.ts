@@ -16,6 +16,7 @@ import { advance, caught, eatOp, eatWord, expectOp, expectWord, expected, fail, 
 import type { Parser } from "./parser.ts"
 import * as Regexes from "./regex.ts"
 import * as RecordIds from "./recordId.ts"
+import { isNumber } from "./number.ts"
 import { Float, Geometry, RecordRange, Range, Regex, Special, Uuid, float } from "./value.ts"
 import type { Bound, RecordKey, Value } from "./value.ts"
 
@@ -55,7 +56,7 @@ const invoked = (p: Parser, fn: Expr): Expr => {
 }
 
 const recordString = (t: Lex.Token): Expr => {
-  const id = RecordIds.parse(t.text.trim())
+  const id = RecordIds.parseWritten(t.text)
   return id === undefined ? fail("this is not a record id", t.at) : literal(t.at, id, id.text)
 }
 
@@ -245,12 +246,15 @@ const isLiteral = (e: Expr): boolean => e.kind === "literal" && !(e.value instan
 
 const startsLet = (first: Lex.Token, second: Lex.Token): boolean => first.kind === "ident" && first.text.toUpperCase() === "LET" && second.kind === "param"
 
+/** A key of an object that is no name: quoted, or a number as it is written. */
+const isKey = (t: Lex.Token): boolean => t.kind === "string" || t.kind === "quoted" || (t.kind === "value" && isNumber(t.value))
+
 /** `{ a: 1 }`, `{,}`, `{ 1, 2 }`, `{ expression }` or a block of several steps. */
 const braces = (p: Parser): Expr => {
   const first = peek(p)
   if (first.kind === "op" && first.text === "}") return object(p)
   const second = Lex.next(p.text, first.end)
-  const keyed = second.kind === "op" && second.text === ":" && (first.kind === "ident" || first.kind === "string" || first.kind === "value" || first.kind === "quoted")
+  const keyed = second.kind === "op" && second.text === ":" && (first.kind === "ident" || isKey(first))
   if (keyed) return object(p)
   const at = p.token.at
   if ((first.kind === "op" && first.text === ";") || startsLet(first, second)) return block(p)
@@ -271,7 +275,7 @@ const object = (p: Parser): Expr => nested(p, () => {
   const entries: Array<readonly [string, Expr]> = []
   while (!eatOp(p, "}")) {
     const t = p.token
-    if (!isName(t) && t.kind !== "string" && t.kind !== "value" && t.kind !== "quoted") expected(p, "a key or `}`")
+    if (!isName(t) && !isKey(t)) expected(p, "a key or `}`")
     advance(p)
     expectOp(p, ":")
     entries.push([t.text, inherited(p)])

@@ -8,7 +8,7 @@ import type { Expr, Field, Idiom, OrderTerm, Select } from "./ast.ts"
 import { nameOf } from "./names.ts"
 import { expression, inherited } from "./parseExpression.ts"
 import { basicIdiom, plainIdiom } from "./parseIdiom.ts"
-import { advance, caught, eatOp, eatWord, expectWord, fail, isWord, nested, notReserved, withNames } from "./parser.ts"
+import { advance, caught, eatOp, eatWord, expectWord, fail, isWord, nested, notReserved, open, peek, withNames } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import { print } from "./print.ts"
 
@@ -20,7 +20,7 @@ export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): 
   const at = expectWord(p, "SELECT").at
   const value = eatWord(p, "VALUE")
   const list = value ? [single(p, basicIdiom)] : fields(p)
-  const omit = eatWord(p, "OMIT") ? idioms(p, (inner) => { notReserved(inner, "a field"); return plainIdiom(inner) }) : []
+  const omit = eatWord(p, "OMIT") ? omitted(p) : []
   expectWord(p, "FROM")
   const only = eatWord(p, "ONLY")
   const from = readSources(p)
@@ -62,6 +62,39 @@ const idioms = (p: Parser, read: (p: Parser) => Idiom): Array<Idiom> => {
   return out
 }
 
+/** The path that a text is. */
+const pathOf = (text: unknown, at: number): Idiom => {
+  const inner = open(typeof text === "string" ? text : fail("behind OMIT a function names its fields as text", at))
+  const idiom = plainIdiom(inner)
+  return inner.token.kind === "end" ? idiom : fail(`\`${inner.text}\` is no field`, at)
+}
+
+const constantOf = (e: Expr | undefined): unknown => (e?.kind === "array" ? e.items.map(constantOf) : e?.kind === "literal" ? e.value : undefined)
+
+/** `type::field('a')` and `type::fields(['a', 'b.c'])` behind OMIT. */
+const namedFields = (p: Parser): ReadonlyArray<Idiom> => {
+  const call = expression(p)
+  if (call.kind === "call" && call.args.length === 1) {
+    const named = constantOf(call.args[0])
+    if (call.name === "type::field") return [pathOf(named, call.at)]
+    if (call.name === "type::fields" && Array.isArray(named)) return named.map((text) => pathOf(text, call.at))
+  }
+  return fail("behind OMIT stand fields, `type::field` and `type::fields`", call.at)
+}
+
+const omitted = (p: Parser): Array<Idiom> => {
+  const out: Array<Idiom> = []
+  do {
+    const after = peek(p)
+    if (isWord(p, "TYPE") && after.kind === "op" && after.text === "::") out.push(...namedFields(p))
+    else {
+      notReserved(p, "a field")
+      out.push(plainIdiom(p))
+    }
+  } while (eatOp(p, ","))
+  return out
+}
+
 const sources = (p: Parser): Array<Expr> => {
   const out: Array<Expr> = []
   do out.push(withNames(p, "table", () => inherited(p)))
@@ -89,6 +122,9 @@ const groups = (p: Parser): Array<Idiom> | undefined => {
   return idioms(p, basicIdiom)
 }
 
+/** Terms that rows are ordered by: each pair of rows may be compared by all of them. */
+const maxTerms = 100
+
 const orders = (p: Parser): Array<OrderTerm> => {
   if (!eatWord(p, "ORDER")) return []
   eatWord(p, "BY")
@@ -100,6 +136,7 @@ const orders = (p: Parser): Array<OrderTerm> => {
     const numeric = eatWord(p, "NUMERIC")
     const descending = eatWord(p, "DESC") || eatWord(p, "DESCENDING")
     if (!descending && !eatWord(p, "ASC")) eatWord(p, "ASCENDING")
+    if (out.length >= maxTerms) fail(`more than ${maxTerms} terms in ORDER BY`, idiom.at)
     out.push({ idiom, descending, collate, numeric })
   } while (eatOp(p, ","))
   return out

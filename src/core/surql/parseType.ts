@@ -3,8 +3,9 @@
  *
  * Why so: types are kept as canonical text; the few casts that exist are looked up by it.
  */
-import { advance, eatOp, expected, fail, isOp, name } from "./parser.ts"
+import { advance, eatOp, expected, fail, isOp, isWord, name, nested } from "./parser.ts"
 import type { Parser } from "./parser.ts"
+import { objectKey, render } from "./text.ts"
 
 const known: ReadonlySet<string> = new Set([
   "any", "array", "bool", "bytes", "datetime", "decimal", "duration", "float", "geometry", "int", "none", "null", "number", "object", "option",
@@ -27,15 +28,41 @@ export const union = (p: Parser): string => {
   return parts.join(" | ")
 }
 
+/** A type between brackets, or a constant: what is written as a value. */
+const literal = (p: Parser): string | undefined => {
+  if (p.token.kind === "value") return render(advance(p).value)
+  if (p.token.kind === "string") return render(advance(p).text)
+  if (isWord(p, "TRUE") || isWord(p, "FALSE")) return advance(p).text.toLowerCase()
+  if (eatOp(p, "[")) return `[${listUpTo(p, "]", union).join(", ")}]`
+  return eatOp(p, "{") ? `{ ${listUpTo(p, "}", entry).join(", ")} }` : undefined
+}
+
+const entry = (p: Parser): string => {
+  const key = p.token.kind === "string" ? advance(p).text : name(p, "a field")
+  if (!eatOp(p, ":")) expected(p, "`:`")
+  return `${objectKey(key)}: ${union(p)}`
+}
+
+const listUpTo = (p: Parser, end: string, read: (p: Parser) => string): ReadonlyArray<string> => nested(p, () => {
+  const out: Array<string> = []
+  while (!eatOp(p, end)) {
+    out.push(read(p))
+    if (!isOp(p, end) && !eatOp(p, ",")) expected(p, `\`,\` or \`${end}\``)
+  }
+  return out
+})
+
 /** One type, without `|`. */
 export const single = (p: Parser): string => {
+  const constant = literal(p)
+  if (constant !== undefined) return constant
   const at = p.token.at
   const base = name(p, "a type").toLowerCase()
   if (!known.has(base)) fail(`unknown type \`${base}\``, at)
   if (!isOp(p, "<")) return base === "option" ? expected(p, "`<`") : base
   if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, p.token.at)
   advance(p)
-  const args = [base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : union(p)]
+  const args = [base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => union(p))]
   while (eatOp(p, ",")) args.push(size(p))
   if (!eatOp(p, ">")) expected(p, "`>`")
   return `${base}<${args.join(", ")}>`

@@ -10,12 +10,13 @@ import { raise } from "./failure.ts"
 import { compileGraph } from "./graph.ts"
 import { callMethod } from "./methods.ts"
 import { isNumber, toFloat } from "./number.ts"
+import { stepsOf } from "./print.ts"
 import { isTruthy } from "./order.ts"
 import * as RecordIds from "./recordId.ts"
 import { compileRecursion } from "./recursion.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { spend } from "./scope.ts"
-import { Closure, Geometry, Range, RecordId, Special, field, isInt, isObj, setField } from "./value.ts"
+import { make, spend } from "./scope.ts"
+import { Closure, Geometry, Range, RecordId, SetValue, Special, field, isInt, isObj, setField } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
 
 /** A step along a path: from a value to the value at the end of the path. */
@@ -61,7 +62,7 @@ export const compileParts = (parts: ReadonlyArray<Part>): Step => {
     case "all": return all(compileParts(rest))
     case "flatten": return flatten(compileParts(rest))
     case "last": return last(compileParts(rest))
-    case "where": return where(compile(part.where), compileParts(rest))
+    case "where": return where(compile(part.where), stepsOf(part.where), compileParts(rest))
     case "optional": return optional(compileParts(rest))
     case "method": return method(part.name, part.args.map(compile), compileParts(rest))
     case "recurse": return compileRecursion(part, rest, compileParts)
@@ -78,6 +79,7 @@ const mapped = (parts: ReadonlyArray<Part>, step: (next: Step) => Step): Step =>
 
 const mapItems = (items: ReadonlyArray<Value>, step: Step, s: Scope): ReadonlyArray<Value> => {
   spend(s.budget, items.length)
+  make(s.budget, 8 * items.length)
   return items.map((item) => step(item, s))
 }
 
@@ -110,6 +112,8 @@ const destructure = (entries: ReadonlyArray<Destructured>, next: Step): Step => 
     const id = recordOf(v)
     const doc = id === undefined ? v : fetch(id, s)
     if (!isObj(doc)) return next(undefined, s)
+    spend(s.budget, compiled.length)
+    make(s.budget, 64 * compiled.length)
     const out: Record<string, Value> = {}
     const inner: Scope = { ...s, doc }
     for (const [name, read] of compiled) setField(out, name, read(inner))
@@ -133,8 +137,11 @@ const index = (at: Compiled, next: Step): Step => {
     if (Array.isArray(v)) {
       if (!(i instanceof Range)) return next(isNumber(i) ? (v as ReadonlyArray<Value>)[Math.trunc(toFloat(i))] : undefined, s)
       const found = positions(i, v.length)
+      if (found !== undefined) make(s.budget, 8 * (found[1] - found[0]))
+      if (found !== undefined) spend(s.budget, (found[1] - found[0]) >> 2)
       return next(found && (v as ReadonlyArray<Value>).slice(...found), s)
     }
+    if (v instanceof SetValue) return next(isNumber(i) ? v.items[Math.trunc(toFloat(i))] : undefined, s)
     if (isObj(v)) return next(typeof i === "string" ? field(v, i) : i instanceof RecordId ? field(v, i.text) : isNumber(i) ? field(v, String(toFloat(i))) : undefined, s)
     const id = recordOf(v)
     return id === undefined ? next(undefined, s) : step(fetch(id, s), s)
@@ -158,10 +165,11 @@ const last = (next: Step): Step => (v, s) =>
 /** Objects and records end a path at `[$]` and `[WHERE ..]`; anything else goes on as NONE. */
 const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
 
-const where = (condition: Compiled, next: Step): Step => (v, s) => {
+const where = (condition: Compiled, steps: number, next: Step): Step => (v, s) => {
   if (!Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
   const items = v as ReadonlyArray<Value>
-  spend(s.budget, items.length)
+  spend(s.budget, steps * items.length)
+  make(s.budget, 8 * items.length)
   return next(items.filter((item) => {
     const id = recordOf(item)
     return isTruthy(condition({ ...s, doc: id === undefined ? item : fetch(id, s) }))

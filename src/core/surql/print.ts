@@ -185,3 +185,6 @@ export const print = (node: Expr | Statement): string => (isStatement(node) ? st
 
 /** The database's own text of an expression, as it names an unnamed result. */
 export const printName = (node: Expr): string => expr(node, "name")
+
+/** Steps that evaluating an expression takes at least: by its length, since what a query repeats may be as long as the query. */
+export const stepsOf = (node: Expr): number => 1 + (print(node).length >> 5)

@@ -9,6 +9,8 @@ import { canFail, compile } from "./evaluate.ts"
 import { raise } from "./failure.ts"
 import { aliasNames, nameOf } from "./names.ts"
 import { compileParts } from "./paths.ts"
+import { make, spend } from "./scope.ts"
+import { stepsOf } from "./print.ts"
 import type { Compiled, Scope } from "./scope.ts"
 import { removeAt, setPath } from "./shape.ts"
 import { render } from "./text.ts"
@@ -67,9 +69,12 @@ export const compileProjection = (select: Select): { readonly project: Compiled;
   const fails = fields.some((f) => f.kind === "expr" && canFail(f.expr))
   if (select.value && only !== undefined) return { project: only.kind === "all" ? (s) => s.doc : compile(only.expr), canFail: fails }
   if (fields.length === 1 && only?.kind === "all") return { project: omitting((s) => s.doc, select.omit), canFail: false }
+  const steps = fields.reduce((sum, f) => sum + (f.kind === "all" ? 1 : stepsOf(f.expr)), 0)
   const puts = fields.map((f, i) => putField(f, i === 0))
   const project: Compiled = (scope) => {
     if (only?.kind === "all" && !isObj(scope.doc)) return scope.doc
+    spend(scope.budget, steps)
+    make(scope.budget, 64 + 16 * puts.length)
     const row: Record<string, Value> = {}
     for (let i = 0; i < puts.length; i++) puts[i]!(row, scope)
     return row

@@ -4,7 +4,7 @@
  * Why so: an id's canonical text is its identity (map key, wire form, edge), so it is rendered once, when the id is made.
  * Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
  */
-import { unescape } from "./lex.ts"
+import { skip, unescape } from "./lex.ts"
 import { readKey } from "./literal.ts"
 import { compareKeys as orderKeys } from "./order.ts"
 import { recordText } from "./text.ts"
@@ -80,6 +80,22 @@ export const parse = (text: string): RecordId | undefined => {
   // Text that is canonical is kept: what is put together here would lie in pieces until somebody reads it.
   const canonical = recordText(parts[0], key)
   return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
+}
+
+const beginning = /^([A-Za-z_][A-Za-z0-9_]*|`[^`\\]*`|⟨[^⟩\\]*⟩)\s*:\s*(?:(-?\d+(?![A-Za-z0-9_])|[A-Za-z0-9_]+|`[^`\\]*`|⟨[^⟩\\]*⟩)|(?=[[{]))/
+
+/**
+ * Reads what the language takes for a record id: white space and comments before it aside, and whatever follows its key, which the
+ * database does not look at. The name of a table begins with no digit.
+ */
+export const parseWritten = (text: string): RecordId | undefined => {
+  const from = skip(text, 0), written = from < 0 ? "" : text.slice(from).trimEnd()
+  if (/^\d/.test(written)) return undefined
+  const whole = parse(written), m = whole === undefined ? beginning.exec(written) : null
+  if (m === null) return whole
+  const table = `${m[1]}:`, behind = written.slice(m[0].length), key = m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind)) ? readKey((m[2] ?? "") + behind, "anything") : undefined
+  if (key !== undefined) return make(splitId(table)![0], key)
+  return m[2] === undefined ? undefined : parse(table + m[2])
 }
 
 /** Ids remembered in each of two halves; the older half is forgotten when the newer one is full. */

@@ -6,12 +6,13 @@
  */
 import type { Part } from "./ast.ts"
 import { compile } from "./evaluate.ts"
+import { walk } from "./charge.ts"
 import { raise } from "./failure.ts"
 import { indexKey } from "./key.ts"
 import { equal, identical } from "./order.ts"
 import type { Step } from "./paths.ts"
 import type { Compiled, Scope } from "./scope.ts"
-import { spend } from "./scope.ts"
+import { make, spend } from "./scope.ts"
 import type { Value } from "./value.ts"
 
 type Recurse = Extract<Part, { kind: "recurse" }>
@@ -24,14 +25,27 @@ const isFinal = (v: Value): boolean => v === undefined || v === null || (Array.i
 const level = (v: Value): ReadonlyArray<Value> =>
   Array.isArray(v) ? (v as ReadonlyArray<Value>).flatMap(level) : v === undefined || v === null ? [] : [v]
 
-const clean = (v: Value): Value => (Array.isArray(v) ? level(v) : v)
+const clean = (v: Value, s: Scope): Value => (Array.isArray(v) ? flat(v, s) : v)
+
+/** A level, paid for before it is made: the walk here, what is kept by whoever keeps it. */
+const flat = (v: Value, s: Scope): ReadonlyArray<Value> => {
+  make(s.budget, 16 * (1 + walk(s.budget, v)))
+  return level(v)
+}
+
+/** A path with one more record, which is a copy. */
+const longer = (path: ReadonlyArray<Value>, item: Value, s: Scope): ReadonlyArray<Value> => {
+  spend(s.budget, 1 + (path.length >> 3))
+  make(s.budget, 32 + 8 * path.length)
+  return [...path, item]
+}
 
 const plain = (part: Recurse, body: Step): Step => (v, s) => {
   let current = v
   const max = part.max ?? maxDepth
   for (let depth = 1; ; depth++) {
     spend(s.budget, 1)
-    const next = clean(body(current, s))
+    const next = clean(body(current, s), s)
     if (isFinal(next) || identical(next, current)) {
       if (depth > part.min) return current
       return Array.isArray(next) ? [] : undefined
@@ -47,7 +61,7 @@ const collect = (part: Recurse, body: Step): Step => (v, s) => {
   let front: ReadonlyArray<Value> = [v]
   for (let depth = 1; depth <= (part.max ?? maxDepth) && front.length > 0; depth++) {
     const next: Array<Value> = []
-    for (const found of front.flatMap((item) => level(body(item, s)))) {
+    for (const found of front.flatMap((item) => flat(body(item, s), s))) {
       spend(s.budget, 1)
       const key = indexKey(found)
       if (seen.has(key)) continue
@@ -66,10 +80,10 @@ const paths = (part: Recurse, body: Step): Step => (v, s) => {
   for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
     const next: Array<ReadonlyArray<Value>> = []
     for (const path of open) {
-      const found = level(body(path[path.length - 1], s))
+      const found = flat(body(path[path.length - 1], s), s)
       spend(s.budget, found.length + 1)
       if (found.length === 0 && depth > part.min) done.push(path)
-      for (const item of found) next.push([...path, item])
+      for (const item of found) next.push(longer(path, item, s))
     }
     open = next
   }
@@ -84,14 +98,13 @@ const shortest = (part: Recurse, body: Step, target: Compiled): Step => (v, s) =
   for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
     const next: Array<ReadonlyArray<Value>> = []
     for (const path of open) {
-      for (const found of level(body(path[path.length - 1], s))) {
-        spend(s.budget, 1)
-        const longer = [...path, found]
-        if (equal(found, goal)) return part.inclusive ? longer : longer.slice(1)
+      for (const found of flat(body(path[path.length - 1], s), s)) {
+        const extended = longer(path, found, s)
+        if (equal(found, goal)) return part.inclusive ? extended : extended.slice(1)
         const key = indexKey(found)
         if (seen.has(key)) continue
         seen.add(key)
-        next.push(longer)
+        next.push(extended)
       }
     }
     open = next
@@ -108,6 +121,7 @@ const tree = (part: Recurse, body: Step): Step => {
     ...s,
     repeat: (inner, scope) => {
       spend(scope.budget, 1)
+      if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
       if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
       if (depth >= maxDepth) return raise("Exceeded the idiom recursion limit of 256.")
       return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max) ? inner : at(depth + 1)(inner, scope)

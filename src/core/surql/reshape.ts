@@ -4,26 +4,37 @@
  * Why so: each works on whole rows with paths, so they share the reading of a path in a projected row.
  */
 import type { Expr, Idiom, OrderTerm, Select } from "./ast.ts"
+import { lengthOf, sortSteps } from "./charge.ts"
 import { compile } from "./evaluate.ts"
 import { aliasNames } from "./names.ts"
 import { compareRecords } from "./order.ts"
 import { compileIdiom, compileParts, recordOf } from "./paths.ts"
 import { print } from "./print.ts"
-import type { Compiled, Scope, Slices } from "./scope.ts"
-import { spend } from "./scope.ts"
+import type { Budget, Compiled, Scope, Slices } from "./scope.ts"
+import { make, spend } from "./scope.ts"
 import { copyOf, replaceAt, setPath } from "./shape.ts"
 import { compareTerm } from "./sorting.ts"
 import type { Item } from "./sources.ts"
-import { field, isObj } from "./value.ts"
+import { SetValue, field, isObj } from "./value.ts"
 import type { Value } from "./value.ts"
 
-/** SPLIT on a path of the document (SELECT VALUE): a row per element, which takes the array's place. */
+/** What a value is split into. */
+const elementsOf = (v: Value): ReadonlyArray<Value> | undefined => (Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : undefined)
+
+/** Each piece is a row with a copy of its fields. */
+const payPieces = ({ scope: { budget } }: Item, pieces: number, width: number): void => {
+  spend(budget, pieces * (1 + (width >> 1)))
+  make(budget, pieces * (160 + 48 * width))
+}
+
+/** SPLIT on a path of the document (SELECT VALUE): a row per element, which takes the place of the array or set. */
 export const docSplitter = (idiom: Idiom) => {
   const read = compileParts(idiom.parts)
   return (item: Item): ReadonlyArray<Item> => {
-    const found = read(item.scope.doc, item.scope)
-    if (!Array.isArray(found)) return [item]
-    return (found as ReadonlyArray<Value>).map((element) => ({ ...item, scope: { ...item.scope, doc: replaceAt(item.scope.doc, idiom.parts, () => element) } }))
+    const found = elementsOf(read(item.scope.doc, item.scope))
+    if (found === undefined) return [item]
+    payPieces(item, found.length, lengthOf(item.scope.doc) + idiom.parts.length)
+    return found.map((element) => ({ ...item, scope: { ...item.scope, doc: replaceAt(item.scope.doc, idiom.parts, () => element) } }))
   }
 }
 
@@ -32,10 +43,11 @@ export const rowSplitter = (idiom: Idiom) => {
   const names = aliasNames(idiom), read = atOutput(idiom), steps = compileParts(idiom.parts)
   return (item: Item): ReadonlyArray<Item> => {
     const plain = read(item)
-    const found = plain === undefined ? steps(item.value, item.scope) : plain
-    if (!Array.isArray(found) || !isObj(item.value)) return [item]
+    const found = elementsOf(plain === undefined ? steps(item.value, item.scope) : plain)
+    if (found === undefined || !isObj(item.value)) return [item]
     const row = item.value
-    return (found as ReadonlyArray<Value>).map((element) => {
+    payPieces(item, found.length, lengthOf(row) + names.length)
+    return found.map((element) => {
       const copy = copyOf(row)
       setPath(copy, names, element)
       return { ...item, value: copy }
@@ -85,10 +97,10 @@ export interface Sort extends SortReader {
 export const compileSort = (select: Select, term: OrderTerm): Sort => ({ ...sortReader(select, term.idiom), compare: compareTerm(term) })
 
 /** Rows sorted, or merged, between two pauses. */
-const sortSlice = 2048
+const sortSlice = 512
 
 /** Rows with their sort values, sorted; equal ones by record id, else as they came. Runs are sorted, then merged by twos, with pauses. */
-export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>): Slices<Array<Item>> {
+export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: Budget): Slices<Array<Item>> {
   const compare = (a: Item, b: Item): number => {
     for (let i = 0; i < order.length; i++) {
       const c = order[i]!.compare(a.sort[i], b.sort[i])
@@ -96,9 +108,15 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>): Slices<
     }
     return a.record !== undefined && b.record !== undefined ? compareRecords(a.record, b.record) : 0
   }
-  if (items.length <= sortSlice) return items.sort(compare)
+  const pay = (comparisons: number): void => spend(budget, (order.length * comparisons) >> 2)
+  if (items.length <= sortSlice) {
+    pay(sortSteps(items.length) >> 2)
+    return items.sort(compare)
+  }
   let from: Array<Item> = []
   for (let at = 0; at < items.length; at += sortSlice) {
+    // The runtime sorts a run as a whole; most comparisons are those of the merges.
+    pay(sortSteps(Math.min(sortSlice, items.length - at)) >> 2)
     for (const item of items.slice(at, at + sortSlice).sort(compare)) from.push(item)
     yield
   }
@@ -108,7 +126,9 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>): Slices<
       const middle = Math.min(at + width, items.length), end = Math.min(middle + width, items.length)
       for (let i = at, j = middle; i < middle || j < end;) {
         to.push(j >= end || (i < middle && compare(from[i]!, from[j]!) <= 0) ? from[i++]! : from[j++]!)
-        if (to.length % sortSlice === 0) yield
+        if (to.length % sortSlice !== 0) continue
+        pay(sortSlice)
+        yield
       }
     }
     from = to
@@ -119,7 +139,11 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>): Slices<
 /** FETCH: record ids at the named paths become documents. */
 export const fetching = (select: Pick<Select, "fetch">) => {
   const load = (scope: Scope) => (v: Value): Value => {
-    if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map(load(scope))
+    if (Array.isArray(v)) {
+      spend(scope.budget, v.length)
+      make(scope.budget, 8 * v.length)
+      return (v as ReadonlyArray<Value>).map(load(scope))
+    }
     const id = recordOf(v)
     if (id === undefined) return v
     spend(scope.budget, 1)

@@ -47,10 +47,11 @@ export const drain = <A>(slices: Slices<A>): A => {
 export const limits = {
   rowSteps: { setting: "SVC_QUERY_ROW_STEPS", value: 1_000_000 },
   querySteps: { setting: "SVC_QUERY_STEPS", value: 100_000_000 },
-  queryRows: { setting: "SVC_QUERY_ROWS", value: 100_000 }
+  queryRows: { setting: "SVC_QUERY_ROWS", value: 100_000 },
+  queryBytes: { setting: "SVC_QUERY_BYTES", value: 67_108_864 }
 } as const
 
-/** Steps left; shared by everything one run does. `setting` names the knob that raises it. */
+/** Steps and bytes left; shared by everything one run does. `setting` names the knob that raises the steps. */
 export interface Budget {
   left: number
   /** What `left` may not fall below: above 0 while a row is evaluated that may not take all there is. */
@@ -59,22 +60,29 @@ export interface Budget {
   readonly setting: string
   /** The most that one row may take: a row is evaluated without a pause. */
   readonly rowLimit: number
+  /** Bytes that may still be made. What is let go again is given back row by row, see {@link keepBytes}. */
+  bytes: number
+  readonly byteLimit: number
 }
 
-/** A budget of so many steps (about one per expression node that loops, row read or element touched). */
-export const budget = (limit: number, setting: string, rowLimit = Infinity): Budget => ({ left: limit, floor: 0, limit, setting, rowLimit })
+/** A budget of so many steps (about one per expression node that loops, row read or element touched) and bytes. */
+export const budget = (limit: number, setting: string, rowLimit = Infinity, byteLimit: number = limits.queryBytes.value): Budget =>
+  ({ left: limit, floor: 0, limit, setting, rowLimit, bytes: byteLimit, byteLimit })
 
 /** The budget of one row. */
-export const rowBudget = (rowSteps: number = limits.rowSteps.value): Budget => budget(rowSteps, limits.rowSteps.setting)
+export const rowBudget = (rowSteps: number = limits.rowSteps.value, queryBytes: number = limits.queryBytes.value): Budget =>
+  budget(rowSteps, limits.rowSteps.setting, Infinity, queryBytes)
 
 /** The budget of a whole query and of each of its rows. */
-export const queryBudget = (querySteps: number = limits.querySteps.value, rowSteps: number = limits.rowSteps.value): Budget =>
-  budget(querySteps, limits.querySteps.setting, rowSteps)
+export const queryBudget = (
+  querySteps: number = limits.querySteps.value, rowSteps: number = limits.rowSteps.value, queryBytes: number = limits.queryBytes.value
+): Budget => budget(querySteps, limits.querySteps.setting, rowSteps, queryBytes)
 
-/** Puts all steps back. */
+/** Puts all steps and bytes back. */
 export const renew = (b: Budget): void => {
   b.left = b.limit
   b.floor = 0
+  b.bytes = b.byteLimit
 }
 
 const exhausted = (b: Budget): never =>
@@ -86,6 +94,19 @@ const exhausted = (b: Budget): never =>
 export const spend = (b: Budget, steps: number): void => {
   b.left -= steps
   if (b.left < b.floor) exhausted(b)
+}
+
+const tooLarge = (b: Budget): never => raise(`The query makes more than ${b.byteLimit} bytes; raise ${limits.queryBytes.setting} to allow it`)
+
+/** Takes bytes from a budget, before they are made; fails when it is used up. */
+export const make = (b: Budget, bytes: number): void => {
+  b.bytes -= bytes
+  if (b.bytes < 0) tooLarge(b)
+}
+
+/** Gives back what was made since there were `before` bytes left, but for so many that are kept. */
+export const keepBytes = (b: Budget, before: number, kept: number): void => {
+  b.bytes = Math.max(b.bytes, before - kept)
 }
 
 /** From here to {@link endRows} the steps of one row are counted. */

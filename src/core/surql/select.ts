@@ -8,16 +8,18 @@
  */
 import { Either } from "effect"
 import type { Expr, Select, Statement } from "./ast.ts"
+import { partsOf } from "./charge.ts"
 import { canFail, compile, compileReturn } from "./evaluate.ts"
 import { EvalError, raise } from "./failure.ts"
 import type { Failure } from "./failure.ts"
 import { compileGrouping } from "./group.ts"
 import type { Grouping } from "./group.ts"
 import { isTruthy } from "./order.ts"
+import { stepsOf } from "./print.ts"
 import { compileProjection } from "./project.ts"
 import { compileSort, docSplitter, fetching, rowSplitter, sorted } from "./reshape.ts"
 import type { Budget, Compiled, Scope, Slices, Source } from "./scope.ts"
-import { beginRow, drain, endRows, limits, spend } from "./scope.ts"
+import { beginRow, drain, endRows, keepBytes, limits, make, spend } from "./scope.ts"
 import { compileSources, inKeyOrder, inner, isId, itemOf, recordIn, rowsOf } from "./sources.ts"
 import type { Item } from "./sources.ts"
 import { toText } from "./text.ts"
@@ -113,24 +115,32 @@ function* each<A>(items: ReadonlyArray<Item>, outer: Scope, left: Array<LeftOut>
   return out
 }
 
+/** Bytes that a row may make without a look at how many of them it keeps. */
+const lightRow = 1024
+
 interface Reading {
   readonly filter: Compiled | undefined
+  /** Steps of reading and filtering one row. */
+  readonly steps: number
   readonly left: Array<LeftOut> | undefined
   /** Stop when so many have passed. */
   readonly most: number
 }
 
 /** Reads rows and keeps those that pass. One scope serves all rows while they are only filtered. */
-function* read(values: ReadonlyArray<Value>, outer: Scope, { filter, left, most }: Reading): Slices<Array<Item>> {
+function* read(values: ReadonlyArray<Value>, outer: Scope, { filter, left, most, steps }: Reading): Slices<Array<Item>> {
   const out: Array<Item> = []
   const p = pace(outer.budget)
   const row: { -readonly [K in keyof Scope]: Scope[K] } = inner(outer, undefined)
   const passes = (doc: Value): boolean => {
-    spend(outer.budget, 1)
+    spend(outer.budget, steps)
     if (filter === undefined) return true
     row.doc = doc
+    const { bytes } = outer.budget
     try {
-      return isTruthy(filter(row))
+      const passed = isTruthy(filter(row))
+      keepBytes(outer.budget, bytes, 0)
+      return passed
     } catch (error) {
       leaveOut(error, left, recordIn(doc), p)
       return false
@@ -155,7 +165,6 @@ function* split(items: ReadonlyArray<Item>, outer: Scope, pieces: (item: Item) =
   for (const item of items) {
     if (due(p)) yield
     const found = pieces(item)
-    spend(outer.budget, found.length)
     for (const piece of found) out.push(piece)
   }
   done(p)
@@ -177,10 +186,15 @@ const shown = ({ group, record, value }: Item): SelectedRow => (group === undefi
 export const ordersById = ({ fields, order: [first, ...others] }: Select): boolean =>
   first !== undefined && others.length === 0 && !first.descending && isId(first.idiom) && !fields.some((f) => f.kind === "expr" && f.alias !== undefined && isId(f.alias))
 
+/** `FROM ONLY` what can never be a row. */
+const isOnlyNothing = ({ from: [first, ...others], group, only }: Select): boolean =>
+  only && group === undefined && first !== undefined && others.length === 0 &&
+  ((first.kind === "literal" && (first.value === undefined || first.value === null || (Array.isArray(first.value) && first.value.length === 0))) || (first.kind === "array" && first.items.length === 0))
+
 /** Compiles a SELECT once; the plan may be run any number of times. */
 export const compileSelect = (select: Select): Plan => {
   const sources = compileSources(select).map((compiled, i) => source(compiled, select.from[i]!))
-  const filter = select.where && compile(select.where)
+  const filter = select.where && compile(select.where), steps = select.where === undefined ? 1 : stepsOf(select.where)
   const docSplits = select.value ? select.split.map(docSplitter) : []
   const rowSplits = select.value ? [] : select.split.map(rowSplitter)
   const grouping = select.group === undefined ? undefined : compileGrouping(select, select.group)
@@ -188,8 +202,16 @@ export const compileSelect = (select: Select): Plan => {
   const order = select.order.map((term) => compileSort(select, term))
   const limit = select.limit && compile(select.limit), start = select.start && compile(select.start)
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
-  const project = (item: Item): Item => ({ scope: item.scope, record: item.record, value: projection!.project(item.scope), sort: item.sort })
+  const project = (item: Item): Item => {
+    const { budget } = item.scope, { bytes } = budget
+    const value = projection!.project(item.scope)
+    // What was made on the way is let go again; what is shown is kept.
+    if (bytes - budget.bytes > lightRow) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
+    return { scope: item.scope, record: item.record, value, sort: item.sort }
+  }
   const withSort = (item: Item): Item => {
+    spend(item.scope.budget, order.length)
+    make(item.scope.budget, 8 * (order.length - 1))
     const sort = order.map((o) => o.read(item))
     return item.group === undefined ? { scope: item.scope, record: item.record, value: item.value, sort } : { ...item, sort }
   }
@@ -199,6 +221,7 @@ export const compileSelect = (select: Select): Plan => {
   const cannotFail = projection?.canFail === false && !(select.where !== undefined && canFail(select.where))
   return {
     run: function* (outer, left, given) {
+      if (isOnlyNothing(select)) raise("Expected a single result output when using the ONLY keyword")
       // Sources and bounds of a subquery see the row around it, as `$this` and as `$parent`.
       const around = outer.parent === outer.doc ? outer : inner(outer, outer.doc)
       const values: Array<Value> = []
@@ -209,12 +232,12 @@ export const compileSelect = (select: Select): Plan => {
       const sortless = given === undefined ? ordered : order.length === 0
       // Rows behind the window are not read, unless they have to be named as failing.
       const most = sortless && windowFirst && select.split.length === 0 && (left === undefined || cannotFail) ? to : Infinity
-      let items = yield* read(given ?? values, outer, { filter, left, most })
+      let items = yield* read(given ?? values, outer, { filter, steps, left, most })
       for (const pieces of docSplits) items = yield* split(items, outer, pieces)
       if (grouping !== undefined) items = yield* grouped(grouping, items, around, left)
       else if (!late) items = yield* each(items, outer, left, project)
       for (const pieces of rowSplits) items = yield* split(items, outer, pieces)
-      if (!sortless) items = yield* sorted(yield* each(items, outer, left, withSort), order)
+      if (!sortless) items = yield* sorted(yield* each(items, outer, left, withSort), order, outer.budget)
       if (from > 0 || to < items.length) items = items.slice(from, to)
       if (late) items = yield* each(items, outer, left, project)
       return fetch === undefined ? items.map(shown) : yield* each(items, outer, undefined, (item) => shown({ ...item, value: fetch(item.value, outer) }))

@@ -18,7 +18,9 @@ import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 const shortest = (n: number): string => {
   const text = String(n)
   if (Number.isInteger(n) || text.length < 16 || text.includes("e")) return text
-  return n.toFixed(20).replace(/0+$/, "") === `${text}5` ? text.slice(0, -1) + String(Number(text.at(-1)) + 1) : text
+  const between = (places: number): boolean => n.toFixed(places).replace(/0+$/, "") === `${text}5`
+  // Twenty places may be rounded; sixty are all there are.
+  return between(20) && between(60) ? text.slice(0, -1) + String(Number(text.at(-1)) + 1) : text
 }
 
 /** A JavaScript number in positional notation (the database never prints exponents). */
@@ -39,7 +41,7 @@ export const positional = (n: number): string => {
 const floatText = (n: number): string =>
   Number.isFinite(n) ? positional(n) + "f" : n !== n ? "NaN" : n > 0 ? "Infinity" : "-Infinity"
 
-const escapes: { readonly [char: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "\f": "\\f", "\b": "\\u{8}" }
+const escapes: { readonly [char: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "\f": "\\f", "\b": "\\u{8}", "\0": "\\0" }
 
 const escapeWith = (text: string, quote: string): string => {
   let out = ""
@@ -55,7 +57,7 @@ const plain = /^[A-Za-z_][A-Za-z0-9_]*$/
 const plainKey = /^[A-Za-z0-9_]*[A-Za-z][A-Za-z0-9_]*$/
 
 /** An object key: bare, or in double quotes. */
-export const objectKey = (key: string): string => (plain.test(key) ? key : '"' + escapeWith(key, '"') + '"')
+export const objectKey = (key: string): string => (plain.test(key) && key !== "NaN" && key !== "Infinity" ? key : '"' + escapeWith(key, '"') + '"')
 
 /** A table name inside a record id: bare, or in back-ticks. */
 export const tableName = (name: string): string =>
@@ -81,7 +83,14 @@ const objectText = (o: Obj): string =>
 
 const point = (v: Value): string => (Array.isArray(v) ? v.map((n) => render(n).replace(/f$/, "")).join(", ") : "")
 
-const geometryText = (g: Obj): string => (field(g, "type") === "Point" ? `(${point(field(g, "coordinates"))})` : objectText(g))
+const coordinates = (v: Value): string => (Array.isArray(v) ? `[${v.map(coordinates).join(", ")}]` : render(v).replace(/f$/, ""))
+
+const geometryText = (g: Obj): string => {
+  const type = String(field(g, "type"))
+  if (type === "Point") return `(${point(field(g, "coordinates"))})`
+  const inside = type === "GeometryCollection" ? `geometries: ${render(field(g, "geometries"))}` : `coordinates: ${coordinates(field(g, "coordinates"))}`
+  return `{ type: '${type}', ${inside} }`
+}
 
 const hex = (bytes: Uint8Array): string => Array.from(bytes, (b) => b.toString(16).padStart(2, "0").toUpperCase()).join("")
 
@@ -98,7 +107,7 @@ const specialText = (v: Special): string => {
   if (v instanceof RecordRange) return `${tableName(v.table)}:${rangeText(v.range, (k) => recordKey(k as RecordKey))}`
   if (v instanceof Range) return rangeText(v, render)
   if (v instanceof Geometry) return geometryText(v.value)
-  if (v instanceof Table) return tableName(v.name)
+  if (v instanceof Table) return plain.test(v.name) && !/^(?:none|null|true|false)$/i.test(v.name) && v.name !== "NaN" && v.name !== "Infinity" ? v.name : "`" + escapeWith(v.name, "`") + "`"
   return v instanceof Closure ? v.text : ""
 }
 
@@ -128,3 +137,20 @@ export const toText = (v: Value): string => {
   if (v instanceof Table) return v.name
   return render(v)
 }
+
+/** Parts and characters of a value that a message shows. */
+const shownAtMost = 4096
+
+/** What is left of `left` when a value is written out; stops below zero. */
+const room = (v: Value, left: number): number => {
+  if (typeof v === "string") return left - v.length
+  if (typeof v !== "object" || v === null) return left - 1
+  if (v instanceof RecordId) return left - v.text.length
+  const items: Iterable<Value> = Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : v instanceof Geometry ? [v.value] : v instanceof Bytes ? [] : v instanceof Special ? [] : Object.values(v)
+  let rest = left - (v instanceof Bytes ? v.value.length : 1)
+  for (const item of items) if ((rest = room(item, rest)) < 0) break
+  return rest
+}
+
+/** A value as a message shows it: as {@link render}, but what is too long for a message is only named. */
+export const shown = (v: Value, text: (v: Value) => string = render): string => (room(v, shownAtMost) >= 0 ? text(v) : Array.isArray(v) ? "[..]" : typeof v === "string" ? quote(v.slice(0, 100) + "..") : "{ .. }")

@@ -75,12 +75,12 @@ export class Datetime extends Special {
   }
 }
 
-/** A length of time, never negative: whole seconds and nanoseconds 0..999_999_999. */
+/** A length of time, never negative: whole seconds (64 bits; a bigint beyond 2^53) and nanoseconds 0..999_999_999. */
 export class Duration extends Special {
   readonly type = "duration"
-  readonly seconds: number
+  readonly seconds: number | bigint
   readonly nanos: number
-  constructor(seconds: number, nanos: number) {
+  constructor(seconds: number | bigint, nanos: number) {
     super()
     this.seconds = seconds
     this.nanos = nanos

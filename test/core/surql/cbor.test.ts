@@ -22,7 +22,7 @@ const odd: ReadonlyArray<Value> = [
   undefined, null, true, false, 0, 1, 23, 24, 255, 256, 65_535, 65_536, 4_294_967_295, 4_294_967_296, 9_007_199_254_740_991, -1, -24, -25, -9_007_199_254_740_991,
   9_007_199_254_740_992n, 9_223_372_036_854_775_807n, -9_223_372_036_854_775_808n, new Float(1), new Float(0), -0, 1.5, 0.1, 1e300, 5e-324, 65_504.5, Infinity, -Infinity, NaN,
   new Decimal(new D("79228162514264337593543950335")), new Decimal(new D("-0.0000000000000000000000000001")), "", "a", "\u0000", "héllo 😀 'x' \"y\" `z` ⟨w⟩", "x".repeat(70_000),
-  new Datetime(0, 0), new Datetime(-5, 7), new Datetime(1_700_000_000, 999_999_999), new Duration(0, 0), new Duration(0, 1), new Duration(3_600, 0), uuid,
+  new Datetime(0, 0), new Datetime(-5, 7), new Datetime(1_700_000_000, 999_999_999), new Duration(0, 0), new Duration(0, 1), new Duration(3_600, 0), new Duration(9_007_199_254_740_993n, 5), new Duration(18_446_744_073_709_551_615n, 999_999_999), uuid,
   new Bytes(new Uint8Array()), new Bytes(Uint8Array.from([0, 255])), makeSet([3, 1, "a"]), [], {}, [undefined, null, [undefined]], { a: { b: [1, new Float(1)] } },
   JSON.parse('{"__proto__":{"x":1},"constructor":[1],"$":[1],"":0}') as Obj, new Table("t x"),
   new Range({ value: 1, inclusive: true }, { value: 3, inclusive: false }), new Range(undefined, { value: "z", inclusive: true }), new Range(undefined, undefined),

@@ -7,8 +7,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { fromRecords } from "../../../src/core/surql/memory.ts"
 import { readCorpus, tablesOf } from "./corpusFile.ts"
-import { agree, ours, records, start } from "./engine.ts"
-import type { Engines } from "./engine.ts"
+import { start } from "./database.ts"
+import { agree, ours, records } from "./engine.ts"
+import type { Engines } from "./database.ts"
 
 let engines: Engines
 beforeAll(async () => { engines = await start() })

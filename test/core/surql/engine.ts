@@ -1,12 +1,9 @@
 /**
- * The real database inside the tests, twice: with its default planner and with its older evaluator.
+ * Our side of a comparison with the real database: the same records, our answer as the same text, and when two answers agree.
  *
- * Why so: where both agree their answer is law. Answers are compared as the database's own text of the value
- * (`<string>[..]`), because that tells types apart which JSON does not.
+ * Why so: every test that compares says it the same way. The other side is database.ts.
  */
 import { Either } from "effect"
-import { createNodeEngines } from "@surrealdb/node"
-import { Surreal } from "surrealdb"
 import { fromRecords } from "../../../src/core/surql/memory.ts"
 import { parseStatements } from "../../../src/core/surql/parse.ts"
 import { budget } from "../../../src/core/surql/scope.ts"
@@ -15,70 +12,7 @@ import { evaluate } from "../../../src/core/surql/select.ts"
 import { render } from "../../../src/core/surql/text.ts"
 import { RecordId, isObj, setField } from "../../../src/core/surql/value.ts"
 import type { Obj, Value } from "../../../src/core/surql/value.ts"
-
-export interface Engines {
-  /** Answers of the default planner and of the older evaluator. */
-  readonly ask: (query: string) => Promise<readonly [string, string]>
-  /** Empties both and loads records, written `table:key { .. }`; those with `in` and `out` are edges. */
-  readonly load: (lines: ReadonlyArray<string>, tables: ReadonlyArray<string>) => Promise<void>
-  /** Sets parameters of the session, each written as a constant of the language. */
-  readonly set: (params: { readonly [name: string]: string }) => Promise<void>
-  readonly close: () => Promise<void>
-}
-
-const splitLine = (line: string): readonly [string, string] => {
-  const at = line.indexOf(" {")
-  return [line.slice(0, at), line.slice(at + 1)]
-}
-
-const isEdge = (body: string): boolean => /^\{\s*in:/.test(body)
-
-const message = (error: unknown): string => (error instanceof Error ? error.message : String(error)).split("\n")[0]!
-
-const askOne = async (db: Surreal, query: string): Promise<string> => {
-  const text = query.startsWith("RETURN ") ? query.slice(7) : `(${query})`
-  try {
-    const [answer] = await db.query(`RETURN <string>[${text}]`).responses()
-    return answer!.success ? String(answer.result) : "ERR " + message(answer.error)
-  } catch (error) {
-    return "PARSE " + message(error)
-  }
-}
-
-/** Starts both engines. Cost: about a tenth of a second. */
-export const start = async (): Promise<Engines> => {
-  const settings = [{}, { capabilities: { planner_strategy: "compute-only" } }] as ReadonlyArray<object>
-  const dbs = await Promise.all(settings.map(async (options) => {
-    const db = new Surreal({ engines: createNodeEngines(options) })
-    await db.connect("mem://")
-    return db
-  }))
-  let round = 0
-  return {
-    ask: async (query) => [await askOne(dbs[0]!, query), await askOne(dbs[1]!, query)],
-    load: async (lines, tables) => {
-      round++
-      const statements = lines.map((line) => {
-        const [id, body] = splitLine(line)
-        return isEdge(body) ? `INSERT RELATION INTO ${id.slice(0, id.indexOf(":"))} ${body.replace("{", `{ id: ${id},`)}` : `CREATE ${id} CONTENT ${body}`
-      })
-      for (const db of dbs) {
-        await db.use({ namespace: "test", database: `d${round}` })
-        await db.query([...tables.map((t) => `DEFINE TABLE ${t} TYPE ANY SCHEMALESS`), ...statements].join(";\n"))
-      }
-    },
-    set: async (params) => {
-      for (const db of dbs) for (const [name, text] of Object.entries(params)) {
-        const [answer] = await db.query(`RETURN ${text}`).responses()
-        if (!answer!.success) throw new Error(`${text}: ${message(answer!.error)}`)
-        await db.set(name, answer!.result)
-      }
-    },
-    close: async () => {
-      for (const db of dbs) await db.close()
-    }
-  }
-}
+import { splitLine } from "./database.ts"
 
 /** The value a constant of the language stands for. */
 export const constant = (text: string): Value => {

@@ -14,7 +14,7 @@ export const pick = (...texts: ReadonlyArray<string>): Text => fc.constantFrom(.
 const scalar: Text = fc.oneof(
   { weight: 6, arbitrary: pick("0", "1", "2", "3", "-1", "10") },
   { weight: 2, arbitrary: pick("1.0f", "1.5f", "2dec", "3dec", "-2.5f", "9007199254740993", "1e300f") },
-  { weight: 5, arbitrary: pick("'a'", "'b'", "'B'", "'abc'", "''", "'10'", "'9'", "'é'", "'a b'") },
+  { weight: 5, arbitrary: pick("'a'", "'b'", "'B'", "'abc'", "''", "'10'", "'9'", "'é'", "'a b'", "'李雷'", "'Nancy'", "'09'") },
   { weight: 2, arbitrary: pick("true", "false", "NULL", "NONE") },
   { weight: 2, arbitrary: pick("d'2020-01-01T00:00:00Z'", "d'2021-06-01T12:30:00.5Z'", "1h", "90m", "0ns", "u'018a6680-bef9-701b-9025-e1754f296a0f'") },
   { weight: 3, arbitrary: pick("p:1", "p:2", "p:3", "q:a", "q:zz", "p:9") }

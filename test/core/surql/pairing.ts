@@ -9,7 +9,7 @@ import { fromRecords } from "../../../src/core/surql/memory.ts"
 import type { Value } from "../../../src/core/surql/value.ts"
 import type { Rng } from "../../kit/random.ts"
 import { agree, constant, ours, records } from "./engine.ts"
-import type { Engines } from "./engine.ts"
+import type { Engines } from "./database.ts"
 import { data, query, tables } from "./generate.ts"
 import { allPairs, covering, of, params } from "./pairs.ts"
 

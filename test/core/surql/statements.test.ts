@@ -5,26 +5,19 @@
  * compared as JSON, statement by statement. The endpoint itself comes with the scheduler.
  */
 import { Either } from "effect"
-import { createNodeEngines } from "@surrealdb/node"
-import { RecordId as SdkRecordId, Surreal } from "surrealdb"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { RecordId as SdkRecordId } from "surrealdb"
+import { describe, expect, it } from "vitest"
 import { toJson } from "../../../src/core/surql/json.ts"
 import { fromRecords } from "../../../src/core/surql/memory.ts"
 import { parseStatements } from "../../../src/core/surql/parse.ts"
 import { budget } from "../../../src/core/surql/scope.ts"
 import { evaluate } from "../../../src/core/surql/select.ts"
+import { embedded } from "./embedded.ts"
 import { records } from "./engine.ts"
 
 const lines = ["p:1 { name: 'a', best: p:2, friends: [p:2, p:9] }", "p:2 { name: 'b', best: p:1 }", "q:1 { n: 1 }"]
 
-let db: Surreal
-beforeAll(async () => {
-  db = new Surreal({ engines: createNodeEngines() })
-  await db.connect("mem://")
-  await db.use({ namespace: "test", database: "statements" })
-  await db.query("CREATE p:1 CONTENT { name: 'a', best: p:2, friends: [p:2, p:9] }; CREATE p:2 CONTENT { name: 'b', best: p:1 }; CREATE q:1 CONTENT { n: 1 }")
-})
-afterAll(async () => { await db.close() })
+const db = embedded("CREATE p:1 CONTENT { name: 'a', best: p:2, friends: [p:2, p:9] }; CREATE p:2 CONTENT { name: 'b', best: p:1 }; CREATE q:1 CONTENT { n: 1 }")
 
 /** As it would leave over JSON; NONE becomes null in an array, and nothing in an object. */
 const plain = (v: unknown): unknown => JSON.parse(JSON.stringify(v, (_, inner: unknown) => (inner instanceof SdkRecordId ? String(inner) : inner)) ?? "null")

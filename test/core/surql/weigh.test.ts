@@ -13,7 +13,7 @@ import { maxLevels, maxParts } from "../../../src/core/surql/weigh.ts"
 
 const reason = (text: string): string => {
   const [statement] = Either.getOrThrowWith(parseStatements(text), (e) => new Error(e.message))
-  const answer = evaluate(statement!, { source: fromRecords([]), params: {}, budget: budget(5e6, "TEST") })
+  const answer = evaluate(statement!, { source: fromRecords([]), params: {}, budget: budget(5e6, "TEST", Infinity, 1e9) })
   return Either.isLeft(answer) ? answer.left.reason : "answered"
 }
 

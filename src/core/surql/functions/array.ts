@@ -6,10 +6,11 @@
  */
 import { raise } from "../failure.ts"
 import { indexKey } from "../key.ts"
-import { spend } from "../scope.ts"
+import { make, spend } from "../scope.ts"
 import type { Scope } from "../scope.ts"
+import { intsFrom } from "../number.ts"
 import { compareTerm } from "../sorting.ts"
-import { compare, equal, isTruthy, sortValues } from "../order.ts"
+import { compare, isTruthy, same, sortValues } from "../order.ts"
 import { rawText, render } from "../text.ts"
 import { Range, isInt } from "../value.ts"
 import type { Value } from "../value.ts"
@@ -24,7 +25,22 @@ export const distinct = (items: Items): Array<Value> => {
   return items.filter((v) => !seen.has(indexKey(v)) && seen.add(indexKey(v)) !== undefined)
 }
 
-const includes = (items: Items, v: Value): boolean => items.some((item) => equal(item, v))
+/** What is not in a list yet, behind it. */
+const add = (items: Items, more: Items): Items => {
+  const seen = new Set(items.map(indexKey))
+  const out = items.slice()
+  for (const v of more) {
+    const key = indexKey(v)
+    if (!seen.has(key)) out.push(v)
+    seen.add(key)
+  }
+  return out
+}
+
+export const complement = (a: Items, b: Items): Items => {
+  const excluded = new Set(b.map(indexKey))
+  return a.filter((v) => !excluded.has(indexKey(v)))
+}
 
 const bad = (name: string, message: string): never => raise(`Incorrect arguments for function ${name}(). ${message}`)
 
@@ -34,6 +50,7 @@ const maxItems = 1_000_000
 export const limited = (scope: Scope, name: string, n: number): void => {
   if (n > maxItems) bad(name, `Output must not exceed ${maxItems} elements.`)
   spend(scope.budget, n)
+  make(scope.budget, 8 * Math.max(0, n))
 }
 
 /** First and last (exclusive) position of `(range)`, `(start)` or `(start, end)`, negative ones from the end. */
@@ -54,23 +71,33 @@ const part = (items: Items, given: Items): Items => {
   return end <= start ? [] : items.slice(start, end)
 }
 
-const difference = (a: Items, b: Items): Items => {
-  const rest = b.slice()
-  const out = a.filter((v) => {
-    const at = rest.findIndex((w) => equal(v, w))
-    if (at >= 0) rest.splice(at, 1)
-    return at < 0
+/** Elements of `a` by whether each has one of its own in `b` that equals it, and how many of each key in `b` are taken so. */
+const paired = (a: Items, b: Items): { readonly met: ReadonlyArray<boolean>; readonly taken: Map<unknown, number> } => {
+  const left = new Map<unknown, number>(), taken = new Map<unknown, number>()
+  for (const key of b.map(indexKey)) left.set(key, (left.get(key) ?? 0) + 1)
+  const met = a.map((v) => {
+    const key = indexKey(v), n = left.get(key) ?? 0
+    if (n === 0) return false
+    left.set(key, n - 1)
+    taken.set(key, (taken.get(key) ?? 0) + 1)
+    return true
   })
-  return [...out, ...rest]
+  return { met, taken }
+}
+
+const difference = (a: Items, b: Items): Items => {
+  const { met, taken } = paired(a, b)
+  const rest = b.filter((v) => {
+    const key = indexKey(v), n = taken.get(key) ?? 0
+    if (n > 0) taken.set(key, n - 1)
+    return n === 0
+  })
+  return [...a.filter((_, i) => !met[i]), ...rest]
 }
 
 const intersect = (a: Items, b: Items): Items => {
-  const rest = b.slice()
-  return a.filter((v) => {
-    const at = rest.findIndex((w) => equal(v, w))
-    if (at >= 0) rest.splice(at, 1)
-    return at >= 0
-  })
+  const { met } = paired(a, b)
+  return a.filter((_, i) => met[i])
 }
 
 const chunks = (name: string, items: Items, size: number): Items => {
@@ -85,13 +112,12 @@ const windows = (name: string, items: Items, size: number): Items => {
 
 const transpose = (items: Items): Items => {
   const columns = items.map((v): Items => (Array.isArray(v) ? (v as Items) : [v]))
-  const height = Math.max(0, ...columns.map((c) => c.length))
+  const height = columns.reduce((most, c) => Math.max(most, c.length), 0)
   return Array.from({ length: height }, (_, row) => columns.map((c) => c[row]))
 }
 
 const sortWith = (collate: boolean, numeric: boolean): Fn => {
-  const idiom = { kind: "idiom", at: 0, start: undefined, parts: [] } as const
-  const ascending = compareTerm({ idiom, descending: false, collate, numeric })
+  const ascending = compareTerm({ descending: false, collate, numeric })
   return define<[Items, Value?]>(["array", "?any"], ([a, order]) =>
     sortValues(a, order === "desc" || order === false ? (x, y) => ascending(y, x) : ascending))
 }
@@ -114,18 +140,19 @@ const fill = (a: Items, v: Value, given: Items): Items => {
   return a.map((item, i) => (i >= start && i < end ? v : item))
 }
 
-const sequence = (scope: Scope, name: string, from: number, count: number): Items => {
+const sequence = (scope: Scope, name: string, from: number | bigint, count: number): Items => {
   limited(scope, name, count)
-  return Array.from({ length: Math.max(0, count) }, (_, i) => from + i)
+  return intsFrom(from, count)
 }
 
-const range = (scope: Scope, from: Value, to: Value): Items => {
+const range = (scope: Scope, given: Value, to: Value): Items => {
+  const from = asInt(given)
   const r = from instanceof Range && to === undefined ? from : undefined
   if (r === undefined && (!isInt(from) || !isInt(to))) return bad("array::range", "Argument 1 was the wrong type. Expected `int`")
   if (r !== undefined && (r.from === undefined || r.to === undefined || !isInt(r.from.value) || !isInt(r.to.value))) return bad("array::range", "Argument 1 was the wrong type. Expected `range<int>`")
-  const start = r === undefined ? Number(from) : Number(r.from!.value) + (r.from!.inclusive ? 0 : 1)
-  const end = r === undefined ? Number(to) : Number(r.to!.value) + (r.to!.inclusive ? 1 : 0)
-  return sequence(scope, "array::range", start, Math.max(0, end - start))
+  const start = r === undefined ? BigInt(from as number) : BigInt(r.from!.value as number) + (r.from!.inclusive ? 0n : 1n)
+  const end = r === undefined ? BigInt(to as number) : BigInt(r.to!.value as number) + (r.to!.inclusive ? 1n : 0n)
+  return sequence(scope, "array::range", start, Math.max(0, Number(end - start)))
 }
 
 /** Element-wise boolean operation; missing elements count as NONE. */
@@ -143,7 +170,7 @@ const xor = (a: Value, b: Value): Value => {
 
 
 export const array: Table = {
-  "array::add": define<[Items, Value]>(["array", "any"], ([a, v]) => (Array.isArray(v) ? v as Items : [v]).reduce<Array<Value>>((out, item) => (includes(out, item) ? out : [...out, item]), a.slice())),
+  "array::add": define<[Items, Value]>(["array", "any"], ([a, v]) => add(a, Array.isArray(v) ? v as Items : [v])),
   "array::append": define<[Items, Value]>(["array", "any"], ([a, v]) => [...a, v]),
   "array::at": define<[Items, number]>(["array", "int"], ([a, i]) => a[i < 0 ? a.length + i : i]),
   "array::boolean_and": boolean((a, b) => a && b),
@@ -152,7 +179,7 @@ export const array: Table = {
   "array::boolean_xor": boolean((a, b) => a !== b),
   "array::clump": define<[Items, number]>(["array", "int"], ([a, n], _, name) => chunks(name, a, n)),
   "array::combine": define<[Items, Items]>(["array", "array"], ([a, b], s, name) => { limited(s, name, a.length * b.length); return a.flatMap((x) => b.map((y) => [x, y])) }),
-  "array::complement": define<[Items, Items]>(["array", "array"], ([a, b]) => a.filter((v) => !includes(b, v))),
+  "array::complement": define<[Items, Items]>(["array", "array"], ([a, b]) => complement(a, b)),
   "array::concat": define<ReadonlyArray<Items>>(["...array"], (all) => all.flatMap((a) => a)),
   "array::difference": define<[Items, Items]>(["array", "array"], ([a, b]) => difference(a, b)),
   "array::distinct": define<[Items]>(["array"], ([a]) => distinct(a)),
@@ -169,13 +196,13 @@ export const array: Table = {
   "array::logical_and": logical((a, b) => (isTruthy(a) ? b : a)),
   "array::logical_or": logical((a, b) => (isTruthy(a) ? a : b)),
   "array::logical_xor": logical(xor),
-  "array::matches": define<[Items, Value]>(["array", "any"], ([a, v]) => a.map((item) => equal(item, v))),
+  "array::matches": define<[Items, Value]>(["array", "any"], ([a, v]) => a.map((item) => same(item, v))),
   "array::max": define<[Items]>(["array"], ([a]) => a.reduce((x, y) => (compare(y, x) >= 0 ? y : x), a[0])),
   "array::min": define<[Items]>(["array"], ([a]) => a.reduce((x, y) => (compare(y, x) < 0 ? y : x), a[0])),
   "array::pop": define<[Items]>(["array"], ([a]) => a[a.length - 1]),
   "array::prepend": define<[Items, Value]>(["array", "any"], ([a, v]) => [v, ...a]),
   "array::push": define<[Items, Value]>(["array", "any"], ([a, v]) => [...a, v]),
-  "array::range": define<[Value, Value?]>(["any", "?int"], ([from, to], s) => range(s, from, to)),
+  "array::range": define<[Value, Value?]>(["any", "?int"], ([from, to], s) => range(s, from, to), { wideInts: true }),
   "array::remove": define<[Items, number]>(["array", "int"], ([a, i]) => { const at = i < 0 ? a.length + i : i; return a.filter((_, n) => n !== at) }),
   "array::repeat": define<[Value, number]>(["any", "int"], ([v, n], s, name) => {
     if (n < 0) return bad(name, "Expected argument 2 to be a positive number")
@@ -183,7 +210,7 @@ export const array: Table = {
     return Array.from({ length: n }, () => v)
   }),
   "array::reverse": define<[Items]>(["array"], ([a]) => a.slice().reverse()),
-  "array::sequence": define<[number, number?]>(["int", "?int"], ([a, b], s, name) => (b === undefined ? sequence(s, name, 0, a) : sequence(s, name, a, b))),
+  "array::sequence": define<[number | bigint, (number | bigint)?]>(["int", "?int"], ([a, b], s, name) => (b === undefined ? sequence(s, name, 0, Number(a)) : sequence(s, name, a, Number(b))), { wideInts: true }),
   "array::slice": define<[Items, ...ReadonlyArray<Value>]>(["array", "?any", "?int"], ([a, ...given]) => part(a, given)),
   "array::sort": sortWith(false, false),
   "array::sort::asc": define<[Items]>(["array"], ([a]) => sortValues(a, compare)),

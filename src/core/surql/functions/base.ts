@@ -4,13 +4,12 @@
  * Why so: they are called without a path, everything else lives in its family's file.
  */
 import { isTruthy } from "../order.ts"
-import { SetValue } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 
 const count = (v: Value): number =>
-  Array.isArray(v) ? (v as ReadonlyArray<Value>).filter(isTruthy).length : v instanceof SetValue ? v.items.filter(isTruthy).length : isTruthy(v) ? 1 : 0
+  Array.isArray(v) ? (v as ReadonlyArray<Value>).filter(isTruthy).length : isTruthy(v) ? 1 : 0
 
 export const base: Table = {
   count: define<ReadonlyArray<Value>>(["?any"], (args) => (args.length === 0 ? 1 : count(args[0]))),

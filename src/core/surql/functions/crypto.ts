@@ -7,16 +7,14 @@ import { blake3 } from "@noble/hashes/blake3.js"
 import { md5, sha1 } from "@noble/hashes/legacy.js"
 import { sha256, sha512 } from "@noble/hashes/sha2.js"
 import { utf8 } from "../cast.ts"
-import { Bytes } from "../value.ts"
-import type { Value } from "../value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 
-const bytesOf = (v: Value): Uint8Array => (v instanceof Bytes ? v.value : Uint8Array.from(utf8(String(v))))
+const bytesOf = (text: string): Uint8Array => Uint8Array.from(utf8(text))
 
 const hex = (b: Uint8Array): string => Array.from(b, (n) => n.toString(16).padStart(2, "0")).join("")
 
-const hash = (f: (b: Uint8Array) => Uint8Array): Fn => define<[Value]>(["string|bytes"], ([v]) => hex(f(bytesOf(v))))
+const hash = (f: (b: Uint8Array) => Uint8Array): Fn => define<[string]>(["string"], ([v]) => hex(f(bytesOf(v))))
 
 /** Jenkins' one-at-a-time hash, an unsigned 32-bit int. */
 const joaat = (b: Uint8Array): number => {
@@ -33,7 +31,7 @@ const joaat = (b: Uint8Array): number => {
 
 export const crypto: Table = {
   "crypto::blake3": hash(blake3),
-  "crypto::joaat": define<[Value]>(["string|bytes"], ([v]) => joaat(bytesOf(v))),
+  "crypto::joaat": define<[string]>(["string"], ([v]) => joaat(bytesOf(v))),
   "crypto::md5": hash(md5),
   "crypto::sha1": hash(sha1),
   "crypto::sha256": hash(sha256),

@@ -7,10 +7,9 @@
 import { saturated } from "../cast.ts"
 import { raise } from "../failure.ts"
 import { isNumber, toFloat } from "../number.ts"
-import { spend } from "../scope.ts"
 import type { Scope } from "../scope.ts"
-import { render } from "../text.ts"
-import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Uuid, isInt, isObj } from "../value.ts"
+import { shown } from "../text.ts"
+import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Uuid, int, isInt, isObj } from "../value.ts"
 import type { Value } from "../value.ts"
 
 export interface Fn {
@@ -36,31 +35,30 @@ export type Param = string
 
 const types: { readonly [name: string]: (v: Value) => boolean } = {
   any: () => true, array: Array.isArray, string: (v) => typeof v === "string", number: isNumber, bool: (v) => typeof v === "boolean",
-  int: (v) => isInt(v) || ((v instanceof Float || v instanceof Decimal) && Number.isInteger(toFloat(v))) || (typeof v === "number" && Number.isInteger(v)),
+  int: (v) => isInt(v) || v instanceof Float || (v instanceof Decimal && v.value.isInteger() && fitsInt(v)) || (typeof v === "number" && Number.isInteger(v)),
   object: isObj, datetime: (v) => v instanceof Datetime, duration: (v) => v instanceof Duration, record: (v) => v instanceof RecordId,
   function: (v) => v instanceof Closure, set: (v) => v instanceof SetValue, regex: (v) => v instanceof Regex, uuid: (v) => v instanceof Uuid,
   bytes: (v) => v instanceof Bytes, geometry: (v) => v instanceof Geometry, range: (v) => v instanceof Range, float: isNumber
 }
 
+const fitsInt = (v: Decimal): boolean => v.value.lte("9223372036854775807") && v.value.gte("-9223372036854775808")
+
 const fits = (type: string, v: Value): boolean => type.split("|").some((t) => types[t.trim()]!(v))
 
 /** A whole number as an int; what is none stays as it is. */
-export const asInt = (v: Value): Value => (isInt(v) || !isNumber(v) || !Number.isInteger(toFloat(v)) ? v : saturated(BigInt(toFloat(v))))
+export const asInt = (v: Value): Value => {
+  if (isInt(v) || !isNumber(v)) return v
+  if (v instanceof Decimal) return v.value.isInteger() && fitsInt(v) ? int(BigInt(v.value.toFixed())) : v
+  return Number.isInteger(toFloat(v)) ? saturated(BigInt(toFloat(v))) : v
+}
 
 const shownType = (type: string): string => (type === "regex|string" ? "string | regex" : type.replaceAll("|", " | "))
 
 const wrong = (name: string, index: number, type: string, v: Value): never =>
-  raise(`Incorrect arguments for function ${name}(). Argument ${index + 1} was the wrong type. Expected \`${shownType(type)}\` but found \`${render(v)}\``)
+  raise(`Incorrect arguments for function ${name}(). Argument ${index + 1} was the wrong type. Expected \`${shownType(type)}\` but found \`${shown(v)}\``)
 
 const arityText = (min: number, max: number): string =>
   max === Infinity ? `Expected ${min} or more arguments` : min === max ? `Expected ${min} argument${min === 1 ? "" : "s"}` : `Expected ${min} to ${max} arguments`
-
-/** Elements an argument list holds: what a call at least looks at. */
-const sizeOf = (args: ReadonlyArray<Value>): number => {
-  let size = 0
-  for (const arg of args) size += Array.isArray(arg) ? arg.length : typeof arg === "string" ? arg.length >> 6 : 0
-  return size
-}
 
 type Body<A extends ReadonlyArray<unknown>> = (args: A, scope: Scope, name: string) => Value
 
@@ -79,7 +77,6 @@ export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<P
     min, max, arity: arityText(min, max), pure: true, reads: false, ...more,
     call: (given, scope, name) => {
       const args: Array<Value> = given.slice()
-      spend(scope.budget, 1 + sizeOf(args))
       for (let i = 0; i < args.length; i++) {
         const type = specs[Math.min(i, specs.length - 1)]!
         if (!fits(type, args[i])) wrong(name, i, type, args[i])

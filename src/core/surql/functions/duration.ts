@@ -9,10 +9,14 @@ import { Duration, int } from "../value.ts"
 import { constant, define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 
-const unit = (nanos: bigint): Fn => define<[Duration]>(["duration"], ([d]) => int(Durations.toNanos(d) / nanos))
+/** Counts of more than 64 bits wrap around, as in the database. */
+const unit = (nanos: bigint): Fn => define<[Duration]>(["duration"], ([d]) => int(BigInt.asIntN(64, Durations.toNanos(d) / nanos)))
 
-const fromUnit = (nanos: bigint): Fn => define<[number | bigint]>(["int"], ([n], _, name) =>
-  Durations.fromNanos(BigInt(n) * nanos) ?? raise(`Incorrect arguments for function ${name}(). The argument is not a valid duration`), { wideInts: true })
+/** A negative number is read as 64 bits without a sign, as in the database. */
+const fromUnit = (nanos: bigint): Fn => define<[number | bigint]>(["int"], ([n], _, name) => {
+  const count = BigInt.asUintN(64, BigInt(n))
+  return Durations.fromNanos(count * nanos) ?? raise(`Failed to compute: "${name}(${count})", as the operation results in an arithmetic overflow.`)
+}, { wideInts: true })
 
 const unitNanos: ReadonlyArray<readonly [string, bigint]> = [
   ["nanos", 1n], ["micros", 1_000n], ["millis", 1_000_000n], ["secs", 1_000_000_000n], ["mins", 60_000_000_000n], ["hours", 3_600_000_000_000n],
@@ -21,5 +25,5 @@ const unitNanos: ReadonlyArray<readonly [string, bigint]> = [
 
 export const duration: Table = {
   ...Object.fromEntries(unitNanos.flatMap(([name, nanos]) => [[`duration::${name}`, unit(nanos)], ...(name === "years" ? [] : [[`duration::from_${name}`, fromUnit(nanos)]] as const)] as const)),
-  "duration::max": constant(new Duration(9007199254740991, 999_999_999))
+  "duration::max": constant(Durations.longest)
 }

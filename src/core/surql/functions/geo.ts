@@ -11,29 +11,30 @@ import type { NumberValue } from "../number.ts"
 import { Geometry, field, float } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
-import type { Table } from "./define.ts"
+import type { Fn, Table } from "./define.ts"
 
 const radius = 6_371_008.8
 
-const pointOf = (v: Value): Point | undefined => {
-  if (!(v instanceof Geometry) || field(v.value, "type") !== "Point") return undefined
+const pointOf = (v: Geometry): Point | undefined => {
+  if (field(v.value, "type") !== "Point") return undefined
   const [x, y] = field(v.value, "coordinates") as ReadonlyArray<NumberValue>
   return [toFloat(x!), toFloat(y!)]
 }
 
 const makePoint = (x: number, y: number): Geometry => new Geometry({ type: "Point", coordinates: [float(x), float(y)] })
 
-const rad = (degrees: number): number => (degrees * Math.PI) / 180
+const rad = (degrees: number): number => degrees * (Math.PI / 180)
 
 const distance = (a: Point, b: Point): number => {
   const h = Math.sin(rad(b[1] - a[1]) / 2) ** 2 + Math.cos(rad(a[1])) * Math.cos(rad(b[1])) * Math.sin(rad(b[0] - a[0]) / 2) ** 2
-  return 2 * radius * Math.asin(Math.sqrt(h))
+  return radius * (2 * Math.asin(Math.sqrt(h)))
 }
 
 const bearing = (a: Point, b: Point): number => {
   const y = Math.sin(rad(b[0] - a[0])) * Math.cos(rad(b[1]))
   const x = Math.cos(rad(a[1])) * Math.sin(rad(b[1])) - Math.sin(rad(a[1])) * Math.cos(rad(b[1])) * Math.cos(rad(b[0] - a[0]))
-  return ((Math.atan2(y, x) * (180 / Math.PI) + 540) % 360) - 180
+  const turned = (Math.atan2(y, x) * (180 / Math.PI) + 360) % 360
+  return turned > 180 ? turned - 360 : turned
 }
 
 const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
@@ -42,7 +43,7 @@ const hash = ([x, y]: Point, length: number): string => {
   const range = [[-180, 180], [-90, 90]] as [[number, number], [number, number]]
   let out = "", bits = 0, held = 0, even = true
   while (out.length < length) {
-    const [low, high] = range[even ? 0 : 1], middle = (low + high) / 2, upper = (even ? x : y) >= middle
+    const [low, high] = range[even ? 0 : 1], middle = (low + high) / 2, upper = (even ? x : y) > middle
     range[even ? 0 : 1] = upper ? [middle, high] : [low, middle]
     held = held * 2 + (upper ? 1 : 0)
     even = !even
@@ -51,12 +52,18 @@ const hash = ([x, y]: Point, length: number): string => {
   return out
 }
 
+/** The five bits a character stands for; of one that stands for none, the last five of its code. */
+const bitsOf = (c: string): number => {
+  const known = alphabet.indexOf(c)
+  return known >= 0 ? known : c.codePointAt(0)! & 31
+}
+
 const unhash = (text: string): Geometry => {
   const range = [[-180, 180], [-90, 90]] as [[number, number], [number, number]]
   let even = true
   for (const c of text) for (let bit = 4; bit >= 0; bit--) {
     const [low, high] = range[even ? 0 : 1], middle = (low + high) / 2
-    range[even ? 0 : 1] = (alphabet.indexOf(c) >> bit) & 1 ? [middle, high] : [low, middle]
+    range[even ? 0 : 1] = (bitsOf(c) >> bit) & 1 ? [middle, high] : [low, middle]
     even = !even
   }
   return makePoint((range[0][0] + range[0][1]) / 2, (range[1][0] + range[1][1]) / 2)
@@ -67,13 +74,19 @@ const centroid = (g: Geometry): Value => {
   return at === undefined ? undefined : makePoint(...at)
 }
 
+/** Geometries that are no points have none of it. */
+const betweenPoints = (f: (a: Point, b: Point) => number): Fn => define<[Geometry, Geometry]>(["geometry", "geometry"], ([a, b]) => {
+  const p = pointOf(a), q = pointOf(b)
+  return p === undefined || q === undefined ? undefined : float(f(p, q))
+})
+
 export const geo: Table = {
   "geo::area": define<[Geometry]>(["geometry"], ([g]) => float(Measure.area(g))),
   "geo::centroid": define<[Geometry]>(["geometry"], ([g]) => centroid(g)),
   "geo::is_valid": define<[Geometry]>(["geometry"], ([g]) => Measure.onEarth(g)),
-  "geo::bearing": define<[Value, Value]>(["any", "any"], ([a, b]) => { const p = pointOf(a), q = pointOf(b); return p === undefined || q === undefined ? undefined : float(bearing(p, q)) }),
-  "geo::distance": define<[Value, Value]>(["any", "any"], ([a, b]) => { const p = pointOf(a), q = pointOf(b); return p === undefined || q === undefined ? undefined : float(distance(p, q)) }),
-  "geo::hash::encode": define<[Value, number?]>(["any", "?int"], ([v, n]) => {
+  "geo::bearing": betweenPoints(bearing),
+  "geo::distance": betweenPoints(distance),
+  "geo::hash::encode": define<[Geometry, number?]>(["geometry", "?int"], ([v, n]) => {
     const p = pointOf(v)
     if (n !== undefined && (n < 1 || n > 12)) return raise("Incorrect arguments for function geo::encode(). The second argument must be an integer greater than 0 and less than or equal to 12.")
     return p === undefined ? undefined : hash(p, n ?? 12)

@@ -5,17 +5,15 @@
  */
 import { add, multiply, negate, raisePower, subtract } from "../arithmetic.ts"
 import { raise } from "../failure.ts"
-import { D, compareNumbers, decimal, toFloat } from "../number.ts"
+import { D, asDecimal, compareNumbers, decimal, toFloat } from "../number.ts"
 import type { NumberValue } from "../number.ts"
 import { Decimal, float, isInt } from "../value.ts"
 import type { Value } from "../value.ts"
 import { constant, define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 
-/** A float function; decimals become floats first and the result a decimal again where it can. */
-const real = (f: (n: number) => number): Fn => define<[NumberValue]>(["number"], ([n]) => again(n, f(toFloat(n))))
-
-const again = (like: NumberValue, n: number): Value => (like instanceof Decimal && Number.isFinite(n) ? decimal(new D(n)) ?? float(n) : float(n))
+/** A function of floats: other numbers become one first. */
+const real = (f: (n: number) => number): Fn => define<[NumberValue]>(["number"], ([n]) => float(f(toFloat(n))))
 
 /** Half away from zero, as the database rounds. */
 const roundHalf = (n: number): number => (n < 0 ? -Math.round(-n) : Math.round(n))
@@ -23,27 +21,61 @@ const roundHalf = (n: number): number => (n < 0 ? -Math.round(-n) : Math.round(n
 const rounding = (f: (n: number) => number, mode: 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8): Fn => define<[NumberValue]>(["number"], ([n]) =>
   isInt(n) ? n : n instanceof Decimal ? new Decimal(new D(n.value).toDecimalPlaces(0, mode)) : float(f(toFloat(n))))
 
+const ten = 10n
+
+/** A finite fraction to so many places from its exact value, ties to even; beyond that many places nothing of a float is left. */
+const toPlaces = (n: number, places: number): number => {
+  let mantissa = Math.abs(n), bits = 0
+  while (!Number.isInteger(mantissa)) { mantissa *= 2; bits++ }
+  if (places >= bits) return n
+  const unit = 1n << BigInt(bits), scaled = BigInt(mantissa) * ten ** BigInt(places)
+  const whole = scaled / unit, twice = (scaled % unit) * 2n
+  const rounded = whole + (twice > unit || (twice === unit && whole % 2n === 1n) ? 1n : 0n)
+  return (n < 0 || Object.is(n, -0) ? -1 : 1) * Number(`${rounded}e-${places}`)
+}
+
 const fixed = (n: NumberValue, places: number): Value => {
   if (places <= 0) return raise("Incorrect arguments for function math::fixed(). The second argument must be an integer greater than 0.")
   if (isInt(n)) return n
   if (n instanceof Decimal) return new Decimal(new D(n.value).toDecimalPlaces(places))
   const v = toFloat(n)
-  return float(Number.isFinite(v) ? Number(v.toFixed(Math.min(places, 100))) : v)
+  return float(Number.isFinite(v) ? toPlaces(v, places) : v)
 }
 
-const abs = (n: NumberValue): Value => (compareNumbers(n, 0) < 0 ? negate(n) : n)
+const abs = (n: NumberValue): Value => {
+  if (n === -9223372036854775808n) return raise(`Failed to compute: "math::abs(${n})", as the operation results in an arithmetic overflow.`)
+  return isInt(n) || n instanceof Decimal ? (compareNumbers(n, 0) < 0 ? negate(n) : n) : float(Math.abs(toFloat(n)))
+}
 
+/** Of the kind of the number, but a float where an int has bounds that are none. */
 const clamp = (n: NumberValue, min: NumberValue, max: NumberValue): Value => {
   if (compareNumbers(min, max) > 0) return raise("Incorrect arguments for function math::clamp(). Lowerbound for clamp must be smaller the the upperbound")
-  return compareNumbers(n, min) < 0 ? min : compareNumbers(n, max) > 0 ? max : n
+  if (toFloat(n) !== toFloat(n)) return NaN
+  const nearest = compareNumbers(n, min) < 0 ? min : compareNumbers(n, max) > 0 ? max : n
+  if (n instanceof Decimal) return decimalOf(nearest)
+  return isInt(n) && isInt(min) && isInt(max) ? nearest : float(toFloat(nearest))
 }
 
-const lerp = (from: NumberValue, to: NumberValue, by: NumberValue): Value => add(from, multiply(by, subtract(to, from)))
+/** In decimals where the factor is one, else in floats. */
+const lerp = (from: NumberValue, to: NumberValue, by: NumberValue): Value => {
+  if (by instanceof Decimal) return add(decimalOf(from), multiply(by, subtract(decimalOf(to), decimalOf(from))))
+  return float(toFloat(from) + toFloat(by) * (toFloat(to) - toFloat(from)))
+}
 
+/** As {@link lerp} over the angle between the two, which is taken without its direction, as the database does. */
 const lerpAngle = (from: NumberValue, to: NumberValue, by: NumberValue): Value => {
-  const turn = (n: number): number => ((n % 360) + 360) % 360
-  const gap = turn(toFloat(to) - toFloat(from))
-  return float(toFloat(from) + (gap > 180 ? gap - 360 : gap) * toFloat(by))
+  if (by instanceof Decimal) {
+    const gap = new D(decimalOf(to).value).sub(decimalOf(from).value), turned = gap.sub(gap.div(360).floor().times(360)).clamp(0, 360)
+    return lerp(from, add(decimalOf(from), new Decimal(turned.gt(180) ? new D(360).sub(turned) : turned)) as NumberValue, by)
+  }
+  const start = toFloat(from), gap = toFloat(to) - start, turned = Math.max(0, Math.min(360, gap - Math.floor(gap / 360) * 360))
+  return float(start + toFloat(by) * (start + (turned > 180 ? 360 - turned : turned) - start))
+}
+
+/** A number as a decimal; what no decimal can be is zero, as in the database. */
+const decimalOf = (n: NumberValue): Decimal => {
+  const exact = n instanceof Decimal ? n.value : asDecimal(n)
+  return (exact.isFinite() ? decimal(exact) : undefined) ?? new Decimal(new D(0))
 }
 
 const sqrt = (n: NumberValue): Value => {
@@ -51,15 +83,18 @@ const sqrt = (n: NumberValue): Value => {
   return n instanceof Decimal ? decimal(new D(n.value).sqrt()) ?? NaN : float(Math.sqrt(toFloat(n)))
 }
 
+/** Of a float, zeros have one too. */
 const sign = (n: NumberValue): Value => {
-  const c = compareNumbers(n, 0)
-  return isInt(n) ? c : n instanceof Decimal ? new Decimal(new D(c)) : float(c)
+  if (isInt(n)) return compareNumbers(n, 0)
+  if (n instanceof Decimal) return new Decimal(new D(compareNumbers(n, 0)))
+  const v = toFloat(n)
+  return float(v !== v ? NaN : v < 0 || Object.is(v, -0) ? -1 : 1)
 }
 
 export const math: Table = {
   "math::abs": define<[NumberValue]>(["number"], ([n]) => abs(n)),
   "math::acos": real(Math.acos),
-  "math::acot": real((n) => Math.atan(1 / n)),
+  "math::acot": real((n) => Math.PI / 2 - Math.atan(n)),
   "math::asin": real(Math.asin),
   "math::atan": real(Math.atan),
   "math::ceil": rounding(Math.ceil, 2),
@@ -77,7 +112,7 @@ export const math: Table = {
   "math::log2": real(Math.log2),
   "math::pow": define<[NumberValue, NumberValue]>(["number", "number"], ([a, b]) => raisePower(a, b)),
   "math::rad2deg": real((n) => n * (180 / Math.PI)),
-  "math::round": rounding(roundHalf, 4),
+  "math::round": rounding(roundHalf, 6),
   "math::sign": define<[NumberValue]>(["number"], ([n]) => sign(n)),
   "math::sin": real(Math.sin),
   "math::sqrt": define<[NumberValue]>(["number"], ([n]) => sqrt(n)),

@@ -5,17 +5,16 @@
  */
 import { contains } from "../containment.ts"
 import { makeSet } from "../makeSet.ts"
-import { equal } from "../order.ts"
 import { rawText } from "../text.ts"
 import { SetValue } from "../value.ts"
 import type { Value } from "../value.ts"
-import { span } from "./array.ts"
+import { complement, span } from "./array.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 
 const itemsOf = (v: Value): ReadonlyArray<Value> => (Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : [v])
 
-const without = (a: SetValue, b: ReadonlyArray<Value>): SetValue => new SetValue(a.items.filter((v) => !b.some((w) => equal(v, w))))
+const without = (a: SetValue, b: ReadonlyArray<Value>): SetValue => new SetValue(complement(a.items, b) as Array<Value>)
 
 const slice = (a: SetValue, given: ReadonlyArray<Value>): SetValue => {
   const [start, end] = span("set::slice", a.items.length, given)
@@ -30,7 +29,7 @@ export const set: Table = {
   "set::difference": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => makeSet([...without(a, b.items).items, ...without(b, a.items).items])),
   "set::first": define<[SetValue]>(["set"], ([a]) => a.items[0]),
   "set::flatten": define<[SetValue]>(["set"], ([a]) => makeSet(a.items.flatMap(itemsOf), "last")),
-  "set::intersect": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => new SetValue(a.items.filter((v) => contains(b, v)))),
+  "set::intersect": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => without(a, without(a, b.items).items)),
   "set::is_empty": define<[SetValue]>(["set"], ([a]) => a.items.length === 0),
   "set::join": define<[SetValue, string]>(["set", "string"], ([a, by]) => a.items.map(rawText).join(by)),
   "set::last": define<[SetValue]>(["set"], ([a]) => a.items[a.items.length - 1]),

@@ -5,7 +5,6 @@
  */
 import { levenshtein } from "../../levenshtein.ts"
 import { raise } from "../failure.ts"
-import { spend } from "../scope.ts"
 import { float } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
@@ -13,9 +12,8 @@ import type { Fn, Table } from "./define.ts"
 
 type Chars = ReadonlyArray<string>
 
-/** A measure of two strings; its cost is the product of their lengths, and paid for. */
-const measure = (body: (a: Chars, b: Chars) => Value): Fn => define<[string, string]>(["string", "string"], ([a, b], scope) => {
-  spend(scope.budget, Math.ceil((a.length * b.length) / 16))
+/** A measure of two strings; its cost is the product of their lengths (see costs.ts). */
+const measure = (body: (a: Chars, b: Chars) => Value): Fn => define<[string, string]>(["string", "string"], ([a, b]) => {
   return body(Array.from(a), Array.from(b))
 })
 

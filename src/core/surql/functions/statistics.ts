@@ -4,13 +4,13 @@
  * Why so: these are what GROUP BY calls. Sums keep the kind of number; quantiles and deviations are floats, computed the
  * way the database does (linear interpolation, sample variance).
  */
-import { add, multiply, subtract } from "../arithmetic.ts"
+import { add, addWrapping, divide, multiplyWrapping, raisePower, subtract, subtractWrapping } from "../arithmetic.ts"
 import { raise } from "../failure.ts"
 import { indexKey } from "../key.ts"
-import { D, compareNumbers, decimal, isNumber, asDecimal, toFloat } from "../number.ts"
-import type { Dec, NumberValue } from "../number.ts"
+import { D, compareNumbers, decimal, isNumber, toFloat } from "../number.ts"
+import type { NumberValue } from "../number.ts"
 import { render } from "../text.ts"
-import { Decimal, float } from "../value.ts"
+import { Decimal, Float, float } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
@@ -27,10 +27,7 @@ const over = (params: ReadonlyArray<string>, body: (numbers: Numbers, args: Read
 
 const sorted = (n: Numbers): Numbers => n.slice().sort(compareNumbers)
 
-const sum = (n: Numbers): Value => n.reduce<Value>((a, b) => add(a, b), 0)
-
-/** Ints are added exactly before they are divided. */
-const mean = (n: Numbers): number => (n.length === 0 ? NaN : toFloat(sum(n) as NumberValue) / n.length)
+const sum = (n: Numbers): Value => n.reduce<Value>((a, b) => addWrapping(a, b), 0)
 
 const median = (n: Numbers): Value => {
   const s = sorted(n), middle = Math.floor(s.length / 2)
@@ -38,43 +35,38 @@ const median = (n: Numbers): Value => {
   return float(s.length % 2 === 1 ? toFloat(s[middle]!) : (toFloat(s[middle - 1]!) + toFloat(s[middle]!)) / 2)
 }
 
-/** Linear interpolation between the two nearest ranks. */
+/** Linear interpolation between the two nearest ranks, in the database's order of operations. */
 const quantile = (s: Numbers, percent: number): number => {
-  if (s.length === 0 || percent < 0 || percent > 100) return NaN
-  const at = (percent / 100) * (s.length - 1), low = Math.floor(at), high = Math.ceil(at)
-  const a = toFloat(s[low]!), b = toFloat(s[high]!)
-  return a + (b - a) * (at - low)
+  if (s.length === 0 || !(percent >= 0 && percent <= 100)) return NaN
+  const at = (s.length - 1) * percent * (1 / 100), low = Math.floor(at)
+  const a = toFloat(s[low]!)
+  return at - low <= Number.EPSILON ? a : a + (toFloat(s[Math.ceil(at)]!) - a) * (at - low)
 }
 
-/** A result in decimals when any of the numbers is one. */
-const exactly = (n: Numbers, approximate: (n: Numbers) => number, exact: (n: ReadonlyArray<Dec>) => Dec): Value => {
-  if (n.length === 0 || !n.some((v) => v instanceof Decimal)) return float(approximate(n))
-  const all = n.map((v) => (v instanceof Decimal ? v.value : asDecimal(v)))
-  return all.every((d) => d.isFinite()) ? decimal(exact(all)) ?? NaN : NaN
+const midhinge = (s: Numbers): number => (quantile(s, 75) + quantile(s, 25)) * 0.5
+
+const trimean = (n: Numbers): number => {
+  const s = sorted(n), middle = median(n)
+  return middle === undefined ? NaN : (midhinge(s) + toFloat(middle as NumberValue)) * 0.5
 }
 
-const decimalMean = (n: ReadonlyArray<Dec>): Dec => n.reduce((a, b) => D.add(a, b), new D(0)).div(n.length)
-
-/** The sum as adding gives it, which is a decimal from the first decimal on, by the count. */
-const meanOf = (n: Numbers): Value => {
-  const total = n.length === 0 ? undefined : sum(n)
-  return total instanceof Decimal ? decimal(D.div(total.value, n.length)) ?? NaN : float(mean(n))
+/** Added one by one to a float, by the count: a decimal from the first decimal on. */
+const mean = (n: Numbers): Value => {
+  const total = n.reduce<Value>(add, new Float(0))
+  return n.length === 0 ? NaN : divide(total, total instanceof Decimal ? new Decimal(new D(n.length)) : n.length)
 }
 
-const decimalVariance = (n: ReadonlyArray<Dec>): Dec => {
-  if (n.length < 2) return new D(0)
-  const m = decimalMean(n)
-  return n.reduce((a, b) => D.add(a, D.sub(b, m).pow(2)), new D(0)).div(n.length - 1)
-}
-
-const variance = (n: Numbers): number => {
-  if (n.length === 0) return NaN
-  if (n.length === 1) return 0
+const variance = (n: Numbers): Value => {
+  if (n.length < 2) return n.length === 0 ? NaN : new Float(0)
   const m = mean(n)
-  return n.reduce<number>((a, b) => a + (toFloat(b) - m) ** 2, 0) / (n.length - 1)
+  const squares = n.map((v) => raisePower(subtract(v, m), 2))
+  return divide(squares.reduce<Value>(add, new Float(0)), n.length - 1)
 }
 
-
+const deviation = (n: Numbers): Value => {
+  const v = variance(n)
+  return v instanceof Decimal ? decimal(new D(v.value).sqrt()) ?? NaN : float(Math.sqrt(toFloat(v as NumberValue)))
+}
 
 const mode = (n: Numbers): Value => {
   const counts = new Map<unknown, { readonly value: NumberValue; count: number }>()
@@ -91,35 +83,68 @@ const mode = (n: Numbers): Value => {
 const nearestRank = (n: Numbers, percent: Value): Value => {
   const s = sorted(n), p = isNumber(percent) ? toFloat(percent) : NaN
   if (s.length === 0 || !(p >= 0 && p <= 100)) return NaN
-  return s[Math.max(0, Math.ceil((p / 100) * s.length) - 1)]
+  return s[Math.min(Math.floor(s.length * (p * (1 / 100))), s.length - 1)]
 }
 
-const take = (n: Numbers, count: Value, name: string, descending: boolean): Value => {
+/** What a binary heap does when a value is put in or the greatest taken out; `order` says which is greater. */
+const sink = (heap: Array<NumberValue>, order: (a: NumberValue, b: NumberValue) => number): void => {
+  let at = 0
+  for (let child = 1; child < heap.length; child = 2 * at + 1) {
+    if (child + 1 < heap.length && order(heap[child]!, heap[child + 1]!) <= 0) child++
+    ;[heap[at], heap[child]] = [heap[child]!, heap[at]!]
+    at = child
+  }
+  rise(heap, at, order)
+}
+
+const rise = (heap: Array<NumberValue>, from: number, order: (a: NumberValue, b: NumberValue) => number): void => {
+  for (let at = from; at > 0;) {
+    const parent = (at - 1) >> 1
+    if (order(heap[at]!, heap[parent]!) <= 0) return
+    ;[heap[at], heap[parent]] = [heap[parent]!, heap[at]!]
+    at = parent
+  }
+}
+
+/** The least of the numbers in the order a heap leaves them in, which is what the database answers; the greatest where `order` is reversed. */
+const take = (n: Numbers, count: Value, name: string, order: (a: NumberValue, b: NumberValue) => number): Value => {
   if (!isNumber(count) || toFloat(count) <= 0) return raise(`Incorrect arguments for function ${name}(). The second argument must be an integer greater than 0.`)
-  const s = sorted(n)
-  return descending ? s.slice(-toFloat(count)) : s.slice(0, toFloat(count)).reverse()
+  const heap: Array<NumberValue> = [], most = toFloat(count)
+  for (const v of n) {
+    heap.push(v)
+    rise(heap, heap.length - 1, order)
+    if (heap.length <= most) continue
+    const last = heap.pop()!
+    if (heap.length === 0) continue
+    heap[0] = last
+    sink(heap, order)
+  }
+  return heap
 }
 
-const extreme = (n: Numbers, sign: number, empty: number): Value => n.reduce<Value>((best, v) => (best === undefined || compareNumbers(v, best as NumberValue) * sign > 0 ? v : best), undefined) ?? empty
+const least = (n: Numbers, empty: number): Value => n.reduce<Value>((best, v) => (best === undefined || compareNumbers(v, best as NumberValue) < 0 ? v : best), undefined) ?? empty
 
-const range = (n: Numbers): Value => (n.length === 0 ? NaN : subtract(extreme(n, 1, NaN), extreme(n, -1, NaN)))
+/** Of equal ones the last. */
+const greatest = (n: Numbers, empty: number): Value => n.reduce<Value>((best, v) => (best === undefined || compareNumbers(v, best as NumberValue) >= 0 ? v : best), undefined) ?? empty
+
+const range = (n: Numbers): Value => (n.length === 0 ? NaN : subtractWrapping(greatest(n, NaN), least(n, NaN)))
 
 export const statistics: Table = {
-  "math::bottom": over(["int"], (n, [c], name) => take(n, c, name, false)),
+  "math::bottom": over(["int"], (n, [c], name) => take(n, c, name, compareNumbers)),
   "math::interquartile": over([], (n) => { const s = sorted(n); return float(quantile(s, 75) - quantile(s, 25)) }),
-  "math::max": over([], (n) => extreme(n, 1, -Infinity)),
-  "math::mean": over([], meanOf),
+  "math::max": over([], (n) => greatest(n, -Infinity)),
+  "math::mean": over([], mean),
   "math::median": over([], median),
-  "math::midhinge": over([], (n) => { const s = sorted(n); return float((quantile(s, 75) + quantile(s, 25)) / 2) }),
-  "math::min": over([], (n) => extreme(n, -1, Infinity)),
+  "math::midhinge": over([], (n) => float(midhinge(sorted(n)))),
+  "math::min": over([], (n) => least(n, Infinity)),
   "math::mode": over([], mode),
   "math::nearestrank": over(["number"], (n, [p]) => nearestRank(n, p)),
   "math::percentile": over(["number"], (n, [p]) => float(quantile(sorted(n), toFloat(p as NumberValue)))),
-  "math::product": over([], (n) => n.reduce<Value>((a, b) => multiply(a, b), 1)),
+  "math::product": over([], (n) => n.reduce<Value>((a, b) => multiplyWrapping(a, b), 1)),
   "math::spread": over([], range),
-  "math::stddev": over([], (n) => exactly(n, (a) => Math.sqrt(variance(a)), (a) => decimalVariance(a).sqrt())),
+  "math::stddev": over([], deviation),
   "math::sum": over([], sum),
-  "math::top": over(["int"], (n, [c], name) => take(n, c, name, true)),
-  "math::trimean": over([], (n) => { const s = sorted(n); return float((quantile(s, 25) + 2 * quantile(s, 50) + quantile(s, 75)) / 4) }),
-  "math::variance": over([], (n) => exactly(n, variance, decimalVariance))
+  "math::top": over(["int"], (n, [c], name) => take(n, c, name, (a, b) => compareNumbers(b, a))),
+  "math::trimean": over([], (n) => float(trimean(n))),
+  "math::variance": over([], variance)
 }

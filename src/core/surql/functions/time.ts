@@ -3,7 +3,7 @@
  *
  * Why so: parts of a date come from the proleptic calendar in datetime.ts; rounding counts from the Unix epoch.
  */
-import { civil, daysFromCivil, daysInMonth, fromCivil, fromNanos, isLeap, toNanos } from "../datetime.ts"
+import { civil, daysFromCivil, daysInMonth, fromCivil, fromNanos, isLeap, toNanos, within } from "../datetime.ts"
 import type { Civil } from "../datetime.ts"
 import * as Durations from "../duration.ts"
 import { raise } from "../failure.ts"
@@ -42,9 +42,14 @@ const floorTo = (d: Datetime, by: Duration): bigint => {
   return n - (((n % step) + step) % step)
 }
 
-const rounding = (body: (floor: bigint, n: bigint, step: bigint) => bigint): Fn => define<[Datetime, Duration]>(["datetime", "duration"], ([d, by]) => {
-  const step = Durations.toNanos(by)
-  return step === 0n ? d : fromNanos(body(floorTo(d, by), toNanos(d), step))
+/** True for nanoseconds that 64 bits hold. */
+const inNanos = (n: bigint): boolean => n >= -9223372036854775808n && n <= 9223372036854775807n
+
+const rounding = (body: (floor: bigint, n: bigint, step: bigint) => bigint): Fn => define<[Datetime, Duration]>(["datetime", "duration"], ([d, by], _, name) => {
+  const step = Durations.toNanos(by), n = toNanos(d)
+  if (step === 0n) return d
+  if (!inNanos(step) || !inNanos(n)) return raise(`Incorrect arguments for function ${name}(). The second argument must be a duration, and must be able to be represented as nanoseconds.`)
+  return fromNanos(body(floorTo(d, by), n, step))
 })
 
 const units = ["year", "month", "day", "hour", "minute", "second"]
@@ -56,7 +61,8 @@ const group = (d: Datetime, unit: string): Value => {
   return fromCivil({ year: c.year, month: at >= 1 ? c.month : 1, day: at >= 2 ? c.day : 1, hour: at >= 3 ? c.hour : 0, minute: at >= 4 ? c.minute : 0, second: at >= 5 ? c.second : 0, nanos: 0 })
 }
 
-const from = (scale: bigint): Fn => define<[number | bigint]>(["int"], ([n]) => fromNanos(BigInt(n) * scale), { wideInts: true })
+const from = (scale: bigint, unit: string): Fn => define<[number | bigint]>(["int"], ([n], _, name) =>
+  within(BigInt(n) * scale) ?? raise(`Incorrect arguments for function ${name}(). The argument must be a number of ${unit} relative to January 1, 1970 0:00:00 UTC that produces a datetime between -262143-01-01T00:00:00Z and +262142-12-31T23:59:59Z.`), { wideInts: true })
 
 const extreme = (sign: number): Fn => define<[ReadonlyArray<Value>]>(["array"], ([a], _, name) => a.reduce<Value>((best, v) => {
   if (!(v instanceof Datetime)) return raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``)
@@ -71,9 +77,10 @@ const set = (unit: keyof Civil, word: string, max: (c: Civil) => number, min: nu
 })
 
 const fromUlid = (text: string): Value => {
-  if (!/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i.test(text)) return raise("Incorrect arguments for function time::from_ulid(). The first argument must be a string, containing a valid ULID.")
+  if (!/^[0-9A-HJKMNP-TV-Z]{26}$/i.test(text)) return raise("Incorrect arguments for function time::from_ulid(). The first argument must be a string, containing a valid ULID.")
   const millis = Array.from(text.slice(0, 10).toUpperCase()).reduce((n, c) => n * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".indexOf(c), 0)
-  return fromNanos(BigInt(millis) * 1_000_000n)
+  // Of the fifty bits the ten letters are, forty-eight are the time.
+  return fromNanos(BigInt(millis % 2 ** 48) * 1_000_000n)
 }
 
 const fromUuid = (u: Uuid): Value => {
@@ -97,7 +104,7 @@ export const time: Table = {
   "time::min": extreme(-1),
   "time::minute": part((_, c) => c.minute),
   "time::month": part((_, c) => c.month),
-  "time::nano": part((d) => int(toNanos(d))),
+  "time::nano": part((d) => (inNanos(toNanos(d)) ? int(toNanos(d)) : 0)),
   "time::now": volatile((_, scope, name) => now(scope, name)),
   "time::round": rounding((floor, n, step) => (2n * (n - floor) >= step ? floor + step : floor)),
   "time::second": part((_, c) => c.second),
@@ -107,7 +114,8 @@ export const time: Table = {
   "time::week": part((d) => isoWeek(d)[1]),
   "time::yday": part((_, c) => yearDay(c)),
   "time::year": part((_, c) => c.year),
-  "time::from_micros": from(1000n), "time::from_millis": from(1_000_000n), "time::from_nanos": from(1n), "time::from_secs": from(1_000_000_000n), "time::from_unix": from(1_000_000_000n),
+  "time::from_micros": from(1000n, "microseconds"), "time::from_millis": from(1_000_000n, "milliseconds"), "time::from_nanos": from(1n, "nanoseconds"),
+  "time::from_secs": from(1_000_000_000n, "seconds"), "time::from_unix": from(1_000_000_000n, "seconds"),
   "time::from_ulid": define<[string]>(["string"], ([s]) => fromUlid(s)),
   "time::from_uuid": define<[Uuid]>(["uuid"], ([u]) => fromUuid(u)),
   "time::is_leap_year": part((_, c) => isLeap(c.year)),

@@ -19,6 +19,9 @@ import type { Fn, Table } from "./define.ts"
 
 const conversion = (type: string): Fn => define<[Value]>(["any"], ([v]) => cast(type, v))
 
+/** What is no UTF-8 becomes the replacement character. */
+const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
+
 const is = (test: (v: Value) => boolean): Fn => define<[Value]>(["any"], ([v]) => test(v))
 
 const geometry = (type: string): Fn => is((v) => v instanceof Geometry && field(v.value, "type") === type)
@@ -37,7 +40,7 @@ const key = (v: Value): RecordKey => {
 const record = (args: ReadonlyArray<Value>): Value => {
   const [a, b] = args
   if (args.length === 1) return cast("record", a)
-  const name = a instanceof TableName ? a.name : toText(a)
+  const name = a instanceof TableName ? a.name : rawText(a)
   if (name === "") return raise("Found '' for the table, which is not valid")
   if (b instanceof Range) return new RecordRange(name, b)
   return RecordIds.make(name, key(b))
@@ -53,7 +56,8 @@ const convertible = ["array", "bool", "bytes", "datetime", "decimal", "duration"
 
 export const type: Table = {
   ...Object.fromEntries(convertible.map((t) => [`type::${t}`, conversion(t)])),
-  "type::string_lossy": conversion("string"),
+  "type::set": define<[Value]>(["any"], ([v]) => (v instanceof Range || v instanceof Bytes ? raise(`Could not cast into \`set\` using input \`${render(v)}\``) : cast("set", v))),
+  "type::string_lossy": define<[Value]>(["any"], ([v]) => (v instanceof Bytes ? lossy.decode(v.value) : cast("string", v))),
   "type::table": define<[Value]>(["any"], ([v]) => table(v)),
   "type::record": define<ReadonlyArray<Value>>(["any", "?any"], record),
   "type::field": define<[Value]>(["any"], ([v], scope) => path(v, scope), { reads: true }),

@@ -3,22 +3,26 @@
  *
  * Why so: each is a fold over pairs; lengths are checked in one place.
  */
-import { add, divide, multiply, subtract } from "../arithmetic.ts"
+import { addWrapping as add, divide, multiplyWrapping as multiply, subtractWrapping as subtract } from "../arithmetic.ts"
 import { raise } from "../failure.ts"
 import { indexKey } from "../key.ts"
 import { isNumber, toFloat } from "../number.ts"
 import type { NumberValue } from "../number.ts"
+import { equal } from "../order.ts"
 import { render } from "../text.ts"
-import { float } from "../value.ts"
+import { float, isInt } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 
 type Vector = ReadonlyArray<NumberValue>
 
-const checked = (name: string, ...vectors: ReadonlyArray<ReadonlyArray<Value>>): void => {
+const numbers = (name: string, ...vectors: ReadonlyArray<ReadonlyArray<Value>>): void =>
   vectors.forEach((v, i) => { for (const n of v) if (!isNumber(n)) raise(`Incorrect arguments for function ${name}(). Argument ${i + 1} was the wrong type. Expected \`number\` but found \`${render(n)}\``) })
-  if (vectors.some((v) => v.length !== vectors[0]!.length)) raise(`Incorrect arguments for function ${name}(). The two vectors must be of the same dimension.`)
+
+const checked = (name: string, a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): void => {
+  numbers(name, a, b)
+  if (a.length !== b.length) raise(`Incorrect arguments for function ${name}(). The two vectors must be of the same dimension.`)
 }
 
 const pair = (body: (a: Vector, b: Vector) => Value): Fn => define<[Vector, Vector]>(["array", "array"], ([a, b], _, name) => {
@@ -28,7 +32,8 @@ const pair = (body: (a: Vector, b: Vector) => Value): Fn => define<[Vector, Vect
 
 const zip = (f: (a: Value, b: Value) => Value): Fn => pair((a, b) => a.map((x, i) => f(x, b[i])))
 
-const sum = (a: ReadonlyArray<number>): number => a.reduce((x, y) => x + y, 0)
+/** The sum of nothing is -0, as in the database. */
+const sum = (a: ReadonlyArray<number>): number => a.reduce((x, y) => x + y, -0)
 
 const dot = (a: Vector, b: Vector): Value => a.reduce<Value>((total, x, i) => add(total, multiply(x, b[i])), 0)
 
@@ -42,43 +47,52 @@ const cross = (a: Vector, b: Vector): Value => {
   return [at(1, 2), at(2, 0), at(0, 1)]
 }
 
-const cosine = (a: Vector, b: Vector): number => toFloat(dot(a, b) as NumberValue) / (norm(a) * norm(b))
+const cosine = (a: Vector, b: Vector): Value => divide(dot(a, b), float(norm(a) * norm(b)))
 
-const jaccard = (a: Vector, b: Vector): number => {
-  const x = new Set(a.map(indexKey)), y = new Set(b.map(indexKey))
-  const shared = [...x].filter((k) => y.has(k)).length
-  return shared / (x.size + y.size - shared)
+/** Vectors need not be of one dimension; a number that the second repeats counts each time. */
+const jaccard: Fn = define<[Vector, Vector]>(["array", "array"], ([a, b], _, name) => {
+  numbers(name, a, b)
+  const all = new Set(a.map(indexKey))
+  let shared = 0
+  for (const key of b.map(indexKey)) { if (all.has(key)) shared++; all.add(key) }
+  return float(shared / all.size)
+})
+
+/** Not a number rather than a fault, where there is nothing to divide by. */
+const divided = (a: Value, b: Value): Value => {
+  const x = toFloat(a as NumberValue), y = toFloat(b as NumberValue)
+  return x !== x || y !== y || y === 0 ? NaN : divide(a, b)
 }
 
 const pearson = (a: Vector, b: Vector): number => {
   const x = a.map(toFloat), y = b.map(toFloat), mx = sum(x) / x.length, my = sum(y) / y.length
-  const cov = sum(x.map((v, i) => (v - mx) * (y[i]! - my)))
-  return cov / (Math.sqrt(sum(x.map((v) => (v - mx) ** 2))) * Math.sqrt(sum(y.map((v) => (v - my) ** 2))))
+  const spread = (values: ReadonlyArray<number>, m: number): number => (values.length === 1 ? 0 : Math.sqrt(sum(values.map((v) => (v - m) ** 2)) / values.length))
+  return sum(x.map((v, i) => (v - mx) * (y[i]! - my))) / x.length / (spread(x, mx) * spread(y, my))
 }
 
 const single = (body: (a: Vector) => Value): Fn => define<[Vector]>(["array"], ([a], _, name) => {
-  checked(name, a)
+  numbers(name, a)
   return body(a)
 })
 
 export const vector: Table = {
-  "vector::add": zip(add), "vector::subtract": zip(subtract), "vector::multiply": zip(multiply), "vector::divide": zip(divide),
-  "vector::angle": pair((a, b) => float(Math.acos(cosine(a, b)))),
+  "vector::add": zip(add), "vector::subtract": zip(subtract), "vector::multiply": zip(multiply), "vector::divide": zip(divided),
+  "vector::angle": pair((a, b) => float(Math.acos(toFloat(divided(dot(a, b), float(norm(a) * norm(b))) as NumberValue)))),
   "vector::cross": pair(cross),
   "vector::dot": pair(dot),
   "vector::magnitude": single((a) => float(norm(a))),
-  "vector::normalize": single((a) => a.map((x) => float(toFloat(x) / norm(a)))),
-  "vector::project": pair((a, b) => { const k = toFloat(dot(a, b) as NumberValue) / toFloat(dot(b, b) as NumberValue); return b.map((x) => float(toFloat(x) * k)) }),
-  "vector::scale": define<[Vector, NumberValue]>(["array", "number"], ([a, k], _, name) => { checked(name, a); return a.map((x) => multiply(x, k)) }),
-  "vector::distance::chebyshev": pair((a, b) => float(Math.max(0, ...gaps(a, b)))),
-  "vector::distance::euclidean": pair((a, b) => float(Math.sqrt(sum(gaps(a, b).map((g) => g * g))))),
-  "vector::distance::hamming": pair((a, b) => gaps(a, b).filter((g) => g !== 0).length),
+  "vector::normalize": single((a) => { const length = float(norm(a)); return a.map((x) => divided(x, length)) }),
+  "vector::project": pair((a, b) => { const k = divided(dot(a, b), float(sum(b.map((x) => toFloat(x) ** 2)))); return b.map((x) => multiply(k, x)) }),
+  "vector::scale": define<[Vector, NumberValue]>(["array", "number"], ([a, k], _, name) => { numbers(name, a); return a.map((x) => multiply(x, k)) }),
+  "vector::distance::chebyshev": pair((a, b) => float(gaps(a, b).reduce((most, gap) => (gap > most ? gap : most), -Number.MAX_VALUE))),
+  "vector::distance::euclidean": pair((a, b) => float(Math.sqrt(sum(a.map((x, i) => (isInt(x) && isInt(b[i]) ? toFloat(subtract(x, b[i]) as NumberValue) : toFloat(x) - toFloat(b[i]!)) ** 2))))),
+  "vector::distance::hamming": pair((a, b) => a.filter((x, i) => !equal(x, b[i])).length),
   "vector::distance::manhattan": pair((a, b) => a.reduce<Value>((total, x, i) => { const d = subtract(x, b[i]); return add(total, toFloat(d as NumberValue) < 0 ? subtract(0, d) : d) }, 0)),
   "vector::distance::minkowski": define<[Vector, Vector, NumberValue]>(["array", "array", "number"], ([a, b, p], _, name) => {
     checked(name, a, b)
     return float(Math.pow(sum(gaps(a, b).map((g) => Math.pow(g, toFloat(p)))), 1 / toFloat(p)))
   }),
-  "vector::similarity::jaccard": pair((a, b) => float(jaccard(a, b))),
+  "vector::similarity::jaccard": jaccard,
   "vector::similarity::pearson": pair((a, b) => float(pearson(a, b))),
-  "vector::similarity::cosine": pair((a, b) => float(cosine(a, b)))
+  "vector::similarity::cosine": pair(cosine)
 }

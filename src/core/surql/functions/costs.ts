@@ -1,0 +1,260 @@
+/**
+ * What each function costs (D48): steps for what it walks, bytes for what it makes, charged before it is called.
+ *
+ * Why so: one table is what a test can go through. A function that is not named walks all parts of its arguments and makes no more
+ * than they hold, so that none can be forgotten; those that look at one place, that make more than they take, or that work more than
+ * once on each part say so here. Arguments come as they were given, before their types are checked. Steps and bytes are what was
+ * measured, rounded up: some ten nanoseconds, and what the runtime takes.
+ */
+import { lengthOf, searched, sortSteps, walk } from "../charge.ts"
+import { isNumber, toFloat } from "../number.ts"
+import * as Regexes from "../regex.ts"
+import { make, spend } from "../scope.ts"
+import type { Budget } from "../scope.ts"
+import { Closure, Regex } from "../value.ts"
+import type { Value } from "../value.ts"
+
+type Args = ReadonlyArray<Value>
+
+export type Cost = (b: Budget, args: Args) => void
+
+const numberOf = (v: Value): number => (isNumber(v) ? Math.max(0, toFloat(v)) : 0)
+
+const walkAll = (b: Budget, args: Args): number => {
+  let parts = 0
+  for (let i = 0; i < args.length; i++) {
+    const v = args[i]
+    if (typeof v === "string" || (typeof v === "object" && v !== null)) parts += walk(b, v)
+  }
+  return parts
+}
+
+const lengths = (args: Args): number => {
+  let n = 0
+  for (const v of args) n += lengthOf(v)
+  return n
+}
+
+/** Looks at one place. */
+const glance: Cost = (b) => spend(b, 1)
+
+/** Walks its arguments so many times, and makes so many bytes for each part. */
+const walks = (steps: number, bytes: number): Cost => (b, args) => {
+  spend(b, 1)
+  const parts = walkAll(b, args)
+  if (parts === 0) return
+  spend(b, (steps - 1) * parts)
+  make(b, bytes * parts)
+}
+
+/** Any function that is not named below. */
+const standard = walks(1, 16)
+
+/** Copies references, whatever they lead to. */
+const copies: Cost = (b, args) => {
+  const n = 1 + lengths(args)
+  spend(b, n)
+  make(b, 8 * n)
+}
+
+/** Looks at what its arguments hold, and not into it. */
+const scans: Cost = (b, args) => spend(b, 1 + lengths(args))
+
+/** Makes keys of the elements. */
+const keyed = walks(6, 64)
+
+const sorts: Cost = (b, args) => {
+  const parts = walkAll(b, args)
+  spend(b, 1 + 2 * sortSteps(parts))
+  make(b, 32 * parts)
+}
+
+/** Each of the first with each of the second. */
+const pairs = (steps: number, bytes: number): Cost => (b, args) => {
+  const n = walkAll(b, args.slice(0, 1)) * walkAll(b, args.slice(1, 2))
+  spend(b, 1 + steps * n)
+  make(b, bytes * n)
+}
+
+/** As many elements as a number says. */
+const counted = (at: (args: Args) => number): Cost => (b, args) => {
+  const n = at(args)
+  // The function itself refuses what is too much, and pays for the rest.
+  spend(b, 1)
+  if (n <= 1_000_000) make(b, 8 * n)
+}
+
+/** Texts that are handled character by character. */
+const characters = (steps: number, bytes: number): Cost => (b, args) => {
+  const n = lengths(args)
+  spend(b, 1 + Math.ceil(steps * n))
+  make(b, bytes * n)
+}
+
+/** Texts that the runtime handles as a whole. */
+const texts: Cost = (b, args) => {
+  const n = lengths(args)
+  spend(b, 1 + (n >> 4))
+  if (n > 64) make(b, 2 * n)
+}
+
+/** Numbers that are added, multiplied or compared one by one; decimals are the dearest. */
+const numbers = walks(8, 16)
+
+const finds: Cost = (b, [text, wanted]) => {
+  spend(b, 1)
+  if (typeof text === "string" && typeof wanted === "string") searched(b, text, wanted)
+}
+
+/** A regular expression over a text. */
+const matches: Cost = (b, [text, pattern]) => {
+  const n = lengthOf(text)
+  const source = pattern instanceof Regex ? pattern.source : typeof pattern === "string" ? pattern : ""
+  // Reading a pattern costs what it is made of; what is known already costs little, but nobody may rely on that.
+  spend(b, 1 + (source.length >> 2))
+  spend(b, Math.ceil((n * Regexes.sizeOf(source)) / 2))
+}
+
+/** Closures pay for themselves. */
+const higher = (bytes: number): Cost => (b, args) => {
+  const n = lengthOf(args[0])
+  spend(b, 1 + n)
+  if (!(args[1] instanceof Closure)) walkAll(b, args)
+  make(b, bytes * n)
+}
+
+const windows: Cost = (b, [items, size]) => {
+  const n = lengthOf(items), wide = numberOf(size)
+  const made = wide < 1 ? 0 : Math.max(0, n - wide + 1)
+  spend(b, 1 + n + made * (1 + Math.ceil(wide / 8)))
+  make(b, made * (32 + 8 * wide))
+}
+
+/** As many rows as the longest column, each as long as there are columns. */
+const transpose: Cost = (b, [items]) => {
+  const columns = Array.isArray(items) ? (items as Args) : []
+  spend(b, 1 + columns.length)
+  let height = 0
+  for (const column of columns) height = Math.max(height, Array.isArray(column) ? column.length : 1)
+  spend(b, height * (1 + columns.length))
+  make(b, 16 * columns.length + height * (32 + 8 * columns.length))
+}
+
+const flattened = (b: Budget, items: Value): number => {
+  spend(b, 1 + lengthOf(items))
+  let n = 0
+  if (Array.isArray(items)) for (const v of items as Args) n += Array.isArray(v) ? v.length : 1
+  else n = lengthOf(items)
+  spend(b, n)
+  return n
+}
+
+const flatten: Cost = (b, [items]) => make(b, 16 * flattened(b, items))
+
+const group: Cost = (b, [items]) => {
+  const parts = walk(b, items)
+  spend(b, 5 * parts)
+  make(b, 64 * parts + 16 * flattened(b, items))
+}
+
+/** What `n` values of a table of distances take. */
+const table = (b: Budget, [x, y]: Args, bytes: number): void => {
+  const n = (1 + lengthOf(x)) * (1 + lengthOf(y))
+  spend(b, 1 + Math.ceil(n / 2))
+  make(b, 32 * lengths([x, y]) + bytes * n)
+}
+
+const measures = (bytes: number): Cost => (b, args) => table(b, args, bytes)
+
+/** A path in a text: reading it costs the square of its steps. */
+const path: Cost = (b, [given]) => {
+  for (const text of Array.isArray(given) ? (given as Args) : [given]) {
+    const length = lengthOf(text)
+    let steps = 1
+    if (typeof text === "string") for (let at = text.indexOf("."); at >= 0; at = text.indexOf(".", at + 1)) steps++
+    spend(b, 1 + (length >> 2) + steps * steps)
+    make(b, 16 * length + 8 * steps * steps)
+  }
+}
+
+/** Every operation walks the whole value. */
+const patch: Cost = (b, [v, operations]) => {
+  const parts = 1 + walk(b, v) + walk(b, operations), n = lengthOf(operations)
+  spend(b, 4 * parts * n)
+  make(b, 32 * parts * n)
+}
+
+const each = (names: string, cost: Cost): ReadonlyArray<readonly [string, Cost]> => names.trim().split(/\s+/).map((name) => [name, cost] as const)
+
+const both = (names: string, cost: Cost): ReadonlyArray<readonly [string, Cost]> => names.trim().split(/\s+/).flatMap((name) => [[`array::${name}`, cost], [`set::${name}`, cost]] as const)
+
+const known: ReadonlyMap<string, Cost> = new Map([
+  ...both("at first last len is_empty", glance),
+  ...each("array::pop set::max set::min value::chain bytes::len", glance),
+  ...each("type::of type::table record::id record::tb record::table meta::id meta::tb record::exists record::is_edge not", glance),
+  ...each("append concat fill insert prepend push remove reverse slice swap".replaceAll(/\S+/g, "array::$&"), copies),
+  ...each("array::boolean_and array::boolean_not array::boolean_or array::boolean_xor array::logical_and array::logical_or array::logical_xor", copies),
+  ...each("array::clump", (b, args) => { copies(b, args); make(b, 48 * lengthOf(args[0])) }),
+  ...each("set::slice", copies),
+  ...each("count", scans),
+  ...each("object::len object::is_empty", scans),
+  ...both("add complement difference intersect union", keyed),
+  ...each("array::distinct math::mode vector::similarity::jaccard", keyed),
+  ...each("set::remove set::contains", keyed),
+  ...both("flatten", flatten),
+  ...each("array::group", group),
+  ...each("array::combine", (b, [x, y]) => { const n = lengthOf(x) * lengthOf(y); spend(b, 1 + 2 * n); make(b, 48 * n) }),
+  ...each("array::repeat", counted(([, n]) => numberOf(n))),
+  ...each("array::sequence", counted(([from, n]) => numberOf(n === undefined ? from : n))),
+  ...each("array::range", glance),
+  ...each("array::transpose", transpose),
+  ...each("array::windows", windows),
+  ...each("array::sort array::sort::asc array::sort::desc array::sort_lexical array::sort_natural array::sort_natural_lexical", sorts),
+  ...each("set::add set::union set::difference set::flatten type::set object::keys object::values object::entries object::from_entries object::extend", sorts),
+  ...each("array::join set::join", (b, args) => { const parts = walkAll(b, args); spend(b, 1 + 4 * parts); make(b, 64 * parts + lengthOf(args[0]) * (32 + 2 * lengthOf(args[1]))) }),
+  ...each("object::remove", (b, args) => { scans(b, args); pairs(1, 0)(b, args); make(b, 64 * lengthOf(args[0])) }),
+  ...both("all any filter find fold map reduce", higher(16)),
+  ...each("array::every array::some array::includes array::filter_index array::find_index array::index_of", higher(16)),
+
+  ...each("string::lowercase string::uppercase string::trim string::starts_with string::ends_with", texts),
+  ...each("string::contains", finds),
+  ...each("string::len", characters(0.5, 0)),
+  ...each("string::reverse string::slice", characters(2, 32)),
+  ...each("string::split string::words", characters(2, 32)),
+  ...each("string::capitalize string::slug string::html::encode", characters(8, 32)),
+  ...each("string::concat string::join", walks(2, 64)),
+  ...each("string::repeat", glance),
+  ...each("string::replace", (b, args) => { characters(2, 32)(b, args.filter((v) => !(v instanceof Regex))); if (args[1] instanceof Regex) matches(b, args) }),
+  ...each("string::matches", matches),
+  ...each("string::distance::damerau_levenshtein string::distance::normalized_damerau_levenshtein string::distance::osa", measures(8)),
+  ...each("string::distance::hamming string::distance::levenshtein string::distance::normalized_levenshtein string::similarity::fuzzy string::similarity::smithwaterman", measures(0)),
+  ...each("string::similarity::jaro string::similarity::jaro_winkler string::similarity::sorensen_dice", measures(0)),
+
+  ...each("crypto::blake3 crypto::joaat crypto::md5 crypto::sha1 crypto::sha256 crypto::sha512", characters(4, 16)),
+  ...each("encoding::base64::decode encoding::base64::encode", characters(4, 16)),
+  ...each("encoding::cbor::encode", walks(16, 64)),
+  ...each("encoding::cbor::decode", characters(8, 32)),
+  ...each("time::format", characters(8, 32)),
+  ...each("geo::hash::decode", characters(8, 0)),
+  ...each("geo::area geo::centroid geo::is_valid", walks(8, 64)),
+  ...each("type::field type::fields", path),
+  ...each("type::string type::string_lossy", walks(4, 64)),
+  ...each("type::array type::bytes type::geometry", walks(4, 32)),
+  ...each("value::diff", walks(16, 128)),
+  ...each("value::patch", patch)
+])
+
+const stringTests = characters(2, 16)
+
+/** What a function costs. */
+export const costOf = (name: string): Cost => {
+  const cost = known.get(name)
+  if (cost !== undefined) return cost
+  if (name.startsWith("type::is_")) return glance
+  if (name.startsWith("string::is_") || name.startsWith("string::semver::") || name.startsWith("parse::")) return stringTests
+  if (/^math::(median|interquartile|midhinge|trimean|nearestrank|percentile|bottom|top)$/.test(name)) return sorts
+  return name.startsWith("math::") || name.startsWith("vector::") || name === "time::max" || name === "time::min" ? numbers : standard
+}
+
+/** Functions with a cost of their own; the others walk all that they are given. */
+export const named: ReadonlyArray<string> = [...known.keys()]
