@@ -21,4 +21,6 @@ const serve = Effect.gen(function*() {
   return yield* node.serve(settings)
 })
 
-Process.run(Cli.main(Process.args(), { serve, config, health: Health.check, verify: WalFile.verify }).pipe(Effect.provide(Released.layer)))
+const files = Effect.flatMap(Effect.promise(() => import("./checkTools.ts")), (tools) => tools.run)
+
+Process.run(Cli.main(Process.args(), { serve, files, config, health: Health.check, verify: WalFile.verify }).pipe(Effect.provide(Released.layer)))

@@ -1,8 +1,7 @@
 /**
  * What the door of the scheduler loads to serve: the drivers, and the composition on them.
  *
- * Apart from the door because loading the server takes longer than all else it does: help, version and configuration
- * faults do not wait for it.
+ * Apart from the door because loading the server takes longer than all else it does: help, version and configuration faults do not wait for it.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer } from "effect"
@@ -17,6 +16,7 @@ import * as Stores from "./host/schedulerStores.ts"
 import { layer as sspCalls } from "./host/sspCalls.ts"
 import * as Telemetry from "./host/telemetry.ts"
 import { layerTurn } from "./host/turn.ts"
+import { Balance } from "./ports/Balance.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./scheduler/Config.ts"
 import * as Scheduler from "./scheduler/Scheduler.ts"
 
@@ -27,13 +27,13 @@ const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => 
 const httpClient = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
 
 const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
-  Stores.layer(config), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config),
+  Stores.layer(config), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config), Balance.layerNamed(config.loadBalance),
   sspCalls({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide([httpClient, Names.layer]))
 )
 
 /** Serves until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape) => {
-  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
+  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED", isOpen: config.bearers === undefined })
   const telemetry = Telemetry.layers({ server: "scheduler", id: config.schedulerId }, config)
   return Scheduler.serve(config).pipe(Effect.provide(Layer.mergeAll(server, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(telemetry.around))))
 }

@@ -14,7 +14,7 @@ import { knobs, type SchedulerConfigShape } from "./Config.ts"
 const flags = {
   "--help": "Show this text and leave.",
   "--version": "Show the version and leave.",
-  "--check-config": "Read the configuration, name every fault, and leave with 0 or 2.",
+  "--check-config": "Read the configuration, and the OpenAPI documents and schemas its backends name; name every fault, and leave with 0 or 2.",
   "--health": "Ask the scheduler that listens on SVC_SCHEDULER_INGEST_PORT for /livez, and leave with 0 or 1; for health checks of containers.",
   "--verify-wal <path>": "Read every line of a log, also one in use, say what it holds, and leave."
 } as const
@@ -42,12 +42,14 @@ const usage = (args: ReadonlyArray<string>): StartFault => {
 export interface Deeds<A, E, R> {
   readonly serve: Effect.Effect<A, E, R>
   readonly config: Effect.Effect<SchedulerConfigShape, StartFault>
+  /** Whether the files can be used that the configuration names and a start does not need. */
+  readonly files: Effect.Effect<void, StartFault>
   readonly health: (listen: HostPort, path: string) => Effect.Effect<void, StartFault>
   readonly verify: (path: string) => Effect.Effect<ReadonlyArray<string>, WalFailed>
 }
 
 /** Does what was asked for; serves when nothing was. */
-export const main = <A, E, R>(args: ReadonlyArray<string>, { config, health, serve, verify }: Deeds<A, E, R>): Effect.Effect<void, E | StartFault, R | Release> =>
+export const main = <A, E, R>(args: ReadonlyArray<string>, { config, files, health, serve, verify }: Deeds<A, E, R>): Effect.Effect<void, E | StartFault, R | Release> =>
   Effect.gen(function*() {
     const [flag, path, ...rest] = args
     const { version } = yield* Release
@@ -62,5 +64,6 @@ export const main = <A, E, R>(args: ReadonlyArray<string>, { config, health, ser
     if (flag !== "--check-config") return yield* usage(args)
     const { database, warnings } = yield* config
     for (const warning of warnings) yield* Console.error(`warning: ${warning}`)
+    yield* files
     return yield* Console.log(`the configuration is fine: ${database === undefined ? "nothing is cloned" : `cloned from ${database.url}`}`)
   })

@@ -6,7 +6,7 @@
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import * as Address from "../core/address.ts"
-import { defaultStrategy, strategies } from "../core/cluster/balance.ts"
+import { defaultStrategy, strategyNames } from "../core/cluster/balance.ts"
 import * as Hosts from "../core/hosts.ts"
 import * as Settings from "../core/settings.ts"
 import { limits } from "../core/surql/scope.ts"
@@ -29,10 +29,10 @@ export const knobs = {
   dbUsername: Settings.text("SVC_SCHEDULER_DB_USERNAME", { meaning: "Its user; file key `db.username`." }),
   dbPassword: Settings.password("SVC_SCHEDULER_DB_PASSWORD", { meaning: "Its user's password; file key `db.password`." }),
   storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level the database user is defined at.", defaultText: "tried in that order" }),
-  loadBalance: Settings.choice("SVC_SCHEDULER_LOAD_BALANCE", strategies, defaultStrategy, { meaning: "How an SSP is chosen for a view; file key `load_balance`." }),
+  loadBalance: Settings.choice("SVC_SCHEDULER_LOAD_BALANCE", strategyNames, defaultStrategy, { meaning: "How an SSP is chosen for a view; file key `load_balance`." }),
   heartbeatIntervalMs: Settings.integer("SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS", 5000, { min: 10, max: hour }, { unit: "ms", meaning: "Longest time between two looks for SSPs that are silent; file key `heartbeat_interval_ms`." }),
   heartbeatTimeoutMs: Settings.integer("SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS", 15_000, { min: 20, max: hour }, { unit: "ms", meaning: "Silence after which an SSP is removed and its views move; file key `heartbeat_timeout_ms`." }),
-  bootstrapChunkSize: Settings.integer("SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE", 1000, { min: 1, max: 100_000 }, { unit: "records", meaning: "Records read at once when the database is cloned; file key `bootstrap_chunk_size`." }),
+  bootstrapChunkSize: Settings.integer("SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE", 1000, { min: 1, max: 100_000 }, { unit: "records", meaning: "Records read at once when the database is cloned, and asked for at once by SSPs that bootstrap; file key `bootstrap_chunk_size`." }),
   bootstrapTimeoutSecs: Settings.integer("SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS", 120, { min: 1, max: 86_400 }, { unit: "s", meaning: "Time an SSP has to bootstrap; file key `bootstrap_timeout_secs`." }),
   ingestHost: Settings.text("SVC_SCHEDULER_INGEST_HOST", {
     meaning: "Address to listen on; file key `ingest_host`.", defaultText: "0.0.0.0", allowed: "a host name or an IP address",
@@ -42,13 +42,20 @@ export const knobs = {
   replicaDbPath: Settings.text("SVC_SCHEDULER_REPLICA_DB_PATH", { meaning: "Folder of the replica and of the pool; file key `replica_db_path`.", defaultText: "./data/replica", allowed: "a path" }),
   walPath: Settings.text("SVC_SCHEDULER_WAL_PATH", { meaning: "The log; complete pieces lie beside it. File key `wal_path`.", defaultText: "./data/event_wal.log", allowed: "a path" }),
   sspPollIntervalMs: Settings.integer("SVC_SCHEDULER_SSP_POLL_INTERVAL_MS", 3000, { min: 10, max: hour }, { unit: "ms", meaning: "Interval at which a bootstrapping SSP's `/health` is asked; file key `ssp_poll_interval_ms`." }),
+  sspProbeIntervalMs: Settings.integer("SVC_SCHEDULER_SSP_PROBE_INTERVAL_MS", 1000, { min: 0, max: hour }, { unit: "ms", meaning: "Interval at which the `/health` of an SSP that has its data is asked: where two connections in a row are refused, its process is gone, and its views move at once. 0 for never; calls that are made anyway find out too." }),
   maxBufferPerSsp: Settings.integer("SVC_SCHEDULER_MAX_BUFFER_PER_SSP", 10_000, { min: 1, max: 100_000_000 }, { unit: "events", meaning: "Most events that wait for one SSP; beyond it must bootstrap again. File key `max_buffer_per_ssp`." }),
   snapshotUpdateIntervalSecs: Settings.integer("SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS", 300, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of checkpoints: replica synced, log cut; file key `snapshot_update_interval_secs`." }),
   reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 600, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }),
   integrityIntervalSecs: Settings.integer("SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS", 60, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares of the SSPs' records with the replica's, by hashes; who differs bootstraps again. 0 for none." }),
+  integrityQuietSecs: Settings.integer("SVC_INTEGRITY_QUIET_SECS", 5, { min: 0, max: 3600 }, { unit: "s", meaning: "How long a table must be quiet before the hashes of its records are written to the database that is cloned; 0 writes none." }),
   deliveryWaitMs: Settings.integer("SVC_SCHEDULER_DELIVERY_WAIT_MS", 250, { min: 0, max: 60_000 }, { unit: "ms", meaning: "Longest time an answer of `/ingest` waits for the ready SSPs." }),
+  jobResults: Settings.integer("SVC_SCHEDULER_JOB_RESULTS", 10_000, { min: 0, max: 100_000 }, { unit: "results", meaning: "Most results of jobs that are kept for `/jobs`, in memory and over restarts; the oldest make room, and all together they are at most 16 MiB long." }),
   sspUrlAllow: Settings.text("SVC_SCHEDULER_SSP_URL_ALLOW", {
     meaning: "Hosts that SSPs may register with, which also may be sent the secret; separated by commas, `*.domain` for all below it.", defaultText: "any host; the secret only to loopback and private addresses",
+    allowed: "hosts separated by commas", read: (text) => (Hosts.parseList(text) === undefined ? undefined : text)
+  }),
+  hosts: Settings.text("SVC_HOSTS", {
+    meaning: "Names under which a scheduler without SVC_SCHEDULER_AUTH_SECRET may be asked, beside addresses, names without dots and those below .internal, .local, .localhost and .svc; separated by commas, `*.domain` for all below it.", defaultText: "none",
     allowed: "hosts separated by commas", read: (text) => (Hosts.parseList(text) === undefined ? undefined : text)
   }),
   schedulerId: Settings.text("SCHEDULER_ID", {
@@ -59,14 +66,19 @@ export const knobs = {
   schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", { meaning: "Bearer secret that every endpoint but `/health`, `/livez`, `/readyz` and the static pages asks for, from SSPs too; unset, none does." }),
   schedulerAuthSecretPrevious: Settings.secrets("SVC_SCHEDULER_AUTH_SECRET_PREVIOUS", { meaning: "Secrets that are let in too while SVC_SCHEDULER_AUTH_SECRET is being replaced." }),
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file.", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
-  maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. Deliveries of several events to an SSP are kept below it." }),
+  maxBodyBytes: Settings.maxBodyBytes("Deliveries of several events to an SSP are kept below it."),
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }),
-  maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
+  maxConnections: Settings.maxConnections,
+  maxConnectionsPerAddress: Settings.maxConnectionsPerAddress,
+  maxBodyBytesTotal: Settings.maxBodyBytesTotal,
   requestTimeoutSecs: Settings.requestTimeoutSecs,
   rateLimit: Settings.rateLimit,
   corsOrigins: Settings.corsOrigins,
   queryRowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one row of a query, in steps (a row read, an element touched)." }),
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }),
+  queryBytes: Settings.integer(limits.queryBytes.setting, limits.queryBytes.value, { min: 65_536, max: 1e12 }, {
+    unit: "bytes", meaning: "Most memory that one query of `/proxy/query` may make, charged before it is made, and the longest answer."
+  }),
   queryRows: Settings.integer(limits.queryRows.setting, limits.queryRows.value, { min: 1, max: 1e9 }, { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer." }),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
   logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" })
@@ -83,7 +95,7 @@ export const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
 /** Names of the SSP that may stand in a shared environment. */
 const sspNames = [
   "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_PASS_FILE", "STORE_NS", "STORE_DB", "SVC_DATA_DIR", "SVC_STATE_DEBOUNCE_MS", "SVC_STREAM_BUFFER", "SVC_MAX_VIEWS", "SVC_MAX_STREAMS",
-  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES", "SVC_INTEGRITY_QUIET_SECS", "SVC_AUTH_SECRET_PREVIOUS", "SVC_AUTH_SECRET_PREVIOUS_FILE"
+  "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES", "SVC_JOB_RESULT_BYTES", "SVC_AUTH_SECRET_PREVIOUS", "SVC_AUTH_SECRET_PREVIOUS_FILE"
 ]
 
 type Read = Settings.Values<typeof knobs>
@@ -99,7 +111,7 @@ export interface SourceDatabase {
   readonly authLevel: Read["storeAuthLevel"]
 }
 
-type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "authSecret" | "schedulerAuthSecret" | "schedulerAuthSecretPrevious" | "corsOrigins" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath">
+type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "hosts" | "authSecret" | "schedulerAuthSecret" | "schedulerAuthSecretPrevious" | "corsOrigins" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath">
 
 export interface SchedulerConfigShape extends Plain {
   /** Undefined: nothing is cloned, the replica grows from `/ingest` alone. */
@@ -109,6 +121,8 @@ export interface SchedulerConfigShape extends Plain {
   readonly replicaDbPath: string
   readonly walPath: string
   readonly allowedHosts: ReadonlyArray<string> | undefined
+  /** Names an open server may be asked under. */
+  readonly hosts: ReadonlyArray<string> | undefined
   /** What SSPs are sent now. */
   readonly sspSecret: () => Redacted.Redacted<string> | undefined
   /** Secrets that are let in now; undefined: nobody is asked for one. */
@@ -181,7 +195,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     together(values, faults)
     if (faults.length > 0) return Effect.fail(refused(faults))
     const secrets = new Secrets(source)
-    const { authSecret, corsOrigins, schedulerAuthSecret, schedulerAuthSecretPrevious, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, ...rest } = values
+    const { authSecret, corsOrigins, schedulerAuthSecret, schedulerAuthSecretPrevious, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, hosts, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, ...rest } = values
     const toSsp = secrets.hold(knobs.authSecret, authSecret)
     const current = secrets.hold(knobs.schedulerAuthSecret, schedulerAuthSecret)
     const previous = secrets.hold(knobs.schedulerAuthSecretPrevious, schedulerAuthSecretPrevious)
@@ -193,6 +207,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       replicaDbPath: values.replicaDbPath ?? "./data/replica",
       walPath: values.walPath ?? "./data/event_wal.log",
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
+      hosts: hosts === undefined ? undefined : Hosts.parseList(hosts),
       sspSecret: () => redacted(toSsp()),
       bearers: schedulerAuthSecret === undefined ? undefined : secrets.derive(() => inForce(current(), previous())),
       reloadSecrets: () => secrets.reload(),

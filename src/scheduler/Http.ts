@@ -15,6 +15,7 @@ import * as Text from "../core/metricText.ts"
 import { makeAuthorized } from "../ports/bearer.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
+import * as IngestRoute from "../ports/ingestRoute.ts"
 import * as Pages from "../ports/Pages.ts"
 import { NodeFigures } from "../ports/NodeFigures.ts"
 import { Progress } from "../ports/Progress.ts"
@@ -25,7 +26,6 @@ import { taskOf } from "../protocol/progress.ts"
 import { Cloned, SchedulerApi, SchedulerBearer } from "../protocol/SchedulerApi.ts"
 import { Clone } from "./Clone.ts"
 import { SchedulerConfig } from "./Config.ts"
-import { Declared } from "./Declared.ts"
 import * as Errors from "./HttpErrors.ts"
 import * as HttpIngest from "./HttpIngest.ts"
 import * as HttpJobs from "./HttpJobs.ts"
@@ -33,7 +33,6 @@ import * as HttpOverview from "./HttpOverview.ts"
 import * as HttpPass from "./HttpPass.ts"
 import * as HttpIntegrity from "./HttpIntegrity.ts"
 import * as HttpProxy from "./HttpProxy.ts"
-import { Ingest } from "./Ingest.ts"
 import { Jobs } from "./Jobs.ts"
 import * as Monitor from "./monitor.ts"
 import * as Overview from "./overview.ts"
@@ -45,11 +44,10 @@ const whole = { uninterruptible: true } as const
 
 const layerData = HttpApiBuilder.group(SchedulerApi, "data", (handlers) =>
   Effect.gen(function*() {
-    const ingest = yield* Ingest
-    const { schema } = yield* Declared
+    const ingest = yield* IngestRoute.handler(yield* HttpIngest.makeTakeRewritten)
     const proxy = yield* HttpProxy.handler
     return handlers
-      .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => HttpIngest.handle(ingest, schema, json)), whole)
+      .handleRaw("ingest", ({ request }) => ingest(request), whole)
       .handle("query", ({ payload, request }) => proxy(payload, request))
       .handle("signin", () => Effect.succeed(ok))
       .handle("use", () => Effect.succeed(ok))
@@ -92,7 +90,7 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
   Effect.gen(function*() {
     const pool = yield* Pool
     const client = yield* SspClient
-    const { heartbeatTimeoutMs } = yield* SchedulerConfig
+    const { bootstrapChunkSize, heartbeatTimeoutMs } = yield* SchedulerConfig
     const { epoch, logId } = pool.identity
     return handlers
       .handle("join", ({ payload: { batch, incarnation, job_tables, ssp_id, url } }) =>
@@ -102,7 +100,7 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
           const registration = { ssp: ssp_id, incarnation, url: checked.right, batch: batch === true, jobTables: job_tables }
           const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
           if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
-          return { snapshot_seq: reply.snapshotSeq, registration: reply.registration, log_id: logId, epoch, heartbeat_timeout_ms: heartbeatTimeoutMs }
+          return { snapshot_seq: reply.snapshotSeq, registration: reply.registration, log_id: logId, epoch, bootstrap_chunk_size: bootstrapChunkSize, heartbeat_timeout_ms: heartbeatTimeoutMs }
         }), whole)
       .handle("heartbeat", ({ payload: { cpu_usage, incarnation, memory_usage, registration, ssp_id, views } }) =>
         Effect.gen(function*() {
@@ -172,7 +170,8 @@ const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApi
 
 /** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
 export const layer = Layer.mergeAll(
-  HttpApiBuilder.middleware(SchedulerApi, Effect.zipWith(SchedulerConfig, Pages.paths, ({ corsOrigins }, paths) => (app) => WebHeaders.around(corsOrigins)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi, paths))(app)))),
+  HttpApiBuilder.middleware(SchedulerApi, Effect.map(Effect.all([SchedulerConfig, Pages.paths, IngestRoute.refusals]), ([{ corsOrigins }, paths, refused]) => (app) =>
+    WebHeaders.around(corsOrigins)(IngestRoute.counted(refused)(Bodies.answerEverything(Bodies.allowedBy(SchedulerApi, paths))(app))))),
   Pages.layerRoutes,
   HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
   HttpApiSwagger.layer({ path: "/docs" })

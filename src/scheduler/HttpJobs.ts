@@ -30,6 +30,27 @@ const ok = HttpServerResponse.unsafeJson({ status: "ok" })
 
 const pathOf = (ref: RecordId, what = ""): string => `/jobs/${encodeURIComponent(ref.text)}${what}`
 
+interface Shown {
+  readonly id?: unknown
+  readonly status?: unknown
+  readonly result?: unknown
+}
+
+/** An SSP's answer about jobs, with the results that were reported here: another SSP may have done the job. */
+const withResults = (answer: HttpServerResponse.HttpServerResponse, resultOf: (id: string) => unknown) => {
+  const { body, status } = answer
+  if (status !== 200 || body._tag !== "Stream") return Effect.succeed(answer)
+  const shown = (job: Shown): Shown => {
+    const result = job.status === "success" ? resultOf(String(job.id)) : undefined
+    return result === undefined ? job : { ...job, result }
+  }
+  return Stream.mkString(Stream.decodeText(body.stream)).pipe(
+    Effect.flatMap((text) => Effect.try(() => JSON.parse(text) as Shown & { readonly jobs?: ReadonlyArray<Shown> })),
+    Effect.map((read) => HttpServerResponse.unsafeJson(read.jobs === undefined ? shown(read) : { ...read, jobs: read.jobs.map(shown) })),
+    Effect.mapError((error) => Errors.unreachable({ message: `the SSP's answer broke off: ${error instanceof Error ? error.message : String(error)}` }))
+  )
+}
+
 export const make = Effect.gen(function*() {
   const pool = yield* Pool
   const jobs = yield* Jobs
@@ -49,8 +70,8 @@ export const make = Effect.gen(function*() {
     })
   return {
     list: (request: Request, listing: { readonly [K in keyof typeof JobListing.Type]: (typeof JobListing.Type)[K] }) =>
-      asked(request, listing.table, undefined, `/jobs?${new URLSearchParams(Object.entries(listing).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]])))}`),
-    look: (request: Request, id: string) => Effect.flatMap(of(id), (ref) => asked(request, ref.table, ref.text, pathOf(ref))),
+      asked(request, listing.table, undefined, `/jobs?${new URLSearchParams(Object.entries(listing).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]])))}`).pipe(Effect.flatMap((answer) => withResults(answer, jobs.resultOf))),
+    look: (request: Request, id: string) => Effect.flatMap(of(id), (ref) => asked(request, ref.table, ref.text, pathOf(ref))).pipe(Effect.flatMap((answer) => withResults(answer, jobs.resultOf))),
     amend: (request: Request, id: string, event: keyof typeof words) =>
       Effect.gen(function*() {
         const ref = yield* of(id)

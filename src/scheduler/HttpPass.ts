@@ -36,13 +36,14 @@ const methods = { GET: "GET", HEAD: "HEAD", POST: "POST" } as const
 const isMethod = (method: string): method is keyof typeof methods => Object.hasOwn(methods, method)
 
 /** Hands a request on to an SSP. */
-export const toSsp = Effect.map(Effect.all([SspClient, Serving, SchedulerConfig]), ([client, { stopping }, config]) => (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") => {
+export const toSsp = Effect.map(Effect.all([SspClient, Serving, SchedulerConfig, Pool]), ([client, { stopping }, config, pool]) => (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") => {
   const { authorization: own, "last-event-id": lastEventId } = request.headers
   const secret = config.bearers === undefined ? undefined : config.sspSecret()
   const authorization = config.bearers === undefined ? own : secret === undefined ? undefined : bearerOf(secret)
   // Interruptible, or its time-out could not end it within a handler that is not.
   return Effect.interruptible(client.pass(ssp.ssp, ssp.url, { method: as ?? (isMethod(request.method) ? request.method : "GET"), path, authorization, lastEventId })).pipe(
     Effect.map((answer) => HttpServerResponse.stream(bodyOf(answer, stopping), { status: answer.status, contentType: answer.contentType, headers: answer.headers })),
+    Effect.tapError(({ refused }) => (refused ? pool.tell({ tag: "Refused", ssp: ssp.ssp, registration: ssp.registration }) : Effect.void)),
     Effect.mapError(Errors.unreachable)
   )
 })

@@ -125,8 +125,10 @@ const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | u
       Effect.suspend(() => {
         if (known.size === 0) return Effect.void
         const last = new Map(records.filter(({ id }) => known.has(id.table)).map(({ doc, id }) => [id.text, doc]))
-        for (const [id, doc] of last) if (doc === undefined) taken?.forget(id)
-        return end([...last].flatMap(([id, doc]) => (doc === undefined || (isStatus(doc["status"]) && isOver(doc["status"])) ? [id] : [])))
+        const gone = [...last].flatMap(([id, doc]) => (doc === undefined ? [id] : []))
+        for (const id of gone) taken?.forget(id)
+        const forget = Effect.forEach(gone.filter((id) => pool.resultOf(id) !== undefined), (job) => pool.tell({ tag: "JobAnswered", ref: undefined, job, result: undefined }), { discard: true })
+        return Effect.zipRight(forget, end([...last].flatMap(([id, doc]) => (doc === undefined || (isStatus(doc["status"]) && isOver(doc["status"])) ? [id] : []))))
       })
   }
 }

@@ -7,6 +7,7 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import type * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer } from "effect"
+import { Balance } from "../ports/Balance.ts"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { Names } from "../ports/Names.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
@@ -27,15 +28,19 @@ const callTimeoutMs = 10_000
 
 const ssps = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) => SspClient.layerHttp({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs }))).pipe(Layer.provide(Names.layerOf({})))
 
-/** Every port of a scheduler, in memory; no database is cloned. `client` reaches the SSPs, over the runtime's `fetch` when absent. */
-export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer) =>
+/**
+ * Every port of a scheduler, in memory; no database is cloned. `client` reaches the SSPs, over the runtime's `fetch` when absent; `file` is what
+ * `svc.yml` would hold, as data.
+ */
+export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer, file?: unknown) =>
   Layer.provideMerge(
     Layer.mergeAll(
       Replica.layerMemory, PoolStore.layerMemory, Upstream.layerNone, RequestBody.layer, Turn.layerYield, Release.layerOf("0.0.0"), Layer.provide(ssps, client),
+      Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ loadBalance }) => Balance.layerNamed(loadBalance))),
       Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ schedulerId }) => Wal.layerMemory(`log of ${schedulerId}`)))
     ),
-    SchedulerConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env })))
+    SchedulerConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env, file: { path: "svc.yml", content: file, fault: undefined } })))
   )
 
-/** Routes, ingest and pool over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Two in one process: each in `Layer.fresh`. */
-export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>) => Scheduler.layer.pipe(Layer.provide(ports(env, client)))
+/** Routes, ingest and pool over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Each web handler has a node of its own. */
+export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>, file?: unknown) => Scheduler.layer.pipe(Layer.provide(ports(env, client, file)))

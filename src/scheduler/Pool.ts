@@ -6,9 +6,11 @@
  * depends on it goes out. Calls are started and not awaited; each comes back as a command.
  */
 import { Cause, Clock, Context, Duration, Effect, Exit, FiberSet, Layer, Queue, Schedule, type Scope } from "effect"
+import type { Strategy } from "../core/cluster/balance.ts"
 import type { Action, Command, Reply } from "../core/cluster/messages.ts"
 import * as Decisions from "../core/cluster/pool.ts"
 import * as State from "../core/cluster/state.ts"
+import { Balance } from "../ports/Balance.ts"
 import type { DatabaseError } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
 import * as Metered from "../ports/metered.ts"
@@ -36,6 +38,8 @@ export interface PoolShape {
   /** A command that is answered. */
   readonly ask: (command: (ref: number) => Command) => Effect.Effect<Reply>
   readonly tell: (command: Command) => Effect.Effect<void>
+  /** What is kept of the answer to a job, by its id's text. */
+  readonly resultOf: PoolStoreShape["resultOf"]
   /** Runs `step`, which may move the replica, with no command before, beside or half-way through it; then decides what it answers, if anything. */
   readonly alone: <E>(step: Effect.Effect<Command | undefined, E>) => Effect.Effect<void, E>
   /** Called after every decision, with nothing under way. */
@@ -45,7 +49,7 @@ export interface PoolShape {
 }
 
 export class Pool extends Context.Tag("scheduler/Pool")<Pool, PoolShape>() {
-  static readonly layer: Layer.Layer<Pool, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving> = Layer.scoped(Pool, Effect.suspend(() => make))
+  static readonly layer: Layer.Layer<Pool, StartFault, SchedulerConfig | Balance | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving> = Layer.scoped(Pool, Effect.suspend(() => make))
 }
 
 /** A step that nothing runs beside, and what is called once the command it answers is decided. */
@@ -71,9 +75,14 @@ interface Parts {
   checkpointedAt: number
   /** Starts what is not awaited. */
   readonly start: (effect: Effect.Effect<void>) => void
+  /** Returns behind one turn of the event loop: requests and answers that had arrived are read. */
+  readonly turned: Effect.Effect<void>
   /** Returns when what had arrived is in the queue. */
   readonly heard: Effect.Effect<void>
 }
+
+/** Entries decided in one round, at most. */
+const maxGathered = 1024
 
 /** Turns of the event loop from a connection to the command its request becomes, and some more. */
 const turnsToHear = 8
@@ -81,12 +90,13 @@ const turnsToHear = 8
 const isWrite = (action: Action): action is Write => /^(?:Persist|Forget)/.test(action.tag)
 
 /** The pool's ticks: often enough for its deadlines and polls, never less than once a second. */
-const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs }: SchedulerConfigShape): number => Math.min(1000, heartbeatIntervalMs, sspPollIntervalMs)
+const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs }: SchedulerConfigShape): number =>
+  Math.min(1000, heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs === 0 ? Infinity : Math.max(10, sspProbeIntervalMs))
 
 /** The pool's own limits, from the settings. */
-export const limits = (config: SchedulerConfigShape): State.Config => ({
-  ...State.defaults, strategy: config.loadBalance, heartbeatTimeoutMs: config.heartbeatTimeoutMs, bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
-  pollIntervalMs: config.sspPollIntervalMs, maxBuffer: config.maxBufferPerSsp, maxSilenceMs: 1.25 * tickMs(config)
+export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.Config => ({
+  ...State.defaults, strategy, heartbeatTimeoutMs: config.heartbeatTimeoutMs, bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
+  pollIntervalMs: config.sspPollIntervalMs, probeIntervalMs: config.sspProbeIntervalMs, maxBuffer: config.maxBufferPerSsp, maxSilenceMs: 1.25 * tickMs(config)
 })
 
 const patient = Schedule.exponential(Duration.millis(100)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(2))))
@@ -170,13 +180,24 @@ class Shell {
     const [state, actions] = Decisions.decide(this.state, now, command)
     this.state = state
     if (command.tag === "Delivered" && command.answer.kind !== "applied") this.wakeFor(command.ssp, now)
+    if (command.tag === "Polled" || command.tag === "Delivered" || command.tag === "ViewCalled" || command.tag === "Refused") this.wakeForSuspect(command.ssp, now)
     return actions
   }
 
   /** A delivery that failed is due again before the next tick, as a rule. */
   private wakeFor(ssp: string, now: number): void {
     const retryAt = State.member(this.state, ssp)?.outbox.retryAt ?? 0
-    if (retryAt > now) this.parts.start(Effect.delay(tick(this.parts), Duration.millis(retryAt - now)))
+    if (retryAt > now) this.wakeAt(retryAt, now)
+  }
+
+  /** So is the health call that decides about an SSP, once it is suspected. */
+  private wakeForSuspect(ssp: string, now: number): void {
+    const member = State.member(this.state, ssp)
+    if (member?.state === "Suspect" && member.since === now) this.wakeAt(now + this.state.config.confirmMs, now)
+  }
+
+  private wakeAt(at: number, now: number): void {
+    this.parts.start(Effect.delay(tick(this.parts), Duration.millis(at - now)))
   }
 
   /** Everything that has arrived, in order; commands next to each other share one write. */
@@ -198,7 +219,16 @@ class Shell {
   /** Set when the loop has ended: nothing that is asked is answered any more. */
   ended = false
 
-  readonly loop: Effect.Effect<never> = Effect.suspend(() => Effect.forever(Effect.flatMap(Queue.takeBetween(this.parts.queue, 1, 1024), (entries) => this.round(entries)))).pipe(
+  /**
+   * The first entry, and what had arrived beside it once a turn of the event loop has read that: what comes together is decided and written together, and a flush to
+   * disk, which takes as long for one as for a hundred, is paid once.
+   */
+  private readonly gathered: Effect.Effect<Iterable<Entry>> = Effect.suspend(() => {
+    const { queue, turned } = this.parts
+    return Effect.flatMap(Queue.take(queue), (first) => Effect.map(Effect.zipRight(turned, Queue.takeUpTo(queue, maxGathered - 1)), (others) => [first, ...others]))
+  })
+
+  readonly loop: Effect.Effect<never> = Effect.suspend(() => Effect.forever(Effect.flatMap(this.gathered, (entries) => this.round(entries)))).pipe(
     Effect.ensuring(Effect.sync(() => {
       this.ended = true
     }))
@@ -254,7 +284,7 @@ const open = Effect.gen(function*() {
   const wal = yield* Wal
   const replica = yield* Replica
   const store = yield* PoolStore
-  const { epoch, lastLogId, saved } = yield* Effect.mapError(store.open(wal.logId), fromStore)
+  const { epoch, lastLogId, saved } = yield* Effect.mapError(store.open(wal.logId, config.jobResults), fromStore)
   const upstream = yield* Upstream
   const log = yield* Recovery.recover(config, wal, replica, upstream.present)
   if (lastLogId !== undefined && lastLogId !== wal.logId) yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
@@ -263,7 +293,7 @@ const open = Effect.gen(function*() {
   return { config, wal, replica, store, upstream, epoch, log, cloned, saved: yield* stillOfOnePiece(store, cloned, saved) }
 })
 
-const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving | Scope.Scope> = Effect.gen(function*() {
+const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Balance | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving | Scope.Scope> = Effect.gen(function*() {
   const { cloned, config, epoch, log, replica, saved, store, upstream, wal } = yield* open
   const clock = yield* Effect.clock
   const fibers = yield* FiberSet.makeRuntime<never>()
@@ -272,15 +302,16 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
   // Not bounded by itself: what goes in is a request that waits, the end of a call, or a tick.
   const queue = yield* Queue.unbounded<Entry>()
   const turn = yield* Turn
-  const heard = Effect.repeatN(Effect.async<void>((resume) => turn.next(() => resume(Effect.void))), turnsToHear - 1)
+  const turned = Effect.async<void>((resume) => turn.next(() => resume(Effect.void)))
+  const heard = Effect.repeatN(turned, turnsToHear - 1)
   const start = (effect: Effect.Effect<void>): void => void fibers(Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause))))
   const parts: Parts = {
-    config, wal, replica, store, queue, start, heard, replies: new Map(), listeners: [], checkpointedAt: clock.unsafeCurrentTimeMillis(),
+    config, wal, replica, store, queue, start, turned, heard, replies: new Map(), listeners: [], checkpointedAt: clock.unsafeCurrentTimeMillis(),
     activity: new Activity(upstream, (command) => queue.offer(command), start),
     clearing: new Clearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
     calls: { client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }), events, replica, maxBodyBytes: config.maxBodyBytes, tracing: yield* Tracing }
   }
-  const initial = State.initial({ ...limits(config), database: upstream.present }, epoch, log, cloned)
+  const initial = State.initial({ ...limits(config, yield* Balance), database: upstream.present }, epoch, log, cloned)
   const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)
   const shell = new Shell(parts, state, () => clock.unsafeCurrentTimeMillis())
   yield* shell.carryOut(actions)
@@ -290,7 +321,7 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Wal | Replica
   yield* Serving.fork(Effect.delay(Effect.repeat(parts.queue.offer({ tag: "CheckpointDue" }), Schedule.spaced(Duration.seconds(config.snapshotUpdateIntervalSecs))), Duration.seconds(config.snapshotUpdateIntervalSecs)))
   return {
     state: () => shell.state, identity: { logId: wal.logId, epoch }, events, ask: askOn(parts), alone: aloneOn(parts),
-    tell: (command) => Effect.asVoid(parts.queue.offer(command)),
+    tell: (command) => Effect.asVoid(parts.queue.offer(command)), resultOf: store.resultOf,
     watch: (listener) => void parts.listeners.push(listener),
     checkpointedAt: () => parts.checkpointedAt
   }

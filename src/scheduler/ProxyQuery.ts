@@ -71,7 +71,7 @@ const parse = (query: string): Effect.Effect<ReadonlyArray<Statement>, QueryRefu
 export class ProxyQuery extends Context.Tag("scheduler/ProxyQuery")<ProxyQuery, {
   readonly run: (query: Query) => Effect.Effect<Answer, QueryError>
 }>() {
-  /** `limits` are the settings `SVC_QUERY_ROWS`, `SVC_QUERY_STEPS` and `SVC_QUERY_ROW_STEPS`. */
+  /** `limits` are the settings `SVC_QUERY_ROWS`, `SVC_QUERY_STEPS`, `SVC_QUERY_ROW_STEPS` and `SVC_QUERY_BYTES`. */
   static readonly layer = (limits: Limits): Layer.Layer<ProxyQuery, never, Replica | Turn> => Layer.scoped(ProxyQuery, make(limits))
 }
 

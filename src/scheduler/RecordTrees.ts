@@ -3,7 +3,8 @@
  *
  * A change only notes the id of its record, and only where somebody has asked for its table before, so that ingest pays nothing for hashes. What is stale is hashed in small
  * steps with the event loop's turn in between; the little that came meanwhile is hashed while nothing is applied, so that hashes and position belong together.
- * State: per table that was asked for, hash and count of its buckets, and the ids that moved since; ids beyond {@link maxChanged} cost a new reading of the table instead.
+ * State: per table that was asked for, hash and count of its buckets, and the ids that moved since. Once these are more than its records, or than
+ * {@link maxChanged}, the table is read anew instead, so that ids of records that come and go are not kept until somebody asks.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { bucketLevel, bucketOf, contentOf, type Leaf, leafOf, MerkleTree, type Node } from "../core/merkle.ts"
@@ -16,6 +17,8 @@ import { Pool, type PoolShape } from "./Pool.ts"
 
 /** Ids of one table that may wait to be hashed, and records whose moves are followed. */
 const maxChanged = 200_000
+/** Ids that may wait where a table has fewer records. */
+const fewestChanged = 10_000
 /** What is done between two turns of the event loop, a few milliseconds: ids and buckets hashed, records read in key order, and read by their bucket. */
 const perStep = 256
 const readPerStep = 128
@@ -39,6 +42,8 @@ export interface RecordTreesShape {
   /** Roots of all tables that hold records, at one position. */
   readonly roots: Effect.Effect<typeof Wire.Tables.Type, ReplicaError>
   readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, ReplicaError>
+  /** A number that is another one after every change of a table, from when it was first asked for. */
+  readonly stamp: (table: string) => number
   readonly follow: Effect.Effect<Moves, never, Scope.Scope>
 }
 
@@ -74,6 +79,8 @@ class TableTree {
   readonly tree = new MerkleTree()
   readonly changed = new Set<string>()
   private read = false
+  /** Records when it was last up to date. */
+  private records = 0
   private readonly replica: ReplicaShape
   private readonly table: string
 
@@ -87,12 +94,18 @@ class TableTree {
     return this.read ? this.changed.size + this.tree.stale : Infinity
   }
 
+  /** More waits than reading all of it anew would cost. */
+  get isBehind(): boolean {
+    return this.changed.size > Math.min(maxChanged, Math.max(fewestChanged, this.records))
+  }
+
   readonly refresh: Effect.Effect<void, ReplicaError> = Effect.suspend(() => Effect.gen(this, function*() {
     if (!this.read) yield* this.readAll
     yield* this.markChanged
     yield* this.hashBuckets
     let nodes = 0
     for (const _node of this.tree.hashed()) if (++nodes % nodesPerStep === 0) yield* turn
+    this.records = this.tree.node(0, 0).count
   }))
 
   /** Hashes everything in one walk; what moves meanwhile is noted as ever and read again. Cut off, it begins anew. */
@@ -151,6 +164,7 @@ const none: Node = new MerkleTree().node(0, 0)
 class Trees implements RecordTreesShape {
   private readonly tables = new Map<string, TableTree>()
   private readonly followers = new Set<Followed>()
+  private readonly stamps = new Map<string, number>()
   private readonly replica: ReplicaShape
   private readonly pool: PoolShape
   private readonly one: Effect.Semaphore
@@ -164,12 +178,24 @@ class Trees implements RecordTreesShape {
   /** The word of the one way in: these records have moved. */
   readonly moved = (records: ReadonlyArray<ReplicaRecord>, through: number): void => {
     for (const follower of this.followers) follower.note(records, through)
+    if (this.stamps.size > 0) {
+      for (const { id } of records) {
+        const stamp = this.stamps.get(id.table)
+        if (stamp !== undefined) this.stamps.set(id.table, stamp + 1)
+      }
+    }
     if (this.tables.size === 0) return
     for (const { id } of records) {
       const tree = this.tables.get(id.table)
       tree?.changed.add(id.text)
-      if (tree !== undefined && tree.changed.size > maxChanged) this.tables.delete(id.table)
+      if (tree?.isBehind === true) this.tables.delete(id.table)
     }
+  }
+
+  stamp(table: string): number {
+    const known = this.stamps.get(table) ?? 0
+    this.stamps.set(table, known)
+    return known
   }
 
   readonly follow: RecordTreesShape["follow"] = Effect.acquireRelease(

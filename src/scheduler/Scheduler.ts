@@ -1,7 +1,7 @@
 /**
  * A scheduler, put together: routes, ingest and pool as one layer that needs only ports.
  *
- * Somebody else's deployment provides other ports (`Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`, `Turn`, `RequestBody`, `Release`,
+ * Somebody else's deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`, `Turn`, `RequestBody`, `Release`,
  * `SchedulerConfig`) and any server that takes `HttpApi.Api`; the door `src/scheduler.ts` is one example.
  */
 import { Effect, Layer } from "effect"
@@ -16,6 +16,7 @@ import { Declared } from "./Declared.ts"
 import * as Http from "./Http.ts"
 import * as HttpIngest from "./HttpIngest.ts"
 import { Ingest } from "./Ingest.ts"
+import * as IntegrityNodes from "./IntegrityNodes.ts"
 import { JobFeed } from "./JobFeed.ts"
 import { Jobs } from "./Jobs.ts"
 import * as Figures from "./nodeFigures.ts"
@@ -25,10 +26,10 @@ import * as Reconcile from "./Reconcile.ts"
 import { RecordTrees } from "./RecordTrees.ts"
 import * as SspComparison from "./SspComparison.ts"
 
-const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryRows, querySteps, rowSteps: queryRowSteps })))
+const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryBytes, queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryBytes, queryRows, querySteps, rowSteps: queryRowSteps })))
 
 /** Routes, services and loops of a scheduler, over ports. A server and routes of your own are built on it. */
-export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, Reconcile.layer).pipe(
+export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, IntegrityNodes.layer, Reconcile.layer).pipe(
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(IngestTimes.layer),
   Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),

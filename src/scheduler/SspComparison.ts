@@ -32,7 +32,7 @@ const shownIds = 5
 
 export interface Parts {
   readonly client: Pick<SspClientShape, "roots" | "node">
-  readonly trees: RecordTreesShape
+  readonly trees: Omit<RecordTreesShape, "stamp">
   readonly momentMs: number
 }
 

@@ -17,7 +17,7 @@ const seconds = (ms: number): number => Math.max(0, ms) / 1000
 
 const whole = (value: number | undefined): number | null => (value !== undefined && Number.isFinite(value) ? value : null)
 
-const states = { Bootstrapping: "bootstrapping", Replaying: "replaying", Ready: "ready", Overflowed: "overflowed" } as const satisfies { readonly [S in State.SspMember["state"]]: (typeof SspSeen.Type)["state"] }
+const states = { Bootstrapping: "bootstrapping", Replaying: "replaying", Ready: "ready", Suspect: "suspect", Overflowed: "overflowed" } as const satisfies { readonly [S in State.SspMember["state"]]: (typeof SspSeen.Type)["state"] }
 
 const seen = (state: State.State, now: number) => (member: State.SspMember): typeof SspSeen.Type => {
   const { acked, failures, flight, late } = member.outbox
@@ -62,10 +62,11 @@ const isFormat = Schema.is(Format)
 
 const assigned = (state: State.State) => (view: State.View): typeof AssignedView.Type => {
   const body = bodyOf(view)
-  const owner = State.at(state, view.home)?.ssp ?? null
+  const member = State.at(state, view.home)
+  const owner = member?.ssp ?? null
   return {
     id: textOf(body["id"]), query: textOf(body["surql"]), params: body["params"] ?? null, format: isFormat(body["format"]) ? body["format"] : "flat", client_id: textOf(body["clientId"]),
-    ttl_seconds: view.spec.ttlMs / 1000, last_active_at: isoOf(view.spec.lastActiveAt), owner, state: owner === null ? "waiting" : view.placed && view.op === undefined ? "placed" : "moving",
+    ttl_seconds: view.spec.ttlMs / 1000, last_active_at: isoOf(view.spec.lastActiveAt), owner, state: owner === null ? "waiting" : member?.state === "Suspect" ? "suspect" : view.placed && view.op === undefined ? "placed" : "moving",
     assigned_at: Math.max(0, Math.floor(view.assignedAt / 1000))
   }
 }

@@ -6,6 +6,7 @@
  */
 import { Either } from "effect"
 import type { Idiom, Select, Statement } from "../core/surql/ast.ts"
+import { partsOf } from "../core/surql/charge.ts"
 import * as Encode from "../core/surql/encode.ts"
 import * as Json from "../core/surql/json.ts"
 import { equalities, type KeyScan, keyScan, readsOnce, showsAll } from "../core/surql/keyScan.ts"
@@ -21,6 +22,7 @@ export interface Limits {
   readonly queryRows: number
   readonly querySteps: number
   readonly rowSteps: number
+  readonly queryBytes: number
 }
 
 export interface Run {
@@ -50,11 +52,18 @@ const pauseAfter = 128
 class Output {
   private readonly parts: Array<string> = []
   private chars = 0
+  private readonly most: number
+
+  constructor(most: number) {
+    this.most = most
+  }
 
   add(text: string): void {
     this.parts.push(text)
     this.chars += text.length
-    if (this.chars > maxChars) throw new Failed(`The answer is longer than ${maxChars} characters; ask for fewer rows at once (LIMIT)`)
+    if (this.chars <= this.most) return
+    const raise = this.most < maxChars ? `, or raise ${limits.queryBytes.setting} to allow it` : ""
+    throw new Failed(`The answer is longer than ${this.most} characters; ask for fewer rows at once (LIMIT)${raise}`)
   }
 
   text(): string {
@@ -110,27 +119,50 @@ const right = <A>(result: Either.Either<A, { readonly reason: string }>): A => {
   throw new Failed(result.left.reason)
 }
 
+/** Parts of a value that are written at once. */
+const smallParts = 2048
+
+/** Parts of the largest value that is no list: it is written in one go. */
+const largeParts = 1_000_000
+
+/** A value as text; a list piece by piece, with pauses, however its parts are shared. */
+function* written(out: Output, v: Value, text: (v: Value) => string): Slices<void> {
+  if (!Array.isArray(v) || partsOf(v, smallParts) <= smallParts) {
+    if (partsOf(v, largeParts) > largeParts) throw new Failed(`The answer has a value of more than ${largeParts} parts`)
+    return out.add(text(v))
+  }
+  const items = v as ReadonlyArray<Value>
+  out.add("[")
+  for (let i = 0; i < items.length; i++) {
+    if (i % pauseAfter === pauseAfter - 1) yield
+    if (i > 0) out.add(",")
+    yield* written(out, items[i], text)
+  }
+  out.add("]")
+}
+
 function* selected(out: Output, select: Select, options: Options, source: ReplicaSource, exact: boolean): Slices<void> {
   const { rows } = right(yield* selectRowsSliced(select, options))
   const show = carriesVersion(select) ? (row: SelectedRow) => withVersion(row, source) : ({ value }: SelectedRow) => value
   const text = exact ? Encode.encode : Json.stringify
-  if (select.only) return out.add(text(rows[0] && show(rows[0])))
+  if (select.only) return yield* written(out, rows[0] && show(rows[0]), text)
   out.add("[")
   for (let i = 0; i < rows.length; i++) {
     if (i % pauseAfter === pauseAfter - 1) yield
-    out.add((i === 0 ? "" : ",") + text(show(rows[i]!)))
+    if (i > 0) out.add(",")
+    yield* written(out, show(rows[i]!), text)
   }
   out.add("]")
 }
 
 function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
-  const { exact, limits: { queryRows, querySteps, rowSteps }, now, params, snapshot } = run
-  const budget = queryBudget(querySteps, rowSteps)
+  const { exact, limits: { queryBytes, queryRows, querySteps, rowSteps }, now, params, snapshot } = run
+  const budget = queryBudget(querySteps, rowSteps, queryBytes)
   const source = sourceOf(snapshot)
   const options: Options = { source, params, budget, now, maxRows: queryRows }
   if (statement.kind !== "select") {
     const value = right(yield* evaluateSliced(statement, options))
-    return out.add(exact ? Encode.encode(value) : Json.stringify(value))
+    return yield* written(out, value, exact ? Encode.encode : Json.stringify)
   }
   const scope: Scope = { doc: undefined, params, parent: undefined, source, budget, now }
   const scan = keyScan(statement, scope)
@@ -144,7 +176,7 @@ function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
 
 /** One value, or an array of them for several statements. Left: why one failed. */
 export function* answer(statements: ReadonlyArray<Statement>, run: Run): Slices<Either.Either<string, string>> {
-  const out = new Output()
+  const out = new Output(Math.min(maxChars, run.limits.queryBytes))
   try {
     if (statements.length !== 1) out.add("[")
     for (let i = 0; i < statements.length; i++) {

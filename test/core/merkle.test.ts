@@ -84,6 +84,24 @@ seeded("D41 after every step of a history the tree is the one built from scratch
   expect(compared).toBeGreaterThan(100)
 })
 
+test("D41 ids of records that come and go are not kept for a tree that nobody asks for any more, and the tree is right when somebody does", () => {
+  const store = new Store()
+  const trees = new StoreTrees(store)
+  const put = (op: "CREATE" | "DELETE", n: number) => apply(store, [{ op, id: Ids.make("item", n), doc: { id: Ids.make("item", n), n }, version: undefined, position: undefined, jobAssignee: undefined }])
+  for (let n = 0; n < 100; n++) put("CREATE", n)
+  trees.settle("item")
+  let most = 0
+  for (let n = 100; n < 30_000; n++) {
+    put("CREATE", n)
+    put("DELETE", n - 100)
+    most = Math.max(most, trees.waiting)
+  }
+  expect(most).toBeGreaterThan(100)
+  expect(most).toBeLessThanOrEqual(10_000)
+  expect(nodesOf(trees.settle("item"))).toEqual(fromScratch(docs(store, "item")))
+  expect(trees.settle("item").node(0, 0).count).toBe(100)
+})
+
 seeded("D41 equal records in another order, by another history, have equal roots; any difference in content or type has not", "test/core/merkle.test.ts", (random) => {
   for (let round = 0; round < runs(3); round++) {
     const one = new Store(), other = new Store()

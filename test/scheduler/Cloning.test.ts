@@ -23,7 +23,7 @@ import { sideOf } from "../../src/scheduler/Reconcile.ts"
 import { constant } from "../core/surql/engine.ts"
 import * as Generate from "../core/surql/generate.ts"
 import { runs, seed } from "../kit/random.ts"
-import { gone, id, record } from "../ports/Replica.suite.ts"
+import { gone, id, record } from "../../src/testing/Replica.suite.ts"
 
 const doc = (text: string, body = "{}"): Obj => ({ ...(constant(body) as Obj), id: id(text) })
 

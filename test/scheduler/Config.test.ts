@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest"
 import { schedulerKeys } from "../../src/core/serviceFile.ts"
 import { ConfigSource } from "../../src/ports/ConfigSource.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "../../src/scheduler/Config.ts"
+import { strategies } from "../../src/core/cluster/balance.ts"
 import { limits } from "../../src/scheduler/Pool.ts"
 
 type Env = { readonly [name: string]: string }
@@ -37,17 +38,17 @@ const rows: ReadonlyArray<Row> = [
   { key: "db.database", env: "SVC_SCHEDULER_DB_DATABASE", value: "other", is: ({ database }) => database?.name },
   { key: "db.username", env: "SVC_SCHEDULER_DB_USERNAME", value: "me", is: ({ database }) => database?.username },
   { key: "db.password", env: "SVC_SCHEDULER_DB_PASSWORD", value: "s p", is: ({ database }) => (database?.password === undefined ? undefined : Redacted.value(database.password)) },
-  { key: "load_balance", env: "SVC_SCHEDULER_LOAD_BALANCE", value: "round_robin", is: (config) => limits(config).strategy },
+  { key: "load_balance", env: "SVC_SCHEDULER_LOAD_BALANCE", value: "round_robin", is: (config) => config.loadBalance },
   { key: "heartbeat_interval_ms", env: "SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS", value: 700, is: (config) => config.heartbeatIntervalMs },
-  { key: "heartbeat_timeout_ms", env: "SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS", value: 70_000, is: (config) => limits(config).heartbeatTimeoutMs },
+  { key: "heartbeat_timeout_ms", env: "SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS", value: 70_000, is: (config) => limits(config, strategies[config.loadBalance]).heartbeatTimeoutMs },
   { key: "bootstrap_chunk_size", env: "SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE", value: 7, is: (config) => config.bootstrapChunkSize },
-  { key: "bootstrap_timeout_secs", env: "SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS", value: 7, is: (config) => limits(config).bootstrapTimeoutMs, expected: 7000 },
+  { key: "bootstrap_timeout_secs", env: "SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS", value: 7, is: (config) => limits(config, strategies[config.loadBalance]).bootstrapTimeoutMs, expected: 7000 },
   { key: "ingest_host", env: "SVC_SCHEDULER_INGEST_HOST", value: "127.0.0.9", is: (config) => config.listen.host },
   { key: "ingest_port", env: "SVC_SCHEDULER_INGEST_PORT", value: 7777, is: (config) => config.listen.port },
   { key: "replica_db_path", env: "SVC_SCHEDULER_REPLICA_DB_PATH", value: "/data/r", is: (config) => config.replicaDbPath },
   { key: "wal_path", env: "SVC_SCHEDULER_WAL_PATH", value: "/data/w", is: (config) => config.walPath },
-  { key: "ssp_poll_interval_ms", env: "SVC_SCHEDULER_SSP_POLL_INTERVAL_MS", value: 77, is: (config) => limits(config).pollIntervalMs },
-  { key: "max_buffer_per_ssp", env: "SVC_SCHEDULER_MAX_BUFFER_PER_SSP", value: 77, is: (config) => limits(config).maxBuffer },
+  { key: "ssp_poll_interval_ms", env: "SVC_SCHEDULER_SSP_POLL_INTERVAL_MS", value: 77, is: (config) => limits(config, strategies[config.loadBalance]).pollIntervalMs },
+  { key: "max_buffer_per_ssp", env: "SVC_SCHEDULER_MAX_BUFFER_PER_SSP", value: 77, is: (config) => limits(config, strategies[config.loadBalance]).maxBuffer },
   { key: "snapshot_update_interval_secs", env: "SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS", value: 77, is: (config) => config.snapshotUpdateIntervalSecs },
 ]
 

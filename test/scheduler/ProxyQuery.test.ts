@@ -24,7 +24,7 @@ import { type Answer, ProxyQuery } from "../../src/scheduler/ProxyQuery.ts"
 import { constant, records as readRecords } from "../core/surql/engine.ts"
 import * as Generate from "../core/surql/generate.ts"
 import { runs, seed } from "../kit/random.ts"
-import { gone, id, record } from "../ports/Replica.suite.ts"
+import { gone, id, record } from "../../src/testing/Replica.suite.ts"
 
 const root = mkdtempSync(join(tmpdir(), "svc-proxy-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -32,7 +32,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 let folders = 0
 const layers = { memory: () => Replica.layerMemory, SQLite: () => layerReplica(join(root, String(folders++))) }
 
-const limits = { queryRows: 10_000, querySteps: 5_000_000, rowSteps: 1_000_000 }
+const limits = { queryRows: 10_000, querySteps: 5_000_000, queryBytes: 67_108_864, rowSteps: 1_000_000 }
 
 const proxy = (given: Partial<typeof limits> = {}) => ProxyQuery.layer({ ...limits, ...given }).pipe(Layer.provide(Turn.layerYield))
 
@@ -205,8 +205,9 @@ for (const [name, replica] of Object.entries(layers)) {
       }
       expect(((yield* plain("SELECT * FROM t LIMIT 50")) as ReadonlyArray<unknown>).length).toBe(50)
       expect((yield* reason("SELECT count((SELECT * FROM t)) AS n FROM t GROUP ALL"))[1]).toMatch(/more than 2000 steps; raise SVC_QUERY_STEPS/)
+      expect((yield* reason("RETURN string::repeat('ab', 60000)"))[1]).toMatch(/SVC_QUERY_(BYTES|ROW_STEPS)/)
       expect((yield* reason("SELECT array::len(array::range(0, 900)) AS n FROM t LIMIT 1"))[1]).toMatch(/more than 500 steps; raise SVC_QUERY_ROW_STEPS/)
-    }).pipe(Effect.provide(proxy({ queryRows: 50, querySteps: 2_000, rowSteps: 500 }).pipe(Layer.provideMerge(replica())))))
+    }).pipe(Effect.provide(proxy({ queryBytes: 100_000, queryRows: 50, querySteps: 2_000, rowSteps: 500 }).pipe(Layer.provideMerge(replica())))))
 
     it.effect("D28 what does not parse, and every statement that writes, is refused with its place; what fails says why (D2a)", () => Effect.gen(function*() {
       yield* commit([record("t:1", 1, { a: "x" })])

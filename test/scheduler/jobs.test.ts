@@ -196,3 +196,42 @@ describe("D36 dispatch and result", () => {
     expect([(await row(node, "job:1"))["status"], await running(node)]).toEqual(["success", 0])
   })
 })
+
+describe("D36 results", () => {
+  it("D36 the result of POST /job/result is shown in /jobs and /jobs/:job_id of a job that is done, whichever SSP is asked, and not after it begins anew", async () => {
+    const node = await start()
+    const a = await joined(node, "a")
+    const job = (id: string, status: string) => ({ id, table: "job", status, result: null })
+    a.behaviour = ({ path }) => (path.startsWith("/jobs?") ? { status: 200, body: { jobs: [job("job:1", "success"), job("job:2", "pending"), job("job:3", "success")], next: null } }
+      : path.startsWith("/jobs/") ? { status: 200, body: job("job:1", "success") } : undefined)
+    await ingest(node, [pending("job:1"), pending("job:2")])
+    const shownResults = async () => [
+      ((await node.get("/jobs?table=job")).json as { readonly jobs: ReadonlyArray<{ readonly result: unknown }> }).jobs.map(({ result }) => result), bodyOf(await node.get("/jobs/job:1"))["result"]
+    ]
+    for (const id of ["job:1", "job:2"]) expect((await report(node, id, "completed", { result: { sent: id } })).status).toBe(200)
+    expect(await shownResults()).toEqual([[{ sent: "job:1" }, null, null], { sent: "job:1" }])
+    await ingest(node, change("UPDATE", "job:1", { path: "/x", payload: { n: 2 }, status: "pending" }))
+    expect((await report(node, "job:1", "running")).status).toBe(200)
+    expect(await shownResults()).toEqual([[null, null, null], null])
+  })
+  it("D36 results are there after a restart, as many as the setting says, and go with the job's record", async () => {
+    const path = temporaryFolder()
+    afterwards(() => removeFolder(path))
+    const begin = async () => {
+      const node = await start({ stores: inFolder(path), env: { SVC_SCHEDULER_JOB_RESULTS: "2" } })
+      const a = await joined(node, "a")
+      a.behaviour = ({ path }) => (path.startsWith("/jobs/") ? { status: 200, body: { id: decodeURIComponent(path.slice(6)), table: "job", status: "success", result: null } } : undefined)
+      return { node, results: () => Promise.all(["job:1", "job:2", "job:3"].map(async (id) => bodyOf(await node.get(`/jobs/${id}`))["result"])) }
+    }
+    const first = await begin()
+    await ingest(first.node, [pending("job:1"), pending("job:2"), pending("job:3")])
+    for (const id of ["job:3", "job:1", "job:2"]) expect((await report(first.node, id, "completed", { result: { sent: id } })).status).toBe(200)
+    expect(await first.results()).toEqual([{ sent: "job:1" }, { sent: "job:2" }, null])
+    await first.node.close()
+    const second = await begin()
+    expect(await second.results()).toEqual([{ sent: "job:1" }, { sent: "job:2" }, null])
+    await ingest(second.node, change("DELETE", "job:2", {}))
+    await until("its result is gone", async () => (await second.results())[1] === null)
+    expect(await second.results()).toEqual([{ sent: "job:1" }, null, null])
+  })
+})

@@ -12,6 +12,7 @@ import * as Stores from "../../src/host/schedulerStores.ts"
 import { layer as sspCalls } from "../../src/host/sspCalls.ts"
 import * as Server from "../../src/host/Server.ts"
 import { layerTurn } from "../../src/host/turn.ts"
+import { Balance } from "../../src/ports/Balance.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { PoolStore } from "../../src/ports/PoolStore.ts"
 import { Release } from "../../src/ports/Release.ts"
@@ -65,7 +66,8 @@ export class Node {
     const client = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
       sspCalls({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })))
     const http = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
-    const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.provide(client, [http, Names.layer]), config))
+    const balance = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ loadBalance }) => Balance.layerNamed(loadBalance)))
+    const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.merge(Layer.provide(client, [http, Names.layer]), balance), config))
     const server = Server.layer({ host: "127.0.0.1", port: 0, maxConnections: 1000, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
     const whole = Layer.fresh(server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers), Layer.provide(log)))
     return Effect.gen(function*() {

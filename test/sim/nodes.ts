@@ -9,6 +9,7 @@ import * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpServer from "@effect/platform/HttpServer"
 import { Cause, Context, Effect, Exit, Layer, Logger, LogLevel, Random, Redacted, Scope } from "effect"
+import { Balance } from "../../src/ports/Balance.ts"
 import { Database } from "../../src/ports/Database.ts"
 import { HotRoutes, Serving } from "../../src/ports/Front.ts"
 import * as JobPorts from "../../src/ports/jobPorts.ts"
@@ -154,7 +155,7 @@ export const schedulerNode = (world: World, env: { readonly [name: string]: stri
   const build = () =>
     layerLoopback(world, "scheduler", schedulerHost).pipe(
       Layer.provideMerge(Scheduler.layer),
-      Layer.provide(Layer.mergeAll(stores, client, RequestBody.layer, turn, Release.layerOf("1.2.3"), SchedulerConfig.layerOf({ ...schedulerEnv, ...env })))
+      Layer.provide(Layer.mergeAll(stores, client, Balance.layerNamed("least_queries"), RequestBody.layer, turn, Release.layerOf("1.2.3"), SchedulerConfig.layerOf({ ...schedulerEnv, ...env })))
     )
   const node = new SimNode<Pool>(world, "scheduler", schedulerHost, build, () => {
     for (const id of [...frozen]) Effect.runSync(watched.thaw(id))

@@ -1,13 +1,9 @@
 /**
- * Which SSP gets a view or a job (specification, load balancing; D32): three strategies, ties by fewest views, then by id.
+ * Which SSP gets a view, and which views move (specification, load balancing; D31, D32): three strategies, ties by fewest views, then by id.
  *
- * Deterministic in what it is given, so that a trace explains every choice. O(SSPs).
+ * A strategy says who is chosen for a view and by what measure SSPs are compared; when views move is decided here, alike for all of them, from that
+ * measure alone: what `choose` would put back at once must not be moved. Deterministic in what it is given, so that a trace explains every choice. O(SSPs).
  */
-
-export const strategies = ["round_robin", "least_queries", "least_load"] as const
-export type Strategy = (typeof strategies)[number]
-
-export const defaultStrategy: Strategy = "least_queries"
 
 export interface Candidate {
   readonly id: string
@@ -16,6 +12,16 @@ export interface Candidate {
   /** Percent, and megabytes, as of its last heartbeat. */
   readonly cpu: number | undefined
   readonly memory: number | undefined
+}
+
+export interface Strategy {
+  readonly name: string
+  /** The id chosen for a view; `last` is the one chosen before. Undefined when there is none to choose. */
+  readonly choose: (candidates: ReadonlyArray<Candidate>, last: string | undefined) => string | undefined
+  /** How much is on each, by id, in the strategy's own unit: views go from where this is more to where it is less, never the other way. */
+  readonly measure: (candidates: ReadonlyArray<Candidate>) => ReadonlyMap<string, number>
+  /** Up to which part of an equal number of views an SSP is given views of others: 1 for all of it, 0 where nothing shall move. */
+  readonly share: number
 }
 
 const mean = (values: ReadonlyArray<number>): number => (values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length)
@@ -33,24 +39,55 @@ export const loads = (candidates: ReadonlyArray<Candidate>): ReadonlyMap<string,
     (candidate.cpu === undefined ? cpu : candidate.cpu / 100) + (candidate.memory === undefined ? memory : scaled(candidate.memory))]))
 }
 
+const counts = (candidates: ReadonlyArray<Candidate>): ReadonlyMap<string, number> => new Map(candidates.map(({ id, views }) => [id, views]))
+
 const byId = (a: Candidate, b: Candidate): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
 
-const least = (candidates: ReadonlyArray<Candidate>, weight: (candidate: Candidate) => number): Candidate | undefined => {
-  let best: Candidate | undefined
-  for (const candidate of candidates) {
-    const order = best === undefined ? -1 : weight(candidate) - weight(best) || candidate.views - best.views || byId(candidate, best)
-    if (order < 0) best = candidate
-  }
-  return best
+/** From the least by a measure to the most; ties by fewest views, then by id. */
+const ordered = (candidates: ReadonlyArray<Candidate>, measure: ReadonlyMap<string, number>): ReadonlyArray<Candidate> =>
+  [...candidates].sort((a, b) => (measure.get(a.id) ?? 0) - (measure.get(b.id) ?? 0) || a.views - b.views || byId(a, b))
+
+const leastBy = (measure: Strategy["measure"]): Strategy["choose"] => (candidates) => ordered(candidates, measure(candidates))[0]?.id
+
+const next: Strategy["choose"] = (candidates, last) => {
+  const sorted = [...candidates].sort(byId)
+  return (sorted.find(({ id }) => last !== undefined && id > last) ?? sorted[0])?.id
 }
 
-/** The id chosen; `last` is the one chosen before, where `round_robin` goes on. Undefined when there is none to choose. */
-export const pick = (strategy: Strategy, candidates: ReadonlyArray<Candidate>, last: string | undefined): string | undefined => {
-  if (strategy === "least_queries") return least(candidates, (candidate) => candidate.views)?.id
-  if (strategy === "least_load") {
-    const load = loads(candidates)
-    return least(candidates, (candidate) => load.get(candidate.id) ?? 0)?.id
-  }
-  const sorted = [...candidates].sort(byId)
-  return (sorted.find((candidate) => last !== undefined && candidate.id > last) ?? sorted[0])?.id
+/** Load is no count of views: SSPs that nobody reports of are compared by views, and who has less load gets up to half an equal share moved to it, the rest as views are registered. */
+const loadOrCounts: Strategy["measure"] = (candidates) =>
+  candidates.every(({ cpu, memory }) => cpu === undefined && memory === undefined) ? counts(candidates) : loads(candidates)
+
+export const strategies = {
+  round_robin: { name: "round_robin", choose: next, measure: counts, share: 1 },
+  least_queries: { name: "least_queries", choose: leastBy(counts), measure: counts, share: 1 },
+  least_load: { name: "least_load", choose: leastBy(loadOrCounts), measure: loadOrCounts, share: 0.5 }
+} as const satisfies { readonly [name: string]: Strategy }
+
+export const strategyNames = ["round_robin", "least_queries", "least_load"] as const satisfies ReadonlyArray<keyof typeof strategies>
+export const defaultStrategy = "least_queries" satisfies keyof typeof strategies
+
+/** By how much more there must be on who gives a view than on who gets it. */
+export const margin = 0.1
+
+export interface Moves {
+  readonly from: string
+  readonly to: string
+  readonly count: number
+}
+
+/**
+ * The views that shall move: to the SSP with the least by the measure among those that lack views, from the one with most views among those with more by the
+ * margin. Undefined where that is good for nothing. Behind the moves the giver still has as many views as the taker, and the taker no more than its share: so
+ * the next moves do not go back.
+ */
+export const moves = ({ measure, share }: Strategy, candidates: ReadonlyArray<Candidate>): Moves | undefined => {
+  const of = measure(candidates)
+  const fair = candidates.reduce((sum, { views }) => sum + views, 0) / Math.max(1, candidates.length)
+  const taker = ordered(candidates, of).find(({ views }) => views < Math.floor(share * fair))
+  if (taker === undefined) return undefined
+  const more = candidates.filter(({ id }) => (of.get(id) ?? 0) > (of.get(taker.id) ?? 0) * (1 + margin))
+  const giver = ordered(more, counts(more)).at(-1)
+  const count = giver === undefined ? 0 : Math.min(Math.floor((giver.views - taker.views) / 2), Math.floor(share * fair) - taker.views)
+  return giver === undefined || count <= 0 ? undefined : { from: giver.id, to: taker.id, count }
 }

@@ -6,18 +6,19 @@
  */
 import { ignore, refuse, type Step, step, type Table, to } from "./machine.ts"
 
-export type Member = "Absent" | "Bootstrapping" | "Replaying" | "Ready" | "Overflowed"
+export type Member = "Absent" | "Bootstrapping" | "Replaying" | "Ready" | "Suspect" | "Overflowed"
 
 /**
  * `Registered`: a registration was accepted. `Restored`: known from before the scheduler's restart. `Heartbeat`: of this process.
  * `PolledReady`, `PolledFailed`: what `/health` said. `Replayed`: everything up to the replay's target is applied.
  * `BufferExceeded`: more events wait than `max_buffer_per_ssp`, or the log no longer holds them. `Rejected`: the SSP refuses what
  * the log holds. `Diverged`: its data is not the replica's at the same position (D41). `BootstrapTimedOut`, `Stale`: a deadline
- * has passed. `Deregistered`: it says goodbye.
+ * has passed. `Deregistered`: it says goodbye. `Refused`: a connection to it was refused, so nobody listens there; `StillRefused`: that of
+ * the health call after it as well. `Reached`: it has answered something since.
  */
 export type MemberEvent =
   | "Registered" | "Restored" | "Heartbeat" | "PolledReady" | "PolledFailed" | "Replayed" | "BufferExceeded" | "Rejected" | "Diverged"
-  | "BootstrapTimedOut" | "Stale" | "Deregistered"
+  | "BootstrapTimedOut" | "Stale" | "Deregistered" | "Refused" | "StillRefused" | "Reached"
 
 /**
  * `join`: a new registration with its share of a freeze and an outbox behind it. `release`: give the share back. `replay`: deliver up to
@@ -39,7 +40,10 @@ export const table = {
     Diverged: ignore("it will pull everything anyway"),
     BootstrapTimedOut: ignore("already gone"),
     Stale: ignore("already gone"),
-    Deregistered: ignore("already gone")
+    Deregistered: ignore("already gone"),
+    Refused: ignore("already gone"),
+    StillRefused: ignore("already gone"),
+    Reached: ignore("of a registration that is over")
   },
   Bootstrapping: {
     Registered: to("Bootstrapping", "the newer registration counts; polls of the older one do not", "release", "join"),
@@ -53,7 +57,10 @@ export const table = {
     Diverged: ignore("nothing to compare while it pulls"),
     BootstrapTimedOut: to("Absent", "a pull that hangs must not hold the snapshot", "release", "remove"),
     Stale: to("Absent", "dead half-way", "release", "remove"),
-    Deregistered: to("Absent", "it stops", "release", "remove")
+    Deregistered: to("Absent", "it stops", "release", "remove"),
+    Refused: ignore("what stands before it may let nobody in until it is ready; the deadline of its pull decides"),
+    StillRefused: refuse("only a suspect is asked once more"),
+    Reached: ignore("nobody doubts it")
   },
   Replaying: {
     Registered: to("Bootstrapping", "it starts over", "hand", "clear", "join"),
@@ -67,7 +74,10 @@ export const table = {
     Diverged: to("Overflowed", "its data is wrong", "hand", "clear"),
     BootstrapTimedOut: ignore("it has its data; staleness and overflow end a replay that hangs"),
     Stale: to("Absent", "dead", "hand", "remove"),
-    Deregistered: to("Absent", "it stops", "hand", "remove")
+    Deregistered: to("Absent", "it stops", "hand", "remove"),
+    Refused: to("Suspect", "its process may be gone; the next health call tells"),
+    StillRefused: refuse("only a suspect is asked once more"),
+    Reached: ignore("nobody doubts it")
   },
   Ready: {
     Registered: to("Bootstrapping", "it starts over, or another process took its id", "hand", "clear", "join"),
@@ -81,7 +91,27 @@ export const table = {
     Diverged: to("Overflowed", "its data is wrong", "hand", "clear"),
     BootstrapTimedOut: ignore("it is done"),
     Stale: to("Absent", "dead", "hand", "remove"),
-    Deregistered: to("Absent", "it stops", "hand", "remove")
+    Deregistered: to("Absent", "it stops", "hand", "remove"),
+    Refused: to("Suspect", "its process may be gone; the next health call tells"),
+    StillRefused: refuse("only a suspect is asked once more"),
+    Reached: ignore("nobody doubts it")
+  },
+  Suspect: {
+    Registered: to("Bootstrapping", "it is back, and starts over", "hand", "clear", "join"),
+    Restored: refuse("it is already here"),
+    Heartbeat: ignore("it may have been sent before the refusal; the health call tells", "ok"),
+    PolledReady: ignore("what counts is that it was reached"),
+    PolledFailed: ignore("what counts is that it was reached"),
+    Replayed: refuse("it is not replayed while nobody knows whether it is there"),
+    BufferExceeded: to("Overflowed", "it falls behind for good", "hand", "clear"),
+    Rejected: to("Overflowed", "it cannot go on from where it stands", "hand", "clear"),
+    Diverged: to("Overflowed", "its data is wrong", "hand", "clear"),
+    BootstrapTimedOut: ignore("it has its data"),
+    Stale: to("Absent", "dead", "hand", "remove"),
+    Deregistered: to("Absent", "it stops", "hand", "remove"),
+    Refused: ignore("calls that were under way say nothing new; the next health call tells"),
+    StillRefused: to("Absent", "its process is gone", "hand", "remove"),
+    Reached: to("Replaying", "it is there after all; what it missed follows", "replay")
   },
   Overflowed: {
     Registered: to("Bootstrapping", "it starts over, as it was told", "join"),
@@ -95,14 +125,17 @@ export const table = {
     Diverged: ignore("it must bootstrap anyway"),
     BootstrapTimedOut: to("Absent", "it was told and did not come", "remove"),
     Stale: to("Absent", "dead", "remove"),
-    Deregistered: to("Absent", "it stops", "remove")
+    Deregistered: to("Absent", "it stops", "remove"),
+    Refused: ignore("it holds nothing; its deadline decides"),
+    StillRefused: refuse("only a suspect is asked once more"),
+    Reached: ignore("it must bootstrap all the same")
   }
 } as const satisfies Table<Member, MemberEvent, MemberEffect>
 
 export const next = (member: Member, event: MemberEvent): Step<Member, MemberEffect> => step<Member, MemberEvent, MemberEffect>(table, member, event)
 
 /** How `/info` shows it (D30). */
-export const shown = { Absent: "absent", Bootstrapping: "bootstrapping", Replaying: "replaying", Ready: "ready", Overflowed: "bootstrapping" } as const satisfies { readonly [member in Member]: string }
+export const shown = { Absent: "absent", Bootstrapping: "bootstrapping", Replaying: "replaying", Ready: "ready", Suspect: "suspect", Overflowed: "bootstrapping" } as const satisfies { readonly [member in Member]: string }
 
-/** Whether deliveries go to it. */
-export const receives = (member: Member): boolean => member === "Replaying" || member === "Ready"
+/** Whether deliveries go to it; to a suspect too, because one that arrives says that it is there. */
+export const receives = (member: Member): boolean => member === "Replaying" || member === "Ready" || member === "Suspect"

@@ -30,13 +30,17 @@ export interface Registration extends SspIdentity {
   readonly jobTables: ReadonlyArray<string> | undefined
 }
 
-/** How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out. */
+/** How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not where the connection was `refused`. */
 export type CallOutcome =
   | { readonly kind: "done" }
   | { readonly kind: "refused"; readonly details: unknown }
-  | { readonly kind: "unreachable" }
+  | { readonly kind: "unreachable"; readonly refused?: true }
 
-export type Health = "ready" | "bootstrapping" | "failed" | "unreachable"
+/** `refused`: the connection was, so nobody listens there. */
+export type Health = "ready" | "bootstrapping" | "failed" | "unreachable" | "refused"
+
+/** A JSON object; the pool only hands it on to be kept. */
+export type JobResult = { readonly [field: string]: unknown }
 
 export type Command =
   | { readonly tag: "Cloned" }
@@ -53,6 +57,8 @@ export type Command =
   | { readonly tag: "Polled"; readonly ssp: string; readonly registration: number; readonly health: Health }
   /** `jitter`: 0 <= x < 1, drawn by the shell. */
   | { readonly tag: "Delivered"; readonly ssp: string; readonly registration: number; readonly answer: Answer; readonly jitter: number }
+  /** A request that was handed on to an SSP found nobody there: the connection was refused. */
+  | { readonly tag: "Refused"; readonly ssp: string; readonly registration: number }
   /** An answer to `/ingest` has waited its time for `seq`: who is behind is late. */
   | { readonly tag: "WaitedEnough"; readonly seq: number }
   /** The SSP's root differs from the replica's at the same position (D41). */
@@ -71,6 +77,8 @@ export type Command =
   | { readonly tag: "JobArrived"; readonly job: string; readonly table: string; readonly ref: number | undefined; readonly stands?: boolean }
   | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
   | { readonly tag: "JobDone"; readonly job: string }
+  /** What is kept of the answer to a job; undefined: no longer anything. Answered, if asked, when that is on disk. */
+  | { readonly tag: "JobAnswered"; readonly job: string; readonly result: JobResult | undefined; readonly ref: number | undefined }
   | { readonly tag: "Tick" }
 
 export type Reply =
@@ -143,6 +151,8 @@ export type Action =
   | { readonly tag: "ForgetStray"; readonly row: StrayRow }
   | { readonly tag: "PersistJob"; readonly row: JobRow }
   | { readonly tag: "ForgetJob"; readonly job: string }
+  /** Outlives the tracking, as long as there is room; undefined: it is forgotten. */
+  | { readonly tag: "PersistResult"; readonly job: string; readonly result: JobResult | undefined }
   /** Take, or give up, a read snapshot of the replica. */
   | { readonly tag: "Freeze"; readonly id: number; readonly seq: number }
   | { readonly tag: "Thaw"; readonly id: number }

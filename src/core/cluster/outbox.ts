@@ -28,7 +28,8 @@ export interface Outbox {
 /** What an SSP answered to a delivery; `unavailable` is 503, other 5xx, time-out and transport. */
 export type Answer =
   | { readonly kind: "applied" }
-  | { readonly kind: "unavailable" }
+  /** `refused`: the connection was, so nobody listens there. */
+  | { readonly kind: "unavailable"; readonly refused?: true }
   | { readonly kind: "unauthorized" }
   | { readonly kind: "gap"; readonly expected: number }
   | { readonly kind: "stale" }

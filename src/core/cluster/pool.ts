@@ -59,6 +59,16 @@ const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }): void
   Delivery.deliver(turn, command.ssp)
 }
 
+/** A connection to an SSP was refused, if it is that registration's still. */
+const refused = (turn: Turn, home: { readonly ssp: string; readonly registration: number }): void => {
+  if (State.at(turn.state, home) !== undefined) Members.refused(turn, home.ssp, false)
+}
+
+const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): void => {
+  if (command.outcome.kind === "unreachable" && command.outcome.refused === true) refused(turn, command)
+  Views.called(turn, command)
+}
+
 const run = (turn: Turn, command: Command): void => {
   switch (command.tag) {
     case "Cloned": return Members.phase(turn, "Cloned")
@@ -71,16 +81,18 @@ const run = (turn: Turn, command: Command): void => {
     case "Deregister": return Members.deregister(turn, command)
     case "Polled": return polled(turn, command)
     case "Delivered": return Delivery.answered(turn, command)
+    case "Refused": return refused(turn, command)
     case "WaitedEnough": return Delivery.waitedEnough(turn, command.seq)
     case "Compared": return Members.compared(turn, command)
     case "RegisterView": return Views.requested(turn, command.view, { kind: "register", ref: command.ref, spec: command.spec })
     case "UnregisterView": return Views.requested(turn, command.view, { kind: "unregister", ref: command.ref })
-    case "ViewCalled": return Views.called(turn, command)
+    case "ViewCalled": return called(turn, command)
     case "ViewCleared": return Views.cleared(turn, command)
     case "ActivityFound": return Views.activityFound(turn, command)
     case "JobArrived": return Jobs.arrived(turn, command)
     case "JobCalled": return Jobs.called(turn, command)
     case "JobDone": return Jobs.done(turn, command.job)
+    case "JobAnswered": return Jobs.answered(turn, command)
     case "Tick": return tick(turn)
   }
 }

@@ -7,7 +7,7 @@ import { HashMap } from "effect"
 import * as Member from "./member.ts"
 import type { Command } from "./messages.ts"
 import * as Outbox from "./outbox.ts"
-import { apply, savePosition } from "./poolMembers.ts"
+import { apply, reached, refused, savePosition } from "./poolMembers.ts"
 import * as State from "./state.ts"
 import { act, log, set, setMember, type Turn } from "./turn.ts"
 
@@ -41,6 +41,14 @@ export const logMoved = (turn: Turn, change: Partial<Outbox.Log>): void => {
 export const answered = (turn: Turn, command: Command & { readonly tag: "Delivered" }): void => {
   const member = State.at(turn.state, command)
   if (member === undefined || member.outbox.flight === undefined) return
+  if (command.answer.kind !== "unavailable") reached(turn, member.ssp)
+  else if (command.answer.refused === true) refused(turn, member.ssp, false)
+  deliverNext(turn, command)
+}
+
+const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" }): void => {
+  const member = State.at(turn.state, command)
+  if (member === undefined) return
   const outcome = Outbox.answered(member.outbox, command.answer, turn.state.log, turn.now, command.jitter, turn.state.config)
   if (outcome.kind === "unable") return void apply(turn, member.ssp, outcome.event, outcome.reason)
   if (outcome.kind === "retry" && outcome.unauthorized) log(turn, "error", `${member.ssp} answers 401 to /ingest: SVC_AUTH_SECRET differs between the scheduler and this SSP`)

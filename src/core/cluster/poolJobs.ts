@@ -45,6 +45,11 @@ export const done = (turn: Turn, id: string): void => {
   act(turn, { tag: "ForgetJob", job: id })
 }
 
+export const answered = (turn: Turn, { job, ref, result }: Command & { readonly tag: "JobAnswered" }): void => {
+  act(turn, { tag: "PersistResult", job, result })
+  if (ref !== undefined) reply(turn, ref, { kind: "ok" })
+}
+
 export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled" }): void => {
   const job = State.job(turn.state, command.job)
   if (job === undefined || job.op !== command.op) return

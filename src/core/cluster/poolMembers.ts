@@ -118,7 +118,7 @@ export const apply = (turn: Turn, ssp: string, event: Member.MemberEvent, reason
   const after = State.member(turn.state, ssp)
   if (after !== undefined && step.changed && step.state !== "Absent") {
     setMember(turn, { ...after, state: step.state, since: turn.now })
-    log(turn, "info", `${ssp} is ${step.state}: ${step.note}`)
+    log(turn, step.state === "Suspect" ? "warn" : "info", `${ssp} is ${step.state}: ${step.note}`)
   }
   return step.emit
 }
@@ -165,10 +165,22 @@ export const deregister = (turn: Turn, command: Command & { readonly tag: "Dereg
 export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }): void => {
   const member = State.at(turn.state, command)
   if (member === undefined) return
-  const heard = command.health !== "unreachable" && member.state === "Bootstrapping"
-  setMember(turn, { ...member, polling: false, heardAt: heard ? turn.now : member.heardAt })
+  const answers = command.health !== "unreachable" && command.health !== "refused"
+  setMember(turn, { ...member, polling: false, heardAt: answers && member.state === "Bootstrapping" ? turn.now : member.heardAt })
+  // What was asked before the first refusal confirms nothing.
+  if (command.health === "refused") return refused(turn, member.ssp, member.state === "Suspect" && member.polledAt > member.since)
+  if (answers) reached(turn, member.ssp)
   if (command.health === "ready") apply(turn, member.ssp, "PolledReady", "it is ready")
   if (command.health === "failed") apply(turn, member.ssp, "PolledFailed", "it reports failed")
+}
+
+/** A connection to it was refused: a process that is only slow, or stopped, or cut off, does not do that, and what listened there is gone. One more refusal must say the same. */
+export const refused = (turn: Turn, ssp: string, again: boolean): void =>
+  void apply(turn, ssp, again ? "StillRefused" : "Refused", again ? "connections to it are refused, its process is gone" : "a connection to it is refused")
+
+/** An SSP that was suspected has answered. */
+export const reached = (turn: Turn, ssp: string): void => {
+  if (State.member(turn.state, ssp)?.state === "Suspect") apply(turn, ssp, "Reached", "it answers")
 }
 
 /** A diverged SSP starts over, but not in a loop: each time the next is twice as far away. */
@@ -188,6 +200,13 @@ export const savePosition = (turn: Turn, ssp: string): void => {
   act(turn, { tag: "PersistMember", row: State.memberRow(member) })
 }
 
+/** A pull is watched for its end, a suspect for its life; of who is Ready only a call finds out early that its process is gone, where no events come. */
+const pollDueAt = ({ confirmMs, pollIntervalMs, probeIntervalMs }: State.Config, { polledAt, since, state }: State.SspMember): number => {
+  if (state === "Bootstrapping") return polledAt + pollIntervalMs
+  if (state === "Suspect") return Math.max(since, polledAt) + confirmMs
+  return Member.receives(state) && probeIntervalMs > 0 ? polledAt + probeIntervalMs : Infinity
+}
+
 /** Deadlines, polls and positions of one SSP, at a tick. */
 export const sweep = (turn: Turn, ssp: string): void => {
   const { config } = turn.state
@@ -196,7 +215,7 @@ export const sweep = (turn: Turn, ssp: string): void => {
   const pulls = member.state === "Bootstrapping" || member.state === "Overflowed"
   if (turn.now - member.heardAt > config.heartbeatTimeoutMs) return void apply(turn, ssp, "Stale", `no heartbeat for ${turn.now - member.heardAt} ms`)
   if (pulls && turn.now - member.since > config.bootstrapTimeoutMs) return void apply(turn, ssp, "BootstrapTimedOut", `not bootstrapped after ${turn.now - member.since} ms`)
-  if (member.state === "Bootstrapping" && !member.polling && turn.now - member.polledAt >= config.pollIntervalMs) {
+  if (!member.polling && turn.now >= pollDueAt(config, member)) {
     setMember(turn, { ...member, polling: true, polledAt: turn.now })
     act(turn, { tag: "Poll", ssp, registration: member.registration, url: member.url })
   }

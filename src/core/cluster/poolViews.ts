@@ -48,9 +48,16 @@ const learn = (turn: Turn, home: Home, answered: boolean): void =>
 
 const choose = (turn: Turn, key: string, among: ReadonlyArray<State.SspMember>, tried: ReadonlyArray<string>): State.SspMember | undefined => {
   const free = among.filter((member) => !tried.includes(member.ssp) && !HashMap.has(member.strays, key))
-  const id = Balance.pick(turn.state.config.strategy, free.map(State.candidate), turn.state.lastPicked)
+  const id = turn.state.config.strategy.choose(free.map(State.candidate), turn.state.lastPicked)
   if (id !== undefined) set(turn, { lastPicked: id })
   return free.find((member) => member.ssp === id)
+}
+
+/** Where a view that was moved goes, as long as that is Ready: there and nowhere else, or its move could be undone by the strategy's next choice. */
+const destination = (turn: Turn, key: string): State.SspMember | undefined => {
+  const to = HashMap.get(turn.state.moving, key)
+  const member = to._tag === "Some" ? State.member(turn.state, to.value) : undefined
+  return member?.state === "Ready" && !HashMap.has(member.strays, key) ? member : undefined
 }
 
 /** Registers the view on `target`; a change of hands is persisted first. */
@@ -114,7 +121,7 @@ const disinter = (turn: Turn, view: State.View): void => {
 
 /** For a client: its SSP while that is there, else the next that has not been tried; 503 when none is left. */
 const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried: ReadonlyArray<string>): void => {
-  const target = State.at(turn.state, view.home) ?? choose(turn, view.view, State.ready(turn.state), tried)
+  const target = State.at(turn.state, view.home) ?? (tried.length === 0 ? destination(turn, view.view) : undefined) ?? choose(turn, view.view, State.ready(turn.state), tried)
   if (target !== undefined) return start(turn, view, target, request, tried)
   const answer = (): void => reply(turn, request.ref, { kind: "noSsp" })
   if (!view.settled && HashMap.has(turn.state.views, view.view)) return forget(turn, view, true, answer)
@@ -258,7 +265,7 @@ const clearStrays = (turn: Turn): void => {
 /** Clears strays and places waiting views where there is room. O(SSPs + calls allowed), however many views wait. */
 export const pump = (turn: Turn): void => {
   clearStrays(turn)
-  if (turn.state.waitingViews.length === 0) return
+  if (turn.state.waitingViews.length === 0 || State.roomy(turn.state, turn.now).length === 0) return
   for (const key of Waiting.peek(turn.state.waitingViews, 2 * turn.state.config.maxCalls)) {
     const view = State.view(turn.state, key)
     const home = State.at(turn.state, view?.home)
@@ -268,36 +275,42 @@ export const pump = (turn: Turn): void => {
     }
     const rooms = State.roomy(turn.state, turn.now)
     if (rooms.length === 0) return
-    const target = home === undefined ? choose(turn, key, rooms, []) : rooms.find((room) => room.ssp === home.ssp)
+    const wanted = home ?? destination(turn, key)
+    const target = wanted === undefined ? choose(turn, key, rooms, []) : rooms.find((room) => room.ssp === wanted.ssp)
     if (target !== undefined) start(turn, view, target, undefined, [])
   }
 }
 
-/** How few views are too few: less than an equal share; where load decides, less than half of it. */
-const isPoor = (turn: Turn, views: number, fair: number): boolean => views < Math.floor(turn.state.config.strategy === "least_load" ? fair / 2 : fair)
+/** The moves that are due: what the strategy wants, has wanted for a while, and may at the configured rate. */
+const dueMoves = (turn: Turn): Balance.Moves | undefined => {
+  const { config: { movesPerSecond, strategy, unevenMs }, movedAt, moving, uneven, waitingViews } = turn.state
+  // Who is given what waits, or moves already, is not who has least.
+  if (waitingViews.length > 0 || HashMap.size(moving) > 0) return undefined
+  const moves = Balance.moves(strategy, State.ready(turn.state).map(State.candidate))
+  const since = moves === undefined ? turn.now : uneven?.taker === moves.to ? uneven.since : turn.now
+  set(turn, { uneven: moves === undefined ? undefined : { taker: moves.to, since } })
+  const most = Math.min(movesPerSecond, Math.floor(((turn.now - movedAt) * movesPerSecond) / 1000))
+  return moves === undefined || most <= 0 || turn.now - since < unevenMs ? undefined : { ...moves, count: Math.min(most, moves.count) }
+}
 
-/** Moves views from who has most to who has too few, at the configured rate (D31). */
+/** Moves views from who has more to who has too few (D31, D32). */
 export const rebalance = (turn: Turn): void => {
-  const { movesPerSecond } = turn.state.config
-  let moves = Math.min(movesPerSecond, Math.floor(((turn.now - turn.state.movedAt) * movesPerSecond) / 1000))
-  if (moves <= 0 || turn.state.waitingViews.length > 0) return
-  const rooms = State.roomy(turn.state, turn.now).map((member) => ({ member, views: State.candidate(member).views, room: State.roomOf(turn.state, member) }))
-  const fair = State.ready(turn.state).reduce((sum, member) => sum + State.candidate(member).views, 0) / Math.max(1, State.ready(turn.state).length)
-  if (rooms.length < 2) return
-  const poor = rooms.reduce((least, each) => (each.views < least.views ? each : least))
-  const rich = rooms.reduce((most, each) => (each.views > most.views ? each : most))
-  if (!isPoor(turn, poor.views, fair)) return
-  moves = Math.min(moves, rich.room, Math.floor((rich.views - poor.views) / 2))
-  if (moves <= 0) return
-  set(turn, { movedAt: turn.now })
+  const moves = dueMoves(turn)
+  if (moves === undefined) return
+  const rooms = State.roomy(turn.state, turn.now)
+  const giver = rooms.find(({ ssp }) => ssp === moves.from)
+  if (giver === undefined || !rooms.some(({ ssp }) => ssp === moves.to)) return
+  let left = Math.min(moves.count, State.roomOf(turn.state, giver))
   let looked = 0
-  for (const key of rich.member.views) {
-    if (moves <= 0 || ++looked > 4 * turn.state.config.maxCalls) return
+  set(turn, { movedAt: turn.now })
+  for (const key of giver.views) {
+    if (left <= 0 || ++looked > 4 * turn.state.config.maxCalls) return
     const view = State.view(turn.state, key)
-    const from = State.at(turn.state, homeOf(rich.member))
+    const from = State.at(turn.state, homeOf(giver))
     if (view === undefined || from === undefined || view.op !== undefined || !view.placed) continue
     leave(turn, view, from)
-    moves--
+    set(turn, { moving: HashMap.set(turn.state.moving, key, moves.to) })
+    left--
   }
 }
 

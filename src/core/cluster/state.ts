@@ -5,7 +5,7 @@
  * its member, so that an SSP that goes takes or leaves everything in one step.
  */
 import { HashMap, HashSet, Order, SortedMap } from "effect"
-import type { Candidate, Strategy } from "./balance.ts"
+import { type Candidate, defaultStrategy, strategies, type Strategy } from "./balance.ts"
 import type { Freeze } from "./freeze.ts"
 import type { Member } from "./member.ts"
 import type { Home, JobRow, MemberRow, Registration, StrayRow, ViewRow, ViewSpec } from "./messages.ts"
@@ -22,12 +22,18 @@ export interface Config extends Outbox.Limits {
   /** Of the time between two ticks no more than this counts as an SSP's silence: a scheduler that stood still has heard nobody. */
   readonly maxSilenceMs: number
   readonly pollIntervalMs: number
+  /** Between two health calls to an SSP that has its data, which find out whether its process is there; 0 for none but of suspects. */
+  readonly probeIntervalMs: number
+  /** From a refused connection to the health call that decides. */
+  readonly confirmMs: number
   /** Events in one delivery to an SSP that takes arrays. */
   readonly maxBatch: number
   /** Calls of the scheduler's own accord in flight per SSP: placing, moving, clearing views, handing over jobs. */
   readonly maxCalls: number
   /** Views moved per second to an SSP that has less than its share. */
   readonly movesPerSecond: number
+  /** How long it must have had less: what comes and goes with registrations is evened out by them. */
+  readonly unevenMs: number
   /** How long an SSP that did not answer a call gets no other of the scheduler's own accord. */
   readonly coolMs: number
   /** Requests waiting per view. */
@@ -39,8 +45,8 @@ export interface Config extends Outbox.Limits {
 }
 
 export const defaults: Config = {
-  strategy: "least_queries", database: false, heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, maxSilenceMs: Infinity, pollIntervalMs: 3000, maxBuffer: 10_000,
-  retryBaseMs: 100, retryMaxMs: 5000, unauthorizedMs: 30_000, maxConflicts: 5, maxBatch: 500, maxCalls: 16, movesPerSecond: 50,
+  strategy: strategies[defaultStrategy], database: false, heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, maxSilenceMs: Infinity, pollIntervalMs: 3000, probeIntervalMs: 1000, confirmMs: 500, maxBuffer: 10_000,
+  retryBaseMs: 100, retryMaxMs: 5000, unauthorizedMs: 30_000, maxConflicts: 5, maxBatch: 500, maxCalls: 128, movesPerSecond: 50, unevenMs: 3000,
   coolMs: 1000, maxQueue: 16, maxExpiries: 256, divergedBaseMs: 60_000
 }
 
@@ -66,7 +72,7 @@ export interface SspMember extends Registration {
   readonly strays: HashMap.HashMap<string, Stray>
   readonly calls: number
   readonly coolUntil: number
-  /** Calls it can answer in time, as far as it has shown: half after a view that it did not take in time, one more after each that it took. */
+  /** Calls it can answer in time, as far as it has shown: half after a view that it did not take in time, one more after each that it took, so twice as many after each round of them. */
   readonly window: number
 }
 
@@ -130,6 +136,10 @@ export interface State {
   readonly serial: number
   readonly lastPicked: string | undefined
   readonly movedAt: number
+  /** Who lacks views, and since when without a pause. */
+  readonly uneven: { readonly taker: string; readonly since: number } | undefined
+  /** Views that are moving, and to whom. */
+  readonly moving: HashMap.HashMap<string, string>
   /** Of the last tick, or of the start. */
   readonly tickedAt: number | undefined
 }
@@ -141,7 +151,7 @@ const perEpoch = 2 ** 32
 export const initial = (config: Config, epoch: number, log: Outbox.Log, cloned: boolean): State => ({
   config, log, phase: cloned ? "Ready" : "Cloning", freeze: undefined, checkpointing: false, members: HashMap.empty(), histories: HashMap.empty(),
   views: HashMap.empty(), expiries: SortedMap.empty(Order.string), waitingViews: Waiting.none, jobs: HashMap.empty(), waitingJobs: Waiting.none,
-  serial: epoch * perEpoch, lastPicked: undefined, movedAt: 0, tickedAt: undefined
+  serial: epoch * perEpoch, lastPicked: undefined, movedAt: 0, uneven: undefined, moving: HashMap.empty(), tickedAt: undefined
 })
 
 export const member = (state: State, ssp: string): SspMember | undefined => {
@@ -203,10 +213,13 @@ export const roomy = (state: State, now: number): ReadonlyArray<SspMember> => re
 /** Calls of the scheduler's own accord that an SSP may still get. */
 export const roomOf = ({ config }: State, { calls, window }: SspMember): number => Math.min(config.maxCalls, window) - calls
 
+/** Calls an SSP gets at once before it has shown what it can do. */
+const firstWindow = 16
+
 /** What an SSP has before it is given anything. */
 export const nothingHeld = {
   heartbeat: { views: 0, cpu: undefined, memory: undefined }, views: HashSet.empty<string>(), jobs: HashSet.empty<string>(),
-  strays: HashMap.empty<string, Stray>(), calls: 0, coolUntil: 0, window: Infinity
+  strays: HashMap.empty<string, Stray>(), calls: 0, coolUntil: 0, window: firstWindow
 } as const
 
 export const holding = (of: SspMember, key: string): SspMember => ({ ...of, views: HashSet.add(of.views, key) })

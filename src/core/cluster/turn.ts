@@ -41,6 +41,11 @@ export const updateAt = (turn: Turn, home: Home | undefined, change: (member: St
   if (member !== undefined) setMember(turn, change(member))
 }
 
+/** A view that was moving has a place, or needs none any more. */
+const arrived = (turn: Turn, key: string): void => {
+  if (HashMap.has(turn.state.moving, key)) set(turn, { moving: HashMap.remove(turn.state.moving, key) })
+}
+
 /** Files a view: its expiry, and whose it is. The only way a view changes hands. */
 export const setView = (turn: Turn, view: State.View): void => {
   const old = State.view(turn.state, view.view)
@@ -54,11 +59,15 @@ export const setView = (turn: Turn, view: State.View): void => {
     updateAt(turn, old?.home, (member) => ({ ...member, views: HashSet.remove(member.views, view.view) }))
     updateAt(turn, view.home, (member) => ({ ...member, views: HashSet.add(member.views, view.view) }))
   }
-  if (State.at(turn.state, view.home) !== undefined) set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, view.view) })
+  if (State.at(turn.state, view.home) !== undefined) {
+    set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, view.view) })
+    arrived(turn, view.view)
+  }
   set(turn, { views: HashMap.set(turn.state.views, view.view, view) })
 }
 
 export const dropView = (turn: Turn, view: State.View): void => {
+  arrived(turn, view.view)
   updateAt(turn, view.home, (member) => ({ ...member, views: HashSet.remove(member.views, view.view) }))
   set(turn, {
     views: HashMap.remove(turn.state.views, view.view), expiries: SortedMap.remove(turn.state.expiries, State.expiryOf(view)),

@@ -40,7 +40,7 @@ const positions = (world: World): void => {
     const { outbox, state } = member
     if (state === "Overflowed") continue
     if (state === "Ready" && outbox.acked < member.target && !world.ssps.some((ssp) => ssp.id === member.ssp && ssp.amnesia)) fail(`${member.ssp} is Ready at ${outbox.acked}, before ${member.target}`)
-    const receives = state === "Ready" || state === "Replaying"
+    const receives = state === "Ready" || state === "Replaying" || state === "Suspect"
     if (world.head - outbox.acked > config.maxBuffer) fail(`${member.ssp} buffers ${world.head - outbox.acked}`)
     if (outbox.acked < world.first - 1) fail(`${member.ssp} stands at ${outbox.acked}, the log begins at ${world.first}`)
     if (outbox.flight !== undefined && (outbox.flight.from !== outbox.acked + 1 || !receives)) fail(`${member.ssp} is sent ${outbox.flight.from}, stands at ${outbox.acked}, ${state}`)

@@ -92,17 +92,17 @@ const ssp = (id: string, views: number, cpu?: number, memory?: number): Balance.
 
 describe("balance", () => {
   it("D32 least_queries: fewest views, then id", () => {
-    expect(Balance.pick("least_queries", [ssp("c", 2), ssp("b", 1), ssp("a", 1)], undefined)).toBe("a")
-    expect(Balance.pick("least_queries", [], undefined)).toBeUndefined()
+    expect(Balance.strategies.least_queries.choose([ssp("c", 2), ssp("b", 1), ssp("a", 1)], undefined)).toBe("a")
+    expect(Balance.strategies.least_queries.choose([], undefined)).toBeUndefined()
   })
   it("D32 round_robin goes on after the last one, whoever came or went", () => {
     const all = [ssp("c", 0), ssp("a", 9), ssp("b", 5)]
-    expect([undefined, "a", "b", "c", "bb", "z"].map((last) => Balance.pick("round_robin", all, last))).toEqual(["a", "b", "c", "a", "c", "a"])
+    expect([undefined, "a", "b", "c", "bb", "z"].map((last) => Balance.strategies.round_robin.choose(all, last))).toEqual(["a", "b", "c", "a", "c", "a"])
   })
   it("D32 least_load: share of CPU plus share of the largest memory; ties by views, then id", () => {
-    expect(Balance.pick("least_load", [ssp("a", 0, 80, 100), ssp("b", 0, 20, 150), ssp("c", 0, 10, 200)], undefined)).toBe("b")
-    expect(Balance.pick("least_load", [ssp("b", 1, 50, 100), ssp("a", 2, 50, 100), ssp("c", 1, 50, 100)], undefined)).toBe("b")
-    expect(Balance.pick("least_load", [ssp("b", 3), ssp("a", 3)], undefined)).toBe("a")
+    expect(Balance.strategies.least_load.choose([ssp("a", 0, 80, 100), ssp("b", 0, 20, 150), ssp("c", 0, 10, 200)], undefined)).toBe("b")
+    expect(Balance.strategies.least_load.choose([ssp("b", 1, 50, 100), ssp("a", 2, 50, 100), ssp("c", 1, 50, 100)], undefined)).toBe("b")
+    expect(Balance.strategies.least_load.choose([ssp("b", 3), ssp("a", 3)], undefined)).toBe("a")
   })
   it("D32 least_load: who reports neither counts as average", () => {
     const loads = Balance.loads([ssp("a", 0, 100, 200), ssp("b", 0, 0, 100), ssp("c", 0)])

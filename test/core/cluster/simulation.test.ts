@@ -103,7 +103,7 @@ it("D26 D31 a cluster under loss, delay, repetition and death keeps its promises
   for (let i = 0; i < count; i++) for (const [what, n] of Object.entries(simulate(Random.seed + i).counts)) total[what] = (total[what] ?? 0) + n
   if (process.env["SVC_SHOW"] !== undefined) process.stdout.write(`${JSON.stringify(total)}\n`)
   if (replay) return
-  for (const what of ["crash", "gap", "conflict", "fenced", "overloaded", "refused", "noSsp", "unknownView", "assigned", "ViewCalled", "Trimmed", "JobCalled", "ActivityFound"]) {
+  for (const what of ["crash", "gap", "conflict", "fenced", "overloaded", "refused", "noSsp", "unknownView", "assigned", "ViewCalled", "Trimmed", "JobCalled", "ActivityFound", "refusal", "removed by refusal"]) {
     expect(total[what] ?? 0, `the worlds were too quiet: ${what}`).toBeGreaterThan(count / 10)
   }
 })

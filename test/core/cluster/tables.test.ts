@@ -75,10 +75,10 @@ describe("lifecycle", () => {
     }
   })
   it("D30 a heartbeat is answered 404, 200 or 409 by the state alone", () => {
-    expect(Object.values(Member.table).map((row) => row.Heartbeat.emit)).toEqual([["unknown"], ["ok"], ["ok"], ["ok"], ["conflict"]])
+    expect(Object.values(Member.table).map((row) => row.Heartbeat.emit)).toEqual([["unknown"], ["ok"], ["ok"], ["ok"], ["ok"], ["conflict"]])
   })
   it("staleness, overflow and goodbyes are answered in every state; an SSP that is there can always start over", () => {
-    for (const state of ["Bootstrapping", "Replaying", "Ready", "Overflowed"] as const) {
+    for (const state of ["Bootstrapping", "Replaying", "Ready", "Suspect", "Overflowed"] as const) {
       expect([Member.next(state, "Stale").state, Member.next(state, "Deregistered").state, Member.next(state, "Registered").state]).toEqual(["Absent", "Absent", "Bootstrapping"])
       if (state !== "Overflowed") expect(Member.next(state, "BufferExceeded").state).toBe("Overflowed")
     }

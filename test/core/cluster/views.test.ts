@@ -5,6 +5,7 @@
  */
 import { HashMap, HashSet } from "effect"
 import { describe, expect, it } from "vitest"
+import { strategies } from "../../../src/core/cluster/balance.ts"
 import * as Pool from "../../../src/core/cluster/pool.ts"
 import * as State from "../../../src/core/cluster/state.ts"
 import * as Waiting from "../../../src/core/cluster/waiting.ts"
@@ -149,7 +150,7 @@ describe("views", () => {
     expect(pool.ready("b").found("CallRegister")).toHaveLength(3)
   })
   it("D31 a returning SSP gets its share back, one SSP first gives a view up and only then another gets it, at a limited rate", () => {
-    const pool = many(new Drive({ movesPerSecond: 4, maxCalls: 100, heartbeatTimeoutMs: 1e9 }).ready("a"), 20).ready("b")
+    const pool = many(new Drive({ movesPerSecond: 4, maxCalls: 100, unevenMs: 0, heartbeatTimeoutMs: 1e9 }).ready("a"), 20).ready("b")
     pool.at(1000)
     expect([pool.found("CallUnregister").length, pool.found("CallRegister").length]).toEqual([4, 0])
     expect(pool.at(1100).found("CallUnregister")).toEqual([])
@@ -203,7 +204,7 @@ describe("views", () => {
 
 describe("cost", () => {
   it("D31 an SSP that dies with thousands of views is removed without walking over them", () => {
-    const pool = many(new Drive({ strategy: "round_robin" }).ready("a", "b"), 4000)
+    const pool = many(new Drive({ strategy: strategies.round_robin }).ready("a", "b"), 4000)
     const { members, views } = pool.state
     pool.do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
     const touched = pool.found("PersistView").length

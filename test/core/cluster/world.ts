@@ -4,7 +4,7 @@
  * All time and chance come from one seed, so that a run is a value. The models know the protocol (D5, D19, D20, D21) and
  * nothing of the pool's insides; test/core/cluster/checks.ts looks at both after every step.
  */
-import type { Action, CallOutcome, Command, Reply } from "../../../src/core/cluster/messages.ts"
+import type { Action, CallOutcome, Command, Health, Reply } from "../../../src/core/cluster/messages.ts"
 import type { Answer } from "../../../src/core/cluster/outbox.ts"
 import * as Pool from "../../../src/core/cluster/pool.ts"
 import * as State from "../../../src/core/cluster/state.ts"
@@ -12,7 +12,7 @@ import type { Rng } from "../../kit/random.ts"
 import { ModelSsp } from "./modelSsp.ts"
 
 export const config: State.Config = {
-  ...State.defaults, heartbeatTimeoutMs: 1500, bootstrapTimeoutMs: 4000, maxSilenceMs: 200, database: true, pollIntervalMs: 200, maxBuffer: 60, maxBatch: 5, maxCalls: 3, coolMs: 300,
+  ...State.defaults, heartbeatTimeoutMs: 1500, bootstrapTimeoutMs: 4000, maxSilenceMs: 200, database: true, pollIntervalMs: 200, probeIntervalMs: 300, confirmMs: 150, maxBuffer: 60, maxBatch: 5, maxCalls: 3, unevenMs: 300, coolMs: 300,
   retryBaseMs: 20, retryMaxMs: 400, unauthorizedMs: 400, divergedBaseMs: 1000
 }
 
@@ -52,6 +52,7 @@ export class World {
   readonly counts: Record<string, number> = {}
   readonly trace: Array<{ readonly at: number; readonly what: Command | Action }> = []
   check: () => void = () => {}
+  private readonly clearing = new Map<string, number>()
   private readonly replies = new Map<number, (reply: Reply) => void>()
   private queue: Array<Entry> = []
   private order = 0
@@ -184,6 +185,13 @@ export class World {
     }
   }
 
+  /** What a call ends with where the process at that address is gone: most machines refuse at once, of some nothing is heard. */
+  private refusal<A>(url: string, refused: A): A | undefined {
+    const gone = !this.ssps.some((ssp) => ssp.url === url && ssp.alive) && this.rng.chance(0.8)
+    if (gone) this.count("refusal")
+    return gone ? refused : undefined
+  }
+
   private ssp(url: string): ModelSsp | undefined {
     return this.ssps.find((ssp) => ssp.url === url && ssp.alive)
   }
@@ -229,14 +237,20 @@ export class World {
         this.count(action.reply.kind)
         return done?.(action.reply)
       }
-      case "ClearView": return this.after(5 + this.rng.below(200), this.alive(() => {
-        const owner = State.ownerOf(this.state, action.view)
-        if (owner !== undefined) throw new Error(`${action.view} is cleared while ${owner.ssp} has it`)
-        this.rows.delete(action.view)
-        this.decide({ tag: "ViewCleared", op: action.op, view: action.view })
-      }))
+      case "ClearView":
+        this.clearing.set(action.view, action.op)
+        return this.after(5 + this.rng.below(200), this.alive(() => {
+          // Views are cleared one after the other: of two calls about one, the older is over before the newer begins.
+          if (this.clearing.get(action.view) !== action.op) return
+          const owner = State.ownerOf(this.state, action.view)
+          if (owner !== undefined) throw new Error(`${action.view} is cleared while ${owner.ssp} has it`)
+          this.rows.delete(action.view)
+          this.decide({ tag: "ViewCleared", op: action.op, view: action.view })
+        }))
       case "AskActivity": return this.after(5, this.alive(() => this.decide({ tag: "ActivityFound", view: action.view, lastActiveAt: action.lastActiveAt })))
-      case "Log": return this.count(action.level)
+      case "Log":
+        if (/process is gone/.test(action.message)) this.count("removed by refusal")
+        return this.count(action.level)
       case "Poll": case "Deliver": case "CallRegister": case "CallUnregister": case "ExecuteJob": return this.send(action)
       default: throw new Error(`not carried out: ${action.tag}`)
     }
@@ -259,10 +273,10 @@ export class World {
       this.flights.add(once)
     }
     switch (action.tag) {
-      case "Poll": return this.call(() => this.ssp(url)?.state, back((health) => ({ tag: "Polled", ssp, registration, health: (health as "ready" | undefined) ?? "unreachable" })))
+      case "Poll": return this.call<Health>(() => this.ssp(url)?.state ?? this.refusal(url, "refused"), back((health) => ({ tag: "Polled", ssp, registration, health: (health as Health | undefined) ?? "unreachable" })))
       case "Deliver": {
         if (action.from < this.first || action.to > this.head || action.from > action.to) throw new Error(`delivers ${action.from}..${action.to} of ${this.first}..${this.head}`)
-        return this.call(() => this.ssp(url)?.ingest(action.from, action.to, this.epoch, registration),
+        return this.call<Answer>(() => this.ssp(url)?.ingest(action.from, action.to, this.epoch, registration) ?? this.refusal(url, { kind: "unavailable", refused: true }),
           back((answer) => ({ tag: "Delivered", ssp, registration, answer: (answer as Answer | undefined) ?? { kind: "unavailable" }, jitter: this.rng.next() })))
       }
       case "CallRegister": {
@@ -271,7 +285,7 @@ export class World {
         if (row?.assignment !== action.assignment || row.home?.registration !== registration) throw new Error("sent before it was persisted")
         if ((this.assigned.get(action.assignment) ?? to) !== to) throw new Error("one assignment, two owners")
         this.assigned.set(action.assignment, to)
-        return this.call(() => this.ssp(url)?.register(action.view, action.assignment, registration, action.spec.body),
+        return this.call<CallOutcome>(() => this.ssp(url)?.register(action.view, action.assignment, registration, action.spec.body) ?? this.refusal(url, { kind: "unreachable", refused: true }),
           back((answer) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome: outcome(answer) })))
       }
       case "CallUnregister": return this.call(() => this.ssp(url)?.unregister(action.view, action.assignment, action.gone),
