@@ -26,7 +26,7 @@ export const run = ({ args, command, options }: Extract<Asked, { readonly option
   switch (command) {
     case "run": return Effect.flatMap(config, (settings) => Effect.scoped(Polling.serve(settings)).pipe(Effect.provide(drivers(settings))))
     case "types": return Generate.types(files)
-    case "schema": return Generate.schema(options["table"], files, Effect.map(config, ({ jobTables }) => jobTables.map(({ table }) => table)))
+    case "schema": return Generate.schema(options["table"], Effect.sync(() => OutboxFiles.schemas(path)))
     default: return Effect.flatMap(config, (settings) => AskSsp.ask({ args, command, options }, AskSsp.sspOf(settings, options["url"]))).pipe(Effect.provide(FetchHttpClient.layer))
   }
 }

@@ -1,11 +1,12 @@
 /**
- * An OpenAPI 3.1 document as the outbox needs it: which paths take POST, and the schema of each one's JSON body.
+ * An OpenAPI document as the outbox needs it: which paths take POST, and the schema of each one's JSON body, as JSON Schema 2020-12.
  *
  * References to other files are gone when it comes here; those within the document are followed where the shape of a route
  * depends on them, and left to the validator inside schemas, because schemas may be recursive.
  */
 import { Either } from "effect"
 import * as DynamicRefs from "./dynamicRefs.ts"
+import * as OpenApi30 from "./openApi30.ts"
 
 type Json = { readonly [key: string]: unknown }
 
@@ -67,12 +68,13 @@ const bodySchema = (content: Json, operation: string): string | undefined => {
   return isMapping(media.value) && Object.hasOwn(media.value, "schema") ? `${media.pointer}/schema` : undefined
 }
 
-/** Left: why it is no OpenAPI 3.1 document. */
+/** Left: why it is no OpenAPI 3.0 or 3.1 document. */
 export const read = (given: unknown): Either.Either<ApiDocument, string> => {
   if (!isMapping(given)) return Either.left("is no OpenAPI document: it must be a mapping")
-  const content = DynamicRefs.settled(given)
-  const version = content["openapi"]
-  if (typeof version !== "string" || !/^3\.1(?:\.|$)/.test(version)) return Either.left(`is no OpenAPI 3.1 document: its key openapi is ${JSON.stringify(version)}`)
+  const version = given["openapi"]
+  if (typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version)) return Either.left(`is no OpenAPI 3.0 or 3.1 document: its key openapi is ${JSON.stringify(version)}`)
+  const old = version.startsWith("3.0")
+  const content = old ? structuredClone(given) : DynamicRefs.settled(given)
   const paths = content["paths"]
   if (!isMapping(paths)) return Either.left("has no paths")
   const routes: Array<Route> = []
@@ -81,6 +83,7 @@ export const read = (given: unknown): Either.Either<ApiDocument, string> => {
     if (!isMapping(item.value) || !isMapping(item.value["post"])) continue
     routes.push({ path, schema: bodySchema(content, `${item.pointer}/post`) })
   }
+  if (old) OpenApi30.convertFrom(routes.map(({ schema }) => (schema === undefined ? undefined : at(content, schema))), (pointer) => at(content, pointer))
   return Either.right({ content, routes })
 }
 

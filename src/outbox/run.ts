@@ -25,7 +25,10 @@ interface Ready {
   readonly validator: Validator
 }
 
-const prepared = (sources: ReadonlyArray<Source>): ReadonlyMap<string, Ready> => {
+/** What is wrong with the documents. */
+export const faultsOf = (sources: ReadonlyArray<Source>): ReadonlyArray<Fault> => read(sources).faults
+
+const read = (sources: ReadonlyArray<Source>): { readonly ready: ReadonlyMap<string, Ready>; readonly faults: ReadonlyArray<Fault> } => {
   const faults: Array<Fault> = []
   const ready = new Map<string, Ready>()
   for (const { document: content, name, spec, table } of sources) {
@@ -39,6 +42,11 @@ const prepared = (sources: ReadonlyArray<Source>): ReadonlyMap<string, Ready> =>
     faults.push(...validator.faults(document.right.routes).map(({ path, reason }) => ({ path: at, reason: `(${spec}) ${path} ${reason}` })))
     ready.set(name, { table, document: document.right, validator })
   }
+  return { ready, faults }
+}
+
+const prepared = (sources: ReadonlyArray<Source>): ReadonlyMap<string, Ready> => {
+  const { faults, ready } = read(sources)
   if (faults.length > 0) throw OutboxConfigInvalid.of(faults)
   return ready
 }

@@ -108,7 +108,7 @@ class Generator {
 /** `/users/{id}/mail` as a type of paths; a template literal where it has parameters. */
 const pathType = (path: string): string => (path.includes("{") ? `[path: \`${path.replaceAll(/[`$\\]/g, "\\$&").replaceAll(/\{[^{}]*\}/g, "${string}")}\`]` : JSON.stringify(path))
 
-/** One module that declares `Backends`. Left out: documents that cannot be read. */
+/** One module that declares `Backends`. Documents that cannot be read are left out: whoever prints asks for their faults first. */
 export const print = (sources: ReadonlyArray<Source>): string => {
   const declarations: Array<string> = []
   const backends = sources.flatMap(({ document, name }) => {

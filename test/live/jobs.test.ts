@@ -3,15 +3,17 @@
  *
  * Why as a process: exit codes, a clean stop while a call is under way, and what is printed exist nowhere else.
  */
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import ts from "typescript"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { outbox } from "../../src/outbox.ts"
 import { TestBackend } from "../kit/backend.ts"
 import { jobTable } from "../../src/core/jobTableSchema.ts"
 import { printed } from "../../src/core/surrealSchema.ts"
 import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
+import { root } from "../kit/source.ts"
 import { create } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
@@ -22,6 +24,7 @@ let backend: TestBackend
 beforeAll(async () => {
   backend = await TestBackend.start()
   writeFileSync(join(folder, "mail.json"), JSON.stringify({ openapi: "3.1.0", paths: { "/send": { post: { requestBody: { content: { "application/json": { schema: { type: "object", required: ["to"], properties: { to: { type: "string" } } } } } } } } } }))
+  writeFileSync(join(folder, "mail_job.surql"), `${printed([jobTable("mail_job")])}DEFINE FIELD IF NOT EXISTS note ON mail_job TYPE option<string>;\n`)
   writeFileSync(join(folder, "svc.yml"), `backends:\n  mail: { type: http, baseUrl: "${backend.url}", spec: mail.json, auth: { type: token, token: "\${BACKEND_TOKEN}" }, method: { type: outbox, table: mail_job, schema: mail_job.surql } }\n`)
 })
 afterAll(async () => {
@@ -48,7 +51,50 @@ describe.concurrent("commands", () => {
     const [[code, text], [also, surql]] = await Promise.all([ended(["types"], { BACKEND_TOKEN: undefined }), ended(["schema"])])
     expect([code, also]).toEqual([0, 0])
     expect([ts.transpileModule(text, { reportDiagnostics: true }).diagnostics, text.includes(`readonly "to": string`)]).toEqual([[], true])
+    expect(surql).toContain("DEFINE FIELD IF NOT EXISTS note ON mail_job")
     expect(surql).toContain("DEFINE TABLE IF NOT EXISTS mail_job TYPE NORMAL SCHEMAFULL PERMISSIONS FOR select, create, update, delete WHERE $access = 'account' AND assigned_to.author = $auth.id")
+  })
+  it("svc.yml.example works as it is: types, schema, --check-config of both servers, and db.run() against its document", async () => {
+    const shipped = { SVC_CONFIG_PATH: join(root, "svc.yml.example"), BACKEND_TOKEN: undefined }
+    const checked = async (door: string) => {
+      const process_ = await Door.spawn({ command: [process.execPath, door], env: { ...shipped, STORE_ADDR: "memory://" } }, "--check-config")
+      doors.push(process_)
+      await process_.exited
+      return [process_.exit?.code, process_.logs] as const
+    }
+    const [[code, text], [also, surql], ssp, scheduler, [made, fresh]] = await Promise.all([ended(["types"], shipped), ended(["schema"], shipped), checked("dist/ssp.js"), checked("dist/scheduler.js"), ended(["schema", "--table", "report_job"], shipped)])
+    expect([code, also, made, ssp, scheduler]).toEqual([0, 0, 0, [0, expect.stringContaining("the configuration is fine")], [0, expect.stringContaining("the configuration is fine")]])
+    expect([ts.transpileModule(text, { reportDiagnostics: true }).diagnostics, text.includes(`readonly "month": string`), text.includes(`readonly "note"?: (string | null)`)]).toEqual([[], true, true])
+    expect([...surql.matchAll(/DEFINE TABLE IF NOT EXISTS (\w+)/g)].map(([, table]) => table)).toEqual(["report_job", "email_job"])
+    expect(readFileSync(join(root, "docs/example/report_job.surql"), "utf8").trim()).toBe(fresh.trim())
+    const asked: Array<unknown> = []
+    const { run } = await outbox({ query: (_, bindings) => Promise.resolve((asked.push(bindings), [["report_job:1"]])) }, { path: shipped.SVC_CONFIG_PATH })
+    expect(await run("reports", "/reports", { month: "2026-07", to: ["ann@example.com"] })).toBe("report_job:1")
+    await expect(run("reports", "/reports", { month: "July" })).rejects.toThrow(/payload\.month .*payload\.to is missing|payload\.to is missing.*payload\.month/)
+    expect(asked.length).toBe(1)
+  })
+  it("D5a a schema file that is missing or defines another table, and a document that is no OpenAPI, fail --check-config of both servers; jobs types and outbox() refuse the document, jobs schema the file", async () => {
+    const at = (name: string, spec: string, schema: string): string => {
+      const path = join(folder, `${name}.yml`)
+      writeFileSync(path, `backends:\n  mail: { type: http, baseUrl: "http://x", spec: ${spec}, method: { type: outbox, table: mail_job, schema: ${schema} } }\n`)
+      return path
+    }
+    writeFileSync(join(folder, "other.surql"), "DEFINE TABLE mail_jobs SCHEMAFULL; -- DEFINE FIELD x ON mail_job\n")
+    writeFileSync(join(folder, "swagger.json"), JSON.stringify({ swagger: "2.0", paths: { "/send": { post: {} } } }))
+    const check = async (door: string, path: string) => {
+      const process_ = await Door.spawn({ command: [process.execPath, door], env: { SVC_CONFIG_PATH: path } }, "--check-config")
+      doors.push(process_)
+      await process_.exited
+      return [process_.exit?.code, process_.logs] as const
+    }
+    for (const door of ["dist/ssp.js", "dist/scheduler.js"]) {
+      expect(await check(door, at("missing", "mail.json", "none.surql"))).toEqual([2, expect.stringMatching(/backends\.mail\.method\.schema: none\.surql cannot be read: .*jobs schema --table mail_job/)])
+      expect(await check(door, at("other", "mail.json", "other.surql"))).toEqual([2, expect.stringContaining("other.surql has no DEFINE TABLE mail_job")])
+      expect(await check(door, at("swagger", "swagger.json", "mail_job.surql"))).toEqual([2, expect.stringContaining("swagger.json) is no OpenAPI 3.0 or 3.1 document")])
+    }
+    expect(await ended(["types"], { SVC_CONFIG_PATH: join(folder, "swagger.yml") })).toEqual([2, expect.stringContaining("is no OpenAPI 3.0 or 3.1 document")])
+    await expect(outbox({ query: () => Promise.resolve([]) }, { path: join(folder, "swagger.yml") })).rejects.toThrow("is no OpenAPI 3.0 or 3.1 document")
+    expect(await ended(["schema"], { SVC_CONFIG_PATH: join(folder, "missing.yml") })).toEqual([2, expect.stringContaining("none.surql cannot be read")])
   })
   it("run without a database server, and a command that is none, exit 2 and say why", async () => {
     const [[code, text], [wrong, why]] = await Promise.all([ended(["run"]), ended(["lsit", "mail_job"])])

@@ -93,15 +93,44 @@ describe("D40 payloads", () => {
 })
 
 describe("documents and files", () => {
-  it("what is no OpenAPI 3.1, and schemas that lead nowhere, are faults of the configuration, all at once", async () => {
+  it("what is no OpenAPI 3.0 or 3.1, and schemas that lead nowhere, are faults of the configuration, all at once", async () => {
     const broken = { ...schema, paths: { "/x": { post: { requestBody: { content: { "application/json": { schema: { $ref: "#/components/schemas/None" } } } } } } } }
     try {
-      Run.make(connection(), [{ ...source, name: "old", document: { openapi: "3.0.3", paths: {} } }, { ...source, name: "none", document: [] }, { ...source, name: "gone", document: broken }, { ...source, name: "dynamic", document: { ...schema, components: { ...schema.components, schemas: { ...schema.components.schemas, List: { items: { $dynamicRef: "#x" } } } } } }])
+      Run.make(connection(), [{ ...source, name: "old", document: { openapi: "2.0.3", paths: {} } }, { ...source, name: "none", document: [] }, { ...source, name: "gone", document: broken }, { ...source, name: "dynamic", document: { ...schema, components: { ...schema.components, schemas: { ...schema.components.schemas, List: { items: { $dynamicRef: "#x" } } } } } }])
       expect.unreachable()
     } catch (error) {
       expect(error).toBeInstanceOf(OutboxConfigInvalid)
-      expect((error as OutboxConfigInvalid).faults.map(({ path, reason }) => `${path} ${reason}`)).toEqual([expect.stringMatching(/^backends\.old\.spec .*3\.0\.3/), expect.stringMatching(/^backends\.none\.spec .*mapping/), expect.stringMatching(/^backends\.gone\.spec .*\/x.*None/), expect.stringMatching(/^backends\.dynamic\.spec .*List\/items\/\$dynamicRef is not supported/)])
+      expect((error as OutboxConfigInvalid).faults.map(({ path, reason }) => `${path} ${reason}`)).toEqual([expect.stringMatching(/^backends\.old\.spec .*2\.0\.3/), expect.stringMatching(/^backends\.none\.spec .*mapping/), expect.stringMatching(/^backends\.gone\.spec .*\/x.*None/), expect.stringMatching(/^backends\.dynamic\.spec .*List\/items\/\$dynamicRef is not supported/)])
     }
+  })
+  it("D40 an OpenAPI 3.0 document: its schemas mean what they do in 3.0, names and examples that look like keywords stay what they are", async () => {
+    const body = (schema: unknown) => ({ post: { requestBody: { content: { "application/json": { schema } } } } })
+    const old = {
+      openapi: "3.0.3", info: { title: "t", version: "1" },
+      paths: { "/a": body({ $ref: "#/components/schemas/A", nullable: true, required: ["nothing"] }), "/pet": body({ oneOf: [{ $ref: "#/components/schemas/Cat" }, { $ref: "#/components/schemas/Dog" }], discriminator: { propertyName: "kind", mapping: { cat: "#/components/schemas/Cat" } } }) },
+      components: {
+        schemas: {
+          A: {
+            type: "object", required: ["id", "n", "nullable"], additionalProperties: false, example: { nullable: true, type: "object" },
+            properties: {
+              id: { type: "string", readOnly: true }, n: { type: "integer", minimum: 0, exclusiveMinimum: true, maximum: 10, exclusiveMaximum: false, example: 5 }, nullable: { type: "boolean", nullable: true }, kind: { type: "string", nullable: true, enum: ["x", "y"] },
+              any: { nullable: true }, self: { $ref: "#/components/schemas/A" }, list: { type: "array", nullable: true, items: { type: "number", nullable: true, maximum: 1, exclusiveMaximum: true } },
+            },
+          },
+          Cat: { type: "object", required: ["kind"], properties: { kind: { type: "string", enum: ["cat"] } } }, Dog: { type: "object", required: ["kind"], properties: { kind: { type: "string", enum: ["dog"] } } },
+        },
+      },
+    }
+    const before = JSON.stringify(old)
+    const own = Run.make(connection(), [{ ...source, document: old }])
+    const faults = async (payload: unknown, path = "/a"): Promise<ReadonlyArray<string>> => own.run("mail", path, payload).then(() => [], (error: InvalidCall) => error.faults.map(({ path, reason }) => `${path} ${reason}`))
+    expect(await faults({ n: 10, nullable: null, list: [null, 0.5], any: "x", self: { n: 1, nullable: true, list: null } })).toEqual([])
+    expect(await faults({ n: 0, nullable: true })).toEqual(["payload.n must be > 0"])
+    expect(await faults({ n: 11, nullable: "x", kind: null, list: [1], self: { n: 1, nullable: true, m: 1 } })).toEqual(expect.arrayContaining(["payload.n must be <= 10", "payload.nullable must be boolean,null", "payload.kind must be one of [\"x\",\"y\"]", "payload.list[0] must be < 1", "payload.self.m is not a parameter of this route"]))
+    expect(await faults(null)).not.toEqual([])
+    expect([await faults({ kind: "dog" }, "/pet"), (await faults({ kind: "cow" }, "/pet")).length > 0]).toEqual([[], true])
+    expect(Types.print([{ ...source, document: old }])).toContain(`readonly "nullable": (boolean | null)`)
+    expect(JSON.stringify(old)).toBe(before)
   })
   it("D40 $dynamicRef leads to the one $dynamicAnchor of its name, in components and in $defs; where there are several, or an $id, it is refused", async () => {
     const route = (ref: unknown) => ({ "/x": { post: { requestBody: { content: { "application/json": { schema: ref } } } } } })

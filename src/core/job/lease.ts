@@ -2,8 +2,8 @@
  * Leases: who may call for a job, until when, and what becomes of a job whose runner is gone (D35, D39).
  *
  * A lease outlives the longest call, so that one which has run out was held by nobody who is still calling; it is
- * renewed while its holder waits or works. Leases are honoured even by a restart of their holder: the call of the
- * killed process may still be running at the backend.
+ * renewed while its holder waits or works. A restart honours the lease that the same holder had before, because nothing says
+ * that the process before it has ended; only a store that one process alone can have open says so (`ports/recordJobs.ts`).
  */
 import type { JobStatus } from "./status.ts"
 

@@ -4,8 +4,11 @@
  * The status alone decides; a body is at most quoted. 408, 425, 429 and 5xx say "later", and so does no answer at all;
  * any other 4xx says that the same call will never do, and a redirect is not followed, so it is final too.
  */
+import { type Result, resultOf } from "./result.ts"
+
 export type Outcome =
-  | { readonly kind: "success" }
+  /** `result`: what is kept of the answer. */
+  | { readonly kind: "success"; readonly result?: Result | undefined }
   /** `retryAfterMs`: how long the backend asks to wait. */
   | { readonly kind: "again"; readonly code: number; readonly reason: string; readonly retryAfterMs: number | undefined }
   | { readonly kind: "final"; readonly code: number; readonly reason: string }
@@ -57,9 +60,9 @@ const again = new Set([408, 425, 429])
 
 const said = ({ body, status }: Answer): string => (body.trim() === "" ? `the backend answered ${status}` : `the backend answered ${status}: ${body.trim()}`)
 
-export const ofAnswer = (answer: Answer, nowMs: number): Outcome => {
+export const ofAnswer = (answer: Answer, nowMs: number, resultBytes = 0): Outcome => {
   const { status } = answer
-  if (status >= 200 && status < 300) return { kind: "success" }
+  if (status >= 200 && status < 300) return { kind: "success", result: resultOf(answer.body, resultBytes) }
   if (again.has(status) || status >= 500) return { kind: "again", code: status, reason: said(answer), retryAfterMs: retryAfterMs(answer.retryAfter, nowMs) }
   if (status >= 300 && status < 400) return { kind: "final", code: status, reason: `the backend answered ${status}, a redirect; redirects are not followed` }
   return { kind: "final", code: status, reason: said(answer) }

@@ -6,13 +6,17 @@
  * is checked as text, and the resolved URL is checked again, because URL parsers are more forgiving than any list of rules.
  */
 import { Either } from "effect"
+import { shown } from "../shown.ts"
 import type { Job } from "./job.ts"
+import { readFor } from "./result.ts"
 
 export interface Backend {
   readonly baseUrl: string
   /** Bearer token. */
   readonly token: string | undefined
   readonly timeoutMs: number
+  /** Longest answer that is kept as the job's result; 0 or absent keeps none. */
+  readonly resultBytes?: number
 }
 
 export interface HttpCall {
@@ -21,10 +25,12 @@ export interface HttpCall {
   /** JSON text. */
   readonly body: string
   readonly timeoutMs: number
+  /** What of the answer's body is wanted, at least; absent: as much as may be quoted. */
+  readonly keptBytes?: number
 }
 
-/** A segment that is `.` or `..` once decoded, however it is written. */
-const dots = /^(?:\.|%2e){1,2}$/i
+/** A segment that is `.` or `..` once decoded, however it is written; some servers cut what stands behind a `;` first (`/..;/`). */
+const dots = /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/is
 const control = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]/
 
 /** Half of a surrogate pair. */
@@ -60,8 +66,6 @@ export const resolve = (baseUrl: string, path: string): Either.Either<string, st
   return Either.right(url.href)
 }
 
-const shown = (path: string): string => JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)
-
 /** What a header can carry, whatever the id holds: percent-encoded where it is not visible ASCII. */
 export const headerText = (text: string): string => text.replace(/[^\x21-\x24\x26-\x7e]+/g, (part) => encodeURIComponent(part.replace(lone, "\uFFFD")))
 
@@ -69,6 +73,7 @@ export const prepare = (job: Pick<Job, "id" | "path" | "payload" | "traceparent"
   Either.map(resolve(backend.baseUrl, job.path), (url) => ({
     url,
     timeoutMs: backend.timeoutMs,
+    keptBytes: readFor(backend.resultBytes ?? 0),
     body: JSON.stringify(job.payload === undefined ? {} : job.payload),
     headers: {
       "content-type": "application/json",

@@ -15,7 +15,7 @@ const base = "https://api.example.com:8443/v1"
 const urlOf = (path: string, baseUrl = base): string | undefined => Either.getOrUndefined(Request.resolve(baseUrl, path))
 
 const hostile = [
-  "", "send", "//evil.example/x", "///evil.example/x", "/\\evil.example", "\\\\evil.example", "/a\\..\\..\\b", "https://evil.example/", "javascript:alert(1)", "/..", "/../x", "/a/../../x",
+  "", "send", "//evil.example/x", "///evil.example/x", "/\\evil.example", "\\\\evil.example", "/a\\..\\..\\b", "https://evil.example/", "javascript:alert(1)", "/..", "/../x", "/..;/admin", "/.;/admin", "/a/..;v=1/../admin", "/%2e%2e;/admin", "/..%3B/admin", "/.%2e%3bx/y", "/a/../../x",
   "/a/..", "/.", "/a/./b", "/%2e%2e/x", "/%2E%2e/x", "/.%2e/x", "/%2e/x", "/a/%2e%2e", "/a#b", "/#", "/a\nb", "/a\r\nHost: evil", "/a\tb", "/a\u0000b", "/a\u007fb", "/a\u0085b", "/a\u2028b",
   "/a%2f..%2fb", "/a%5c..%5cb", "/a%0d%0ab", "/a%00", "/\ud800", "/a\udfffb", " /a", "@evil.example/", ":80/", "/..?x", "/../?x#y",
 ]
@@ -25,8 +25,8 @@ describe("D37 paths", () => {
     it(`D37 refuses ${JSON.stringify(path)}`, () => expect(Either.isLeft(Request.resolve(base, path)), String(urlOf(path))).toBe(true))
   }
   it("D37 takes what stays where it belongs", () => {
-    expect(["/send", "/", "/a/b?x=1&y=../z", "/a..b/...", "/ä/😀", "/a@b:80", "/a%20b", "/a//b", "/%zz", "/a?next=//evil"].map((path) => urlOf(path))).toEqual([
-      `${base}/send`, `${base}/`, `${base}/a/b?x=1&y=../z`, `${base}/a..b/...`, `${base}/%C3%A4/%F0%9F%98%80`, `${base}/a@b:80`, `${base}/a%20b`, `${base}/a//b`, `${base}/%zz`, `${base}/a?next=//evil`,
+    expect(["/send", "/", "/a/b?x=1&y=../z", "/a..b/...", "/a;v=1/b", "/a..;x", "/ä/😀", "/a@b:80", "/a%20b", "/a//b", "/%zz", "/a?next=//evil"].map((path) => urlOf(path))).toEqual([
+      `${base}/send`, `${base}/`, `${base}/a/b?x=1&y=../z`, `${base}/a..b/...`, `${base}/a;v=1/b`, `${base}/a..;x`, `${base}/%C3%A4/%F0%9F%98%80`, `${base}/a@b:80`, `${base}/a%20b`, `${base}/a//b`, `${base}/%zz`, `${base}/a?next=//evil`,
     ])
     expect([urlOf("/x", "http://h"), urlOf("/x", "http://h/"), urlOf("/x", "http://h/p/"), urlOf("/x", "http://h/p?q=1#f")]).toEqual(["http://h/x", "http://h/x", "http://h/p/x", "http://h/p/x"])
   })
@@ -51,7 +51,7 @@ describe("D37 the request", () => {
   it("D37 carries payload, token, idempotency key and trace", () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     expect(Either.getOrThrow(Request.prepare({ ...job, traceparent }, { baseUrl: base, token: "t0k", timeoutMs: 5 }))).toEqual({
-      url: `${base}/send`, timeoutMs: 5, body: `{"to":"x","n":[1,null]}`,
+      url: `${base}/send`, timeoutMs: 5, keptBytes: 0, body: `{"to":"x","n":[1,null]}`,
       headers: { "content-type": "application/json", accept: "application/json, */*;q=0.5", authorization: "Bearer t0k", "idempotency-key": "email_job:a", traceparent },
     })
   })
