@@ -15,20 +15,31 @@ const v4 = (text: string): ReadonlyArray<number> | undefined => {
   return parts.length === 4 && parts.every((part) => part <= 255) ? parts : undefined
 }
 
+/** Beside 169.254.169.254: those of Alibaba, Oracle and Azure, which look like any other address. */
+const metadataV4 = new Set(["100.100.100.200", "192.0.0.192", "168.63.129.16"])
+
 const placeOfV4 = ([a = 0, b = 0, c = 0, d = 0]: ReadonlyArray<number>): Place => {
-  if ((a === 169 && b === 254) || (a === 100 && b === 100 && c === 100 && d === 200) || a === 0) return "never"
+  if (a === 0 || (a === 169 && b === 254) || metadataV4.has(`${a}.${b}.${c}.${d}`)) return "never"
   return a === 127 || a === 10 || (a === 172 && b >= 16 && b < 32) || (a === 192 && b === 168) ? "inside" : "outside"
 }
 
 const metadataV6 = new Set(["fd00:ec2::254", "fd20:ce::254"])
 
-/** `text` as `URL` writes it, shortened; an IPv4 address inside it is judged as that. */
+/**
+ * The IPv4 address that stands inside: mapped and compatible (`::ffff:a.b.c.d`, `::a.b.c.d`), translated (`::ffff:0:a.b.c.d`), NAT64
+ * (64:ff9b::/96, 64:ff9b:1::/48), 6to4 (2002::/16).
+ */
+const embeddedV4 = ([a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, high = 0, low = 0]: ReadonlyArray<number>): ReadonlyArray<number> | undefined => {
+  const bytes = (x: number, y: number): ReadonlyArray<number> => [x >> 8, x & 255, y >> 8, y & 255]
+  if (a === 0x2002) return bytes(b, c)
+  const prefixed = a === 0 && b === 0 && c === 0 && d === 0 && ((e === 0 && (f === 0xffff || f === 0)) || (e === 0xffff && f === 0))
+  return prefixed || (a === 0x64 && b === 0xff9b && c <= 1) ? bytes(high, low) : undefined
+}
+
+/** An address with an IPv4 address inside leads out through somebody's translator, so it is never "inside". */
 const placeOfV6 = (text: string): Place => {
-  const mapped = /^::(?:ffff:)?([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(text)
-  if (mapped !== null && text !== "::1") {
-    const [high, low] = [parseInt(mapped[1] ?? "", 16), parseInt(mapped[2] ?? "", 16)]
-    return placeOfV4([high >> 8, high & 255, low >> 8, low & 255])
-  }
+  const embedded = text === "::" || text === "::1" ? undefined : embeddedV4(Address.ipv6Groups(text).map((group) => parseInt(group, 16)))
+  if (embedded !== undefined) return placeOfV4(embedded) === "never" ? "never" : "outside"
   if (text === "::" || /^fe[89ab]/.test(text) || metadataV6.has(text)) return "never"
   return text === "::1" || /^f[cd]/.test(text) ? "inside" : "outside"
 }

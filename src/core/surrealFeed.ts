@@ -27,6 +27,11 @@ export interface Feed {
   /** The tables whose changes are sent. Ours are left out whoever names them. */
   readonly tables: ReadonlyArray<string>
   readonly mode: FeedMode
+  /**
+   * Whether record users may register queries by themselves. Such a query is run with the rights of this service, and the
+   * edges say which records matched: whoever registers at will can find out any value, permissions or not.
+   */
+  readonly openToRecordUsers: boolean
 }
 
 /** How often the database tries an asynchronous event again. */
@@ -101,7 +106,23 @@ const events = ({ mode, tables }: Feed): Definition => ({
   statements: tables.filter((table) => !isOwn(table)).map(mode === "sync" ? syncEvent : asyncEvent)
 })
 
-const keyOf = (id: string): string => `string::replace(string::replace(${id}, /^incantation:/, ''), /^${queryTable}:/, '')`
+/** The rule of `viewId.ts`, in the database's own words: who decides whose view it is must read an id as who files it. */
+const key: Definition = {
+  why: "The key a view is filed under, however its id is written.",
+  statements: [
+    `DEFINE FUNCTION OVERWRITE fn::svc_key($id: string) {
+  LET $prefix = IF string::starts_with($id, 'incantation:') THEN 12 ELSE IF string::starts_with($id, '${queryTable}:') THEN ${queryTable.length + 1} ELSE 0 END;
+  LET $text = string::slice($id, $prefix);
+  LET $quoted = $prefix > 0 AND $text = /^[\`⟨]/;
+  IF $quoted AND !($text = /^(\`([^\`\\\\]|\\\\[\`\\\\])*\`|⟨([^⟩\\\\]|\\\\[⟩\\\\])*⟩)$/) { THROW 'the quotes in the view id ' + $id + ' do not end where it ends' };
+  LET $key = IF $quoted THEN string::replace(string::slice($text, 1, string::len($text) - 1), /\\\\([\`⟩\\\\])/, '$1') ELSE $text END;
+  IF $key = '' { THROW 'the view id ' + $id + ' holds no key' };
+  RETURN $key;
+}`
+  ]
+}
+
+const rowOf = (id: string): string => `type::record('${queryTable}', fn::svc_key(${id}))`
 
 /** `deleted` says that nothing is left to be written to the row: a second write to it would fail the one that deletes it. */
 const registrations = (mode: FeedMode): Definition => ({
@@ -112,7 +133,7 @@ const registrations = (mode: FeedMode): Definition => ({
 })
 
 const callEvent = `DEFINE EVENT OVERWRITE svc_call ON ${callTable} WHEN $event = 'CREATE' THEN {
-  LET $row = type::record('${queryTable}', ${keyOf("$after.view")});
+  LET $row = ${rowOf("$after.view")};
   LET $owner = (SELECT VALUE clientId FROM $row)[0];
   IF $owner != NONE AND $owner != $after.clientId { THROW 'this view belongs to another client' };
   IF $after.op = 'register' { ${post("/view/register", "{ id: $after.view, surql: $after.surql, clientId: $after.clientId, ttl: <string> $after.ttl, params: $after.params ?? {} }")} };
@@ -123,31 +144,31 @@ const callEvent = `DEFINE EVENT OVERWRITE svc_call ON ${callTable} WHEN $event =
 
 const client = "$client ?? <string> $auth.id"
 
-const calls: Definition = {
-  why: "For clients: fn::svc_register('incantation:mine', 'SELECT * FROM item WHERE v > $v', { v: 2 }, 10m), fn::svc_refresh('incantation:mine'), fn::svc_unregister('incantation:mine'). The client is the record user who calls; system users name one as the last argument. A call that is refused fails with the reason; the answer is the registration, its edges say the result.",
+const calls = ({ openToRecordUsers }: Feed): Definition => ({
+  why: `${openToRecordUsers ? "OPEN to record users: a registered query is run with the rights of the service and its edges say which records matched, so whoever may register can find out any value of any record. " : "Closed to record users, but for refreshing and unregistering what was registered for them: a query is run with the rights of the service. "}For clients: fn::svc_register('incantation:mine', 'SELECT * FROM item WHERE v > $v', { v: 2 }, 10m), fn::svc_refresh('incantation:mine'), fn::svc_unregister('incantation:mine'). The client is the record user who calls; system users name one as the last argument. A call that is refused fails with the reason; the answer is the registration, its edges say the result.`,
   statements: [
-    `DEFINE TABLE IF NOT EXISTS ${callTable} SCHEMAFULL PERMISSIONS FOR create WHERE fn::svc_owns(clientId) FOR select, update, delete NONE`,
+    `DEFINE TABLE OVERWRITE ${callTable} SCHEMAFULL PERMISSIONS FOR create WHERE fn::svc_owns(clientId)${openToRecordUsers ? "" : " AND op != 'register'"} FOR select, update, delete NONE`,
     `DEFINE FIELD IF NOT EXISTS op ON ${callTable} TYPE string ASSERT $value IN ['register', 'refresh', 'unregister']`,
     ...[["view", "string"], ["clientId", "string"], ["surql", "option<string>"], ["params", "any"], ["ttl", "option<duration>"]].map(([name, type]) => `DEFINE FIELD IF NOT EXISTS ${name} ON ${callTable} TYPE ${type}`),
     callEvent,
     `DEFINE FUNCTION OVERWRITE fn::svc_register($id: string, $surql: string, $params: option<object>, $ttl: duration, $client: option<string>) {
   CREATE ${callTable} SET op = 'register', view = $id, surql = $surql, params = $params, ttl = $ttl, clientId = ${client} RETURN NONE;
-  RETURN type::record('${queryTable}', ${keyOf("$id")});
-} PERMISSIONS FULL`,
+  RETURN ${rowOf("$id")};
+} PERMISSIONS ${openToRecordUsers ? "FULL" : "WHERE $auth.id = NONE"}`,
     ...["refresh", "unregister"].map((op) =>
       `DEFINE FUNCTION OVERWRITE fn::svc_${op}($id: string, $client: option<string>) { CREATE ${callTable} SET op = '${op}', view = $id, clientId = ${client} RETURN NONE; RETURN NONE; } PERMISSIONS FULL`)
   ]
-}
+})
 
 /** Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes what is there. */
-export const feed = (options: Feed): ReadonlyArray<Definition> => [settings(options), types, events(options), registrations(options.mode), calls]
+export const feed = (options: Feed): ReadonlyArray<Definition> => [settings(options), types, key, events(options), registrations(options.mode), calls(options)]
 
 /** Takes all of it away again; data and our tables stay. */
 export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...tables.filter((table) => !isOwn(table)).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${tableName(table)}`),
   `REMOVE EVENT IF EXISTS svc_deleted ON ${queryTable}`,
   `REMOVE TABLE IF EXISTS ${callTable}`,
-  ...["register", "refresh", "unregister", "types", "step"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
+  ...["register", "refresh", "unregister", "types", "step", "key"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
   "REMOVE PARAM IF EXISTS $svc_url", "REMOVE PARAM IF EXISTS $svc_headers"
 ]
 

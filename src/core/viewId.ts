@@ -1,18 +1,25 @@
 /**
  * View ids and their keys (D10): `incantation:<key>`, `_svc_query:<key>` and `<key>` alone name the same view.
  *
- * One function, because a view found under two keys after a restart is two views to its clients.
+ * One rule, because a view found under two keys after a restart is two views to its clients, and because the database
+ * decides by the key who may replace a view. The database follows the same rule in a function of its own
+ * (`surrealFeed.ts`, `fn::svc_key`), so nothing here may lean on a parser that is more or less forgiving than that.
  */
-import * as Ids from "./surql/recordId.ts"
 
 const prefixes: ReadonlyArray<string> = ["incantation:", "_svc_query:"]
 
-/** The key a view is filed under, undefined when the id holds none (empty, or a bare prefix). */
+/** A key as the database writes one that is not plain: in back-ticks or angle brackets, with back-slashes before what would end it. */
+const quoted = /^(?:`((?:[^`\\]|\\[`\\])*)`|⟨((?:[^⟩\\]|\\[⟩\\])*)⟩)$/u
+
+const read = (text: string): string => {
+  const match = quoted.exec(text)
+  return (match?.[1] ?? match?.[2] ?? "").replace(/\\(.)/gu, "$1")
+}
+
+/** The key a view is filed under, undefined when the id holds none (empty, a bare prefix, quotes that do not end where the id ends). */
 export const viewKey = (id: string): string | undefined => {
   const prefix = prefixes.find((candidate) => id.startsWith(candidate))
-  const key = prefix === undefined ? id : id.slice(prefix.length)
-  if (key === "") return undefined
-  if (prefix === undefined || !(key.startsWith("`") || key.startsWith("⟨"))) return key
-  const parsed = Ids.parse(id)
-  return typeof parsed?.key === "string" ? parsed.key : key
+  const text = prefix === undefined ? id : id.slice(prefix.length)
+  const key = prefix !== undefined && /^[`⟨]/u.test(text) ? read(text) : text
+  return key === "" ? undefined : key
 }

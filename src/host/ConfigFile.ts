@@ -4,33 +4,74 @@
  * Faults are handed on, not thrown: the reader of settings names them together with all others.
  */
 import { Layer } from "effect"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, statSync } from "node:fs"
 import { hostname } from "node:os"
-import { parseDocument } from "yaml"
+import { type Document, isCollection, isScalar, parseDocument, type Range, visit } from "yaml"
 import { type ConfigFile, ConfigSource } from "../ports/ConfigSource.ts"
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message.split("\n")[0] ?? "" : String(error))
 
+/** A file that is larger is no configuration, and no secret either. */
+const maxBytes = 1024 * 1024
+const maxAliases = 100
+/** Levels of nesting; the service reads five. */
+const maxDepth = 64
+
+/** A regular file of bounded size: a device or a pipe never ends, or keeps the start waiting. */
 const readText = (path: string): { readonly text: string } | { readonly fault: string } => {
   try {
+    const stats = statSync(path)
+    if (!stats.isFile()) return { fault: "it is not a regular file" }
+    if (stats.size > maxBytes) return { fault: `it has ${stats.size} bytes, and ${maxBytes} are allowed` }
     return { text: readFileSync(path, "utf8") }
   } catch (error) {
     return { fault: reasonOf(error) }
   }
 }
 
-/** Aliases are bounded, so that a small file cannot become a huge value. */
+/**
+ * What is well-formed and still no configuration, with its place in the text: an alias inside what it stands for has no end, thousands of
+ * them take minutes, and so do the library's own looks for keys that stand twice.
+ */
+const faultIn = (document: Document.Parsed): { readonly at: number; readonly what: string } | undefined => {
+  let aliases = 0
+  let fault: { readonly at: number; readonly what: string } | undefined
+  const stop = (node: { readonly range?: Range | null | undefined }, what: string): symbol => {
+    fault = { at: node.range?.[0] ?? 0, what }
+    return visit.BREAK
+  }
+  const tooDeep = (node: { readonly range?: Range | null | undefined }, path: ReadonlyArray<unknown>): symbol | undefined =>
+    path.filter(isCollection).length >= maxDepth ? stop(node, `is nested more than ${maxDepth} levels deep`) : undefined
+  visit(document, {
+    Seq: (_, list, path) => tooDeep(list, path),
+    Alias: (_, node, path) => {
+      if (++aliases > maxAliases) return stop(node, `has more than ${maxAliases} aliases`)
+      return path.some((above) => isCollection(above) && above.anchor === node.source) ? stop(node, `has the alias *${node.source} inside what it stands for`) : undefined
+    },
+    Map: (_, map, path) => {
+      const seen = new Set<unknown>()
+      for (const { key } of map.items) {
+        if (!isScalar(key)) continue
+        if (seen.has(key.value)) return stop(key, `has the key ${JSON.stringify(key.value)} twice`)
+        seen.add(key.value)
+      }
+      return tooDeep(map, path)
+    }
+  })
+  return fault
+}
+
 export const parse = (path: string): ConfigFile => {
   const read = readText(path)
   if ("fault" in read) return { path, content: undefined, fault: `cannot be read (${read.fault}); SVC_CONFIG_PATH must name a readable YAML file` }
-  const document = parseDocument(read.text, { prettyErrors: false })
-  const [error] = document.errors
-  if (error !== undefined) {
-    const line = read.text.slice(0, error.pos[0]).split("\n").length
-    return { path, content: undefined, fault: `line ${line} is not YAML: ${error.message}` }
-  }
+  const lineOf = (offset: number): number => read.text.slice(0, offset).split("\n").length
   try {
-    return { path, content: document.toJS({ maxAliasCount: 100 }) as unknown, fault: undefined }
+    const document = parseDocument(read.text, { prettyErrors: false, uniqueKeys: false })
+    const [error] = document.errors
+    if (error !== undefined) return { path, content: undefined, fault: `line ${lineOf(error.pos[0])} is not YAML: ${error.message}` }
+    const fault = faultIn(document)
+    if (fault !== undefined) return { path, content: undefined, fault: `line ${lineOf(fault.at)} ${fault.what}` }
+    return { path, content: document.toJS({ maxAliasCount: maxAliases }) as unknown, fault: undefined }
   } catch (thrown) {
     return { path, content: undefined, fault: `is not usable YAML: ${reasonOf(thrown)}` }
   }

@@ -7,6 +7,7 @@
 import { Cause, Effect, Exit } from "effect"
 import { StartFault } from "../ports/StartFault.ts"
 import { youngFirst } from "./allocation.ts"
+import { closeToOthers } from "./privateFolder.ts"
 
 const stopWithinMs = 10_000
 
@@ -32,6 +33,7 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 /** Runs `program`; a first SIGTERM or SIGINT (on a terminal SIGHUP too) interrupts it, a second ends the process. */
 export const run = (program: Effect.Effect<unknown, unknown>): void => {
   youngFirst()
+  closeToOthers()
   // Whoever reads our output may leave before us; that must not take the service down.
   for (const output of [process.stdout, process.stderr]) output.on("error", () => {})
   const fiber = Effect.runFork(program)

@@ -5,25 +5,25 @@
  */
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, type Scope } from "effect"
-import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { Replica, ReplicaError } from "../ports/Replica.ts"
 import { lockFile } from "./fileLock.ts"
+import { privateFolder } from "./privateFolder.ts"
 import { layerSqlite } from "./Sqlite.ts"
 
 export const fileName = "replica.db"
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+const unusable = (folder: string, reason: string): ReplicaError =>
+  new ReplicaError({ reason: "failed", message: `the replica's folder ${folder} cannot be used: ${reason}; set replica_db_path to one that this user may write to` })
+
 const lock = (folder: string): Effect.Effect<void, ReplicaError, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => {
-        mkdirSync(folder, { recursive: true })
-        return lockFile(join(folder, `${fileName}.lock`))
-      },
-      catch: (cause) => new ReplicaError({ reason: "failed", message: `the replica's folder ${folder} cannot be used: ${textOf(cause)}; set replica_db_path to one that this user may write to`, cause })
-    }).pipe(Effect.filterOrFail((held) => held !== undefined, () => new ReplicaError({ reason: "locked", message: `${join(folder, fileName)}: another process has it` }))),
+    privateFolder(folder, (reason) => unusable(folder, reason)).pipe(
+      Effect.zipRight(Effect.tryPromise({ try: () => lockFile(join(folder, `${fileName}.lock`)), catch: (cause) => unusable(folder, textOf(cause)) })),
+      Effect.filterOrFail((held) => held !== undefined, () => new ReplicaError({ reason: "locked", message: `${join(folder, fileName)}: another process has it` }))
+    ),
     (held) => Effect.promise(() => held.release())
   ).pipe(Effect.asVoid)
 

@@ -8,14 +8,19 @@ import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
+import * as Callers from "../core/callers.ts"
 import * as Cors from "../core/cors.ts"
 import { clientOf, RateLimit } from "../core/rateLimit.ts"
+import * as Settings from "../core/settings.ts"
 import { type Answer, type HotRoute, HotRoutes, Serving } from "../ports/Front.ts"
 import { toAnswer } from "../ports/httpAnswers.ts"
+import * as Pages from "../ports/Pages.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { answerBrokenRequests, Connections } from "./connections.ts"
-import { readBody } from "./readBody.ts"
+import { BodyBudget, boundsOf } from "./bodyBudget.ts"
+import { ConnectionLimits } from "./connectionLimits.ts"
+import { type NoText, readBody } from "./readBody.ts"
 
 export interface ListenOptions {
   /** Undefined for all interfaces. */
@@ -24,12 +29,21 @@ export interface ListenOptions {
   /** Setting to name when the address cannot be had. */
   readonly setting: string
   readonly maxConnections: number
+  /** Most of them from one address; 0 or absent: half. */
+  readonly maxConnectionsPerAddress?: number
+  /** Most bytes of unfinished bodies, and of one body; 64 MiB and 2 MiB when absent. */
+  readonly maxBodyBytesTotal?: number
+  readonly maxBodyBytes?: number
   /** Time for a request to arrive whole, and for a client to take some of its answer; 120 s when absent. */
   readonly requestTimeoutSecs?: number
   /** Requests per second and client address; 0 or absent: any number. */
   readonly rateLimit?: number
   /** Origins whose pages may call; the declared routes see to it by themselves. */
   readonly corsOrigins?: ReadonlyArray<string>
+  /** Whether nobody is asked for a secret; false when absent. */
+  readonly isOpen?: boolean
+  /** Names under which an open server may be asked, beside addresses and reserved names. */
+  readonly hosts?: ReadonlyArray<string> | undefined
   /** The code of {@link stoppingAnswer}; an SSP's when absent. */
   readonly stoppingCode?: "SSP_NOT_READY" | "OVERLOADED"
 }
@@ -52,12 +66,13 @@ const serverOptions = (limitMs: number) => ({
 
 const defaultLimitSecs = 120
 
-/** Asked often, by machines that must not be told that they ask too often. */
-const probes = new Set(["/health", "/livez", "/readyz", "/version"])
+/** Beside the dashboard's files: what describes the service and holds no data. */
+const openPages = ["/docs", "/openapi.json"]
 
 const send = (response: ServerResponse, { body, headers, status }: Answer): void => {
   if (response.headersSent || response.destroyed) return
-  response.writeHead(status, headers === undefined ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : { "content-type": "application/json", "content-length": Buffer.byteLength(body), ...headers })
+  const own = { "content-type": "application/json", "content-length": Buffer.byteLength(body), "x-content-type-options": "nosniff" }
+  response.writeHead(status, headers === undefined ? own : { ...own, ...headers })
   response.end(body)
 }
 
@@ -75,6 +90,9 @@ const tooMany = (limit: number, waitSecs: number): Answer => toAnswer({ code: "R
 const internal: Answer = { status: 500, body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" }) }
 
 const traceOf = ({ headers: { traceparent } }: IncomingMessage): string | undefined => (typeof traceparent === "string" ? traceparent : undefined)
+
+const noTextAnswer = (route: HotRoute, { message = "", reason }: NoText): Answer =>
+  reason === "too large" ? route.tooLarge : reason === "not utf-8" ? route.notText : toAnswer({ code: "OVERLOADED", message, retryAfterSecs: 1 })
 
 /** `onDefect` hears what the route throws, whichever callback it comes from; the client gets a 500. */
 const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerResponse, onDefect: (error: unknown) => void): void => {
@@ -96,24 +114,37 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
     if (refused !== undefined) return answer(refused)
     readBody(request, route.maxBodyBytes, (body) => {
       if (typeof body === "string") return guarded(() => route.accept(body, answer, traceOf(request)))
-      answer(body.reason === "too large" ? route.tooLarge : route.notText)
+      answer(noTextAnswer(route, body))
     })
   })
 }
 
-/** What every request meets first: a process that stops, a limit that is reached, a request that names no host. */
-const makeAdmission = ({ corsOrigins = [], rateLimit = 0, stoppingCode = "SSP_NOT_READY" }: ListenOptions, isStopping: () => boolean) => {
+const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): Callers.Caller =>
+  ({ method, path: url.split("?", 1)[0] ?? "", host: headers.host, origin: headers.origin, contentType: headers["content-type"], address: socket.remoteAddress ?? "" })
+
+/** What every request meets first: a process that stops, a limit that is reached, a request that names no host, a caller who may not ask. */
+const makeAdmission = (options: ListenOptions, staticPaths: ReadonlySet<string>, isStopping: () => boolean, limits: ConnectionLimits) => {
+  const { corsOrigins = [], hosts, isOpen = false, rateLimit = 0, stoppingCode = "SSP_NOT_READY" } = options
   const stopping = stoppingAnswer(stoppingCode)
   const limit = rateLimit > 0 ? new RateLimit(rateLimit) : undefined
+  const rules = { isOpen, corsOrigins, hosts, staticPaths }
   return (request: IncomingMessage, response: ServerResponse): Answer | undefined => {
     const cors = Cors.headersFor(corsOrigins, request.headers.origin)
     if (cors !== undefined) for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
     if (isStopping()) return stopping
-    if (limit !== undefined && !probes.has(request.url ?? "")) {
+    const beyond = limits.refusal(request.socket)
+    if (beyond !== undefined) {
+      response.setHeader("connection", "close")
+      if (!Callers.probes.has(request.url ?? "")) return toAnswer({ code: "OVERLOADED", message: beyond, retryAfterSecs: 1 })
+    }
+    if (limit !== undefined && !Callers.probes.has(request.url ?? "")) {
       const waitSecs = limit.take(clientOf(request.socket.remoteAddress ?? ""), Date.now())
       if (waitSecs > 0) return tooMany(rateLimit, waitSecs)
     }
-    return request.headers.host === undefined && request.httpVersion === "1.1" ? noHost : undefined
+    if (request.headers.host === undefined && request.httpVersion === "1.1") return noHost
+    if (!isOpen && request.headers.origin === undefined) return undefined
+    const refused = Callers.refusal(rules, callerOf(request))
+    return refused && toAnswer(refused)
   }
 }
 
@@ -132,6 +163,17 @@ const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, ad
       rest(request, response)
     } else serveHot(route, request, response, onDefect)
   }
+}
+
+/** A server with its bounds: connections, bytes of unfinished bodies. */
+const makeServer = (options: ListenOptions, limitMs: number) => {
+  const { isOpen = false, maxConnections } = options
+  const { maxBodyBytes = Settings.defaultBodyBytes, maxBodyBytesTotal = Settings.maxBodyBytesTotal.fallback, maxConnectionsPerAddress = Settings.maxConnectionsPerAddress.fallback } = options
+  const server = createServer(serverOptions(limitMs))
+  const limits = new ConnectionLimits(server, { maxConnections, maxConnectionsPerAddress })
+  new BodyBudget(boundsOf(maxBodyBytesTotal, maxBodyBytes, isOpen)).follow(server)
+  answerBrokenRequests(server)
+  return { server, limits, connections: new Connections(server) }
 }
 
 const listen = (server: Server, { host, port, setting }: ListenOptions): Effect.Effect<number, StartFault> =>
@@ -160,11 +202,8 @@ export const layer = (options: ListenOptions) =>
       const log = (error: unknown): void => void Effect.runFork(Effect.provide(Effect.logError("a request met a fault of the service itself", error), runtime))
       let stopped = false
       const limitMs = (options.requestTimeoutSecs ?? defaultLimitSecs) * 1000
-      const server = createServer(serverOptions(limitMs))
-      server.maxConnections = options.maxConnections
-      answerBrokenRequests(server)
-      const connections = new Connections(server)
-      const listener = makeListener(yield* HotRoutes, handler, makeAdmission(options, () => stopped), limitMs, log)
+      const { connections, limits, server } = makeServer(options, limitMs)
+      const listener = makeListener(yield* HotRoutes, handler, makeAdmission(options, new Set([...openPages, ...yield* Pages.paths]), () => stopped, limits), limitMs, log)
       server.on("request", listener)
       server.on("checkExpectation", listener)
       yield* Effect.acquireRelease(listen(server, options), () =>

@@ -14,7 +14,7 @@ const lingerMs = 1000
 /** A whole response as text, for a connection that has no parser any more. */
 export const rawResponse = ({ body, headers, status }: Answer): string => {
   const lines = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, "connection: close", "content-type: application/json", `content-length: ${Buffer.byteLength(body)}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, "connection: close", "content-type: application/json", "x-content-type-options: nosniff", `content-length: ${Buffer.byteLength(body)}`,
     ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`)
   ]
   return `${lines.join("\r\n")}\r\n\r\n${body}`

@@ -32,7 +32,7 @@ export interface Answered {
 }
 
 /** There was no status. `late`: not within its time. */
-export class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string; readonly late: boolean }> {}
+export class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string; readonly late: boolean; readonly cause?: unknown }> {}
 
 /** Settles once. */
 class Exchange implements Dispatcher.DispatchHandler {
@@ -80,7 +80,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    this.finish(new NoAnswer({ message: reasonOf(error), late: false }), false)
+    this.finish(new NoAnswer({ message: reasonOf(error), late: false, cause: error }), false)
   }
 
   /** Cuts the connection: what is still to come would stand in the way of the next request. */

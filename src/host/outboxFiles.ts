@@ -1,9 +1,10 @@
 /**
- * The files of the outbox: `svc.yml` and the OpenAPI documents its backends name, references between files resolved.
+ * The files of the outbox: `svc.yml`, the OpenAPI documents its backends name, references between files resolved, and the schemas of their job tables.
  *
  * Only files are read: a document that names an address is refused, because reading configuration must not call anybody.
  */
 import { $RefParser } from "@apidevtools/json-schema-ref-parser"
+import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import * as ServiceFile from "../core/serviceFile.ts"
 import { parse } from "./ConfigFile.ts"
@@ -32,4 +33,35 @@ export const read = async (path: string): Promise<Read> => {
     }
   }
   return faults.length > 0 ? { faults: faults.map((fault) => `${path}: ${fault}`) } : { backends }
+}
+
+export interface SchemaFile extends ServiceFile.OutboxBackend {
+  readonly text: string
+}
+
+export type Schemas = { readonly schemas: ReadonlyArray<SchemaFile>; readonly tables: ReadonlyArray<string> } | { readonly faults: ReadonlyArray<string> }
+
+/** Whether a schema defines this table, however its name is quoted. */
+const defines = (text: string, table: string): boolean =>
+  [...text.matchAll(/\bDEFINE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+|OVERWRITE\s+)?(`[^`]*`|⟨[^⟩]*⟩|\w+)/gi)].some(([, name = ""]) => name.replace(/^[`⟨]|[`⟩]$/g, "") === table)
+
+/** The schema file of each backend, and the job tables that are named without a backend, which have none. */
+export const schemas = (path: string): Schemas => {
+  const file = parse(path)
+  if (file.fault !== undefined) return { faults: [`${path}: ${file.fault}`] }
+  const faults: Array<string> = []
+  const found: Array<SchemaFile> = []
+  for (const backend of ServiceFile.outboxBackends(file.content, process.env, faults)) {
+    const { name, schema, table } = backend
+    const write = `\`jobs schema --table ${table}\` prints one to begin with`
+    try {
+      const text = readFileSync(resolve(dirname(path), schema), "utf8")
+      if (defines(text, table)) found.push({ ...backend, text })
+      else faults.push(`backends.${name}.method.schema: ${schema} has no DEFINE TABLE ${table}; ${write}`)
+    } catch (error) {
+      faults.push(`backends.${name}.method.schema: ${schema} cannot be read: ${reasonOf(error)}; ${write}`)
+    }
+  }
+  const known = new Set(found.map(({ table }) => table))
+  return faults.length > 0 ? { faults: faults.map((fault) => `${path}: ${fault}`) } : { schemas: found, tables: ServiceFile.tableNames(file.content).filter((table) => !known.has(table)) }
 }

@@ -18,8 +18,10 @@ const page = (path: string, name: string, body: Uint8Array): Page =>
 
 const own = (): ReadonlyArray<Page> => {
   const folder = new URL("../dashboard/", import.meta.url)
-  return readdirSync(folder).filter((name) => types[endingOf(name)] !== undefined)
+  const files = readdirSync(folder).filter((name) => types[endingOf(name)] !== undefined)
     .map((name) => page(name === "index.html" ? "/" : `/dashboard/${name}`, name, readFileSync(new URL(name, folder))))
+  // What a browser asks for on every page that names no icon, `/docs` for one.
+  return [...files, page("/favicon.ico", "icon.svg", readFileSync(new URL("icon.svg", folder)))]
 }
 
 const library = (): ReadonlyArray<Page> => {

@@ -2,20 +2,27 @@
  * Reads request bodies from Node's own messages: bounded, by callback, and so that a refusal reaches the client.
  *
  * Beyond the bound nothing is kept, but reading goes on: a connection that is closed with unread bytes in it is reset,
- * and the client would see that instead of the 413. How long it may go on is bounded by the server's request time-out.
+ * and the client would see that instead of the 413. How long it may go on is bounded by the server's request time-out;
+ * where the server holds too many unfinished bodies already, by a second.
  */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Layer } from "effect"
 import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { BodyRefused, RequestBody } from "../ports/RequestBody.ts"
+import { accountOf } from "./bodyBudget.ts"
 
 /** Why there is no text. Plain data, made once: an error per request, even one nobody gets, is a tenth of its cost. */
 export interface NoText {
-  readonly reason: "too large" | "not utf-8"
+  readonly reason: "too large" | "not utf-8" | "overloaded"
+  /** Of `overloaded`: which limit is met. */
+  readonly message?: string
 }
 
 const tooLarge: NoText = { reason: "too large" }
+/** How long a client that is refused for the load may go on sending before it is cut. */
+const lingerMs = 1000
+
 const notUtf8: NoText = { reason: "not utf-8" }
 
 /**
@@ -28,16 +35,27 @@ export const readBody = (message: IncomingMessage, maxBytes: number, done: (body
   let size = 0
   // Listeners are never taken off: that costs more than the one comparison they make once they are done.
   let finished = false
-  const finish = (body: string | NoText): void => {
-    finished = true
-    done(body)
-  }
+  let taken = 0
+  let pieces = 0
+  const account = accountOf(message)
   const stop = (): void => {
     finished = true
+    first = chunks = undefined
+    if (pieces > 0) account?.giveBack(taken, pieces)
+    pieces = 0
+  }
+  const finish = (body: string | NoText): void => {
+    stop()
+    done(body)
   }
   const refuse = (): void => {
     message.resume()
     finish(tooLarge)
+  }
+  const overloaded = (why: string): void => {
+    message.resume()
+    finish({ reason: "overloaded", message: why })
+    setTimeout(() => message.complete || message.socket.destroy(), lingerMs).unref()
   }
   if (Number(message.headers["content-length"]) > maxBytes) {
     refuse()
@@ -46,8 +64,12 @@ export const readBody = (message: IncomingMessage, maxBytes: number, done: (body
   message.on("data", (chunk: Buffer) => {
     if (finished) return
     size += chunk.length
-    if (size > maxBytes) refuse()
-    else if (first === undefined) first = chunk
+    if (size > maxBytes) return refuse()
+    const refused = account?.take(chunk.length)
+    if (refused !== undefined) return overloaded(refused)
+    taken = size
+    pieces++
+    if (first === undefined) first = chunk
     else (chunks ??= [first]).push(chunk)
   })
   message.on("end", () => {

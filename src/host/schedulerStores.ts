@@ -5,7 +5,6 @@
  * that belongs to it.
  */
 import { Effect, Layer, type Redacted } from "effect"
-import { mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
@@ -13,6 +12,7 @@ import { type Replica, startFault as replicaFault } from "../ports/Replica.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { startFault as walFault, type Wal } from "../ports/Wal.ts"
+import { privateFolder } from "./privateFolder.ts"
 import { layerReplica } from "./ReplicaFile.ts"
 import { layerNamed, layerSqlite } from "./Sqlite.ts"
 import type { AuthLevel } from "./SurrealLink.ts"
@@ -38,10 +38,7 @@ const poolFault = ({ message, reason }: DatabaseError): StartFault =>
   new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message: `${message}; the pool lies in replica_db_path (SVC_SCHEDULER_REPLICA_DB_PATH)` })
 
 const folderOf = (walPath: string): Effect.Effect<void, StartFault> =>
-  Effect.try({
-    try: () => void mkdirSync(dirname(walPath), { recursive: true }),
-    catch: (error) => new StartFault({ exitCode: 1, message: `the folder of ${walPath} cannot be made: ${error instanceof Error ? error.message : String(error)}; set wal_path (SVC_SCHEDULER_WAL_PATH)` })
-  })
+  privateFolder(dirname(walPath), (reason) => new StartFault({ exitCode: 1, message: `the folder of ${walPath} cannot be made: ${reason}; set wal_path (SVC_SCHEDULER_WAL_PATH)` }))
 
 /** The database that is cloned; the SDK is loaded by those who use one. */
 const upstreamOf = (database: SourceDatabase | undefined): Layer.Layer<Upstream> => {

@@ -11,7 +11,6 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect, Layer, type Redacted } from "effect"
-import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import * as Address from "../core/address.ts"
 import { Database, DatabaseError } from "../ports/Database.ts"
@@ -22,6 +21,7 @@ import type { SurrealError } from "../ports/SurrealClient.ts"
 import * as SurrealDatabase from "../ports/surrealDatabase.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { lockFile } from "./fileLock.ts"
+import { privateFolder } from "./privateFolder.ts"
 import { layerRebuildable } from "./rebuildable.ts"
 import { layerNamed, layerSqlite } from "./Sqlite.ts"
 import type { Access, AuthLevel } from "./SurrealLink.ts"
@@ -49,13 +49,10 @@ const noUpstream = Layer.merge(Upstream.layerNone, DatabaseJobs.layerNone)
 /** Namespace and database that a new database has by itself. */
 const main = "main"
 
-const layerMemory: Stores = Layer.mergeAll(Database.layerMemory, SavedState.layerMemory, noUpstream)
+const layerMemory: Stores = Layer.mergeAll(Database.layerNone, SavedState.layerMemory, noUpstream)
 
 const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
-  Effect.try({
-    try: () => void mkdirSync(folder, { recursive: true }),
-    catch: (error) => new StartFault({ exitCode: 1, message: `the data folder ${folder} cannot be made: ${error instanceof Error ? error.message : String(error)}; set SVC_DATA_DIR to a folder this user may write to` })
-  })
+  privateFolder(folder, (reason) => new StartFault({ exitCode: 1, message: `the data folder ${folder} cannot be made: ${reason}; set SVC_DATA_DIR to a folder this user may write to` }))
 
 const stateIn = (folder: string): Layer.Layer<SavedState> => SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
 
@@ -112,7 +109,7 @@ const layerStandalone = (address: Address.Store | undefined, settings: StoreSett
 const layerInCluster = (address: Address.Store | undefined, settings: StoreSettings, asFault: AsFault): Stores => {
   if (address?.kind === "memory") return layerMemory
   const { dataDir } = settings
-  const kept = Layer.mergeAll(Database.layerMemory, stateIn(dataDir), locked(dataDir, asFault)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(dataDir))))
+  const kept = Layer.mergeAll(Database.layerNone, stateIn(dataDir), locked(dataDir, asFault)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(dataDir))))
   return Layer.merge(kept, address?.kind === "server" ? upstreamOf(address, settings) : noUpstream)
 }
 

@@ -16,6 +16,8 @@ import { identical } from "../../src/core/surql/order.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { render } from "../../src/core/surql/text.ts"
 import type { Obj, Value } from "../../src/core/surql/value.ts"
+import { viewKey } from "../../src/core/viewId.ts"
+import { runs, seeded } from "../kit/random.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { newClient } from "../kit/surreal/sdk.ts"
 
@@ -48,7 +50,7 @@ beforeAll(async () => {
   await db.query(`${Schema.script(Schema.shared)}; DEFINE TABLE item PERMISSIONS FULL; DEFINE TABLE \`odd \\\`name'\`; DEFINE TABLE likes TYPE RELATION;
     DEFINE TABLE user PERMISSIONS FOR select WHERE id = $auth.id; CREATE user:ann SET name = 'ann'; CREATE user:bob SET name = 'bob';
     DEFINE ACCESS account ON DATABASE TYPE RECORD SIGNIN (SELECT * FROM user WHERE name = $name)`)
-  for (const _again of [1, 2]) await db.query(Schema.script(Feed.feed({ url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, secret: "s3cr'et", tables, mode: "sync" })))
+  for (const _again of [1, 2]) await db.query(Schema.script(Feed.feed({ url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, secret: "s3cr'et", tables, mode: "sync", openToRecordUsers: true })))
 })
 afterAll(async () => {
   await db.close()
@@ -100,18 +102,18 @@ test("D3 ids and tables with quotes, backticks, unicode, numbers, arrays, object
 })
 
 test("what is ours never comes back: registrations, edges, hashes, calls", async () => {
-  await db.query("CREATE _svc_query:own SET view = 'incantation:own', surql = 's', clientId = 'c', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now(), owner = 'me'; RELATE _svc_query:own->_svc_list_ref->item:1 SET version = 1, clientId = 'c'; CREATE _svc_integrity:1 SET hash = 'x', count = 1; UPDATE _svc_query:own SET surql = 't'")
+  await db.query("CREATE _svc_query:own SET view = 'incantation:own', surql = 's', clientId = 'c', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now(), owner = 'me'; CREATE _svc_list_ref SET in = _svc_query:own, out = item:1, version = 1, clientId = 'c'; CREATE _svc_integrity:1 SET hash = 'x', count = 1; UPDATE _svc_query:own SET surql = 't'")
   expect(posts).toEqual([])
   await db.query("UPDATE _svc_query:own SET owner = NONE; DELETE _svc_query:own; DELETE _svc_integrity")
   expect(posts).toEqual([])
 })
 
-test("edges go with their record: those of the user are told, ours are not", async () => {
-  await db.query("CREATE _svc_query:v SET view = 'incantation:v', surql = 's', clientId = 'c', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now(), owner = 'me'; CREATE item:shown; RELATE _svc_query:v->_svc_list_ref->item:shown SET version = 1, clientId = 'c'; RELATE item:shown->likes:l->item:shown")
+test("edges of the user go with their record and are told, ours are not touched", async () => {
+  await db.query("CREATE _svc_query:v SET view = 'incantation:v', surql = 's', clientId = 'c', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now(), owner = 'me'; CREATE item:shown; CREATE _svc_list_ref SET in = _svc_query:v, out = item:shown, version = 1, clientId = 'c'; RELATE item:shown->likes:l->item:shown")
   posts.length = 0
   await db.query("DELETE item:shown")
   expect([...seen()].sort()).toEqual(["DELETE item:shown", "DELETE likes:l"])
-  expect(await db.query("SELECT * FROM _svc_list_ref")).toEqual([[]])
+  await db.query("DELETE _svc_list_ref")
 })
 
 test("a registration that somebody deletes takes its view away", async () => {
@@ -154,6 +156,8 @@ test("a record user has no way to another client's view, nor to another client's
   await db.query("CREATE _svc_query:anns SET view = 'incantation:anns', surql = 's', clientId = 'user:ann', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now(), owner = 'me'")
   const bob = await as("bob")
   const attempts = [
+    ...["_svc_query:⟨anns⟩", "incantation:⟨anns⟩", "_svc_query:`anns`", "incantation:`anns`", "incantation:⟨anns⟩ ", "incantation:⟨anns⟩..", "incantation:`anns`.x"].flatMap((id) =>
+      [`fn::svc_register('${id}', 'SELECT 1 FROM item', {}, 1h)`, `fn::svc_unregister('${id}')`, `fn::svc_refresh('${id}')`]),
     "fn::svc_register('incantation:anns', 'SELECT 1 FROM item', {}, 1h)", "fn::svc_register('_svc_query:anns', 'SELECT 1 FROM item', {}, 1h)", "fn::svc_unregister('anns')", "fn::svc_refresh('anns')",
     "fn::svc_register('incantation:new', 'SELECT 1 FROM item', {}, 1h, 'user:ann')", "fn::svc_unregister('anns', 'user:ann')",
     "CREATE _svc_call SET op = 'unregister', view = 'anns', clientId = 'user:ann'", "INSERT INTO _svc_call { op: 'unregister', view: 'anns', clientId: 'user:ann' }",
@@ -163,13 +167,42 @@ test("a record user has no way to another client's view, nor to another client's
   expect(await db.query("SELECT VALUE clientId FROM _svc_query:anns")).toEqual([["user:ann"]])
 })
 
+seeded("D10 the database and this service read one key from every spelling of a view's id", "test/core/surrealFeed.test.ts", async (random) => {
+  const pieces = ["incantation:", "_svc_query:", "`", "⟨", "⟩", "\\", "a", "b c", "1", "01", "😀", ".", "..", "[", "'", "\n", "ä"]
+  const ids = Array.from({ length: runs(400) }, () => (random.chance(0.8) ? pieces[random.below(2)]! : "") + (random.chance(0.5) ? pieces[2 + random.below(2)]! : "") +
+    Array.from({ length: random.below(4) }, () => pieces[random.below(pieces.length)]!).join("") + (random.chance(0.6) ? pieces[2 + random.below(3)]! : ""))
+  const answers = await db.query(ids.map((_, n) => `RETURN type::record('_svc_query', fn::svc_key($id${n}))`).join(";"), Object.fromEntries(ids.map((id, n) => [`id${n}`, id]))).responses()
+  const theirs = answers.map((answer) => (answer.success ? render([answer.result as Value]) : "refused"))
+  const ours = ids.map((id) => viewKey(id)).map((key) => (key === undefined ? "refused" : render([Ids.make("_svc_query", key)])))
+  for (const [n, id] of ids.entries()) expect(theirs[n], JSON.stringify(id)).toBe(ours[n])
+  expect(ours.filter((key) => key === "refused").length).toBeGreaterThan(20)
+  expect(ids.filter((id) => /:[`⟨]/.test(id) && viewKey(id) !== undefined).length).toBeGreaterThan(10)
+})
+
+test("closed to record users without the flag: what was registered for them can be refreshed and unregistered, nothing registered", async () => {
+  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+  await db.query(Schema.script(Feed.feed({ url, secret: undefined, tables, mode: "sync", openToRecordUsers: false })))
+  await db.query("UPSERT _svc_query:forAnn SET view = 'incantation:forAnn', surql = 's', clientId = 'user:ann', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = d'2020-01-01T00:00:00Z', owner = 'me'")
+  const ann = await as("ann")
+  for (const attempt of ["fn::svc_register('incantation:pin', 'SELECT * FROM user WHERE pin = 1', {}, 1h)", "CREATE _svc_call SET op = 'register', view = 'pin', surql = 'SELECT * FROM user WHERE pin = 1', clientId = 'user:ann', ttl = 1h"]) {
+    await ann(attempt).catch(() => undefined)
+  }
+  expect(posts).toEqual([])
+  await ann("fn::svc_refresh('incantation:forAnn')")
+  expect(await db.query("RETURN (SELECT VALUE lastActiveAt FROM _svc_query:forAnn)[0] > time::now() - 1m")).toEqual([true])
+  await ann("fn::svc_unregister('incantation:forAnn')")
+  await db.query("fn::svc_register('incantation:sys', 'SELECT * FROM item', NONE, 1h, 'anybody')")
+  expect(posts.map(({ path }) => path)).toEqual(["/view/unregister", "/view/register"])
+  await db.query(Schema.script(Feed.feed({ url, secret: "s3cr'et", tables, mode: "sync", openToRecordUsers: true })))
+})
+
 test("a system user registers for a client it names", async () => {
   await db.query("fn::svc_register('incantation:sys', 'SELECT * FROM item', NONE, 1h, 'anybody')")
   expect(posts.map(({ body }) => body)).toEqual([{ id: "incantation:sys", surql: "SELECT * FROM item", clientId: "anybody", ttl: "1h", params: {} }])
 })
 
 test("asynchronous events are defined as such, again and again, and everything is taken away again", async () => {
-  const async = Schema.script(Feed.feed({ url: "http://127.0.0.1:1", secret: undefined, tables, mode: "async" }))
+  const async = Schema.script(Feed.feed({ url: "http://127.0.0.1:1", secret: undefined, tables, mode: "async", openToRecordUsers: true }))
   for (const _again of [1, 2]) await db.query(async)
   const [info] = await db.query<[{ readonly events: { readonly [name: string]: string } }]>("INFO FOR TABLE item")
   expect(Object.keys(info.events)).toEqual([Feed.eventName])

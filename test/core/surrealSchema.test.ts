@@ -18,7 +18,7 @@ const accounts = `
 `
 const row = (key: string, clientId: string): string =>
   `CREATE _svc_query:${key} SET view = 'incantation:${key}', surql = 'SELECT * FROM item', clientId = '${clientId}', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now();
-   RELATE _svc_query:${key}->_svc_list_ref->item:1 SET version = 1, clientId = '${clientId}';`
+   CREATE _svc_list_ref SET in = _svc_query:${key}, out = item:1, version = 1, clientId = '${clientId}';`
 
 beforeAll(async () => {
   server = await RpcServer.start()
@@ -56,6 +56,9 @@ test("D21 a record user reads the registrations and edges of its own client, and
   expect(await ann("SELECT VALUE record::id(id) FROM _svc_query")).toEqual(["a"])
   expect(await ann("SELECT VALUE record::id(in) FROM _svc_list_ref")).toEqual(["a"])
   expect(await ann("SELECT VALUE ->_svc_list_ref.version FROM _svc_query:b")).toEqual([])
+  for (const step of ["item:1<-(SELECT * FROM _svc_list_ref)", "item:1<-_svc_list_ref", "item:1<-_svc_list_ref.*", "item:1<-?", "item:1<->_svc_list_ref", "_svc_query:b->(SELECT * FROM _svc_list_ref)"]) {
+    expect(await ann(`RETURN ${step}`), step).toEqual([])
+  }
   expect(await ann("SELECT * FROM _svc_integrity")).toEqual([])
   const bob = await signedIn("bob")
   expect(await bob("SELECT VALUE record::id(in) FROM _svc_list_ref")).toEqual(["b"])
@@ -67,7 +70,7 @@ test("D21 a record user writes nothing of ours, also not its own rows", async ()
   const attempts = [
     "UPDATE _svc_query:a SET surql = 'x'", "UPDATE _svc_list_ref SET version = 9", "DELETE _svc_query:a", "DELETE _svc_list_ref", "DELETE _svc_integrity",
     "CREATE _svc_query:new SET view = 'v', surql = 's', clientId = 'user:ann', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now()",
-    "RELATE _svc_query:a->_svc_list_ref->item:2 SET version = 1, clientId = 'user:ann'", "UPSERT _svc_integrity:['item', 0, 0] SET hash = 'y', count = 0",
+    "CREATE _svc_list_ref SET in = _svc_query:a, out = item:2, version = 1, clientId = 'user:ann'", "RELATE _svc_query:a->_svc_list_ref->item:2 SET version = 1, clientId = 'user:ann'", "UPSERT _svc_integrity:['item', 0, 0] SET hash = 'y', count = 0",
     "INSERT RELATION INTO _svc_list_ref { in: _svc_query:a, out: item:2, version: 1, clientId: 'user:ann' }",
     "DEFINE FUNCTION OVERWRITE fn::svc_owns($clientId: string) { RETURN true }", "REMOVE TABLE _svc_query",
   ]
@@ -82,7 +85,21 @@ test("D21 who only claims in its own record to be a client is none, and nobody s
   expect(await root("RETURN fn::svc_owns('NONE')")).toEqual([false])
 })
 
-test("D21 edges follow their end points away", async () => {
+test("D21 edges of the former type, which a graph step shows to everybody, are made normal ones and written anew", async () => {
+  const ask = <A>(query: string): Promise<A> => server.ask<A>("n", "former", query)
+  await ask(`DEFINE TABLE _svc_query; DEFINE TABLE _svc_list_ref TYPE RELATION FROM _svc_query SCHEMAFULL; DEFINE FIELD version ON _svc_list_ref TYPE int;
+    CREATE item:1; CREATE _svc_query:a; RELATE _svc_query:a->_svc_list_ref:['a', item:1]->item:1 SET version = 7`)
+  expect(await ask("RETURN count(item:1<-(SELECT * FROM _svc_list_ref))")).toEqual([1])
+  for (const _again of [1, 2]) await ask(Schema.script(Schema.shared))
+  expect(await ask("SELECT * FROM _svc_list_ref; RETURN string::contains((INFO FOR DB).tables._svc_list_ref, 'TYPE NORMAL')")).toEqual([[], true])
+  await ask("CREATE _svc_list_ref:['a', item:1] SET in = _svc_query:a, out = item:1, version = 7, clientId = 'c'")
+  await ask(Schema.script(Schema.shared))
+  expect(await ask("SELECT VALUE version FROM _svc_list_ref; RETURN item:1<-(SELECT * FROM _svc_list_ref); RETURN item:1<-?")).toEqual([[7], [], []])
+})
+
+test("D21 edges follow their registration away, and stay out of the deletion of a record", async () => {
   await root(row("gone", "user:x") + "DELETE _svc_query:gone")
   expect(await root("SELECT VALUE id FROM _svc_list_ref WHERE clientId = 'user:x'")).toEqual([[]])
+  await root("CREATE item:away; CREATE _svc_list_ref SET in = _svc_query:a, out = item:away, version = 1, clientId = 'user:y'; DELETE item:away")
+  expect(await root("SELECT VALUE version FROM _svc_list_ref WHERE clientId = 'user:y'; DELETE _svc_list_ref WHERE clientId = 'user:y'")).toEqual([[1], []])
 })

@@ -4,9 +4,10 @@
  * Why with real files: paths, encodings and YAML's own traps are what operators meet.
  */
 import { Effect } from "effect"
+import { execFileSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterEach, describe, expect, it } from "vitest"
+import { afterAll, afterEach, describe, expect, it } from "vitest"
 import * as ConfigFile from "../../src/host/ConfigFile.ts"
 import { ConfigSource } from "../../src/ports/ConfigSource.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
@@ -16,8 +17,8 @@ const before = process.env["SVC_CONFIG_PATH"]
 afterEach(() => {
   if (before === undefined) delete process.env["SVC_CONFIG_PATH"]
   else process.env["SVC_CONFIG_PATH"] = before
-  removeFolder(folder)
 })
+afterAll(() => removeFolder(folder))
 
 const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]", ...["b", "c", "d", "e", "f", "g"].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdef"[i]}`).join(", ")}]`)].join("\n")
 
@@ -33,8 +34,28 @@ describe("configuration file", () => {
     expect(read("empty.yml", "")).toMatchObject({ content: null, fault: undefined })
     expect(read("missing.yml")?.fault).toMatch(/cannot be read/)
     expect(read("broken.yml", "a: 1\nb: [1\nc: 2\n")?.fault).toMatch(/^line [234] is not YAML/)
-    expect(read("twice.yml", "a: 1\na: 2\n")?.fault).toMatch(/^line 2 is not YAML/)
+    expect(read("twice.yml", "a: 1\na: 2\n")?.fault).toBe('line 2 has the key "a" twice')
     expect(read("bomb.yml", bomb)?.fault).toMatch(/is not usable YAML/)
-    expect(read(".")?.fault).toMatch(/cannot be read/)
+    expect(read(".")?.fault).toMatch(/not a regular file/)
+  })
+
+  it("D5a what has no end, or is made to take long, is refused by name: devices, pipes, large files, aliases, nesting, thousands of keys", () => {
+    const read = (path: string, text?: string) => {
+      if (text !== undefined) writeFileSync(path, text)
+      process.env["SVC_CONFIG_PATH"] = path
+      return Effect.runSync(Effect.provide(ConfigSource, ConfigFile.layer)).file
+    }
+    const pipe = join(folder, "pipe"), file = join(folder, "hostile.yml")
+    execFileSync("mkfifo", [pipe])
+    for (const path of ["/dev/zero", pipe]) expect(read(path)?.fault, path).toMatch(/not a regular file/)
+    expect(read(file, `a: ${"x".repeat(1024 * 1024)}`)?.fault).toMatch(/1048576 are allowed/)
+    expect(read(file, "a: 1\nb: &b\n  c: *b\n")?.fault).toBe("line 3 has the alias *b inside what it stands for")
+    expect(read(file, "a: &a [[*a]]\n")?.fault).toBe("line 1 has the alias *a inside what it stands for")
+    const lines = (count: number, line: (n: number) => string): string => `a:\n${Array.from({ length: count }, (_, n) => line(n)).join("")}`
+    expect(read(file, lines(20_000, (n) => ` - &a${n} x\n - *a${n}\n`))?.fault).toMatch(/^line \d+ has more than 100 aliases$/)
+    expect(read(file, `${"[".repeat(100)}${"]".repeat(100)}`)?.fault).toMatch(/nested more than 64 levels/)
+    expect(read(file, `${"[".repeat(20_000)}${"]".repeat(20_000)}`)?.fault).toMatch(/YAML|nested/)
+    expect(read(file, lines(20_000, (n) => ` k${n}: 1\n`))).toMatchObject({ fault: undefined, content: { a: { k19999: 1 } } })
+    expect(read(file, "a: &a { n: 1 }\nb: *a\nc: { d: *a }\n")).toMatchObject({ fault: undefined, content: { b: { n: 1 }, c: { d: { n: 1 } } } })
   })
 })

@@ -132,10 +132,10 @@ describe("pages of other origins", () => {
       expect((await preflight(path, "https://evil.example")).headers["access-control-allow-origin"]).toBeUndefined()
     }
   })
-  it("without the setting no answer speaks of origins, and OPTIONS is no route", async () => {
+  it("without the setting no answer speaks of origins, and a preflight is refused", async () => {
     const { url } = await start({})
     for (const [, ask] of asks) expect(Object.keys((await request(url, { ...ask, headers: { origin: page } })).headers).filter((name) => /^access-control|^vary$/.test(name))).toEqual([])
-    expectError(await request(url, { method: "OPTIONS", path: "/view/register", headers: { origin: page, "access-control-request-method": "POST" } }), 404, "NOT_FOUND")
+    expectError(await request(url, { method: "OPTIONS", path: "/view/register", headers: { origin: page, "access-control-request-method": "POST" } }), 403, "FORBIDDEN")
   })
 })
 

@@ -3,8 +3,8 @@
  *
  * Faults are part of it: an operator must read what to set, and get the exit code that says what kind of fault it is.
  */
-import { Effect, Either, Layer, Redacted } from "effect"
-import { closeSync, existsSync, openSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs"
+import { Effect, Either, Layer, Logger, Redacted, Stream } from "effect"
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Ids from "../../src/core/surql/recordId.ts"
@@ -14,6 +14,7 @@ import { SavedState } from "../../src/ports/SavedState.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { fromDatabase } from "../../src/ssp/Lifecycle.ts"
 import { temporaryFolder } from "../kit/Door.ts"
+import { heapUsed } from "../kit/heap.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 
 const folder = temporaryFolder()
@@ -55,10 +56,40 @@ test("D22 D23 what is kept is kept, in the process or beside a server", async ()
   }
 })
 
+test("data folders are made for this user alone; one that others may open is warned about and left as it is", async () => {
+  const warnings: Array<string> = []
+  const logger = Logger.make(({ logLevel, message }) => void (logLevel._tag === "Warning" && warnings.push(String(message))))
+  const opened = (dataDir: string) => Effect.runPromise(Database.pipe(Effect.flatMap((database) => write({ database } as Opened)), Effect.provide(Layer.fresh(layer(settings(undefined, { dataDir }), fromDatabase))), Effect.provide(Logger.replace(Logger.defaultLogger, logger)), Effect.scoped))
+  const made = join(folder, "made", "here"), open = join(folder, "open")
+  await opened(made)
+  expect([statSync(made).mode & 0o777, warnings]).toEqual([0o700, []])
+  mkdirSync(open)
+  chmodSync(open, 0o755)
+  await opened(open)
+  expect([statSync(open).mode & 0o777, warnings.length]).toEqual([0o755, 1])
+  expect(warnings[0]).toMatch(/open to other users of this machine \(mode 0755\); chmod 700/)
+})
+
 test("D22 mem:// and memory:// keep nothing", async () => {
   for (const address of ["mem://", "memory://"]) {
     await open(settings(address), write)
     expect(await open(settings(address), read)).toEqual(Either.right(0))
+  }
+})
+
+test("D22 a store that nobody reads holds nothing: memory://, and an SSP of a cluster, after a million deletes", async () => {
+  const batch = 10_000
+  for (const given of [settings("memory://"), settings(undefined, { mode: "scheduler", dataDir: join(folder, "in a cluster") })]) {
+    const left = await open(given, ({ database }) => Effect.gen(function*() {
+      const before = heapUsed()
+      for (let at = 0; at < 1_000_000; at += batch) {
+        const records = Array.from({ length: batch }, (_, n) => ({ id: Ids.make("t", `key ${at + n}`), version: 2, doc: undefined }))
+        yield* database.commit({ records, putViews: [], removeViews: [], position: { ...startPosition, writes: at + batch } })
+      }
+      const held = yield* Stream.runFold(database.records, 0, (count, chunk) => count + chunk.length)
+      return { held, grownMiB: Math.round((heapUsed() - before) / 2 ** 20) }
+    }))
+    expect(left).toEqual(Either.right({ held: 0, grownMiB: expect.toSatisfy((grown: number) => grown < 16) }))
   }
 })
 

@@ -1,0 +1,114 @@
+/**
+ * Followers of a view that do not read (D11): a change costs nothing for them, what they miss is kept once, and they are told.
+ *
+ * Counted, not timed: how often an event is made into text, how many pieces each follower is given.
+ */
+import { Chunk, Effect, Fiber, Option, Stream } from "effect"
+import { describe, expect, it } from "vitest"
+import { Feed, type Follower } from "../../src/ssp/feed.ts"
+import * as HttpStream from "../../src/ssp/HttpStream.ts"
+import type { ViewEvent } from "../../src/ssp/viewTypes.ts"
+
+const snapshot: ViewEvent = { event: "snapshot", id: "i.0", data: {} }
+const take = (feed: Feed, follower: Follower): Promise<ReadonlyArray<string> | undefined> =>
+  Effect.runPromise(Effect.option(feed.take(follower))).then((chunk) => Option.getOrUndefined(Option.map(chunk, (events) => Chunk.toReadonlyArray(events).map(told))))
+const told = ({ data, event, id }: ViewEvent): string => (event === "end" ? `end ${(data as { readonly reason: string }).reason}` : `${event} ${id}`)
+
+/** Deltas that count how often they are made into text. */
+const counting = () => {
+  const made = { texts: 0 }
+  const delta = (n: number, size = 10): ViewEvent => ({
+    event: "delta", id: `i.${n}`, data: {
+      toJSON: () => {
+        made.texts++
+        return { text: "x".repeat(size) }
+      }
+    }
+  })
+  return { made, delta }
+}
+
+/** A response nobody reads: takes as many pieces as it has room for, then waits for ever. */
+const stalled = (events: Stream.Stream<ViewEvent>, room: number) => {
+  const { body } = HttpStream.respond(events, Effect.never)
+  if (body._tag !== "Stream") throw new Error("no stream")
+  const given: Array<number> = []
+  const fiber = Effect.runFork(Stream.runForEach(body.stream, (piece) => {
+    given.push(piece.length)
+    return given.length < room ? Effect.void : Effect.never
+  }))
+  return { given, close: () => Effect.runPromise(Fiber.interrupt(fiber)) }
+}
+
+describe("followers that do not read", () => {
+  it("D11 a change makes one text however many follow, a batch one piece for each, and none for who does not take it", async () => {
+    const { delta, made } = counting()
+    const feed = new Feed(10_000)
+    const streams = Array.from({ length: 40 }, () => stalled(Stream.repeatEffectChunkOption(feed.take(feed.listen(snapshot))), 3))
+    await expect.poll(() => streams.every(({ given }) => given.length === 2)).toBe(true)
+    for (let n = 1; n <= 500; n++) feed.push(n, delta(n))
+    await expect.poll(() => streams.every(({ given }) => given.length === 3)).toBe(true)
+    expect(made.texts).toBe(500)
+    // From here on nobody takes anything: of what comes the streams look ahead a few pieces, and then nothing is made.
+    for (let batch = 1; batch < 10; batch++) {
+      for (let n = 1; n <= 500; n++) feed.push(500 * batch + n, delta(500 * batch + n))
+      await new Promise((done) => setTimeout(done, 5))
+    }
+    expect(streams.map(({ given }) => given.length)).toEqual(streams.map(() => 3))
+    expect(made.texts).toBeLessThan(5000)
+    await Promise.all(streams.map(({ close }) => close()))
+  })
+  it("D11 a change nobody waits for touches no follower", async () => {
+    const { delta, made } = counting()
+    const feed = new Feed(100)
+    const followers = Array.from({ length: 300 }, () => feed.listen(undefined))
+    for (let n = 1; n <= 100_000; n++) feed.push(n, delta(n))
+    expect([made.texts, feed.listening]).toEqual([0, 300])
+    expect(await take(feed, followers[0]!)).toEqual(["end behind"])
+    expect([await take(feed, followers[0]!), feed.listening]).toEqual([undefined, 299])
+  })
+  it("D11 one that reads late gets all that is buffered, in order, in pieces of bounded size, and then the end", async () => {
+    const { delta } = counting()
+    const feed = new Feed(100)
+    const late = feed.listen(snapshot)
+    for (let n = 1; n <= 100; n++) feed.push(n, delta(n, 10_000))
+    feed.end("unregistered")
+    const all: Array<string> = []
+    for (let piece = await take(feed, late); piece !== undefined; piece = await take(feed, late)) {
+      expect(piece.length).toBeLessThanOrEqual(4)
+      all.push(...piece)
+    }
+    expect(all).toEqual(["snapshot i.0", ...Array.from({ length: 100 }, (_, n) => `delta i.${n + 1}`), "end unregistered"])
+  })
+  it("D11 one beyond the buffer is told end, behind, whatever else has ended; one within it loses nothing", async () => {
+    const { delta } = counting()
+    const feed = new Feed(5)
+    const behind = feed.listen(undefined)
+    feed.push(1, delta(1))
+    const within = feed.listen(undefined)
+    for (let n = 2; n <= 6; n++) feed.push(n, delta(n))
+    expect(await take(feed, behind)).toEqual(["end behind"])
+    expect(await take(feed, within)).toEqual([2, 3, 4, 5, 6].map((n) => `delta i.${n}`))
+  })
+  it("D11 resuming finds its place in the buffer, or none", () => {
+    const { delta } = counting()
+    const feed = new Feed(5)
+    expect([feed.after(7, 7), feed.after(6, 7), feed.after(8, 7)]).toEqual([0, undefined, undefined])
+    for (let n = 8; n <= 14; n++) feed.push(n, delta(n))
+    expect([14, 13, 9, 8, 0, 15].map((n) => feed.after(n, 14))).toEqual([7, 6, 2, undefined, undefined, undefined])
+    // A change that was not told (the view moved without a delta): nothing can be resumed over it.
+    expect(feed.after(13, 15)).toBeUndefined()
+  })
+  it("D11 one that waits is told at once, and one that left is not", async () => {
+    const { delta } = counting()
+    const feed = new Feed(5)
+    const stays = feed.listen(undefined), goes = feed.listen(undefined)
+    const waiting = take(feed, stays)
+    const gone = Effect.runFork(feed.take(goes))
+    await new Promise((done) => setTimeout(done, 5))
+    await Effect.runPromise(Fiber.interrupt(gone))
+    feed.drop(goes)
+    feed.push(1, delta(1))
+    expect([await waiting, await take(feed, goes), feed.listening]).toEqual([["delta i.1"], undefined, 1])
+  })
+})
