@@ -8,11 +8,14 @@ import { empty, h, say } from "./dom.js"
 import { count, duration, megabytes, percent } from "./format.js"
 import { Spark } from "./plots.js"
 
-const tones = /** @type {const} */ ({ ready: "good", replaying: "warn", bootstrapping: "warn", overflowed: "bad" })
+const tones = /** @type {const} */ ({ ready: "good", replaying: "warn", bootstrapping: "warn", suspect: "bad", overflowed: "bad" })
 
-const explained = { ready: "has everything, takes views", replaying: "catches up from the log", bootstrapping: "pulls the snapshot", overflowed: "fell too far behind, must bootstrap again" }
+const explained = { ready: "has everything, takes views", replaying: "catches up from the log", bootstrapping: "pulls the snapshot", suspect: "refuses connections, removed if it still does", overflowed: "fell too far behind, must bootstrap again" }
 
 const figures = /** @type {const} */ (["views", "jobs", "CPU", "memory", "heard"])
+
+/** Takes what it is sent: one that is Ready by its last word and takes nothing serves nobody. @param {any} ssp */
+export const answers = (ssp) => ssp.state === "ready" && ssp.failures === 0
 
 class SspCard {
   /** @param {string} id @param {(id: string) => void} open */
@@ -34,10 +37,10 @@ class SspCard {
   /** @param {any} ssp @param {number} maxBuffer @param {import("./samples.js").Samples} samples */
   show(ssp, maxBuffer, samples) {
     const state = /** @type {keyof typeof tones} */ (ssp.state)
-    this.state.className = `pill ${tones[state]}`
-    say(this.state, ssp.state)
+    this.state.className = `pill ${state === "ready" && !answers(ssp) ? "bad" : tones[state]}`
+    say(this.state, state === "ready" && !answers(ssp) ? "not answering" : state)
     say(this.url, ssp.url)
-    say(this.why, ssp.failures > 0 ? `${count(ssp.failures)} deliveries failed in a row` : state === "ready" ? (ssp.late ? "late, answers do not wait for it" : "") : `${explained[state]}, for ${duration(ssp.state_seconds)}`)
+    say(this.why, state !== "suspect" && ssp.failures > 0 ? `${count(ssp.failures)} deliveries failed in a row` : state === "ready" ? (ssp.late ? "late, answers do not wait for it" : "") : `${explained[state]}, for ${duration(ssp.state_seconds)}`)
     const share = Math.min(1, ssp.waiting / maxBuffer)
     this.fill.style.setProperty("width", `${(share * 100).toFixed(1)}%`)
     this.fill.className = `fill ${share > 0.8 ? "bad" : share > 0.3 ? "warn" : ""}`
@@ -65,7 +68,7 @@ export class ClusterMap {
   show(o, samples) {
     this.state.className = `pill ${o.status === "ready" ? "good" : "warn"}`
     say(this.state, o.status)
-    const ready = o.ssps.filter((/** @type {any} */ ssp) => ssp.state === "ready").length
+    const ready = o.ssps.filter(answers).length
     say(this.head, `${ready} of ${o.ssps.length} SSPs ready, ${count(o.views)} views, ${count(o.jobs)} unfinished jobs`)
     this.none.hidden = o.ssps.length > 0
     const seen = new Set(o.ssps.map((/** @type {any} */ { id }) => id))

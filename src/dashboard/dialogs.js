@@ -5,7 +5,7 @@
  */
 // @ts-check
 import { isRefused, keepSecret, Refused } from "./api.js"
-import { byId, h } from "./dom.js"
+import { byId, h, say } from "./dom.js"
 
 /** @param {HTMLElement} content @param {string} label @returns {HTMLDialogElement} */
 const open = (content, label) => {
@@ -91,5 +91,5 @@ export const showHelp = () => {
 export const notice = (text) => {
   const box = byId("notice")
   box.hidden = text === undefined
-  box.textContent = text ?? ""
+  say(box, text ?? "")
 }

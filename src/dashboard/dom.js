@@ -1,10 +1,11 @@
 /**
  * Elements made from data: text is always text, whatever it says.
  *
- * The only place that makes elements; nothing here or elsewhere takes markup from a value, so an id or a query cannot become code.
+ * The only place that makes elements; nothing here or elsewhere takes markup from a value, so an id or a query cannot become code. Characters that
+ * are not seen are shown by their number, so an id cannot look like another or turn round the text beside it.
  */
 // @ts-check
-import { ago } from "./format.js"
+import { ago, visible } from "./format.js"
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {{ class?: string | undefined, on?: { [event: string]: (event: Event) => void }, [attribute: string]: unknown }} Props */
@@ -23,15 +24,16 @@ export const h = (name, props = {}, ...children) => {
   for (const [key, value] of Object.entries(props)) {
     if (value === undefined || value === false || value === null) continue
     if (key === "on") for (const [event, listener] of Object.entries(/** @type {{ [event: string]: (event: Event) => void }} */ (value))) element.addEventListener(event, listener)
-    else element.setAttribute(key, value === true ? "" : String(value))
+    else element.setAttribute(key, value === true ? "" : key === "title" || key === "aria-label" ? visible(String(value)) : String(value))
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map((child) => (typeof child === "number" ? String(child) : /** @type {Node | string} */ (child))))
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map((child) => (typeof child === "object" ? /** @type {Node} */ (child) : visible(String(child)))))
   return /** @type {never} */ (element)
 }
 
 /** Sets text only when it differs: a repaint of what stays the same is work for nothing. @param {Element} element @param {string} text */
 export const say = (element, text) => {
-  if (element.textContent !== text) element.textContent = text
+  const shown = visible(text)
+  if (element.textContent !== shown) element.textContent = shown
 }
 
 /**

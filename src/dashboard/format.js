@@ -44,10 +44,17 @@ export const ago = (iso) => {
   return Number.isNaN(s) ? "–" : s < 2 ? "now" : `${duration(s)} ago`
 }
 
+// Controls, marks that turn the direction of text, spaces of no width (but joiners, which emoji and scripts need), separators of lines.
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g
+
+/** Text whose invisible characters show, so that no id looks like another and none turns round what stands beside it. Line ends and tabs stay. @param {string} text */
+export const visible = (text) => text.replace(unseen, (character) => `\u27e8U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`)
+
 /** Any value in one line, cut. @param {unknown} value @param {number} [most] */
 export const brief = (value, most = 80) => {
   const text = typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value) ?? ""
-  return text.length > most ? `${text.slice(0, most)}…` : text
+  const line = text.replace(/\r?\n/g, "\u240a").replaceAll("\t", "\u2409")
+  return line.length > most ? `${line.slice(0, most)}…` : line
 }
 
 /**

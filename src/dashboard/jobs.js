@@ -41,7 +41,7 @@ export class Jobs {
     this.body = h("tbody", {})
     this.back = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } }, "Previous")
     this.forth = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } }, "Next")
-    this.list = h("div", { class: "card scroll" }, h("table", { class: "rows" }, h("thead", {}, h("tr", {}, h("th", {}, "Job"), h("th", {}, "State"), h("th", { class: "optional" }, "Path"), h("th", {}, "Errors"), h("th", { class: "optional" }, "Runs on"), h("th", { class: "num optional" }, "Changed"), h("th", {}, ""))), this.body))
+    this.list = h("div", { class: "card scroll" }, h("table", { class: "rows", "aria-label": "Jobs" }, h("thead", {}, h("tr", {}, h("th", {}, "Job"), h("th", {}, "State"), h("th", { class: "optional" }, "Path"), h("th", {}, "Errors, answer"), h("th", { class: "optional" }, "Runs on"), h("th", { class: "num optional" }, "Changed"), h("th", {}, h("span", { class: "unseen" }, "Action")))), this.body))
     byId("jobs").replaceChildren(h("div", { class: "bar" }, this.tables, this.states, h("span", { class: "spacer" }), this.back, this.forth), this.message, this.list)
     this.showStates()
   }
@@ -129,7 +129,7 @@ export class Jobs {
     const last = job.errors.at(-1)
     return h("tr", { tabindex: 0, "data-row": job.id },
       h("td", { class: "mono clip id" }, brief(job.id, 60)), h("td", {}, pill(tone, job.status)), h("td", { class: "mono clip optional" }, brief(job.path, 60)),
-      h("td", {}, job.errors.length === 0 ? "–" : h("details", {}, h("summary", {}, `${count(job.errors.length)} · ${last?.code ? `${last.code} ` : ""}${brief(last?.reason, 60)}`), h("ul", { class: "errors" }, ...job.errors.map(errorLine)))),
+      h("td", {}, job.errors.length === 0 ? null : h("details", {}, h("summary", {}, `${count(job.errors.length)} · ${last?.code ? `${last.code} ` : ""}${brief(last?.reason, 60)}`), h("ul", { class: "errors" }, ...job.errors.map(errorLine))), job.result ? h("details", {}, h("summary", {}, "answer"), h("code", { class: "wrap" }, brief(JSON.stringify(job.result), 4000))) : job.errors.length === 0 ? "–" : null),
       h("td", { class: "mono optional" }, job.holder ?? "–"), h("td", { class: "num optional" }, since(job.updated_at)),
       h("td", { class: "num" }, job.status === "failed" ? this.button(job, "retry", "Retry", "ghost small") : job.status === "success" ? null : this.button(job, "cancel", "Cancel", "ghost small danger")))
   }

@@ -17,7 +17,7 @@ const maxColumns = 12
 const readEveryMs = 1000
 
 /** Ends after which the view is somewhere else, or will be. */
-const passing = new Set(["moved", "rebootstrap", "shutdown", "replaced"])
+const passing = new Set(["moved", "rebootstrap", "shutdown", "replaced", "behind"])
 
 /** @typedef {{ key: string, cells: ReadonlyArray<unknown> }} Row */
 
@@ -30,7 +30,7 @@ export class LiveResult {
     this.head = h("thead", {})
     this.body = h("tbody", {})
     this.note = h("div", {})
-    this.element = h("div", { class: "live" }, h("div", { class: "row" }, h("strong", {}, "Result"), this.state, this.stats), this.note, h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "result" }, this.head, this.body)))
+    this.element = h("div", { class: "live" }, h("div", { class: "row" }, h("strong", {}, "Result"), this.state, this.stats), this.note, h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows of the result" }, h("table", { class: "result", "aria-label": "Result" }, this.head, this.body)))
     /** @type {AbortController | undefined} */
     this.abort = undefined
     /** @type {Map<string, { text: string, element: HTMLElement }>} */

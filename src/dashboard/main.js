@@ -7,7 +7,7 @@
 import { call, forgetSecrets, hasSecret, Refused } from "./api.js"
 import { askSecret, Cancelled, isOpen, notice, showHelp } from "./dialogs.js"
 import { byId, empty, h, say } from "./dom.js"
-import { count } from "./format.js"
+import { count, duration, visible } from "./format.js"
 import { Jobs } from "./jobs.js"
 import { Overview } from "./overview.js"
 import { QueryBox } from "./queryBox.js"
@@ -47,7 +47,14 @@ const status = (tone, word) => {
   const element = byId("node-status")
   element.className = `pill ${tone}`
   say(element, word)
+  document.title = visible(`${byId("node-name").textContent} · ${word}`)
 }
+
+/** Figures that may no longer be so look like it. @param {boolean} is */
+const stale = (is) => byId("content").classList.toggle("stale", is)
+
+/** When the last answer came, on this page's clock. */
+let heardAt = 0
 
 const tones = /** @type {{ [status: string]: "good" | "warn" | "bad" }} */ ({ ready: "good", frozen: "good", updating: "good", failed: "bad" })
 
@@ -59,7 +66,6 @@ const show = (o) => {
   say(byId("node-name"), o.id)
   say(byId("node-sub"), `${o.ssps === undefined ? (o.mode === "scheduler" ? "SSP of a cluster" : "standalone SSP") : "scheduler"} · ${o.version}`)
   status(tones[o.status] ?? "warn", o.status)
-  document.title = `${o.id} · ${o.status}`
   say(byId("views-count"), count(o.views))
   const jobs = typeof o.jobs === "number" ? o.jobs : o.jobs.reduce((/** @type {number} */ sum, /** @type {any} */ { queued, running, waiting }) => sum + queued + running + waiting, 0)
   say(byId("jobs-count"), jobs === 0 ? "" : count(jobs))
@@ -72,14 +78,17 @@ const tick = async () => {
   try {
     const o = await call("/overview")
     failures = 0
+    heardAt = begun
     notice(undefined)
+    stale(false)
     show(o)
     if (o.status !== "ready" || Math.floor(begun / everyMs) % 5 === 0) overview.showTasks(o, (await call("/progress")).tasks ?? [])
   } catch (error) {
     if (error instanceof Refused && error.status === 401) return gate(error)
     failures++
     status("bad", "no answer")
-    notice(`${error instanceof Refused && error.code !== undefined ? `${error.code}: ` : ""}${error instanceof Error ? error.message : String(error)} Figures below are from before; trying again.`)
+    stale(latest !== undefined)
+    notice(`${error instanceof Refused && error.code !== undefined ? `${error.code}: ` : ""}${error instanceof Error ? error.message : String(error)} ${latest === undefined ? "Trying again." : `The figures below are ${duration((performance.now() - heardAt) / 1000)} old; trying again.`}`)
   }
   schedule(Math.max(100, Math.min(slowestMs, everyMs * 2 ** Math.min(failures, 4)) - (performance.now() - begun)))
 }
@@ -97,6 +106,7 @@ const gate = async (refused) => {
   status("wait", "locked")
   notice(undefined)
   latest = undefined
+  stale(false)
   const wrong = refused !== undefined && hasSecret("node") ? `${refused.code ?? ""}: that secret was refused.` : undefined
   forgetSecrets()
   document.dispatchEvent(new Event("secret"))
@@ -120,7 +130,7 @@ const gate = async (refused) => {
 const lockWord = () => {
   const unlocked = hasSecret("node") || hasSecret("ssp")
   const lock = byId("lock")
-  say(lock, unlocked ? "Unlocked" : "Unlock")
+  say(lock, unlocked ? "Lock" : "Unlock")
   lock.title = unlocked ? "Forget the secret (u)" : "Give the secret (u)"
   lock.classList.toggle("on", unlocked)
 }

@@ -6,7 +6,7 @@
 // @ts-check
 import { byId, empty, h, say } from "./dom.js"
 import { count, duration, megabytes, millis, percent, rate } from "./format.js"
-import { ClusterMap } from "./clusterMap.js"
+import { answers, ClusterMap } from "./clusterMap.js"
 import { palette, Plot, Spark } from "./plots.js"
 
 /** @typedef {{ value: HTMLElement, note: HTMLElement, spark: Spark | undefined }} Tile */
@@ -73,6 +73,13 @@ const storeFacts = (o) => /** @type {const} */ ([
   ["Views", `${count(o.views)} of ${count(o.max_views)}`]
 ])
 
+/** Which views of a cluster nobody serves now. @param {any} o */
+const unserved = (o) => {
+  const silent = o.ssps.filter((/** @type {any} */ ssp) => !answers(ssp)).reduce((/** @type {number} */ sum, /** @type {any} */ { views }) => sum + views, 0)
+  const said = [...(o.views_waiting > 0 ? [`${count(o.views_waiting)} wait for an SSP`] : []), ...(silent > 0 ? [`${count(silent)} on an SSP that does not answer`] : [])]
+  return said.length === 0 ? "all placed" : said.join(", ")
+}
+
 /** @param {number} share */
 const bar = (share) => h("progress", { max: 1, value: Math.min(1, Math.max(0, share)).toFixed(3) })
 
@@ -101,7 +108,7 @@ export class Overview {
   }
 
   tableCard() {
-    return h("section", { class: "card" }, h("h2", {}, "Tables"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Table"), h("th", { class: "num" }, "Records"))), this.tables))
+    return h("section", { class: "card" }, h("h2", {}, "Tables"), h("table", { "aria-label": "Tables" }, h("thead", {}, h("tr", {}, h("th", {}, "Table"), h("th", { class: "num" }, "Records"))), this.tables))
   }
 
   /** @param {any} o @param {import("./samples.js").Samples} samples @param {import("./samples.js").Sample} sample */
@@ -112,7 +119,7 @@ export class Overview {
     show(events, rate(sample.events ?? undefined), this.kind === "scheduler" ? `seq ${count(o.seq)}` : `${count(o.writes)} writes in all`)
     show(latency, millis(sample.p99), sample.p50 === null ? "nothing came in this second" : `median ${millis(sample.p50)}`)
     show(lag, count(worst[1]), worst[1] === 0 ? (this.kind === "scheduler" && o.ssps.length === 0 ? "no SSP yet" : "all up to date") : `${worst[0]}`)
-    show(views, count(o.views), this.kind === "scheduler" ? (o.views_waiting > 0 ? `${count(o.views_waiting)} wait for an SSP` : "all placed") : `${count(o.streams)} followed now`)
+    show(views, count(o.views), this.kind === "scheduler" ? unserved(o) : `${count(o.streams)} followed now`)
     show(used, percent(sample.cpu), o.used === null ? `up ${duration(o.uptime_seconds)}` : `${megabytes(o.used.memory_megabytes)}, up ${duration(o.uptime_seconds)}`)
     events.spark?.show(samples.values((s) => s.events))
     latency.spark?.show(samples.values((s) => s.p99))

@@ -18,6 +18,9 @@ const axis = (/** @type {object} */ more) => ({
   stroke: () => colour("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: () => colour("--grid"), width: 1 }, ...more
 })
 
+/** Times of day on an axis, to the second where a minute has several marks. @param {any} _ @param {ReadonlyArray<number>} at @param {number} _axis @param {number} _space @param {number} step */
+const clock = (_, at, _axis, _space, step) => at.map((s) => new Date(s * 1000).toTimeString().slice(0, step < 60 ? 8 : 5))
+
 const wholeSteps = [1, 2, 5].flatMap((n) => Array.from({ length: 9 }, (_, power) => n * 10 ** power)).sort((a, b) => a - b)
 
 /** uPlot, as its script leaves it. @returns {any} */
@@ -82,7 +85,7 @@ export class Plot {
     this.plot = new make({
       width: Math.max(200, this.box.clientWidth), height: 132, padding: [8, 18, 0, 0], legend: { show: false }, cursor: { show: false }, pxAlign: 1,
       scales: { x: { time: true, auto: false }, y: { auto: false } },
-      axes: [axis({ size: 22, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => new Date(s * 1000).toTimeString().slice(0, 5)) }), axis({ size: 54, space: 30, ...(this.whole ? { incrs: wholeSteps } : {}), values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((value) => this.print(value)) })],
+      axes: [axis({ size: 22, space: 70, values: clock }), axis({ size: 54, space: 30, ...(this.whole ? { incrs: wholeSteps } : {}), values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((value) => this.print(value)) })],
       series: [{}, ...lines.map(({ colour: name }, i) => ({ stroke: () => colour(name), width: 1.5, points: { show: false }, ...(lines.length === 1 && i === 0 ? { fill: () => `${colour(name)}22` } : {}) }))]
     }, [[], ...lines.map(() => [])], this.box)
   }

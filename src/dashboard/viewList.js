@@ -15,7 +15,7 @@ const everyMs = 5000
 
 /** @typedef {{ title: string, class?: string, read: (view: any) => import("./dom.js").Child }} Column */
 
-const states = /** @type {const} */ ({ placed: "good", moving: "warn", waiting: "warn" })
+const states = /** @type {const} */ ({ placed: "good", moving: "warn", waiting: "warn", suspect: "bad" })
 
 /** @type {{ [kind: string]: ReadonlyArray<Column> }} */
 const columns = {
@@ -57,7 +57,7 @@ export class ViewList {
     this.message = h("div", {})
     this.back = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } }, "Previous")
     this.forth = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } }, "Next")
-    this.table = h("table", { class: "rows" }, h("thead", {}, h("tr", {}, h("th", {}, "View"), h("th", {}, "Query"), ...this.columns.map(({ class: name, title }) => h("th", { class: name }, title)))), this.body)
+    this.table = h("table", { class: "rows", "aria-label": "Views" }, h("thead", {}, h("tr", {}, h("th", {}, "View"), h("th", {}, "Query"), ...this.columns.map(({ class: name, title }) => h("th", { class: name }, title)))), this.body)
     /** @type {string | null} */
     this.next = null
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -137,7 +137,10 @@ export class ViewList {
   row(view) {
     const look = () => void this.panel.open(view)
     return h("tr", { tabindex: 0, "data-row": view.id, on: { click: look, keydown: (event) => {
-      if (/** @type {KeyboardEvent} */ (event).key === "Enter") look()
+      if (/** @type {KeyboardEvent} */ (event).key !== "Enter") return
+      // Else the same key presses the button that has the focus then.
+      event.preventDefault()
+      look()
     } } }, h("td", { class: "mono clip id" }, brief(view.id, 60)), h("td", { class: "mono clip query" }, brief(view.query, 160)), ...this.columns.map(({ class: name, read }) => h("td", { class: name }, read(view))))
   }
 }

@@ -14,7 +14,7 @@ import { LiveResult } from "./liveResult.js"
 const facts = (pairs) => h("dl", { class: "facts" }, ...pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))))
 
 /** @param {ReadonlyArray<any>} plan */
-const planTable = (plan) => h("table", {},
+const planTable = (plan) => h("table", { "aria-label": "Plan" },
   h("thead", {}, h("tr", {}, h("th", {}, "Operator"), h("th", {}, "Maintained"), h("th", { class: "num" }, "Rows"), h("th", { class: "num" }, "Last cost"), h("th", { class: "num" }, "Cost"))),
   h("tbody", {}, ...plan.map((row) => h("tr", {}, h("td", { class: "mono" }, row.operator), h("td", {}, row.incremental ? pill("good", "by change") : pill("warn", "run again"), row.reason === null ? null : h("span", { class: "note" }, ` ${row.reason}`)),
     h("td", { class: "num" }, count(row.rows)), h("td", { class: "num" }, count(row.last_cost)), h("td", { class: "num" }, count(row.total_cost))))))
@@ -27,27 +27,28 @@ export class ViewPanel {
     this.door = kind === "ssp" ? "node" : "ssp"
     /** @type {LiveResult | undefined} */
     this.live = undefined
-    this.element = h("aside", { class: "panel card", hidden: true, "aria-label": "View", tabindex: -1, on: { keydown: (event) => {
-      if (/** @type {KeyboardEvent} */ (event).key === "Escape") this.close()
+    // The browser's own: what is behind it cannot be reached, and Escape closes it wherever the focus is.
+    this.element = h("dialog", { class: "panel", "aria-labelledby": "panel-title", on: { close: () => this.closed(), click: (event) => {
+      if (event.target === this.element) this.close()
     } } })
-    /** @type {HTMLElement | null} */
-    this.from = null
+    /** Id of the view that is looked at. */
+    this.id = ""
   }
 
   /** @param {any} view */
   async open(view) {
     this.live?.stop()
-    this.from = /** @type {HTMLElement | null} */ (document.activeElement)
+    this.id = view.id
     const live = new LiveResult(this.door)
     this.live = live
     const inside = h("div", { class: "inside" })
     this.element.replaceChildren(
-      h("div", { class: "row head" }, h("h2", { class: "mono wrap" }, view.id), h("span", { class: "spacer" }), h("button", { type: "button", class: "ghost icon", "aria-label": "Close", title: "Close (Esc)", on: { click: () => this.close() } }, "×")),
+      h("div", { class: "row head" }, h("h2", { class: "mono wrap", id: "panel-title" }, brief(view.id, 2000)), h("button", { type: "button", class: "ghost icon", autofocus: true, "aria-label": "Close", title: "Close (Esc)", on: { click: () => this.close() } }, "×")),
       h("pre", { class: "query" }, view.query),
       facts([["Owner", view.owner ?? (this.kind === "ssp" ? "this SSP" : "waits for an SSP")], ["Client", brief(view.client_id, 80)], ["Format", view.format], ["Time to live", ttl(view.ttl_seconds)], ["Last active", ago(view.last_active_at)], ...(view.params === null ? [] : [/** @type {const} */ (["Parameters", h("code", { class: "wrap" }, brief(view.params, 2000))])])]),
       inside, live.element)
-    this.element.hidden = false
-    this.element.focus({ preventScroll: false })
+    if (!this.element.open) this.element.showModal()
+    this.element.scrollTop = 0
     void live.start(view.id)
     await this.look(view, inside)
   }
@@ -59,7 +60,7 @@ export class ViewPanel {
       inside.replaceChildren(
         facts([["Rows", count(debug.cache_size)], ["Generation", count(debug.content_generation)], ["Tables", debug.referenced_tables.join(", ")], ["Hash", h("code", {}, brief(debug.last_hash, 24))]]),
         h("div", { class: "row" }, h("h3", {}, "Plan"), h("span", { class: "spacer" }), h("button", { type: "button", class: "ghost small", on: { click: () => void this.look(view, inside) } }, "Read again")),
-        h("div", { class: "scroll" }, planTable(debug.plan)),
+        h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Operators of the plan" }, planTable(debug.plan)),
         ...(debug.errors.length === 0 ? [] : [h("h3", {}, `${count(debug.errors.length)} rows left out`), h("ul", { class: "errors" }, ...debug.errors.slice(0, 20).map((/** @type {any} */ { id, reason }) => h("li", {}, h("code", {}, brief(id, 60)), " ", brief(reason, 300))))]))
     } catch (error) {
       if (!(error instanceof Cancelled)) inside.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }))
@@ -67,11 +68,18 @@ export class ViewPanel {
   }
 
   close() {
-    if (this.element.hidden) return
+    if (this.element.open) this.element.close()
+  }
+
+  closed() {
+    // The browser tells of the end a moment later: the panel may have been opened again meanwhile.
+    if (this.element.open) return
     this.live?.stop()
     this.live = undefined
-    this.element.hidden = true
     this.element.replaceChildren()
-    this.from?.focus()
+    // The browser has given the focus back, unless the row is another element by now. Where the focus is somewhere, somebody
+    // may have moved it meanwhile.
+    if (document.activeElement !== null && document.activeElement !== document.body) return
+    for (const row of document.querySelectorAll("#views [data-row]")) if (/** @type {HTMLElement} */ (row).dataset["row"] === this.id) /** @type {HTMLElement} */ (row).focus()
   }
 }

@@ -20,6 +20,15 @@ const script = `"><script>document.title='pwned'</script><b id=pwned>`
 /** Errors but for refusals, which the browser puts on its console whoever handles them. */
 const faultsOf = (visit: Visit): ReadonlyArray<string> => visit.faults.filter((fault) => !/status of 40[01]/.test(fault))
 
+/** An id as long as the service takes none longer, in letters of no use to a line break, with a mark that turns round what follows. */
+const longId = `incantation:${"x".repeat(200)}\u202e${"y".repeat(27)}`
+
+/** Elements that reach beyond the right edge of the window, but for what scrolls by itself. */
+const outside = `[...document.querySelectorAll("body *")].filter((e) => e.getClientRects().length > 0 && e.getBoundingClientRect().right > innerWidth + 1 && e.closest(".scroll, .tabs, pre.place") === null).map((e) => e.outerHTML.slice(0, 120))`
+
+/** Keeps what is written on a canvas, and where from the left. */
+const drawnText = `globalThis.drawn = []; const fill = CanvasRenderingContext2D.prototype.fillText; CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) { drawn.push([text, x]); return fill.call(this, text, x, ...rest) }`
+
 const unlock = async ({ page }: Visit, given = secret): Promise<void> => {
   await page.locator("#secret").fill(given)
   await page.keyboard.press("Enter")
@@ -147,6 +156,13 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     await seen.page.locator(".panel h2", { hasText: "plain" }).waitFor()
     await seen.page.keyboard.press("Escape")
     expect(await focused()).toContain("plain")
+    // The page hears of the end of a dialog a moment later: who goes on at once keeps the panel, or the focus.
+    const after = (action: string, then: string) => seen.page.evaluate(`new Promise((done) => { const panel = document.querySelector("dialog.panel"); ${action}; setTimeout(() => done(${then}), 100) })`)
+    await seen.page.keyboard.press("Enter")
+    await seen.page.locator(".panel h2", { hasText: "plain" }).waitFor()
+    expect(await after(`panel.close(); [...document.querySelectorAll("#views [data-row]")].find((row) => row.dataset.row === "plain").click()`, "panel.querySelector('h2')?.textContent")).toBe("plain")
+    expect(await after(`panel.close(); document.getElementById("search").focus()`, "document.activeElement.id")).toBe("search")
+    await blur()
     await seen.page.keyboard.press("/")
     expect(await focused()).toBe("search")
     await seen.page.keyboard.press("Escape")
@@ -156,6 +172,75 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     await seen.page.keyboard.press("Escape")
     await seen.page.keyboard.press("t")
     expect(await seen.page.evaluate("document.documentElement.dataset.theme")).toBe("dark")
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
+  for (const [name, options] of [["390 px", { phone: true }], ["768 px", { viewport: { width: 768, height: 900 }, colorScheme: "dark" }], ["1280 px", {}]] as const) {
+    it(`shows a view on ${name} with every value and Close in the window, and a long id whose characters all show`, async () => {
+      await ask("POST /view/register", registration(longId, "SELECT * FROM item", { format: "tree", clientId: "c".repeat(200), params: { long: "p".repeat(300) } }))
+      await ask("POST /ingest", create("item:wide", { n: 9, ...Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`a_column_with_a_long_name_${i}`, "value ".repeat(8)])) }))
+      const seen = await opened("/#views", options)
+      const row = seen.page.locator("tr[data-row]", { hasText: "xxxx" })
+      await row.click()
+      const panel = seen.page.getByRole("dialog")
+      await panel.locator(".live td", { hasText: "item:wide" }).waitFor()
+      await panel.getByText("source item").waitFor()
+      await seen.screenshot(`dashboard-panel-${name.replace(" ", "")}`)
+      expect(await seen.page.evaluate(outside)).toEqual([])
+      const close = panel.getByRole("button", { name: "Close" })
+      const box = (await close.boundingBox())!
+      expect([box.width >= 30, box.height >= 28, box.x + box.width <= seen.page.viewportSize()!.width]).toEqual([true, true, true])
+      expect(await panel.getByRole("heading", { level: 2 }).innerText()).toBe(longId.replace("\u202e", "⟨U+202E⟩"))
+      expect(await seen.page.evaluate("document.body.innerText.includes('\\u202e')")).toBe(false)
+      await close.click()
+      await panel.waitFor({ state: "hidden" })
+      expect(await seen.page.evaluate("document.activeElement.dataset.row")).toBe(longId)
+      expect(faultsOf(seen)).toEqual([])
+      await seen.close()
+      await ask("POST /view/unregister", { id: longId })
+    })
+  }
+  it("keeps Tab inside the panel, and closes it on Escape from wherever the focus is", async () => {
+    const seen = await opened("/#views")
+    await seen.page.locator("tr[data-row]", { hasText: "plain" }).click()
+    const panel = seen.page.getByRole("dialog", { name: "plain", exact: true })
+    await panel.getByRole("heading", { name: "Plan" }).waitFor()
+    const places = new Set<string>()
+    for (let n = 0; n < 12; n++) {
+      await seen.page.keyboard.press("Tab")
+      places.add(await seen.page.evaluate<string>("document.activeElement === document.body ? 'the browser' : document.activeElement.closest('dialog') === null ? document.activeElement.outerHTML : 'inside'"))
+    }
+    expect([...places].filter((place) => place !== "the browser")).toEqual(["inside"])
+    await seen.page.evaluate("document.activeElement.blur()")
+    await seen.page.keyboard.press("Escape")
+    await panel.waitFor({ state: "hidden" })
+    expect(faultsOf(seen)).toEqual([])
+    await seen.close()
+  })
+  it("has a heading, names for all tables, buttons named as they read, and an axis whose marks differ", async () => {
+    const seen = await chromium.visit(door.url)
+    const { page } = seen
+    page.setDefaultTimeout(100_000)
+    await page.addInitScript(drawnText)
+    await seen.go("/")
+    await unlock(seen)
+    await page.locator("#node-status.good").waitFor()
+    expect(await page.getByRole("heading", { level: 1 }).allInnerTexts()).toEqual(["solo"])
+    await page.getByRole("button", { name: "Lock", exact: true }).waitFor()
+    const marks = await until("times of day on an axis", async () => {
+      const drawn = (await page.evaluate<ReadonlyArray<readonly [string, number]>>("drawn")).filter(([text]) => /^\d\d:\d\d/.test(text))
+      return drawn.length > 20 && drawn
+    })
+    expect(marks.filter(([text, x], i) => i > 0 && marks[i - 1]![0] === text && x > marks[i - 1]![1] + 20)).toEqual([])
+    for (const section of ["overview", "views", "query", "jobs"]) {
+      await page.locator(`[data-tab=${section}]`).click()
+      await page.locator(`#${section}`).waitFor()
+      const nameless = await page.evaluate<ReadonlyArray<string>>(`[...document.querySelectorAll("table, section, dialog")].filter((e) => e.checkVisibility() && !e.getAttribute("aria-label") && e.querySelector("caption, h2") === null).map((e) => e.outerHTML.slice(0, 100))`)
+      expect([section, nameless]).toEqual([section, []])
+    }
+    await page.getByRole("button", { name: "Lock", exact: true }).click()
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click()
+    await page.getByRole("button", { name: "Unlock", exact: true }).waitFor()
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
   })
@@ -210,14 +295,23 @@ describe.skipIf(missing !== undefined)(named("the dashboard of a cluster"), () =
     await seen.page.locator(".panel .live td", { hasText: "item:2" }).waitFor()
     given()
     await seen.page.locator(".panel h3", { hasText: "Plan" }).waitFor()
-    expect(await seen.page.locator("dialog").count()).toBe(0)
+    expect(await seen.page.locator("#secret").count()).toBe(0)
     await request(url, { method: "POST", path: "/ingest", body: create("item:3", { n: 3 }) })
     await seen.page.locator(".panel .live td", { hasText: "item:3" }).waitFor()
     expect(faultsOf(seen)).toEqual([])
+    await seen.page.keyboard.press("Escape")
+    await seen.page.locator("[data-tab=overview]").click()
+    expect(await seen.page.title()).toMatch(/ · ready$/)
     await cluster.scheduler.kill()
     await seen.page.locator("#node-status.bad", { hasText: "no answer" }).waitFor()
+    expect(await seen.page.title()).toMatch(/ · no answer$/)
+    await seen.page.getByRole("alert").filter({ hasText: /figures below are \d+ \w+ old/ }).waitFor()
+    await until("figures of before are dimmed", () => seen.page.evaluate<boolean>("getComputedStyle(document.getElementById('overview')).opacity < 0.6"))
+    await seen.screenshot("dashboard-stale")
     await cluster.scheduler.start()
     await seen.page.locator("#node-status.good").waitFor()
+    expect(await seen.page.title()).not.toContain("no answer")
+    await until("figures of now are not", () => seen.page.evaluate<boolean>("getComputedStyle(document.getElementById('overview')).opacity === '1'"))
     await seen.close()
   })
 })

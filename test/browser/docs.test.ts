@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Chromium, missing, named, type Visit } from "../kit/browser.ts"
 import { closing } from "../kit/closing.ts"
-import { Door, until } from "../kit/Door.ts"
+import { Door, secret, until } from "../kit/Door.ts"
 
 const later = closing()
 
@@ -27,6 +27,11 @@ describe.skipIf(missing !== undefined)(named("in Chromium"), () => {
     later(() => window.close())
     return window
   }
+  const openDocs = async (url: string) => {
+    const window = await visit(url)
+    window.page.setDefaultTimeout(60_000)
+    return { page: window.page, faults: window.faults, go: () => window.go("/docs"), screenshot: () => window.screenshot("ssp-docs-tried") }
+  }
   beforeAll(async () => {
     chromium = await Chromium.launch()
   })
@@ -41,6 +46,30 @@ describe.skipIf(missing !== undefined)(named("in Chromium"), () => {
     await window.page.getByText("/ingest", { exact: true }).first().waitFor()
     await window.screenshot("ssp-docs")
     expect(window.faults).toEqual([])
+  })
+  it("GET /docs tries an operation out with its example, which the service takes", async () => {
+    const door = await Door.start()
+    later(() => door.close())
+    const { faults, go, page, screenshot } = await openDocs(door.url)
+    await go()
+    await page.getByRole("button", { name: "Authorize" }).first().click()
+    await page.locator(".auth-container input").fill(secret)
+    await page.locator(".auth-btn-wrapper").getByRole("button", { name: /Apply|Authorize/ }).click()
+    await page.locator(".auth-btn-wrapper").getByRole("button", { name: "Close" }).click()
+    const blockOf = (method: string, path: string) => page.locator(`.opblock-${method}:has([data-path="${path}"])`)
+    const tryOut = async (method: string, path: string): Promise<string> => {
+      const block = blockOf(method, path)
+      await block.locator(".opblock-summary-control").first().click()
+      await block.getByRole("button", { name: "Try it out" }).click()
+      await block.getByRole("button", { name: "Execute" }).click()
+      return block.locator(".live-responses-table .response-col_status").last().innerText()
+    }
+    expect(await tryOut("post", "/view/register")).toMatch(/^200/)
+    expect(await tryOut("post", "/ingest")).toMatch(/^200/)
+    expect(await tryOut("get", "/view/{view_id}")).toMatch(/^200/)
+    await blockOf("get", "/view/{view_id}").locator(".live-responses-table").getByText("cars:gt").first().waitFor()
+    await screenshot()
+    expect(faults).toEqual([])
   })
   it("the kit sees an error on the console, an exception, and a request and a socket that want to leave", async () => {
     const window = await visit(await pageOf(`<!doctype html><script>

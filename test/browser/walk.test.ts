@@ -30,9 +30,9 @@ describe.skipIf(missing !== undefined || !existsSync("/proc/self/cwd"))(named("a
 
     await page.getByRole("link", { name: /^Views/ }).click()
     await page.getByText("demo:best-films", { exact: true }).click()
-    await page.getByRole("dialog").getByLabel(/^Secret/).fill(secret)
-    await page.getByRole("dialog").getByRole("button", { name: "Unlock" }).click()
-    const panel = page.getByRole("complementary", { name: "View" })
+    await page.getByRole("dialog", { name: /secret/ }).getByLabel(/^Secret/).fill(secret)
+    await page.getByRole("dialog", { name: /secret/ }).getByRole("button", { name: "Unlock" }).click()
+    const panel = page.getByRole("dialog", { name: "demo:best-films" })
     await panel.getByText("live", { exact: true }).waitFor()
     const result = panel.locator("table.result tbody")
     await until("ten films", async () => (await result.locator("tr").count()) === 10)
