@@ -11,10 +11,13 @@ import { TallyReporter } from "./test/kit/TallyReporter.ts"
 const campaign = process.env["SVC_CAMPAIGN"] === "1"
 
 export default defineConfig({
+  // The examples name the package as others do.
+  resolve: { alias: [{ find: /^surreal-live-sidecar\/(.*)$/, replacement: `${import.meta.dirname}/src/$1.ts` }] },
   test: {
     // CommonJS packages look as they do in Node: the default export is `module.exports`.
     deps: { interopDefault: false },
     include: ["test/**/*.test.ts"],
+    setupFiles: ["test/kit/setup.ts"],
     exclude: ["**/node_modules/**", ...(campaign ? [] : ["test/**/*.campaign.test.ts"])],
     environment: "node",
     pool: "forks",
