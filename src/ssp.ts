@@ -23,4 +23,6 @@ const serve = (quickstart: boolean) => Effect.gen(function*() {
 
 const work: Cli.Deeds<never, never, never>["work"] = (...asked) => Effect.flatMap(Effect.promise(() => import("./sspTools.ts")), (tools) => tools.run(...asked))
 
-Process.run(Cli.main(Process.args(), { serve, health: Health.check, work }, configFrom(ConfigFile.layer)).pipe(Effect.provide(Released.layer)))
+const files = Effect.flatMap(Effect.promise(() => import("./checkTools.ts")), (tools) => tools.run)
+
+Process.run(Cli.main(Process.args(), { serve, files, health: Health.check, work }, configFrom(ConfigFile.layer)).pipe(Effect.provide(Released.layer)))

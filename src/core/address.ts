@@ -20,6 +20,15 @@ const portOf = (text: string): number | undefined => {
   return port <= 65_535 ? port : undefined
 }
 
+/** The eight groups of an IPv6 address, as they are written; `::` stands for as many zeros as are missing. */
+export const ipv6Groups = (text: string): ReadonlyArray<string> => {
+  const [head = "", tail] = text.split("::")
+  const front = head === "" ? [] : head.split(":")
+  if (tail === undefined) return front
+  const back = tail === "" ? [] : tail.split(":")
+  return [...front, ...Array.from({ length: 8 - front.length - back.length }, () => "0"), ...back]
+}
+
 const hostName = /^[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?$/
 
 /** Undefined when `text` is none of the forms. */

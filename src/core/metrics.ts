@@ -86,6 +86,9 @@ export const declared = {
   sspViews: gauge("ssp", "svc_ssp_views", "Registered views."),
   sspViewsLimit: gauge("ssp", "svc_ssp_views_limit", "SVC_MAX_VIEWS: beyond it registration answers 503."),
   sspViewRows: gauge("ssp", "svc_ssp_view_rows", "Rows in the results of all views."),
+  sspInstances: gauge("ssp", "svc_ssp_instances", "Results kept up to date: of views, equal ones once, and of subqueries."),
+  sspHeldRows: gauge("ssp", "svc_ssp_held_rows", "Matching rows these hold, shown or not; of a view that was let go those not yet taken back."),
+  sspTombstones: gauge("ssp", "svc_ssp_tombstones", "Deleted records whose version is remembered; SVC_MAX_TOMBSTONES at most."),
   sspRecords: gauge("ssp", "svc_ssp_records", "Records in memory."),
   sspTables: gauge("ssp", "svc_ssp_tables", "Tables with records."),
   sspStreams: gauge("ssp", "svc_ssp_streams", "Open event streams."),
@@ -112,7 +115,7 @@ export const declared = {
 
   // Scheduler
   schedulerStatus: gauge("scheduler", "svc_scheduler_status", "1 for the state it is in (D30), 0 for the others.", { status: ["cloning", "ready", "frozen", "updating"] }),
-  schedulerSsps: gauge("scheduler", "svc_scheduler_ssps", "Registered SSPs by state.", { state: ["bootstrapping", "replaying", "ready", "overflowed"] }),
+  schedulerSsps: gauge("scheduler", "svc_scheduler_ssps", "Registered SSPs by state.", { state: ["bootstrapping", "replaying", "ready", "suspect", "overflowed"] }),
   schedulerViews: gauge("scheduler", "svc_scheduler_views", "Registered views."),
   schedulerViewsWaiting: gauge("scheduler", "svc_scheduler_views_waiting", "Registered views that wait for an SSP."),
   schedulerJobs: gauge("scheduler", "svc_scheduler_jobs", "Jobs that are not finished."),

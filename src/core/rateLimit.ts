@@ -4,6 +4,7 @@
  * Cost per request: one look-up and one write, O(1). Kept: two generations of buckets, swapped each second. A bucket that
  * nobody touched for a second is full again, and a full bucket is the same as none, so forgetting it changes nothing.
  */
+import { ipv6Groups } from "./address.ts"
 
 interface Bucket {
   tokens: number
@@ -19,11 +20,7 @@ const generationMs = 1000
 export const clientOf = (address: string): string => {
   const v4 = /^(?:::ffff:)?(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   if (v4 !== null) return v4[1] ?? address
-  const [head = "", tail] = (address.split("%")[0] ?? "").toLowerCase().split("::")
-  const front = head === "" ? [] : head.split(":")
-  const back = tail === undefined || tail === "" ? [] : tail.split(":")
-  const groups = tail === undefined ? front : [...front, ...Array.from({ length: 8 - front.length - back.length }, () => "0"), ...back]
-  return groups.slice(0, 4).join(":")
+  return ipv6Groups((address.split("%")[0] ?? "").toLowerCase()).slice(0, 4).join(":")
 }
 
 export class RateLimit {

@@ -15,7 +15,8 @@ export interface Applied {
 }
 
 export type Rejected =
-  | { readonly kind: "gap"; readonly expected: number; readonly got: number }
+  /** `expected`: the first position that is not applied, so that whoever replays from there misses nothing. */
+  | { readonly kind: "gap"; readonly expected: number; readonly got: number; readonly behind: number }
   /** `otherLog`: not of the log this SSP bootstrapped from, rather than of an older start of its scheduler. */
   | { readonly kind: "stale"; readonly reason: string; readonly otherLog: boolean }
 
@@ -23,6 +24,10 @@ export interface Admitted<P extends Applied> {
   readonly changes: ReadonlyArray<Change>
   readonly position: P
 }
+
+/** The position behind the last applied; where none is, that of the first change that carries one. */
+const firstMissing = ({ seq }: Applied, changes: ReadonlyArray<Change>): number | undefined =>
+  seq === null ? changes.find((change) => change.position !== undefined)?.position?.seq : seq + 1
 
 /** Changes to apply and the position after them. A change without a position is taken as it comes. */
 export const admit = <P extends Applied>(position: P, changes: ReadonlyArray<Change>): Either.Either<Admitted<P>, Rejected> => {
@@ -41,7 +46,7 @@ export const admit = <P extends Applied>(position: P, changes: ReadonlyArray<Cha
     if (at.epoch !== null && next.epoch !== undefined && next.epoch < at.epoch) {
       return Either.left({ kind: "stale", reason: `epoch ${next.epoch} is older than ${at.epoch}, which this SSP has already seen`, otherLog: false })
     }
-    if (at.seq !== null && next.seq > at.seq + 1) return Either.left({ kind: "gap", expected: at.seq + 1, got: next.seq })
+    if (at.seq !== null && next.seq > at.seq + 1) return Either.left({ kind: "gap", expected: firstMissing(position, changes) ?? at.seq + 1, got: next.seq, behind: at.seq })
     const known = at.seq !== null && next.seq <= at.seq
     at = { ...at, seq: known ? at.seq : next.seq, logId: next.logId ?? at.logId, epoch: next.epoch ?? at.epoch }
     if (!known) fresh.push(change)

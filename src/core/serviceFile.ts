@@ -53,13 +53,13 @@ export const jobTableKeys = {
 export const backendKeys = {
   type: "`http`, nothing else.",
   baseUrl: "Its address; a job's path is added.",
-  spec: "Its OpenAPI document.",
+  spec: "Its OpenAPI document, 3.0 or 3.1.",
   "auth.type": "`token`, nothing else; without `auth` no token is sent.",
   "auth.token": "Bearer token for it.",
   "auth.token_file": "File that holds the token, instead; read again on SIGHUP.",
   "method.type": "`outbox`, nothing else.",
   "method.table": "Its job table.",
-  "method.schema": "File of the table's schema."
+  "method.schema": "File that defines the table; `jobs schema` prints it, `--check-config` reads it."
 } as const
 
 const below = (key: string): ReadonlyArray<string> => Object.keys(backendKeys).filter((each) => each.startsWith(`${key}.`)).map((each) => each.slice(key.length + 1))
@@ -168,6 +168,12 @@ const backend = (name: string, value: unknown, faults: Array<string>): JobTable 
     token = tokenOf(auth, "token", true)
   }
   return baseUrl === undefined || table === undefined ? undefined : { table, name, baseUrl, ...token, timeoutMs: defaultTimeoutMs, concurrency: defaultConcurrency }
+}
+
+/** The tables that `job_tables` names, in either form. */
+export const tableNames = (content: unknown): ReadonlyArray<string> => {
+  const jobs = isMapping(content) ? content["job_tables"] : undefined
+  return Array.isArray(jobs) ? jobs.filter((table) => typeof table === "string") : isMapping(jobs) ? Object.keys(jobs) : []
 }
 
 /** A backend as a client of the outbox sees it: where jobs are written, and what they may say. */

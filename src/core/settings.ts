@@ -76,6 +76,17 @@ export const password = (env: string, words: Words): Knob<string | undefined> =>
 /** What both servers limit alike. */
 export const requestTimeoutSecs = integer("SVC_REQUEST_TIMEOUT_SECS", 120, { min: 1, max: 3600 }, { unit: "s", meaning: "Longest time for a request to arrive whole (beyond it 408), and longest time in which a client takes nothing of its answer (beyond it the connection is cut)." })
 
+/** Largest request body, in bytes, where nothing is set. */
+export const defaultBodyBytes = 2_097_152
+
+/** Largest request body; each server says what else it means for it. */
+export const maxBodyBytes = (meaning: string): Knob<number> => integer("SVC_MAX_BODY_BYTES", defaultBodyBytes, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: `Largest request body; beyond it 413. ${meaning}` })
+
+/** Bounds on what clients may hold of a server, the same for both. */
+export const maxConnections = integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections. One beyond it may ask a probe (`/health`, `/livez`, `/readyz`, `/version`) or is told 503 OVERLOADED, and closes; 32 of those at once." })
+export const maxConnectionsPerAddress = integer("SVC_MAX_CONNECTIONS_PER_ADDRESS", 0, { min: 0, max: 1_000_000 }, { unit: "connections", meaning: "Most of them from one client address (of IPv6, from one /64), with the same answer beyond it; 0 for half of SVC_MAX_CONNECTIONS. Clients behind one proxy have one address: with a proxy in front set it to SVC_MAX_CONNECTIONS, and limit clients there." })
+export const maxBodyBytesTotal = integer("SVC_MAX_BODY_BYTES_TOTAL", 67_108_864, { min: 1024, max: 1e12 }, { unit: "bytes", meaning: "Most bytes of request bodies that have begun and not ended, all together; beyond it 503 OVERLOADED. Where no secret is asked for, a quarter for one address. One body of the largest size always fits." })
+
 export const rateLimit = integer("SVC_RATE_LIMIT", 0, { min: 0, max: 1_000_000 }, { unit: "requests/s", meaning: "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted." })
 
 const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/

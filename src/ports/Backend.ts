@@ -5,6 +5,7 @@
  * leaves for where a backend points. The time-out covers everything up to the status; a body that does not come after a
  * status changes nothing about what the backend said.
  */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
@@ -26,12 +27,15 @@ export const quotedBytes = 8_192
 export const readBytes = 1_048_576
 export const bodyWithinMs = 5_000
 
-const bodyOf = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string> => {
+/** What of an answer's body is kept: a reason is quoted from it, and a result is read. */
+export const keptOf = (keptBytes = 0): number => Math.min(readBytes, Math.max(quotedBytes, keptBytes))
+
+const bodyOf = (response: HttpClientResponse.HttpClientResponse, keptBytes: number): Effect.Effect<string> => {
   const kept: Array<Uint8Array> = []
   let size = 0
   return response.stream.pipe(
     Stream.takeUntil((chunk) => {
-      if (size < quotedBytes) kept.push(chunk.subarray(0, quotedBytes - size))
+      if (size < keptBytes) kept.push(chunk.subarray(0, keptBytes - size))
       size += chunk.length
       return size >= readBytes
     }),
@@ -49,14 +53,16 @@ const make = (http: HttpClient.HttpClient): BackendShape => {
   // Our own trace context is passed on as it came; a span of the client's would take its place.
   const client = http.pipe(HttpClient.withTracerDisabledWhen(() => true), HttpClient.withTracerPropagation(false))
   return {
-    call: ({ body, headers, timeoutMs, url }) =>
+    call: ({ body, headers, keptBytes, timeoutMs, url }) =>
       HttpClientRequest.post(url).pipe(
         HttpClientRequest.bodyText(body, "application/json"),
         HttpClientRequest.setHeaders(headers),
         client.execute,
+        // Only `fetch` follows by itself, and by GET; the other clients do not look at this.
+        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
         Effect.mapError((error) => new BackendFailed({ message: `no answer from the backend: ${error._tag === "RequestError" ? reasonOf(error) : error.message}` })),
         Effect.timeoutFail({ duration: Duration.millis(timeoutMs), onTimeout: () => new BackendFailed({ message: `no answer from the backend within ${timeoutMs} ms` }) }),
-        Effect.flatMap((response) => Effect.map(bodyOf(response), (text) => ({ status: response.status, retryAfter: response.headers["retry-after"], body: text }))),
+        Effect.flatMap((response) => Effect.map(bodyOf(response, keptOf(keptBytes)), (text) => ({ status: response.status, retryAfter: response.headers["retry-after"], body: text }))),
         Effect.scoped,
         Effect.withTracerEnabled(false)
       )

@@ -2,7 +2,7 @@
  * The database as an SSP sees it: where records and view registrations are kept, and where they come from at start.
  *
  * The port speaks typed values; how they are encoded is each layer's business. A commit is all or nothing and durable
- * when it returns (as durable as the layer is: `layerMemory` keeps nothing beyond the process).
+ * when it returns (as durable as the layer is: `layerMemory` keeps nothing beyond the process, `layerNone` nothing at all).
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Data, Effect, Layer, Option, Schema, Stream } from "effect"
@@ -31,6 +31,7 @@ export interface StoredView {
   readonly ttlMs: number
   /** Parameters as the request's JSON text. */
   readonly params: string
+  /** Empty where the registration names none. */
   readonly format: string
   readonly lastActiveAtMs: number
 }
@@ -68,6 +69,8 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
 export interface DatabaseShape {
   /** What it is, for people; `memory` is known by its name: nothing is flushed there, so nobody waits for others to flush with. */
   readonly kind: string
+  /** True: while it is open here no other process can have it open, so who left something unfinished in it has ended. */
+  readonly exclusive?: boolean
   /** All records and tombstones, in chunks, each once; in the order their ids were first written, or of their ids. */
   readonly records: Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError>
   readonly views: Effect.Effect<ReadonlyArray<StoredView>, DatabaseError>
@@ -79,9 +82,22 @@ export interface DatabaseShape {
   readonly setAside?: Effect.Effect<string, DatabaseError>
 }
 
-/** Where an SSP keeps records, registrations and positions. A layer of your own passes `test/ports/Database.suite.ts`. */
+/** Where an SSP keeps records, registrations and positions. A layer of your own passes `conformance.database` of `testing`. */
 export class Database extends Context.Tag("ports/Database")<Database, DatabaseShape>() {
-  /** Keeps everything in the process and nothing beyond it (`memory://`). */
+  /**
+   * Keeps nothing: what is committed is in the engine, and a node that starts with this store starts empty. For `memory://`, and for an
+   * SSP of a cluster, whose records the scheduler keeps. A copy beside the engine would only cost memory: stores are read at the start.
+   */
+  static readonly layerNone: Layer.Layer<Database> = Layer.succeed(Database, {
+    kind: "memory",
+    records: Stream.empty,
+    views: Effect.succeed([]),
+    position: Effect.succeed(startPosition),
+    commit: () => Effect.void,
+    reset: Effect.void
+  })
+
+  /** Keeps everything in the process and nothing beyond it, deleted records included: for a node that is built again over the same store, as tests do. */
   static readonly layerMemory: Layer.Layer<Database> = Layer.sync(Database, (): DatabaseShape => {
     const records = new Map<string, StoredRecord>()
     const views = new Map<string, StoredView>()
@@ -116,6 +132,7 @@ export class Database extends Context.Tag("ports/Database")<Database, DatabaseSh
 const makeSqlite = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseError> =>
   Effect.as(prepare(sql), {
     kind: "sqlite",
+    exclusive: true,
     records: readRecords(sql),
     views: readViews(sql),
     position: readPosition(sql),

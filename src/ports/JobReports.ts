@@ -5,6 +5,7 @@
  * reports repeats it until it is answered.
  */
 import { Context, Data, Effect, Layer, type Redacted } from "effect"
+import type { Result } from "../core/job/result.ts"
 import type { ResultStatus } from "../core/job/status.ts"
 import { bearerOf } from "./bearer.ts"
 import { json, type Send } from "./httpSend.ts"
@@ -13,6 +14,7 @@ export interface JobReport {
   readonly job_id: string
   readonly status: ResultStatus
   readonly error: string | null
+  readonly result?: Result
   /** Extension (D36): the whole of the record's `errors`. */
   readonly errors?: ReadonlyArray<unknown>
   /** Extension (D36): the SSP that reports. */

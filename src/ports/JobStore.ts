@@ -9,8 +9,10 @@
 import { Context, Data, Effect, Layer } from "effect"
 import type { Job, JobError } from "../core/job/job.ts"
 import type { Holder, Lease } from "../core/job/lease.ts"
+import type { Result } from "../core/job/result.ts"
 import type { JobEvent, JobStatus } from "../core/job/status.ts"
 import type { Obj, RecordId } from "../core/surql/value.ts"
+import type { Place } from "./jobOrder.ts"
 import * as Records from "./recordJobs.ts"
 import * as Surreal from "./surrealJobs.ts"
 import { SurrealClient } from "./SurrealClient.ts"
@@ -24,6 +26,10 @@ export interface StoredJob extends Job {
   readonly lease: Lease | undefined
   /** The record's own field, RFC 3339. */
   readonly updatedAt: string | undefined
+  /** What is kept of the answer, where the store keeps it. */
+  readonly result?: Result
+  /** The same as the moment by which it is listed. */
+  readonly at: Place["at"]
 }
 
 export interface JobWrite {
@@ -31,6 +37,8 @@ export interface JobWrite {
   readonly event: Extract<JobEvent, "Succeeded" | "AttemptFailed" | "GaveUp" | "Released">
   /** Appended to `errors`. */
   readonly error: JobError | undefined
+  /** What is kept of the answer: in a row of ours, or with whoever else is told of the end. */
+  readonly result?: Result
 }
 
 export type Amended = { readonly kind: "done" } | { readonly kind: "missing" } | { readonly kind: "refused"; readonly status: JobStatus }
@@ -53,13 +61,13 @@ export interface JobStoreShape {
   readonly disown?: () => void
   readonly forget?: (ref: RecordId) => void
   readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, JobStoreError>
-  /** Jobs of a table in key order behind `after`. */
-  readonly list: (table: string, status: JobStatus | undefined, after: RecordId | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
+  /** Jobs of a table behind `after`, those that changed last first ({@link Place}). */
+  readonly list: (table: string, status: JobStatus | undefined, after: Place | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
   /** What an operator asks for; takes the lease away from whoever has it. */
   readonly amend: (ref: RecordId, event: "Retried" | "Cancelled", error: JobError) => Effect.Effect<Amended, JobStoreError>
 }
 
-/** Claims jobs and writes their state. A layer of your own passes `test/ports/JobStore.suite.ts`. */
+/** Claims jobs and writes their state. A layer of your own passes `conformance.jobStore` of `testing`. */
 export class JobStore extends Context.Tag("ports/JobStore")<JobStore, JobStoreShape>() {
   /** Records in memory, for tests and demonstrations. */
   static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<JobStore> => Layer.sync(JobStore, () => Records.make(Records.memory(records)))

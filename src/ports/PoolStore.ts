@@ -8,10 +8,13 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Effect, Layer } from "effect"
 import type { Action, JobRow, MemberRow, StrayRow, ViewRow } from "../core/cluster/messages.ts"
 import type { Saved } from "../core/cluster/pool.ts"
+import { RecentResults, type Result } from "../core/job/result.ts"
 import { DatabaseError, failure } from "./Database.ts"
+import { ReplicaError } from "./Replica.ts"
+import { type Link, link as linkOf, type Statement } from "./sqliteLink.ts"
 
 /** The actions of the pool that are about what is kept. */
-export type Write = Extract<Action, { readonly tag: "PersistMember" | "ForgetMember" | "PersistView" | "ForgetView" | "PersistStray" | "ForgetStray" | "PersistJob" | "ForgetJob" }>
+export type Write = Extract<Action, { readonly tag: "PersistMember" | "ForgetMember" | "PersistView" | "ForgetView" | "PersistStray" | "ForgetStray" | "PersistJob" | "ForgetJob" | "PersistResult" }>
 
 export interface Opened {
   /** 1 at the first start, then one more each time (D5). */
@@ -22,13 +25,15 @@ export interface Opened {
 }
 
 export interface PoolStoreShape {
-  /** Begins an epoch with the log `logId`. */
-  readonly open: (logId: string) => Effect.Effect<Opened, DatabaseError>
+  /** Begins an epoch with the log `logId`. Results of the last `maxResults` jobs are kept, fewer where they are long. */
+  readonly open: (logId: string, maxResults?: number) => Effect.Effect<Opened, DatabaseError>
   /** One step, on disk when it returns. */
   readonly write: (writes: ReadonlyArray<Write>) => Effect.Effect<void, DatabaseError>
+  /** What is kept of the answer to a job, by its id's text. */
+  readonly resultOf: (job: string) => Result | undefined
 }
 
-type Kind = "member" | "view" | "stray" | "job" | "meta"
+type Kind = "member" | "view" | "stray" | "job" | "result" | "meta"
 
 /** A row to put, or with `value` undefined to delete; `under` deletes all keys that begin so. */
 interface Put {
@@ -40,7 +45,7 @@ interface Put {
 
 const strayKey = ({ ssp, view }: Pick<StrayRow, "ssp" | "view">): string => JSON.stringify([ssp, view])
 
-const putsOf = (write: Write): ReadonlyArray<Put> => {
+const putsOf = (write: Exclude<Write, { readonly tag: "PersistResult" }>): ReadonlyArray<Put> => {
   switch (write.tag) {
     case "PersistMember": return [{ kind: "member", key: write.row.ssp, value: write.row }]
     case "ForgetMember": return [{ kind: "member", key: write.ssp, value: undefined }, { kind: "stray", key: `${JSON.stringify([write.ssp]).slice(0, -1)},`, value: undefined, under: true }]
@@ -86,27 +91,67 @@ const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<Put
   ...(lastLogId === undefined || lastLogId === logId ? [] : [{ kind: "member", key: "", value: undefined, under: true }, { kind: "stray", key: "", value: undefined, under: true }] as const)
 ]
 
+/** A row of a result: `at` grows from one to the next, over restarts too. */
+interface ResultRow {
+  readonly at: number
+  readonly result: Result
+}
+
+/** The results that are kept, in memory as in the rows: what makes room for another is deleted with the same write. */
+class Results {
+  private recent = new RecentResults()
+  private at = 0
+
+  /** Takes over what the rows hold; answers what is to be deleted because there is no room for it any more. */
+  open(rows: ReadonlyArray<Row>, maxResults: number | undefined): ReadonlyArray<Put> {
+    this.recent = new RecentResults(maxResults)
+    const kept = rows.filter(({ kind }) => kind === "result").map(({ key, value }) => ({ key, ...(value as ResultRow) })).sort((a, b) => a.at - b.at)
+    this.at = kept.at(-1)?.at ?? 0
+    return kept.flatMap(({ key, result }) => this.recent.put(key, result)).map(forgotten)
+  }
+
+  readonly of = (job: string): Result | undefined => this.recent.get(job)
+
+  /** A write that fails is asked for again; what made room meanwhile is deleted at the next start, at the latest. */
+  readonly puts = (write: Write): ReadonlyArray<Put> => {
+    if (write.tag !== "PersistResult") return putsOf(write)
+    const { job, result } = write
+    const gone = this.recent.put(job, result).map(forgotten)
+    return [result === undefined ? forgotten(job) : { kind: "result", key: job, value: { at: ++this.at, result } satisfies ResultRow }, ...gone]
+  }
+}
+
+const forgotten = (job: string): Put => ({ kind: "result", key: job, value: undefined })
+
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 1
 
-const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =>
-  Effect.gen(function*() {
-    yield* sql`PRAGMA synchronous = FULL`
-    const version = (yield* sql<{ user_version: number }>`PRAGMA user_version`)[0]?.user_version ?? 0
-    if (version > layout) return yield* new DatabaseError({ reason: "newer", message: `pool.db is written by a later version of this service (layout ${version}, this one knows ${layout})` })
-    const check = yield* sql<{ quick_check: string }>`PRAGMA quick_check(1)`
-    if (check[0]?.quick_check !== "ok") return yield* new DatabaseError({ reason: "damaged", message: `pool.db: ${check[0]?.quick_check ?? "the integrity check gave no answer"}` })
-    yield* sql`CREATE TABLE IF NOT EXISTS pool (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID`
-    yield* sql`PRAGMA user_version = 1`
-  }).pipe(Effect.mapError(failure))
+const attempt = <A>(body: () => A): Effect.Effect<A, DatabaseError> =>
+  Effect.try({ try: body, catch: (error) => (error instanceof DatabaseError ? error : failure(error instanceof ReplicaError ? error.cause ?? error : error)) })
 
-const put = (sql: SqlClient.SqlClient, { key, kind, under, value }: Put) =>
-  under === true ? sql`DELETE FROM pool WHERE kind = ${kind} AND substr(key, 1, length(${key})) = ${key}`
-    : value === undefined ? sql`DELETE FROM pool WHERE kind = ${kind} AND key = ${key}`
-    : sql`INSERT OR REPLACE INTO pool (kind, key, value) VALUES (${kind}, ${key}, ${JSON.stringify(value)})`
+const prepare = ({ all }: Link): void => {
+  all("PRAGMA synchronous = FULL")
+  const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
+  if (version > layout) throw new DatabaseError({ reason: "newer", message: `pool.db is written by a later version of this service (layout ${version}, this one knows ${layout})` })
+  const check = all("PRAGMA quick_check(1)")[0]?.[0]
+  if (check !== "ok") throw new DatabaseError({ reason: "damaged", message: `pool.db: ${check ?? "the integrity check gave no answer"}` })
+  all("CREATE TABLE IF NOT EXISTS pool (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID")
+  all(`PRAGMA user_version = ${layout}`)
+}
 
-const putAll = (sql: SqlClient.SqlClient, puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
-  Effect.forEach(puts, (each) => put(sql, each), { discard: true }).pipe(sql.withTransaction, Effect.mapError(failure), Effect.withTracerEnabled(false))
+const statementOf = ({ key, kind, under, value }: Put): Statement =>
+  under === true ? ["DELETE FROM pool WHERE kind = ? AND substr(key, 1, length(?)) = ?", [kind, key, key]]
+    : value === undefined ? ["DELETE FROM pool WHERE kind = ? AND key = ?", [kind, key]]
+    : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JSON.stringify(value)]]
+
+/** Of several writes of one row the last alone: a view that is placed in the same step is written once. */
+const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
+  if (puts.length === 1 || puts.some(({ under }) => under === true)) return puts
+  const last = new Map(puts.map((each) => [`${each.kind} ${each.key}`, each]))
+  return [...last.values()]
+}
+
+const putAll = (link: Link, puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> => attempt(() => link.write(lastOf(puts).map(statementOf)))
 
 /** Where a scheduler keeps its SSPs, views and jobs over restarts. */
 export class PoolStore extends Context.Tag("ports/PoolStore")<PoolStore, PoolStoreShape>() {
@@ -114,23 +159,25 @@ export class PoolStore extends Context.Tag("ports/PoolStore")<PoolStore, PoolSto
   static readonly layerMemory: Layer.Layer<PoolStore> = Layer.sync(PoolStore, () => inMemory(new Map()))
 
   /** One SQLite file behind the generic `SqlClient`; the door picks the driver. */
-  static readonly layerSqlite: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> = Layer.effect(
+  static readonly layerSqlite: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> = Layer.scoped(
     PoolStore,
     Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      yield* prepare(sql)
+      const link = yield* Effect.mapError(linkOf(yield* SqlClient.SqlClient), failure)
+      yield* attempt(() => prepare(link))
+      const results = new Results()
       return {
-        open: (logId) => Effect.gen(function*() {
-          const rows = yield* sql<{ kind: string; key: string; value: string }>`SELECT kind, key, value FROM pool ORDER BY kind, key`.pipe(Effect.mapError(failure))
+        resultOf: results.of,
+        open: (logId, maxResults) => Effect.gen(function*() {
+          const rows = yield* attempt(() => link.all("SELECT kind, key, value FROM pool ORDER BY kind, key"))
           const parsed = yield* Effect.try({
-            try: () => rows.map((row) => ({ ...row, value: JSON.parse(row.value) as unknown })),
+            try: () => rows.map(([kind, key, value]) => ({ kind: String(kind), key: String(key), value: JSON.parse(String(value)) as unknown })),
             catch: (cause) => new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
           })
           const opened = openedFrom(parsed, logId)
-          yield* putAll(sql, opening(opened, logId))
+          yield* putAll(link, [...opening(opened, logId), ...results.open(parsed, maxResults)])
           return opened
         }),
-        write: (writes) => (writes.length === 0 ? Effect.void : putAll(sql, writes.flatMap(putsOf)))
+        write: (writes) => (writes.length === 0 ? Effect.void : Effect.suspend(() => putAll(link, writes.flatMap(results.puts))))
       }
     })
   )
@@ -144,12 +191,15 @@ export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
     if (value === undefined) rows.delete(`${kind} ${key}`)
     else rows.set(`${kind} ${key}`, { kind, key, value: JSON.parse(JSON.stringify(value)) as unknown })
   }
+  const results = new Results()
   return {
-    open: (logId) => Effect.sync(() => {
-      const opened = openedFrom([...rows.values()], logId)
-      opening(opened, logId).forEach(apply)
+    resultOf: results.of,
+    open: (logId, maxResults) => Effect.sync(() => {
+      const read = [...rows.values()]
+      const opened = openedFrom(read, logId)
+      for (const put of [...opening(opened, logId), ...results.open(read, maxResults)]) apply(put)
       return opened
     }),
-    write: (writes) => Effect.sync(() => writes.flatMap(putsOf).forEach(apply))
+    write: (writes) => Effect.sync(() => writes.flatMap(results.puts).forEach(apply))
   }
 }

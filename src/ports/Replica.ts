@@ -107,7 +107,7 @@ export interface ReplicaShape {
   readonly clear: Effect.Effect<void, ReplicaError>
 }
 
-/** The scheduler's records. A layer of your own passes `test/ports/Replica.suite.ts`. */
+/** The scheduler's records. A layer of your own passes `conformance.replica` of `testing`. */
 export class Replica extends Context.Tag("ports/Replica")<Replica, ReplicaShape>() {
   /** Keeps everything in the process and nothing beyond it. */
   static readonly layerMemory: Layer.Layer<Replica> = Layer.sync(Replica, () => Memory.make())

@@ -2,13 +2,14 @@
  * Reads a request's body as text, bounded, in a way that leaves the connection able to carry the refusal.
  *
  * A port, because the generic reader tears the connection down when it stops early, so that the client never sees the
- * 413; a server that knows its sockets does better and cheaper (`host/NodeBody.ts`).
+ * 413; a server that knows its sockets does better and cheaper (`host/readBody.ts`), and bounds what it holds of all unfinished bodies together.
  */
 import type { HttpServerRequest } from "@effect/platform"
 import { Context, Data, Effect, Layer, Stream } from "effect"
+import { joined } from "../core/bytes.ts"
 
-/** `too large`: beyond the bound; `not utf-8`: the bytes are no text; `aborted`: the client went away. */
-export class BodyRefused extends Data.TaggedError("BodyRefused")<{ readonly reason: "too large" | "not utf-8" | "aborted" }> {}
+/** `too large`: beyond the bound; `not utf-8`: the bytes are no text; `aborted`: the client went away; `overloaded`: see `message`. */
+export class BodyRefused extends Data.TaggedError("BodyRefused")<{ readonly reason: "too large" | "not utf-8" | "aborted" | "overloaded"; readonly message?: string }> {}
 
 /** Strict: a byte sequence that is no UTF-8 is undefined, never a replacement character. */
 export const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
@@ -24,16 +25,6 @@ const declaredLength = (request: HttpServerRequest.HttpServerRequest): number =>
 interface Collected {
   readonly size: number
   readonly chunks: ReadonlyArray<Uint8Array>
-}
-
-const join = ({ chunks, size }: Collected): Uint8Array => {
-  const whole = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, at)
-    at += chunk.length
-  }
-  return whole
 }
 
 /** Reads bodies of the declared routes; `layer` does for any server. */
@@ -52,7 +43,7 @@ export class RequestBody extends Context.Tag("ports/RequestBody")<RequestBody, {
         Effect.mapError(() => new BodyRefused({ reason: "aborted" })),
         Effect.flatMap((all) => {
           if (all.size > maxBytes) return Effect.fail(new BodyRefused({ reason: "too large" }))
-          const decoded = decodeUtf8(join(all))
+          const decoded = decodeUtf8(joined(all.chunks))
           return decoded === undefined ? Effect.fail(new BodyRefused({ reason: "not utf-8" })) : Effect.succeed(decoded)
         })
       )

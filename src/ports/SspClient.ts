@@ -9,6 +9,7 @@ import { Clock, Context, Effect, Either, Layer, Option, type Redacted, Schema } 
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Hosts from "../core/hosts.ts"
+import { isRefused } from "../core/reason.ts"
 import { isWireError, type WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
@@ -66,6 +67,11 @@ interface Answered {
 const unreachable: CallOutcome = { kind: "unreachable" }
 const unavailable: Answer = { kind: "unavailable" }
 
+/** What a call without an answer comes to, by why there is none. */
+const unreached = (error: unknown): CallOutcome => (isRefused(error) ? { kind: "unreachable", refused: true } : unreachable)
+const undelivered = (error: unknown): Answer => (isRefused(error) ? { kind: "unavailable", refused: true } : unavailable)
+const unseen = (error: unknown): Health => (isRefused(error) ? "refused" : "unreachable")
+
 const expectedOf = (error: WireError | undefined): number | undefined => {
   const details = error?.details
   const expected = typeof details === "object" && details !== null && "expected" in details ? details.expected : undefined
@@ -121,21 +127,21 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
     return addresses
   })
   const mayHear = (url: string): Effect.Effect<boolean> => Effect.map(resolve(Hosts.hostOf(url)), (resolved) => Hosts.mayHearSecret(url, allowedHosts, resolved))
-  const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: A): Effect.Effect<A> =>
+  const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
     Effect.match(send(request), {
-      onFailure: () => failed,
+      onFailure: failed,
       onSuccess: ({ status, text }) => {
         const body = status >= 300 ? jsonOf(text) : undefined
         return read({ status, error: isWireError(body) ? body : undefined, text })
       }
     })
-  const told = <A>(target: Target, request: Sent, read: (answer: Answered) => A, failed: A): Effect.Effect<A> => {
+  const told = <A>(target: Target, request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> => {
     const bearer = secret()
     if (bearer === undefined) return ask(request, read, failed)
     return Effect.flatMap(mayHear(target.url), (may) =>
       ask(may ? { ...request, headers: { ...request.headers, authorization: bearerOf(bearer) } } : request, read, failed))
   }
-  const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: A, traceparent?: string): Effect.Effect<A> => {
+  const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: (error: unknown) => A, traceparent?: string): Effect.Effect<A> => {
     const headers = { "content-type": json, [registrationHeader]: String(target.registration) }
     return told(target, { method: "POST", url: `${target.url}${path}`, headers: traceparent === undefined ? headers : { ...headers, traceparent }, body, withinMs: timeoutMs }, read, failed)
   }
@@ -143,18 +149,18 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
   const hashes = <A, I>(target: Target, shape: Schema.Schema<A, I>, wanted: { readonly [name: string]: string }): Effect.Effect<A | undefined> => {
     const decode = Schema.decodeUnknownOption(Schema.parseJson(shape))
     const read = ({ status, text }: Answered): A | undefined => status === 200 ? Option.getOrUndefined(decode(text)) : undefined
-    return told<A | undefined>(target, get(`${target.url}/integrity?${new URLSearchParams(wanted)}`, hashesTimeoutMs), read, undefined)
+    return told<A | undefined>(target, get(`${target.url}/integrity?${new URLSearchParams(wanted)}`, hashesTimeoutMs), read, () => undefined)
   }
   return {
     check: (url) => {
       const listed = Hosts.checkUrl(url, allowedHosts, [])
       return Either.isLeft(listed) ? Effect.succeed(listed) : Effect.map(resolve(Hosts.hostOf(listed.right)), (resolved) => Hosts.checkUrl(url, allowedHosts, resolved))
     },
-    health: ({ url }) => ask(get(`${url}/health`, timeoutMs), toHealth, "unreachable"),
-    deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, unavailable, traceparent),
-    registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreachable),
-    unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreachable),
-    executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreachable),
+    health: ({ url }) => ask(get(`${url}/health`, timeoutMs), toHealth, unseen),
+    deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, undelivered, traceparent),
+    registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreached),
+    unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreached),
+    executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreached),
     roots: (target) => hashes(target, Integrity.Tables, {}),
     node: (target, table, level, index) => hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),
     pass: SspPass.make(client, mayHear, timeoutMs)

@@ -134,7 +134,7 @@ const nothing: UpstreamShape = {
   nodes: () => Effect.succeed([])
 }
 
-/** The database that views are kept of; `layerNone` where records come by `/ingest` alone. A layer of your own passes `test/ports/Upstream.suite.ts`. */
+/** The database that views are kept of; `layerNone` where records come by `/ingest` alone. A layer of your own passes `conformance.upstream` of `testing`. */
 export class Upstream extends Context.Tag("ports/Upstream")<Upstream, UpstreamShape>() {
   /** For a node that gets its records from `/ingest` alone. */
   static readonly layerNone: Layer.Layer<Upstream> = Layer.succeed(Upstream, nothing)

@@ -55,7 +55,7 @@ export const checked = <A, E>(records: ReadonlyArray<string>, append: Effect.Eff
 /** Why a node does not start: 3 for data that cannot be used as it is, 1 for anything else. */
 export const startFault = ({ message, reason }: WalFailed): StartFault => new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message })
 
-/** The scheduler's log. A layer of your own passes `test/ports/Wal.suite.ts`. */
+/** The scheduler's log. A layer of your own passes `conformance.wal` of `testing`. */
 export class Wal extends Context.Tag("ports/Wal")<Wal, WalShape>() {
   /** Keeps everything in the process. `logId` is the caller's, because randomness is a runtime's. */
   static readonly layerMemory = (logId: string): Layer.Layer<Wal> => Layer.sync(Wal, () => {

@@ -33,7 +33,10 @@ export const overloaded = (error: { readonly message: string; readonly retryAfte
   code: "OVERLOADED" as const, message: error.message, retryAfterSecs: error.retryAfterSecs
 })
 
-export const fromBody = (error: BodyRefused, limitBytes: number) => (error.reason === "too large" ? tooLarge(limitBytes) : error.reason === "not utf-8" ? notText : invalidRequest([{ path: "", reason: "ended early" }]))
+export const fromBody = (error: BodyRefused, limitBytes: number) => {
+  if (error.reason === "overloaded") return overloaded({ message: error.message, retryAfterSecs: 1 })
+  return error.reason === "too large" ? tooLarge(limitBytes) : error.reason === "not utf-8" ? notText : invalidRequest([{ path: "", reason: "ended early" }])
+}
 
 const internal: WireError = { code: "INTERNAL", message: "a fault of the service itself; its log says more" }
 

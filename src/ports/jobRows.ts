@@ -12,6 +12,7 @@ import * as Encode from "../core/surql/encode.ts"
 import * as Json from "../core/surql/json.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import { Datetime, type Obj, type RecordId, type Value } from "../core/surql/value.ts"
+import * as Order from "./jobOrder.ts"
 import type { StoredJob } from "./JobStore.ts"
 
 export const leaseId = (ref: RecordId): RecordId => Ids.make(jobTable, ref.text)
@@ -31,7 +32,7 @@ export const toJob = (ref: RecordId, record: Obj, lease: Lease | undefined): Sto
   for (const field of fields) if (Object.hasOwn(record, field)) plain[field] = Json.toJson(record[field])
   const job = Job.read(ref.text, ref.table, plain)
   const updated = record["updated_at"]
-  return job === undefined ? undefined : { ...job, ref, lease, updatedAt: updated instanceof Datetime ? String(Json.toJson(updated)) : typeof updated === "string" ? updated : undefined }
+  return job === undefined ? undefined : { ...job, ref, lease, at: Order.momentOf(updated), updatedAt: updated instanceof Datetime ? String(Json.toJson(updated)) : typeof updated === "string" ? updated : undefined }
 }
 
 export const toLease = (row: Value): Lease | undefined => {

@@ -1,14 +1,16 @@
 /**
  * Jobs that are records of this node: claimed and written as any record changes, with a row of ours beside each.
  *
- * The row (`_svc_job:<job id>`) holds the lease, what the pending record looked like, and what became of it. So a change
+ * The row (`_svc_job:<job id>`) holds the lease, what the pending record looked like, what became of it, and what is kept of the answer. So a change
  * that is delivered again, and puts `pending` back over the outcome, neither runs the job again nor hides its outcome: the
  * record is written as the row has it. A claim changes both or neither, and only what nobody has changed meanwhile.
  */
 import { Clock, Effect } from "effect"
 import * as Leases from "../core/job/lease.ts"
+import * as Result from "../core/job/result.ts"
 import { isStatus, type JobStatus, next } from "../core/job/status.ts"
 import type { Obj, RecordId, Value } from "../core/surql/value.ts"
+import * as Order from "./jobOrder.ts"
 import * as Rows from "./jobRows.ts"
 import type { JobStoreError, JobStoreShape, JobWrite, StoredJob } from "./JobStore.ts"
 
@@ -53,18 +55,20 @@ interface Row {
   readonly content: string | undefined
   readonly status: JobStatus | undefined
   readonly errors: ReadonlyArray<Value>
+  /** JSON text: as it came, whatever words of the query language it looks like. */
+  readonly result?: string | undefined
 }
 
 const list = (value: Value): ReadonlyArray<Value> => (Array.isArray(value) ? value as ReadonlyArray<Value> : [])
 
 const rowOf = (doc: Obj | undefined): Row | undefined => {
   if (doc === undefined) return undefined
-  const { content, errors, status } = doc
-  return { lease: Rows.toLease(doc), content: typeof content === "string" ? content : undefined, status: isStatus(status) ? status : undefined, errors: list(errors) }
+  const { content, errors, result, status } = doc
+  return { lease: Rows.toLease(doc), content: typeof content === "string" ? content : undefined, status: isStatus(status) ? status : undefined, errors: list(errors), result: typeof result === "string" ? result : undefined }
 }
 
 const rowDoc = (ref: RecordId, by: Leases.Holder, untilMs: number, row: Omit<Row, "lease">): Obj =>
-  ({ id: Rows.leaseId(ref), job: ref, holder: by.holder, incarnation: by.incarnation, until: untilMs, content: row.content, status: row.status, errors: row.errors })
+  ({ id: Rows.leaseId(ref), job: ref, holder: by.holder, incarnation: by.incarnation, until: untilMs, content: row.content, status: row.status, errors: row.errors, ...(row.result === undefined ? {} : { result: row.result }) })
 
 const nobody: Leases.Holder = { holder: "", incarnation: "" }
 
@@ -77,13 +81,27 @@ type Taking = { readonly kind: "leave" } | { readonly kind: "restore"; readonly 
 
 const leave: Taking = { kind: "leave" }
 
-const taking = (records: JobRecords, ref: RecordId, by: Leases.Holder, leaseMs: number, nowMs: number): Taking => {
+/** Whether a lease binds nobody any more, before its time is over: its holder has ended. */
+export type IsGone = (lease: Leases.Lease) => boolean
+
+/** In a store that no other process can have open: every holder but this process has ended, or the store would not have opened. */
+export const allButThis = ({ incarnation }: Leases.Holder): IsGone => (lease) => lease.incarnation !== incarnation
+
+const binding = (lease: Leases.Lease | undefined, isGone: IsGone): Leases.Lease | undefined => (lease === undefined || lease.holder === "" || isGone(lease) ? undefined : lease)
+
+interface Claimant {
+  readonly by: Leases.Holder
+  readonly leaseMs: number
+  readonly isGone: IsGone
+}
+
+const taking = (records: JobRecords, ref: RecordId, { by, isGone, leaseMs }: Claimant, nowMs: number): Taking => {
   const doc = records.get(ref)
   const rowWas = records.get(Rows.leaseId(ref))
   const row = rowOf(rowWas)
   const status = doc?.["status"]
   if (doc === undefined || !isStatus(status)) return leave
-  if (Leases.claim(status, row?.lease, by, nowMs) !== "claim") return leave
+  if (Leases.claim(status, binding(row?.lease, isGone), by, nowMs) !== "claim") return leave
   const content = status === "pending" ? Rows.digest(doc) : row?.content
   const again = status === "pending" && row !== undefined && row.content === content
   if (again && (row.status === "success" || row.status === "failed")) return { kind: "restore", puts: [{ id: ref, was: doc, doc: jobDoc(doc, row.status, row.errors, nowMs) }] }
@@ -96,7 +114,7 @@ const taking = (records: JobRecords, ref: RecordId, by: Leases.Holder, leaseMs: 
   return { kind: "take", doc: renewed ? doc : claimed, puts: renewed ? [lease] : [{ id: ref, was: doc, doc: claimed }, lease] }
 }
 
-const written = (records: JobRecords, { error, event, ref }: JobWrite, by: Leases.Holder, nowMs: number): ReadonlyArray<Put> | undefined => {
+const written = (records: JobRecords, { error, event, ref, result }: JobWrite, by: Leases.Holder, nowMs: number): ReadonlyArray<Put> | undefined => {
   const doc = records.get(ref)
   const rowWas = records.get(Rows.leaseId(ref))
   const row = rowOf(rowWas)
@@ -107,7 +125,7 @@ const written = (records: JobRecords, { error, event, ref }: JobWrite, by: Lease
   const holder = keeps ? by : nobody
   return [
     { id: ref, was: doc, doc: jobDoc(doc, status, errors, nowMs) },
-    { id: Rows.leaseId(ref), was: rowWas, doc: rowDoc(ref, holder, keeps ? row.lease!.untilMs : 0, { content: row.content, status, errors }) }
+    { id: Rows.leaseId(ref), was: rowWas, doc: rowDoc(ref, holder, keeps ? row.lease!.untilMs : 0, { content: row.content, status, errors, result: result === undefined ? undefined : JSON.stringify(result) }) }
   ]
 }
 
@@ -144,10 +162,12 @@ const decided = <A>(records: JobRecords, items: ReadonlyArray<A>, decide: (item:
     return done
   })
 
-const storedOf = (records: JobRecords, doc: Obj): StoredJob | undefined => {
+const storedOf = (records: JobRecords, doc: Obj, isGone: IsGone): StoredJob | undefined => {
   const ref = doc["id"] as RecordId
-  const lease = rowOf(records.get(Rows.leaseId(ref)))?.lease
-  return Rows.toJob(ref, doc, lease === undefined || lease.holder === "" ? undefined : lease)
+  const row = rowOf(records.get(Rows.leaseId(ref)))
+  const job = Rows.toJob(ref, doc, binding(row?.lease, isGone))
+  const result = job?.status === "success" && row?.status === "success" ? Result.fromText(row.result) : undefined
+  return job === undefined || result === undefined ? job : { ...job, result }
 }
 
 /** Walks a table chunk by chunk, with room for others between. */
@@ -162,14 +182,14 @@ const walk = (records: JobRecords, table: string, after: RecordId | undefined, e
     }
   })
 
-const open = (records: JobRecords, table: string, limit: number) =>
+const open = (records: JobRecords, table: string, limit: number, isGone: IsGone) =>
   Effect.gen(function*() {
     const nowMs = yield* Clock.currentTimeMillis
     const left: Array<RecordId> = [], pending: Array<RecordId> = []
     yield* walk(records, table, undefined, (doc) => {
       const ref = doc["id"] as RecordId
       const status = doc["status"]
-      if ((status === "pending" || status === "processing") && !Leases.isLive(rowOf(records.get(Rows.leaseId(ref)))?.lease, nowMs)) {
+      if ((status === "pending" || status === "processing") && !Leases.isLive(binding(rowOf(records.get(Rows.leaseId(ref)))?.lease, isGone), nowMs)) {
         const into = status === "pending" ? pending : left
         if (into.length < limit) into.push(ref)
       }
@@ -178,15 +198,15 @@ const open = (records: JobRecords, table: string, limit: number) =>
     return [...left, ...pending].slice(0, limit)
   })
 
-export const make = (records: JobRecords): JobStoreShape => ({
+export const make = (records: JobRecords, isGone: IsGone = () => false): JobStoreShape => ({
   prepare: Effect.void,
-  open: (table, limit) => open(records, table, limit),
+  open: (table, limit) => open(records, table, limit, isGone),
   claim: (refs, by, leaseMs) =>
     Effect.gen(function*() {
       const taken = new Map<RecordId, Obj>()
       const done = yield* decided(records, refs, (ref, nowMs) => {
         taken.delete(ref)
-        const found = taking(records, ref, by, leaseMs, nowMs)
+        const found = taking(records, ref, { by, leaseMs, isGone }, nowMs)
         if (found.kind === "leave") return undefined
         if (found.kind === "take") taken.set(ref, found.doc)
         return found.puts
@@ -208,17 +228,18 @@ export const make = (records: JobRecords): JobStoreShape => ({
   write: (writes, by) => Effect.map(decided(records, writes, (write, nowMs) => written(records, write, by, nowMs)), (done) => new Set([...done].map(({ ref }) => ref.text))),
   find: (ref) => Effect.sync(() => {
     const doc = records.get(ref)
-    return doc === undefined ? undefined : storedOf(records, doc)
+    return doc === undefined ? undefined : storedOf(records, doc, isGone)
   }),
   list: (table, status, after, limit) =>
     Effect.gen(function*() {
-      const found: Array<StoredJob> = []
-      yield* walk(records, table, after, (doc) => {
-        const job = status === undefined || doc["status"] === status ? storedOf(records, doc) : undefined
-        if (job !== undefined) found.push(job)
-        return found.length < limit
+      const page = new Order.Page<Order.Place & { readonly doc: Obj }>(limit)
+      yield* walk(records, table, undefined, (doc) => {
+        const place = { at: Order.momentOf(doc["updated_at"]), ref: doc["id"] as RecordId, doc }
+        const wanted = isStatus(doc["status"]) && (status === undefined || doc["status"] === status)
+        if (wanted && (after === undefined || Order.compare(place, after) > 0)) page.add(place)
+        return true
       })
-      return found
+      return page.jobs.flatMap(({ doc }) => storedOf(records, doc, isGone) ?? [])
     }),
   amend: (ref, event, error) =>
     Effect.gen(function*() {

@@ -51,7 +51,10 @@ class Memory {
 
   readonly expect = (ref: RecordId, doc: Obj): void => void this.expected.set(ref.text, doc)
 
-  readonly forget = (ref: RecordId): void => void this.entries.delete(ref.text)
+  readonly forget = (ref: RecordId): void => {
+    this.entries.delete(ref.text)
+    this.expected.delete(ref.text)
+  }
 
   readonly assigned = (ref: RecordId): void => {
     const entry = this.entries.get(ref.text)
@@ -130,14 +133,14 @@ export const make = (records: Pick<Records.JobRecords, "get" | "chunk">, reports
       }))),
     write: (writes, by) =>
       Effect.map(
-        Effect.forEach(writes, ({ error, event, ref }) =>
+        Effect.forEach(writes, ({ error, event, ref, result }) =>
           Effect.gen(function*() {
             const entry = memory.get(ref)
             const status = next("processing", event)
             if (entry?.status !== "processing" || status === undefined || !isHeldBy(entry.lease, by)) return []
             const after: Entry = { ...entry, status, errors: error === undefined ? entry.errors : [...entry.errors, Rows.fromError(error)], lease: status === "processing" ? entry.lease : undefined }
             // A failed attempt too: whoever goes on after us must not count anew.
-            yield* Effect.mapError(reports.report(reported(ref, after, error)), failure)
+            yield* Effect.mapError(reports.report({ ...reported(ref, after, error), ...(result === undefined ? {} : { result }) }), failure)
             memory.remember(ref, { ...after, disowned: memory.get(ref)?.disowned ?? false })
             return [ref.text]
           }), { concurrency: "unbounded" }),

@@ -8,6 +8,7 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import type * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Data, Duration, Effect, Stream } from "effect"
+import { isRefused } from "../core/reason.ts"
 
 export interface Passed {
   readonly method: "GET" | "HEAD" | "POST"
@@ -26,7 +27,8 @@ export interface PassedAnswer {
   readonly body: Stream.Stream<Uint8Array, SspUnreachable>
 }
 
-export class SspUnreachable extends Data.TaggedError("SspUnreachable")<{ readonly message: string }> {}
+/** `refused`: the connection was, so nobody listens there. */
+export class SspUnreachable extends Data.TaggedError("SspUnreachable")<{ readonly message: string; readonly refused: boolean }> {}
 
 /** Streams send a comment every 15 s: who says nothing for so long is gone. */
 const silence = Duration.seconds(45)
@@ -40,12 +42,12 @@ const headersOf = ({ authorization, lastEventId }: Passed): { readonly [name: st
 /** `mayHear`: whether a secret may go to that address. */
 export const make = (client: HttpClient.HttpClient, mayHear: (url: string) => Effect.Effect<boolean>, timeoutMs: number) => (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
   Effect.gen(function*() {
-    const unreachable = (why: string) => new SspUnreachable({ message: `SSP ${ssp} at ${url} ${why}` })
+    const unreachable = (why: string, refused = false) => new SspUnreachable({ message: `SSP ${ssp} at ${url} ${why}`, refused })
     if (asked.authorization !== undefined && !(yield* mayHear(url))) return yield* unreachable("is at an address that no secret is sent to; list it in SVC_SCHEDULER_SSP_URL_ALLOW, or ask it directly")
     const request = HttpClientRequest.make(asked.method)(`${url}${asked.path}`, { headers: headersOf(asked) })
     const response = yield* client.execute(request).pipe(
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-      Effect.mapError(() => unreachable("does not answer")),
+      Effect.mapError((error) => unreachable("does not answer", isRefused(error))),
       Effect.timeoutFail({ duration: Duration.millis(timeoutMs), onTimeout: () => unreachable(`does not answer within ${timeoutMs} ms`) })
     )
     // A redirect would lead to a place that nobody has checked.

@@ -32,6 +32,7 @@ export const layer: Layer.Layer<Database, DatabaseError, SurrealClient> = Layer.
 const make = (client: SurrealShape): Effect.Effect<DatabaseShape, DatabaseError> =>
   Effect.as(prepare(client), {
     kind: "surreal",
+    exclusive: true,
     records: readRecords(client),
     views: rowsOf(client, `SELECT * FROM ${Schema.queryTable}`).pipe(Effect.flatMap(Effect.forEach(viewOf))),
     position: Effect.map(readPosition(client), (row) => row?.position ?? startPosition),

@@ -15,7 +15,7 @@ const isCount = (value: Value): value is number => typeof value === "number" && 
 const items = (value: Value): ReadonlyArray<Value> => (Array.isArray(value) ? value as ReadonlyArray<Value> : [])
 
 /** Milliseconds since the epoch, or of a duration; what is finer is cut off. */
-const millis = ({ nanos, seconds }: Datetime | Duration): number => seconds * 1000 + Math.floor(nanos / 1_000_000)
+const millis = ({ nanos, seconds }: Datetime | Duration): number => Number(seconds) * 1000 + Math.floor(nanos / 1_000_000)
 
 const parts = (ms: number): readonly [number, number] => {
   const seconds = Math.floor(ms / 1000)

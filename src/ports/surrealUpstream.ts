@@ -169,7 +169,7 @@ const applyStatements = `BEGIN;
   LET $good = (SELECT * FROM $views WHERE [key, owner, assignment] IN $held);
   FOR $view IN $good {
     DELETE $view.gone RETURN NONE;
-    FOR $part IN $view.puts { INSERT RELATION INTO ${Schema.edgeTable} $part ON DUPLICATE KEY UPDATE version = $input.version, clientId = $input.clientId RETURN NONE }
+    FOR $part IN $view.puts { INSERT INTO ${Schema.edgeTable} $part ON DUPLICATE KEY UPDATE version = $input.version, clientId = $input.clientId RETURN NONE }
   };
   LET $keys = (SELECT VALUE key FROM $good);
   RETURN $keys; COMMIT`

@@ -13,10 +13,11 @@ import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
+import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
 import * as Jobs from "./jobs.ts"
 import { JsonBody } from "./jsonBody.ts"
-import { optionalBearer, withoutDecodeError } from "./openApi.ts"
+import { optionalBearer, withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
 import * as Own from "./schedulerWire.ts"
 import * as Wire from "./wire.ts"
@@ -39,7 +40,7 @@ const ingest = HttpApiEndpoint.post("ingest")`/ingest`
   .annotateContext(doc("Take a record change", "Answers when the change is durable and the ready SSPs have applied it, or have had their time (D26). An array is taken whole, in order (extension)."))
 
 const query = HttpApiEndpoint.post("query")`/proxy/query`
-  .setPayload(Own.ProxyQuery).addSuccess(Schema.Unknown.annotations({ identifier: "QueryResult", description: "The value of the statement; of several, an array of values (D28)" }))
+  .setPayload(Own.ProxyQuery).addSuccess(Schema.Unknown.annotations({ identifier: "QueryResult", examples: [Examples.queryResult], description: "The value of the statement; of several, an array of values (D28)" }))
   .addError(Errors.InvalidQuery).addError(Errors.QueryFailed).addError(Errors.Overloaded)
   .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer)
   .annotateContext(doc("Query the snapshot", "Read-only, on the frozen snapshot, or on the replica when nothing is frozen. The header `svc-snapshot-seq` names the position (extension)."))
@@ -71,7 +72,7 @@ const views = HttpApiEndpoint.get("views")`/views`
   .setUrlParams(Schema.Struct({ ...Overview.ViewListing, ssp: Schema.optional(Schema.String).annotations({ description: "Only those of this SSP" }) })).addSuccess(Overview.AssignedViews).middleware(SchedulerBearer)
   .annotateContext(doc("List the views (extension)", "In key order, page by page, with who maintains each."))
 
-const viewId = HttpApiSchema.param("view_id", Schema.String)
+const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
 const format = Schema.Struct({ format: Schema.optional(Wire.Format) })
 const passed = "Asked of the SSP that has the view, with the caller's own `Authorization`, or with SVC_AUTH_SECRET where SVC_SCHEDULER_AUTH_SECRET is set and the caller has sent that; the answer is passed on as it is."
 
@@ -82,7 +83,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .annotateContext(doc("Read a view (extension)", `The current result (D11). ${passed}`))
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(format).addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }))
+  .setUrlParams(format).addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] }))
   .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
   .annotateContext(doc("Follow a view (extension)", `Server-sent events \`snapshot\`, \`delta\`, \`end\` (D11). ${passed}`))
@@ -113,7 +114,7 @@ const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
   .annotateContext(doc("An SSP stops (extension)", "Its views and jobs move to others at once (D31)."))
 
 const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
-  .setPayload(Own.JobDispatch).addSuccess(Schema.String.annotations({ identifier: "SspId" }))
+  .setPayload(Own.JobDispatch).addSuccess(Schema.String.annotations({ identifier: "SspId", examples: ["ssp-1"] }))
   .addError(Errors.NoSspAvailable).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
   .middleware(JsonBody).middleware(SchedulerBearer)
   .annotateContext(doc("Assign a job to an SSP", "Answers the id of the SSP. A job whose record is not known is created first (D36)."))
@@ -121,10 +122,10 @@ const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
 const result = HttpApiEndpoint.post("result")`/job/result`
   .setPayload(Own.JobResult).addSuccess(Wire.Ok).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
   .middleware(JsonBody).middleware(SchedulerBearer)
-  .annotateContext(doc("A job's result", "200 for an unknown job too (D36)."))
+  .annotateContext(doc("A job's result", "200 for an unknown job too (D36). The `result` of one that is done is kept and shown by `/jobs`."))
 
-const jobId = HttpApiSchema.param("job_id", Schema.String)
-const passedJob = "Asked of an SSP that runs this table, with the caller's own `Authorization`; its answer is passed on as it is."
+const jobId = HttpApiSchema.param("job_id", Schema.String.annotations({ examples: [Examples.jobId] }))
+const passedJob = "Asked of an SSP that runs this table, with the caller's own `Authorization`; its answer is passed on, with the results that were reported here."
 
 const jobs = HttpApiEndpoint.get("jobs")`/jobs`
   .setUrlParams(Jobs.JobListing).addSuccess(Jobs.JobList)
@@ -185,9 +186,9 @@ class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).annotate(OpenApi.Description, "Whether it is all there.") {}
 
 export class SchedulerApi extends HttpApi.make("scheduler").add(Data).add(View).add(Ssp).add(Job).add(Monitor).add(Integrities)
-  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Internal)
+  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Forbidden).addError(Errors.MisdirectedRequest).addError(Errors.UnsupportedMediaType).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: scheduler",
-    transform: (spec) => optionalBearer(withoutDecodeError(spec)),
+    transform: (spec) => withExamples(optionalBearer(withoutDecodeError(spec))),
     description: "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
   })) {}

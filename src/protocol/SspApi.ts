@@ -13,10 +13,11 @@ import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import * as Errors from "./errors.ts"
+import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
 import * as Jobs from "./jobs.ts"
 import { JsonBody } from "./jsonBody.ts"
-import { withoutDecodeError } from "./openApi.ts"
+import { withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
 import * as Progress from "./progress.ts"
 import * as Wire from "./wire.ts"
@@ -30,7 +31,7 @@ export class Bearer extends HttpApiMiddleware.Tag<Bearer>()("SspApi/Bearer", {
 /** 503 until the SSP is ready. */
 export class Ready extends HttpApiMiddleware.Tag<Ready>()("SspApi/Ready", { failure: Errors.SspNotReady }) {}
 
-const viewId = HttpApiSchema.param("view_id", Schema.String)
+const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
 
 const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
@@ -41,10 +42,10 @@ const ingest = HttpApiEndpoint.post("ingest")`/ingest`
   .annotateContext(doc("Apply a record change", "Answers when the change is durable and every view is updated. An array is applied in order as one step (extension)."))
 
 const register = HttpApiEndpoint.post("register")`/view/register`
-  .setPayload(Wire.ViewRegistration).addSuccess(Wire.ViewResult)
+  .setPayload(Wire.ViewRegistration).addSuccess(Schema.Union(Wire.ViewResult, Wire.ViewPlaced))
   .addError(Errors.InvalidQuery).addError(Errors.Overloaded).addError(Errors.StoreFailed)
   .middleware(JsonBody).middleware(Ready).middleware(Bearer)
-  .annotateContext(doc("Register a view", "Answers the initial result. Registering an id again refreshes or replaces it (D9)."))
+  .annotateContext(doc("Register a view", "Answers the initial result; with `assignment`, which the scheduler sends, only that it is there. Registering an id again refreshes or replaces it (D9)."))
 
 const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
   .setPayload(Wire.ViewUnregistration).addSuccess(Wire.Ok).addError(Errors.StoreFailed)
@@ -59,7 +60,7 @@ const view = HttpApiEndpoint.get("view")`/view/${viewId}`
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
-  .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }))
+  .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] }))
   .addError(Errors.ViewNotFound).addError(Errors.Overloaded)
   .middleware(Ready).middleware(Bearer)
   .annotateContext(doc("Follow a view (extension)", "Server-sent events `snapshot`, `delta`, `end` (D11); `Last-Event-ID` resumes."))
@@ -98,7 +99,7 @@ const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.
   .annotateContext(doc("How it is doing, in one answer (extension)", "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."))
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`
-  .addSuccess(HttpApiSchema.Text({ contentType: "text/plain" })).middleware(Bearer)
+  .addSuccess(HttpApiSchema.Text({ contentType: "text/plain" }).annotations({ examples: [Examples.prometheus] })).middleware(Bearer)
   .annotateContext(doc("Metrics (extension)", "The Prometheus text format (D34); `/overview` is the same moment as JSON."))
 
 const progress = HttpApiEndpoint.get("progress")`/progress`
@@ -122,7 +123,7 @@ const reconcile = HttpApiEndpoint.post("reconcile")`/reconcile`
   .middleware(Ready).middleware(Bearer)
   .annotateContext(doc("Repair now what differs from the database (extension)", "The periodic compare, at once: what differs is applied as ordinary changes."))
 
-const jobId = HttpApiSchema.param("job_id", Schema.String)
+const jobId = HttpApiSchema.param("job_id", Schema.String.annotations({ examples: [Examples.jobId] }))
 
 const execute = HttpApiEndpoint.post("execute")`/job/execute`
   .setPayload(Jobs.JobExecution).addSuccess(Jobs.JobAccepted, { status: 202 }).addError(Errors.Overloaded)
@@ -152,9 +153,9 @@ class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare)
 class Job extends HttpApiGroup.make("job").add(execute).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 
 export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor).add(Integrities).add(Job)
-  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Internal)
+  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Forbidden).addError(Errors.UnsupportedMediaType).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({
     title: "Live-query sidecar: SSP",
-    transform: withoutDecodeError,
+    transform: (spec) => withExamples(withoutDecodeError(spec)),
     description: "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
   })) {}

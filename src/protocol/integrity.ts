@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { bucketLevel, fanOut } from "../core/merkle.ts"
+import * as Examples from "./examples.ts"
 
 const count = Schema.Int.pipe(Schema.nonNegative())
 const hash = Schema.String.annotations({ description: "64 hexadecimal digits; all 0 where there is nothing" })
@@ -29,9 +30,9 @@ const Leaf = Schema.Struct({ id: Schema.String, hash, version: Schema.optional(c
 /** One node and what is below it: `children` above the buckets, `records` of a bucket; what holds nothing is left out. */
 export const Node = Schema.Struct({
   seq, table: Schema.String, level: count, index: count, hash, count, children: Schema.optional(Schema.Array(Child)), records: Schema.optional(Schema.Array(Leaf))
-}).annotations({ identifier: "IntegrityNode", description: "D41" })
+}).annotations({ identifier: "IntegrityNode", examples: [Examples.integrityNode], description: "D41" })
 
-export const Tables = Schema.Struct({ seq, tables: Schema.Array(Schema.Struct({ table: Schema.String, hash, count })) }).annotations({ identifier: "IntegrityTables", description: "D41" })
+export const Tables = Schema.Struct({ seq, tables: Schema.Array(Schema.Struct({ table: Schema.String, hash, count })) }).annotations({ identifier: "IntegrityTables", examples: [Examples.integrityTables], description: "D41" })
 
 /** `missing` in memory, `extra` there, or `different`. */
 const Difference = Schema.Struct({
@@ -46,6 +47,6 @@ export const Comparison = Schema.Struct({
   compared: count.annotations({ description: "Records of the database" }),
   different: count,
   differences: Schema.Array(Difference).annotations({ description: "The first 10,000 by table and key" })
-}).annotations({ identifier: "IntegrityComparison" })
+}).annotations({ identifier: "IntegrityComparison", examples: [Examples.comparison] })
 
-export const Reconciled = Schema.Struct({ compared: count, repaired: Schema.Array(Schema.String) }).annotations({ identifier: "Reconciled", description: "Ids of the records that differed and now do not" })
+export const Reconciled = Schema.Struct({ compared: count, repaired: Schema.Array(Schema.String) }).annotations({ identifier: "Reconciled", examples: [Examples.reconciled], description: "Ids of the records that differed and now do not" })

@@ -11,5 +11,5 @@ import * as Errors from "./errors.ts"
 /** Reads the body whatever its content type says, bounded in size and depth (D17), and hands it on as JSON. */
 export class JsonBody extends HttpApiMiddleware.Tag<JsonBody>()("protocol/JsonBody", {
   provides: HttpServerRequest.HttpServerRequest,
-  failure: Schema.Union(Errors.PayloadTooLarge, Errors.InvalidRequest)
+  failure: Schema.Union(Errors.PayloadTooLarge, Errors.InvalidRequest, Errors.Overloaded)
 }) {}

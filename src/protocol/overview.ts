@@ -5,6 +5,7 @@
  * the server keeps nothing for those who look.
  */
 import { Schema } from "effect"
+import * as Examples from "./examples.ts"
 import { count, Format } from "./wire.ts"
 
 const { Array: list, NullOr, Number: number, String: string, Struct: struct } = Schema
@@ -43,14 +44,14 @@ export const ListedView = struct({
 
 export const ListedViews = struct({
   views: list(ListedView), total: count.annotations({ description: "Of all that are registered" }), next: NullOr(string).annotations({ description: "Id to go on behind; null when there are no more" })
-}).annotations({ identifier: "ListedViews" })
+}).annotations({ identifier: "ListedViews", examples: [Examples.listedViews] })
 
 /** A view as the scheduler has it. */
 export const AssignedView = struct({
-  ...listed, owner: NullOr(string).annotations({ description: "SSP id; null while it waits for one" }), state: Schema.Literal("placed", "moving", "waiting"), assigned_at: count.annotations({ description: "Unix time, seconds" })
+  ...listed, owner: NullOr(string).annotations({ description: "SSP id; null while it waits for one" }), state: Schema.Literal("placed", "moving", "waiting", "suspect").annotations({ description: "suspect: its SSP refuses connections, and is removed if it still does" }), assigned_at: count.annotations({ description: "Unix time, seconds" })
 }).annotations({ identifier: "AssignedView" })
 
-export const AssignedViews = struct({ views: list(AssignedView), total: count, next: NullOr(string) }).annotations({ identifier: "AssignedViews" })
+export const AssignedViews = struct({ views: list(AssignedView), total: count, next: NullOr(string) }).annotations({ identifier: "AssignedViews", examples: [Examples.assignedViews] })
 
 // Overviews
 
@@ -68,11 +69,11 @@ export const SspOverview = struct({
   tables: list(struct({ table: string, records: count })).annotations({ description: "The largest, at most 50" }),
   pending: struct({ changes: count, max_changes: count, edges: count, max_edges: count }),
   jobs: list(struct({ table: string, queued: count, running: count, waiting: count.annotations({ description: "For their next attempt" }) }))
-}).annotations({ identifier: "SspOverview" })
+}).annotations({ identifier: "SspOverview", examples: [Examples.sspOverview] })
 
 export const SspSeen = struct({
   id: string, url: string,
-  state: Schema.Literal("bootstrapping", "replaying", "ready", "overflowed"), state_seconds: seconds, heard_seconds: seconds,
+  state: Schema.Literal("bootstrapping", "replaying", "ready", "suspect", "overflowed"), state_seconds: seconds, heard_seconds: seconds,
   acked: count.annotations({ description: "Position it is known to have applied" }),
   waiting: count.annotations({ description: "Events it lacks" }), in_flight: count, failures: count.annotations({ description: "Failed deliveries in a row" }), late: Schema.Boolean,
   views: count, jobs: count, cpu_usage: NullOr(number), memory_usage: NullOr(number), job_tables: NullOr(list(string))
@@ -90,5 +91,5 @@ export const SchedulerOverview = struct({
   views: count, views_waiting: count,
   jobs: count.annotations({ description: "Not finished" }), jobs_waiting: count.annotations({ description: "No SSP has been told of them" }),
   job_tables: list(string).annotations({ description: "Configured here or named by an SSP" })
-}).annotations({ identifier: "SchedulerOverview" })
+}).annotations({ identifier: "SchedulerOverview", examples: [Examples.schedulerOverview] })
 

@@ -6,6 +6,7 @@
 import { Schema } from "effect"
 import { taskKinds } from "../core/metrics.ts"
 import { paceOf, type Task as Going } from "../core/progress.ts"
+import * as Examples from "./examples.ts"
 import { count } from "./wire.ts"
 
 export const Task = Schema.Struct({
@@ -26,7 +27,7 @@ export const SspProgress = Schema.Struct({
   state: Schema.String.annotations({ description: "bootstrapping, ready or failed" }),
   seq: Schema.NullOr(count).annotations({ description: "Position in the scheduler's log" }),
   tasks: Tasks
-}).annotations({ identifier: "SspProgress", description: "Extension (D34)" })
+}).annotations({ identifier: "SspProgress", examples: [Examples.sspProgress], description: "Extension (D34)" })
 
 const tenths = (value: number): number => Math.round(value * 10) / 10
 

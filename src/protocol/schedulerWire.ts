@@ -5,20 +5,21 @@
  * not have is marked extension.
  */
 import { Schema } from "effect"
+import * as Examples from "./examples.ts"
 import { Tasks } from "./progress.ts"
 import { count, every, filled, JsonObject, text } from "./wire.ts"
 
 export const SchedulerIngested = Schema.Struct({
   seq: count.annotations({ description: "Position of the last change in the log" }),
   delivered: count.annotations({ description: "Ready SSPs that have applied it" })
-}).annotations({ identifier: "SchedulerIngested", description: "D7" })
+}).annotations({ identifier: "SchedulerIngested", examples: [Examples.schedulerIngested], description: "D7" })
 
 // Proxy
 
 export const ProxyQuery = Schema.Struct({
   query: text.annotations({ description: "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`. Of a table that holds records and that nobody has declared, INFO FOR TABLE answers `declared: false`: its records are typed by what came (D1)" }),
   params: Schema.optional(Schema.NullOr(JsonObject)).annotations({ description: "Extension (D20)" })
-}).annotations({ ...every, identifier: "ProxyQuery" })
+}).annotations({ ...every, identifier: "ProxyQuery", examples: [Examples.proxyQuery] })
 
 // Views
 
@@ -26,15 +27,15 @@ export const ViewAssignment = Schema.Struct({
   query_id: Schema.String,
   ssp_id: Schema.String,
   assigned_at: Schema.Int.annotations({ description: "Unix time, seconds" })
-}).annotations({ identifier: "ViewAssignment" })
+}).annotations({ identifier: "ViewAssignment", examples: [Examples.viewAssignment] })
 
 /** A plan is the query's text, or the fields of a view registration without `id` (D33). */
 export const QueryRegistration = Schema.Struct({
   query_id: filled("query_id"),
   view_plan: Schema.Union(Schema.String, JsonObject).annotations({ message: () => ({ message: "must be the text of a query or an object", override: true }) })
-}).annotations({ ...every, identifier: "QueryRegistration" })
+}).annotations({ ...every, identifier: "QueryRegistration", examples: [Examples.queryRegistration] })
 
-export const QueryRegistered = Schema.Struct({ ssp_id: Schema.String, ssp_url: Schema.String }).annotations({ identifier: "QueryRegistered", description: "D33" })
+export const QueryRegistered = Schema.Struct({ ssp_id: Schema.String, ssp_url: Schema.String }).annotations({ identifier: "QueryRegistered", examples: [Examples.queryRegistered], description: "D33" })
 
 // Jobs
 
@@ -42,7 +43,7 @@ export const JobDispatch = Schema.Struct({
   job_id: filled("job_id"),
   table: filled("table"),
   payload: Schema.Struct({ path: text, body: JsonObject })
-}).annotations({ ...every, identifier: "JobDispatch" })
+}).annotations({ ...every, identifier: "JobDispatch", examples: [Examples.jobExecution] })
 
 export const jobStatuses = ["pending", "running", "completed", "failed"] as const
 
@@ -53,19 +54,19 @@ export const JobResult = Schema.Struct({
   error: Schema.optional(Schema.NullOr(text)),
   errors: Schema.optional(Schema.Array(JsonObject)).annotations({ description: "Extension (D36): every failed attempt" }),
   ssp_id: Schema.optional(text).annotations({ description: "Extension (D36): who reports; who no longer has the job can only end it well" })
-}).annotations({ ...every, identifier: "JobResult" })
+}).annotations({ ...every, identifier: "JobResult", examples: [Examples.jobResult] })
 
 // Monitoring
 
-export const SchedulerHealthy = Schema.Struct({ status: Schema.Literal("healthy") }).annotations({ identifier: "SchedulerHealthy" })
-export const SchedulerUnavailable = Schema.Struct({ status: Schema.Literal("unavailable") }).annotations({ identifier: "SchedulerUnavailable" })
+export const SchedulerHealthy = Schema.Struct({ status: Schema.Literal("healthy") }).annotations({ identifier: "SchedulerHealthy", examples: [{ status: "healthy" }] })
+export const SchedulerUnavailable = Schema.Struct({ status: Schema.Literal("unavailable") }).annotations({ identifier: "SchedulerUnavailable", examples: [{ status: "unavailable" }] })
 
 export const SchedulerMetrics = Schema.Struct({
   scheduler: Schema.Struct({ total_ssps: count, ready_ssps: count, total_queries: count, running_jobs: count, uptime_seconds: Schema.Number }),
   ssps: Schema.Array(Schema.Struct({
     id: Schema.String, query_count: count, views: count, cpu_usage: Schema.Number, memory_usage: Schema.Number, last_heartbeat_seconds_ago: Schema.Number
   }))
-}).annotations({ identifier: "SchedulerMetrics" })
+}).annotations({ identifier: "SchedulerMetrics", examples: [Examples.schedulerMetrics] })
 
 export const Progress = Schema.Struct({
   state: Schema.String.annotations({ description: "cloning, ready, frozen or updating (D30)" }),
@@ -73,4 +74,4 @@ export const Progress = Schema.Struct({
   tasks: Tasks.annotations({ description: "Long work that goes on now" }),
   clone: Schema.NullOr(Schema.Struct({ walk: count, table: Schema.String, compared: count, written: count })).annotations({ description: "While cloning" }),
   ssps: Schema.Array(Schema.Struct({ id: Schema.String, status: Schema.String, waiting: count.annotations({ description: "Events it lacks" }) }))
-}).annotations({ identifier: "Progress", description: "Extension (D34)" })
+}).annotations({ identifier: "Progress", examples: [Examples.schedulerProgress], description: "Extension (D34)" })

@@ -5,6 +5,7 @@
  * specification's; what it does not have is marked extension.
  */
 import { Schema } from "effect"
+import * as Examples from "./examples.ts"
 
 /** All faults of a body at once, not the first only. */
 export const every = { parseOptions: { errors: "all" } } as const
@@ -34,10 +35,10 @@ export const RecordChange = Schema.Struct({
   epoch: Schema.optional(Schema.NullOr(count)).annotations({ description: "Extension (D5)" }),
   job_assignee: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension (D5): SSP that runs the job" }),
   traceparent: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension: W3C trace context of this change, where a request carries changes of several; one that is malformed is ignored" })
-}).annotations({ ...every, identifier: "RecordChange" })
+}).annotations({ ...every, identifier: "RecordChange", examples: [Examples.change] })
 
 /** One change, or several applied in order as one step (extension, D5). */
-export const Ingest = Schema.Union(RecordChange, Schema.NonEmptyArray(RecordChange)).annotations({ ...every, identifier: "Ingest" })
+export const Ingest = Schema.Union(RecordChange, Schema.NonEmptyArray(RecordChange).annotations({ examples: [Examples.changes] })).annotations({ ...every, identifier: "Ingest" })
 
 // View registration
 
@@ -58,14 +59,14 @@ export const ViewRegistration = Schema.Struct({
   lastActiveAt: Schema.optional(text.annotations({ description: "ISO 8601; absent means now" })),
   format: Schema.optional(Schema.NullOr(Format)).annotations({ description: "flat when absent or null" }),
   assignment: Schema.optional(count).annotations({ description: "Extension (D21): sent by the scheduler, grows with every move of the view" })
-}).annotations({ ...every, identifier: "ViewRegistration" })
+}).annotations({ ...every, identifier: "ViewRegistration", examples: [Examples.viewRegistration] })
 
 export const ViewUnregistration = Schema.Struct({
   id: filled("id"),
   assignment: Schema.optional(count).annotations({ description: "Extension (D21): sent by the scheduler; a view held under a later one stays" }),
   deleted: Schema.optional(Schema.NullOr(Schema.Boolean)).annotations({ description: "Extension: the registration has just been deleted in the database, and its row is not to be written" }),
   moved: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D31): another SSP has the view, or will: what a database holds of it stays" })
-}).annotations({ ...every, identifier: "ViewUnregistration" })
+}).annotations({ ...every, identifier: "ViewUnregistration", examples: [Examples.viewUnregistration] })
 
 // SSP registration
 
@@ -77,15 +78,16 @@ export const SspRegistration = Schema.Struct({
   batch: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D5): takes arrays on /ingest" }),
   job_tables: Schema.optional(Schema.Array(Schema.String)).annotations({ description: "Extension (D35)" }),
   incarnation
-}).annotations({ ...every, identifier: "SspRegistration" })
+}).annotations({ ...every, identifier: "SspRegistration", examples: [Examples.sspRegistration] })
 
 export const SspRegistered = Schema.Struct({
   snapshot_seq: count,
   registration: Schema.optional(count).annotations({ description: "Extension: grows with every registration; heartbeats and calls name it" }),
   log_id: Schema.optional(Schema.String).annotations({ description: "Extension (D5)" }),
   epoch: Schema.optional(count).annotations({ description: "Extension (D5)" }),
+  bootstrap_chunk_size: Schema.optional(count).annotations({ description: "Extension: records the scheduler wants to be asked for at once" }),
   heartbeat_timeout_ms: Schema.optional(count).annotations({ description: "Extension (D21): after which silence the scheduler gives this SSP up" })
-}).annotations({ identifier: "SspRegistered" })
+}).annotations({ identifier: "SspRegistered", examples: [{ snapshot_seq: 42, registration: 1, log_id: "ae4a2831-2027-47fe-8b53-cf9c97696e8e", epoch: 1, bootstrap_chunk_size: 1000, heartbeat_timeout_ms: 15_000 }] })
 
 /** Extension: on every POST of the scheduler to an SSP, the registration it means; an SSP in another one answers 503. */
 export const registrationHeader = "svc-registration"
@@ -97,7 +99,7 @@ export const snapshotSeqHeader = "svc-snapshot-seq"
 export const exactType = "application/vnd.svc+json"
 
 /** Extension (D31). */
-export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incarnation }).annotations({ ...every, identifier: "SspDeregistration" })
+export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incarnation }).annotations({ ...every, identifier: "SspDeregistration", examples: [Examples.sspDeregistration] })
 
 // Heartbeat
 
@@ -109,7 +111,7 @@ export const Heartbeat = Schema.Struct({
   memory_usage: Schema.optional(Schema.Number).annotations({ description: "Resident megabytes" }),
   incarnation,
   registration: Schema.optional(count).annotations({ description: "Extension: the registration whose data it has pulled; absent while it pulls" })
-}).annotations({ ...every, identifier: "Heartbeat" })
+}).annotations({ ...every, identifier: "Heartbeat", examples: [Examples.heartbeat] })
 
 // Log entry
 
@@ -119,21 +121,21 @@ export const LogEntry = Schema.Struct({
   message: text,
   level: Schema.optional(Schema.Literal(...logLevels).annotations({ message: () => ({ message: `must be one of ${logLevels.join(", ")}`, override: true }) })),
   data: Schema.optional(JsonObject)
-}).annotations({ ...every, identifier: "LogEntry" })
+}).annotations({ ...every, identifier: "LogEntry", examples: [Examples.logEntry] })
 
 // Monitoring
 
-export const Healthy = Schema.Struct({ status: Schema.Literal("ready") }).annotations({ identifier: "Healthy" })
-export const Unhealthy = Schema.Struct({ status: Schema.Literal("bootstrapping", "failed") }).annotations({ identifier: "Unhealthy" })
+export const Healthy = Schema.Struct({ status: Schema.Literal("ready") }).annotations({ identifier: "Healthy", examples: [{ status: "ready" }] })
+export const Unhealthy = Schema.Struct({ status: Schema.Literal("bootstrapping", "failed") }).annotations({ identifier: "Unhealthy", examples: [{ status: "bootstrapping" }] })
 
-export const Version = Schema.Struct({ version: Schema.String, mode: Schema.Literal("standalone", "scheduler") }).annotations({ identifier: "Version" })
+export const Version = Schema.Struct({ version: Schema.String, mode: Schema.Literal("standalone", "scheduler") }).annotations({ identifier: "Version", examples: [{ version: "0.1.0", mode: "standalone" }] })
 
 export const Info = Schema.Array(Schema.Struct({
   entity: Schema.Literal("ssp", "scheduler"),
   id: Schema.String,
   status: Schema.String,
   views: count
-})).annotations({ identifier: "Info" })
+})).annotations({ identifier: "Info", examples: [Examples.info] })
 
 const RowError = Schema.Struct({ id: Schema.String, reason: Schema.String })
 
@@ -150,26 +152,27 @@ export const DebugView = Schema.Struct({
   plan: Schema.Array(Schema.Struct({ operator: Schema.String, incremental: Schema.Boolean, reason: Schema.NullOr(Schema.String), rows: Schema.Number, last_cost: Schema.Number, total_cost: Schema.Number }))
     .annotations({ description: "Extension (D13): operators, and why one is recomputed" }),
   errors: Schema.Array(RowError).annotations({ description: "Extension (D2a): rows left out" })
-}).annotations({ identifier: "DebugView" })
+}).annotations({ identifier: "DebugView", examples: [Examples.debugView] })
 
 export const DebugDeps = Schema.Struct({
   dependency_map: Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) }),
   tables_in_store: Schema.Array(Schema.String),
   view_count: count,
   shapes: Schema.Array(Schema.Struct({ shape: Schema.String, instances: count })).annotations({ description: "Extension" })
-}).annotations({ identifier: "DebugDeps" })
+}).annotations({ identifier: "DebugDeps", examples: [Examples.debugDeps] })
 
 // Success bodies the specification leaves open
 
-export const Ingested = Schema.Struct({ views_affected: count, edges_updated: count }).annotations({ identifier: "Ingested", description: "D7" })
+export const Ingested = Schema.Struct({ views_affected: count, edges_updated: count }).annotations({ identifier: "Ingested", examples: [Examples.ingested], description: "D7" })
 
-export const Ok = Schema.Struct({ status: Schema.Literal("ok") }).annotations({ identifier: "Ok", description: "D7" })
+export const Ok = Schema.Struct({ status: Schema.Literal("ok") }).annotations({ identifier: "Ok", examples: [{ status: "ok" }], description: "D7" })
+
+const shown = { query_id: Schema.String, format: Format, result_hash: Schema.String, content_generation: count }
+
+export const ViewPlaced = Schema.Struct(shown).annotations({ identifier: "ViewPlaced", description: "Extension (D21): of a registration with `assignment`. The scheduler reads no results, so that none is sent, however large" })
 
 export const ViewResult = Schema.Struct({
-  query_id: Schema.String,
-  format: Format,
-  result_hash: Schema.String,
-  content_generation: count,
+  ...shown,
   result_data: Schema.Unknown,
   errors: Schema.optional(Schema.Array(RowError)).annotations({ description: "Extension (D2a): rows left out" })
-}).annotations({ identifier: "ViewResult", description: "D8. flat, streaming: [[record id, version], ...]; tree: the rows" })
+}).annotations({ identifier: "ViewResult", examples: [Examples.viewResult], description: "D8. flat, streaming: [[record id, version], ...]; tree: the rows" })

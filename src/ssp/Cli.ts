@@ -14,7 +14,7 @@ import type { Command, SetupOptions } from "./DatabaseSetup.ts"
 const flags = {
   "--help": "Show this text and leave.",
   "--version": "Show the version and leave.",
-  "--check-config": "Read the configuration, name every fault, and leave with 0 or 2.",
+  "--check-config": "Read the configuration, and the OpenAPI documents and schemas its backends name; name every fault, and leave with 0 or 2.",
   "--health": "Ask the SSP that listens on LISTEN_ADDR for /version, and leave with 0 or 1; for health checks of containers.",
   "--quickstart": "Serve; make up SVC_AUTH_SECRET for this run if it is unset, and show commands to try.",
   "--print-database-setup": "Print what a SurrealDB needs to feed this service, with what it means for writes, and leave.",
@@ -26,6 +26,7 @@ const flags = {
 /** What follows the commands on a database. */
 const setupOptions = {
   "--async": "Setup: events that run behind the commit instead of inside it.",
+  "--open-to-record-users": "Setup: record users may register queries, which are run with this service's rights: the edges then tell anybody who tries which records match what, permissions or not. Closed without it.",
   "--tables": "a,b: only these tables; all tables of the database when absent.",
   "--url": "Setup: where the database reaches this service; SCHEDULER_URL, or ADVERTISE_ADDR and its defaults, when absent. Check: where the SSP is; LISTEN_ADDR when absent.",
   "--with-secret": "Print SVC_AUTH_SECRET itself and not a placeholder."
@@ -39,7 +40,7 @@ const commands: { readonly [flag: string]: Command | "check" } = {
 
 /** What each command has a use for. */
 const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
-  "--async": ["print", "install"], "--tables": ["print", "install", "remove", "check"], "--url": ["print", "install", "check"], "--with-secret": ["print"]
+  "--async": ["print", "install"], "--open-to-record-users": ["print", "install"], "--tables": ["print", "install", "remove", "check"], "--url": ["print", "install", "check"], "--with-secret": ["print"]
 }
 
 export interface Asked {
@@ -58,7 +59,7 @@ const listOf = (value: string): ReadonlyArray<string> => value.split(",").map((n
 const readWords = (args: ReadonlyArray<string>, faults: Array<string>): Asked & { readonly options: ReadonlyArray<string> } => {
   let flag: Flag | undefined
   const options: Array<string> = []
-  const setup = { mode: "sync" as "sync" | "async", tables: undefined as ReadonlyArray<string> | undefined, url: undefined as string | undefined, withSecret: false }
+  const setup = { mode: "sync" as "sync" | "async", tables: undefined as ReadonlyArray<string> | undefined, url: undefined as string | undefined, withSecret: false, openToRecordUsers: false }
   for (let i = 0; i < args.length; i++) {
     const word = args[i] ?? ""
     const [name = "", inline] = word.startsWith("--tables=") || word.startsWith("--url=") ? [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)] : [short[word] ?? word]
@@ -68,6 +69,7 @@ const readWords = (args: ReadonlyArray<string>, faults: Array<string>): Asked & 
     }
     options.push(name)
     if (name === "--async") setup.mode = "async"
+    else if (name === "--open-to-record-users") setup.openToRecordUsers = true
     else if (name === "--with-secret") setup.withSecret = true
     else if (name === "--tables" || name === "--url") {
       const value = inline ?? args[++i] ?? ""
@@ -112,6 +114,8 @@ export const help = (version: string): string =>
 /** What the door can do beside reading its configuration; loaded when it is asked for. */
 export interface Deeds<A, E, R> {
   readonly serve: (quickstart: boolean) => Effect.Effect<A, E, R>
+  /** Whether the files can be used that the configuration names and a start does not need. */
+  readonly files: Effect.Effect<void, StartFault>
   readonly health: (listen: Address.HostPort, path: string) => Effect.Effect<void, StartFault>
   readonly work: (config: SspConfigShape, command: Command | "check", options: SetupOptions) => Effect.Effect<void, StartFault>
 }
@@ -119,7 +123,7 @@ export interface Deeds<A, E, R> {
 /** Does what was asked for; serves when nothing was. */
 export const main = <A, E, R>(
   args: ReadonlyArray<string>,
-  { health, serve, work }: Deeds<A, E, R>,
+  { files, health, serve, work }: Deeds<A, E, R>,
   config: Effect.Effect<SspConfigShape, StartFault>
 ): Effect.Effect<void, E | StartFault, R | Release> =>
   Effect.gen(function*() {
@@ -131,6 +135,7 @@ export const main = <A, E, R>(
     if (flag === "--check-config") {
       const { mode, warnings } = yield* config
       for (const warning of warnings) yield* Console.error(`warning: ${warning}`)
+      yield* files
       return yield* Console.log(`the configuration is fine: ${mode} mode`)
     }
     if (flag === "--health") return yield* health((yield* config).listen, "/version")

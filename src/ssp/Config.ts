@@ -8,6 +8,7 @@ import { Context, Effect, Layer, type Redacted } from "effect"
 import * as Address from "../core/address.ts"
 import * as ServiceFile from "../core/serviceFile.ts"
 import * as Settings from "../core/settings.ts"
+import { defaultTombstones } from "../core/ivm/graves.ts"
 import { limits } from "../core/surql/scope.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import * as Configuration from "../ports/configuration.ts"
@@ -51,13 +52,18 @@ export const knobs = {
   heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, { min: 100, max: hour }, { unit: "ms", meaning: "Heartbeat period in scheduler mode." }),
   dataDir: Settings.text("SVC_DATA_DIR", { meaning: "Folder of the embedded store and saved state.", defaultText: "./data (in scheduler mode ./data/<SSP_ID>)", allowed: "a path" }),
   stateDebounceMs: Settings.integer("SVC_STATE_DEBOUNCE_MS", 2000, { min: 0, max: hour }, { unit: "ms", meaning: "Quiet time before state is saved." }),
-  maxBodyBytes: Settings.integer("SVC_MAX_BODY_BYTES", 2_097_152, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: "Largest request body; beyond it 413. In scheduler mode 64 KiB more are taken." }),
+  maxBodyBytes: Settings.maxBodyBytes("In scheduler mode 64 KiB more are taken."),
   streamBuffer: Settings.integer("SVC_STREAM_BUFFER", 1000, { min: 1, max: 1_000_000 }, { unit: "deltas", meaning: "Deltas kept per view, so that a stream resumes without a new snapshot." }),
   maxViews: Settings.integer("SVC_MAX_VIEWS", 100_000, { min: 1, max: 10_000_000 }, { unit: "views", meaning: "Most registered views; beyond it registration answers 503." }),
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the store; beyond it 503 OVERLOADED." }),
   maxPendingEdges: Settings.integer("SVC_MAX_PENDING_EDGES", 200_000, { min: 1, max: 100_000_000 }, { unit: "edges", meaning: "Most edges that may wait for the database (each the last of its changes, about 300 bytes); beyond it 503 OVERLOADED." }),
   maxStreams: Settings.integer("SVC_MAX_STREAMS", 1000, { min: 1, max: 1_000_000 }, { unit: "streams", meaning: "Most open event streams; beyond it 503." }),
-  maxConnections: Settings.integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections; beyond it new ones are closed at once." }),
+  maxTombstones: Settings.integer("SVC_MAX_TOMBSTONES", defaultTombstones, { min: 0, max: 100_000_000 }, {
+    unit: "records", meaning: "Most deleted records that are remembered (each about 230 bytes of memory), so that one created again goes on from its last version; of older ones only the highest version is known, and they go on from there."
+  }),
+  maxConnections: Settings.maxConnections,
+  maxConnectionsPerAddress: Settings.maxConnectionsPerAddress,
+  maxBodyBytesTotal: Settings.maxBodyBytesTotal,
   requestTimeoutSecs: Settings.requestTimeoutSecs,
   rateLimit: Settings.rateLimit,
   corsOrigins: Settings.corsOrigins,
@@ -67,9 +73,13 @@ export const knobs = {
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, {
     unit: "steps", meaning: "Most work for what is evaluated over many rows (a group, a query of its own), in steps."
   }),
+  queryBytes: Settings.integer(limits.queryBytes.setting, limits.queryBytes.value, { min: 65_536, max: 1e12 }, {
+    unit: "bytes", meaning: "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make; charged before it is made. A row that needs more is left out and named."
+  }),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
   logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" }),
   jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job." }),
+  jobResultBytes: Settings.integer("SVC_JOB_RESULT_BYTES", 4096, { min: 0, max: 1_048_575 }, { unit: "bytes", meaning: "Longest JSON answer of a backend that is kept as its job's result and sent to the scheduler; a longer one is left out and says so. 0 keeps none." }),
   jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries." }),
   reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 600, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }),
   integrityQuietSecs: Settings.integer("SVC_INTEGRITY_QUIET_SECS", 5, { min: 0, max: 3600 }, { unit: "s", meaning: "How long a table must be quiet before the hashes of its records are written to a database server; 0 writes none." })

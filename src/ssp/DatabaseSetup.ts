@@ -25,6 +25,8 @@ export interface SetupOptions {
   /** Where the database reaches us; undefined: what the settings say. */
   readonly url: string | undefined
   readonly withSecret: boolean
+  /** Whether record users may register queries by themselves. */
+  readonly openToRecordUsers: boolean
 }
 
 type Config = Pick<SspConfigShape, "advertisedUrl" | "authSecret" | "schedulerSecret" | "listen" | "mode" | "schedulerUrl" | "storeAddr">
@@ -78,7 +80,7 @@ const print = (config: Config, options: SetupOptions): Effect.Effect<void, Start
     const shown = options.withSecret && held !== undefined ? Redacted.value(held) : Setup.secretPlaceholder(receiver(config))
     const secret = receiver(config) === "scheduler" && held === undefined ? undefined : shown
     if (misses(url, config.storeAddr)) yield* Console.error(`warning: ${url} is this machine only; say with --url where the database reaches it`)
-    yield* Console.log(Setup.printed({ url, secret, tables: tables.filter((table) => !isOwn(table)), mode: options.mode }, receiver(config)))
+    yield* Console.log(Setup.printed({ url, secret, tables: tables.filter((table) => !isOwn(table)), mode: options.mode, openToRecordUsers: options.openToRecordUsers }, receiver(config)))
   })
 
 const needsServer = fault("STORE_ADDR names no database server to work on; set it, STORE_NS, STORE_DB and, where it asks for one, STORE_USER and STORE_PASS")
@@ -95,7 +97,7 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
     const secret = held === undefined ? undefined : Redacted.value(held)
     const tables = yield* tablesOf(options, upstream)
     const { query } = yield* SurrealClient
-    yield* Effect.mapError(query(Setup.script({ url, secret, tables, mode: options.mode })), failed)
+    yield* Effect.mapError(query(Setup.script({ url, secret, tables, mode: options.mode, openToRecordUsers: options.openToRecordUsers })), failed)
     yield* Console.log(`installed: ${options.mode === "sync" ? "synchronous" : "asynchronous"} events that post to ${url} on ${tables.length === 0 ? "no table, because there is none yet" : `${tables.length} tables (${tables.join(", ")})`}. Run it again when tables are added.`)
     if (options.mode === "sync") yield* Console.log("From now on a write to them fails while nothing answers there: start the service, or take the events away with --remove-database-setup.")
   })

@@ -11,6 +11,7 @@ import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
 import { Serving } from "../ports/Front.ts"
 import * as Text from "../core/metricText.ts"
 import * as Bodies from "../ports/httpBodies.ts"
+import * as IngestRoute from "../ports/ingestRoute.ts"
 import { NodeFigures } from "../ports/NodeFigures.ts"
 import { Progress } from "../ports/Progress.ts"
 import * as Pages from "../ports/Pages.ts"
@@ -20,7 +21,6 @@ import { taskOf } from "../protocol/progress.ts"
 import { SspApi } from "../protocol/SspApi.ts"
 import * as Assigned from "./assigned.ts"
 import { SspConfig } from "./Config.ts"
-import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { mapped } from "./HttpErrors.ts"
 import * as Guards from "./HttpGuards.ts"
 import * as Ingest from "./HttpIngest.ts"
@@ -41,10 +41,10 @@ const levels = { error: LogLevel.Error, warn: LogLevel.Warning, info: LogLevel.I
 const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
   Effect.gen(function*() {
     const views = yield* Views
-    const types = yield* DeclaredTypes
     const lifecycle = yield* Lifecycle
+    const ingest = yield* IngestRoute.handler(yield* Ingest.makeTake)
     return handlers
-      .handleRaw("ingest", ({ request }) => Effect.flatMap(Effect.orDie(request.json), (json) => Ingest.handle(views, lifecycle, types, json)), whole)
+      .handleRaw("ingest", ({ request }) => ingest(request), whole)
       .handle("reset", () => Effect.as(Effect.zipRight(lifecycle.loaded, lifecycle.emptying(mapped(views.reset))), ok), whole)
       .handle("log", ({ payload: { data, level, message } }) =>
         Effect.logWithLevel(levels[level ?? "info"], message).pipe(Effect.annotateLogs(data === undefined ? { from: "client" } : { from: "client", data }), Effect.as(ok)))
@@ -95,7 +95,8 @@ const layerApi = Layer.unwrapEffect(Effect.map(Release, ({ version }) => HttpApi
 
 /** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
 export const layer = Layer.mergeAll(
-  HttpApiBuilder.middleware(SspApi, Effect.zipWith(SspConfig, Pages.paths, ({ corsOrigins }, paths) => (app) => WebHeaders.around(corsOrigins)(Bodies.answerEverything(Bodies.allowedBy(SspApi, paths))(app)))),
+  HttpApiBuilder.middleware(SspApi, Effect.map(Effect.all([SspConfig, Pages.paths, IngestRoute.refusals]), ([{ corsOrigins }, paths, refused]) => (app) =>
+    WebHeaders.around(corsOrigins)(IngestRoute.counted(refused)(Bodies.answerEverything(Bodies.allowedBy(SspApi, paths))(app))))),
   Pages.layerRoutes,
   HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
   HttpApiSwagger.layer({ path: "/docs" })

@@ -11,8 +11,8 @@ import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
-import { Meters } from "../ports/Meters.ts"
-import { Tracing, type TracingShape } from "../ports/Tracing.ts"
+import * as IngestRoute from "../ports/ingestRoute.ts"
+import { Tracing } from "../ports/Tracing.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -33,45 +33,33 @@ const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
 const noticed = (lifecycle: Pick<typeof Lifecycle.Service, "lost">, error: IngestError): Effect.Effect<void> =>
   error._tag === "StaleEpoch" && error.otherLog ? lifecycle.lost(`the scheduler follows another log: ${error.message}`) : Effect.void
 
-/** Reads the changes and offers them; `done` is called exactly once. */
-const accept = (
-  views: Pick<typeof Views.Service, "offer">, types: typeof DeclaredTypes.Service, body: string, done: (answer: Answer) => void, refusedBy: (error: IngestError) => void,
-  tracing: TracingShape | undefined, header: string | undefined
-): void => {
-  const json = Bodies.parseJson(body)
-  if (Either.isLeft(json)) return done(Answers.toAnswer(json.left))
-  const changes = Change.decodeChanges(json.right, types.of)
-  if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
-  const traced = IngestTrace.begin(tracing, header, changes.right)
-  views.offer(traced?.changes ?? changes.right, (answer) => {
-    if (isError(answer)) refusedBy(answer)
-    const given = toAnswer(answer)
-    traced?.end(given.status)
-    done(given)
-  })
-}
-
-/** The declared route: bearer, readiness and body were seen to by its middlewares. */
-export const handle = (views: typeof Views.Service, lifecycle: typeof Lifecycle.Service, types: typeof DeclaredTypes.Service, json: unknown) =>
-  Effect.gen(function*() {
+/** What both routes do with a body. */
+export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTypes | Lifecycle> = Effect.gen(function*() {
+  const views = yield* Views
+  const types = yield* DeclaredTypes
+  const lifecycle = yield* Lifecycle
+  const tracing = yield* Tracing
+  const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+  return (json, done, header) => {
     const changes = Change.decodeChanges(json, types.of)
-    return Either.isLeft(changes) ? yield* Effect.fail(refused(changes.left)) : yield* Errors.mapped(Effect.tapError(views.ingest(changes.right), (error) => noticed(lifecycle, error)))
-  })
-
-const refused = ({ code, details, message }: Change.ChangeRefused) =>
-  code === "INVALID_OPERATION" ? { code, details, message } : { code, details, message }
+    if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
+    const traced = IngestTrace.begin(tracing, header, changes.right)
+    views.offer(traced?.changes ?? changes.right, (answer) => {
+      if (isError(answer)) runFork(noticed(lifecycle, answer))
+      const given = toAnswer(answer)
+      traced?.end(given.status)
+      done(given)
+    })
+  }
+})
 
 export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lifecycle | SspConfig | IngestTimes> = Layer.effect(
   HotRoutes,
   Effect.gen(function*() {
-    const views = yield* Views
-    const types = yield* DeclaredTypes
+    const take = yield* makeTake
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
     const { timed } = yield* IngestTimes
-    const { ingestRefused } = yield* Meters
-    const tracing = yield* Tracing
-    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const authorized = makeAuthorized(config.bearers)
     const unauthorized = Answers.toAnswer(Errors.unauthorized)
     const route: HotRoute = {
@@ -83,10 +71,13 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
         const refused = Guards.notTaking(lifecycle, registration)
         return refused === undefined ? undefined : Answers.toAnswer(refused)
       },
-      accept: (body, answer, traceparent) => accept(views, types, body, timed(answer), (error) => void runFork(noticed(lifecycle, error)), tracing, traceparent),
-      answered: (status) => {
-        if (status >= 400) ingestRefused[status < 500 ? "4xx" : "5xx"].add()
+      accept: (body, answer, traceparent) => {
+        const done = timed(answer)
+        const json = Bodies.parseJson(body)
+        if (Either.isLeft(json)) done(Answers.toAnswer(json.left))
+        else take(json.right, done, traceparent)
       },
+      answered: yield* IngestRoute.refusals,
       tooLarge: Answers.toAnswer(Answers.tooLarge(config.bodyLimitBytes)),
       notText: Answers.toAnswer(Answers.notText)
     }

@@ -8,8 +8,10 @@ import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import * as Job from "../core/job/job.ts"
+import type { Result } from "../core/job/result.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import type { RecordId } from "../core/surql/value.ts"
+import * as Order from "../ports/jobOrder.ts"
 import type { Amended, StoredJob } from "../ports/JobStore.ts"
 import type { JobWords } from "../protocol/jobs.ts"
 import { SspApi } from "../protocol/SspApi.ts"
@@ -19,9 +21,10 @@ import type { StoreFailed } from "./viewTypes.ts"
 
 const defaultLimit = 100
 
-const wire = ({ errors, id, lease, maxRetries, path, payload, status, strategy, table, updatedAt }: StoredJob): JobWords => ({
+const wire = ({ errors, id, lease, maxRetries, path, payload, status, strategy, table, updatedAt }: StoredJob, result: Result | undefined): JobWords => ({
   id, table, status, path, errors,
   payload: payload ?? null,
+  result: result ?? null,
   max_retries: maxRetries,
   retry_strategy: strategy,
   updated_at: updatedAt ?? null,
@@ -35,6 +38,13 @@ const notFound = (id: string) => ({ code: "JOB_NOT_FOUND" as const, message: `th
 const refOf = (tables: ReadonlySet<string>, id: string): RecordId | undefined => {
   const ref = Ids.parseLenient(id)
   return ref !== undefined && tables.has(ref.table) ? ref : undefined
+}
+
+/** What `after` names: a place, or a job as it stands now. */
+const placeOf = (jobs: Jobs["Type"], after: string): Effect.Effect<Order.Place | undefined, StoreFailed> => {
+  const place = Order.parse(after)
+  const ref = place === undefined ? refOf(jobs.tables, after) : undefined
+  return ref === undefined ? Effect.succeed(place) : jobs.find(ref)
 }
 
 const known = (tables: ReadonlySet<string>): string => (tables.size === 0 ? "none is configured" : `known: ${[...tables].join(", ")}`)
@@ -66,16 +76,17 @@ export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
       .handle("jobs", ({ urlParams: { after, limit = defaultLimit, status, table } }) =>
         Effect.gen(function*() {
           if (!jobs.tables.has(table)) return yield* Effect.fail(invalidRequest([{ path: "table", reason: `is no job table of this SSP; ${known(jobs.tables)}` }]))
-          const from = after === undefined ? undefined : refOf(jobs.tables, after)
-          if (after !== undefined && from?.table !== table) return yield* Effect.fail(invalidRequest([{ path: "after", reason: "must be the id of a job of this table" }]))
+          const from = after === undefined ? undefined : yield* mapped(placeOf(jobs, after))
+          if (after !== undefined && from?.ref.table !== table) return yield* Effect.fail(invalidRequest([{ path: "after", reason: "must be `next` of the page before, or the id of a job of this table" }]))
           const found = yield* mapped(jobs.list(table, status, from, limit))
-          return { jobs: found.map(wire), next: found.length < limit ? null : found.at(-1)?.id ?? null }
+          const last = found.at(-1)
+          return { jobs: found.map((job) => wire(job, jobs.resultOf(job))), next: found.length < limit || last === undefined ? null : Order.cursor(last) }
         }))
       .handle("job", ({ path: { job_id } }) =>
         Effect.gen(function*() {
           const ref = refOf(jobs.tables, job_id)
           const found = ref === undefined ? undefined : yield* mapped(jobs.find(ref))
-          return found === undefined ? yield* Effect.fail(notFound(job_id)) : wire(found)
+          return found === undefined ? yield* Effect.fail(notFound(job_id)) : wire(found, jobs.resultOf(found))
         }))
       .handle("retry", ({ path }) => amended(jobs, path.job_id, "retried: only a failed job can", jobs.retry), { uninterruptible: true })
       .handle("cancel", ({ path }) => amended(jobs, path.job_id, "cancelled: it is over", jobs.cancel), { uninterruptible: true })

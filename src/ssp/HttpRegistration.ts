@@ -15,7 +15,7 @@ export const read = (wire: typeof ViewRegistration.Type, nowMs: number): Either.
   if (Either.isLeft(times)) return Either.left(Answers.invalidRequest(times.left))
   const { lastActiveAtMs, ttlMs } = times.right
   return Either.right({
-    id: wire.id, surql: wire.surql, clientId: wire.clientId, ttlMs, params: wire.params ?? null, lastActiveAtMs, format: wire.format ?? "flat",
+    id: wire.id, surql: wire.surql, clientId: wire.clientId, ttlMs, params: wire.params ?? null, lastActiveAtMs, format: wire.format ?? null,
     ...(wire.assignment === undefined ? {} : { assignment: wire.assignment })
   })
 }

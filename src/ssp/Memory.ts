@@ -5,11 +5,14 @@
  * `Ssp.layer.pipe(Layer.provide(Layer.mergeAll(Memory.ports(env), myStore)))`.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import type * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer } from "effect"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { Database } from "../ports/Database.ts"
-import * as JobPorts from "../ports/jobPorts.ts"
+import { Backend } from "../ports/Backend.ts"
+import { overClient } from "../ports/httpSend.ts"
+import { JobReports } from "../ports/JobReports.ts"
+import { DatabaseJobs } from "../ports/JobStore.ts"
 import { Release } from "../ports/Release.ts"
 import { RequestBody } from "../ports/RequestBody.ts"
 import { SavedState } from "../ports/SavedState.ts"
@@ -25,12 +28,21 @@ export type Env = { readonly [name: string]: string | undefined }
 /** The scheduler that `SCHEDULER_URL` names; nobody where it is unset. */
 const scheduler = Layer.unwrapEffect(Effect.map(SspConfig, ({ schedulerSecret, schedulerUrl }) => (schedulerUrl === undefined ? SchedulerClient.layerNone : SchedulerClient.layerHttp(schedulerUrl, schedulerSecret))))
 
-/** Every port of an SSP, in memory; jobs are not run. `client` reaches the scheduler, over the runtime's `fetch` when absent. */
-export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer) =>
+/** Backends are called, and the scheduler is told of outcomes, over the client; jobs are kept with the records. */
+const jobs = Layer.unwrapEffect(Effect.map(Effect.all([SspConfig, HttpClient.HttpClient]), ([{ schedulerSecret, schedulerUrl }, client]) =>
+  Layer.mergeAll(Backend.layerHttp, DatabaseJobs.layerNone, schedulerUrl === undefined ? JobReports.layerNone : JobReports.layerHttp(schedulerUrl, schedulerSecret, overClient(client)))))
+
+/**
+ * Every port of an SSP, in memory. `client` reaches the scheduler and the backends of jobs, over the runtime's `fetch` when absent; `file` is what
+ * `svc.yml` would hold, as data: with `job_tables` in it jobs are run.
+ *
+ * Settings go in here, because other ports are made from them: a layer of settings merged behind comes too late for those.
+ */
+export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer, file?: unknown) =>
   Layer.provideMerge(
-    Layer.mergeAll(Database.layerMemory, SavedState.layerMemory, Upstream.layerNone, JobPorts.layerNone, RequestBody.layer, Turn.layerYield, Release.layerOf("0.0.0"), Layer.provide(scheduler, client)),
-    SspConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env: { STORE_ADDR: "memory://", ...env } })))
+    Layer.mergeAll(Database.layerNone, SavedState.layerMemory, Upstream.layerNone, RequestBody.layer, Turn.layerYield, Release.layerOf("0.0.0"), Layer.provide(Layer.merge(scheduler, jobs), client)),
+    SspConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env: { STORE_ADDR: "memory://", ...env }, file: { path: "svc.yml", content: file, fault: undefined } })))
   )
 
-/** Routes, views and loops over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Two in one process: each in `Layer.fresh`. */
-export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>) => Ssp.layer.pipe(Layer.provide(ports(env, client)))
+/** Routes, views and loops over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Each web handler has a node of its own. */
+export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>, file?: unknown) => Ssp.layer.pipe(Layer.provide(ports(env, client, file)))

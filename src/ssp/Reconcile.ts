@@ -14,9 +14,9 @@ import type { Row } from "../core/ivm/store.ts"
 import * as Compare from "../core/reconcile.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import { Serving } from "../ports/Front.ts"
+import * as IntegrityWriter from "../ports/integrityWriter.ts"
 import { type Compared, defaultMomentMs, LiveCompare, type Suspect } from "../ports/liveCompare.ts"
 import { Progress, type Step } from "../ports/Progress.ts"
-import { SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream, type UpstreamError } from "../ports/Upstream.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
@@ -142,7 +142,7 @@ class Work {
     return Effect.gen(this, function*() {
       const { upstream, views } = this.parts
       const patiently = patience(exhausted)
-      yield* patiently(prepare(upstream))
+      yield* patiently(IntegrityWriter.prepare(upstream))
       yield* patiently(this.keepAboveLost)
       const startMs = yield* Clock.currentTimeMillis
       let written = 0
@@ -197,8 +197,3 @@ class Work {
   /** Compares everything while changes flow. */
   readonly now: Effect.Effect<Compared, Failure> = Effect.suspend(() => Effect.zipLeft(this.live.now, this.registrations.follow))
 }
-
-/** Our tables; an operator may have made them beforehand, and given us no right to. */
-const prepare = (upstream: Upstream["Type"]): Effect.Effect<void, UpstreamError> =>
-  Effect.catchIf(upstream.prepare, ({ cause }) => cause instanceof SurrealError && cause.reason === "forbidden", ({ message }) =>
-    Effect.logWarning(`the tables of this service could not be defined (${message}): define them by hand, --print-database-setup shows how`))

@@ -8,8 +8,9 @@
 import { Duration, Effect, Either } from "effect"
 import type { Registration, Upstream, UpstreamError } from "../ports/Upstream.ts"
 import type { JsonParams } from "./registering.ts"
+import { formatNamed } from "./registry.ts"
 import type { Views } from "./Views.ts"
-import type { Format, StoreFailed } from "./viewTypes.ts"
+import type { StoreFailed } from "./viewTypes.ts"
 
 interface Parts {
   readonly upstream: Upstream["Type"]
@@ -23,8 +24,6 @@ interface Parts {
 type Failure = UpstreamError | StoreFailed
 
 const isParams = (value: unknown): value is JsonParams => typeof value === "object" && !Array.isArray(value)
-
-const formatOf = (text: string): Format => (text === "tree" || text === "streaming" ? text : "flat")
 
 const parse = (text: string): Either.Either<unknown, unknown> => Either.try(() => JSON.parse(text) as unknown)
 
@@ -82,7 +81,7 @@ export class RegistrationSync {
       return Effect.as(Effect.logWarning(`the registration of ${id} in the database is not served: ${why}`), false)
     }
     if (Either.isLeft(parsed) || !isParams(parsed.right)) return refuse("its parameters are no JSON object")
-    return this.parts.views.register({ id, surql, clientId, ttlMs, params: parsed.right, lastActiveAtMs, format: formatOf(format) }).pipe(
+    return this.parts.views.register({ id, surql, clientId, ttlMs, params: parsed.right, lastActiveAtMs, format: formatNamed(format) }).pipe(
       Effect.as(true),
       Effect.catchTags({
         QueryRefused: ({ column, line, message }) => refuse(`${message} (line ${line}, column ${column})`),

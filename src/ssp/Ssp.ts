@@ -3,7 +3,7 @@
  *
  * Somebody else's deployment provides other ports (`Database`, `SavedState`, `Turn`, `RequestBody`, `SchedulerClient`,
  * `Release`, `SspConfig`) and any server that takes `HttpApi.Api`; the door `src/ssp.ts` is one example. Two in one
- * process: wrap each in `Layer.fresh`.
+ * runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
  */
 import { Effect, Layer } from "effect"
 import { Serving } from "../ports/Front.ts"

@@ -17,7 +17,7 @@ import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import type { Incoming } from "./replacing.ts"
 import type { RecordTreesShape } from "./recordTrees.ts"
 import type {
-  DebugDeps, DebugView, Format, IngestAnswer, IngestError, ListedViews, Listing, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewFigures, ViewNotFound
+  DebugDeps, DebugView, Format, IngestAnswer, IngestError, ListedViews, Listing, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewFigures, ViewNotFound, ViewPlaced
 } from "./viewTypes.ts"
 import { makeViews } from "./viewService.ts"
 
@@ -36,11 +36,13 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly repair: (changes: ReadonlyArray<Change>, still?: (change: Change) => boolean) => Effect.Effect<ReadonlyArray<Change>, IngestError>
   /** The records in memory, to be read and never kept. */
   readonly records: Pick<Store, "get" | "rowsBetween" | "tableNames">
+  /** Whether the store can be open in this process only (`DatabaseShape.exclusive`). */
+  readonly exclusive: boolean
   /** Their Merkle trees (D41). */
   readonly trees: RecordTreesShape
   /** The registrations, as they are stored. */
   readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
-  readonly register: (registration: Registration) => Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
+  readonly register: (registration: Registration) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
   /** Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database, or keeps it for another SSP. */
   readonly unregister: (id: string, deleted?: boolean, reason?: "unregistered" | "moved") => Effect.Effect<void, StoreFailed>
   /** Clears views, records and the embedded store. */

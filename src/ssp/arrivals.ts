@@ -14,10 +14,10 @@ import type { UpstreamError } from "../ports/Upstream.ts"
 import type { Committer, Surroundings } from "./committer.ts"
 import type { EdgesShape } from "./edges/EdgeWriter.ts"
 import { acquire, type ParsedQueries, storedOf } from "./registering.ts"
-import { answerOf, type Registered, type Registry } from "./registry.ts"
-import { Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer } from "./viewTypes.ts"
+import { answerOf, formatGiven, formatOf, placedOf, type Registered, type Registry } from "./registry.ts"
+import { Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, type ViewPlaced } from "./viewTypes.ts"
 
-type Answer = Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed>
+type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
 
 interface Arrival {
   readonly registration: Registration
@@ -74,7 +74,7 @@ export class Arrivals {
   /** Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it leaves nothing. */
   private open(registration: Registration, key: string): Answer {
     const { engine, queries, resets, slicer } = this.at
-    return Effect.async<ViewAnswer, QueryRefused | Overloaded | StoreFailed>((resume) => {
+    return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
       const abandon = slicer.start(() => acquire(engine, queries, registration.surql, registration.params), (filled) => {
         if (Exit.isSuccess(filled)) {
           if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
@@ -128,7 +128,7 @@ export class Arrivals {
         const live = arrival.resets === resets() ? Either.right(instance) : drain(acquire(engine, queries, registration.surql, registration.params))
         if (Either.isLeft(live)) return resume(Effect.die(live.left))
         const view = this.install(stored, live.right, assignment)
-        resume(Effect.sync(() => answerOf(view, registration.id, registration.format)))
+        resume(Effect.sync(() => (registration.assignment === undefined ? answerOf : placedOf)(view, registration.id, formatOf(view))))
       }
     })
   }
@@ -137,7 +137,7 @@ export class Arrivals {
   private install(stored: StoredView, instance: Instance, assignment: number): Registered {
     const { edges, engine, put, registry, replace } = this.at
     const existing = registry.get(stored.key)
-    if (existing !== undefined && existing.instance === instance && existing.stored.format === stored.format) {
+    if (existing !== undefined && existing.instance === instance && formatOf(existing) === formatGiven(stored.format)) {
       existing.stored = stored
       engine.release(instance)
       edges.refreshed(stored, instance, assignment)

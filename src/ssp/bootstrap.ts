@@ -28,8 +28,14 @@ export interface Pulled {
   readonly tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>
 }
 
-/** Records asked for at once. */
-export const pageSize = 1000
+/** Records asked for at once, where the scheduler does not say how many. */
+const defaultPage = 1000
+
+/** What is pulled with: how a query is asked, and how many records at once. */
+interface Pull {
+  readonly ask: Ask
+  readonly pageSize: number
+}
 
 /** Waits between tries of one page. */
 const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 millis")), Schedule.recurs(4))
@@ -105,16 +111,16 @@ const toRecords = ({ exact, value }: Read, table: string, types: Types): Readonl
 }
 
 /** The page behind a record. Exactly, its id is bound; as JSON it would be text, which compares as text, so there it is written out. */
-const pageAfter = (table: string, { exact, id }: { readonly exact: boolean; readonly id: RecordId | undefined }): readonly [query: string, params: Obj | undefined] => {
+const pageAfter = (table: string, pageSize: number, { exact, id }: { readonly exact: boolean; readonly id: RecordId | undefined }): readonly [query: string, params: Obj | undefined] => {
   if (id === undefined) return [`SELECT * FROM ${tableName(table)} ORDER BY id LIMIT ${pageSize}`, undefined]
   return exact ? [`SELECT * FROM ${tableName(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }] : [`SELECT * FROM ${id.text}>.. LIMIT ${pageSize}`, undefined]
 }
 
-const pullTable = (ask: Ask, table: string, types: Types, into: Array<StoredRecord>, step: Pick<Step, "add">): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
+const pullTable = ({ ask, pageSize }: Pull, table: string, types: Types, into: Array<StoredRecord>, step: Pick<Step, "add">): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
   Effect.gen(function*() {
     let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
     for (;;) {
-      const [query, params] = pageAfter(table, last)
+      const [query, params] = pageAfter(table, pageSize, last)
       const read = yield* ask(query, params)
       const page = toRecords(read, table, types)
       if (page === undefined) return yield* unusable(query)
@@ -126,7 +132,7 @@ const pullTable = (ask: Ask, table: string, types: Types, into: Array<StoredReco
   })
 
 /** Everything that the snapshot frozen for this registration holds. */
-export const pull = (client: SchedulerClientShape, { epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type, step: Pick<Step, "add" | "at">): Effect.Effect<Pulled, SchedulerError | SnapshotMoved> =>
+export const pull = (client: SchedulerClientShape, { bootstrap_chunk_size: pageSize = defaultPage, epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type, step: Pick<Step, "add" | "at">): Effect.Effect<Pulled, SchedulerError | SnapshotMoved> =>
   Effect.gen(function*() {
     yield* client.signin
     yield* client.use
@@ -139,7 +145,7 @@ export const pull = (client: SchedulerClientShape, { epoch, log_id: logId, snaps
       const types = typesOf(yield* ask(`INFO FOR TABLE ${tableName(name)}`))
       if (types !== undefined) tables.push({ name, types })
       step.at(`table ${name}`)
-      yield* pullTable(ask, name, types ?? {}, records, step)
+      yield* pullTable({ ask, pageSize: Math.max(1, pageSize) }, name, types ?? {}, records, step)
     }
     return { records, tables, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
   })

@@ -10,7 +10,6 @@ import type { Change } from "../core/change.ts"
 import type { Engine } from "../core/ivm/engine.ts"
 import type { Touched } from "../core/ivm/instance.ts"
 import type { Write } from "../core/ivm/store.ts"
-import type { RecordId } from "../core/surql/value.ts"
 import { admit, type Rejected } from "../core/sequence.ts"
 import { type Database, type DatabaseError, startPosition, type StoredPosition, type StoredRecord, type StoredView } from "../ports/Database.ts"
 import type { Turn } from "../ports/Turn.ts"
@@ -20,8 +19,6 @@ import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } fr
 export interface AppliedChange {
   readonly seq: number | null
   readonly touched: ReadonlyArray<Touched>
-  /** The record it deleted. */
-  readonly deleted: RecordId | undefined
 }
 
 /** One caller's part of a batch. `done` is called exactly once, after its changes are applied. */
@@ -47,6 +44,8 @@ interface Planned {
   readonly work: Work
   readonly changes: ReadonlyArray<Change>
   readonly writes: ReadonlyArray<Write | undefined>
+  /** Why nothing of it is applied. Told in its turn: what came before it is applied then, which is what it speaks of. */
+  readonly rejected?: SequenceGap | StaleEpoch
 }
 
 type Entry = Work | { readonly alone: Effect.Effect<void> }
@@ -156,8 +155,9 @@ export class Committer {
     for (const { writes } of planned) {
       for (const write of writes) if (write !== undefined) records.push({ id: write.id, version: write.version, doc: write.after })
     }
-    const putViews = planned.flatMap((part) => part.work.putViews)
-    const removeViews = planned.flatMap((part) => part.work.removeViews)
+    const taken = planned.filter(({ rejected }) => rejected === undefined)
+    const putViews = taken.flatMap((part) => part.work.putViews)
+    const removeViews = taken.flatMap((part) => part.work.removeViews)
     if (records.length + putViews.length + removeViews.length === 0 && position === this.position) return this.applyFrom(planned, 0)
     const after = { ...position, writes: position.writes + records.length }
     this.around.run(this.around.database.commit({ records, putViews, removeViews, position: after }), (result) => {
@@ -173,25 +173,21 @@ export class Committer {
     this.around.run(Effect.logError(error.message), this.again)
   }
 
-  /** Admits and plans every part; a part that is rejected is answered here and takes no place in the batch. */
+  /** Admits and plans every part; one that is rejected keeps its place in the batch and changes nothing. */
   private planAll(batch: ReadonlyArray<Work>): { readonly planned: ReadonlyArray<Planned>; readonly position: StoredPosition } {
     let position = this.position
-    const admitted: Array<{ readonly work: Work; readonly changes: ReadonlyArray<Change> }> = []
+    const parts: Array<Omit<Planned, "writes">> = []
     for (const work of batch) {
       const result = admit(position, work.still === undefined ? work.changes : work.changes.filter(work.still))
-      if (Either.isLeft(result)) work.done(Either.left(rejection(result.left)))
+      if (Either.isLeft(result)) parts.push({ work, changes: [], rejected: rejection(result.left) })
       else {
         position = result.right.position
-        admitted.push({ work, changes: result.right.changes })
+        parts.push({ work, changes: result.right.changes })
       }
     }
-    const writes = this.around.engine.plan(admitted.flatMap((part) => part.changes))
+    const writes = this.around.engine.plan(parts.flatMap((part) => part.changes))
     let offset = 0
-    const planned = admitted.map(({ work, changes }) => {
-      const own = writes.slice(offset, offset + changes.length)
-      offset += changes.length
-      return { work, changes, writes: own }
-    })
+    const planned = parts.map((part) => ({ ...part, writes: writes.slice(offset, offset += part.changes.length) }))
     return { planned, position }
   }
 
@@ -199,8 +195,9 @@ export class Committer {
   private applyFrom(planned: ReadonlyArray<Planned>, from: number): void {
     let applied = 0
     for (let i = from; i < planned.length; i++) {
-      const { changes, work, writes } = planned[i]!
-      work.done(Either.right(writes.map((write, n) => ({ seq: changes[n]?.position?.seq ?? null, touched: write === undefined ? untouched : this.around.engine.apply(write), deleted: write !== undefined && write.after === undefined ? write.id : undefined }))))
+      const { changes, rejected, work, writes } = planned[i]!
+      if (rejected === undefined) work.done(Either.right(writes.map((write, n) => ({ seq: changes[n]?.position?.seq ?? null, touched: write === undefined ? untouched : this.around.engine.apply(write) }))))
+      else work.done(Either.left(rejected))
       applied += writes.length
       if (applied >= sliceSize && i + 1 < planned.length) return this.around.turn.next(() => this.applyFrom(planned, i + 1))
     }
@@ -212,5 +209,5 @@ const untouched: ReadonlyArray<Touched> = []
 
 const rejection = (rejected: Rejected): SequenceGap | StaleEpoch =>
   rejected.kind === "gap"
-    ? new SequenceGap({ message: `seq ${rejected.got} leaves a gap: the next expected is ${rejected.expected}`, expected: rejected.expected })
+    ? new SequenceGap({ message: `seq ${rejected.got} leaves a gap behind ${rejected.behind}: the first that is not applied is ${rejected.expected}`, expected: rejected.expected })
     : new StaleEpoch({ message: rejected.reason, otherLog: rejected.otherLog })

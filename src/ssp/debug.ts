@@ -5,7 +5,7 @@
  */
 import type { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/instance.ts"
-import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
+import { formatNamed, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { DebugDeps, DebugView } from "./viewTypes.ts"
 
 export const debugViewOf = (view: Registered, id: string): DebugView => {
@@ -14,7 +14,7 @@ export const debugViewOf = (view: Registered, id: string): DebugView => {
     view_id: id,
     cache_size: instance.size,
     last_hash: instance.hash(),
-    format: formatOf(view),
+    format: formatNamed(view.stored.format),
     cache: instance.rows().map((row) => ({ key: row.key, version: row.version, weight: 1 })),
     subquery_tables: instance.otherTables,
     referenced_tables: [...new Set([...instance.mainTables, ...instance.otherTables])],

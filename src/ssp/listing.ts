@@ -3,7 +3,8 @@
  *
  * Read-only and made on demand: only the views of the page are looked into.
  */
-import type { Store } from "../core/ivm/store.ts"
+import type { Engine } from "../core/ivm/engine.ts"
+import * as Holdings from "../core/ivm/holdings.ts"
 import { mentions, page } from "../core/listing.ts"
 import { viewKey } from "../core/viewId.ts"
 import { isoOf } from "../core/viewTimes.ts"
@@ -42,11 +43,12 @@ const rowsOf = (registry: Registry): number => {
   return rows
 }
 
-export const figuresOf = (registry: Registry, store: Store, committer: { readonly position: StoredPosition; readonly waiting: number }, streams: number, pendingEdges: number): ViewFigures => {
+export const figuresOf = (registry: Registry, engine: Engine, committer: { readonly position: StoredPosition; readonly waiting: number }, streams: number, pendingEdges: number): ViewFigures => {
+  const { store } = engine
   const tables = store.tableNames().map((table) => ({ table, records: store.size(table) }))
   return {
     writes: committer.position.writes, seq: committer.position.seq, views: registry.size, streams,
     records: tables.reduce((sum, { records }) => sum + records, 0), tables: [...tables].sort((a, b) => b.records - a.records).slice(0, maxTables),
-    pendingChanges: committer.waiting, pendingEdges, rows: () => rowsOf(registry)
+    pendingChanges: committer.waiting, pendingEdges, rows: () => rowsOf(registry), held: () => Holdings.figuresOf(engine.kept)
   }
 }

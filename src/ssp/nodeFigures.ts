@@ -44,11 +44,13 @@ const make = Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const compared = progress.endedAt("reconcile")
     const figures = views.figures()
+    const held = figures.held()
     return Core.families("ssp", meters, {
       ...ofProcess(yield* process), ...edgeReadings(),
       buildInfo: [[[version, "ssp"], 1]], tasksRunning: running(progress.tasks()), reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
       ingestDuration: Latency.histogram(latency), ingestPending: figures.pendingChanges, ingestPendingLimit: config.maxPendingChanges,
-      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, sspViewRows: figures.rows(), sspRecords: figures.records,
+      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, sspViewRows: figures.rows(), sspInstances: held.instances, sspHeldRows: held.heldRows, sspTombstones: held.tombstones,
+      sspRecords: figures.records,
       sspTables: views.records.tableNames().length, sspStreams: figures.streams, sspStreamsLimit: config.maxStreams, sspLogSeq: figures.seq ?? undefined,
       jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const)),
       jobAttempts: jobs.figures().flatMap(({ counts, table }) => attemptResults.map((result) => [[table, result], counts[result]] as const)),

@@ -27,7 +27,7 @@ export const make = Effect.gen(function*() {
   const store = storeText(config)
   return Effect.gen(function*() {
     const used = yield* figures
-    const { pendingChanges, pendingEdges, rows: _, ...counted } = views.figures()
+    const { pendingChanges, pendingEdges, rows: _rows, held: _held, ...counted } = views.figures()
     return {
       id: config.sspId, version, status: phase(), mode, store,
       uptime_seconds: ((yield* Clock.currentTimeMillis) - startedAt) / 1000,

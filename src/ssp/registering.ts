@@ -11,6 +11,7 @@ import { parseSelect, place } from "../core/surql/parse.ts"
 import type { Slices } from "../core/surql/scope.ts"
 import { setField, type Value } from "../core/surql/value.ts"
 import type { StoredView } from "../ports/Database.ts"
+import { formatText } from "./registry.ts"
 import { QueryRefused, type Registration } from "./viewTypes.ts"
 
 /** Parameters of a query as JSON. */
@@ -56,6 +57,6 @@ export const storedOf = (registration: Registration, key: string): StoredView =>
   clientId: registration.clientId,
   ttlMs: registration.ttlMs,
   params: JSON.stringify(registration.params),
-  format: registration.format,
+  format: formatText(registration.format),
   lastActiveAtMs: registration.lastActiveAtMs
 })

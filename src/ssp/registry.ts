@@ -9,7 +9,7 @@ import { addTo, removeFrom } from "../core/multimap.ts"
 import { toJson } from "../core/surql/json.ts"
 import type { StoredView } from "../ports/Database.ts"
 import { Feed } from "./feed.ts"
-import type { Format, ViewAnswer } from "./viewTypes.ts"
+import type { Format, ViewAnswer, ViewPlaced } from "./viewTypes.ts"
 
 export interface Registered {
   stored: StoredView
@@ -24,8 +24,19 @@ export interface Registered {
 
 export const generationOf = (view: Registered): number => view.instance.generation + view.generationOffset
 
-export const formatOf = (view: Registered): Format =>
-  view.stored.format === "tree" || view.stored.format === "streaming" ? view.stored.format : "flat"
+/** As it is kept: empty where the registration names none. */
+export const formatText = (format: Format | null): string => format ?? ""
+
+/** As it was registered; what nobody knows is as if there were none. */
+export const formatNamed = (text: string): Format | null => (text === "tree" || text === "streaming" || text === "flat" ? text : null)
+
+/** As results are given: flat where none is named (D8). */
+export const formatGiven = (text: string): Format => formatNamed(text) ?? "flat"
+
+export const formatOf = (view: Registered): Format => formatGiven(view.stored.format)
+
+/** What the scheduler hears of a view that it has placed: O(1), however large the result. */
+export const placedOf = (view: Registered, id: string, format: Format): ViewPlaced => ({ query_id: id, format, result_hash: view.instance.hash(), content_generation: generationOf(view) })
 
 /** The current result as D8 shapes it; `id` as the request gave it. */
 export const answerOf = (view: Registered, id: string, format: Format): ViewAnswer => {
@@ -36,13 +47,7 @@ export const answerOf = (view: Registered, id: string, format: Format): ViewAnsw
     const values = rows.map((row) => toJson(row.value()))
     return instance.only ? values[0] ?? null : values
   }
-  const answer = {
-    query_id: id,
-    format,
-    result_hash: instance.hash(),
-    content_generation: generationOf(view),
-    result_data: format === "tree" ? tree() : rows.map((row) => [row.key, row.version])
-  }
+  const answer = { ...placedOf(view, id, format), result_data: format === "tree" ? tree() : rows.map((row) => [row.key, row.version]) }
   return errors.length === 0 ? answer : { ...answer, errors }
 }
 

@@ -6,6 +6,7 @@
 import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect"
 import type { Change } from "../core/change.ts"
 import { Engine } from "../core/ivm/engine.ts"
+import type { Later } from "../core/ivm/releases.ts"
 import type { Instance } from "../core/ivm/instance.ts"
 import { viewKey } from "../core/viewId.ts"
 import type { Database, StoredView } from "../ports/Database.ts"
@@ -40,10 +41,14 @@ export interface ViewLimits extends StreamLimits {
   readonly maxPendingChanges: number
   /** How long saved state may lag behind, milliseconds. */
   readonly stateDebounceMs: number
+  /** Deleted records that are remembered. */
+  readonly maxTombstones: number
   /** Steps that one row of a view may take. */
   readonly rowSteps: number
   /** Steps that a run of a whole query may take. */
   readonly querySteps: number
+  /** Bytes that the evaluation of one row, or of a run of a whole query, may make. */
+  readonly queryBytes: number
 }
 
 /** What the service takes from its surroundings besides its ports. */
@@ -74,8 +79,10 @@ export const makeViews = (
       }
     }
     const guardedTurn: Turn["Type"] = { next: (run) => turn.next(() => guarded(run)) }
-    const engine = new Engine({ rowSteps: limits.rowSteps, querySteps: limits.querySteps })
     const slicer = new Slicer(guardedTurn, () => clock.unsafeCurrentTimeMillis())
+    // Closed means that the process is on its way down.
+    const later: Later = (work) => void slicer.start(work, (done) => Exit.isFailure(done) && Cause.isDie(done.cause) && crash(done.cause))
+    const engine = new Engine({ rowSteps: limits.rowSteps, querySteps: limits.querySteps, queryBytes: limits.queryBytes, maxTombstones: limits.maxTombstones, later })
     const run: Surroundings["run"] = (effect, done) =>
       runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
     const committer = new Committer({ engine, database, turn: guardedTurn, run }, limits.maxPendingChanges)
@@ -107,6 +114,7 @@ class ViewService {
   private readonly streams: ViewStreams
   private readonly queries = new ParsedQueries()
   readonly trees: Views["Type"]["trees"]
+  readonly exclusive: boolean
   private readonly database: Database["Type"]
   private readonly savedState: SavedState["Type"]
   private readonly edges: EdgesShape
@@ -125,6 +133,7 @@ class ViewService {
     this.trees = new RecordTrees({ committer, engine, slicer })
     this.streams = new ViewStreams(this.registry, limits)
     this.database = database
+    this.exclusive = database.exclusive === true
     this.savedState = savedState
     this.edges = edges
     this.arrivals = new Arrivals({
@@ -292,7 +301,7 @@ class ViewService {
   readonly debugView: Views["Type"]["debugView"] = (id) => Effect.map(this.find(id), (view) => debugViewOf(view, id))
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
   readonly list: Views["Type"]["list"] = (listing) => Effect.sync(() => listedViews(this.registry, listing))
-  readonly figures: Views["Type"]["figures"] = () => figuresOf(this.registry, this.engine.store, this.committer, this.streams.count, this.edges.counts().waiting)
+  readonly figures: Views["Type"]["figures"] = () => figuresOf(this.registry, this.engine, this.committer, this.streams.count, this.edges.counts().waiting)
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
 
   /** What the saved state remembers (D23): the position, and each view's generation at it. */
@@ -327,8 +336,8 @@ class ViewService {
   private tell(applied: ReadonlyArray<AppliedChange>): void {
     this.streams.publish(applied)
     if (!this.edges.present) return
-    for (const { deleted, touched } of applied) {
-      for (const { delta, instance } of touched) for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta, deleted?.text)
+    for (const { touched } of applied) {
+      for (const { delta, instance } of touched) for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta)
     }
   }
 

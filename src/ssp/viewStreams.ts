@@ -3,9 +3,9 @@
  *
  * Apart from the service because nothing here changes a view: a stream only tells.
  */
-import { Effect, Mailbox, type Scope, Stream } from "effect"
+import { Effect, type Scope, Stream } from "effect"
 import type { AppliedChange } from "./committer.ts"
-import type { Feed } from "./feed.ts"
+import type { Feed, Follower } from "./feed.ts"
 import { answerOf, formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
 import { type Format, Overloaded, type ViewEvent, type ViewNotFound } from "./viewTypes.ts"
 
@@ -57,21 +57,25 @@ export class ViewStreams {
       const view = yield* Effect.option(find)
       if (view._tag === "None") return Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason: "unregistered" } })
       const feed = this.registry.feedOf(view.value, this.limits.streamBuffer)
-      const first = this.firstEvents(view.value, feed, id, format ?? formatOf(view.value), lastEventId)
-      const mailbox = yield* Effect.acquireRelease(Effect.tap(feed.listen(first), () => Effect.sync(() => this.streams++)), (opened) =>
+      const follower = yield* Effect.acquireRelease(
         Effect.sync(() => {
+          this.streams++
+          return this.follow(view.value, feed, id, format ?? formatOf(view.value), lastEventId)
+        }),
+        (opened) => Effect.sync(() => {
           this.streams--
           feed.drop(opened)
-        }))
-      return Mailbox.toStream(mailbox)
+        })
+      )
+      return Stream.repeatEffectChunkOption(feed.take(follower))
     })
   }
 
-  /** What a new listener gets first: the deltas it missed where they are buffered, else a snapshot. */
-  private firstEvents(view: Registered, feed: Feed, id: string, format: Format, lastEventId: string | undefined): ReadonlyArray<ViewEvent> {
+  /** A new listener first gets the deltas it missed where they are buffered, else a snapshot. */
+  private follow(view: Registered, feed: Feed, id: string, format: Format, lastEventId: string | undefined): Follower {
     const current = generationOf(view)
     const [incarnation, n] = lastEventId?.split(".") ?? []
     const missed = incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n) ? feed.after(Number(n), current) : undefined
-    return missed ?? [{ event: "snapshot", id: `${view.incarnation}.${current}`, data: answerOf(view, id, format) }]
+    return missed === undefined ? feed.listen({ event: "snapshot", id: `${view.incarnation}.${current}`, data: answerOf(view, id, format) }) : feed.listen(undefined, missed)
   }
 }

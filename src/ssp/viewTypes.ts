@@ -4,6 +4,7 @@
  * Apart from the service itself, so that the parts that make it up can name them without importing it.
  */
 import { Data } from "effect"
+import type { Figures } from "../core/ivm/holdings.ts"
 
 export interface IngestAnswer {
   readonly views_affected: number
@@ -23,7 +24,8 @@ export interface Registration {
   readonly params: { readonly [name: string]: unknown } | null
   /** Unix milliseconds. */
   readonly lastActiveAtMs: number
-  readonly format: Format
+  /** Null where none is named; results are flat then. */
+  readonly format: Format | null
   /** The scheduler's number of its placing (D21); undefined where a client registered it here directly. */
   readonly assignment?: number | undefined
   /** Asked when the view is put in place: a placing that is over by then is refused. */
@@ -41,7 +43,10 @@ export interface ViewAnswer {
   readonly errors?: ReadonlyArray<{ readonly id: string; readonly reason: string }>
 }
 
-export type EndReason = "unregistered" | "expired" | "replaced" | "reset" | "moved" | "rebootstrap" | "shutdown"
+/** Answer of a registration that carries an `assignment`: the scheduler places views and reads none, so their rows are not made for it. */
+export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors">
+
+export type EndReason = "unregistered" | "expired" | "replaced" | "reset" | "moved" | "rebootstrap" | "shutdown" | "behind"
 
 /** One server-sent event of `GET /view/:id/stream` (D11): `data` goes out as JSON. */
 export interface ViewEvent {
@@ -73,7 +78,8 @@ export interface DebugView {
   readonly view_id: string
   readonly cache_size: number
   readonly last_hash: string
-  readonly format: Format
+  /** As registered. */
+  readonly format: Format | null
   readonly cache: ReadonlyArray<{ readonly key: string; readonly version: number; readonly weight: number }>
   readonly subquery_tables: ReadonlyArray<string>
   readonly referenced_tables: ReadonlyArray<string>
@@ -142,6 +148,8 @@ export interface ViewFigures {
   readonly records: number
   /** Rows of all results: a pass over the views, so only for who asks. */
   readonly rows: () => number
+  /** What they hold: a pass over the instances. */
+  readonly held: () => Figures
   readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number }>
   readonly pendingChanges: number
   readonly pendingEdges: number

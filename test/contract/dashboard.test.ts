@@ -37,6 +37,10 @@ const suite = (name: string, start: () => Promise<Door>): void => {
         expect(answer.text.length).toBeGreaterThan(100)
       }
     })
+    it("GET /favicon.ico 200 the icon, for pages that name none", async () => {
+      const [asked, icon] = [await get("/favicon.ico"), await get("/dashboard/icon.svg")]
+      expect([asked.status, asked.headers["content-type"], asked.text]).toEqual([200, "image/svg+xml", icon.text])
+    })
     it("GET / 304 for the ETag it gave, 200 for another; HEAD answers the headers alone", async () => {
       const { headers, text } = await get("/")
       const etag = String(headers["etag"])

@@ -80,7 +80,7 @@ describe("a scheduler with SSPs", () => {
   let a: FakeSsp
   let b: FakeSsp
   beforeAll(async () => {
-    node = await Node.start()
+    node = await Node.start({ env: { SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE: "321" } })
     a = await (await FakeSsp.start("a")).join(node)
     b = await (await FakeSsp.start("b")).join(node)
   })
@@ -91,9 +91,9 @@ describe("a scheduler with SSPs", () => {
   })
   const view = (id: string, more: Body = {}): Body => registration(id, "SELECT * FROM t", more)
 
-  it("POST /ssp/register 202 answers snapshot_seq, and as extensions registration, log_id, epoch and its time-out", async () => {
+  it("POST /ssp/register 202 answers snapshot_seq, and as extensions registration, log_id, epoch, its time-out and how many records to ask for at once", async () => {
     const own = await FakeSsp.start("registers")
-    expect(bodyOf(await own.register(node))).toEqual({ snapshot_seq: 0, registration: expect.any(Number), ...{ log_id: node.pool.identity.logId, epoch: 1 }, heartbeat_timeout_ms: 60_000 })
+    expect(bodyOf(await own.register(node))).toEqual({ snapshot_seq: 0, registration: expect.any(Number), ...{ log_id: node.pool.identity.logId, epoch: 1 }, heartbeat_timeout_ms: 60_000, bootstrap_chunk_size: 321 })
     expect((await node.post("/ssp/deregister", { ssp_id: "registers" })).json).toEqual(ok)
     expect(await own.beat(node)).toMatchObject({ status: 404 })
     await own.close()

@@ -6,7 +6,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
-import { secret, until } from "../kit/Door.ts"
+import { Door, secret, until } from "../kit/Door.ts"
+import { EventStream } from "../kit/EventStream.ts"
 import { type Body, bodyOf, rawRequest, request } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
@@ -183,6 +184,24 @@ describe("GET /view/:view_id/stream through the scheduler", () => {
     await until("it has begun", () => second.text !== "")
     latest().destroy()
     await until("it has ended", () => second.ended)
+  })
+  it("GET /view/:view_id/stream 200 D11 resumed at a real SSP with nothing to tell answers before the call's time-out, and goes on", async () => {
+    const scheduler = await Node.start({ callTimeoutMs: 5000 })
+    const door = await Door.start({ env: { SCHEDULER_URL: scheduler.url, SSP_ID: "real", HEARTBEAT_INTERVAL_MS: "200" } })
+    try {
+      await until("the SSP is ready", async () => (await scheduler.get("/health")).status === 200)
+      await scheduler.post("/view/register", registration("v", "SELECT * FROM item"))
+      const first = await EventStream.open(scheduler.url, "/view/v/stream", secret)
+      const [snapshot] = await first.atLeast(1)
+      first.close()
+      const resumed = await EventStream.open(scheduler.url, "/view/v/stream", secret, snapshot?.id)
+      await scheduler.post("/ingest", create("item:9"))
+      expect((await resumed.atLeast(1)).map(({ event }) => event)).toEqual(["delta"])
+      resumed.close()
+    } finally {
+      await door.close()
+      await scheduler.close()
+    }
   })
   it("GET /view/:view_id/stream 200 HEAD is asked as HEAD and does not hang", async () => {
     const answer = await rawRequest(own.port, "HEAD /view/v/stream HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")

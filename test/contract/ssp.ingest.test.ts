@@ -51,6 +51,12 @@ describe("accepted", () => {
     expect((await ingest(create("counted:1", { a: 3 }))).json).toEqual({ views_affected: 2, edges_updated: 2 })
     expect((await ingest([create("counted:1", { a: 1 }), create("counted:2", { a: 2 })])).json).toEqual({ views_affected: 3, edges_updated: 3 })
   })
+  it("D7 of an array views_affected counts the different views, edges_updated is the sum over its changes", async () => {
+    await send(door, { ask: "POST /view/register", body: registration("once", "SELECT * FROM once") })
+    expect((await ingest([create("once:1", { n: 1 }), create("once:2", { n: 1 }), change("UPDATE", "once:1", { n: 2 })])).json).toEqual({ views_affected: 1, edges_updated: 3 })
+    await send(door, { ask: "POST /view/register", body: registration("twice", "SELECT * FROM once") })
+    expect((await ingest([change("DELETE", "once:1"), change("DELETE", "once:2")])).json).toEqual({ views_affected: 2, edges_updated: 4 })
+  })
 })
 
 const bad = (name: string, body: unknown, path: string, code = "INVALID_REQUEST"): Row => ({
@@ -152,6 +158,24 @@ describe("D5 seq, epoch and log_id", () => {
     expect((await at(9, { epoch: 3 })).status).toBe(200)
     const rows = await send(own, { ask: "POST /view/register", body: registration("s", "SELECT * FROM seq", { format: "tree" }) })
     expect(bodyOf(rows)["result_data"]).toEqual([7, 8, 9].map((seq) => ({ id: `seq:${seq}`, seq })))
+  })
+  it("D5 POST /ingest 409 SEQUENCE_GAP of an array names the first seq that is not applied, which is one of the array where the gap is inside it", async () => {
+    const array = (...seqs: ReadonlyArray<number>): Promise<Answer> =>
+      send(own, { ask: "POST /ingest", body: seqs.map((seq) => ({ ...create(`seq:${seq}`, { seq }), seq, log_id: "log-a", epoch: 3 })) })
+    expect(expectError(await array(10, 12), 409, "SEQUENCE_GAP")["details"]).toEqual({ expected: 10 })
+    expect(expectError(await array(9, 10, 11, 13), 409, "SEQUENCE_GAP")["details"]).toEqual({ expected: 10 })
+    expect((await array(9, 10, 11)).status).toBe(200)
+    expect(expectError(await array(13), 409, "SEQUENCE_GAP")["details"]).toEqual({ expected: 12 })
+  })
+  it("D5 POST /ingest 409 SEQUENCE_GAP of the very first array names its first seq, and a standalone SSP takes it then", async () => {
+    const fresh = await Door.start()
+    const array = (...seqs: ReadonlyArray<number>): Promise<Answer> => send(fresh, { ask: "POST /ingest", body: seqs.map((seq) => ({ ...create(`seq:${seq}`, { seq }), seq })) })
+    try {
+      expect(expectError(await array(5, 7), 409, "SEQUENCE_GAP")["details"]).toEqual({ expected: 5 })
+      expect((await array(5, 6, 7)).status).toBe(200)
+    } finally {
+      await fresh.close()
+    }
   })
   it("D5 POST /ingest 200 a change without seq is applied as it comes", async () => {
     expect((await send(own, { ask: "POST /ingest", body: create("loose:1") })).status).toBe(200)

@@ -82,11 +82,22 @@ describe("operators", () => {
     expect((await send(door, { ask: "POST /job/execute", body })).status).toBe(202)
     expect(backend.calls("mail_job:handed").map(({ headers }) => headers["traceparent"])).toEqual([traceparent])
   })
-  it("GET /jobs 200 lists what failed, page by page; POST /jobs/:job_id/retry 200 runs it again; a second retry is 409 JOB_STATUS", async () => {
-    const first = bodyOf(await send(door, { ask: "GET /jobs?table=mail_job&status=failed&limit=2" }))
-    expect([(first["jobs"] as ReadonlyArray<{ id: string }>).map(({ id }) => id), first["next"]]).toEqual([["mail_job:bad", "mail_job:hang"], "mail_job:hang"])
-    const second = bodyOf(await send(door, { ask: "GET /jobs?table=mail_job&status=failed&limit=2&after=mail_job:hang" }))
-    expect([(second["jobs"] as ReadonlyArray<{ id: string }>).map(({ id }) => id), second["next"]]).toEqual([["mail_job:redirect"], null])
+  it("GET /jobs/:job_id 200 D36 shows what the backend answered, as long as it is short enough", async () => {
+    backend.reply = ({ key }, response) => void response.end(key === "mail_job:long" ? JSON.stringify({ text: "x".repeat(5_000) }) : key === "mail_job:text" ? "sent" : "{\"sent\":[1]}")
+    for (const key of ["short", "long", "text"]) await ingest(pending(key))
+    const results = await Promise.all(["short", "long", "text"].map(async (key) => (await ended(key, "success"))["result"]))
+    expect(results).toEqual([{ sent: [1] }, { left_out: "the answer is longer than 4096 bytes" }, null])
+    backend.reply = (_, response) => void response.end("{}")
+  })
+  it("GET /jobs 200 lists what failed, the newest first, page by page; POST /jobs/:job_id/retry 200 runs it again; a second retry is 409 JOB_STATUS", async () => {
+    const page = async (after = ""): Promise<{ readonly ids: ReadonlyArray<string>; readonly next: unknown }> => {
+      const { jobs, next } = bodyOf(await send(door, { ask: `GET /jobs?table=mail_job&status=failed&limit=2${after === "" ? "" : `&after=${encodeURIComponent(after)}`}` })) as { readonly jobs: ReadonlyArray<{ id: string }>; readonly next: unknown }
+      return { ids: jobs.map(({ id }) => id), next }
+    }
+    const failed = (await Promise.all(["bad", "hang", "redirect"].map(async (key) => [String((await jobOf(key))["updated_at"]), `mail_job:${key}`] as const))).sort().reverse().map(([, id]) => id)
+    const first = await page()
+    expect([first.ids, typeof first.next]).toEqual([failed.slice(0, 2), "string"])
+    for (const after of [String(first.next), failed[1]!]) expect(await page(after)).toEqual({ ids: failed.slice(2), next: null })
     expect(await send(door, { ask: "POST /jobs/mail_job:bad/retry" })).toMatchObject({ status: 200, json: { status: "ok" } })
     const job = await ended("bad", "success")
     expect((job["errors"] as ReadonlyArray<object>)).toMatchObject([{ attempt: 1, code: 400 }, { attempt: 0, reason: "retried by an operator" }])

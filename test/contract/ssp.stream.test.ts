@@ -6,7 +6,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { contract, send } from "../kit/contract.ts"
-import { Door, secret, until } from "../kit/Door.ts"
+import { Door, secret, sleep, until } from "../kit/Door.ts"
 import { EventStream } from "../kit/EventStream.ts"
 import { type Answer, type Body, bodyOf, request } from "../kit/http.ts"
 import { change, create, registration } from "../kit/registration.ts"
@@ -108,6 +108,15 @@ describe("resuming", () => {
     expect(fresh?.event).toBe("snapshot")
     expect(numberOf(fresh?.id)).toBe(numberOf(snapshot?.id) + 8)
     expect((fresh?.data["result_data"] as ReadonlyArray<unknown>).length).toBe(8)
+  })
+  it("GET /view/:view_id/stream D11 a stream that is resumed with nothing to tell answers its headers and a comment at once", async () => {
+    await view("quiet", "SELECT * FROM quiet")
+    const first = await follow("quiet")
+    const [snapshot] = await first.atLeast(1)
+    const resumed = await Promise.race([follow("quiet", snapshot?.id), sleep(10_000).then(() => "nothing within 10 s, and the heartbeat comes after 15")])
+    expect(resumed).toBeInstanceOf(EventStream)
+    await post("/ingest", create("quiet:1"))
+    expect((await (resumed as EventStream).atLeast(1)).map(({ event }) => event)).toEqual(["delta"])
   })
   it("GET /view/:view_id/stream D11 an unknown incarnation or an id that is none gives a snapshot", async () => {
     await view("i", "SELECT * FROM i")

@@ -6,7 +6,8 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { contract, expectError, faultsOf, type Row, send } from "../kit/contract.ts"
-import { Door } from "../kit/Door.ts"
+import { Door, removeFolder, secret, temporaryFolder } from "../kit/Door.ts"
+import { EventStream } from "../kit/EventStream.ts"
 import { type Answer, type Body, bodyOf } from "../kit/http.ts"
 import { change, create, registration } from "../kit/registration.ts"
 
@@ -45,6 +46,7 @@ describe("POST /view/register accepted", () => {
     good("D2 FROM ONLY of nobody answers null", { surql: "SELECT name FROM ONLY person:nobody", format: "tree" }, { format: "tree", result_data: null }),
     good("a table nobody has seen gives no rows", { surql: "SELECT * FROM nobody" }, { result_data: [] }),
     ...["30s", "10m", "1h30m", "1d", "2w", "1y", "500ms", "5us", "5µs", "5ns", "1h2m3s"].map((ttl) => good(`D14 ttl ${ttl}`, { ttl }, { result_data: flat })),
+    { name: "POST /view/register 200 D21 with assignment, which the scheduler sends, that it is there and no rows", ask: "POST /view/register", body: registration("placed", all, { assignment: 1, format: "tree" }), status: 200, check: (_, body) => expect(body).toEqual({ query_id: "placed", format: "tree", result_hash: expect.stringMatching(/\S/), content_generation: 1 }) },
   ])
 })
 
@@ -172,6 +174,35 @@ describe("GET /debug", () => {
       cache: [{ key: "person:1", version: 1, weight: 1 }], subquery_tables: [], referenced_tables: ["person"], subquery_cache: {},
     })
     expect(body["plan"]).toEqual(expect.arrayContaining([expect.objectContaining({ operator: expect.any(String), incremental: expect.any(Boolean) })]))
+  })
+  it("GET /debug/view/:view_id 200 D13 format is as registered, null where none was named, also after a restart; answers are flat then, and naming flat replaces nothing", async () => {
+    const dataDir = temporaryFolder()
+    const own = await Door.start({ dataDir, env: { STORE_ADDR: undefined } })
+    const formats = { none: undefined, null: null, flat: "flat", tree: "tree", streaming: "streaming" }
+    const shown = async (at: Door): Promise<ReadonlyArray<unknown>> => {
+      const bodies = await Promise.all(Object.keys(formats).map((id) => send(at, { ask: `GET /debug/view/f-${id}` })))
+      return bodies.map((body) => bodyOf(body)["format"])
+    }
+    try {
+      for (const [id, format] of Object.entries(formats)) {
+        const { json } = await send(own, { ask: "POST /view/register", body: registration(`f-${id}`, "SELECT * FROM person", format === undefined ? {} : { format }) })
+        expect(json).toMatchObject({ format: format ?? "flat" })
+      }
+      expect(await shown(own)).toEqual([null, null, "flat", "tree", "streaming"])
+      const stream = await EventStream.open(own.url, "/view/f-null/stream", secret)
+      await stream.atLeast(1)
+      await send(own, { ask: "POST /view/register", body: registration("f-null", "SELECT * FROM person", { format: "flat" }) })
+      await send(own, { ask: "POST /ingest", body: create("person:9") })
+      expect((await stream.atLeast(2)).map(({ event }) => event)).toEqual(["snapshot", "delta"])
+      stream.close()
+      await own.kill()
+      const again = await Door.start({ dataDir, env: { STORE_ADDR: undefined } })
+      expect(await shown(again)).toEqual([null, "flat", "flat", "tree", "streaming"])
+      await again.close()
+    } finally {
+      await own.close()
+      removeFolder(dataDir)
+    }
   })
   it("GET /debug/view/:view_id 200 L6 D13 what is run again says why, and is exact all the same", async () => {
     await send(door, { ask: "POST /ingest", body: [create("par:1", { n: 1 }), create("chi:1", { of: 1 })] })

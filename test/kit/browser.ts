@@ -45,8 +45,7 @@ export class Visit {
     this.page = page
     this.origin = origin
     page.on("console", (message) => {
-      // The browser asks for an icon by itself where a page names none.
-      if (message.type() === "error" && message.location().url !== `${origin}/favicon.ico`) this.faults.push(`console: ${message.text()} (${message.location().url})`)
+      if (message.type() === "error") this.faults.push(`console: ${message.text()} (${message.location().url})`)
     })
     page.on("pageerror", (error) => this.faults.push(`exception: ${error.stack ?? error.message}`))
     page.on("request", (request) => {

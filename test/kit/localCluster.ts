@@ -38,7 +38,7 @@ export class LocalCluster {
       return /Ctrl-C stops everything/.test(this.door.logs) ? this.door.logs : undefined
     }, 120_000)
     const found = (what: string): string => new RegExp(`^  ${what} +(\\S+)`, "m").exec(text)?.[1] ?? ""
-    return { dashboard: found("dashboard"), secret: found("secret"), commands: [...text.matchAll(/^ {2}(curl .*)$/gm)].map(([, line]) => line!) }
+    return { dashboard: found("dashboard"), secret: found("secret"), commands: [...text.matchAll(/^ {2}((?:curl|sleep|kill) .*)$/gm)].map(([, line]) => line!) }
   }
 
   /** Processes that work in its folder: the scheduler and the SSPs. */

@@ -21,10 +21,11 @@ export interface Fresh {
   readonly keys: ReadonlyArray<string>
 }
 
-export const freshRun = (surql: string, params: JsonObject, mirror: Mirror): Fresh => {
+/** `tables`: the first one named holds all there is to read, or the query looks into others too. */
+export const freshRun = (surql: string, params: JsonObject, mirror: Mirror, tables: "first" | "all" = "first"): Fresh => {
   const parsed = parseSelect(surql)
   if (Either.isLeft(parsed)) throw new Error(`${surql}: ${parsed.left.message}`)
-  const table = /FROM (\w+)/.exec(surql)?.[1]
+  const table = tables === "all" ? undefined : /FROM (\w+)/.exec(surql)?.[1]
   const typed = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, fromJson(value)])) as { [name: string]: Value }
   const answer = selectRows(parsed.right, { source: fromRecords(mirror.all(table).map((held) => held.doc)), params: typed, budget: budget(1e9, "none"), onFailure: "leaveOut" })
   if (Either.isLeft(answer)) throw new Error(`${surql}: ${JSON.stringify(answer.left)}`)

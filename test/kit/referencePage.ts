@@ -76,7 +76,7 @@ const settings = (): ReadonlyArray<string> => [
 const contracts = (ssp: ReadonlyArray<Endpoint>, scheduler: ReadonlyArray<Endpoint>): ReadonlyArray<string> => [
   "## Endpoints of the SSP",
   "",
-  "Bodies are JSON; any content type is read as JSON. `bearer` needs `Authorization: Bearer <SVC_AUTH_SECRET>`. A name with `?` may be absent. Checks run in the order route (404), bearer (401), readiness (503), size (413), body (400). Every endpoint may answer `NOT_FOUND`, `INVALID_REQUEST`, `INTERNAL` and, where `SVC_RATE_LIMIT` is set, `RATE_LIMITED`. The same contract is served at `/openapi.json`, readable at `/docs`.",
+  "Bodies are JSON; any content type is read as JSON, but from a page of a browser (a request with `Origin`) only `application/json` is taken. `bearer` needs `Authorization: Bearer <SVC_AUTH_SECRET>`. A name with `?` may be absent. Checks run in the order route (404), bearer (401), readiness (503), size (413), body (400). Every endpoint may answer `FORBIDDEN` or `UNSUPPORTED_MEDIA_TYPE` to a page of another origin, `FORBIDDEN` or `MISDIRECTED_REQUEST` where the scheduler asks for no secret, `NOT_FOUND`, `INVALID_REQUEST`, `INTERNAL` and, where `SVC_RATE_LIMIT` is set, `RATE_LIMITED`. The same contract is served at `/openapi.json`, readable at `/docs`.",
   "",
   endpointTables(ssp),
   "",

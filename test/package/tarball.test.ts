@@ -4,10 +4,10 @@
  * The example is the one that `docs/compose.md` shows. It is compiled against the unpacked package and runs on each runtime in turn, on one journal, so
  * that each has to read what the ones before it wrote.
  */
-import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { runInNewContext } from "node:vm"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
@@ -21,9 +21,9 @@ import { here, others } from "../kit/runtimes.ts"
 import { root } from "../kit/source.ts"
 import { pack, type Packed, run } from "../kit/tarball.ts"
 
-const folder = "test/package/example"
 /** Named whole, for those who look for files that nothing leads to. */
 const example = "test/package/example/node.ts", workerExample = "test/package/example/worker.ts"
+const more = ["test/package/example/jobs.ts", "test/package/example/machines.ts", "test/package/example/conformance.ts", "test/package/example/retries.ts"]
 const node = process.execPath
 
 let packed: Packed
@@ -33,9 +33,9 @@ afterAll(() => packed?.remove())
 describe("the tarball", () => {
   it("holds what is built and what describes it, nothing else, and no more than it should weigh", () => {
     const paths = packed.files.map(({ path }) => path)
-    expect(paths.filter((path) => !/^(?:dist\/.+\.(?:js|d\.ts|html|svg|css)|docs\/[\w-]+\.md|README\.md|package\.json|svc\.yml\.example)$/.test(path))).toEqual([])
+    expect(paths.filter((path) => !/^(?:dist\/.+\.(?:js|d\.ts|html|svg|css)|docs\/[\w-]+\.md|docs\/example\/[\w.]+|README\.md|package\.json|svc\.yml\.example)$/.test(path))).toEqual([])
     expect(paths).toEqual(expect.arrayContaining(["README.md", "dist/ssp.js", "dist/ssp/Ssp.d.ts", "dist/core/ivm/engine.js", "svc.yml.example"]))
-    expect(packed.size).toBeLessThan(2_100_000)
+    expect(packed.size).toBeLessThan(2_400_000)
   })
   it("holds no secret and no path of the machine it was packed on", () => {
     const found = packed.files.filter(({ path }) => {
@@ -57,7 +57,7 @@ describe("the tarball", () => {
     expect([code, out]).toEqual([0, expect.stringMatching(/All good!/)])
   })
   it.runIf(campaign)("are-the-types-wrong finds nothing, in the entries of every room", async () => {
-    const entries = ["core/ivm/engine", "core/surql/parse", "protocol/SspApi", "ports/Database", "ssp/Ssp", "ssp/Memory", "scheduler/Scheduler", "scheduler/Memory", "host/Server", "outbox", "outbox/errors"]
+    const entries = ["core/ivm/engine", "core/surql/parse", "protocol/SspApi", "ports/Database", "ssp/Ssp", "ssp/Memory", "scheduler/Scheduler", "scheduler/Memory", "host/Server", "outbox", "outbox/errors", "testing"]
     const { code, out } = await run([node, join(root, "node_modules/@arethetypeswrong/cli/dist/index.js"), packed.tarball, "--profile", "esm-only", "--no-emoji", "--format", "json", "--entrypoints", ...entries], packed.folder)
     const { analysis } = JSON.parse(out) as { readonly analysis: { readonly entrypoints: { readonly [entry: string]: { readonly resolutions: { readonly [kind: string]: { readonly resolution?: object; readonly isWildcard?: boolean } } } } } }
     expect(Object.keys(analysis.entrypoints).length).toBe(entries.length)
@@ -68,7 +68,7 @@ describe("the tarball", () => {
 
 const strict = {
   compilerOptions: { target: "es2022", lib: ["es2023", "dom"], module: "nodenext", moduleResolution: "nodenext", strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true, types: ["node"], outDir: "out" },
-  files: ["node.ts", "worker.ts", "wrong.ts"],
+  files: ["node.ts", "worker.ts", "jobs.ts", "machines.ts", "conformance.ts", "retries.ts", "wrong.ts"],
 }
 
 /** Each line must be wrong: were the package's types lost, nothing would be. */
@@ -93,7 +93,7 @@ describe("the composed example", () => {
     request(door!.url, { method, path, token, ...(body === undefined ? {} : { body }) })
 
   it("compiles against the unpacked package, whose types are there", async () => {
-    for (const name of ["node.ts", "worker.ts"]) copyFileSync(join(root, folder, name), join(packed.folder, name))
+    for (const path of [example, workerExample, ...more]) copyFileSync(join(root, path), join(packed.folder, basename(path)))
     writeFileSync(join(packed.folder, "wrong.ts"), wrong)
     writeFileSync(join(packed.folder, "package.json"), JSON.stringify({ type: "module" }))
     writeFileSync(join(packed.folder, "tsconfig.json"), JSON.stringify(strict))
@@ -102,8 +102,62 @@ describe("the composed example", () => {
   })
   it("is the text that docs/compose.md shows, and no more than 60 lines of it are code", () => {
     const text = readFileSync(join(root, example), "utf8")
-    for (const each of [text, readFileSync(join(root, workerExample), "utf8")]) expect(readFileSync(join(root, "docs/compose.md"), "utf8")).toContain(`\`\`\`ts\n${each}\`\`\`\n`)
+    for (const each of [example, workerExample, ...more].map((path) => readFileSync(join(root, path), "utf8"))) expect(readFileSync(join(root, "docs/compose.md"), "utf8")).toContain(`\`\`\`ts\n${each}\`\`\`\n`)
     expect(text.split("\n").filter((line) => line !== "" && !/^import |^\s*(?:\/?\*|\/\/)/.test(line)).length).toBeLessThanOrEqual(60)
+  })
+  it("D37 runs the jobs of a file given as data, against a backend over fetch", async () => {
+    const calls: Array<string> = []
+    const backend = createServer((request, response) => {
+      let body = ""
+      request.setEncoding("utf8").on("data", (chunk) => (body += chunk)).on("end", () => {
+        calls.push(`${request.method} ${request.url} ${body}`)
+        response.end("{}")
+      })
+    })
+    await new Promise<void>((done) => void backend.listen(0, "127.0.0.1", done))
+    writeFileSync(join(packed.folder, "runJobs.mjs"), `
+      import { nodeWithJobs } from "./out/jobs.js"
+      const node = nodeWithJobs("s", "http://127.0.0.1:${(backend.address() as AddressInfo).port}")
+      const ask = async (method, path, body) => (await node.handler(new Request("http://node" + path, { method, headers: { authorization: "Bearer s" }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })))
+      while ((await ask("GET", "/health")).status !== 200) await new Promise((done) => setTimeout(done, 10))
+      await ask("POST", "/ingest", { table: "mail_job", op: "CREATE", id: "mail_job:1", record: { path: "/send", payload: { to: "ann" }, status: "pending" } })
+      let job
+      do { await new Promise((done) => setTimeout(done, 10)); job = await (await ask("GET", "/jobs/mail_job:1")).json() } while (!["success", "failed"].includes(job.status))
+      console.log(job.status)
+      await node.dispose()
+    `)
+    try {
+      expect(await run([node, "runJobs.mjs"], packed.folder)).toEqual({ code: 0, out: expect.stringMatching(/success\n/) })
+      expect(calls).toEqual([`POST /send {"to":"ann"}`])
+    } finally {
+      backend.close()
+    }
+  })
+  it("holds a layer of one's own to the shipped suite under vitest, and finds one that forgets what it commits", async () => {
+    const vitest = (file: string) => run([node, join(root, "node_modules/vitest/vitest.mjs"), "run", file, "--root", ".", "--reporter=dot"], packed.folder)
+    const text = readFileSync(join(root, more[2]!), "utf8")
+    writeFileSync(join(packed.folder, "conformance.test.ts"), text)
+    const passed = await vitest("conformance.test.ts")
+    expect([passed.code, passed.out]).toEqual([0, expect.stringMatching(/Tests +\d{1,2} passed/)])
+    const forgetful = "Layer.effect(Database, Effect.map(Database, (kept) => ({ ...kept, commit: () => Effect.void }))).pipe(Layer.provide(Layer.fresh(Database.layerMemory)))"
+    writeFileSync(join(packed.folder, "forgetful.test.ts"), text.replace("import { Layer }", "import { Effect, Layer }").replace("Layer.fresh(Database.layerMemory)", forgetful))
+    const failed = await vitest("forgetful.test.ts")
+    expect([failed.code, failed.out]).toEqual([1, expect.stringMatching(/Tests +\d+ failed/)])
+  })
+  it("the property of a state machine holds, every module of the page's table has what it names, and no table of states is missing there", async () => {
+    const rows = [...readFileSync(join(root, "docs/compose.md"), "utf8").matchAll(/^\| `\.\.\.\/(core\/[\w/]+)` \| ((?:`\w+`(?:, )?)+) \|/gm)].map(([, module = "", names = ""]) => [module, names.match(/\w+/g) ?? []] as const)
+    const machines = readdirSync(join(root, "src/core"), { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts") && /^export const (?:table|decide)\b/m.test(readFileSync(join(root, "src/core", path), "utf8")))
+    expect(rows.map(([module]) => module)).toEqual(expect.arrayContaining(machines.map((path) => `core/${path.slice(0, -3)}`)))
+    writeFileSync(join(packed.folder, "runMachines.mjs"), `
+      import { FastCheck as fc } from "effect"
+      import { property } from "./out/machines.js"
+      fc.assert(property, { numRuns: 1000 })
+      for (const [module, names] of ${JSON.stringify(rows)}) {
+        const found = await import("surreal-live-sidecar/" + module)
+        for (const name of names) if (found[name] === undefined) throw new Error(module + " has no " + name)
+      }
+    `)
+    expect(await run([node, "runMachines.mjs"], packed.folder)).toEqual({ code: 0, out: "" })
   })
   const seen: Array<string> = []
   for (const { command, installed, name } of [here, ...others]) {

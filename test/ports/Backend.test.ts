@@ -3,6 +3,7 @@
  *
  * Why on sockets: what a backend does to a connection is half of what a job runner has to live with.
  */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Either, Fiber, Layer } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -11,8 +12,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import * as BackendCalls from "../../src/host/backendCalls.ts"
 import { Backend, type BackendFailed } from "../../src/ports/Backend.ts"
 import type { Answer } from "../../src/core/job/outcome.ts"
+import { freePort } from "../kit/Door.ts"
 
-const layers: { readonly [name: string]: Layer.Layer<Backend> } = { backendCalls: BackendCalls.layer, layerHttp: Layer.provide(Backend.layerHttp, NodeHttpClient.layerUndici) }
+const layers: { readonly [name: string]: Layer.Layer<Backend> } = {
+  backendCalls: BackendCalls.layer, "layerHttp over undici": Layer.provide(Backend.layerHttp, NodeHttpClient.layerUndici), "layerHttp over fetch": Layer.provide(Backend.layerHttp, FetchHttpClient.layer)
+}
 
 const listening = (server: Server): Promise<string> => new Promise((done) => void server.listen(0, "127.0.0.1", () => done(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)))
 
@@ -51,18 +55,21 @@ for (const [name, layer] of Object.entries(layers)) {
       expect(Either.getOrThrow(await asked(layer, "/send"))).toEqual({ status: 204, retryAfter: undefined, body: "" })
     })
     it("D37 a redirect is answered, not followed", async () => {
-      reply = (_, response) => void response.writeHead(307, { location: `${url}/elsewhere` }).end()
-      expect(Either.getOrThrow(await asked(layer, "/send")).status).toBe(307)
-      expect(seen.length).toBe(1)
+      for (const status of [301, 302, 303, 307, 308]) {
+        reply = (_, response) => void response.writeHead(status, { location: `${url}/elsewhere` }).end()
+        expect(Either.getOrThrow(await asked(layer, "/send")).status).toBe(status)
+      }
+      expect(seen.map(({ line }) => line)).toEqual(Array.from({ length: 5 }, () => "POST /send"))
     })
     it("D37 nobody there, a reset, an end without an answer and what is no HTTP are failures that say why", async () => {
       reply = (request) => void request.socket.resetAndDestroy()
       const reset = await asked(layer, "/send")
       reply = (request) => void request.socket.destroy()
-      const results = [await asked(layer, "/send"), reset, await asked(layer, "/send", 30_000, rudeUrl), await asked(layer, "/send", 30_000, "http://127.0.0.1:1")]
+      const results = [await asked(layer, "/send"), reset, await asked(layer, "/send", 30_000, rudeUrl), await asked(layer, "/send", 30_000, `http://127.0.0.1:${await freePort()}`)]
       const messages = results.map((result) => Either.getOrThrow(Either.flip(result)).message)
       for (const message of messages) expect(message).toMatch(/^no answer from the backend: ./)
-      expect([messages[1], messages[3]]).toEqual([expect.stringContaining("ECONNRESET"), expect.stringContaining("ECONNREFUSED")])
+      // `fetch` has words of its own for a reset.
+      expect([messages[1], messages[3]]).toEqual([expect.stringMatching(/ECONNRESET|other side closed/), expect.stringContaining("ECONNREFUSED")])
     })
     it("D37 the time-out covers everything up to the status; the connection is cut", async () => {
       const before = closed
@@ -92,7 +99,7 @@ for (const [name, layer] of Object.entries(layers)) {
       await Effect.runPromise(Fiber.interrupt(fiber))
       while (closed === before) await new Promise((done) => setTimeout(done, 5))
     })
-    it("keeps its connections from call to call", async () => {
+    it.skipIf(name.endsWith("fetch"))("keeps its connections from call to call", async () => {
       reply = (_, response) => void response.end("{}")
       await Effect.runPromise(Effect.provide(Effect.flatMap(Backend, (backend) => Effect.repeatN(Effect.orDie(backend.call({ url: `${url}/send`, headers: {}, body: "{}", timeoutMs: 30_000 })), 9)), layer))
       // A call that follows at once may find the connection not yet free.

@@ -12,7 +12,7 @@ import { afterAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { layerSqlite } from "../../src/host/Sqlite.ts"
 import { Database, type DatabaseError, startPosition } from "../../src/ports/Database.ts"
-import { databaseSuite } from "./Database.suite.ts"
+import { databaseSuite } from "../../src/testing/Database.suite.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "svc-database-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -10,7 +10,7 @@ import { layerServer } from "../../src/host/Surreal.ts"
 import { JobStore, JobStoreError } from "../../src/ports/JobStore.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { job, jobStoreSuite, id, table } from "./JobStore.suite.ts"
+import { job, jobStoreSuite, id, table } from "../../src/testing/JobStore.suite.ts"
 
 let server: RpcServer
 let databases = 0
@@ -22,7 +22,7 @@ const client = Layer.unwrapEffect(Effect.sync(() => layerServer({ kind: "server"
 /** As the specification has the table, without its permissions. */
 const schema = `DEFINE TABLE ${table} SCHEMAFULL; DEFINE FIELD path ON ${table} TYPE string; DEFINE FIELD payload ON ${table} TYPE any; DEFINE FIELD retries ON ${table} TYPE int VALUE 0;
   DEFINE FIELD max_retries ON ${table} TYPE int DEFAULT 3; DEFINE FIELD retry_strategy ON ${table} TYPE string DEFAULT 'linear'; DEFINE FIELD status ON ${table} TYPE string DEFAULT 'pending';
-  DEFINE FIELD errors ON ${table} TYPE array<object> DEFAULT []; DEFINE FIELD OVERWRITE errors.* ON ${table} TYPE object FLEXIBLE; DEFINE FIELD updated_at ON ${table} TYPE datetime VALUE time::now();
+  DEFINE FIELD errors ON ${table} TYPE array<object> DEFAULT []; DEFINE FIELD OVERWRITE errors.* ON ${table} TYPE object FLEXIBLE; DEFINE FIELD updated_at ON ${table} TYPE option<datetime>;
   DEFINE INDEX status ON ${table} FIELDS status`
 
 const fill = (records: ReadonlyArray<Obj>) => Effect.flatMap(SurrealClient, ({ query }) => query(`${schema}; FOR $row IN $records { CREATE $row.id CONTENT $row }`, { records }))

@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import type { Home, JobRow, MemberRow, StrayRow, ViewRow } from "../../src/core/cluster/messages.ts"
+import type { Result } from "../../src/core/job/result.ts"
 import { layerSqlite } from "../../src/host/Sqlite.ts"
 import { inMemory, type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
@@ -72,6 +73,22 @@ for (const [name, make] of [["memory", memory], ["SQLite", () => sqlite(`pool-${
       await restart((store) => store.write([{ tag: "ForgetStray", row: stray("ab", "x") }, { tag: "PersistView", row: view }, { tag: "PersistView", row: { ...view, placed: false } }]))
       const { saved } = await restart((store) => store.open("log"))
       expect([saved.strays, saved.views]).toStrictEqual([[], [{ ...view, placed: false }]])
+    })
+    it("D36 results of jobs are there after a restart; the oldest make room, by number and by length, also in the file; what is forgotten is gone", async () => {
+      const restart = make()
+      const put = (job: string, result: Result | undefined): Write => ({ tag: "PersistResult", job, result })
+      const shown = (store: PoolStoreShape) => ["a", "b", "c", "d"].map((name) => store.resultOf(name) !== undefined)
+      const opened = (max: number) => restart((store) => Effect.map(store.open("log", max), () => shown(store)))
+      await restart((store) => Effect.zipRight(store.open("log", 3), store.write([...all, put("a", { n: 1 }), put("b", { n: 2 }), put("a", { n: [3] })])))
+      expect(await restart((store) => Effect.map(store.open("log", 3), () => [store.resultOf("a"), store.resultOf("b")]))).toEqual([{ n: [3] }, { n: 2 }])
+      // After a restart, too, the order is that of the writes: `b` is the oldest.
+      await restart((store) => store.open("log", 3).pipe(Effect.zipRight(store.write([put("c", { n: 4 })])), Effect.zipRight(store.write([put("d", { n: 5 })]))))
+      expect(await opened(10)).toEqual([true, false, true, true])
+      await restart((store) => Effect.zipRight(store.open("log", 10), store.write([put("c", undefined)])))
+      expect([await opened(10), await opened(1), await opened(10)]).toEqual([[true, false, false, true], [false, false, false, true], [false, false, false, true]])
+      const long = { text: "x".repeat(6_000_000) }
+      await restart((store) => Effect.zipRight(store.open("log", 10), store.write([put("a", long), put("b", long), put("c", long)])))
+      expect([await opened(10), savedOf(await restart((store) => store.open("log"))).jobs]).toEqual([[false, true, true, false], ["job:1"]])
     })
     it("D5 in another log no SSP is kept, also later; views and jobs are", async () => {
       const restart = make()

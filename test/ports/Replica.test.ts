@@ -14,7 +14,7 @@ import { fileName, layerReplica } from "../../src/host/ReplicaFile.ts"
 import { builtin } from "../../src/host/sqliteBuiltin.ts"
 import { RecentRecords } from "../../src/ports/recentRecords.ts"
 import { Replica, ReplicaError, startFault } from "../../src/ports/Replica.ts"
-import { gone, id, record, replicaSuite } from "./Replica.suite.ts"
+import { gone, id, record, replicaSuite } from "../../src/testing/Replica.suite.ts"
 
 interface Connection {
   readonly exec: (sql: string) => void

@@ -15,7 +15,7 @@ import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { upstreamSuite } from "./Upstream.suite.ts"
+import { upstreamSuite } from "../../src/testing/Upstream.suite.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer

@@ -11,7 +11,7 @@ import { afterAll, expect, test } from "vitest"
 import { layerFile } from "../../src/host/WalFile.ts"
 import { startFault, Wal, WalFailed } from "../../src/ports/Wal.ts"
 import { FaultyDisk } from "../host/faultyDisk.ts"
-import { walSuite } from "./Wal.suite.ts"
+import { walSuite } from "../../src/testing/Wal.suite.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "svc-wal-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -15,7 +15,7 @@ import type { StartFault } from "../../src/ports/StartFault.ts"
 import * as SurrealDatabase from "../../src/ports/surrealDatabase.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
-import { databaseSuite } from "./Database.suite.ts"
+import { databaseSuite } from "../../src/testing/Database.suite.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer

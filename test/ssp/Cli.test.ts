@@ -13,8 +13,8 @@ const setupOf = (...args: ReadonlyArray<string>) => Either.getOrThrowWith(Cli.pa
 const faultOf = (...args: ReadonlyArray<string>): string | undefined => Either.match(Cli.parse(args), { onLeft: ({ exitCode, message }) => `${exitCode} ${message}`, onRight: () => undefined })
 
 test("options of the setup are read with their values, behind = or as the next word, in any order", () => {
-  expect(setupOf("--print-database-setup")).toEqual({ mode: "sync", tables: undefined, url: undefined, withSecret: false })
-  expect(setupOf("--async", "--install-database-setup", "--tables", "a, b", "--url=db.example:8667")).toEqual({ mode: "async", tables: ["a", "b"], url: "http://db.example:8667", withSecret: false })
+  expect(setupOf("--print-database-setup")).toEqual({ mode: "sync", tables: undefined, url: undefined, withSecret: false, openToRecordUsers: false })
+  expect(setupOf("--async", "--install-database-setup", "--tables", "a, b", "--url=db.example:8667")).toEqual({ mode: "async", tables: ["a", "b"], url: "http://db.example:8667", withSecret: false, openToRecordUsers: false })
   expect(setupOf("--print-database-setup", "--tables=a", "--tables", "b,a", "--with-secret").tables).toEqual(["a", "b"])
 })
 
@@ -31,12 +31,13 @@ test("a command on the setup is handed the configuration and what was said; noth
   const done: Array<string> = []
   const deeds: Cli.Deeds<void, never, never> = {
     serve: () => Effect.sync(() => void done.push("served")),
+    files: Effect.sync(() => void done.push("files")),
     health: ({ host, port }, path) => Effect.sync(() => void done.push(`asked ${host}:${port}${path}`)),
     work: (config, command, options) => Effect.sync(() => void done.push(`${command} ${options.mode} for ${config.sspId}`))
   }
   const config = read({ env: { SSP_ID: "one" }, file: undefined, readText: () => ({ fault: "" }), hostName: "h" }, "u")
-  for (const args of [["--install-database-setup", "--async"], ["--print-database-setup"], ["--health"], []]) await Effect.runPromise(Effect.provide(Cli.main(args, deeds, config), Release.layerOf("1.2.3")))
-  expect(done).toEqual(["install async for one", "print sync for one", "asked 127.0.0.1:8667/version", "served"])
+  for (const args of [["--install-database-setup", "--async"], ["--print-database-setup"], ["--health"], ["--check-config"], []]) await Effect.runPromise(Effect.provide(Cli.main(args, deeds, config), Release.layerOf("1.2.3")))
+  expect(done).toEqual(["install async for one", "print sync for one", "asked 127.0.0.1:8667/version", "files", "served"])
 })
 
 test("--help names every option", () => {

@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const receiverUrl = (): string => `http://127.0.0.1:${(http.address() as AddressInfo).port}`
 
-const defaults: DatabaseSetup.SetupOptions = { mode: "sync", tables: undefined, url: undefined, withSecret: false }
+const defaults: DatabaseSetup.SetupOptions = { mode: "sync", tables: undefined, url: undefined, withSecret: false, openToRecordUsers: false }
 
 /** A database of its own, and the commands on it; each answers what it printed, and its fault if there was one. */
 const database = async (tables = "DEFINE TABLE item; DEFINE TABLE `odd ``name'`; DEFINE TABLE sums AS SELECT count() FROM item GROUP ALL".replace("``", "\\`")) => {
@@ -107,7 +107,7 @@ test("D15 no secret is printed unless it is asked for, and none when it is insta
 
 test("the text says what a refused and a slow event do to a write, and which answer is given when", async () => {
   const { run } = await database()
-  const [sync, async, scheduler] = [await run("print"), await run("print", { mode: "async" }), await run("print", {}, { SCHEDULER_URL: "http://s:9667" })]
+  const [sync, async, scheduler] = [await run("print"), await run("print", { mode: "async", openToRecordUsers: true }), await run("print", {}, { SCHEDULER_URL: "http://s:9667" })]
   for (const words of ["rolls its whole transaction back", "503 SSP_NOT_READY", "503 OVERLOADED", "STORE_FAILED", "413", "401", "keeps the transaction open", "--allow-net", "http://127.0.0.1:8667"]) expect(sync.out).toContain(words)
   for (const words of ["writes never wait", "tried again 10 times", "overtake"]) expect(async.out).toContain(words)
   for (const words of ["http://s:9667", "SCHEDULER_CLONING", "$svc_headers VALUE {}"]) expect(scheduler.out).toContain(words)

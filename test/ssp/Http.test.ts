@@ -8,6 +8,7 @@ import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Serving } from "../../src/ports/Front.ts"
 import { expectError } from "../kit/contract.ts"
+import { parse } from "../kit/exposition.ts"
 import { type Answer, type Ask, bodyOf, request } from "../kit/http.ts"
 import { fakeViews, secret, served } from "./fakeViews.ts"
 
@@ -101,6 +102,19 @@ for (const front of [true, false]) {
       })
     }
     it("D6 POST /ingest 400 INVALID_OPERATION", async () => void expectError(await ask({ body: change("a", { op: "UPSERT" }) }), 400, "INVALID_OPERATION"))
+    it("D34 POST /ingest is counted, answered or refused, and its answers are not guessed at", async () => {
+      const figures = async () => {
+        const families = parse((await request(running.url, { path: "/metrics", token: secret })).text)
+        const samples = [...families.values()].flatMap((family) => family.samples)
+        return ["4xx", "5xx"].map((status) => samples.find(({ labels, name }) => name === "svc_ingest_refused_total" && labels["status"] === status)?.value ?? NaN).concat(samples.find(({ name }) => name === "svc_ingest_duration_seconds_count")?.value ?? NaN)
+      }
+      const before = await figures()
+      const asks = [{ body: change("a") }, { body: change("broken") }, { body: "{" }, { body: change("a"), token: "wrong" }, { body: "x".repeat(5000) }, { body: change("gap") }]
+      for (const each of asks) expect((await ask(each)).headers["x-content-type-options"]).toBe("nosniff")
+      await ask({ body: change("a") }, "/ingest?again")
+      await ask({ body: "{" }, "/view/register")
+      expect((await figures()).map((value, i) => value - before[i]!)).toEqual([4, 1, 2])
+    })
     it("D6 GET /ingest 404 with the methods the path takes", async () => {
       const answer = await ask({ method: "GET" })
       expectError(answer, 404, "NOT_FOUND")
@@ -172,8 +186,10 @@ describe("declared routes", () => {
     const controller = new AbortController()
     const open = await fetch(`${running.url}/view/here/stream`, { headers: { authorization: `Bearer ${secret}`, "last-event-id": "a.5" }, signal: controller.signal })
     expect(open.headers.get("content-type")).toBe("text/event-stream")
-    const first = new TextDecoder().decode((await open.body?.getReader().read())?.value)
-    expect(first).toBe("event: snapshot\nid: a.5\ndata: {\"text\":\"two\\nlines\"}\n\n")
+    const reader = open.body!.getReader()
+    let first = ""
+    while (!first.endsWith("}\n\n")) first += new TextDecoder().decode((await reader.read()).value)
+    expect(first).toBe(": open\n\nevent: snapshot\nid: a.5\ndata: {\"text\":\"two\\nlines\"}\n\n")
     controller.abort()
     const full = await get("/view/full/stream")
     expectError(full, 503, "OVERLOADED")

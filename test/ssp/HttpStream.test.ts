@@ -5,6 +5,7 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
+import { bytesOf } from "../../src/ssp/eventBytes.ts"
 import * as HttpStream from "../../src/ssp/HttpStream.ts"
 import type { ViewEvent } from "../../src/ssp/viewTypes.ts"
 
@@ -14,8 +15,8 @@ const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 
 describe("event stream", () => {
   it("D11 an event is one data line, and end has no id", () => {
-    expect(text(HttpStream.encodeEvent(delta))).toBe("event: delta\nid: i.1\ndata: {\"a\":\"x\\ny\"}\n\n")
-    expect(text(HttpStream.encodeEvent(end))).toBe("event: end\ndata: {\"reason\":\"expired\"}\n\n")
+    expect(text(bytesOf(delta))).toBe("event: delta\nid: i.1\ndata: {\"a\":\"x\\ny\"}\n\n")
+    expect(text(bytesOf(end))).toBe("event: end\ndata: {\"reason\":\"expired\"}\n\n")
   })
   it.effect("D11 a stop is told as end, shutdown, once", () =>
     Effect.gen(function*() {
@@ -23,19 +24,27 @@ describe("event stream", () => {
       const fiber = yield* Effect.fork(Stream.runCollect(HttpStream.untilStopping(Stream.concat(Stream.make(delta), Stream.never), Deferred.await(stopping))))
       yield* Effect.yieldNow()
       yield* Deferred.succeed(stopping, undefined)
-      expect([...(yield* Fiber.join(fiber))].map((event) => event.data)).toEqual([delta.data, { reason: "shutdown" }])
+      expect([...(yield* Fiber.join(fiber))].map(text)).toEqual([text(bytesOf(delta)), "event: end\ndata: {\"reason\":\"shutdown\"}\n\n"])
     }))
   it.effect("D11 a stream that has ended by itself ends once", () =>
     Effect.gen(function*() {
-      const events = yield* Stream.runCollect(HttpStream.untilStopping(Stream.make(delta, end), Effect.never))
-      expect([...events]).toEqual([delta, end])
+      const pieces = yield* Stream.runCollect(HttpStream.untilStopping(Stream.make(delta, end), Effect.never))
+      expect([...pieces].map(text)).toEqual([text(bytesOf(delta)) + text(bytesOf(end))])
+    }))
+  it.effect("D11 a comment goes out at once where there is no event to tell, so that the headers do", () =>
+    Effect.gen(function*() {
+      const { body } = HttpStream.respond(Stream.never, Effect.never)
+      if (body._tag !== "Stream") throw new Error("no stream")
+      const fiber = yield* Effect.fork(Stream.runCollect(Stream.take(body.stream, 1)))
+      yield* TestClock.adjust("1 millis")
+      expect([...(yield* Fiber.join(fiber))].map(text)).toEqual([": open\n\n"])
     }))
   it.effect("D11 a comment goes out every 15 s of silence", () =>
     Effect.gen(function*() {
       const { body } = HttpStream.respond(Stream.concat(Stream.make(delta), Stream.never), Effect.never)
       if (body._tag !== "Stream") throw new Error("no stream")
-      const fiber = yield* Effect.fork(Stream.runCollect(Stream.take(body.stream, 3)))
+      const fiber = yield* Effect.fork(Stream.runCollect(Stream.take(body.stream, 4)))
       yield* TestClock.adjust("31 seconds")
-      expect([...(yield* Fiber.join(fiber))].map((bytes) => text(bytes).slice(0, 6))).toEqual(["event:", ": stil", ": stil"])
+      expect([...(yield* Fiber.join(fiber))].map((bytes) => text(bytes).slice(0, 6))).toEqual([": open", "event:", ": stil", ": stil"])
     }))
 })

@@ -33,6 +33,16 @@ describe("D20 bootstrap", () => {
       yield* views.register(registration("versions", "SELECT id FROM p"))
       expect(yield* rows(views, "versions")).toEqual([["p:`a b`", 7]])
     })))
+  it.scopedLive("asks for as many records at once as the scheduler says, and goes on where it says something else than it can mean", () => inTime((pass) =>
+    Effect.gen(function*() {
+      for (const [bootstrap_chunk_size, pages] of [[7, 3], [20, 2], [0, 21]] as const) {
+        const scheduler = new FakeScheduler()
+        scheduler.rows = many(20)
+        scheduler.onRegister = () => Effect.succeed({ snapshot_seq: scheduler.seq, bootstrap_chunk_size })
+        const { phase } = yield* startSsp(pass, scheduler)
+        expect([phase(), scheduler.queries.filter((query) => query.includes("FROM t ")).length]).toEqual(["ready", pages])
+      }
+    })))
   it.scopedLive("a snapshot that moves on the way means starting over, and rows of two snapshots are never mixed", () => inTime((pass) =>
     Effect.gen(function*() {
       const scheduler = new FakeScheduler()

@@ -3,12 +3,13 @@
  *
  * Turns of the event loop are steps of the test here, so that nothing depends on when anything arrives.
  */
-import { Effect, Either } from "effect"
+import { Effect, Either, Logger, LogLevel } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Change from "../../src/core/change.ts"
 import { Engine } from "../../src/core/ivm/engine.ts"
-import { Database, type DatabaseShape } from "../../src/ports/Database.ts"
+import { Database, DatabaseError, type DatabaseShape } from "../../src/ports/Database.ts"
 import { Committer } from "../../src/ssp/committer.ts"
+import type { IngestError } from "../../src/ssp/viewTypes.ts"
 
 /** A committer whose turns are taken by hand; `commits` lists how many records each commit held, `answered` who was answered. */
 const bench = (kind: DatabaseShape["kind"]) => {
@@ -34,6 +35,22 @@ const bench = (kind: DatabaseShape["kind"]) => {
 }
 
 describe("group commit", () => {
+  it("D5 a gap is answered after the changes it follows are durable; where the store refuses those, the answer is that and no position", () => {
+    for (const refuses of [false, true]) {
+      const turns: Array<() => void> = []
+      const said: Array<string> = []
+      const memory = Effect.runSync(Effect.provide(Database, Database.layerMemory))
+      const database: DatabaseShape = { ...memory, commit: (commit) => refuses ? Effect.fail(new DatabaseError({ reason: "failed", message: "full" })) : Effect.tap(memory.commit(commit), () => Effect.sync(() => said.push("durable"))) }
+      const committer = new Committer({ engine: new Engine(), database, turn: { next: (run) => void turns.push(run) }, run: (effect, done) => done(Effect.runSync(Logger.withMinimumLogLevel(Effect.either(effect), LogLevel.None))) }, 10_000)
+      for (const seq of [14, 16]) {
+        const changes = Either.getOrThrow(Change.decodeChanges({ table: "t", op: "CREATE", id: `t:${seq}`, record: {}, seq }))
+        const done = (outcome: Either.Either<unknown, IngestError>): void => void said.push(Either.isRight(outcome) ? `${seq} applied` : outcome.left._tag === "SequenceGap" ? `${seq} expected ${outcome.left.expected}` : outcome.left._tag)
+        committer.submit({ changes, putViews: [], removeViews: [], done })
+      }
+      while (turns.length > 0) turns.shift()?.()
+      expect(said).toEqual(refuses ? ["StoreFailed", "StoreFailed"] : ["durable", "14 applied", "16 expected 15"])
+    }
+  })
   it("D22 a durable store gets one commit for what arrives while turns bring more, and it starts when a turn brings nothing", () => {
     const { answered, commits, submit, turn } = bench("sqlite")
     submit("a")

@@ -29,7 +29,7 @@ const ingested: { readonly [table: string]: IngestAnswer | IngestError } = {
   broken: new StoreFailed({ message: "disk full", cause: new Error("not for the wire") })
 }
 
-const answer = ({ format, id }: Pick<Registration, "format" | "id">): ViewAnswer => ({ query_id: id, format, result_hash: "h", content_generation: 1, result_data: [] })
+const answer = ({ format, id }: Pick<Registration, "format" | "id">): ViewAnswer => ({ query_id: id, format: format ?? "flat", result_hash: "h", content_generation: 1, result_data: [] })
 
 const registered = (registration: Registration): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> => {
   switch (registration.surql) {
@@ -61,6 +61,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     },
     repair: (changes) => Effect.succeed(changes),
     records: new Store(),
+    exclusive: false,
     trees: { read: (_tables, look) => Effect.sync(() => look(new StoreTrees(new Store()), 7)), stamp: () => 0 },
     registrations: Effect.succeed([]),
     register: registered,
@@ -73,7 +74,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
     debugDeps: Effect.succeed({ dependency_map: {}, tables_in_store: [], view_count: 0, shapes: [] }),
     list: () => Effect.succeed({ views: [], total: 7, next: null }),
-    figures: () => ({ writes: 0, seq: null, views: 7, streams: 0, records: 0, tables: [], rows: () => 0, pendingChanges: 0, pendingEdges: 0 }),
+    figures: () => ({ writes: 0, seq: null, views: 7, streams: 0, records: 0, tables: [], rows: () => 0, held: () => ({ instances: 0, heldRows: 0, tombstones: 0 }), pendingChanges: 0, pendingEdges: 0 }),
     count: Effect.succeed(7),
     expire: () => Effect.succeed([]),
     ...own

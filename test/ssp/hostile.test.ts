@@ -105,7 +105,7 @@ const journey = (random: Rng, records: ReadonlyArray<readonly [RecordId, Obj]>) 
   Effect.gen(function*() {
     const [client, upstream, database] = [yield* SurrealClient, yield* Upstream, yield* Database]
     yield* client.query(["canary", ...tables].map((table) => `DEFINE TABLE ${tableName(table)}`).join("; ") + "; CREATE canary:1 SET alive = true")
-    yield* client.query(script({ url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, secret: "'\"`", tables, mode: "sync" }))
+    yield* client.query(script({ url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, secret: "'\"`", tables, mode: "sync", openToRecordUsers: true }))
     const before = yield* client.query(definitions)
     const store = new Store()
     for (const [id, doc] of records) {

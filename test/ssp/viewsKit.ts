@@ -14,7 +14,7 @@ import type { Registration } from "../../src/ssp/viewTypes.ts"
 import type { Views } from "../../src/ssp/Views.ts"
 
 /** Small enough to be reached. */
-const limits: ViewLimits = { streamBuffer: 5, maxViews: 3, maxStreams: 2, maxPendingChanges: 10, stateDebounceMs: 50, rowSteps: 1000, querySteps: 100_000 }
+const limits: ViewLimits = { streamBuffer: 5, maxViews: 3, maxStreams: 2, maxPendingChanges: 10, maxTombstones: 1000, stateDebounceMs: 50, rowSteps: 1000, querySteps: 100_000, queryBytes: 1_000_000 }
 
 export const change = (id: string, record: { readonly [key: string]: unknown }, extra: { readonly [key: string]: unknown } = {}, op = "CREATE"): Change =>
   Either.getOrThrowWith(decodeChange({ table: id.slice(0, id.indexOf(":")), op, id, record, ...extra }), (refused) => new Error(JSON.stringify(refused)))

@@ -51,8 +51,8 @@ export interface EdgesShape {
   readonly open: (view: StoredView, instance: Instance, assignment: number | undefined) => void
   /** The view was registered again unchanged. */
   readonly refreshed: (view: StoredView, instance: Instance, assignment: number) => void
-  /** A change has had this effect on the view; `deleted` is the record it deleted. */
-  readonly changed: (key: string, delta: Delta, deleted: string | undefined) => void
+  /** A change has had this effect on the view. */
+  readonly changed: (key: string, delta: Delta) => void
   /** The view's edges are no longer kept; `remove` takes registration and edges away. */
   readonly close: (key: string, remove: boolean) => void
   /** Whether another has this view now. */

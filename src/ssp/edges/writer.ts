@@ -15,6 +15,7 @@ import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/ivm/v
 import type { Instance } from "../../core/ivm/instance.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { Edge, EdgePlace, EdgesApplied, Registration, UpstreamError, UpstreamShape, ViewEdges } from "../../ports/Upstream.ts"
+import { formatGiven } from "../registry.ts"
 import { Overloaded } from "../viewTypes.ts"
 import { backoff, type Bell, bell } from "./bell.ts"
 import { Departures } from "./departures.ts"
@@ -25,8 +26,6 @@ export const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
 const batchSize = 500
 /** A flush waits until nothing has come for a millisecond, at most this many: a view's burst is one write, and the write that told us has time to commit. */
 const gatherMs = 5
-/** Edges of deleted records are left to the database for two of these at most. */
-const tickMs = 250
 /** While nothing may be written, the look whether it may is repeated after this. */
 const lookMs = 100
 /** Views compared at once. */
@@ -65,7 +64,7 @@ interface Part {
 
 export const makeWriter = (upstream: UpstreamShape, settings: WriterSettings, fork: Fork): Effect.Effect<EdgesShape, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const writer = new Writer(upstream, settings, { flush: yield* bell, tick: yield* bell, compare: yield* bell, leave: yield* bell })
+    const writer = new Writer(upstream, settings, { flush: yield* bell, compare: yield* bell, leave: yield* bell })
     // Behind the loops, which are gone by then.
     yield* Effect.addFinalizer(() => writer.farewell)
     for (const loop of writer.loops) yield* fork(loop)
@@ -76,7 +75,7 @@ class Writer implements EdgesShape {
   readonly present = true
   private readonly upstream: UpstreamShape
   private readonly settings: WriterSettings
-  private readonly bells: { readonly flush: Bell; readonly tick: Bell; readonly compare: Bell; readonly leave: Bell }
+  private readonly bells: { readonly flush: Bell; readonly compare: Bell; readonly leave: Bell }
   private readonly queue = new EdgeQueue()
   private readonly views = new Map<string, Kept>()
   private readonly toCompare = new Set<string>()
@@ -106,7 +105,7 @@ class Writer implements EdgesShape {
   }
 
   get loops(): ReadonlyArray<Effect.Effect<never>> {
-    return [this.flushing, this.ticking, this.comparing, this.departures.loop]
+    return [this.flushing, this.comparing, this.departures.loop]
   }
 
   readonly allowWhen: EdgesShape["allowWhen"] = (may) => void (this.allowed = may)
@@ -136,14 +135,10 @@ class Writer implements EdgesShape {
     if (view === undefined || view.assignment !== assignment || view.stored.clientId !== stored.clientId) this.open(stored, instance, assignment)
   }
 
-  readonly changed: EdgesShape["changed"] = (key, delta, deleted) => {
+  readonly changed: EdgesShape["changed"] = (key, delta) => {
     const view = this.views.get(key)
     if (view === undefined || !view.live) return
-    for (const op of view.edges.changes(delta)) {
-      if (op.version === undefined && op.out === deleted) this.queue.putAside(key, op)
-      else this.queue.add(key, op)
-    }
-    if (this.queue.hasAside) this.bells.tick.ring()
+    for (const op of view.edges.changes(delta)) this.queue.add(key, op)
     if (this.queue.waiting > 0) this.bells.flush.ring()
   }
 
@@ -173,8 +168,6 @@ class Writer implements EdgesShape {
   /** One try at what is left. */
   readonly farewell: Effect.Effect<void> = Effect.suspend(() => {
     this.queue.back()
-    this.queue.tick()
-    this.queue.tick()
     const last: Effect.Effect<void, UpstreamError> = Effect.suspend(() => (this.queue.waiting === 0 || !this.mayWrite ? Effect.void : Effect.zipRight(this.send(this.queue.take(batchSize)), last)))
     return Effect.zipRight(last, this.departures.last).pipe(
       Effect.timeout(farewellMs),
@@ -188,16 +181,6 @@ class Writer implements EdgesShape {
       yield* this.gather
       if (this.mayWrite) yield* this.flush
       else yield* Effect.sleep(lookMs)
-    }
-  }))
-
-  /** Lets what is aside come nearer. */
-  private readonly ticking: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
-    yield* this.bells.tick.wait
-    while (this.queue.hasAside) {
-      yield* Effect.sleep(tickMs)
-      this.queue.tick()
-      if (this.queue.waiting > 0) this.bells.flush.ring()
     }
   }))
 
@@ -327,7 +310,7 @@ class Writer implements EdgesShape {
     const { id, ...own } = view.stored
     if (registration === undefined || this.views.get(own.key) !== view) return Effect.succeed(false)
     view.assignment = registration.assignment
-    if (registration.surql === own.surql && registration.params === own.params && registration.format === own.format) return Effect.succeed(true)
+    if (registration.surql === own.surql && registration.params === own.params && formatGiven(registration.format) === formatGiven(own.format)) return Effect.succeed(true)
     return Effect.as(Effect.zipRight(Effect.logWarning(`view ${id} has another query in the database than here; it is registered anew from there`), this.lose(view)), false)
   }
 

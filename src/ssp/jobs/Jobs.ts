@@ -7,6 +7,7 @@
 import { Clock, Context, Effect, Layer, Random, Runtime, Schedule } from "effect"
 import type { Change } from "../../core/change.ts"
 import { jobError } from "../../core/job/job.ts"
+import { RecentResults, type Result } from "../../core/job/result.ts"
 import type { JobStatus } from "../../core/job/status.ts"
 import { asResult } from "../../core/job/status.ts"
 import * as Json from "../../core/surql/json.ts"
@@ -14,12 +15,14 @@ import type { Obj, RecordId } from "../../core/surql/value.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { Serving } from "../../ports/Front.ts"
 import { JobReports } from "../../ports/JobReports.ts"
+import type { Place } from "../../ports/jobOrder.ts"
 import * as Rows from "../../ports/jobRows.ts"
 import { type Amended, DatabaseJobs, type JobStoreError, type JobStoreShape, type StoredJob } from "../../ports/JobStore.ts"
 import * as Metered from "../../ports/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
 import * as Records from "../../ports/recordJobs.ts"
 import * as Reported from "../../ports/reportedJobs.ts"
+import { RetryPolicy } from "../../ports/RetryPolicy.ts"
 import * as Traced from "../../ports/traced.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SspConfig } from "../Config.ts"
@@ -45,11 +48,13 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
   /** Takes up a job that was handed to this SSP (`/job/execute`). */
   readonly execute: (ref: RecordId, handover: Handover) => Effect.Effect<void, Overloaded>
   readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, StoreFailed>
-  readonly list: (table: string, status: JobStatus | undefined, after: RecordId | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, StoreFailed>
+  readonly list: (table: string, status: JobStatus | undefined, after: Place | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, StoreFailed>
   /** Runs a failed job again, with attempts counted anew. */
   readonly retry: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
   /** Ends a job that is not over; a call that is under way here is cut off. */
   readonly cancel: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+  /** What is kept of the backend's answer to a job that is done: where the store keeps it, or it was done here lately. */
+  readonly resultOf: (job: StoredJob) => Result | undefined
   readonly figures: () => ReadonlyArray<Runner.Figures>
 }>() {
   /** Runs jobs while its scope lives; closing gives running calls their time and releases the rest. */
@@ -65,20 +70,26 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
       const database = yield* DatabaseJobs
       const reports = signed(yield* JobReports, config.sspId)
       const records = ViewRecords.make(views)
-      const store = database ?? (config.mode === "standalone" ? Records.make(records) : Reported.make(records, reports))
+      const by = { holder: config.sspId, incarnation: yield* incarnation }
+      const alone = views.exclusive ? Records.allButThis(by) : undefined
+      const own = database === undefined && config.mode === "standalone"
+      const store = database ?? (own ? Records.make(records, alone) : Reported.make(records, reports))
       const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+      const results = new RecentResults()
       const runner = yield* Runner.make({
         store, maxQueued, sweepMs: Runner.sweepMs,
         backend: Metered.backend(Traced.backend(yield* Backend, yield* Tracing), { meters, clock: yield* Effect.clock }),
         tables: config.jobTables,
-        by: { holder: config.sspId, incarnation: yield* incarnation },
+        by,
         policy: { baseMs: config.jobRetryBaseMs, maxRetries: config.jobMaxRetries },
+        retries: yield* RetryPolicy,
+        resultBytes: config.jobResultBytes,
         mayClaim: lease.held,
-        report: counting(meters.jobsEnded, database !== undefined && reports.present ? telling(reports) : () => Effect.void)
+        report: keeping(own ? undefined : results, counting(meters.jobsEnded, database !== undefined && reports.present ? telling(reports) : () => Effect.void))
       })
       if (config.jobTables.length > 0) {
-        const own = database === undefined && config.mode === "standalone"
         intake.attach((change) => {
+          if (change.op === "DELETE") results.put(change.id.text, undefined)
           if (isMine(change, config.sspId)) {
             store.assigned?.(change.id)
             // What the record says wins: it was made by who wants the job.
@@ -94,7 +105,7 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
         yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
         yield* Effect.addFinalizer(() => runner.stop)
       }
-      return service(intake.tables, store, runner)
+      return service(intake.tables, store, runner, results)
     })
   )
 }
@@ -116,17 +127,23 @@ export const prepared = (store: JobStoreShape): Effect.Effect<void> =>
     Effect.orDie
   )
 
-const counting = (ended: (typeof Meters.Service)["jobsEnded"], report: Runner.RunnerOptions["report"]): Runner.RunnerOptions["report"] => (job, decision) => {
+/** `results`: undefined where the store itself keeps them. */
+const keeping = (results: RecentResults | undefined, report: Runner.RunnerOptions["report"]): Runner.RunnerOptions["report"] => (job, decision, result) => {
+  results?.put(job.id, result)
+  return report(job, decision, result)
+}
+
+const counting = (ended: (typeof Meters.Service)["jobsEnded"], report: Runner.RunnerOptions["report"]): Runner.RunnerOptions["report"] => (job, decision, result) => {
   if (decision !== "begun" && decision.kind !== "retry") ended[decision.kind].add()
-  return report(job, decision)
+  return report(job, decision, result)
 }
 
 /** Where the record itself is written elsewhere, the scheduler is only kept up to date: a few tries, then it asks. */
-const telling = (reports: JobReports["Type"]): Runner.RunnerOptions["report"] => (job, decision) => {
+const telling = (reports: JobReports["Type"]): Runner.RunnerOptions["report"] => (job, decision, result) => {
   const status: JobStatus = decision === "begun" ? "processing" : decision.kind === "success" ? "success" : "failed"
   const error = decision === "begun" || decision.kind === "success" ? undefined : decision.error
   const errors = error === undefined ? job.errors : [...job.errors, error]
-  return reports.report({ job_id: job.id, status: asResult(status), error: error?.reason ?? null, ...(errors.length === 0 ? {} : { errors }) }).pipe(
+  return reports.report({ job_id: job.id, status: asResult(status), error: error?.reason ?? null, ...(errors.length === 0 ? {} : { errors }), ...(result === undefined ? {} : { result }) }).pipe(
     Effect.retry({ times: status === "processing" ? 0 : 8, schedule: Schedule.exponential("100 millis") }),
     Effect.catchAll(({ message }) => Effect.logWarning(`job ${job.id}: the scheduler could not be told that it is ${asResult(status)}: ${message}`)),
     Effect.forkDaemon,
@@ -136,7 +153,7 @@ const telling = (reports: JobReports["Type"]): Runner.RunnerOptions["report"] =>
 
 const failed = (error: JobStoreError): StoreFailed => new StoreFailed({ message: error.message, cause: error })
 
-const service = (tables: ReadonlySet<string>, store: JobStoreShape, runner: Runner.Runner): Jobs["Type"] => {
+const service = (tables: ReadonlySet<string>, store: JobStoreShape, runner: Runner.Runner, results: RecentResults): Jobs["Type"] => {
   const amend = (ref: RecordId, event: "Retried" | "Cancelled", reason: string): Effect.Effect<Amended, StoreFailed> =>
     Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.mapError(store.amend(ref, event, jobError(0, 0, reason, nowMs)), failed))
   return {
@@ -151,6 +168,7 @@ const service = (tables: ReadonlySet<string>, store: JobStoreShape, runner: Runn
     list: (table, status, after, limit) => Effect.mapError(store.list(table, status, after, limit), failed),
     retry: (ref) => Effect.tap(amend(ref, "Retried", "retried by an operator"), ({ kind }) => Effect.sync(() => kind === "done" && runner.offer(ref))),
     cancel: (ref) => Effect.tap(amend(ref, "Cancelled", "cancelled by an operator"), ({ kind }) => (kind === "done" ? runner.drop(ref) : Effect.void)),
+    resultOf: ({ id, result, status }) => (status === "success" ? result ?? results.get(id) : undefined),
     figures: () => runner.figures()
   }
 }

@@ -9,6 +9,7 @@ import * as Address from "../../core/address.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { JobStore } from "../../ports/JobStore.ts"
 import { StartFault } from "../../ports/StartFault.ts"
+import { RetryPolicy } from "../../ports/RetryPolicy.ts"
 import type { SspConfigShape } from "../Config.ts"
 import { incarnation, maxQueued, prepared } from "./Jobs.ts"
 import * as Runner from "./runner.ts"
@@ -29,6 +30,7 @@ export const run = (settings: PollingSettings): Effect.Effect<never, never, JobS
       tables: settings.jobTables,
       by: { holder: settings.sspId, incarnation: yield* incarnation },
       policy: { baseMs: settings.jobRetryBaseMs, maxRetries: settings.jobMaxRetries },
+      retries: yield* RetryPolicy,
       mayClaim: () => true,
       report: () => Effect.void
     })

@@ -9,10 +9,12 @@ import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Queue, Random, 
 import * as Leases from "../../core/job/lease.ts"
 import * as Outcome from "../../core/job/outcome.ts"
 import * as Request from "../../core/job/request.ts"
-import * as Retry from "../../core/job/retry.ts"
+import type { Result } from "../../core/job/result.ts"
+import type * as Retry from "../../core/job/retry.ts"
 import type { RecordId } from "../../core/surql/value.ts"
 import type { BackendShape } from "../../ports/Backend.ts"
 import type { JobStoreError, JobStoreShape, StoredJob } from "../../ports/JobStore.ts"
+import type { RetryPolicyShape } from "../../ports/RetryPolicy.ts"
 import type { SspConfigShape } from "../Config.ts"
 import { type Known, Lane } from "./lane.ts"
 import * as Writer from "./writer.ts"
@@ -34,14 +36,18 @@ export interface RunnerOptions {
   readonly tables: ReadonlyArray<Table>
   readonly by: Leases.Holder
   readonly policy: Retry.Policy
+  /** Longest answer that is kept as a result; absent: none is. */
+  readonly resultBytes?: number
+  /** What decides about further attempts, by those settings. */
+  readonly retries: RetryPolicyShape
   /** Jobs per table that may wait for a slot here. */
   readonly maxQueued: number
   /** How often the store is looked at for jobs that nobody runs. */
   readonly sweepMs: number
   /** Whether this process may claim now (D21). */
   readonly mayClaim: () => boolean
-  /** Told when a job begins and when it is over. Must not fail. */
-  readonly report: (job: StoredJob, decision: Retry.Decision | "begun") => Effect.Effect<void>
+  /** Told when a job begins and when it is over, with what is kept of the backend's answer. Must not fail. */
+  readonly report: (job: StoredJob, decision: Retry.Decision | "begun", result?: Result) => Effect.Effect<void>
 }
 
 /** What became of the attempts of a table's jobs since the start, by what followed from each. */
@@ -228,16 +234,17 @@ class JobRunner implements Runner {
     return Effect.gen(this, function*() {
       yield* this.options.report(job, "begun")
       const outcome = yield* this.call(work.table, entry.traceparent === undefined ? job : { ...job, traceparent: entry.traceparent })
-      const decision = Retry.decide(job, outcome, this.options.policy, { nowMs: yield* Clock.currentTimeMillis, jitter: yield* Random.nextRange(-1, 1) })
+      const decision = this.options.retries.decide(job, outcome, this.options.policy, { nowMs: yield* Clock.currentTimeMillis, jitter: yield* Random.nextRange(-1, 1) })
       work.counts[decision.kind]++
-      const written = yield* Effect.either(this.write(entry, decision))
+      const result = outcome.kind === "success" && decision.kind === "success" ? outcome.result : undefined
+      const written = yield* Effect.either(this.write(entry, decision, result))
       if (written._tag === "Left") {
         yield* Effect.logError(`job ${job.id}: the store does not take its outcome (${decision.kind}): ${written.left.message}; this process does not run it again`)
         return give(() => lane.refuse(entry))
       }
       if (!written.right) yield* this.closing ? Effect.void : this.lost(work, `job ${job.id}: it was taken away before its outcome (${decision.kind}) could be written`)
       else if (decision.kind === "retry") return give(() => lane.wait(entry))
-      else yield* this.options.report(job, decision)
+      else yield* this.options.report(job, decision, result)
       give(() => lane.leave(entry))
     }).pipe(
       Effect.ensuring(Effect.sync(() => give(() => lane.leave(entry)))),
@@ -250,9 +257,9 @@ class JobRunner implements Runner {
     return Effect.logWarning(message)
   }
 
-  private write(entry: Known, decision: Retry.Decision): Effect.Effect<boolean, JobStoreError> {
+  private write(entry: Known, decision: Retry.Decision, result: Result | undefined): Effect.Effect<boolean, JobStoreError> {
     const { ref } = entry
-    if (decision.kind === "success") return this.writer.write({ ref, event: "Succeeded", error: undefined })
+    if (decision.kind === "success") return this.writer.write({ ref, event: "Succeeded", error: undefined, ...(result === undefined ? {} : { result }) })
     if (decision.kind === "failed") return this.writer.write({ ref, event: "GaveUp", error: decision.error })
     const wait = this.writer.write({ ref, event: "AttemptFailed", error: decision.error })
     this.delays.set(entry, decision.delayMs)
@@ -270,10 +277,10 @@ class JobRunner implements Runner {
   }
 
   private call(table: Table, job: StoredJob): Effect.Effect<Outcome.Outcome> {
-    const call = Request.prepare(job, { baseUrl: table.baseUrl, token: table.authToken === undefined ? undefined : Redacted.value(table.authToken), timeoutMs: table.timeoutMs })
+    const call = Request.prepare(job, { baseUrl: table.baseUrl, token: table.authToken === undefined ? undefined : Redacted.value(table.authToken), timeoutMs: table.timeoutMs, resultBytes: this.options.resultBytes ?? 0 })
     if (call._tag === "Left") return Effect.succeed(Outcome.noCall(call.left))
     return this.options.backend.call(call.right).pipe(
-      Effect.flatMap((answer) => Effect.map(Clock.currentTimeMillis, (nowMs) => Outcome.ofAnswer(answer, nowMs))),
+      Effect.flatMap((answer) => Effect.map(Clock.currentTimeMillis, (nowMs) => Outcome.ofAnswer(answer, nowMs, this.options.resultBytes))),
       Effect.catchTag("BackendFailed", ({ message }) => Effect.succeed(Outcome.noAnswer(message)))
     )
   }

@@ -16,7 +16,7 @@ import { makeWriter } from "../../../src/ssp/edges/writer.ts"
 import { makeViews, type ViewLimits } from "../../../src/ssp/viewService.ts"
 import type { Views } from "../../../src/ssp/Views.ts"
 
-const limits: ViewLimits = { streamBuffer: 100, maxViews: 1000, maxStreams: 10, maxPendingChanges: 10_000, stateDebounceMs: 60_000, rowSteps: 100_000, querySteps: 1_000_000 }
+const limits: ViewLimits = { streamBuffer: 100, maxViews: 1000, maxStreams: 10, maxPendingChanges: 10_000, maxTombstones: 1000, stateDebounceMs: 60_000, rowSteps: 100_000, querySteps: 1_000_000, queryBytes: 67_108_864 }
 
 export const away = new UpstreamError({ reason: "unreachable", message: "nobody answers" })
 

@@ -11,6 +11,7 @@ import * as Ids from "../../../src/core/surql/recordId.ts"
 import type { Obj, RecordId } from "../../../src/core/surql/value.ts"
 import { BackendFailed } from "../../../src/ports/Backend.ts"
 import type { JobStoreShape } from "../../../src/ports/JobStore.ts"
+import { RetryPolicy } from "../../../src/ports/RetryPolicy.ts"
 import * as Records from "../../../src/ports/recordJobs.ts"
 import * as Runner from "../../../src/ssp/jobs/runner.ts"
 import { VirtualTime } from "../../kit/virtualTime.ts"
@@ -64,7 +65,7 @@ export const start = (records: ReadonlyArray<Obj>, script: Script, { holder = "m
     const reports: Array<string> = []
     const kit: { mayClaim: boolean } = { mayClaim: true }
     const runner = yield* Runner.make({
-      store, tables, by: { holder, incarnation: "1" }, policy: { baseMs: 1000, maxRetries: 100 }, maxQueued, sweepMs: Runner.sweepMs,
+      store, tables, by: { holder, incarnation: "1" }, policy: { baseMs: 1000, maxRetries: 100 }, retries: yield* RetryPolicy, maxQueued, sweepMs: Runner.sweepMs,
       mayClaim: () => kit.mayClaim,
       report: (job, decision) => Effect.sync(() => void reports.push(`${job.id} ${decision === "begun" ? "begun" : decision.kind}`)),
       backend: {

@@ -16,7 +16,7 @@ import * as Records from "../../../src/ports/recordJobs.ts"
 import * as Reported from "../../../src/ports/reportedJobs.ts"
 import * as ViewRecords from "../../../src/ssp/jobs/viewRecords.ts"
 import type { Views } from "../../../src/ssp/Views.ts"
-import { job, jobStoreSuite, id } from "../../ports/JobStore.suite.ts"
+import { job, jobStoreSuite, id } from "../../../src/testing/JobStore.suite.ts"
 import { withViews } from "../viewsKit.ts"
 
 type ViewsShape = Views["Type"]
@@ -34,6 +34,41 @@ const overViews = (records: ReadonlyArray<Obj>): Layer.Layer<JobStore, JobStoreE
 jobStoreSuite("records of this node", overViews, (ms) => TestClock.adjust(ms))
 
 const me = { holder: "me", incarnation: "1" }
+
+it.effect("D39 in a store that nobody else can have open, the lease of a process before this one binds nobody; one's own does", () => Effect.gen(function*() {
+  const records = Records.memory([job("a", { max_retries: 7 }), job("b")])
+  const before = { holder: "me", incarnation: "0" }
+  const shared = Records.make(records), restarted = Records.make(records, Records.allButThis(me))
+  yield* shared.claim([id("a"), id("b")], before, 40_000)
+  yield* shared.write([{ ref: id("a"), event: "AttemptFailed", error }], before)
+  expect([yield* shared.open("mail_job", 10), yield* shared.claim([id("a")], me, 40_000)]).toEqual([[], []])
+  expect((yield* restarted.open("mail_job", 10)).map(({ text }) => text)).toEqual(["mail_job:a", "mail_job:b"])
+  expect((yield* restarted.find(id("a")))?.lease).toBeUndefined()
+  // Attempts that failed before count on.
+  expect(yield* restarted.claim([id("a")], me, 40_000)).toMatchObject([{ id: "mail_job:a", errors: [error], maxRetries: 7 }])
+  expect([(yield* restarted.open("mail_job", 10)).map(({ text }) => text), [...(yield* shared.write([{ ref: id("a"), event: "Succeeded", error: undefined }], before))]]).toEqual([["mail_job:b"], []])
+}))
+
+it.effect("D36 what is kept of the answer stays with the job's row: another process finds and lists it, until the job runs again", () => Effect.gen(function*() {
+  const records = Records.memory([job("a"), job("b")])
+  const result = { at: "2026-01-01T00:00:00Z", sent: ["mail_job:a", null, 0.5] }
+  const store = Records.make(records)
+  yield* store.claim([id("a"), id("b")], me, 40_000)
+  yield* store.write([{ ref: id("a"), event: "Succeeded", error: undefined, result }, { ref: id("b"), event: "GaveUp", error }], me)
+  const restarted = Records.make(records, Records.allButThis({ holder: "me", incarnation: "2" }))
+  const shown = Effect.all([Effect.map(restarted.find(id("a")), (found) => found?.result), Effect.map(restarted.list("mail_job", undefined, undefined, 10), (jobs) => Object.fromEntries(jobs.map((each) => [each.id, each.result])))])
+  expect(yield* shown).toEqual([result, { "mail_job:a": result, "mail_job:b": undefined }])
+  // Delivered again, the change hides nothing; changed, it is another job.
+  yield* records.put([[{ id: id("a"), doc: job("a"), was: records.get(id("a")) }]])
+  yield* restarted.claim([id("a")], me, 40_000)
+  expect((yield* shown)[0]).toEqual(result)
+  yield* records.put([[{ id: id("a"), doc: job("a", { payload: { another: 1 } }), was: records.get(id("a")) }]])
+  expect((yield* shown)[0]).toBeUndefined()
+  yield* restarted.claim([id("a")], me, 40_000)
+  yield* restarted.write([{ ref: id("a"), event: "Succeeded", error: undefined }], me)
+  expect((yield* shown)[0]).toBeUndefined()
+}))
+
 const error = { attempt: 1, code: 500, reason: "no", at: "2026-01-01T00:00:00Z" }
 
 /** Reports that nobody waits for have gone out; that of a job that runs goes after a while. */
@@ -52,8 +87,8 @@ describe("jobs that the scheduler writes", () => {
     expect([won?.status, yield* jobs.claim([id("a")], { holder: "other", incarnation: "1" }, 40_000)]).toEqual(["processing", []])
     yield* jobs.write([{ ref: id("a"), event: "AttemptFailed", error }], me)
     expect((yield* jobs.claim([id("a")], me, 40_000))[0]?.errors).toEqual([error])
-    yield* jobs.write([{ ref: id("a"), event: "Succeeded", error: undefined }], me)
-    expect(told).toEqual([{ job_id: "mail_job:a", status: "running", error: null }, { job_id: "mail_job:a", status: "running", error: "no", errors: [error] }, { job_id: "mail_job:a", status: "completed", error: null, errors: [error] }])
+    yield* jobs.write([{ ref: id("a"), event: "Succeeded", error: undefined, result: { sent: 1 } }], me)
+    expect(told).toEqual([{ job_id: "mail_job:a", status: "running", error: null }, { job_id: "mail_job:a", status: "running", error: "no", errors: [error] }, { job_id: "mail_job:a", status: "completed", error: null, errors: [error], result: { sent: 1 } }])
     expect([yield* jobs.claim([id("a")], me, 40_000), records.get(id("a"))?.["status"]]).toEqual([[], "pending"])
     yield* sent
     // The record is pending again, as it was: what became of it is said again.

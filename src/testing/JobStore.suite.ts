@@ -7,11 +7,13 @@
 import { it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { describe, expect } from "vitest"
-import { type JobError } from "../../src/core/job/job.ts"
-import type { Holder } from "../../src/core/job/lease.ts"
-import * as Ids from "../../src/core/surql/recordId.ts"
-import type { Obj, RecordId } from "../../src/core/surql/value.ts"
-import { JobStore, type JobStoreError, type JobWrite } from "../../src/ports/JobStore.ts"
+import { type JobError } from "../core/job/job.ts"
+import type { Holder } from "../core/job/lease.ts"
+import * as Ids from "../core/surql/recordId.ts"
+import { Datetime, type Obj, type RecordId } from "../core/surql/value.ts"
+import * as Order from "../ports/jobOrder.ts"
+import type { Place } from "../ports/jobOrder.ts"
+import { JobStore, type JobStoreError, type JobWrite, type StoredJob } from "../ports/JobStore.ts"
 import { oddKeys } from "./Upstream.suite.ts"
 
 export const table = "mail_job"
@@ -114,12 +116,39 @@ export const jobStoreSuite = <R>(name: string, make: (records: ReadonlyArray<Obj
         .toEqual([{ kind: "refused", status: "success" }, { kind: "refused", status: "success" }, { kind: "missing" }])
     }))
 
-    test("lists in key order, by status, page by page", [job(1), job(2, { status: "failed" }), job(3), job(4, { status: "failed" }), job(5, { status: "failed" })], (store) => Effect.gen(function*() {
-      expect((yield* store.list(table, undefined, undefined, 10)).map((found) => found.id)).toEqual([1, 2, 3, 4, 5].map((n) => `mail_job:${n}`))
-      const first = yield* store.list(table, "failed", undefined, 2)
-      expect(first.map((found) => found.id)).toEqual(["mail_job:2", "mail_job:4"])
-      expect((yield* store.list(table, "failed", first.at(-1)?.ref, 2)).map((found) => found.id)).toEqual(["mail_job:5"])
+    /** Before anything that happens here, by every clock. */
+    const at = (seconds: number, nanos = 0): Datetime => new Datetime(seconds - 1_000, nanos)
+    const changed = [
+      job(1, { updated_at: at(1) }), job(2, { status: "failed", updated_at: at(5) }), job(3, { updated_at: at(9) }), job(4, { status: "failed", updated_at: at(3) }),
+      job(5, { status: "failed", updated_at: at(3, 1_000) }), job(6, { status: "failed", updated_at: at(3) })
+    ]
+    test("lists what changed last first, by status, page by page; a page goes on where the one before ended, whatever has become of its last job", changed, (store) => Effect.gen(function*() {
+      const ids = (jobs: ReadonlyArray<StoredJob>) => jobs.map((found) => Number(found.ref.key))
+      expect(ids(yield* store.list(table, undefined, undefined, 10))).toEqual([3, 2, 5, 6, 4, 1])
+      const pages: Array<ReadonlyArray<number>> = []
+      let after: Place | undefined
+      for (;;) {
+        const page = yield* store.list(table, "failed", after, 3)
+        pages.push(ids(page))
+        if (page.length < 3) break
+        after = Order.parse(Order.cursor(page.at(-1)!))
+        // It stands at the front now, and no longer where the page ended.
+        expect(yield* store.amend(page.at(-1)!.ref, "Retried", error(0, "again"))).toEqual({ kind: "done" })
+      }
+      expect(pages).toEqual([[2, 5, 6], [4]])
+      expect(ids(yield* store.list(table, "failed", undefined, 10))).toEqual([2, 5, 4])
+      expect(ids(yield* store.list(table, "pending", undefined, 1))).toEqual([6])
       expect(yield* store.list("no_such_table", undefined, undefined, 2)).toEqual([])
+    }))
+    test("jobs without a moment come last, those with the greatest key first, and their pages end", ["a", "b", "c", "d", "e"].map((key) => job(key, key === "c" ? { updated_at: at(1) } : {})), (store) => Effect.gen(function*() {
+      const found: Array<string> = []
+      for (let after: Place | undefined; found.length < 10;) {
+        const page: ReadonlyArray<StoredJob> = yield* store.list(table, undefined, after, 2)
+        found.push(...page.map(({ id: text }) => text))
+        if (page.length < 2) break
+        after = Order.parse(Order.cursor(page.at(-1)!))
+      }
+      expect(found).toEqual(["c", "e", "d", "b", "a"].map((key) => `mail_job:${key}`))
     }))
 
     const odd = oddKeys.filter((key) => typeof key !== "object")

@@ -7,11 +7,11 @@
 import { it } from "@effect/vitest"
 import { Chunk, Effect, FastCheck, type Layer, Stream } from "effect"
 import { describe, expect } from "vitest"
-import { fromJson } from "../../src/core/surql/json.ts"
-import { compareStrings, identical } from "../../src/core/surql/order.ts"
-import * as Ids from "../../src/core/surql/recordId.ts"
-import { Datetime, Decimal, Duration, Float, type Obj, type RecordId, Uuid, type Value } from "../../src/core/surql/value.ts"
-import { Database, type DatabaseError, type StoredRecord, type StoredView, startPosition } from "../../src/ports/Database.ts"
+import { fromJson } from "../core/surql/json.ts"
+import { compareStrings, identical } from "../core/surql/order.ts"
+import * as Ids from "../core/surql/recordId.ts"
+import { Datetime, Decimal, Duration, Float, type Obj, type RecordId, Uuid, type Value } from "../core/surql/value.ts"
+import { Database, type DatabaseError, type StoredRecord, type StoredView, startPosition } from "../ports/Database.ts"
 
 const id = (text: string): RecordId => {
   const parsed = Ids.parseLenient(text)

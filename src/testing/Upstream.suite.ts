@@ -7,12 +7,12 @@
 import { it } from "@effect/vitest"
 import { Chunk, Effect, type Layer, Stream } from "effect"
 import { describe, expect } from "vitest"
-import { identical } from "../../src/core/surql/order.ts"
-import * as Ids from "../../src/core/surql/recordId.ts"
-import { Datetime, Decimal, Duration, Float, type Obj, type RecordId, type RecordKey, Uuid } from "../../src/core/surql/value.ts"
-import { D } from "../../src/core/surql/number.ts"
-import type { StoredView } from "../../src/ports/Database.ts"
-import { type Edge, Upstream, type UpstreamError, type ViewEdges } from "../../src/ports/Upstream.ts"
+import { identical } from "../core/surql/order.ts"
+import * as Ids from "../core/surql/recordId.ts"
+import { Datetime, Decimal, Duration, Float, type Obj, type RecordId, type RecordKey, Uuid } from "../core/surql/value.ts"
+import { D } from "../core/surql/number.ts"
+import type { StoredView } from "../ports/Database.ts"
+import { type Edge, Upstream, type UpstreamError, type ViewEdges } from "../ports/Upstream.ts"
 
 /** In the order of keys. */
 export const oddKeys: ReadonlyArray<RecordKey> = [

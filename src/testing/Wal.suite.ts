@@ -6,7 +6,7 @@
 import { it } from "@effect/vitest"
 import { Chunk, Effect, Either, Exit, type Layer, Stream } from "effect"
 import { describe, expect } from "vitest"
-import { Wal, type WalFailed } from "../../src/ports/Wal.ts"
+import { Wal, type WalFailed } from "../ports/Wal.ts"
 
 const json = (n: number): string => JSON.stringify({ n, text: "ü😀\n\u0000", pad: "p".repeat(n % 50) })
 const from = (first: number, count: number): ReadonlyArray<string> => Array.from({ length: count }, (_, i) => json(first + i))

@@ -1,0 +1,10 @@
+/**
+ * A store of your own, held to what every store has to do: the suites of the package, under vitest.
+ *
+ * Needs `vitest` and `@effect/vitest` beside the package. A suite takes a name and what makes a fresh, empty layer.
+ */
+import { Layer } from "effect"
+import { Database } from "surreal-live-sidecar/ports/Database"
+import { conformance } from "surreal-live-sidecar/testing"
+
+conformance.database("a store of my own", () => Layer.fresh(Database.layerMemory))
