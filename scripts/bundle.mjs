@@ -3,24 +3,68 @@
  *
  * Finding and reading some 900 small modules was more than half of a start, which is time without an SSP after each crash. Only what is ours and Effect
  * go in; every other package stays where it is, drivers with native code first. The modules beside remain as they are, for those who compose their own.
- * Without this step the doors work as the compiler wrote them.
+ * Without this step the doors work as the compiler wrote them; without the compiler the doors work too, which is what `npm start` makes use of.
  */
 // @ts-check
 import { build } from "esbuild"
-import { rmSync, writeFileSync } from "node:fs"
+import { createHash } from "node:crypto"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 
+const root = fileURLToPath(new URL("..", import.meta.url))
 const doors = ["ssp", "scheduler", "jobs"]
 // fast-check comes with Effect's Schema.
 const inside = /^(?:effect|@effect\/[^/]+|fast-check|pure-rand)(?:\/|$)/
 
-rmSync("dist/bundle", { recursive: true, force: true })
-await build({
-  // All in one folder one below `dist`, as the modules are that look for files by where they are themselves.
-  entryPoints: doors.map((name) => `src/${name}.ts`), outdir: "dist/bundle", chunkNames: "chunk-[hash]",
-  bundle: true, splitting: true, format: "esm", platform: "node", target: "node20", logLevel: "warning",
-  plugins: [{
-    name: "packages",
-    setup: ({ onResolve }) => onResolve({ filter: /^[^./]/ }, ({ kind, path }) => (kind === "entry-point" || inside.test(path) ? undefined : { path, external: true }))
-  }]
-})
-for (const name of doors) writeFileSync(`dist/${name}.js`, `#!/usr/bin/env node\nimport "./bundle/${name}.js"\n`)
+/** @param {string} name */
+const door = (name) => `#!/usr/bin/env node\nimport "./bundle/${name}.js"\n`
+
+/** Of all that goes into the bundle: our sources, the versions of the packages, and how it is made. */
+const digest = () => {
+  const hash = createHash("sha256")
+  const sources = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+  for (const file of [...sources.sort(), join(root, "package-lock.json"), fileURLToPath(import.meta.url)]) {
+    const text = readFileSync(file)
+    hash.update(`${file.slice(root.length)} ${text.length}\n`).update(text)
+  }
+  return hash.digest("hex")
+}
+
+const stamp = join(root, "dist/bundle/sources.sha256")
+
+/** @param {string} file */
+const contentOf = (file) => (existsSync(file) ? readFileSync(file, "utf8") : "")
+
+/** Whether `dist` has what the doors need, made from the sources as they are now. */
+const isBuilt = () => contentOf(stamp) === digest() && doors.every((name) => contentOf(join(root, `dist/${name}.js`)) === door(name))
+
+/** Makes the doors, what they load, and the dashboard they serve. */
+const bundle = async () => {
+  const sources = digest()
+  rmSync(join(root, "dist/bundle"), { recursive: true, force: true })
+  await build({
+    // All in one folder one below `dist`, as the modules are that look for files by where they are themselves.
+    absWorkingDir: root, entryPoints: doors.map((name) => `src/${name}.ts`), outdir: "dist/bundle", chunkNames: "chunk-[hash]",
+    bundle: true, splitting: true, format: "esm", platform: "node", target: "node20", logLevel: "warning",
+    plugins: [{
+      name: "packages",
+      setup: ({ onResolve }) => onResolve({ filter: /^[^./]/ }, ({ kind, path }) => (kind === "entry-point" || inside.test(path) ? undefined : { path, external: true }))
+    }]
+  })
+  mkdirSync(join(root, "dist"), { recursive: true })
+  for (const name of doors) writeFileSync(join(root, `dist/${name}.js`), door(name))
+  rmSync(join(root, "dist/dashboard"), { recursive: true, force: true })
+  cpSync(join(root, "src/dashboard"), join(root, "dist/dashboard"), { recursive: true })
+  // Last, so that a build that was cut off is made again.
+  writeFileSync(stamp, sources)
+}
+
+const begun = performance.now()
+const ask = process.argv.includes("--if-changed")
+if (ask && isBuilt()) console.log("built before, and no source has changed since")
+else {
+  if (ask) console.log("building the two servers and the dashboard ...")
+  await bundle()
+  if (ask) console.log(`built in ${((performance.now() - begun) / 1000).toFixed(1)} s, without the type checker, which is for npm run build`)
+}

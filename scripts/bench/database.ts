@@ -56,7 +56,7 @@ const firstEdges = async (door: Door, ask: (query: string) => Promise<ReadonlyAr
 /** Milliseconds of a write to a table with and without our event, in turns. */
 const feedCost = async (door: Door, ask: (query: string) => Promise<unknown>): Promise<readonly [Figures, Figures]> => {
   await ask("DEFINE TABLE fed; DEFINE TABLE unfed")
-  await ask(script({ url: door.url, secret, tables: ["fed"], mode: "sync" }))
+  await ask(script({ url: door.url, secret, tables: ["fed"], mode: "sync", openToRecordUsers: true }))
   const [fed, unfed]: readonly [Array<number>, Array<number>] = [[], []]
   for (let round = 0; round < 6; round++) {
     for (const [table, figures] of [["fed", fed], ["unfed", unfed]] as const) {

@@ -16,6 +16,7 @@ import { request } from "../../test/kit/http.ts"
 import { root } from "../../test/kit/source.ts"
 import { cluster } from "./cluster.ts"
 import { database } from "./database.ts"
+import { failover } from "./failover.ts"
 import { faults } from "./faults.ts"
 import { jobs } from "./jobs.ts"
 import { language } from "./language.ts"
@@ -137,7 +138,7 @@ const againstBare = async (): Promise<ReadonlyArray<Raced>> => {
 }
 
 /** The parts by name, for `--only <part>`; `--only cluster` runs all of the cluster's. */
-const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language(), replica: async () => replica(), wal: async () => wal(), ...cluster, database, faults, jobs }
+const parts: { readonly [name: string]: () => Promise<ReadonlyArray<Judged>> } = { views: viewCounts, bare: againstBare, language: async () => language(), replica: async () => replica(), wal: async () => wal(), ...cluster, ...failover, database, faults, jobs }
 
 const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf("--only") + 1] ?? "" : undefined
 const isChosen = (name: string): boolean => only === undefined || name === only || name.startsWith(`${only}-`)

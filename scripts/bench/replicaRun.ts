@@ -153,7 +153,7 @@ const program = Effect.gen(function*() {
   return { plain, pulls: pulls.slice(0, 2), commits: [{ name: "clone: commit of 1,000 new records in key order", figures: [clone.cpu], wallMicros: [clone.wall] }, ...written, pulls[2]] }
 })
 
-const layer = ProxyQuery.layer({ queryRows: 100_000, querySteps: 100_000_000, rowSteps: 1_000_000 }).pipe(Layer.provide(layerTurn), Layer.provideMerge(layerReplica(join(folder, "replica"))))
+const layer = ProxyQuery.layer({ queryBytes: 67_108_864, queryRows: 100_000, querySteps: 100_000_000, rowSteps: 1_000_000 }).pipe(Layer.provide(layerTurn), Layer.provideMerge(layerReplica(join(folder, "replica"))))
 
 try {
   console.log(JSON.stringify(await Effect.runPromise(Effect.provide(program, layer))))

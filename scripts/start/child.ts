@@ -60,6 +60,10 @@ export class Child {
     })
   }
 
+  get ended(): boolean {
+    return this.#exit !== undefined
+  }
+
   /** What it printed last. */
   get lastLines(): ReadonlyArray<string> {
     return this.#lines

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import * as Backend from "./backend.ts"
-import { Child, exitCodeOf, root } from "./child.ts"
+import { Child, type Exit, exitCodeOf, root } from "./child.ts"
 import { views, World } from "./data.ts"
 import * as Feed from "./feed.ts"
 
@@ -63,13 +63,29 @@ export interface Options {
 
 export interface Ready {
   readonly url: string
-  readonly ssps: ReadonlyArray<string>
+  readonly ssps: ReadonlyArray<{ readonly url: string; readonly pid: number | undefined }>
   readonly secret: string
   /** The secret is of this run. */
   readonly made: boolean
-  /** Where each view lives. */
-  readonly homes: ReadonlyMap<string, string>
+  /** File with the header that carries the secret, as curl reads it, for this user alone and gone with the cluster. */
+  readonly bearerFile: string
 }
+
+/** An SSP and what it takes to start it again. */
+interface Member {
+  readonly id: string
+  readonly url: string
+  child: Child
+  /** Ends in a row without having been ready in between. */
+  failures: number
+}
+
+/** Time an SSP that has died stays away: long enough to see its views on the other one. */
+const awayMs = 8000
+/** Silence after which the scheduler gives an SSP up: shorter than in production, because somebody is watching. */
+const silenceMs = 4000
+/** An SSP that ends this often without getting ready will not get ready. */
+const mostFailures = 3
 
 /** What somebody at a terminal has to see of a door's log line; undefined: nothing. */
 const trouble = (line: string): string | undefined => {
@@ -79,16 +95,23 @@ const trouble = (line: string): string | undefined => {
   return level === undefined ? undefined : `${level}: ${message === "" ? line : String(JSON.parse(message))}`
 }
 
+const howOf = ({ code, signal }: Exit): string => (signal === null ? `with code ${code}` : `by ${signal}`)
+
+const failureOf = (child: Child, exit: Exit): StartFailed =>
+  new StartFailed(`${child.name} (process ${child.pid}) ended ${howOf(exit)}; it said last:\n${child.lastLines.slice(-10).map((line) => `  ${line}`).join("\n")}`, exitCodeOf(exit))
+
 export class Cluster {
   readonly #options: Options
   readonly #folder = mkdtempSync(join(tmpdir(), "live-sidecar-start-"))
   #backend: Backend.Backend | undefined
   #scheduler: Child | undefined
-  readonly #ssps: Array<Child> = []
+  readonly #ssps: Array<Member> = []
   #feed: Feed.Feed | undefined
+  /** Everything has been there once. */
+  #up = false
   #stopping: Promise<void> | undefined
   #failed: (error: StartFailed) => void = () => {}
-  /** Rejects when a process of the cluster ends that nobody stopped. */
+  /** Rejects when a process ends that nobody stopped and that is not started again: anything before all are up, the scheduler, an SSP that does not get ready. */
   readonly failure: Promise<never>
 
   constructor(options: Options) {
@@ -107,36 +130,33 @@ export class Cluster {
     const token = randomBytes(18).toString("base64url")
     this.#backend = await Backend.start(token)
     writeFileSync(join(this.#folder, "svc.yml"), `job_tables:\n  alert:\n    name: alerts\n    base_url: ${this.#backend.url}\n    auth_token: ${token}\n`, { mode: 0o600 })
+    const bearerFile = join(this.#folder, "bearer")
+    writeFileSync(bearerFile, `authorization: Bearer ${secret}\n`, { mode: 0o600 })
     say("starting a scheduler and two SSPs ...")
     this.#scheduler = this.#spawn("scheduler", "dist/scheduler.js", {
       SVC_AUTH_SECRET: secret, SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: ports.scheduler, SCHEDULER_ID: "scheduler", SVC_SCHEDULER_REPLICA_DB_PATH: join(this.#folder, "replica"),
-      SVC_SCHEDULER_WAL_PATH: join(this.#folder, "event_wal.log"), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200"
-    })
+      SVC_SCHEDULER_WAL_PATH: join(this.#folder, "event_wal.log"), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: String(silenceMs), SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "500"
+    }, (exit, child) => this.#failed(failureOf(child, exit)))
     await this.#until(async () => (await fetch(`${url}/readyz`)).ok)
-    const ssps: Array<string> = []
-    for (const [n, own] of ports.ssps.entries()) {
-      const id = `ssp-${n + 1}`
-      ssps.push(`http://127.0.0.1:${own}`)
-      this.#ssps.push(this.#spawn(id, "dist/ssp.js", {
-        SVC_AUTH_SECRET: secret, LISTEN_ADDR: `127.0.0.1:${own}`, SCHEDULER_URL: url, SSP_ID: id, HEARTBEAT_INTERVAL_MS: "1000", SVC_DATA_DIR: join(this.#folder, id), SVC_JOB_RETRY_BASE_MS: "500"
-      }))
-    }
+    for (const [n, port] of ports.ssps.entries()) this.#join(`ssp-${n + 1}`, port, url, secret)
     const world = new World(() => new Date(), Math.random)
     const filling = world.filling()
     say(`loading ${filling.length.toLocaleString("en")} records ...`)
     await Feed.fill(url, filling)
-    await this.#until(async () => (await (await fetch(`${url}/metrics`)).json() as { readonly scheduler: { readonly ready_ssps: number } }).scheduler.ready_ssps === ssps.length)
-    const homes = new Map<string, string>()
-    for (const view of views) homes.set(view.id, await register(url, view))
+    say("waiting for both SSPs to have them ...")
+    await this.#until(async () => (await (await fetch(`${url}/metrics`)).json() as { readonly scheduler: { readonly ready_ssps: number } }).scheduler.ready_ssps === ports.ssps.length)
+    say(`registering ${views.length} views ...`)
+    for (const view of views) await register(url, view)
+    this.#up = true
     this.#feed = Feed.run(url, world, perSecond, complain)
-    return { url, ssps, secret, made, homes }
+    return { url, ssps: this.#ssps.map((ssp) => ({ url: ssp.url, pid: ssp.child.pid })), secret, made, bearerFile }
   }
 
   /** Ends everything, SSPs before the scheduler they sign off at; may be called at any time, and again. */
   stop(): Promise<void> {
     return this.#stopping ??= (async () => {
       await this.#feed?.stop()
-      await Promise.all(this.#ssps.map((ssp) => ssp.stop(8000)))
+      await Promise.all(this.#ssps.map(({ child }) => child.stop(8000)))
       await this.#scheduler?.stop(8000)
       await this.#backend?.close()
       rmSync(this.#folder, { recursive: true, force: true })
@@ -145,22 +165,50 @@ export class Cluster {
 
   /** Ends everything at once. */
   kill(): void {
-    for (const child of [this.#scheduler, ...this.#ssps]) child?.kill()
+    for (const child of [this.#scheduler, ...this.#ssps.map(({ child }) => child)]) child?.kill()
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  #spawn(name: string, script: string, settings: { readonly [name: string]: string }): Child {
+  #spawn(name: string, script: string, settings: { readonly [name: string]: string }, onDeath: (exit: Exit, child: Child) => void): Child {
     const kept = Object.fromEntries(Object.entries(this.#options.env).filter(([key]) => inherited.test(key)))
     const child = new Child(name, [`${root}/${script}`], { ...kept, SVC_LOG_FORMAT: "json", SVC_CONFIG_PATH: join(this.#folder, "svc.yml"), ...settings }, this.#folder, (line) => {
       const text = this.#stopping === undefined ? trouble(line) : undefined
       if (text !== undefined) this.#options.complain(`[${name}] ${text}`)
     })
     void child.exited.then((exit) => {
-      if (this.#stopping !== undefined) return
-      const how = exit.signal === null ? `with code ${exit.code}` : `by ${exit.signal}`
-      this.#failed(new StartFailed(`${name} (process ${child.pid}) ended ${how}; it said last:\n${child.lastLines.slice(-10).map((line) => `  ${line}`).join("\n")}`, exitCodeOf(exit)))
+      if (this.#stopping === undefined) onDeath(exit, child)
     })
     return child
+  }
+
+  /** Starts an SSP, and again whenever it dies once the cluster is up. */
+  #join(id: string, port: number, scheduler: string, secret: string): void {
+    const spawn = (): Child => this.#spawn(id, "dist/ssp.js", {
+      SVC_AUTH_SECRET: secret, LISTEN_ADDR: `127.0.0.1:${port}`, SCHEDULER_URL: scheduler, SSP_ID: id, HEARTBEAT_INTERVAL_MS: "1000", SVC_DATA_DIR: join(this.#folder, id), SVC_JOB_RETRY_BASE_MS: "500"
+    }, (exit, child) => {
+      if (!this.#up || member.failures === mostFailures) this.#failed(failureOf(child, exit))
+      else void this.#restart(member, exit, spawn)
+    })
+    const member: Member = { id, url: `http://127.0.0.1:${port}`, child: spawn(), failures: 0 }
+    this.#ssps.push(member)
+  }
+
+  /** What a supervisor does in production, slowly and in words. */
+  async #restart(member: Member, exit: Exit, spawn: () => Child): Promise<void> {
+    const { complain } = this.#options
+    member.failures++
+    complain(`${member.id} (process ${member.child.pid}) ended ${howOf(exit)}: the scheduler gives its views and jobs to another SSP; it is started again in ${awayMs / 1000} seconds`)
+    await sleep(awayMs, undefined, { ref: false })
+    if (this.#stopping !== undefined) return
+    const child = member.child = spawn()
+    complain(`${member.id} starts again (process ${child.pid}) and pulls the records`)
+    while (this.#stopping === undefined && member.child === child && !child.ended) {
+      if (await fetch(`${member.url}/health`).then(({ ok }) => ok, () => false)) {
+        member.failures = 0
+        return complain(`${member.id} is ready again`)
+      }
+      await sleep(100, undefined, { ref: false })
+    }
   }
 
   /** Asks until the answer is yes, or a process has died. Whoever does not answer yet is asked again. */
@@ -172,10 +220,9 @@ export class Cluster {
   }
 }
 
-/** Registers a view for a day and answers the address of the SSP that has it. */
-const register = async (url: string, { id, params, surql }: (typeof views)[number]): Promise<string> => {
+/** Registers a view for a day. */
+const register = async (url: string, { id, params, surql }: (typeof views)[number]): Promise<void> => {
   const plan = { surql, params: params ?? {}, clientId: "demo", ttl: "1d", format: "tree" }
   const answer = await fetch(`${url}/query/register`, { method: "POST", body: JSON.stringify({ query_id: id, view_plan: plan }) })
   if (!answer.ok) throw new StartFailed(`view ${id} was refused: ${answer.status} ${await answer.text()}`, 1)
-  return (await answer.json() as { readonly ssp_url: string }).ssp_url
 }

@@ -17,20 +17,22 @@ npm start -- --standalone      one SSP on the embedded store under ./data; its s
 const complain = (line: string): void => void process.stderr.write(`${line}\n`)
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const greeting = ({ homes, made, secret, ssps, url }: Ready, perSecond: number): string => {
-  const [first] = views
-  const home = homes.get(first!.id) ?? ssps[0]!
+const greeting = ({ bearerFile, made, secret, ssps, url }: Ready, perSecond: number): string => {
+  // A secret that somebody chose is not printed, and no other terminal knows it: the lines name a file that has it.
+  const bearer = made ? `-H 'Authorization: Bearer ${secret}'` : `-H '@${bearerFile}'`
   return `
   dashboard    ${url}/
-  secret       ${made ? `${secret}   (made up for this run; set SVC_AUTH_SECRET to choose one)` : "the one you set"}
-  cluster      scheduler ${url}, SSPs ${ssps.join(" and ")}
+  secret       ${made ? `${secret}   (made up for this run; set SVC_AUTH_SECRET to choose one)` : `the one you set   (for the lines below in ${bearerFile}, for you alone, until Ctrl-C)`}
+  cluster      scheduler ${url}, SSPs ${ssps.map((ssp) => `${ssp.url} (process ${ssp.pid})`).join(" and ")}
   data         3,201 films and a week of earthquakes, ${views.length} views, ${perSecond} things happen each second
 
-Try it: any query, a film of yours that enters the view of the best, and that view as it changes:
+Try it in another terminal: any query, a view followed for five seconds, meanwhile a film of yours that enters it, and the end of an SSP,
+whose views move to the other one, as the dashboard shows; it is started again a few seconds later.
 
   curl -s ${url}/proxy/query -d '{"query":"SELECT place, mag FROM quake ORDER BY mag DESC LIMIT 3"}'
-  curl -s ${url}/ingest -d '{"table":"film","op":"CREATE","id":"film:mine","record":{"title":"My own","genre":"Drama","rating":9.9,"votes":99999}}'
-  curl -sN ${home}/view/${first!.id}/stream -H ${made ? `'Authorization: Bearer ${secret}'` : '"Authorization: Bearer $SVC_AUTH_SECRET"'}
+  curl -sN --max-time 5 ${url}/view/${views[0]!.id}/stream ${bearer} &
+  sleep 1; curl -s ${url}/ingest -d '{"table":"film","op":"CREATE","id":"film:mine","record":{"title":"My own","genre":"Drama","rating":9.9,"votes":99999}}'
+  kill -9 ${ssps[0]!.pid}
 
 Ctrl-C stops everything and removes its data.
 `

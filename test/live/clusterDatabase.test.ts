@@ -69,7 +69,7 @@ test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edge
   onTestFinished(() => cluster.close())
   const [first, second] = cluster.ssps as readonly [Process, Process]
   try {
-    const install = (): Promise<unknown> => database.ask(Schema.script([...Schema.shared, ...Feed.feed({ url: cluster.scheduler.url, secret: undefined, tables: ["item"], mode: "sync" })]))
+    const install = (): Promise<unknown> => database.ask(Schema.script([...Schema.shared, ...Feed.feed({ url: cluster.scheduler.url, secret: undefined, tables: ["item"], mode: "sync", openToRecordUsers: true })]))
     const register = async (id: string): Promise<unknown> => (await cluster.scheduler.ask({ method: "POST", path: "/view/register", body: registration(id, views.get(id)!) }, 20_000))?.status
     await install()
     expect(await cluster.query("SELECT VALUE id FROM item")).toHaveLength(60)

@@ -61,6 +61,19 @@ describe("compose your own", () => {
     }
   })
 
+  it("nodes from Memory.layer, a web handler each, share nothing; Layer.fresh around it leaves the handler without routes, as docs/compose.md says", async () => {
+    const nodes = ["one", "two"].map((id) => HttpApiBuilder.toWebHandler(Layer.merge(SspMemory.layer({ SVC_AUTH_SECRET: secret, SSP_ID: id }).pipe(Layer.provide(quiet)), HttpServer.layerContext)))
+    const wrapped = HttpApiBuilder.toWebHandler(Layer.merge(Layer.fresh(SspMemory.layer({ SVC_AUTH_SECRET: secret }).pipe(Layer.provide(quiet))), HttpServer.layerContext))
+    try {
+      for (const node of nodes) await until("ready", async () => (await ask(node, "GET", "/health")).status === 200)
+      await ask(nodes[0]!, "POST", "/ingest", create("a:1"))
+      const tables = await Promise.all(nodes.map(async (node) => (await ask(node, "GET", "/debug/deps")).json))
+      expect(tables).toMatchObject([{ tables_in_store: ["a"] }, { tables_in_store: [] }])
+      expect((await wrapped.handler(new Request("http://node/version"))).status).toBe(404)
+    } finally {
+      await Promise.all([...nodes, wrapped].map((node) => node.dispose()))
+    }
+  })
   it("a port that is merged behind those in memory takes their place", async () => {
     const commits: Array<number> = []
     const counting = Layer.effect(Database, Effect.map(Database, (memory) => ({
@@ -93,11 +106,15 @@ describe("compose your own", () => {
       await until("the scheduler knows", async () => JSON.stringify((await ask(scheduler, "GET", "/info")).json).includes('"status":"ready"'))
       expect((await ask(scheduler, "POST", "/view/register", registration("v", "SELECT * FROM a", { format: "tree" }))).status).toBe(200)
       await ask(scheduler, "POST", "/ingest", create("a:2", { n: 2 }))
+      expect((await ask(scheduler, "POST", "/ingest", {})).status).toBe(400)
       const rows = await until("both records", async () => {
         const { json } = await ask(ssp, "GET", "/view/v")
         return typeof json === "object" && json !== null && "result_data" in json && Array.isArray(json.result_data) && json.result_data.length === 2 && json.result_data
       })
       expect(rows).toEqual([{ id: "a:1", n: 1 }, { id: "a:2", n: 2 }])
+      const metrics = await (await scheduler.handler(new Request("http://node/metrics?format=prometheus"))).text()
+      expect(metrics).toMatch(/^svc_ingest_duration_seconds_count 2$/m)
+      expect(metrics).toMatch(/^svc_ingest_refused_total\{status="4xx"\} 1$/m)
     } finally {
       await ssp.dispose()
       await scheduler.dispose()

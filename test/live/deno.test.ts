@@ -4,8 +4,10 @@
  * Why: nothing above src/host knows which runtime it is on, and this is the proof. The commands are read from that page, so that it cannot ask
  * for too little. Deno comes as an npm package; where it is not installed the tests are skipped, visibly.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { execFile } from "node:child_process"
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import { TestBackend } from "../kit/backend.ts"
 import { closing } from "../kit/closing.ts"
@@ -45,6 +47,17 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
     expect(lines.filter((line) => /-A\b|--allow-all|--allow-(?:write|sys)(?: |$)|--allow-run/.test(line))).toEqual([])
     expect(lines.map((line) => /--allow-net(?: |$)/.test(line))).toEqual([false, false, false, true, true])
   })
+
+  it("the page's `deno check` finds nothing wrong with the source, and would: in a file with a mistake it does", async () => {
+    const [, line = ""] = /^deno (check .*)$/m.exec(page) ?? []
+    expect(line.split(" ").slice(1)).toEqual(expect.arrayContaining(["src/ssp.ts", "src/scheduler.ts", "src/outbox.ts"]))
+    const mistaken = join(root, "test/live", `.mistaken-${process.pid}.ts`)
+    afterwards(() => rmSync(mistaken, { force: true }))
+    writeFileSync(mistaken, "export const text: string = 1\n")
+    const checked = (...words: ReadonlyArray<string>) => promisify(execFile)(denoPath, words, { cwd: root, env: { ...process.env, NO_COLOR: "1" } }).then(() => "", ({ stderr }: { readonly stderr: string }) => stderr)
+    expect(await checked(...line.split(" "))).toBe("")
+    expect(await checked("check", mistaken)).toContain("TS2322")
+  }, 240_000)
 
   it("memory:// from the source: records in, views and streams out, refusals, a clean stop", async () => {
     const door = await start(memory, folder())

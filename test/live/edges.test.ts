@@ -105,7 +105,7 @@ const fed = async (port: FeedPort): Promise<{ readonly server: RpcServer; readon
   const db = await rootClient(server)
   onTestFinished(async () => void await db.close())
   await db.query(`${Blog.definitions}; ${Schema.script(Schema.shared)}`)
-  await db.query(Schema.script(Feed.feed({ url: port.url, secret, tables: Blog.tables, mode: "sync" })))
+  await db.query(Schema.script(Feed.feed({ url: port.url, secret, tables: Blog.tables, mode: "sync", openToRecordUsers: true })))
   return { server, db }
 }
 

@@ -3,7 +3,7 @@
  *
  * Why as a process: signals, locks and restarts exist nowhere else. The tests mostly wait, so they run side by side.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -64,6 +64,17 @@ describe.concurrent("signals", () => {
     expect(await door.stop()).toEqual({ code: 0, signal: null })
     socket.destroy()
   })
+})
+
+it("the data folder and every file in it are this user's alone", async ({ onTestFinished }) => {
+  const use = workshop(onTestFinished)
+  const dataDir = join(use.folder(), "kept")
+  const door = await use.start({ dataDir, env: { STORE_ADDR: undefined } })
+  await send(door, { ask: "POST /ingest", body: create("a:1") })
+  expect(await door.stop()).toEqual({ code: 0, signal: null })
+  const modes = ["", ...readdirSync(dataDir)].map((name) => [name, statSync(join(dataDir, name)).mode & 0o077] as const)
+  expect(modes.length).toBeGreaterThan(1)
+  expect(modes.filter(([, open]) => open !== 0)).toEqual([])
 })
 
 describe.concurrent("logs", () => {

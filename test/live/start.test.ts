@@ -5,17 +5,21 @@
  */
 import { execFile } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
+import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
-import { until } from "../kit/Door.ts"
-import { bodyOf, request } from "../kit/http.ts"
+import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
+import { type Body, bodyOf, request } from "../kit/http.ts"
 import { LocalCluster } from "../kit/localCluster.ts"
+import { paste } from "../kit/paste.ts"
 import { campaign } from "../kit/random.ts"
+import { root } from "../kit/source.ts"
 
 const run = promisify(execFile)
+const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { readonly scripts: { readonly [name: string]: string } }
 
 type Later = (close: () => Promise<void> | void) => void
 
@@ -32,24 +36,21 @@ const query = async (url: string, text: string): Promise<ReadonlyArray<{ readonl
 }
 
 describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
-  it("brings up a scheduler and two SSPs, views change, jobs end well, badly and after retries, its commands work, Ctrl-C ends all with 0", async ({ onTestFinished }) => {
+  it("brings up a scheduler and two SSPs, views change, jobs end well, badly and after retries, its commands work, an SSP that is killed comes back, Ctrl-C ends all with 0", async ({ onTestFinished }) => {
     const cluster = await start(onTestFinished, "npm", ["--rate", "300"])
     const { commands, dashboard, secret } = await cluster.greeting()
     expect((await request(dashboard, { path: "/readyz" })).status).toBe(200)
     expect(cluster.processes()).toHaveLength(3)
     expect(bodyOf(await request(dashboard, { path: "/metrics" }))).toMatchObject({ scheduler: { ready_ssps: 2, total_queries: 8 } })
 
-    expect(commands).toHaveLength(3)
-    const [asked, changed, followed] = await Promise.all(commands.map((line) => run("sh", ["-c", line.replace("curl -sN", "curl -sN --max-time 3")]).catch((error: { readonly code: number; readonly stdout: string }) => {
-      if (error.code !== 28) throw error
-      return error
-    })))
-    expect(JSON.parse(asked!.stdout)).toHaveLength(3)
-    expect(JSON.parse(changed!.stdout)).toMatchObject({ seq: expect.any(Number) })
-    expect(followed!.stdout).toMatch(/^event: snapshot\n/)
+    const kill = commands.at(-1)!
+    expect(commands).toHaveLength(4)
+    const [asked, followed, changed] = await paste(commands.slice(0, -1))
+    expect(JSON.parse(asked!)).toHaveLength(3)
+    expect(JSON.parse(changed!)).toMatchObject({ seq: expect.any(Number) })
+    expect(followed).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n[\s\S]*film:mine/)
 
-    const [, home = ""] = /(http:\S+)\/view\//.exec(commands[2]!) ?? []
-    const view = async () => bodyOf(await request(home, { path: "/view/demo:best-films", token: secret }))
+    const view = async () => bodyOf(await request(dashboard, { path: "/view/demo:best-films", token: secret }))
     await until("my own film is among the best", async () => JSON.stringify((await view())["result_data"]).includes("My own"))
     const before = (await view())["result_hash"]
     await until("the view changes by itself", async () => (await view())["result_hash"] !== before)
@@ -58,10 +59,64 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
       return alerts.some(({ status }) => status === "success") && alerts.some(({ status }) => status === "failed") && alerts.some(({ failed, status }) => status === "success" && Number(failed) > 0)
     }, 60_000)
 
+    await run("sh", ["-c", kill])
+    await until("the other SSP has all views", async () => {
+      const views = bodyOf(await request(dashboard, { path: "/views" }))["views"] as ReadonlyArray<{ readonly owner: string | null }>
+      return views.length === 8 && views.every(({ owner }) => owner === "ssp-2")
+    })
+    await until("it is back", async () => cluster.door.logs.includes("ssp-1 is ready again") && (bodyOf(await request(dashboard, { path: "/metrics" }))["scheduler"] as Body)["ready_ssps"] === 2, 60_000)
+    expect(cluster.door.logs).toMatch(/^ssp-1 \(process \d+\) ended by SIGKILL: .* started again in 8 seconds$/m)
+
     cluster.ctrlC()
     expect(await cluster.door.exited).toEqual({ code: 0, signal: null })
     expect(cluster.processes()).toEqual([])
     expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
+  })
+  it("builds both doors without the type checker before the first start, again after a source has changed, and not when nothing has", async ({ onTestFinished }) => {
+    const folder = temporaryFolder()
+    onTestFinished(() => removeFolder(folder))
+    for (const name of ["src", "scripts/bundle.mjs", "package.json", "package-lock.json"]) cpSync(join(root, name), join(folder, name), { recursive: true })
+    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+    const build = async () => (await run(process.execPath, ["scripts/bundle.mjs", "--if-changed"], { cwd: folder })).stdout
+    const version = async () => (await run(process.execPath, ["dist/ssp.js", "--version"], { cwd: folder })).stdout.trim()
+    expect(scripts["prestart"]).toBe("node scripts/bundle.mjs --if-changed")
+    expect(await build()).toMatch(/^building .*\nbuilt in [\d.]+ s/)
+    const before = await version()
+    expect(before).toMatch(/^\d+\.\d+\.\d+/)
+    expect(await build()).toBe("built before, and no source has changed since\n")
+    const file = join(folder, "src/dashboard/theme.js")
+    writeFileSync(file, `${readFileSync(file, "utf8")}// changed\n`)
+    expect(await build()).toMatch(/^building/)
+    expect(readFileSync(join(folder, "dist/dashboard/theme.js"), "utf8")).toMatch(/\/\/ changed\n$/)
+    rmSync(join(folder, "dist/scheduler.js"))
+    expect(await build()).toMatch(/^building/)
+    expect(await version()).toBe(before)
+  })
+  it("takes a secret of one's own, prints it nowhere, and prints lines that work in a terminal that does not know it", async ({ onTestFinished }) => {
+    const chosen = "one's-own-$HOME"
+    const cluster = await start(onTestFinished, "launcher", ["--rate", "50"], { SVC_AUTH_SECRET: chosen })
+    const { commands } = await cluster.greeting()
+    expect(cluster.door.logs).not.toContain(chosen)
+    expect((await paste(commands.slice(0, -1)))[1]).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n/)
+    expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
+    expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
+  })
+  it("--standalone with a secret of one's own prints lines that work in a terminal that does not know it, and takes the secret's file away with it", async ({ onTestFinished }) => {
+    const chosen = "another-of-one's-own"
+    const cluster = await start(onTestFinished, "launcher", ["--standalone"], { STORE_ADDR: "memory://", SVC_AUTH_SECRET: chosen })
+    const lines = await until("the lines to try", () => {
+      const found = [...cluster.door.logs.matchAll(/^ {2}((?:curl|sleep) .*)$/gm)].map(([, line]) => line!)
+      return found.length === 4 ? found : undefined
+    }, 120_000)
+    expect(cluster.door.logs).not.toContain(chosen)
+    const [registered, followed, , result] = await paste(lines)
+    expect(JSON.parse(registered!)).toMatchObject({ query_id: "incantation:fast" })
+    expect(followed).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n[\s\S]*car:gto/)
+    expect(result).toContain("Pontiac GTO")
+    const [, file = ""] = /-H '@([^']+)'/.exec(lines[0]!) ?? []
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
+    expect(existsSync(file)).toBe(false)
   })
   it.runIf(campaign)("leaves nothing behind when the launcher, or npm above it, is killed with SIGKILL", async ({ onTestFinished }) => {
     for (const by of ["launcher", "npm"] as const) {
@@ -72,13 +127,13 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
       await cluster.gone()
     }
   })
-  it.runIf(campaign)("says which process died and ends the rest with its code", async ({ onTestFinished }) => {
+  it.runIf(campaign)("says that the scheduler died and ends the rest with its code", async ({ onTestFinished }) => {
     const cluster = await start(onTestFinished, "launcher")
     await cluster.greeting()
-    const ssp = cluster.processes().find((pid) => readFileSync(`/proc/${pid}/environ`, "utf8").includes("SSP_ID=ssp-2"))
-    process.kill(ssp!, "SIGKILL")
+    const scheduler = cluster.processes().find((pid) => readFileSync(`/proc/${pid}/environ`, "utf8").includes("SCHEDULER_ID="))
+    process.kill(scheduler!, "SIGKILL")
     expect(await cluster.door.exited).toEqual({ code: 137, signal: null })
-    expect(cluster.door.logs).toContain(`ssp-2 (process ${ssp}) ended by SIGKILL`)
+    expect(cluster.door.logs).toContain(`scheduler (process ${scheduler}) ended by SIGKILL`)
     expect(cluster.processes()).toEqual([])
   })
   it.runIf(campaign)("names the setting when the chosen port is taken, and what it takes when the command line is not understood", async ({ onTestFinished }) => {

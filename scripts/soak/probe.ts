@@ -1,0 +1,88 @@
+/**
+ * What a process under soak uses: its heap after a forced collection, asked through the inspector it was started with, and
+ * its processor time and counts, as it tells them at `/metrics`.
+ *
+ * Through the inspector, because a collection cannot be asked for from outside otherwise, and the product must not have a
+ * way in for it. A connection for each look and nothing switched on: an inspector that stays would itself keep things.
+ */
+import { createRequire } from "node:module"
+import { secret } from "../../test/kit/Door.ts"
+import type { Process } from "../../test/kit/processCluster.ts"
+
+const { WebSocket: Socket } = createRequire(import.meta.url)("ws") as { readonly WebSocket: new(url: string) => WebSocket }
+
+/** Node's options for a process under soak: the inspector on a free port of this machine, and an end when its parent is gone, however that went. */
+export const nodeOptions = `--inspect=127.0.0.1:0 --import data:text/javascript,${encodeURIComponent("const p=process.ppid;setInterval(()=>{if(process.ppid!==p)process.kill(process.pid,'SIGTERM')},500).unref()")}`
+
+/** Longest wait for an answer of the inspector; a collection of a large heap takes seconds. */
+const boundMs = 60_000
+
+/** What the inspector answers to a list of commands, one after the other. */
+export const inspect = (logs: string, commands: ReadonlyArray<readonly [method: string, params?: object]>): Promise<ReadonlyArray<unknown>> =>
+  new Promise((done, failed) => {
+    const url = [...logs.matchAll(/^Debugger listening on (ws:\S+)/gm)].at(-1)?.[1]
+    if (url === undefined) return failed(new Error("the process has no inspector"))
+    const socket = new Socket(url)
+    const answers: Array<unknown> = []
+    const end = (error?: Error): void => {
+      clearTimeout(late)
+      socket.close()
+      if (error === undefined) done(answers)
+      else failed(error)
+    }
+    const late = setTimeout(() => end(new Error(`the inspector did not answer in ${boundMs} ms`)), boundMs)
+    const ask = (): void => {
+      const [method, params = {}] = commands[answers.length] ?? []
+      if (method === undefined) end()
+      else socket.send(JSON.stringify({ id: answers.length, method, params }))
+    }
+    socket.onopen = ask
+    socket.onerror = () => end(new Error("the inspector cannot be reached"))
+    socket.onmessage = ({ data }) => {
+      const message = JSON.parse(String(data)) as { readonly id?: number; readonly result?: unknown; readonly error?: { readonly message: string } }
+      if (message.id === undefined) return
+      if (message.error !== undefined) return end(new Error(message.error.message))
+      answers.push(message.result)
+      ask()
+    }
+  })
+
+/** Bytes that are still held after a collection. Two, for what the first one's finalizers let go of. */
+const heapUsed = async (logs: string): Promise<number> => {
+  const answers = await inspect(logs, [["HeapProfiler.collectGarbage"], ["HeapProfiler.collectGarbage"], ["Runtime.evaluate", { expression: "process.memoryUsage().heapUsed", returnByValue: true }]])
+  return (answers[2] as { readonly result: { readonly value: number } }).result.value
+}
+
+/** Figures of `/metrics` by name; those with labels are added up. */
+export type Figures = ReadonlyMap<string, number>
+
+export const figures = (text: string): Figures => {
+  const found = new Map<string, number>()
+  for (const line of text.split("\n")) {
+    const [, name, value] = /^(\w+)(?:\{[^}]*\})? (\S+)$/.exec(line) ?? []
+    if (name !== undefined) found.set(name, (found.get(name) ?? 0) + Number(value))
+  }
+  return found
+}
+
+export const read = async (process: Process): Promise<Figures | undefined> => {
+  const answer = await process.ask({ path: "/metrics?format=prometheus", token: secret }, 10_000)
+  return answer?.status === 200 ? figures(answer.text) : undefined
+}
+
+export interface Look {
+  readonly cpuSeconds: number
+  readonly heapBytes: number
+  readonly figures: Figures
+}
+
+/** A look at a process; undefined where it is down or does not answer. What the look itself cost is in none of its figures but `after`. */
+export const look = async (process: Process): Promise<{ readonly look: Look; readonly cpuAfter: number } | undefined> => {
+  const before = await read(process)
+  if (before === undefined) return undefined
+  const heapBytes = await heapUsed(process.logs).catch(() => undefined)
+  const after = await read(process)
+  if (heapBytes === undefined || after === undefined) return undefined
+  const cpu = "process_cpu_seconds_total"
+  return { look: { cpuSeconds: before.get(cpu) ?? Number.NaN, heapBytes, figures: before }, cpuAfter: after.get(cpu) ?? Number.NaN }
+}
