@@ -1,5 +1,5 @@
 /**
- * README holds what it promises: tables that come from the code are the code's, commands and paths it names exist.
+ * README and the pages of laws, decisions and measurements hold what they promise: tables are the code's, names exist.
  *
  * Why: README is the first thing a newcomer runs, and nobody runs it again after writing it.
  */
@@ -13,11 +13,12 @@ import { root, sourceFiles } from "./kit/source.ts"
 import { testNames } from "./kit/rules.ts"
 
 const readme = readFileSync(join(root, "README.md"), "utf8")
+const page = (name: string): string => readFileSync(join(root, `docs/${name}.md`), "utf8")
 const scripts = (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: { [name: string]: string } }).scripts
 
 describe("README", () => {
-  it("is under 400 lines and begins with three sentences and two commands", () => {
-    expect(readme.split("\n").length).toBeLessThan(400)
+  it("is at most 250 lines and begins with the problem and two commands", () => {
+    expect(readme.split("\n").length).toBeLessThanOrEqual(250)
     const top = readme.split("\n").slice(0, 30).join("\n")
     expect(top).toContain("npm ci && npm start")
     expect(top).toContain("npm ci && npm test")
@@ -33,13 +34,16 @@ describe("README", () => {
     expect(named.length).toBeGreaterThan(2)
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([])
   })
-  it("names only files and folders that exist", () => {
-    const named = [...readme.matchAll(/`((?:src|test|scripts)\/[\w./-]*)`/g)].map(([, path]) => path ?? "")
-    expect(named.length).toBeGreaterThan(10)
+  it("and the pages beside it name only files and folders that exist", () => {
+    const named = [readme, page("benchmarks"), page("decisions"), page("laws")].flatMap((text) => [...text.matchAll(/`((?:src|test|scripts)\/[\w./-]*)`/g)]).map(([, path]) => path ?? "")
+    expect(named.length).toBeGreaterThan(15)
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
+})
+
+describe("docs/laws.md", () => {
   it("names a law only where a test names it too", () => {
-    const laws = [...readme.matchAll(/^\| (L\d) \|/gm)].map(([, law]) => law ?? "")
+    const laws = [...page("laws").matchAll(/^\| (L\d) \|/gm)].map(([, law]) => law ?? "")
     const tested = new Set(testNames(sourceFiles()).flatMap((name) => name.match(/\bL\d\b/g) ?? []))
     expect(laws.length).toBeGreaterThan(3)
     expect(laws.filter((law) => !tested.has(law))).toEqual([])

@@ -11,7 +11,7 @@ import * as Rules from "./kit/rules.ts"
 import { root, sourceFiles, trackedFiles } from "./kit/source.ts"
 
 const files = sourceFiles()
-const readme = (): string => readFileSync(join(root, "README.md"), "utf8")
+const decisions = (): string => readFileSync(join(root, "docs/decisions.md"), "utf8")
 const header = "/**\n * A thing.\n *\n * Because of this.\n */\n"
 
 interface Case {
@@ -126,8 +126,8 @@ describe("the dashboard's files", () => {
 
 describe("decisions", () => {
   const table = "| D1 | q | d | why | built |\n| D2 | q | d | why | later |\n"
-  it("are cited both ways: test names and README agree", () => expect(Rules.citations(files, readme())).toEqual([]))
-  it("that the source cites are in README's table", () => expect(Rules.sourceCitations(files, readme())).toEqual([]))
+  it("are cited both ways: test names and docs/decisions.md agree", () => expect(Rules.citations(files, decisions())).toEqual([]))
+  it("that the source cites are in docs/decisions.md", () => expect(Rules.sourceCitations(files, decisions())).toEqual([]))
   it("are checked by rules that can fail", () => {
     const cites = (name: string) => [Rules.sample("test/a.test.ts", `it("${name}", () => {})`)]
     expect(Rules.citations(cites("D1 holds"), table)).toEqual([])

@@ -212,10 +212,10 @@ export const testNames = (files: ReadonlyArray<SourceFile>): ReadonlyArray<strin
 
 const numbersIn = (text: string): ReadonlyArray<string> => text.match(/\bD\d+a?\b/g) ?? []
 
-/** Decisions of README's table: number -> built or later. */
-export const decisions = (readme: string): ReadonlyMap<string, "built" | "later"> => {
+/** Decisions of the table in `docs/decisions.md`: number -> built or later. */
+export const decisions = (page: string): ReadonlyMap<string, "built" | "later"> => {
   const found = new Map<string, "built" | "later">()
-  for (const line of readme.split("\n")) {
+  for (const line of page.split("\n")) {
     const row = /^\|\s*(D\d+a?)\s*\|/.exec(line)
     if (row?.[1] !== undefined) found.set(row[1], /\|\s*later\b[^|]*\|\s*$/.test(line) ? "later" : "built")
   }
@@ -223,21 +223,21 @@ export const decisions = (readme: string): ReadonlyMap<string, "built" | "later"
 }
 
 /** Tests cite decisions that exist, and every decision that is built is cited by a test. */
-export const citations = (files: ReadonlyArray<SourceFile>, readme: string): Faults => {
-  const known = decisions(readme)
+export const citations = (files: ReadonlyArray<SourceFile>, page: string): Faults => {
+  const known = decisions(page)
   const cited = new Set(testNames(files).flatMap(numbersIn))
-  const unknown = [...cited].filter((number) => !known.has(number)).map((number) => `test names cite ${number}, README has no such decision`)
-  const later = [...cited].filter((number) => known.get(number) === "later").map((number) => `test names cite ${number}, README says it comes later`)
+  const unknown = [...cited].filter((number) => !known.has(number)).map((number) => `test names cite ${number}, docs/decisions.md has no such decision`)
+  const later = [...cited].filter((number) => known.get(number) === "later").map((number) => `test names cite ${number}, docs/decisions.md says it comes later`)
   const unproven = [...known].filter(([number, state]) => state === "built" && !cited.has(number))
-    .map(([number]) => `README says ${number} is built, no test name cites it`)
+    .map(([number]) => `docs/decisions.md says ${number} is built, no test name cites it`)
   return [...unknown, ...later, ...unproven]
 }
 
-/** Every number cited in a comment or a message of the source is a decision that README lists. */
-export const sourceCitations = (files: ReadonlyArray<SourceFile>, readme: string): Faults => {
-  const known = decisions(readme)
+/** Every number cited in a comment or a message of the source is a decision that `docs/decisions.md` lists. */
+export const sourceCitations = (files: ReadonlyArray<SourceFile>, page: string): Faults => {
+  const known = decisions(page)
   return files.filter((file) => file.path.startsWith("src/")).flatMap((file) =>
-    [...new Set(numbersIn(file.text))].filter((number) => !known.has(number)).map((number) => `${file.path}:1 cites ${number}, README has no such decision`))
+    [...new Set(numbersIn(file.text))].filter((number) => !known.has(number)).map((number) => `${file.path}:1 cites ${number}, docs/decisions.md has no such decision`))
 }
 
 export const sample = (path: string, text: string): SourceFile => parse(path, text)

@@ -1,5 +1,5 @@
 /**
- * The table of the README, printed from the cells of a run.
+ * The table of `docs/benchmarks.md`, printed from the cells of a run.
  *
  * Why one line per workload and size and one column per peer: the two questions are how a line compares across and how a
  * column grows downwards.

@@ -2,7 +2,7 @@
  * All functions of the language by name.
  *
  * Why so: one table, so that the parser can refuse unknown names with the closest known ones, the analysis knows what is pure,
- * and the list in the README is generated. It is filled on first use, because the families lean on parts of the evaluator
+ * and the list in `docs/language.md` is generated. It is filled on first use, because the families lean on parts of the evaluator
  * that lean on this table.
  */
 import { address } from "./functions/address.ts"

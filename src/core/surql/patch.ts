@@ -3,7 +3,7 @@
  *
  * Why so: operations look like JSON Patch (RFC 6902) and are not quite: paths also split at dots and know no escapes, a path through
  * an array goes through each of its elements, and removing needs a key. All of it is the database's, so that what it diffs can be
- * patched here. Two differing texts give a text patch there; those are refused here (see the README's table of differences).
+ * patched here. Two differing texts give a text patch there; those are refused here (see the differences in `docs/language.md`).
  */
 import { raise } from "./failure.ts"
 import { compare, equal, sortedKeys } from "./order.ts"
