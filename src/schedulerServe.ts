@@ -3,7 +3,6 @@
  *
  * Apart from the door because loading the server takes longer than all else it does: help, version and configuration faults do not wait for it.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer } from "effect"
 import * as Names from "./host/names.ts"
 import { layerNode } from "./host/readBody.ts"
@@ -23,12 +22,9 @@ import * as Scheduler from "./scheduler/Scheduler.ts"
 /** A call to an SSP that takes longer has failed; below the time-out after which the SSP itself is given up. */
 const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => Math.min(10_000, heartbeatTimeoutMs)
 
-/** For what callers ask of an SSP through the scheduler, which may be a stream. */
-const httpClient = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
-
 const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
   Stores.layer(config), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config), Balance.layerNamed(config.loadBalance),
-  sspCalls({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide([httpClient, Names.layer]))
+  sspCalls({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide(Names.layer))
 )
 
 /** Serves until the process is told to stop. */

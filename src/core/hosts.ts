@@ -71,6 +71,10 @@ export const parseList = (text: string): ReadonlyArray<string> | undefined => {
 export const isListed = (host: string, list: ReadonlyArray<string> | undefined): boolean =>
   list?.some((each) => (each.startsWith("*.") ? host.endsWith(each.slice(1)) : host === each)) ?? false
 
+/** Whether a host, or what its name stands for, is a link-local or metadata address. */
+export const isNeverCalled = (host: string, resolved: ReadonlyArray<string>): boolean =>
+  metadataNames.has(host) || [host, ...resolved].some((each) => placeOf(each) === "never")
+
 /**
  * The address an SSP registers, without a trailing slash, or why it is refused. `resolved`: what its name stands for, empty when it is
  * an IP address or nobody knows.
@@ -79,8 +83,7 @@ export const checkUrl = (url: string, list: ReadonlyArray<string> | undefined, r
   const base = Address.httpBase(url)
   if (base === undefined) return Either.left("must be an http:// or https:// address without user, password, query and fragment")
   const host = hostOf(base)
-  const never = metadataNames.has(host) || [host, ...resolved].some((each) => placeOf(each) === "never")
-  if (never) return Either.left("is a link-local or metadata address, which is never called")
+  if (isNeverCalled(host, resolved)) return Either.left("is a link-local or metadata address, which is never called")
   if (list !== undefined && !isListed(host, list)) return Either.left(`has a host that is not in SVC_SCHEDULER_SSP_URL_ALLOW: ${host}`)
   return Either.right(base)
 }

@@ -4,10 +4,13 @@
  * Why beside the general client: there, with its fibers, streams and abort signals per request, the call cost more than everything else
  * that is done for a job or a delivery. Redirects are not followed; connections are kept.
  */
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Agent, type Dispatcher } from "@effect/platform-node/Undici"
 import { Data, Effect, type Scope } from "effect"
 import { reasonOf } from "../core/reason.ts"
 import type * as Http from "../ports/httpSend.ts"
+import { JudgedPools } from "./judgedPools.ts"
 
 export interface Wanted {
   readonly method: "GET" | "POST"
@@ -21,6 +24,8 @@ export interface Wanted {
   /** How much of the body is handed on, and how much is read so that the connection can be used again. */
   readonly keptBytes: number
   readonly readBytes: number
+  /** See `Sent`; absent: the name is looked up at each connection. */
+  readonly addresses?: ReadonlyArray<string> | undefined
 }
 
 export interface Answered {
@@ -103,23 +108,44 @@ class Exchange implements Dispatcher.DispatchHandler {
 
 export type Send = (wanted: Wanted) => Effect.Effect<Answered, NoAnswer>
 
-/** Sends on connections of its own, which end with the scope. */
-export const make: Effect.Effect<Send, never, Scope.Scope> = Effect.map(
-  // A request has bounds of its own, and connecting is part of them; what still connects when nobody waits must end too.
-  Effect.acquireRelease(Effect.sync(() => new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 60_000 } })), (agent) => Effect.promise(() => agent.destroy())),
-  (agent) => (wanted) =>
-    Effect.async((resume) => {
-      const { origin, pathname, search } = new URL(wanted.url)
-      const running = new Exchange(wanted, (answer) => resume("status" in answer ? Effect.succeed(answer) : Effect.fail(answer)))
-      agent.dispatch({ origin, path: `${pathname}${search}`, method: wanted.method, headers: wanted.headers, body: wanted.body }, running)
-      // Nobody waits any more.
-      return Effect.sync(() => running.cut())
-    })
+/** A request has bounds of its own, and connecting is part of them; what still connects when nobody waits must end too. */
+const unbounded = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 60_000 } }
+
+/** Connections, which end with the scope: to what names stand for at that moment, and to addresses that were judged before. */
+const connections = Effect.acquireRelease(
+  Effect.sync(() => ({ agent: new Agent(unbounded), judged: new JudgedPools(unbounded) })),
+  ({ agent, judged }) => Effect.promise(() => Promise.all([agent.destroy(), judged.destroy()]))
 )
+
+type Connections = Effect.Effect.Success<typeof connections>
+
+const sendOn = ({ agent, judged }: Connections): Send => (wanted) =>
+  Effect.async((resume) => {
+    const { origin, pathname, search } = new URL(wanted.url)
+    const running = new Exchange(wanted, (answer) => resume("status" in answer ? Effect.succeed(answer) : Effect.fail(answer)))
+    const dispatcher = wanted.addresses === undefined ? agent : judged.at(origin, wanted.addresses)
+    dispatcher.dispatch({ origin, path: `${pathname}${search}`, method: wanted.method, headers: wanted.headers, body: wanted.body }, running)
+    // Nobody waits any more.
+    return Effect.sync(() => running.cut())
+  })
+
+/** Sends on connections of its own, which end with the scope. */
+export const make: Effect.Effect<Send, never, Scope.Scope> = Effect.map(connections, sendOn)
 
 /** An answer of another node is taken whole, or it is none; the hashes of a node's children are the longest, and far below. */
 const mostBytes = 64 * 1024 * 1024
 
+const whole = (send: Send): Http.Send => (request) =>
+  Effect.filterOrFail(send({ ...request, body: request.body ?? null, keptBytes: mostBytes, readBytes: mostBytes }), (answer) => answer.whole, () => new NoAnswer({ message: "the answer was cut", late: false }))
+
 /** {@link make} for the calls between nodes. */
-export const between: Effect.Effect<Http.Send, never, Scope.Scope> = Effect.map(make, (send) => (request) =>
-  Effect.filterOrFail(send({ ...request, body: request.body ?? null, keptBytes: mostBytes, readBytes: mostBytes }), ({ whole }) => whole, () => new NoAnswer({ message: "the answer was cut", late: false })))
+export const between: Effect.Effect<Http.Send, never, Scope.Scope> = Effect.map(make, whole)
+
+/** {@link between}, and a client on the same connections. */
+export const transport: Effect.Effect<Http.Transport, never, Scope.Scope> = Effect.map(connections, (open) => ({
+  send: whole(sendOn(open)),
+  clientAt: (addresses) => withoutSpans(NodeHttpClient.makeUndici(addresses === undefined ? open.agent : open.judged.dispatcher(addresses)))
+}))
+
+const withoutSpans = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
+  HttpClient.withTracerPropagation(HttpClient.withTracerDisabledWhen(client, () => true), false)

@@ -2,10 +2,11 @@
  * The SSPs as the scheduler sees them: health polls, deliveries, views and jobs, each call with an end that always comes.
  *
  * What an answer means is decided here (D26, D31), when to call again is not. The secret goes along only where D15 allows it, never on
- * health polls; redirects are not followed, so it cannot be carried off.
+ * health polls; redirects are not followed, so it cannot be carried off. A name is looked up once for each call: what was judged is what
+ * is connected to, or whoever answers for the name could say one address to the judge and another to the connection.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
-import { Clock, Context, Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
+import { Context, Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Hosts from "../core/hosts.ts"
@@ -14,7 +15,8 @@ import { isWireError, type WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { bearerOf } from "./bearer.ts"
-import { json, overClient, type Send, type Sent } from "./httpSend.ts"
+import { json, type Sent, type Transport, transportOf } from "./httpSend.ts"
+import { makeJudge } from "./judge.ts"
 import { Names } from "./Names.ts"
 import * as SspPass from "./sspPass.ts"
 
@@ -48,15 +50,12 @@ export interface Options {
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** A call that takes longer has failed. */
   readonly timeoutMs: number
-  /** Over the HTTP client where undefined. */
-  readonly send?: Send
 }
 
-/** How long an answer to "what is this name" holds. */
-const resolvedForMs = 10_000
-const maxResolved = 1000
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000
+
+const neverCalled = new Error("the name stands for a link-local or metadata address, which is never called")
 
 interface Answered {
   readonly status: number
@@ -114,19 +113,8 @@ const jsonOf = (text: string): unknown => {
   }
 }
 
-const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allowedHosts, secret, send = overClient(client), timeoutMs }: Options): SspClientShape => {
-  const known = new Map<string, { readonly at: number; readonly addresses: ReadonlyArray<string> }>()
-  const resolve = Effect.fnUntraced(function*(host: string) {
-    if (Hosts.placeOf(host) !== undefined) return []
-    const now = yield* Clock.currentTimeMillis
-    const found = known.get(host)
-    if (found !== undefined && now - found.at < resolvedForMs) return found.addresses
-    const addresses = yield* names.resolve(host)
-    if (known.size >= maxResolved) known.clear()
-    known.set(host, { at: now, addresses })
-    return addresses
-  })
-  const mayHear = (url: string): Effect.Effect<boolean> => Effect.map(resolve(Hosts.hostOf(url)), (resolved) => Hosts.mayHearSecret(url, allowedHosts, resolved))
+const make = ({ clientAt, send }: Transport, names: typeof Names.Service, { allowedHosts, secret, timeoutMs }: Options): SspClientShape => {
+  const { addressesOf, judge } = makeJudge(names, allowedHosts)
   const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
     Effect.match(send(request), {
       onFailure: failed,
@@ -135,12 +123,14 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
         return read({ status, error: isWireError(body) ? body : undefined, text })
       }
     })
-  const told = <A>(target: Target, request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> => {
-    const bearer = secret()
-    if (bearer === undefined) return ask(request, read, failed)
-    return Effect.flatMap(mayHear(target.url), (may) =>
-      ask(may ? { ...request, headers: { ...request.headers, authorization: bearerOf(bearer) } } : request, read, failed))
-  }
+  const asked = <A>({ url }: { readonly url: string }, request: Sent, bearer: Redacted.Redacted<string> | undefined, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
+    Effect.flatMap(judge(url), ({ addresses, isNeverCalled, mayHear }) => {
+      if (isNeverCalled) return Effect.succeed(failed(neverCalled))
+      const headers = bearer !== undefined && mayHear ? { ...request.headers, authorization: bearerOf(bearer) } : request.headers
+      return ask({ ...request, headers, addresses }, read, failed)
+    })
+  const told = <A>(target: Target, request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
+    asked(target, request, secret(), read, failed)
   const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: (error: unknown) => A, traceparent?: string): Effect.Effect<A> => {
     const headers = { "content-type": json, [registrationHeader]: String(target.registration) }
     return told(target, { method: "POST", url: `${target.url}${path}`, headers: traceparent === undefined ? headers : { ...headers, traceparent }, body, withinMs: timeoutMs }, read, failed)
@@ -154,28 +144,30 @@ const make = (client: HttpClient.HttpClient, names: typeof Names.Service, { allo
   return {
     check: (url) => {
       const listed = Hosts.checkUrl(url, allowedHosts, [])
-      return Either.isLeft(listed) ? Effect.succeed(listed) : Effect.map(resolve(Hosts.hostOf(listed.right)), (resolved) => Hosts.checkUrl(url, allowedHosts, resolved))
+      return Either.isLeft(listed) ? Effect.succeed(listed) : Effect.map(addressesOf(Hosts.hostOf(listed.right)), (resolved = []) => Hosts.checkUrl(url, allowedHosts, resolved))
     },
-    health: ({ url }) => ask(get(`${url}/health`, timeoutMs), toHealth, unseen),
+    health: (target) => asked(target, get(`${target.url}/health`, timeoutMs), undefined, toHealth, unseen),
     deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, undelivered, traceparent),
     registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreached),
     unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreached),
     executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreached),
     roots: (target) => hashes(target, Integrity.Tables, {}),
     node: (target, table, level, index) => hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),
-    pass: SspPass.make(client, mayHear, timeoutMs)
+    pass: SspPass.make(clientAt, judge, timeoutMs)
   }
 }
 
 /** Calls of a scheduler to its SSPs. */
 export class SspClient extends Context.Tag("ports/SspClient")<SspClient, SspClientShape>() {
+  static readonly layerOver = (transport: Transport, options: Options): Layer.Layer<SspClient, never, Names> =>
+    Layer.effect(SspClient, Effect.map(Names, (names) => make(transport, names, options)))
+
   static readonly layerHttp = (options: Options): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
-    Layer.effect(
-      SspClient,
-      Effect.gen(function*() {
+    Layer.unwrapEffect(
+      Effect.map(HttpClient.HttpClient, (given) => {
         // Spans are built even when nobody collects them, and this runs once per delivery; the traces that matter are handed over by hand.
-        const client = HttpClient.withTracerDisabledWhen(yield* HttpClient.HttpClient, () => true)
-        return make(HttpClient.withTracerPropagation(client, false), yield* Names, options)
+        const client = HttpClient.withTracerDisabledWhen(given, () => true)
+        return SspClient.layerOver(transportOf(HttpClient.withTracerPropagation(client, false)), options)
       })
     )
 }

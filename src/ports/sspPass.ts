@@ -5,10 +5,11 @@
  * would give every caller of an open scheduler what only the holder of the secret may see.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import type * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Data, Duration, Effect, Stream } from "effect"
 import { isRefused } from "../core/reason.ts"
+import type { Transport } from "./httpSend.ts"
+import type { Judged } from "./judge.ts"
 
 export interface Passed {
   readonly method: "GET" | "HEAD" | "POST"
@@ -39,13 +40,15 @@ const headersOf = ({ authorization, lastEventId }: Passed): { readonly [name: st
   ...(authorization === undefined ? {} : { authorization }), ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId })
 })
 
-/** `mayHear`: whether a secret may go to that address. */
-export const make = (client: HttpClient.HttpClient, mayHear: (url: string) => Effect.Effect<boolean>, timeoutMs: number) => (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
+/** `judge`: what the name of a URL stands for, and whether a secret may go there. */
+export const make = (clientAt: Transport["clientAt"], judge: (url: string) => Effect.Effect<Judged>, timeoutMs: number) => (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
   Effect.gen(function*() {
     const unreachable = (why: string, refused = false) => new SspUnreachable({ message: `SSP ${ssp} at ${url} ${why}`, refused })
-    if (asked.authorization !== undefined && !(yield* mayHear(url))) return yield* unreachable("is at an address that no secret is sent to; list it in SVC_SCHEDULER_SSP_URL_ALLOW, or ask it directly")
+    const { addresses, isNeverCalled, mayHear } = yield* judge(url)
+    if (isNeverCalled) return yield* unreachable("stands for a link-local or metadata address, which is never called")
+    if (asked.authorization !== undefined && !mayHear) return yield* unreachable("is at an address that no secret is sent to; list it in SVC_SCHEDULER_SSP_URL_ALLOW, or ask it directly")
     const request = HttpClientRequest.make(asked.method)(`${url}${asked.path}`, { headers: headersOf(asked) })
-    const response = yield* client.execute(request).pipe(
+    const response = yield* clientAt(addresses).execute(request).pipe(
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
       Effect.mapError((error) => unreachable("does not answer", isRefused(error))),
       Effect.timeoutFail({ duration: Duration.millis(timeoutMs), onTimeout: () => unreachable(`does not answer within ${timeoutMs} ms`) })

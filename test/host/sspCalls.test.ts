@@ -3,8 +3,7 @@
  *
  * What calls mean is tested over both clients (`test/scheduler/delivery.test.ts` on this one, the simulation on the general one).
  */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, it } from "vitest"
@@ -29,7 +28,7 @@ const serve = async (answer: (request: IncomingMessage, response: ServerResponse
 const asked = <A>(use: (client: SspClientShape) => Effect.Effect<A>): Promise<A> =>
   Effect.flatMap(SspClient, use).pipe(
     Effect.provide(layer({ secret: () => undefined, allowedHosts: undefined, timeoutMs: limitMs })),
-    Effect.provide([FetchHttpClient.layer, Layer.succeed(Names, { resolve: () => Effect.succeed([]) })]),
+    Effect.provide(Names.layerOf({})),
     Effect.runPromise
   )
 

@@ -3,7 +3,6 @@
  *
  * Why not the process: hundreds of rows and a dozen restarts take seconds here; the door itself has tests of its own.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { join } from "node:path"
 import * as Names from "../../src/host/names.ts"
@@ -65,9 +64,8 @@ export class Node {
     const config = SchedulerConfig.layerOf({ ...quick, ...env })
     const client = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
       sspCalls({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })))
-    const http = NodeHttpClient.layerWithoutAgent.pipe(Layer.provide(NodeHttpClient.makeAgentLayer({ keepAlive: true })))
     const balance = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ loadBalance }) => Balance.layerNamed(loadBalance)))
-    const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.merge(Layer.provide(client, [http, Names.layer]), balance), config))
+    const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.merge(Layer.provide(client, Names.layer), balance), config))
     const server = Server.layer({ host: "127.0.0.1", port: 0, maxConnections: 1000, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
     const whole = Layer.fresh(server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers), Layer.provide(log)))
     return Effect.gen(function*() {

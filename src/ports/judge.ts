@@ -1,0 +1,44 @@
+/**
+ * What the name in an SSP's address stands for, and what follows from it: whether it may be called, and whether a secret may go there (D15).
+ *
+ * The answer carries the addresses it was given for, because a name may stand for something else a moment later: who calls
+ * connects to what was judged, and does not look the name up again.
+ */
+import { Clock, Effect } from "effect"
+import * as Hosts from "../core/hosts.ts"
+import type { Names } from "./Names.ts"
+
+/** How long an answer to "what is this name" holds, and how long it holds that nobody knows it. */
+const resolvedForMs = 10_000
+const unknownForMs = 1000
+const maxResolved = 1000
+/** What a URL's name stands for now, and what follows from it. */
+export interface Judged {
+  /** Undefined where the URL has an address. */
+  readonly addresses: ReadonlyArray<string> | undefined
+  readonly mayHear: boolean
+  readonly isNeverCalled: boolean
+}
+
+/** Looks names up and judges what they stand for. While nobody answers for a name, what it last stood for holds. */
+export const makeJudge = (names: typeof Names.Service, allowedHosts: ReadonlyArray<string> | undefined) => {
+  const known = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<string> }>()
+  const resolve = Effect.fnUntraced(function*(host: string) {
+    const now = yield* Clock.currentTimeMillis
+    const last = known.get(host)
+    if (last !== undefined && now < last.until) return last.addresses
+    const found = yield* names.resolve(host)
+    const addresses = found.length > 0 ? found : last?.addresses ?? []
+    if (known.size >= maxResolved) known.clear()
+    known.set(host, { until: now + (addresses.length > 0 ? resolvedForMs : unknownForMs), addresses })
+    return addresses
+  })
+  const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string> | undefined> => (Hosts.placeOf(host) === undefined ? resolve(host) : Effect.succeed(undefined))
+  const judge = (url: string): Effect.Effect<Judged> => {
+    const host = Hosts.hostOf(url)
+    return Effect.map(addressesOf(host), (addresses) =>
+      ({ addresses, mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []), isNeverCalled: Hosts.isNeverCalled(host, addresses ?? []) }))
+  }
+  return { addressesOf, judge }
+}
+
