@@ -6,7 +6,7 @@
  * every bucket each time.
  */
 import { Clock, Duration, Effect } from "effect"
-import { empty } from "../core/merkle.ts"
+import { empty } from "../core/integrity/merkle.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import type * as Wire from "../protocol/integrity.ts"
 import { SurrealError } from "./SurrealClient.ts"

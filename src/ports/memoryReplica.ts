@@ -6,7 +6,7 @@
  */
 import { Effect } from "effect"
 import sortedBTree from "sorted-btree"
-import { bucketOf } from "../core/merkle.ts"
+import { bucketOf } from "../core/integrity/merkle.ts"
 import { compareStrings } from "../core/surql/order.ts"
 import { keyText } from "../core/surql/keyText.ts"
 import type { RecordId } from "../core/surql/value.ts"

@@ -5,7 +5,7 @@
  * for all, so that a query answers the same whatever the replica is kept in. The id is kept apart from the content, so that most contents are plain
  * JSON and can be handed on without being read.
  */
-import { contentOf } from "../core/merkle.ts"
+import { contentOf } from "../core/integrity/merkle.ts"
 import * as Encode from "../core/surql/encode.ts"
 import { isKey, keyText, placeOf } from "../core/surql/keyText.ts"
 import { recordOf } from "../core/surql/paths.ts"

@@ -9,7 +9,7 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Scope } from "effect"
-import { bucketOf } from "../core/merkle.ts"
+import { bucketOf } from "../core/integrity/merkle.ts"
 import { keyText } from "../core/surql/keyText.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import { RecentRecords } from "./recentRecords.ts"

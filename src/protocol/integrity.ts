@@ -4,7 +4,7 @@
  * One shape for both, because the scheduler finds what differs by asking an SSP for the nodes it has itself.
  */
 import { Schema } from "effect"
-import { bucketLevel, fanOut } from "../core/merkle.ts"
+import { bucketLevel, fanOut } from "../core/integrity/merkle.ts"
 import * as Examples from "./examples.ts"
 
 const count = Schema.Int.pipe(Schema.nonNegative())

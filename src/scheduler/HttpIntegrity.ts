@@ -5,7 +5,7 @@
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
-import { bucketLevel } from "../core/merkle.ts"
+import { bucketLevel } from "../core/integrity/merkle.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import type { ReplicaError } from "../ports/Replica.ts"
 import { placesOn } from "../protocol/integrity.ts"

@@ -7,7 +7,7 @@
  * {@link maxChanged}, the table is read anew instead, so that ids of records that come and go are not kept until somebody asks.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
-import { bucketLevel, bucketOf, contentOf, type Leaf, leafOf, MerkleTree, type Node } from "../core/merkle.ts"
+import { bucketLevel, bucketOf, contentOf, type Leaf, leafOf, MerkleTree, type Node } from "../core/integrity/merkle.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import type { RecordKey } from "../core/surql/value.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"

@@ -8,7 +8,7 @@
  */
 import { Duration, Effect, Layer } from "effect"
 import * as State from "../core/cluster/state.ts"
-import { bucketLevel, bucketOf, differing, differingLeaves, fanOut } from "../core/merkle.ts"
+import { bucketLevel, bucketOf, differing, differingLeaves, fanOut } from "../core/integrity/merkle.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import { Serving } from "../ports/Front.ts"
 import { Meters } from "../ports/Meters.ts"

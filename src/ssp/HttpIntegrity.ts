@@ -5,7 +5,7 @@
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
-import { bucketLevel } from "../core/merkle.ts"
+import { bucketLevel } from "../core/integrity/merkle.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import type { Compared } from "../ports/liveCompare.ts"
 import type { UpstreamError } from "../ports/Upstream.ts"

@@ -6,8 +6,8 @@
  * counts as a difference with the reconcile, so that what one names the other repairs.
  */
 import { Context, Duration, Effect, Layer } from "effect"
-import type { StoreTrees } from "../core/ivm/storeTrees.ts"
-import { bucketLevel } from "../core/merkle.ts"
+import type { StoreTrees } from "../core/integrity/storeTrees.ts"
+import { bucketLevel } from "../core/integrity/merkle.ts"
 import * as Compare from "../core/reconcile.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import type { RecordId, RecordKey } from "../core/surql/value.ts"

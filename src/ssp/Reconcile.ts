@@ -10,7 +10,7 @@ import { Cause, Clock, Context, Duration, Effect, Either, Layer, Random, Schedul
 import type { Change } from "../core/change.ts"
 import { backoffCeilingMs } from "../core/cluster/enrolment.ts"
 import * as Phase from "../core/cluster/phase.ts"
-import type { Row } from "../core/ivm/store.ts"
+import type { Row } from "../core/ivm/store/store.ts"
 import * as Compare from "../core/reconcile.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import { Serving } from "../ports/Front.ts"

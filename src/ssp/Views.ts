@@ -5,7 +5,7 @@
  */
 import { Context, Effect, Layer, type Stream } from "effect"
 import type { Change } from "../core/change.ts"
-import type { Store } from "../core/ivm/store.ts"
+import type { Store } from "../core/ivm/store/store.ts"
 import { Database, type DatabaseError, type StoredView } from "../ports/Database.ts"
 import { Serving } from "../ports/Front.ts"
 import * as Metered from "../ports/metered.ts"

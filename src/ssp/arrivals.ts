@@ -6,7 +6,7 @@
  */
 import { Cause, Effect, Either, Exit } from "effect"
 import type { Engine } from "../core/ivm/engine.ts"
-import type { Instance } from "../core/ivm/instance.ts"
+import type { Instance } from "../core/ivm/view/view.ts"
 import { drain } from "../core/surql/scope.ts"
 import type { StoredView } from "../ports/Database.ts"
 import type { Slicer } from "../ports/Slicer.ts"

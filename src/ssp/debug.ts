@@ -4,7 +4,7 @@
  * Read-only and made on demand: nothing is kept for it.
  */
 import type { Engine } from "../core/ivm/engine.ts"
-import type { Instance } from "../core/ivm/instance.ts"
+import type { Instance } from "../core/ivm/view/view.ts"
 import { formatNamed, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { DebugDeps, DebugView } from "./viewTypes.ts"
 

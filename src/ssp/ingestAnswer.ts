@@ -3,7 +3,7 @@
  *
  * Apart from the service because it only reads: what was applied, and which views share what it touched.
  */
-import type { Instance } from "../core/ivm/instance.ts"
+import type { Instance } from "../core/ivm/view/view.ts"
 import type { AppliedChange } from "./committer.ts"
 import type { Registry } from "./registry.ts"
 import type { IngestAnswer } from "./viewTypes.ts"

@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import type { Engine } from "../core/ivm/engine.ts"
-import { StoreTrees } from "../core/ivm/storeTrees.ts"
+import { StoreTrees } from "../core/integrity/storeTrees.ts"
 import type { Slicer } from "../ports/Slicer.ts"
 import type { Committer } from "./committer.ts"
 

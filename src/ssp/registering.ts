@@ -5,7 +5,7 @@
  */
 import { Either } from "effect"
 import type { Engine } from "../core/ivm/engine.ts"
-import type { Instance } from "../core/ivm/instance.ts"
+import type { Instance } from "../core/ivm/view/view.ts"
 import * as Json from "../core/surql/json.ts"
 import { parseSelect, place } from "../core/surql/parse.ts"
 import type { Slices } from "../core/surql/scope.ts"

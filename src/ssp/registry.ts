@@ -4,7 +4,7 @@
  * Two ids with the same query and parameters share one instance (D9); what is a view's own is its generation (counted
  * from its registration), its incarnation and its feed.
  */
-import type { Instance } from "../core/ivm/instance.ts"
+import type { Instance } from "../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../core/multimap.ts"
 import { toJson } from "../core/surql/json.ts"
 import type { StoredView } from "../ports/Database.ts"

@@ -7,7 +7,7 @@
  */
 import { Effect, Either } from "effect"
 import type { Engine } from "../core/ivm/engine.ts"
-import type { Instance } from "../core/ivm/instance.ts"
+import type { Instance } from "../core/ivm/view/view.ts"
 import type { Slices } from "../core/surql/scope.ts"
 import type { Database, StoredPosition, StoredRecord, StoredView } from "../ports/Database.ts"
 import type { Slicer } from "../ports/Slicer.ts"

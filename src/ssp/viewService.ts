@@ -7,7 +7,7 @@ import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect
 import type { Change } from "../core/change.ts"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Later } from "../core/ivm/releases.ts"
-import type { Instance } from "../core/ivm/instance.ts"
+import type { Instance } from "../core/ivm/view/view.ts"
 import { viewKey } from "../core/viewId.ts"
 import type { Database, StoredView } from "../ports/Database.ts"
 import { startPosition } from "../ports/Database.ts"

@@ -6,7 +6,7 @@
 import { it } from "@effect/vitest"
 import { Effect, FastCheck as fc, type Layer, type Scope } from "effect"
 import { describe, expect } from "vitest"
-import { bucketOf } from "../core/merkle.ts"
+import { bucketOf } from "../core/integrity/merkle.ts"
 import { identical } from "../core/surql/order.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import { Datetime, Duration, Float, type Obj, Range, type RecordId, type RecordKey, Uuid, type Value } from "../core/surql/value.ts"

@@ -6,7 +6,7 @@
 import { Either, FastCheck } from "effect"
 import { expect, test } from "vitest"
 import { decodeChange } from "../../src/core/change.ts"
-import { Store } from "../../src/core/ivm/store.ts"
+import { Store } from "../../src/core/ivm/store/store.ts"
 import * as Version from "../../src/core/version.ts"
 
 const step = FastCheck.record({ op: FastCheck.constantFrom("CREATE", "UPDATE", "DELETE"), n: FastCheck.nat(2), given: FastCheck.option(FastCheck.nat(9), { nil: undefined }), alone: FastCheck.boolean() })

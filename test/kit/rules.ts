@@ -32,6 +32,8 @@ const sees: { readonly [room: string]: ReadonlyArray<string> } = {
   core: ["core", "core/surql"],
   "core/surql": ["core", "core/surql"],
   "core/ivm": ["core", "core/surql", "core/ivm"],
+  "core/edges": ["core", "core/surql", "core/ivm", "core/edges"],
+  "core/integrity": ["core", "core/surql", "core/ivm", "core/integrity"],
   "core/cluster": ["core", "core/cluster"],
   "core/job": ["core", "core/job"],
   protocol: ["core/*", "protocol"],

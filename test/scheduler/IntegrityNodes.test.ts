@@ -5,7 +5,7 @@
  */
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
-import { empty } from "../../src/core/merkle.ts"
+import { empty } from "../../src/core/integrity/merkle.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import * as Memory from "../../src/ports/memoryUpstream.ts"
 import { PoolStore } from "../../src/ports/PoolStore.ts"

@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
-import * as Merkle from "../../src/core/merkle.ts"
+import * as Merkle from "../../src/core/integrity/merkle.ts"
 import { compare } from "../../src/scheduler/SspComparison.ts"
 import { rng } from "../kit/random.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"

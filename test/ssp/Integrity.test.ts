@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Context, Effect, Fiber, Layer, Logger, LogLevel, Option, type Scope, TestClock } from "effect"
-import { empty } from "../../src/core/merkle.ts"
+import { empty } from "../../src/core/integrity/merkle.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { type IntegrityNode, Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import { Assignments } from "../../src/ssp/Assignments.ts"

@@ -5,8 +5,8 @@
  * text of a registration, or the table of a change, names what happens.
  */
 import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
-import { Store } from "../../src/core/ivm/store.ts"
-import { StoreTrees } from "../../src/core/ivm/storeTrees.ts"
+import { Store } from "../../src/core/ivm/store/store.ts"
+import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
 import { layerNode } from "../../src/host/readBody.ts"
 import * as Server from "../../src/host/Server.ts"

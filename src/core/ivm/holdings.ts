@@ -4,11 +4,11 @@
  * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory. Those that
  * take a pass over every record are for tests; {@link Figures} are a pass over the instances.
  */
-import type { Indexes } from "./indexes.ts"
-import type { Instance } from "./instance.ts"
-import type { Readers } from "./readers.ts"
+import type { Indexes } from "./index/secondaryIndexes.ts"
+import type { Instance } from "./view/view.ts"
+import type { Readers } from "./view/dependencies.ts"
 import type { Releases } from "./releases.ts"
-import type { Store } from "./store.ts"
+import type { Store } from "./store/store.ts"
 
 /** What operators see. */
 export interface Figures {

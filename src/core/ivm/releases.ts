@@ -7,10 +7,10 @@
  * so that views that come and go by turns never leave more behind than was shown at once.
  */
 import type { Slices } from "../surql/scope.ts"
-import { sliceRows } from "./group.ts"
-import type { Instance } from "./instance.ts"
-import type { Maintained } from "./maintained.ts"
-import type { Readers } from "./readers.ts"
+import { sliceRows } from "./index/router.ts"
+import type { Instance } from "./view/view.ts"
+import type { Maintained } from "./view/incrementalView.ts"
+import type { Readers } from "./view/dependencies.ts"
 
 /** Runs what may take long, a piece at a time, while changes are applied. */
 export type Later = (work: () => Slices<void>) => void

@@ -5,8 +5,8 @@
  * writer's affair. Without a database nothing is told and nothing is kept.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
-import type { Delta } from "../../core/ivm/delta.ts"
-import type { Instance } from "../../core/ivm/instance.ts"
+import type { Delta } from "../../core/ivm/delta/delta.ts"
+import type { Instance } from "../../core/ivm/view/view.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import * as Metered from "../../ports/metered.ts"

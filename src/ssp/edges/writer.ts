@@ -9,10 +9,10 @@
  * in it. So a database that is away for long costs memory only for edges that changed, never for views that came.
  */
 import { Effect, Either, type Scope, Stream } from "effect"
-import { type Batch, EdgeQueue } from "../../core/ivm/edgeQueue.ts"
+import { type Batch, EdgeQueue } from "../../core/edges/edgeQueue.ts"
 import * as Ids from "../../core/surql/recordId.ts"
-import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/ivm/viewEdges.ts"
-import type { Instance } from "../../core/ivm/instance.ts"
+import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/edges/viewEdges.ts"
+import type { Instance } from "../../core/ivm/view/view.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { Edge, EdgePlace, EdgesApplied, Registration, UpstreamError, UpstreamShape, ViewEdges } from "../../ports/Upstream.ts"
 import { formatGiven } from "../registry.ts"

@@ -3,7 +3,7 @@
  *
  * Apart from the runner because it knows no history: two results and what was told in between.
  */
-import type { Instance, Touched } from "../../../src/core/ivm/instance.ts"
+import type { Instance, Touched } from "../../../src/core/ivm/view/view.ts"
 import { encode } from "../../../src/core/surql/encode.ts"
 import { render } from "../../../src/core/surql/text.ts"
 import type { PlainResult } from "./model.ts"

@@ -8,7 +8,7 @@
 import { fromJson } from "../../../src/core/surql/json.ts"
 import { render } from "../../../src/core/surql/text.ts"
 import { field, isObj, type Obj, RecordId, type Value } from "../../../src/core/surql/value.ts"
-import type { Instance } from "../../../src/core/ivm/instance.ts"
+import type { Instance } from "../../../src/core/ivm/view/view.ts"
 import type { Engines } from "../surql/database.ts"
 import { agree, constant } from "../surql/engine.ts"
 import { edgeTables, type Json, tables } from "./generateData.ts"

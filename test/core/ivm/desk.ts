@@ -5,9 +5,9 @@
  * and applied is not part of it.
  */
 import { Either } from "effect"
-import type { Delta } from "../../../src/core/ivm/delta.ts"
+import type { Delta } from "../../../src/core/ivm/delta/delta.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import type { Instance, Touched } from "../../../src/core/ivm/instance.ts"
+import type { Instance, Touched } from "../../../src/core/ivm/view/view.ts"
 import { fromJson, toJson } from "../../../src/core/surql/json.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
 import type { Value } from "../../../src/core/surql/value.ts"

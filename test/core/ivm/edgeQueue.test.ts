@@ -5,8 +5,8 @@
  * Why random: the mistakes are in the order of few operations, and there are many orders.
  */
 import { expect, test } from "vitest"
-import { EdgeQueue } from "../../../src/core/ivm/edgeQueue.ts"
-import { type EdgeOp, nameOf } from "../../../src/core/ivm/viewEdges.ts"
+import { EdgeQueue } from "../../../src/core/edges/edgeQueue.ts"
+import { type EdgeOp, nameOf } from "../../../src/core/edges/viewEdges.ts"
 import { runs, seeded } from "../../kit/random.ts"
 
 const op = (out: string, version: number | undefined): EdgeOp => ({ path: "", parent: "", out, version })

@@ -6,8 +6,8 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { sumInOrder, type Summing } from "../../../src/core/ivm/floatSum.ts"
-import { type Entry, Scan } from "../../../src/core/ivm/scan.ts"
+import { sumInOrder, type Summing } from "../../../src/core/ivm/operators/floatSum.ts"
+import { type Entry, Scan } from "../../../src/core/ivm/operators/groupScan.ts"
 import { add } from "../../../src/core/surql/arithmetic.ts"
 import { encode } from "../../../src/core/surql/encode.ts"
 import { usable } from "../../../src/core/surql/group.ts"

@@ -5,9 +5,9 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { Graves } from "../../../src/core/ivm/graves.ts"
-import { Place } from "../../../src/core/ivm/place.ts"
-import { Table } from "../../../src/core/ivm/table.ts"
+import { Graves } from "../../../src/core/ivm/store/tombstones.ts"
+import { Place } from "../../../src/core/ivm/store/recordSlot.ts"
+import { Table } from "../../../src/core/ivm/store/table.ts"
 import * as Ids from "../../../src/core/surql/recordId.ts"
 
 const step = FastCheck.oneof(

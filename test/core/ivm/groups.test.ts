@@ -7,7 +7,7 @@
 import { Either } from "effect"
 import { expect, test } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import { newSpy } from "../../../src/core/ivm/spy.ts"
+import { newSpy } from "../../../src/core/ivm/workCounters.ts"
 import { parseDecimal } from "../../../src/core/surql/number.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
 import { render } from "../../../src/core/surql/text.ts"

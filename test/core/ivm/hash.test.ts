@@ -4,7 +4,7 @@
  * Why: neighbours in all three are what a real result is made of, and a hash that mixes them badly fails just there.
  */
 import { expect, test } from "vitest"
-import { rowHash } from "../../../src/core/ivm/hash.ts"
+import { rowHash } from "../../../src/core/ivm/delta/hash.ts"
 
 test("L5 rows that differ in a letter, a digit and a version have hashes of their own", () => {
   const seen = new Set<string>()

@@ -6,7 +6,7 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { holdsValue, intersection, type Interval, IntervalTree } from "../../../src/core/ivm/intervalTree.ts"
+import { holdsValue, intersection, type Interval, IntervalTree } from "../../../src/core/ivm/index/intervalTree.ts"
 import { Datetime, type Value } from "../../../src/core/surql/value.ts"
 
 const bound = FastCheck.option(FastCheck.record({ value: FastCheck.constantFrom<Array<Value>>(undefined, null, 1, 2, 3, 4, 5, "x"), inclusive: FastCheck.boolean() }), { nil: undefined })

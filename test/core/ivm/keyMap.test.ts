@@ -4,8 +4,8 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { FiledMap, KeyMap, plainKey } from "../../../src/core/ivm/keyMap.ts"
-import { keyOfValues } from "../../../src/core/ivm/rowKey.ts"
+import { FiledMap, KeyMap, plainKey } from "../../../src/core/ivm/store/denseMap.ts"
+import { keyOfValues } from "../../../src/core/ivm/index/indexKey.ts"
 import * as Ids from "../../../src/core/surql/recordId.ts"
 import type { Value } from "../../../src/core/surql/value.ts"
 

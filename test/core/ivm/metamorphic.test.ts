@@ -6,7 +6,7 @@
  */
 import { setImmediate as breathe } from "node:timers/promises"
 import { expect } from "vitest"
-import type { Instance } from "../../../src/core/ivm/instance.ts"
+import type { Instance } from "../../../src/core/ivm/view/view.ts"
 import { encode } from "../../../src/core/surql/encode.ts"
 import { type Rng, runs, seeded } from "../../kit/random.ts"
 import { Desk, type Watching } from "./desk.ts"

@@ -5,7 +5,7 @@
  */
 import { Either } from "effect"
 import { describe, expect, test } from "vitest"
-import type { Delta } from "../../../src/core/ivm/delta.ts"
+import type { Delta } from "../../../src/core/ivm/delta/delta.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
 import { change, Desk } from "./desk.ts"

@@ -8,7 +8,7 @@
 import { Either } from "effect"
 import { decodeChange, type Change } from "../../../src/core/change.ts"
 import { Engine, type EngineOptions } from "../../../src/core/ivm/engine.ts"
-import type { Instance, Touched } from "../../../src/core/ivm/instance.ts"
+import type { Instance, Touched } from "../../../src/core/ivm/view/view.ts"
 import { holdingsOf } from "../../../src/core/ivm/holdings.ts"
 import { fromJson } from "../../../src/core/surql/json.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"

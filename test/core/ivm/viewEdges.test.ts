@@ -4,7 +4,7 @@
  * Why a model that only keeps the last word: that is what the database does with the operations, in the order they come.
  */
 import { expect, test } from "vitest"
-import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../../src/core/ivm/viewEdges.ts"
+import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../../src/core/edges/viewEdges.ts"
 import { rng, runs, seeded } from "../../kit/random.ts"
 import { Desk, type Watching } from "./desk.ts"
 

@@ -5,8 +5,8 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import type { RowOrder } from "../../../src/core/ivm/cells.ts"
-import { Window } from "../../../src/core/ivm/window.ts"
+import type { RowOrder } from "../../../src/core/ivm/operators/sortedLeaf.ts"
+import { Window } from "../../../src/core/ivm/operators/window.ts"
 
 interface Item {
   readonly id: number

@@ -6,7 +6,7 @@
  */
 import { beforeAll, expect, test } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import { newSpy, type Spy } from "../../../src/core/ivm/spy.ts"
+import { newSpy, type Spy } from "../../../src/core/ivm/workCounters.ts"
 import { change, Desk } from "./desk.ts"
 
 interface World {

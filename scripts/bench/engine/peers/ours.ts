@@ -7,7 +7,7 @@
 import { Either } from "effect"
 import { type Change as EngineChange, decodeChange } from "../../../../src/core/change.ts"
 import { Engine } from "../../../../src/core/ivm/engine.ts"
-import type { Instance } from "../../../../src/core/ivm/instance.ts"
+import type { Instance } from "../../../../src/core/ivm/view/view.ts"
 import { parseSelect } from "../../../../src/core/surql/parse.ts"
 import { make } from "../../../../src/core/surql/recordId.ts"
 import { type Obj, RecordId, type Value } from "../../../../src/core/surql/value.ts"

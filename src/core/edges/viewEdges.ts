@@ -1,0 +1,109 @@
+/**
+ * The edges of one view (D21): what its result asks for, and what each delta changes in them.
+ *
+ * Why not the delta as it is: a record may stand at one place several times (split, or a child under one parent on two
+ * ways), and there is one edge for all of that. Formula: an edge is there while its count of occurrences is above 0. State:
+ * that count by edge, kept only for views where it can differ from 1. Cost: O(1) per entry of a delta.
+ */
+import { type ChildEntry, type Delta, pathOf } from "../ivm/delta/delta.ts"
+import type { Instance } from "../ivm/view/view.ts"
+import * as Ids from "../surql/recordId.ts"
+
+/** What is to become of one edge; ids as text, since most are replaced by a later one before anybody reads them. */
+export interface EdgeOp {
+  /** Alias path of a subquery; empty for the main rows, whose parent is empty too. */
+  readonly path: string
+  readonly parent: string
+  readonly out: string
+  /** Undefined: it goes. */
+  readonly version: number | undefined
+}
+
+/** The edge's name within its view. A record id never starts with a space, and what has lengths cannot be read two ways. */
+export const nameOf = ({ out, parent, path }: Pick<EdgeOp, "path" | "parent" | "out">): string => (path === "" ? out : ` ${path.length} ${parent.length} ${path}${parent}${out}`)
+
+/** Whether a row's key is a record's; groups and plain values are named by their encoding, which looks like no record id. */
+const isRecord = (key: string): boolean => {
+  const first = key[0]
+  return first !== "[" && first !== "{" && first !== "\"" && key.includes(":")
+}
+
+/** The record a row shows: pieces of a split record are numbered behind its id. */
+const recordOf = (key: string): string => (key.includes("#") && Ids.parse(key) === undefined ? key.slice(0, key.lastIndexOf("#")) : key)
+
+type Rows = Pick<Instance, "childEntries" | "repeats" | "rows">
+
+export class ViewEdgeState {
+  private readonly instance: Rows
+  private readonly counts: Map<string, number> | undefined
+
+  constructor(instance: Rows) {
+    this.instance = instance
+    this.counts = instance.repeats ? new Map() : undefined
+  }
+
+  /** Every edge the result asks for now; what is told later is told from here. */
+  all(): ReadonlyArray<EdgeOp> {
+    const { counts, instance } = this
+    const ops: Array<EdgeOp> = []
+    counts?.clear()
+    for (const { key, version } of instance.rows()) {
+      if (!isRecord(key)) continue
+      if (counts === undefined) ops.push({ path: "", parent: "", out: key, version })
+      else this.came(ops, mainRow(recordOf(key), version))
+    }
+    if (counts !== undefined) for (const entry of instance.childEntries()) if (isChild(entry)) this.came(ops, childRow(entry))
+    return ops
+  }
+
+  /** What a delta changes, in its order. */
+  changes({ additions, removals, subqueries, updates }: Delta): ReadonlyArray<EdgeOp> {
+    const ops: Array<EdgeOp> = []
+    if (this.counts === undefined) {
+      for (const key of removals) if (isRecord(key)) ops.push(mainRow(key, undefined))
+      for (const [key, version] of additions) if (isRecord(key)) ops.push(mainRow(key, version))
+      for (const [key, version] of updates) if (isRecord(key)) ops.push(mainRow(key, version))
+      return ops
+    }
+    for (const [key, version] of additions) if (isRecord(key)) this.came(ops, mainRow(recordOf(key), version))
+    for (const [key, version] of updates) if (isRecord(key)) ops.push(mainRow(recordOf(key), version))
+    for (const key of removals) if (isRecord(key)) this.went(ops, mainRow(recordOf(key), undefined))
+    for (const entry of subqueries) {
+      if (!isChild(entry)) continue
+      if (entry.op === "add") this.came(ops, childRow(entry))
+      else if (entry.op === "update") ops.push(childRow(entry))
+      else this.went(ops, childRow(entry))
+    }
+    return ops
+  }
+
+  private came(ops: Array<EdgeOp>, op: EdgeOp): void {
+    const name = nameOf(op)
+    this.counts!.set(name, (this.counts!.get(name) ?? 0) + 1)
+    ops.push(op)
+  }
+
+  private went(ops: Array<EdgeOp>, op: EdgeOp): void {
+    const name = nameOf(op)
+    const count = (this.counts!.get(name) ?? 0) - 1
+    if (count > 0) return void this.counts!.set(name, count)
+    this.counts!.delete(name)
+    ops.push({ ...op, version: undefined })
+  }
+}
+
+const mainRow = (out: string, version: number | undefined): EdgeOp => ({ path: "", parent: "", out, version })
+
+/** Rows of a subquery that are no records, or stand under a row that is none, have no edge. */
+const isChild = ({ id, parent }: ChildEntry): boolean => isRecord(id) && isRecord(parent)
+
+const childRow = (entry: ChildEntry): EdgeOp => ({ path: pathOf(entry), parent: recordOf(entry.parent), out: recordOf(entry.id), version: entry.version })
+
+/** What turns the edges that are there (versions by name) into those asked for. `everything`: also those that are right already are written. */
+export const difference = (wanted: ReadonlyArray<EdgeOp>, there: ReadonlyMap<string, { readonly op: EdgeOp }>, everything: boolean): ReadonlyArray<EdgeOp> => {
+  const last = new Map(wanted.map((op) => [nameOf(op), op]))
+  const ops: Array<EdgeOp> = []
+  for (const [name, { op }] of there) if (!last.has(name)) ops.push({ ...op, version: undefined })
+  for (const [name, op] of last) if (everything || there.get(name)?.op.version !== op.version) ops.push(op)
+  return ops
+}

@@ -1,0 +1,188 @@
+/**
+ * The Merkle tree over one table's records (D41): two nodes' tables are equal when their roots are, and where they differ is found by descending.
+ *
+ * leaf = BLAKE3(id text, 0x00, content); a record falls into one of 65,536 buckets by the first two bytes of BLAKE3(id text); bucket =
+ * BLAKE3 over its sorted leaves; inner node = BLAKE3 over those of its 256 children that hold something, each behind its place; what holds
+ * nothing is {@link empty}. Hashes enter a hash as their hexadecimal text. So all of them follow from the records alone, whatever their
+ * order and history. State: hash and count of buckets that are not empty, and which are out of date. A change only marks its bucket: O(1).
+ * Hashes are computed when somebody asks, by whoever has the records: `take` a marked bucket, read its records, `put` them; a mark in
+ * between stays and is taken next. Cost of a flush: per marked bucket its records (16 of a million), per node above it its children.
+ */
+import { blake3 } from "@noble/hashes/blake3.js"
+import { encode } from "../surql/encode.ts"
+import type { Slices } from "../surql/scope.ts"
+import type { Obj } from "../surql/value.ts"
+
+/** Children per node; levels are 0 (root), 1 and 2 (buckets). */
+export const fanOut = 256
+export const buckets = fanOut * fanOut
+export const bucketLevel = 2
+
+/** Hash of a node without records. */
+export const empty = "0".repeat(64)
+
+const utf8 = new TextEncoder()
+
+const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+
+const hexOf = (bytes: Uint8Array): string => {
+  let text = ""
+  for (const byte of bytes) text += hex[byte]
+  return text
+}
+
+const digest = (text: string): string => hexOf(blake3(utf8.encode(text)))
+
+/** The bucket of a record, by the text of its id. */
+export const bucketOf = (id: string): number => {
+  const [high = 0, low = 0] = blake3(utf8.encode(id))
+  return high * fanOut + low
+}
+
+/** A record's content as canonical text: its document without its id. */
+export const contentOf = (doc: Obj): string => {
+  const { id: _id, ...rest } = doc
+  return encode(rest)
+}
+
+/** The leaf of a record: text of its id, and its content as {@link contentOf} has it. */
+export const leafOf = (id: string, content: string): string => digest(`${id}\u0000${content}`)
+
+export interface Node {
+  readonly hash: string
+  /** Records below it. */
+  readonly count: number
+}
+
+const nothing: Node = { hash: empty, count: 0 }
+
+/** A record as a leaf stands for it. */
+export interface Leaf {
+  readonly id: string
+  readonly hash: string
+}
+
+export const bucketNode = (leaves: ReadonlyArray<Leaf>): Node =>
+  leaves.length === 0 ? nothing : { hash: digest(leaves.map(({ hash }) => hash).sort().join("")), count: leaves.length }
+
+/** Over the children that hold something. */
+const innerNode = (child: (place: number) => Node): Node => {
+  let text = ""
+  let count = 0
+  for (let place = 0; place < fanOut; place++) {
+    const node = child(place)
+    if (node.count > 0) text += hex[place] + node.hash
+    count += node.count
+  }
+  return count === 0 ? nothing : { hash: digest(text), count }
+}
+
+/** A child of a node, as a descent compares it. */
+export interface Child extends Node {
+  readonly index: number
+}
+
+export class MerkleTree {
+  private readonly leaves = new Map<number, Node>()
+  private readonly marked = new Set<number>()
+  /** Where {@link take} is in them. */
+  private walk: IterableIterator<number> | undefined = undefined
+  /** Nodes of level 1 that hold something, as last computed. */
+  private readonly inner = new Map<number, Node>()
+  /** Those of them that are out of date. */
+  private readonly outdated = new Set<number>()
+  private root: Node | undefined = nothing
+
+  mark(bucket: number): void {
+    this.marked.add(bucket)
+  }
+
+  /** How many buckets are out of date; hashes are those of the records when it is 0. */
+  get stale(): number {
+    return this.marked.size
+  }
+
+  /** A bucket that is out of date, and from now on is not; undefined when there is none. */
+  take(): number | undefined {
+    // One walk for many calls: a new one would pass by everything that is deleted already.
+    const next = (this.walk ??= this.marked.values()).next()
+    if (next.done !== true) {
+      this.marked.delete(next.value)
+      return next.value
+    }
+    this.walk = undefined
+    return this.marked.size === 0 ? undefined : this.take()
+  }
+
+  /** The bucket's records as they are. */
+  put(bucket: number, leaves: ReadonlyArray<Leaf>): void {
+    const node = bucketNode(leaves)
+    if (node.hash === this.bucket(bucket).hash) return
+    if (node.count === 0) this.leaves.delete(bucket)
+    else this.leaves.set(bucket, node)
+    this.outdated.add(Math.floor(bucket / fanOut))
+    this.root = undefined
+  }
+
+  /** Computes what is out of date above the buckets, pausing between nodes: of a large table it is much. */
+  *hashed(): Slices<void> {
+    for (const index of this.outdated) {
+      this.high(index)
+      yield
+    }
+  }
+
+  /** A node as of the last records put; an index that is out of range is a mistake of the caller. */
+  node(level: number, index: number): Node {
+    if (level === bucketLevel) return this.bucket(index)
+    return level === 1 ? this.high(index) : (this.root ??= innerNode((place) => this.high(place)))
+  }
+
+  /** The children of a node that hold something. */
+  children(level: number, index: number): ReadonlyArray<Child> {
+    const found: Array<Child> = []
+    for (let i = 0; i < fanOut; i++) {
+      const child = index * fanOut + i
+      const node = this.node(level + 1, child)
+      if (node.count > 0) found.push({ index: child, ...node })
+    }
+    return found
+  }
+
+  private high(index: number): Node {
+    if (!this.outdated.has(index)) return this.inner.get(index) ?? nothing
+    const node = innerNode((place) => this.bucket(index * fanOut + place))
+    if (node.count === 0) this.inner.delete(index)
+    else this.inner.set(index, node)
+    this.outdated.delete(index)
+    return node
+  }
+
+  private bucket(index: number): Node {
+    return this.leaves.get(index) ?? nothing
+  }
+}
+
+/** Indexes of the children in which two nodes differ: where to descend. */
+export const differing = (a: ReadonlyArray<Child>, b: ReadonlyArray<Child>): ReadonlyArray<number> => {
+  const other = new Map(b.map((child) => [child.index, child.hash]))
+  const found = new Set<number>()
+  for (const { hash, index } of a) {
+    if (other.get(index) !== hash) found.add(index)
+    other.delete(index)
+  }
+  for (const index of other.keys()) found.add(index)
+  return [...found].sort((x, y) => x - y)
+}
+
+/** The ids that differ between two lists of leaves, sorted. */
+export const differingLeaves = (a: ReadonlyArray<Leaf>, b: ReadonlyArray<Leaf>): ReadonlyArray<string> => {
+  const other = new Map(b.map((leaf) => [leaf.id, leaf.hash]))
+  const found = new Set<string>()
+  for (const { hash, id } of a) {
+    if (other.get(id) !== hash) found.add(id)
+    other.delete(id)
+  }
+  for (const id of other.keys()) found.add(id)
+  return [...found].sort()
+}

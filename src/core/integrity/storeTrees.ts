@@ -1,0 +1,164 @@
+/**
+ * The Merkle trees of a store's tables (D41), kept by word of what changed: an ingest pays for one entry in a set, no hash.
+ *
+ * A store finds records by id and not by bucket, so here stands which records a bucket holds: built when a table is first asked for, then
+ * moved along. Work comes in slices, so that a table of a million records does not hold up changes; what changes meanwhile is taken in
+ * before the end, and only a run without a pause in between answers "as of now": {@link StoreTrees.settle}.
+ */
+import { bucketOf, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
+import type { Slices } from "../surql/scope.ts"
+import type { Store } from "../ivm/store/store.ts"
+
+/** Records looked at between two pauses, of which some may be long. */
+const perSlice = 64
+/** Ids of one table that may wait to be looked at, however few records it has. */
+const fewest = 10_000
+
+/** A leaf with the version of its record, which no hash covers (D4). */
+export interface VersionedLeaf extends Leaf {
+  readonly version: number
+}
+
+class TableTree {
+  readonly tree = new MerkleTree()
+  /** Another number after every change. */
+  stamp: number
+  /** Id texts whose record has changed since they were last looked at. */
+  readonly changed = new Set<string>()
+  /** Ids of each bucket's records. */
+  private readonly members = new Map<number, Array<string>>()
+  private indexed = false
+  private readonly store: Store
+  private readonly table: string
+
+  constructor(store: Store, table: string, stamp: number) {
+    this.store = store
+    this.table = table
+    this.stamp = stamp
+  }
+
+  /** Leaves of a bucket as the records are now. */
+  leaves(bucket: number): ReadonlyArray<VersionedLeaf> {
+    return (this.members.get(bucket) ?? []).flatMap((id) => {
+      const row = this.store.byText(this.table, id)
+      return row === undefined ? [] : { id, hash: leafOf(id, contentOf(row.doc)), version: row.version }
+    })
+  }
+
+  *refresh(): Slices<void> {
+    let looked = 0
+    if (!this.indexed) {
+      for (const row of this.store.rows(this.table)) {
+        this.place(row.id.text)
+        if (++looked % perSlice === 0) yield
+      }
+      this.indexed = true
+    }
+    while (this.changed.size > 0 || this.tree.stale > 0) {
+      for (const id of this.changed) {
+        this.changed.delete(id)
+        this.place(id)
+        if (++looked % perSlice === 0) yield
+      }
+      for (let bucket = this.tree.take(); bucket !== undefined; bucket = this.tree.take()) {
+        const leaves = this.leaves(bucket)
+        this.tree.put(bucket, leaves)
+        looked += leaves.length
+        if (looked >= perSlice) {
+          looked = 0
+          yield
+        }
+      }
+      yield* this.tree.hashed()
+    }
+  }
+
+  /** Puts an id where it belongs, or takes it out when its record is gone. */
+  private place(id: string): void {
+    const bucket = bucketOf(id)
+    const ids = this.members.get(bucket)
+    const known = ids?.indexOf(id) ?? -1
+    const exists = this.store.byText(this.table, id) !== undefined
+    this.tree.mark(bucket)
+    if (exists && ids === undefined) this.members.set(bucket, [id])
+    else if (exists && known < 0) ids!.push(id)
+    else if (!exists && known >= 0) {
+      if (ids!.length === 1) this.members.delete(bucket)
+      else ids!.splice(known, 1)
+    }
+  }
+}
+
+/** Told by the store of everything that moves in it. */
+export class StoreTrees {
+  private readonly tables = new Map<string, TableTree>()
+  private readonly store: Store
+  private stamps = 0
+
+  constructor(store: Store) {
+    this.store = store
+    store.watcher = this
+  }
+
+  /** Ids that wait to be looked at, of all tables. */
+  get waiting(): number {
+    let waiting = 0
+    for (const { changed } of this.tables.values()) waiting += changed.size
+    return waiting
+  }
+
+  /**
+   * The store's word: this record has changed. Tables that nobody has asked for yet are read when somebody does, and so are those nobody asks
+   * for any more: once more ids wait than there are records, to read all of them is no more work, and the ids of all that ever was need not be kept.
+   */
+  moved(table: string, id: string): void {
+    const tree = this.tables.get(table)
+    if (tree === undefined) return
+    tree.changed.add(id)
+    tree.stamp = this.stamps++
+    if (tree.changed.size > fewest && tree.changed.size > this.store.size(table)) this.tables.delete(table)
+  }
+
+  /** The store's word: everything is gone. */
+  cleared(): void {
+    this.tables.clear()
+  }
+
+  /** Brings a table's tree up to date, in slices; changes that come meanwhile may leave it a little behind. */
+  *refresh(table: string): Slices<void> {
+    const before = this.of(table)
+    yield* before.refresh()
+    // Cleared meanwhile, it was the tree of records that are gone.
+    if (this.tables.get(table) !== before) yield* this.refresh(table)
+  }
+
+  /** The tree as of now, whatever that takes: cheap behind a {@link refresh}. */
+  settle(table: string): MerkleTree {
+    const { tree } = this.of(table)
+    for (const _pause of this.of(table).refresh()) { /* Nothing may come in between. */ }
+    return tree
+  }
+
+  /** Leaves of a bucket as of now. */
+  leaves(table: string, bucket: number): ReadonlyArray<VersionedLeaf> {
+    this.settle(table)
+    return this.of(table).leaves(bucket)
+  }
+
+  /** A number that is another one after every change of the table. */
+  stamp(table: string): number {
+    return this.of(table).stamp
+  }
+
+  /** Whether anything of a table has changed since its tree was last up to date; unknown tables have. */
+  isStale(table: string): boolean {
+    const known = this.tables.get(table)
+    return known === undefined || known.changed.size > 0 || known.tree.stale > 0
+  }
+
+  private of(table: string): TableTree {
+    let found = this.tables.get(table)
+    if (found === undefined) this.tables.set(table, found = new TableTree(this.store, table, this.stamps++))
+    return found
+  }
+}

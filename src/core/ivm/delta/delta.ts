@@ -1,0 +1,287 @@
+/**
+ * What a step changed in one view's result (law L2): collected while the step runs, netted when it ends.
+ *
+ * Formula: per row, (first `before` seen, last `after` seen); equal ends cancel. So a row that a window drops and takes
+ * back within one step is not announced, and nothing is announced twice. Children (rows of subqueries shown under an
+ * alias) are told as occurrences: one entry for each place a child comes into, changes in or goes out of, so that a
+ * child under two parents is counted and not overwritten. Cost: O(1) per row that moved and per child that changed.
+ */
+import { append } from "../../multimap.ts"
+import { type Hash64, noSum } from "./hash.ts"
+
+/** A row as a result shows it: the record, its version, and a digest of other shown content. */
+export interface Shown {
+  readonly key: string
+  /** What it is a row of. */
+  readonly place?: unknown
+  /** That of its place, where it is the only row of it: it tells rows apart without a look at their keys. Else -1, or none. */
+  readonly number?: number
+  readonly version: number
+  readonly digest: string | undefined
+  /** What the results it shows add to its hash. */
+  readonly sumHigh?: number
+  readonly sumLow?: number
+  /** The results of the subqueries this row shows, alias by alias; undefined where one is run for the row. */
+  readonly children?: ReadonlyArray<ChildResult | undefined> | undefined
+}
+
+/** The result of a subquery as a row shows it. */
+export interface ChildResult {
+  /** Under which names its rows show results in turn. */
+  readonly aliases: ReadonlyArray<string>
+  /** The rows now. */
+  readonly shownRows: () => Iterable<Shown>
+  /** The hash, as it is when it is looked at. */
+  readonly sum: Hash64
+  /** The hash before the current step. */
+  readonly sumBefore: () => Hash64
+  /** It fails as a whole. */
+  readonly fails: () => boolean
+  /** What the current step has changed in it. */
+  readonly lastDelta: () => Delta | undefined
+}
+
+/** `[row key, version]`, as on the wire. */
+export type Entry = readonly [key: string, version: number]
+
+/** A child that came, changed or went under one parent and alias. */
+export interface ChildEntry {
+  readonly alias: string
+  readonly parent: string
+  readonly id: string
+  readonly version: number
+  readonly op: "add" | "update" | "remove"
+  /** Of a child of a child: the aliases above its own, outermost first, with dots between. */
+  readonly within?: string
+}
+
+/** Where a child stands under the main rows: the aliases on the way to it, with dots between. */
+export const pathOf = ({ alias, within }: ChildEntry): string => (within === undefined ? alias : `${within}.${alias}`)
+
+/** The same entry as told by the row above. */
+const under = (above: string, entry: ChildEntry): ChildEntry => ({ ...entry, within: entry.within === undefined ? above : `${above}.${entry.within}` })
+
+export interface Delta {
+  readonly additions: ReadonlyArray<Entry>
+  readonly updates: ReadonlyArray<Entry>
+  readonly removals: ReadonlyArray<string>
+  readonly subqueries: ReadonlyArray<ChildEntry>
+}
+
+interface Move {
+  readonly key: string
+  readonly place: unknown
+  readonly number: number
+  readonly before: Shown | undefined
+  /** That of `before` when the step came to it: a row may take over a new state of its record. */
+  readonly version: number
+  after: Shown | undefined
+  /** The one result it shows that moved, of a row that is the same but for that. */
+  child: MovedChild | undefined
+  /** A result it shows has moved: it is another row, though it may be the same object before and after. */
+  refreshed: boolean
+}
+
+/** A result that moved, and which child of the row that shows it this is; undefined where the row has to be asked. */
+export interface MovedChild {
+  readonly result: ChildResult
+  readonly at: number | undefined
+}
+
+/** Which children of a row are this result. */
+export const placesOf = ({ children }: Shown, result: ChildResult): ReadonlyArray<number> => (children ?? none).flatMap((child, i) => (child === result ? [i] : []))
+
+/** A row moves once more. */
+const again = (move: Move, after: Shown | undefined): void => {
+  move.after = after
+  move.child = undefined
+}
+
+/** Nearly every step moves a row or two of a view; only beyond this are moves found by a map. */
+const fewMoves = 16
+
+/** The moves of one result, and what it hashed to before. */
+export class DeltaBuilder implements Hash64 {
+  readonly high: number
+  readonly low: number
+  private moves: Array<Move> | undefined = undefined
+  private byKey: Map<string, Move> | undefined = undefined
+
+  constructor({ high, low } = noSum) {
+    this.high = high
+    this.low = low
+  }
+
+  entered(row: Shown): void {
+    const move = this.find(row)
+    if (move === undefined) this.add(undefined, row, 0)
+    else again(move, row)
+  }
+
+  left(row: Shown): void {
+    const move = this.find(row)
+    if (move === undefined) this.add(row, undefined, row.version)
+    else again(move, undefined)
+  }
+
+  /** Left and entered at once, under the same key. */
+  replaced(before: Shown, after: Shown): void {
+    const move = this.find(after)
+    if (move === undefined) this.add(before, after, before.version)
+    else again(move, after)
+  }
+
+  /** The same row, about to take over a new state of its record. */
+  renewed(row: Shown): void {
+    this.replaced(row, row)
+  }
+
+  /** The same row, of which one result it shows has moved: a step refreshes a row once. It may have come into a window before. */
+  refreshed(row: Shown, child: MovedChild): void {
+    const move = this.find(row)
+    if (move === undefined) this.add(row, row, row.version, child)
+    else move.refreshed = true
+  }
+
+  /** Every row that moved, as it was first and is last. */
+  get all(): ReadonlyArray<Readonly<Move>> {
+    return this.moves ?? none
+  }
+
+  private find({ key, number = -1 }: Shown): Move | undefined {
+    if (this.byKey !== undefined) return this.byKey.get(key)
+    const { moves } = this
+    if (moves === undefined) return undefined
+    // Numbers first, and nothing else where they tell: a row that nobody has named lately has its place and its text elsewhere, cold.
+    for (let i = 0; i < moves.length; i++) if (moves[i]!.number === number && (number !== -1 || moves[i]!.key === key)) return moves[i]
+    return undefined
+  }
+
+  /** One of the two states at least is given. */
+  private add(before: Shown | undefined, after: Shown | undefined, version: number, child?: MovedChild): void {
+    const { key, number = -1, place } = (after ?? before)!
+    const move: Move = { key, place, number, before, version, after, child, refreshed: child !== undefined }
+    const moves = (this.moves = append(this.moves, move))
+    if (this.byKey !== undefined) this.byKey.set(key, move)
+    else if (moves.length > fewMoves) this.byKey = new Map(moves.map((other) => [other.key, other]))
+  }
+
+  /** The net effect, or undefined when there is none; `aliases` name the children. */
+  finish(aliases: ReadonlyArray<string> = none): Delta | undefined {
+    // Most steps fill one of these lists: the others are not made.
+    let additions: Array<Entry> | undefined = undefined
+    let updates: Array<Entry> | undefined = undefined
+    let removals: Array<string> | undefined = undefined
+    let subqueries: Array<ChildEntry> | undefined = undefined
+    const moves = this.all
+    for (let i = 0; i < moves.length; i++) {
+      const { after, before, child, key, refreshed, version } = moves[i]!
+      if (child !== undefined && after !== undefined) {
+        updates = append(updates, [key, after.version])
+        if (child.at !== undefined) subqueries = stepOf(subqueries, key, aliases[child.at]!, child.result)
+        else for (const at of placesOf(after, child.result)) subqueries = stepOf(subqueries, key, aliases[at]!, child.result)
+        continue
+      }
+      if (before === undefined) {
+        if (after !== undefined) additions = append(additions, [key, after.version])
+      } else if (after === undefined) removals = append(removals, key)
+      else if (refreshed || after.version !== version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) updates = append(updates, [key, after.version])
+      if (before?.children !== undefined || after?.children !== undefined) subqueries = childChanges(subqueries, aliases, key, before, after)
+    }
+    if (additions === undefined && updates === undefined && removals === undefined && subqueries === undefined) return undefined
+    return { additions: additions ?? none, updates: updates ?? none, removals: removals ?? none, subqueries: removalsFirst(subqueries ?? none) }
+  }
+}
+
+const none: ReadonlyArray<never> = []
+
+/** One child may go under one row and come, with another version, under the next: who reads in order must lose the old one first. */
+const removalsFirst = (entries: ReadonlyArray<ChildEntry>): ReadonlyArray<ChildEntry> =>
+  entries.length > 1 && entries.some(({ op }, i) => op === "remove" && i > 0 && entries[i - 1]!.op !== "remove") ? [...entries.filter(({ op }) => op === "remove"), ...entries.filter(({ op }) => op !== "remove")] : entries
+
+/** Entries told so far; undefined: none. */
+type Told = Array<ChildEntry> | undefined
+
+/** Adds what changed among the children of a row that came, went or is another now. */
+const childChanges = (told: Told, aliases: ReadonlyArray<string>, parent: string, before: Shown | undefined, after: Shown | undefined): Told => {
+  let out = told
+  const olds = before?.children, nows = after?.children
+  for (let i = 0; i < aliases.length; i++) {
+    const old = olds?.[i], now = nows?.[i]
+    const alias = aliases[i]!
+    if (old !== undefined && old === now) out = stepOf(out, parent, alias, old)
+    else out = exchanged(out, old === undefined ? none : entriesBefore(parent, alias, old), now === undefined ? none : entriesNow(parent, alias, now))
+  }
+  return out
+}
+
+/** Adds what the step changed in a child result that was shown before and still is. */
+const stepOf = (told: Told, parent: string, alias: string, result: ChildResult): Told => {
+  let out = told
+  const delta = result.lastDelta()
+  if (delta === undefined) return out
+  const { additions, removals, subqueries, updates } = delta
+  // By index: an empty list is of another kind to V8, and over several kinds it makes an iterator for each loop.
+  for (let i = 0; i < removals.length; i++) out = append(out, { alias, parent, id: removals[i]!, version: 0, op: "remove" })
+  for (let i = 0; i < additions.length; i++) out = append(out, { alias, parent, id: additions[i]![0], version: additions[i]![1], op: "add" })
+  for (let i = 0; i < updates.length; i++) out = append(out, { alias, parent, id: updates[i]![0], version: updates[i]![1], op: "update" })
+  for (let i = 0; i < subqueries.length; i++) out = append(out, under(alias, subqueries[i]!))
+  return out
+}
+
+/** Adds what is other where one result was taken away and another put in its place. */
+const exchanged = (told: Told, before: Iterable<ChildEntry>, after: Iterable<ChildEntry>): Told => {
+  let out = told
+  const gone = new Map<string, Array<ChildEntry>>()
+  for (const entry of before) {
+    const name = placeOf(entry)
+    const same = gone.get(name)
+    if (same === undefined) gone.set(name, [entry])
+    else same.push(entry)
+  }
+  for (const entry of after) {
+    const old = gone.get(placeOf(entry))?.pop()
+    if (old === undefined) out = append(out, entry)
+    else if (old.version !== entry.version) out = append(out, { ...entry, op: "update" })
+  }
+  for (const entries of gone.values()) for (const entry of entries) out = append(out, { ...entry, op: "remove" })
+  return out
+}
+
+const placeOf = (entry: ChildEntry): string => `${pathOf(entry)}\n${entry.parent}\n${entry.id}`
+
+/** Everything a child result shows, as additions, children of children included. */
+export const entriesNow = (parent: string, alias: string, result: ChildResult): Array<ChildEntry> => {
+  const out: Array<ChildEntry> = []
+  for (const row of result.shownRows()) {
+    out.push({ alias, parent, id: row.key, version: row.version, op: "add" })
+    row.children?.forEach((child, i) => {
+      if (child !== undefined) for (const entry of entriesNow(row.key, result.aliases[i]!, child)) out.push(under(alias, entry))
+    })
+  }
+  return out
+}
+
+/** The same as it was before the current step. A changed child's version before is not known: 0 makes it an update. */
+const entriesBefore = (parent: string, alias: string, child: ChildResult): Iterable<ChildEntry> => {
+  const entries = entriesNow(parent, alias, child)
+  const step = stepOf(undefined, parent, alias, child)
+  if (step === undefined) return entries
+  const held = new Map<string, Array<ChildEntry>>()
+  for (const entry of entries) {
+    const same = held.get(placeOf(entry))
+    if (same === undefined) held.set(placeOf(entry), [entry])
+    else same.push(entry)
+  }
+  for (const entry of step) {
+    const same = held.get(placeOf(entry))
+    if (entry.op === "add") same?.pop()
+    else if (entry.op === "remove") held.set(placeOf(entry), [...(same ?? none), entry])
+    else if (same !== undefined && same.length > 0) same[same.length - 1] = { ...entry, version: 0 }
+  }
+  return [...held.values()].flat()
+}
+
+/** Whether a row shows the very same results. */
+export const sameResults = (a: Shown["children"], b: Shown["children"]): boolean =>
+  a === b || (a !== undefined && b !== undefined && a.every((child, i) => child === b[i]))

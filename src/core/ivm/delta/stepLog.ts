@@ -1,0 +1,75 @@
+/**
+ * What a step did to one instance, as the engine hears it and as its owner is told.
+ *
+ * Why a class for the latter: the hash is kept as numbers and becomes text when somebody reads it; most steps nobody streams.
+ */
+import { append } from "../../multimap.ts"
+import { type Delta, DeltaBuilder } from "./delta.ts"
+import { type Hash64, hashText } from "./hash.ts"
+import type { Instance, Touched } from "../view/view.ts"
+import type { Turnover } from "../index/subqueryValues.ts"
+
+/** What a step did to an instance. */
+export interface Ended {
+  /** Its net effect; undefined where there is none. */
+  readonly delta: Delta | undefined
+  /** Rows that hold it have to hear of it. */
+  readonly moved: boolean
+  readonly turnover: Turnover | undefined
+  /** What it hashed to before; undefined where no row moved. */
+  readonly before: Hash64 | undefined
+}
+
+/**
+ * What the running step has moved so far. Results and instances keep the place of theirs here and not the thing: they are old
+ * and cold, and to put something new into each costs the garbage collector more than all else a step does to it.
+ */
+export class Moves {
+  private builders: Array<DeltaBuilder> | undefined = undefined
+  private ends: Array<Ended> | undefined = undefined
+
+  clear(): void {
+    this.builders = this.ends = undefined
+  }
+
+  /** Notes the moves of one result from here on. */
+  open(hash: Hash64): number {
+    this.builders = append(this.builders, new DeltaBuilder(hash))
+    return this.builders.length - 1
+  }
+
+  at(place: number): DeltaBuilder {
+    return this.builders![place]!
+  }
+
+  /** Keeps what the step did to an instance until the next one. */
+  end(ended: Ended): number {
+    this.ends = append(this.ends, ended)
+    return this.ends.length - 1
+  }
+
+  /** Undefined once it is cleared. */
+  ended(place: number): Ended | undefined {
+    return this.ends?.[place]
+  }
+}
+
+export class Moved implements Touched, Hash64 {
+  readonly instance: Instance
+  readonly delta: Delta
+  readonly generation: number
+  readonly high: number
+  readonly low: number
+
+  constructor(instance: Instance & { readonly sum: Hash64 }, delta: Delta) {
+    this.instance = instance
+    this.delta = delta
+    this.generation = instance.generation
+    this.high = instance.sum.high
+    this.low = instance.sum.low
+  }
+
+  get hash(): string {
+    return hashText(this)
+  }
+}

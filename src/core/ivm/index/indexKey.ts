@@ -1,0 +1,119 @@
+/**
+ * Under which keys a row and the arguments of a view meet: they do exactly when the indexed conjuncts hold.
+ *
+ * A {@link KeySpec} names the paths whose values make the key, at most one path whose elements are filed one by one, and
+ * at most one path whose value is ordered. A row whose path leaves the record (a link, an array on the way), or whose
+ * value has no exact key (a regular expression equals what it matches), is `dynamic`: everybody has to look at it.
+ */
+import { compositeKey, indexKey } from "../../surql/key.ts"
+import * as Ids from "../../surql/recordId.ts"
+import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap.ts"
+import { Geometry, Range, RecordRange, Regex, SetValue, Closure, Special, Uuid, field, isObj, type Obj, type Value } from "../../surql/value.ts"
+
+/** Stands for the key of what has none that is exact. */
+export const dynamic: unique symbol = Symbol("dynamic")
+/** Key of a row that is not there. */
+export const absent: unique symbol = Symbol("absent")
+
+export type Path = ReadonlyArray<string>
+
+export interface KeySpec {
+  /** Their values are the key; none: all rows have the same. */
+  readonly paths: ReadonlyArray<Path>
+  /** The last part of the key: each element of what is here (`orSelf`: what is no list stands for itself). */
+  readonly each: { readonly path: Path; readonly orSelf: boolean } | undefined
+  /** Rows of one key are ordered by this. */
+  readonly range: Path | undefined
+}
+
+/** One key, or an array of several: keys themselves are never arrays. */
+export type Keys = FiledKey
+
+const endsInCount = /:\d+$/
+
+/** The key of one value that is exact. Text of a record id is equal to it (D1). */
+const filedKey = (value: Value): FiledKey => {
+  if (isCountedId(value)) return value
+  if (typeof value !== "string" || !endsInCount.test(value)) return indexKey(value)
+  const id = Ids.parse(value)
+  return isCountedId(id) && id.text === value ? id : indexKey(value)
+}
+
+const follow = (doc: Obj, path: Path): Value | typeof dynamic => {
+  let value: Value = field(doc, path[0]!)
+  for (let i = 1; i < path.length; i++) {
+    if (isObj(value)) value = field(value, path[i]!)
+    else if (value === undefined || value === null || typeof value === "number" || typeof value === "boolean") value = undefined
+    else return dynamic
+  }
+  return value
+}
+
+/** Whether equal values, and no others, have its key: not so for what matches or is compared part by part. */
+const isExact = (value: Value): boolean => {
+  if (typeof value !== "object" || value === null) return true
+  if (Array.isArray(value)) return (value as ReadonlyArray<Value>).every(isExact)
+  if (value instanceof SetValue) return value.items.every(isExact)
+  if (value instanceof Special) return !(value instanceof Regex || value instanceof Range || value instanceof RecordRange || value instanceof Geometry || value instanceof Closure)
+  return Object.keys(value).every((name) => isExact((value as Obj)[name]))
+}
+
+/** The key of some values in order, or {@link dynamic}. */
+export const keyOfValues = (values: ReadonlyArray<Value>): unknown => {
+  for (let i = 0; i < values.length; i++) if (!isExact(values[i])) return dynamic
+  return values.length === 1 ? filedKey(values[0]) : values.length === 0 ? undefined : compositeKey(values)
+}
+
+/** The keys of some values followed by each of some elements, or {@link dynamic}. */
+export const keysOfElements = (values: ReadonlyArray<Value>, elements: ReadonlyArray<Value>): Keys => {
+  if (elements.length === 1) return keyOfValues([...values, elements[0]])
+  const keys = new Map<unknown, FiledKey>()
+  for (const element of elements) {
+    const key = keyOfValues(values.length === 0 ? [element] : [...values, element])
+    if (key === dynamic) return dynamic
+    keys.set(plainKey(key), key)
+  }
+  return [...keys.values()]
+}
+
+/** What a container is asked for element by element; {@link dynamic} for those that hold more than elements (text, ranges, ...). */
+const elementsOf = (container: Value, orSelf: boolean): ReadonlyArray<Value> | typeof dynamic => {
+  if (Array.isArray(container)) return container as ReadonlyArray<Value>
+  if (container instanceof SetValue) return container.items
+  if (orSelf) return [container]
+  const more = typeof container === "string" || container instanceof Range || container instanceof Uuid || container instanceof Geometry || isObj(container)
+  return more ? dynamic : noElements
+}
+
+const noElements: ReadonlyArray<Value> = []
+
+/** The keys of a document, or {@link dynamic}. */
+export const keysOf = (doc: Obj, { each, paths, range }: KeySpec): Keys => {
+  if (range !== undefined && follow(doc, range) === dynamic) return dynamic
+  if (each === undefined && paths.length === 1) {
+    const value = follow(doc, paths[0]!)
+    return value === dynamic || !isExact(value) ? dynamic : filedKey(value)
+  }
+  const values: Array<Value> = []
+  for (const path of paths) {
+    const value = follow(doc, path)
+    if (value === dynamic) return dynamic
+    values.push(value)
+  }
+  if (each === undefined) return keyOfValues(values)
+  const container = follow(doc, each.path)
+  const elements = container === dynamic ? dynamic : elementsOf(container, each.orSelf)
+  return elements === dynamic ? dynamic : keysOfElements(values, elements)
+}
+
+/** The value rows of one key are ordered by; only for documents that are not {@link dynamic}. */
+export const orderOf = (doc: Obj, { range }: KeySpec): Value => {
+  const value = range === undefined ? undefined : follow(doc, range)
+  return value === dynamic ? undefined : value
+}
+
+/** Whether two documents are filed alike; the same keys in another order are not seen as such. */
+export const sameKeys = (a: Keys, b: Keys): boolean =>
+  Array.isArray(a) && Array.isArray(b) ? a.length === b.length && a.every((key, i) => sameKey(key, b[i])) : sameKey(a, b)
+
+export const someKey = (keys: Keys, test: (key: FiledKey) => boolean): boolean => (Array.isArray(keys) ? keys.some(test) : test(keys))

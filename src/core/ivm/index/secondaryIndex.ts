@@ -1,0 +1,259 @@
+/**
+ * A secondary index of one table: which rows have this key, in this range of values?
+ *
+ * Filed when it pays: one view alone reads its table once, the index is filled when a second one asks, shared by all
+ * shapes that want the same, and dropped with the last (the engine counts). Rows without a fixed key are `dynamic`.
+ * Cost per change: O(1) when the keys stay, two set operations per key that moves; with an order two of O(log n).
+ *
+ * Where an instance shows every row of a key, it is filed in their place and the rows are not: nothing has to be done for
+ * a row that both would be told of, and the list would be a second one of the same rows, which a change finds cold. One that
+ * has grown large stands for them no longer: its rows are filed while there are few enough to be filed at once.
+ */
+import sortedBTree from "sorted-btree"
+import { compare } from "../../surql/order.ts"
+import type { Obj, Value } from "../../surql/value.ts"
+import type { Interval } from "./intervalTree.ts"
+import { type FiledKey, FiledMap, plainKey } from "../store/denseMap.ts"
+import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./indexKey.ts"
+import { isLive, type Live, Place } from "../store/recordSlot.ts"
+
+const BTree = sortedBTree.default
+
+/** How the two states of a record are filed. */
+export interface States {
+  readonly before: Obj | undefined
+  readonly after: Obj | undefined
+  readonly oldKeys: Keys
+  readonly newKeys: Keys
+  readonly oldValue: Value
+  readonly newValue: Value
+}
+
+interface Filing {
+  readonly add: (key: FiledKey, value: Value, place: Place) => void
+  readonly remove: (key: FiledKey, value: Value, place: Place) => void
+  readonly places: (key: FiledKey, interval: Interval | undefined) => Iterable<Place>
+  /** Rows filed, and instances that stand for theirs; a pass over all. */
+  readonly entries: () => number
+}
+
+/** What holds all rows of a key. */
+export interface Keeper {
+  /** How many rows it holds. */
+  readonly matches: number
+  readonly keptPlaces: () => Iterable<Place>
+}
+
+/** With more rows to begin with, nothing stands for those of its key: to file them all again would hold up whoever lets it go. */
+export const mostKept = 1024
+
+/** Rows of one key in an array, which is gone through to find one: few lines of memory, one after the other. Beyond it a set. */
+const few = 64
+
+/** By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest. */
+class ByKey implements Filing {
+  private readonly byKey = new FiledMap<Place | Array<Place> | Set<Place> | Keeper>()
+  private readonly spec: KeySpec
+
+  constructor(spec: KeySpec) {
+    this.spec = spec
+  }
+
+  places(key: FiledKey): Iterable<Place> {
+    const filed = this.byKey.get(key)
+    if (filed === undefined) return none
+    if (filed instanceof Place) return [filed]
+    return Array.isArray(filed) || filed instanceof Set ? filed : filed.keptPlaces()
+  }
+
+  add(key: FiledKey, _: Value, place: Place): void {
+    const filed = this.byKey.get(key)
+    if (filed === undefined) this.byKey.set(key, place)
+    else if (filed instanceof Place) this.byKey.set(key, [filed, place])
+    else if (filed instanceof Set) filed.add(place)
+    else if (!Array.isArray(filed)) this.outgrow(key, filed, place)
+    else if (filed.length < few) filed.push(place)
+    else this.byKey.set(key, new Set(filed).add(place))
+  }
+
+  remove(key: FiledKey, _: Value, place: Place): void {
+    const filed = this.byKey.get(key)
+    if (filed === place) this.byKey.delete(key)
+    else if (filed instanceof Set) {
+      if (filed.delete(place) && filed.size === 0) this.byKey.delete(key)
+    } else if (Array.isArray(filed)) {
+      const at = filed.indexOf(place)
+      const last = at < 0 ? undefined : filed.pop()
+      if (last !== undefined && last !== place) filed[at] = last
+      if (filed.length === 0) this.byKey.delete(key)
+    }
+  }
+
+  entries(): number {
+    let entries = 0
+    for (const filed of this.byKey.values()) entries += Array.isArray(filed) ? filed.length : filed instanceof Set ? filed.size : 1
+    return entries
+  }
+
+  keep(key: FiledKey, keeper: Keeper): void {
+    const filed = this.byKey.get(key)
+    if (filed === undefined || filed instanceof Place || Array.isArray(filed) || filed instanceof Set) this.byKey.set(key, keeper)
+  }
+
+  /** Files the rows of a key again, if it kept them. */
+  giveBack(key: FiledKey, keeper: Keeper): void {
+    if (this.byKey.get(key) !== keeper) return
+    this.byKey.delete(key)
+    for (const place of this.keptUnder(key, keeper)) this.add(key, undefined, place)
+  }
+
+  /**
+   * What has twice as many rows as it may begin with stands for them no longer: the row that is one too many files them all.
+   * No row of this step is forgotten: indexes are moved before any instance is, so the first row that came in it was asked the same.
+   */
+  private outgrow(key: FiledKey, keeper: Keeper, place: Place): void {
+    if (keeper.matches >= 2 * mostKept) this.byKey.set(key, new Set(this.keptUnder(key, keeper)).add(place))
+  }
+
+  /** It may hold rows without a fixed key as well, and rows that this step has moved elsewhere. */
+  private *keptUnder(key: FiledKey, keeper: Keeper): Iterable<Place> {
+    for (const place of keeper.keptPlaces()) if (isLive(place) && sameKeys(keysOf(place.doc, this.spec), key)) yield place
+  }
+}
+
+/** Where a row stands in order; `edge` is 0 for a row, below or above it for a spot before or after all rows of a value. */
+interface Spot {
+  readonly key: unknown
+  readonly value: Value
+  readonly edge: -1 | 0 | 1
+  readonly text: string
+  readonly place: Place | undefined
+}
+
+const rankOf = (key: unknown): number => (typeof key === "number" ? 0 : typeof key === "string" ? 1 : typeof key === "boolean" ? 2 : key === null ? 3 : 4)
+
+/** Any total order of keys will do. */
+const compareKeys = (a: unknown, b: unknown): number => {
+  if (a === b || (a !== a && b !== b)) return 0
+  if (typeof a === "string" && typeof b === "string") return a < b ? -1 : 1
+  if (typeof a === "number" && typeof b === "number" && a === a && b === b) return a < b ? -1 : 1
+  return rankOf(a) - rankOf(b) || Number(a !== a) - Number(b !== b) || Number(a) - Number(b)
+}
+
+const compareSpots = (a: Spot, b: Spot): number =>
+  compareKeys(a.key, b.key) || compare(a.value, b.value) || a.edge - b.edge || (a.text === b.text ? 0 : a.text < b.text ? -1 : 1)
+
+/** By key, then by value. */
+class ByValue implements Filing {
+  private readonly tree = new BTree<Spot, undefined>(undefined, compareSpots)
+
+  add(key: FiledKey, value: Value, place: Place): void {
+    this.tree.set({ key: plainKey(key), value, edge: 0, text: place.id.text, place }, undefined)
+  }
+
+  remove(key: FiledKey, value: Value, place: Place): void {
+    this.tree.delete({ key: plainKey(key), value, edge: 0, text: place.id.text, place })
+  }
+
+  entries(): number {
+    return this.tree.size
+  }
+
+  *places(filed: FiledKey, interval: Interval | undefined): Iterable<Place> {
+    const key = plainKey(filed)
+    const from = interval?.from, to = interval?.to
+    const first: Spot = { key, value: from?.value, edge: from === undefined || from.inclusive ? -1 : 1, text: "", place: undefined }
+    const last: Spot | undefined = to && { key, value: to.value, edge: to.inclusive ? 1 : -1, text: "", place: undefined }
+    for (const spot of this.tree.keys(first)) {
+      if (compareKeys(spot.key, key) !== 0 || (last !== undefined && compareSpots(spot, last) > 0)) return
+      yield spot.place!
+    }
+  }
+}
+
+export class RowIndex {
+  readonly spec: KeySpec
+  private filing: ByKey | ByValue | undefined = undefined
+  private readonly loose = new Set<Place>()
+  /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
+  private last: States = { before: undefined, after: undefined, oldKeys: absent, newKeys: absent, oldValue: undefined, newValue: undefined }
+
+  constructor(spec: KeySpec) {
+    this.spec = spec
+  }
+
+  /** Whether rows are filed. */
+  get filed(): boolean {
+    return this.filing !== undefined
+  }
+
+  /** What is filed here, of rows and instead of rows; a pass over all. */
+  entries(): number {
+    return this.loose.size + (this.filing?.entries() ?? 0)
+  }
+
+  /** Files all rows there are; from here on each {@link move} must be told. */
+  file(rows: Iterable<Live>): void {
+    this.filing = this.spec.range === undefined ? new ByKey(this.spec) : new ByValue()
+    for (const place of rows) this.add(this.filing, keysOf(place.doc, this.spec), orderOf(place.doc, this.spec), place)
+  }
+
+  /** The rows filed under a key, with a value in the interval. */
+  places(key: FiledKey, interval: Interval | undefined): Iterable<Place> {
+    return this.filing?.places(key, interval) ?? none
+  }
+
+  /** From here on this one holds all rows of a key, until it gives them back; where another one does, nothing changes. */
+  keep(key: FiledKey, keeper: Keeper): void {
+    if (this.filing instanceof ByKey) this.filing.keep(key, keeper)
+  }
+
+  /** Files the rows of a key again. Cost: O(those rows), of which there are at most some thousands. */
+  giveBack(key: FiledKey, keeper: Keeper): void {
+    if (this.filing instanceof ByKey) this.filing.giveBack(key, keeper)
+  }
+
+  /** The rows without a fixed key. */
+  get dynamicPlaces(): ReadonlySet<Place> {
+    return this.loose
+  }
+
+  /** The keys and values of a record's two states. */
+  states(before: Obj | undefined, after: Obj | undefined): States {
+    const { last, spec } = this
+    if (last.before === before && last.after === after) return last
+    const ordered = spec.range !== undefined
+    return (this.last = {
+      before,
+      after,
+      oldKeys: before === undefined ? absent : keysOf(before, spec),
+      newKeys: after === undefined ? absent : keysOf(after, spec),
+      oldValue: ordered && before !== undefined ? orderOf(before, spec) : undefined,
+      newValue: ordered && after !== undefined ? orderOf(after, spec) : undefined
+    })
+  }
+
+  /** Refiles a record. */
+  move(place: Place, before: Obj | undefined, after: Obj | undefined): void {
+    const { filing } = this
+    if (filing === undefined) return
+    const { newKeys, newValue, oldKeys, oldValue } = this.states(before, after)
+    if (sameKeys(oldKeys, newKeys) && (this.spec.range === undefined || compare(oldValue, newValue) === 0)) return
+    if (before !== undefined) this.remove(filing, oldKeys, oldValue, place)
+    if (after !== undefined) this.add(filing, newKeys, newValue, place)
+  }
+
+  private add(filing: Filing, keys: Keys, value: Value, place: Place): void {
+    if (keys === dynamic) this.loose.add(place)
+    else if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, place)
+    else filing.add(keys, value, place)
+  }
+
+  private remove(filing: Filing, keys: Keys, value: Value, place: Place): void {
+    if (keys === dynamic) this.loose.delete(place)
+    else if (Array.isArray(keys)) for (const key of keys) filing.remove(key, value, place)
+    else filing.remove(keys, value, place)
+  }
+}
+
+const none: ReadonlyArray<Place> = []

@@ -1,0 +1,206 @@
+/**
+ * Aggregates that follow a group's rows instead of being computed over them again: counts, exact sums, extremes.
+ *
+ * Formulas and cost: `count(x)` a number, O(1). Sum and mean: a sum of floats depends on its order, so a running sum stands
+ * only while every partial sum in any order is exact: all values are whole multiples of one power of two, 2^-k, and the sum
+ * of their magnitudes stays below 2^53 of it (ints: k = 0); O(1). Otherwise there is no answer here, and the group is added
+ * up again in scan order, as the plain evaluator does. Extremes: a tree by value and place, O(log n); of equal values of
+ * different kinds (1, 1.0, 1dec) the first in scan order is the answer, as it is there.
+ */
+import sortedBTree from "sorted-btree"
+import { usable } from "../../surql/group.ts"
+import { compare } from "../../surql/order.ts"
+import { Float, float, isInt, type Value } from "../../surql/value.ts"
+import { comparePlaces, type Entry } from "./groupScan.ts"
+
+const BTree = sortedBTree.default
+
+export interface Accumulator {
+  readonly add: (entry: Entry) => void
+  readonly remove: (entry: Entry) => void
+  /** There is no exact answer without the order of the rows. */
+  readonly inexact: boolean
+  /** Tries to become exact again, given all entries; does nothing unless as much has moved since the last time as there is. */
+  readonly renew: (entries: Iterable<Entry>) => void
+  /** How many values count. */
+  readonly size: number
+  /** The answer of a call it stands for; not where that is inexact. */
+  readonly result: (name: string) => Value
+}
+
+/** Makes the accumulator of one group. */
+export interface Accumulating {
+  readonly text: string
+  readonly make: () => Accumulator
+}
+
+/** How a call over a column is accumulated; undefined where it is not. Calls with equal texts share one. */
+export const accumulating = (name: string, column: number): Accumulating | undefined => {
+  switch (name) {
+    case "count": return { text: `count ${column}`, make: () => new Count(column) }
+    case "math::sum": return { text: `sum ${column}`, make: () => new Sum(column, usable(name)) }
+    case "math::mean": return { text: `mean ${column}`, make: () => new Sum(column, usable(name)) }
+    case "math::min": case "math::max": return { text: `numbers ${column}`, make: () => new Extremes(column, usable(name)) }
+    case "time::min": case "time::max": return { text: `times ${column}`, make: () => new Extremes(column, usable(name)) }
+    default: return undefined
+  }
+}
+
+/** How many values are true. */
+class Count implements Accumulator {
+  readonly inexact = false
+  size = 0
+  private readonly column: number
+
+  constructor(column: number) {
+    this.column = column
+  }
+
+  add({ values }: Entry): void {
+    if (values[this.column] === true) this.size++
+  }
+
+  remove({ values }: Entry): void {
+    if (values[this.column] === true) this.size--
+  }
+
+  renew(): void {}
+
+  result(): Value {
+    return this.size
+  }
+}
+
+const limit = 2 ** 53
+const bits = new Float64Array(1)
+const words = new Uint32Array(bits.buffer)
+
+/** The k of the smallest 2^-k, k >= 0, that a finite number is a whole multiple of. */
+const places = (n: number): number => {
+  if (Number.isInteger(n)) return 0
+  bits[0] = n
+  const low = words[0]!, high = words[1]!
+  const exponent = (high >>> 20) & 0x7ff
+  const zeros = low !== 0 ? 31 - Math.clz32(low & -low) : 32 + (31 - Math.clz32((high | 0x100000) & -(high | 0x100000)))
+  return (exponent === 0 ? 1074 : 1075 - exponent) - zeros
+}
+
+class Sum implements Accumulator {
+  /** Values that are numbers, how many of them are floats, and how many have no place in an exact sum. */
+  size = 0
+  private floats = 0
+  private others = 0
+  private sum = 0
+  private magnitude = 0
+  /** Numbers that are no whole numbers, by their binary places, and the most places. */
+  private fractions: Map<number, number> | undefined = undefined
+  private most = 0
+  /** `sum` and `magnitude` have been exact all along. */
+  private exact = true
+  /** Moves since they were not. */
+  private moves = 0
+  private readonly column: number
+  private readonly take: (value: Value) => Value
+
+  constructor(column: number, take: (value: Value) => Value) {
+    this.column = column
+    this.take = take
+  }
+
+  get inexact(): boolean {
+    return this.others > 0 || !this.exact
+  }
+
+  add({ values }: Entry): void {
+    this.move(values[this.column], 1)
+  }
+
+  remove({ values }: Entry): void {
+    this.move(values[this.column], -1)
+  }
+
+  renew(entries: Iterable<Entry>): void {
+    if (this.exact || this.moves < this.size) return
+    this.clear()
+    for (const entry of entries) this.add(entry)
+    this.moves = 0
+  }
+
+  result(name: string): Value {
+    if (name === "math::mean") return float(this.size === 0 ? NaN : this.sum / this.size)
+    return this.floats > 0 ? float(this.sum) : this.sum
+  }
+
+  private clear(): void {
+    this.size = this.floats = this.others = this.sum = this.magnitude = this.most = 0
+    this.fractions = undefined
+    this.exact = true
+  }
+
+  private move(given: Value, by: 1 | -1): void {
+    const value = this.take(given)
+    if (value === undefined) return
+    this.moves++
+    this.size += by
+    if (this.size === 0) return this.clear()
+    const n = value instanceof Float ? value.value : value
+    if (typeof n !== "number" || !Number.isFinite(n)) {
+      this.others += by
+      return
+    }
+    if (value instanceof Float || !isInt(value)) this.floats += by
+    const k = places(n)
+    if (k > 0) this.note(k, by)
+    this.sum += by * n
+    this.magnitude += by * Math.abs(n)
+    if (this.magnitude * 2 ** this.most >= limit) this.exact = false
+  }
+
+  private note(k: number, by: 1 | -1): void {
+    const fractions = (this.fractions ??= new Map())
+    const count = (fractions.get(k) ?? 0) + by
+    if (count > 0) {
+      fractions.set(k, count)
+      if (k > this.most) this.most = k
+      return
+    }
+    fractions.delete(k)
+    if (k === this.most) this.most = Math.max(0, ...fractions.keys())
+  }
+}
+
+class Extremes implements Accumulator {
+  readonly inexact = false
+  private readonly column: number
+  private readonly take: (value: Value) => Value
+  private readonly tree: InstanceType<typeof BTree<Entry, undefined>>
+
+  constructor(column: number, take: (value: Value) => Value) {
+    this.column = column
+    this.take = take
+    this.tree = new BTree<Entry, undefined>(undefined, (a, b) => compare(a.values[column], b.values[column]) || comparePlaces(a, b))
+  }
+
+  add(entry: Entry): void {
+    if (this.take(entry.values[this.column]) !== undefined) this.tree.set(entry, undefined)
+  }
+
+  remove(entry: Entry): void {
+    if (this.take(entry.values[this.column]) !== undefined) this.tree.delete(entry)
+  }
+
+  get size(): number {
+    return this.tree.size
+  }
+
+  renew(): void {}
+
+  result(name: string): Value {
+    const least = name.endsWith("min")
+    const found = least ? this.tree.minKey() : this.tree.maxKey()
+    if (found === undefined) return name.startsWith("time") ? undefined : least ? Infinity : -Infinity
+    if (least) return found.values[this.column]
+    const first = this.tree.nextHigherKey({ ...found, slot: -Infinity })
+    return first!.values[this.column]
+  }
+}

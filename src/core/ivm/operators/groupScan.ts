@@ -1,0 +1,111 @@
+/**
+ * The rows of one group in scan order (source by source, then by record), for aggregates that depend on it.
+ *
+ * State: sorted chunks of at most a few hundred rows. Cost of a row that comes or goes: O(log n) to find its chunk and one
+ * short array shift. Chunks also are what sums of floats are kept by (floatSum.ts): a chunk that changed forgets them.
+ */
+import { compareRecords } from "../../surql/order.ts"
+import type { RecordId, Value } from "../../surql/value.ts"
+import { type FloatRun, patchRuns, type Summing } from "./floatSum.ts"
+
+/** What one row brings to its group; the same object as long as it brings the same. */
+export interface Entry {
+  readonly id: RecordId
+  readonly slot: number
+  /** Equal for rows of one group. */
+  readonly group: unknown
+  readonly key: ReadonlyArray<Value>
+  /** One value per column of the grouping. */
+  readonly values: ReadonlyArray<Value>
+}
+
+/** Scan order. */
+export const comparePlaces = (a: Entry, b: Entry): number => a.slot - b.slot || compareRecords(a.id, b.id)
+
+export interface Chunk {
+  readonly entries: Array<Entry>
+  /** Sums over this chunk by call; empty after a row has come or gone. */
+  runs: Array<{ readonly run: FloatRun; readonly summing: Summing } | undefined>
+}
+
+/** Rows in a chunk: at most, and in a chunk of a scan made at once. */
+const most = 512
+const usual = 256
+
+export class Scan {
+  readonly chunks: Array<Chunk> = []
+
+  constructor(entries: ReadonlyArray<Entry>) {
+    const ordered = entries.slice().sort(comparePlaces)
+    for (let at = 0; at < ordered.length; at += usual) this.chunks.push({ entries: ordered.slice(at, at + usual), runs: [] })
+  }
+
+  get first(): Entry | undefined {
+    return this.chunks[0]?.entries[0]
+  }
+
+  *entries(): Iterable<Entry> {
+    for (const chunk of this.chunks) yield* chunk.entries
+  }
+
+  add(entry: Entry): void {
+    const at = this.chunkOf(entry)
+    const chunk = this.chunks[at]
+    if (chunk === undefined) {
+      this.chunks.push({ entries: [entry], runs: [] })
+      return
+    }
+    const { entries } = chunk
+    entries.splice(placeIn(entries, entry), 0, entry)
+    chunk.runs = []
+    if (entries.length > most) this.chunks.splice(at + 1, 0, { entries: entries.splice(most / 2), runs: [] })
+  }
+
+  remove(entry: Entry): void {
+    const at = this.chunkOf(entry)
+    const chunk = this.chunks[at]!
+    chunk.entries.splice(placeIn(chunk.entries, entry), 1)
+    chunk.runs = []
+    const next = this.chunks[at + 1]
+    if (chunk.entries.length === 0) this.chunks.splice(at, 1)
+    else if (next !== undefined && chunk.entries.length + next.entries.length < usual) {
+      for (const other of next.entries) chunk.entries.push(other)
+      this.chunks.splice(at + 1, 1)
+    }
+  }
+
+  /** Puts what a row brings now in place of what it brought. */
+  replace(before: Entry, after: Entry): void {
+    if (comparePlaces(before, after) !== 0) {
+      this.remove(before)
+      this.add(after)
+      return
+    }
+    const chunk = this.chunks[this.chunkOf(before)]!
+    const at = placeIn(chunk.entries, before)
+    chunk.entries[at] = after
+    patchRuns(chunk, at)
+  }
+
+  /** The last chunk that begins at or before an entry, else the first. */
+  private chunkOf(entry: Entry): number {
+    let low = 0
+    for (let high = this.chunks.length; high - low > 1;) {
+      const middle = (low + high) >> 1
+      if (comparePlaces(this.chunks[middle]!.entries[0]!, entry) <= 0) low = middle
+      else high = middle
+    }
+    return low
+  }
+}
+
+/** Where an entry stands among sorted ones, or would. */
+const placeIn = (entries: ReadonlyArray<Entry>, entry: Entry): number => {
+  let low = 0
+  for (let high = entries.length; low < high;) {
+    const middle = (low + high) >> 1
+    if (comparePlaces(entries[middle]!, entry) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,0 +1,350 @@
+/**
+ * The groups of one instance (GROUP BY, GROUP ALL), kept up to date while rows come, go and change.
+ *
+ * State: per group how many rows, the accumulators, the row it shows; once something depends on the order of rows, their
+ * scan. Rule: a change marks the groups it leaves and enters, unless it brings the same as before; when the step ends each
+ * marked group's row is built once and replaced in the result. Cost per change: O(log n) and the build; a call without an
+ * accumulator is computed again over its own group. Order matters for float sums that round, for such calls, and where equal
+ * keys are not the same (1 and 1.0: a group shows its first): the first time it does, all rows are put in order once.
+ */
+import { Either } from "effect"
+import { encode } from "../../surql/encode.ts"
+import { run } from "../../surql/evaluate.ts"
+import { type Call, type Contribution, type Grouping, type GroupRows, usable } from "../../surql/group.ts"
+import { compositeKey } from "../../surql/key.ts"
+import { type NumberValue, toFloat } from "../../surql/number.ts"
+import { compare, compareStrings, identical } from "../../surql/order.ts"
+import * as Ids from "../../surql/recordId.ts"
+import type { Sort } from "../../surql/reshape.ts"
+import type { Scope } from "../../surql/scope.ts"
+import { float, type RecordId, type Value } from "../../surql/value.ts"
+import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
+import type { Shown } from "../delta/delta.ts"
+import { type Summing, sumInOrder } from "./floatSum.ts"
+import { type Hash64, rowHash } from "../delta/hash.ts"
+import type { RowError } from "../view/view.ts"
+import type { Kind, Showable, TakesRows } from "./resultSet.ts"
+import { type Entry, Scan } from "./groupScan.ts"
+import { GroupedMember, isOf, type Member } from "../view/viewRow.ts"
+import type { Spy } from "../workCounters.ts"
+import type { Place } from "../store/recordSlot.ts"
+
+/** A group as it is shown. */
+export interface GroupRow extends Shown, Showable {
+  readonly value: Value
+  readonly group: ReadonlyArray<Value>
+  readonly sort: ReadonlyArray<Value>
+  /** A group that fails is not shown. */
+  readonly failure: undefined
+}
+
+/** What groups of one shape have in common. */
+export interface GroupPlan {
+  readonly grouping: Grouping
+  readonly kind: Kind<GroupRow>
+  /** Values of ORDER BY, from the row. */
+  readonly order: ReadonlyArray<Sort>
+  /** Per call the accumulator it reads; undefined for one computed over the group's rows. */
+  readonly accumulated: ReadonlyArray<number | undefined>
+  readonly accumulators: ReadonlyArray<Accumulating>
+  /** Per call how its column is added up in order, where that is needed. */
+  readonly summing: ReadonlyArray<Summing | undefined>
+  /** Names of calls that are computed over the group's rows. */
+  readonly folded: ReadonlyArray<string>
+}
+
+const countsRows = (call: Call): boolean => call.name === "count" && call.column === undefined
+
+export const groupPlan = (grouping: Grouping, terms: ReadonlyArray<Sort>): GroupPlan => {
+  const accumulators: Array<Accumulating> = []
+  const accumulated = grouping.calls.map((call) => {
+    const made = call.alone && call.column !== undefined ? accumulating(call.name, call.column) : undefined
+    if (made === undefined) return undefined
+    const known = accumulators.findIndex((other) => other.text === made.text)
+    return known >= 0 ? known : accumulators.push(made) - 1
+  })
+  const order = (a: GroupRow, b: GroupRow): number => {
+    for (let i = 0; i < terms.length; i++) {
+      const c = terms[i]!.compare(a.sort[i], b.sort[i])
+      if (c !== 0) return c
+    }
+    return compare(a.group, b.group) || compareStrings(a.key, b.key)
+  }
+  return {
+    grouping, accumulated, accumulators,
+    kind: { compare: order, hash: hashOf },
+    summing: grouping.calls.map(({ column, name }, i) => (accumulated[i] === undefined || column === undefined ? undefined : { call: accumulated[i], column, take: usable(name) })),
+    order: terms,
+    folded: grouping.calls.filter((call, i) => accumulated[i] === undefined && !countsRows(call)).map(({ name }) => (name === "" ? "list of values" : name))
+  }
+}
+
+/** Content only: versions of groups are this process's own. */
+const hashOf = (row: GroupRow): Hash64 => rowHash(row.key, 0, row.digest)
+
+class Group {
+  readonly id: unknown
+  /** The key it shows: that of its first row. */
+  key: ReadonlyArray<Value>
+  readonly accumulators: ReadonlyArray<Accumulator>
+  count = 0
+  dirty = false
+  row: GroupRow | undefined = undefined
+  failure: string | undefined = undefined
+  scan: Scan | undefined = undefined
+
+  constructor(id: unknown, key: ReadonlyArray<Value>, accumulators: ReadonlyArray<Accumulator>) {
+    this.id = id
+    this.key = key
+    this.accumulators = accumulators
+  }
+}
+
+/** What an instance lends its groups. */
+export interface GroupOwner {
+  /** A step marks a group for the first time. */
+  readonly changed: () => void
+  /** Its matching rows. */
+  readonly matching: () => Iterable<Member>
+  /** A scope to build a row in. */
+  readonly buildScope: () => Scope
+  /** Notes what building the row of a group has just read; nothing for a group that is no more. */
+  readonly built: (name: string, gone: boolean) => void
+}
+
+export class Groups {
+  private readonly plan: GroupPlan
+  private readonly owner: GroupOwner
+  private readonly result: TakesRows<GroupRow>
+  private readonly spy: Spy
+  /** The one group of GROUP ALL, which is there even without rows. */
+  private readonly whole: Group | undefined
+  private readonly groups: Map<unknown, Group> | undefined
+  private dirty: Array<Group> = []
+  private failing: Set<Group> | undefined = undefined
+  /** Groups whose rows read something, by the name they read under. */
+  private readonly readers: Map<string, Group> | undefined
+  /** Somewhere keys that are equal are not the same. */
+  private mixed = false
+  private ordered = false
+
+  /** `reads`: building a row may read other records. */
+  constructor(plan: GroupPlan, result: TakesRows<GroupRow>, spy: Spy, owner: GroupOwner, reads: boolean) {
+    this.plan = plan
+    this.result = result
+    this.spy = spy
+    this.owner = owner
+    this.readers = reads ? new Map() : undefined
+    this.whole = plan.grouping.all ? this.make(undefined, noValues) : undefined
+    this.groups = plan.grouping.all ? undefined : new Map()
+    if (this.whole !== undefined) this.mark(this.whole)
+  }
+
+  get size(): number {
+    return this.groups?.size ?? 1
+  }
+
+  /** A matching row with what it brings; `before` again where nothing of it changed. */
+  member(place: Place, slot: number, brought: Contribution, before: Member | undefined): Member {
+    const part = this.entry(before?.part as Entry | undefined, place.id, slot, brought)
+    if (isOf(before, place) && before.part === part) return before
+    return new GroupedMember(this.owner, place, slot, part)
+  }
+
+  /** What a row brings; `before` again where that is the same. */
+  private entry(before: Entry | undefined, id: RecordId, slot: number, { key, values }: Contribution): Entry {
+    if (this.whole !== undefined && values.length === 0) return nothingBrought
+    if (before !== undefined && before.slot === slot && same(before.values, values) && same(before.key, key)) return before
+    const group = this.whole === undefined ? compositeKey(key) : undefined
+    const known = this.groups?.get(group)
+    return { id, slot, group: known === undefined ? group : known.id, key: known !== undefined && same(known.key, key) ? known.key : key, values }
+  }
+
+  /** Puts what a row brings now in place of what it brought. */
+  move(leaving: Member | undefined, entering: Member | undefined): void {
+    const before = leaving?.part as Entry | undefined, after = entering?.part as Entry | undefined
+    if (before === after) return
+    const from = before && this.groupOf(before)
+    if (before !== undefined) this.take(from!, before)
+    const to = after && this.groupOf(after)
+    if (after !== undefined) this.give(to!, after)
+    if (!this.ordered) return
+    if (from !== undefined && from === to) from.scan!.replace(before!, after!)
+    else {
+      if (from !== undefined) from.scan!.remove(before!)
+      if (to !== undefined) to.scan!.add(after!)
+    }
+  }
+
+  /** Builds a group's row again because something it had read has changed. False where `name` is none of a group. */
+  reread(name: string): boolean {
+    const group = this.readers?.get(name)
+    if (group !== undefined) this.mark(group)
+    return group !== undefined
+  }
+
+  /** Ends a step: builds the rows of the marked groups; `version` is for those that changed. True when other groups fail now. */
+  settle(version: number): boolean {
+    const { dirty } = this
+    this.dirty = []
+    let failuresMoved = false
+    if (!this.ordered && this.needsOrder(dirty)) this.putInOrder()
+    for (const group of dirty) {
+      const { failure, row } = group
+      group.dirty = false
+      group.row = group.failure = undefined
+      if (group.count > 0 || group === this.whole) this.build(group, row, version)
+      else this.drop(group)
+      if (row !== group.row) this.show(row, group.row)
+      if (failure === group.failure) continue
+      failuresMoved = true
+      if (group.failure === undefined) this.failing!.delete(group)
+      else (this.failing ??= new Set()).add(group)
+    }
+    return failuresMoved
+  }
+
+  /** The rows of all groups, in order. */
+  rows(): ReadonlyArray<GroupRow> {
+    const rows: Array<GroupRow> = []
+    for (const { row } of this.all()) if (row !== undefined) rows.push(row)
+    return rows.sort(this.plan.kind.compare)
+  }
+
+  /** Groups that are left out because an aggregate fails over them, under one empty id. */
+  errors(): ReadonlyArray<RowError> {
+    if (this.failing === undefined || this.failing.size === 0) return []
+    const [reason, ...others] = Array.from(this.failing, (group) => group.failure!).sort(compareStrings)
+    return [{ id: "", reason: others.length === 0 ? reason! : `${reason} (and ${others.length} more group${others.length === 1 ? "" : "s"})` }]
+  }
+
+  private all(): Iterable<Group> {
+    return this.groups?.values() ?? [this.whole!]
+  }
+
+  private make(id: unknown, key: ReadonlyArray<Value>): Group {
+    const { accumulators } = this.plan
+    const group = new Group(id, key, accumulators.length === 0 ? noAccumulators : accumulators.map(({ make }) => make()))
+    if (this.ordered) group.scan = new Scan([])
+    return group
+  }
+
+  private groupOf(entry: Entry): Group {
+    if (this.whole !== undefined) return this.whole
+    let group = this.groups!.get(entry.group)
+    if (group === undefined) this.groups!.set(entry.group, (group = this.make(entry.group, entry.key)))
+    return group
+  }
+
+  private take(group: Group, entry: Entry): void {
+    this.mark(group)
+    group.count--
+    for (const accumulator of group.accumulators) accumulator.remove(entry)
+  }
+
+  private give(group: Group, entry: Entry): void {
+    this.mark(group)
+    if (group.count++ === 0) group.key = entry.key
+    else if (group.key !== entry.key && !same(group.key, entry.key)) this.mixed = true
+    for (const accumulator of group.accumulators) accumulator.add(entry)
+  }
+
+  private mark(group: Group): void {
+    if (group.dirty) return
+    group.dirty = true
+    if (this.dirty.push(group) === 1) this.owner.changed()
+  }
+
+  private show(before: GroupRow | undefined, after: GroupRow | undefined): void {
+    if (before === undefined || after === undefined || before.key === after.key) return this.result.move(before, after)
+    // The group of 1 and 1.0 shows itself as what came first.
+    this.result.remove(before)
+    this.result.insert(after)
+  }
+
+  private drop(group: Group): void {
+    this.groups!.delete(group.id)
+    if (this.readers?.delete(nameOf(group)) === true) this.owner.built(nameOf(group), true)
+  }
+
+  /** Gives a group its row: the one from before where that shows the same. */
+  private build(group: Group, before: GroupRow | undefined, version: number): void {
+    this.spy.groups++
+    if (group.scan?.first !== undefined) group.key = group.scan.first.key
+    const { key } = group
+    const outer = this.owner.buildScope()
+    const value = run(() => this.plan.grouping.build(this.results(group, outer), key, outer, undefined), outer)
+    if (this.readers !== undefined) {
+      this.readers.set(nameOf(group), group)
+      this.owner.built(nameOf(group), false)
+    }
+    if (Either.isLeft(value)) {
+      group.failure = value.left.reason
+      return
+    }
+    const digest = encode(value.right)
+    const name = before !== undefined && before.group === key ? before.key : encode(key)
+    group.row = before !== undefined && before.digest === digest && before.key === name
+      ? before
+      : { shown: false, high: 0, low: 0, key: name, version, digest, value: value.right, group: key, sort: this.plan.order.map((term) => term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })), failure: undefined }
+  }
+
+  private results(group: Group, outer: Scope): ReadonlyArray<Value> {
+    const { accumulated, folded, grouping, summing } = this.plan
+    const rows: GroupRows = folded.length === 0 ? { size: group.count, column: noColumn } : rowsOf(group)
+    return grouping.calls.map((call, i) => {
+      const at = accumulated[i]
+      if (at === undefined) return call.fold(rows, outer)
+      const accumulator = group.accumulators[at]!
+      if (accumulator.inexact) accumulator.renew(group.scan!.entries())
+      if (!accumulator.inexact) return accumulator.result(call.name)
+      const total = sumInOrder(group.scan!.chunks, summing[i]!, call.name === "math::mean")
+      return call.name === "math::mean" ? float(toFloat(total as NumberValue) / accumulator.size) : total
+    })
+  }
+
+  /** Something depends on the order of rows. */
+  private needsOrder(dirty: ReadonlyArray<Group>): boolean {
+    return this.mixed || this.plan.folded.length > 0 || dirty.some((group) => group.accumulators.some((accumulator) => accumulator.inexact))
+  }
+
+  private putInOrder(): void {
+    const byGroup = new Map<Group, Array<Entry>>()
+    for (const { part } of this.owner.matching()) {
+      const entry = part as Entry
+      const group = this.groupOf(entry)
+      const entries = byGroup.get(group)
+      if (entries === undefined) byGroup.set(group, [entry])
+      else entries.push(entry)
+    }
+    for (const group of this.all()) group.scan = new Scan(byGroup.get(group) ?? [])
+    this.ordered = true
+  }
+}
+
+const noValues: ReadonlyArray<Value> = []
+const noAccumulators: ReadonlyArray<Accumulator> = []
+
+/** What every row brings where neither keys nor columns are asked for. */
+const nothingBrought: Entry = { id: Ids.make("", ""), slot: 0, group: undefined, key: noValues, values: noValues }
+
+const same = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean => {
+  for (let i = 0; i < a.length; i++) if (!identical(a[i], b[i])) return false
+  return true
+}
+
+const noColumn = (): ReadonlyArray<Value> => noValues
+
+/** The columns of a group in scan order, each gathered when it is asked for. */
+const rowsOf = (group: Group): GroupRows => {
+  const columns = new Map<number, ReadonlyArray<Value>>()
+  const gathered = (at: number): ReadonlyArray<Value> => {
+    const values = Array.from(group.scan!.entries(), (entry) => entry.values[at])
+    columns.set(at, values)
+    return values
+  }
+  return { size: group.count, column: (at) => columns.get(at) ?? gathered(at) }
+}
+
+/** Names a group among the rows that read: no record's text starts so. */
+const nameOf = ({ id }: Group): string => `\u0000group ${typeof id} ${String(id)}`

@@ -1,0 +1,125 @@
+/**
+ * SPLIT, row by row: what a matching row is split into, and how the pieces of its new state take the place of the old ones.
+ *
+ * Rule: pieces are named by their record and their place among its pieces before anything orders or cuts the result
+ * (`t:1`, `t:1#2`, ..), so that a name stays with its place. Cost per changed row: its pieces, O(log n) each in a window.
+ * In a view a piece that fails is left out alone (D2a); in the result of a subquery it fails where it is shown, as in the
+ * plain evaluator, which projects `SELECT VALUE` after the window and rows before they are split.
+ */
+import { Either } from "effect"
+import type { Select } from "../../surql/ast.ts"
+import { encode } from "../../surql/encode.ts"
+import { run } from "../../surql/evaluate.ts"
+import { identical } from "../../surql/order.ts"
+import { compileProjection } from "../../surql/project.ts"
+import { compileSort, docSplitter, fetching, rowSplitter } from "../../surql/reshape.ts"
+import type { Scope } from "../../surql/scope.ts"
+import type { Item } from "../../surql/sources.ts"
+import type { RecordId, Value } from "../../surql/value.ts"
+import { rowHash } from "../delta/hash.ts"
+import type { Kind, TakesRows } from "./resultSet.ts"
+import { FullMember, isOf, type Member } from "../view/viewRow.ts"
+import type { TrackedSource } from "../view/source.ts"
+import type { Place } from "../store/recordSlot.ts"
+
+/** A piece is a member whose part is this. */
+export interface Piece {
+  readonly position: number
+  readonly value: Value
+}
+
+interface Content extends Piece {
+  readonly sort: ReadonlyArray<Value>
+  readonly digest: string | undefined
+  readonly failure: string | undefined
+}
+
+export interface Pieces {
+  readonly contents: ReadonlyArray<Content>
+  /** Why a piece is left out. */
+  readonly left: string | undefined
+}
+
+/** Splits the row in scope. */
+export type Splitting = (scope: Scope, record: RecordId, source: TrackedSource, strict: boolean) => Pieces
+
+export const compileSplitting = (select: Select): Splitting => {
+  const { project } = compileProjection(select)
+  const order = select.order.map((term) => compileSort(select, term))
+  const splitters = select.split.map(select.value ? docSplitter : rowSplitter)
+  const fetch = select.fetch.length === 0 ? undefined : fetching(select)
+  const projected = (item: Item): Item => ({ ...item, value: project(item.scope) })
+  return (scope, record, source, strict) => {
+    const whole: Item = { scope, record, value: undefined, sort: [] }
+    const filtered = source.count
+    const items = splitters.reduce<ReadonlyArray<Item>>((some, split) => some.flatMap(split), [select.value ? whole : projected(whole)])
+    const splitReads = source.count > filtered
+    const contents: Array<Content> = []
+    let left: string | undefined = undefined
+    /** One piece; the database reads sort values of all rows, so that one that fails there fails the result. */
+    const content = (item: Item, position: number): Content => {
+      const before = source.count
+      let shown = item, failure: string | undefined = undefined
+      if (select.value) {
+        const value = run(project, item.scope)
+        if (Either.isRight(value)) shown = { ...item, value: value.right }
+        else failure = value.left.reason
+      }
+      const sortFrom = source.count
+      const sort = order.map((term) => term.read(shown))
+      const sorted = source.count
+      const value = fetch === undefined ? shown.value : fetch(shown.value, scope)
+      const reads = splitReads || sortFrom > before || source.count > sorted
+      const parts = [...(failure === undefined ? reads ? [encode(value)] : [] : [failure]), ...(sorted > sortFrom ? [encode(sort)] : [])]
+      return { position, value, sort, digest: parts.length === 0 ? undefined : parts.join("\n"), failure }
+    }
+    items.forEach((item, position) => {
+      if (strict) return contents.push(content(item, position))
+      let made: Content | undefined
+      const outcome = run(() => void (made = content(item, position)), item.scope)
+      const reason = Either.isLeft(outcome) ? outcome.left.reason : made?.failure
+      if (reason === undefined) contents.push(made!)
+      else left ??= reason
+    })
+    return { contents, left }
+  }
+}
+
+const samePieces = (a: ReadonlyArray<Member>, b: ReadonlyArray<Member>): boolean =>
+  a.length === b.length && a.every((piece, i) => piece.key === b[i]!.key && piece.digest === b[i]!.digest && piece.failure === b[i]!.failure && identical(contentOf(piece).value, contentOf(b[i]!).value))
+
+/** The member of a row that is split; `before` again where nothing of it changed. */
+export const splitMember = (owner: object, place: Place, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
+  const member = (key: string, part: Member["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): Member =>
+    new FullMember(owner, place, { key, version, digest, children: undefined, slot, sort, lead: undefined, failure, part })
+  const { id: { text }, version } = place
+  const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
+  if (isOf(before, place) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
+  return member(text, pieces, { digest: undefined, failure: left, sort: [] })
+}
+
+const none: ReadonlyArray<Member> = []
+
+/** The pieces of a member that is split. */
+export const piecesOf = (member: Member | undefined): ReadonlyArray<Member> => (member?.part as ReadonlyArray<Member> | undefined) ?? none
+
+export const contentOf = (piece: Member): Piece => piece.part as Piece
+
+/** Puts the pieces of a row's new state in place of those of its old one. */
+export const movePieces = (result: TakesRows<Member>, before: ReadonlyArray<Member>, after: ReadonlyArray<Member>): void => {
+  for (let i = 0, j = 0; i < before.length || j < after.length;) {
+    const old = before[i], now = after[j]
+    const order = old === undefined ? 1 : now === undefined ? -1 : contentOf(old).position - contentOf(now).position
+    if (order === 0) result.replace(old!, now!)
+    else if (order < 0) result.remove(old!)
+    else result.insert(now!)
+    if (order <= 0) i++
+    if (order >= 0) j++
+  }
+}
+
+/** Pieces in the order of their rows, each with a hash of its own. */
+export const piecesKind = (compare: Kind<Member>["compare"]): Kind<Member> => ({
+  compare: (a, b) => compare(a, b) || contentOf(a).position - contentOf(b).position,
+  hash: (piece) => rowHash(piece.key, piece.version, piece.digest)
+})

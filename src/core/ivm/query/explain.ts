@@ -1,0 +1,55 @@
+/**
+ * The operators of a maintained instance, for `/debug/view` (D13).
+ *
+ * Why apart: it is made on demand from the shape and a few counts, so that instances keep little for it.
+ */
+import type { PlanRow } from "../view/view.ts"
+import type { Shape } from "./shape.ts"
+
+/** Rows counted: in the last step, and in all. What counts them extends it, so that there is no object more to load. */
+export class CountsWork {
+  private worked = 0
+  private workedBefore = 0
+  private workedLast = -1
+
+  protected count(step: number): void {
+    if (step !== this.workedLast) {
+      this.workedLast = step
+      this.workedBefore = this.worked
+    }
+    this.worked++
+  }
+
+  protected costs(): Costs {
+    return { last_cost: this.worked - this.workedBefore, total_cost: this.worked }
+  }
+}
+
+type Costs = Pick<PlanRow, "last_cost" | "total_cost">
+
+export interface PlanFigures {
+  readonly tables: ReadonlyArray<string>
+  readonly matching: number
+  readonly shown: number
+  /** Groups held; 0 without GROUP. */
+  readonly groups: number
+  /** Rows evaluated. */
+  readonly costs: Costs
+  /** Why a subquery is run again for each row; undefined where its result is maintained. */
+  readonly declined: (query: Shape["subqueries"][number]["query"]) => string | undefined
+}
+
+export const planOf = (shape: Shape, { costs, declined, groups, matching, shown, tables }: PlanFigures): ReadonlyArray<PlanRow> => {
+  const row = (operator: string, rows: number, reason: string | null = null): PlanRow => ({ operator, incremental: reason === null, reason, rows, ...costs })
+  return [
+    row(`source ${tables.join(", ")}`, matching),
+    ...(shape.access?.paths ?? []).map((path) => row(`index ${path.join(".")}`, matching)),
+    ...(shape.residual === undefined ? [] : [row("filter", matching)]),
+    ...shape.subqueries.map(({ name, query }) => row(`subquery ${name}`, shown, declined(query) ?? null)),
+    ...(shape.splitting === undefined ? [] : [row("split", matching)]),
+    ...(shape.groups === undefined ? [] : [row("group", groups), ...shape.groups.folded.map((name) => row(`aggregate ${name}`, groups, "computed again over its group"))]),
+    ...(shape.windowed ? [row("window", groups || matching)] : shape.sort.length > 0 ? [row("sort when read", matching)] : []),
+    ...(shape.only ? [row("only", shown)] : []),
+    row("project", shown)
+  ]
+}

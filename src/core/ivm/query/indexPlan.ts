@@ -1,0 +1,241 @@
+/**
+ * Which conjuncts of a filter lead from a changed row to the views that can concern it, and where a view is filed by them.
+ *
+ * Indexed are `path = argument` (all of them), then one of `path IN list`, an OR of equalities, `path CONTAINS argument`,
+ * CONTAINSANY or `?=`, then the range that one path must lie in. A record id alone is enough. What is indexed holds
+ * exactly where row and view meet, so the rest of the filter is evaluated only there; everything else stays residual.
+ * Arguments decide at last: one without an exact key, or a container that is no list, sends its view to where every
+ * change is shown; a range behind IN makes the view one of a range.
+ */
+import type { Expr } from "../../surql/ast.ts"
+import { canFail } from "../../surql/evaluate.ts"
+import { Range, SetValue, Special, Uuid, Geometry, isObj, type Value } from "../../surql/value.ts"
+import { intersection, type Interval } from "../index/intervalTree.ts"
+import { liftedPrefix, type Params } from "./lift.ts"
+import { dynamic, type Keys, keyOfValues, type KeySpec, keysOfElements, type Path } from "../index/indexKey.ts"
+
+type Comparison = "<" | "<=" | ">" | ">="
+
+interface Named {
+  readonly path: Path
+  /** The parameter. */
+  readonly name: string
+}
+
+/** One of several values must be at the path, or among its elements. */
+interface Member {
+  readonly kind: "in" | "contains" | "anyEqual"
+  readonly path: Path
+  /** Parameters that are such a value. */
+  readonly values: ReadonlyArray<string>
+  /** Parameters that are lists of such values. */
+  readonly lists: ReadonlyArray<string>
+}
+
+interface Limit extends Named {
+  readonly op: Comparison
+}
+
+export interface Access {
+  readonly equal: ReadonlyArray<Named>
+  readonly member: Member | undefined
+  readonly limits: ReadonlyArray<Limit>
+  /** The paths of all of these, for people. */
+  readonly paths: ReadonlyArray<Path>
+  /** How rows are filed for the usual view of the shape. */
+  readonly spec: KeySpec
+  /** How rows are filed for a view whose IN has a range. */
+  readonly rangeSpec: KeySpec | undefined
+  /** The same without the paths of several steps, which may leave the record: for rows where they do. It implies nothing. */
+  readonly coarse: Access | undefined
+  /** Rows are found by their ids: they need no index. */
+  readonly byId: boolean
+  /** A conjunct that stands before an indexed one can fail: whether a row fails is not known where no index leads. */
+  readonly failsFirst: boolean
+}
+
+/** Where one view is filed. */
+export interface Placement {
+  /** Among those filed by the shape's `rangeSpec`; an index hit leaves the filter to be evaluated whole. */
+  readonly inRange: boolean
+  readonly keys: Keys
+  readonly interval: Interval | undefined
+}
+
+/** The path of an idiom that starts at the record and only names fields. */
+const plainPath = (expr: Expr): Path | undefined => {
+  if (expr.kind !== "idiom" || expr.start !== undefined || expr.parts.length === 0) return undefined
+  const path: Array<string> = []
+  for (const part of expr.parts) {
+    if (part.kind !== "field") return undefined
+    path.push(part.name)
+  }
+  return path
+}
+
+const liftedName = (expr: Expr): string | undefined => (expr.kind === "param" && expr.name.startsWith(liftedPrefix) ? expr.name : undefined)
+
+interface Sides extends Named {
+  readonly pathFirst: boolean
+}
+
+const sides = (left: Expr, right: Expr): Sides | undefined => {
+  const pathFirst = liftedName(right) !== undefined
+  const [path, name] = pathFirst ? [plainPath(left), liftedName(right)] : [plainPath(right), liftedName(left)]
+  return path === undefined || name === undefined ? undefined : { path, name, pathFirst }
+}
+
+const equalityOf = (expr: Expr): Named | undefined => (expr.kind === "binary" && expr.op === "=" ? sides(expr.left, expr.right) : undefined)
+
+const flipped: { readonly [op in Comparison]: Comparison } = { "<": ">", "<=": ">=", ">": "<", ">=": "<=" }
+
+const limitOf = (expr: Expr): Limit | undefined => {
+  if (expr.kind !== "binary" || (expr.op !== "<" && expr.op !== "<=" && expr.op !== ">" && expr.op !== ">=")) return undefined
+  const found = sides(expr.left, expr.right)
+  return found && { path: found.path, name: found.name, op: found.pathFirst ? expr.op : flipped[expr.op] }
+}
+
+const pathText = (path: Path): string => JSON.stringify(path)
+
+/** An OR of equalities and INs on one path, as one IN. */
+const alternatives = (expr: Expr): Member | undefined => {
+  if (expr.kind !== "binary") return undefined
+  if (expr.op === "OR") {
+    const left = alternatives(expr.left), right = alternatives(expr.right)
+    if (left?.kind !== "in" || right?.kind !== "in" || pathText(left.path) !== pathText(right.path)) return undefined
+    return { ...left, values: [...left.values, ...right.values], lists: [...left.lists, ...right.lists] }
+  }
+  const found = sides(expr.left, expr.right)
+  if (found === undefined) return undefined
+  const { name, path, pathFirst } = found
+  if (expr.op === "=") return { kind: "in", path, values: [name], lists: [] }
+  return (expr.op === "IN" && pathFirst) || (expr.op === "CONTAINS" && !pathFirst) ? { kind: "in", path, values: [], lists: [name] } : undefined
+}
+
+const memberOf = (expr: Expr): Member | undefined => {
+  if (expr.kind !== "binary" || expr.op === "=") return undefined
+  const alternative = alternatives(expr)
+  if (alternative !== undefined) return alternative
+  const found = sides(expr.left, expr.right)
+  if (found === undefined) return undefined
+  const { name, path, pathFirst } = found
+  if (pathFirst ? expr.op === "CONTAINS" : expr.op === "IN") return { kind: "contains", path, values: [name], lists: [] }
+  if (pathFirst ? expr.op === "CONTAINSANY" : expr.op === "ANYINSIDE") return { kind: "contains", path, values: [], lists: [name] }
+  return expr.op === "?=" && pathFirst ? { kind: "anyEqual", path, values: [name], lists: [] } : undefined
+}
+
+const isId = (path: Path): boolean => path.length === 1 && path[0] === "id"
+const isLower = (op: Comparison): boolean => op === ">" || op === ">="
+
+/** The limits on one path: the first that has both sides, else the first. */
+const rangeOf = (limits: ReadonlyArray<Limit>): ReadonlyArray<Limit> => {
+  const byPath = new Map<string, Array<Limit>>()
+  for (const limit of limits) {
+    const known = byPath.get(pathText(limit.path))
+    if (known === undefined) byPath.set(pathText(limit.path), [limit])
+    else known.push(limit)
+  }
+  const ranges = [...byPath.values()]
+  return ranges.find((range) => range.some(({ op }) => isLower(op)) && range.some(({ op }) => !isLower(op))) ?? ranges[0] ?? []
+}
+
+type Parts = Pick<Access, "equal" | "member" | "limits">
+
+/** What each conjunct can be indexed as, and of all that what is. */
+const choose = (parts: ReadonlyArray<Expr>): { readonly parts: Parts; readonly used: ReadonlySet<Expr> } => {
+  const equal = new Map<Expr, Named>(), members = new Map<Expr, Member>(), limits = new Map<Expr, Limit>()
+  for (const part of parts) {
+    const equality = equalityOf(part), member = memberOf(part), limit = limitOf(part)
+    if (equality !== undefined) equal.set(part, equality)
+    else if (member !== undefined) members.set(part, member)
+    else if (limit !== undefined) limits.set(part, limit)
+  }
+  for (const [part, { name, path }] of equal) if (isId(path)) return { parts: { equal: [{ path, name }], member: undefined, limits: [] }, used: new Set([part]) }
+  const inside = [...members].filter(([, { kind }]) => kind === "in")
+  for (const [part, member] of inside) if (isId(member.path)) return { parts: { equal: [], member, limits: [] }, used: new Set([part]) }
+  const [memberPart, member] = inside[0] ?? [...members][0] ?? []
+  const range = rangeOf([...limits.values()])
+  const used = new Set([...equal.keys(), ...(memberPart === undefined ? [] : [memberPart]), ...[...limits].filter(([, limit]) => range.includes(limit)).map(([part]) => part)])
+  return { parts: { equal: [...equal.values()], member, limits: range }, used }
+}
+
+export interface Chosen {
+  readonly access: Access | undefined
+  /** The conjuncts an index hit says nothing about. */
+  readonly residual: ReadonlyArray<Expr>
+}
+
+/** Chooses what to index among the conjuncts of a filter. */
+export const chooseAccess = (conjuncts: ReadonlyArray<Expr>): Chosen => {
+  const { parts, used } = choose(conjuncts)
+  if (used.size === 0) return { access: undefined, residual: conjuncts }
+  const failsFirst = conjuncts.some((part, i) => canFail(part) && conjuncts.some((other, j) => j > i && used.has(other)))
+  return { access: accessOf(parts, failsFirst), residual: conjuncts.filter((part) => !used.has(part)) }
+}
+
+const isStep = ({ path }: { readonly path: Path }): boolean => path.length === 1
+
+const coarseOf = ({ equal, limits, member }: Parts, failsFirst: boolean): Access | undefined => {
+  const steps: Parts = { equal: equal.filter(isStep), member: member !== undefined && isStep(member) ? member : undefined, limits: limits.filter(isStep) }
+  const same = steps.equal.length === equal.length && steps.member === member && steps.limits.length === limits.length
+  return same || (steps.equal.length === 0 && steps.member === undefined && steps.limits.length === 0) ? undefined : accessOf(steps, failsFirst)
+}
+
+const accessOf = (parts: Parts, failsFirst: boolean): Access => {
+  const { equal, limits, member } = parts
+  const equalPaths = equal.map(({ path }) => path)
+  const inPath = member?.kind === "in" ? [member.path] : []
+  const ordered = limits[0] === undefined ? [] : [limits[0].path]
+  return {
+    ...parts,
+    paths: [...equalPaths, ...(member === undefined ? [] : [member.path]), ...ordered],
+    spec: {
+      paths: [...equalPaths, ...inPath],
+      each: member === undefined || member.kind === "in" ? undefined : { path: member.path, orSelf: member.kind === "anyEqual" },
+      range: ordered[0]
+    },
+    rangeSpec: inPath[0] && { paths: equalPaths, each: undefined, range: inPath[0] },
+    byId: equalPaths.length + inPath.length === 1 && isId([...equalPaths, ...inPath][0]!) && limits.length === 0,
+    coarse: coarseOf(parts, failsFirst),
+    failsFirst
+  }
+}
+
+const itemsOf = (value: Value): ReadonlyArray<Value> | undefined => (Array.isArray(value) ? (value as ReadonlyArray<Value>) : value instanceof SetValue ? value.items : undefined)
+
+/** Holds things that are no elements of it: substrings, keys, points. Nothing else but a list or a range holds anything. */
+const holdsMore = (value: Value): boolean => typeof value === "string" || value instanceof Uuid || value instanceof Geometry || (isObj(value) && !(value instanceof Special))
+
+/** The values a member must be one of; `dynamic` where they cannot be listed. */
+const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Value> | typeof dynamic => {
+  const all = values.map((name) => params[name])
+  for (const name of lists) {
+    const items = itemsOf(params[name])
+    if (items !== undefined) all.push(...items)
+    else if (holdsMore(params[name]) || params[name] instanceof Range) return dynamic
+  }
+  return all
+}
+
+const openInterval: Interval = { from: undefined, to: undefined }
+
+const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interval | undefined =>
+  limits.length === 0 ? undefined : limits.reduce((interval, { name, op }) => {
+    const bound = { value: params[name], inclusive: op === "<=" || op === ">=" }
+    return intersection(interval, isLower(op) ? { from: bound, to: undefined } : { from: undefined, to: bound })
+  }, openInterval)
+
+/** Where the view with these arguments is filed; undefined: where every change is shown. With a list that changes, under several keys. */
+export const placementOf = ({ equal, limits, member, rangeSpec }: Access, params: Params, live = false): Placement | undefined => {
+  const values = equal.map(({ name }) => params[name])
+  if (rangeSpec !== undefined && member!.lists.length === 1 && member!.values.length === 0) {
+    const range = params[member!.lists[0]!]
+    if (range instanceof Range) {
+      const keys = keyOfValues(values)
+      return keys === dynamic ? undefined : { inRange: true, keys, interval: range }
+    }
+  }
+  const items = member === undefined ? undefined : valuesOf(member, params)
+  const keys = items === undefined ? keyOfValues(values) : items === dynamic ? dynamic : keysOfElements(values, items)
+  return keys === dynamic ? undefined : { inRange: false, keys: live && !Array.isArray(keys) ? [keys] : keys, interval: intervalOf(limits, params) }
+}

@@ -1,0 +1,174 @@
+/**
+ * Lifting out of a query what does not depend on its rows: `author = user:1`, `author = $u` and `author = $parent.id` become
+ * one shape with one argument.
+ *
+ * Why: all instances of one shape share one set of compiled closures and one argument index, so that a change costs the
+ * number of shapes and not the number of views (law L4). Constants are lifted from FROM, WHERE, START and LIMIT only: in
+ * the projection their text names the output field. A constant that cannot be evaluated stays where it is and fails row
+ * by row, as it does in the database. Regular expressions stay too: equality with one is a match and cannot be indexed.
+ */
+import { Either } from "effect"
+import type { Expr, Select } from "../../surql/ast.ts"
+import { analyze } from "../../surql/analyze.ts"
+import { encode } from "../../surql/encode.ts"
+import { compile, isConstant, run } from "../../surql/evaluate.ts"
+import { print } from "../../surql/print.ts"
+import { rewriteRows } from "../../surql/rewrite.ts"
+import type { Compiled, Scope } from "../../surql/scope.ts"
+import { inner } from "../../surql/sources.ts"
+import { field, RecordId, Regex, setField, type Value } from "../../surql/value.ts"
+
+export type Params = { readonly [name: string]: Value }
+
+export interface Lifted {
+  readonly select: Select
+  /** Everything `select` needs, by parameter name: lifted values and the user's parameters that are left. */
+  readonly params: Params
+}
+
+/** No parameter a user can write starts so. */
+export const liftedPrefix = "\u0000"
+const listName = `${liftedPrefix}list`
+
+const holdsRegex = (value: Value): boolean =>
+  value instanceof Regex || (Array.isArray(value) && (value as ReadonlyArray<Value>).some(holdsRegex))
+
+/** Puts parameters in place of constants; `take` gives the name, or `undefined` to leave one where it is. */
+const withoutConstants = (select: Select, take: (expr: Expr) => string | undefined, wholeBounds: boolean): Select => {
+  const lifted = (expr: Expr): Expr | undefined => {
+    const name = take(expr)
+    return name === undefined ? undefined : { kind: "param", at: expr.at, name }
+  }
+  const walk = (expr: Expr): Expr => {
+    const param = isConstant(expr) ? lifted(expr) : undefined
+    if (param !== undefined) return param
+    if (expr.kind === "binary") return { ...expr, left: walk(expr.left), right: walk(expr.right) }
+    if (expr.kind === "unary") return { ...expr, operand: walk(expr.operand) }
+    return expr
+  }
+  const bound = (expr: Expr | undefined): Expr | undefined => expr && (wholeBounds || isConstant(expr) ? lifted(expr) ?? expr : expr)
+  return {
+    ...select,
+    from: select.from.map((source) => (source.kind === "table" ? source : bound(source)!)),
+    where: select.where && walk(select.where),
+    limit: bound(select.limit),
+    start: bound(select.start)
+  }
+}
+
+/** Puts a parameter in place of the first subquery that a conjunct asks for its values. */
+const withoutList = (select: Select, listText: (query: Select) => string | undefined): { readonly select: Select; readonly list: ListArgument | undefined } => {
+  let list: ListArgument | undefined = undefined
+  const walk = (expr: Expr): Expr => {
+    if (expr.kind !== "binary" || list !== undefined) return expr
+    if (expr.op === "AND") {
+      const left = walk(expr.left)
+      return { ...expr, left, right: walk(expr.right) }
+    }
+    const right = expr.op === "IN" ? expr.right : undefined
+    const text = right?.kind === "subquery" && right.query.kind === "select" ? listText(right.query) : undefined
+    if (text === undefined || right?.kind !== "subquery" || right.query.kind !== "select") return expr
+    list = { name: listName, query: right.query, text }
+    return { ...expr, right: { kind: "param", at: right.at, name: listName } }
+  }
+  const where = select.where && walk(select.where)
+  return { select: { ...select, where }, list }
+}
+
+const used = (select: Select, given: Params): Params => {
+  const params: Record<string, Value> = {}
+  for (const name of analyze(select).params) setField(params, name, field(given, name))
+  return params
+}
+
+/** Lifts a query that stands alone, for the parameters in `scope`: constants that cannot be evaluated stay. Its document is never read. */
+export const lift = (select: Select, scope: Scope): Lifted => {
+  const args: Record<string, Value> = {}
+  let count = 0
+  const lifted = withoutConstants(select, (expr) => {
+    const value = run(compile(expr), scope)
+    if (Either.isLeft(value) || holdsRegex(value.right)) return undefined
+    const name = `${liftedPrefix}${count++}`
+    args[name] = value.right
+    return name
+  }, false)
+  return { select: lifted, params: used(lifted, { ...scope.params, ...args }) }
+}
+
+/** A query lifted once, for all parameters and, if it is a subquery, every row around it. */
+export interface LiftedOnce {
+  readonly select: Select
+  /** The query without constants, and the subqueries its live list stands for. */
+  readonly text: string
+  /** A subquery behind IN whose values are an argument that changes. */
+  readonly list: ListArgument | undefined
+  /** It depends on the row around it. */
+  readonly correlated: boolean
+  /** The parameters for one scope around it; `undefined` where a constant cannot be evaluated and has to stay where it is. */
+  readonly params: (outer: Scope) => Params | undefined
+  /** Tells apart any two such parameters. */
+  readonly keyOf: (params: Params) => string
+}
+
+export interface ListArgument {
+  readonly name: string
+  readonly query: Select
+  /** The subquery without its constants. */
+  readonly text: string
+}
+
+interface Argument {
+  readonly name: string
+  readonly value: Compiled
+}
+
+const isParent = (expr: Expr): boolean => expr.kind === "param" && expr.name === "parent"
+
+/** The text of a shape: with its list, since that is not in the query any more. */
+export const shapeText = (select: Select, list: ListArgument | undefined): string => (list === undefined ? print(select) : `${print(select)}\n${list.text}`)
+
+/** `listText` gives the text of a subquery whose values can be a list. Lifts a subquery (`inside` another query): what it takes from the row around it are its arguments; or a query alone. */
+export const liftOnce = (query: Select, inside: boolean, listText: (query: Select) => string | undefined): LiftedOnce => {
+  const parents: Array<Argument> = []
+  const args: Array<Argument> = []
+  const argument = (list: Array<Argument>, prefix: string, expr: Expr): string => {
+    const name = `${prefix}${list.length}`
+    list.push({ name, value: compile(expr) })
+    return name
+  }
+  const rows = !inside ? query : rewriteRows(query, (expr) => {
+    const whole = isParent(expr) || (expr.kind === "idiom" && expr.start !== undefined && isParent(expr.start) && expr.parts.every((part) => part.kind === "field"))
+    return whole ? { kind: "param", at: expr.at, name: argument(parents, `${liftedPrefix}p`, expr) } : undefined
+  })
+  let correlated = parents.length > 0
+  const constant = withoutConstants(rows, (expr) => {
+    correlated ||= !isConstant(expr)
+    return argument(args, liftedPrefix, expr)
+  }, inside)
+  const { list, select } = withoutList(constant, listText)
+  const free = analyze(select).params.filter((name) => name !== list?.name)
+  return {
+    select,
+    text: shapeText(select, list),
+    list,
+    correlated,
+    params: (outer) => {
+      const around = inner(outer, outer.doc)
+      const given: Record<string, Value> = {}
+      for (const { name, value } of parents) given[name] = value(around)
+      const scope = { ...around, params: { ...outer.params, ...given } }
+      const params: Record<string, Value> = {}
+      for (const { name, value } of args) {
+        const result = run(value, scope)
+        if (Either.isLeft(result) || holdsRegex(result.right)) return undefined
+        given[name] = result.right
+      }
+      for (const name of free) setField(params, name, Object.hasOwn(given, name) ? given[name] : field(outer.params, name))
+      return params
+    },
+    keyOf: free.length === 1 ? (params) => valueKey(params[free[0]!]) : (params) => free.map((name) => valueKey(params[name])).join("\n")
+  }
+}
+
+/** Subqueries mostly depend on one record id: its text will do, where nothing else can look like it. */
+const valueKey = (value: Value): string => (value instanceof RecordId ? `\u0002${value.text}` : encode(value))

@@ -1,0 +1,239 @@
+/**
+ * A query shape: a query without its constants, compiled once for all views that differ only in them.
+ *
+ * `plan` decides here, per query, whether its result can be maintained row by row; where it cannot, it says why and
+ * the engine recomputes that view (law L6). The indexed conjuncts are parts of the filter that must hold for every
+ * matching row (argumentIndex.ts chooses them); the rest is the residual. Subqueries shown as fields are the shape's children:
+ * a row holds their results and shows them, and changes when they do.
+ */
+import { Either } from "effect"
+import type { Expr, Field, Idiom, Select } from "../../surql/ast.ts"
+import { analyze } from "../../surql/analyze.ts"
+import { canFail, compile, run } from "../../surql/evaluate.ts"
+import { aliasNames } from "../../surql/names.ts"
+import { compareRecords } from "../../surql/order.ts"
+import { compileGrouping } from "../../surql/group.ts"
+import { compileProjection, outputNames } from "../../surql/project.ts"
+import { compileSort, fetching } from "../../surql/reshape.ts"
+import { rewriteRows } from "../../surql/rewrite.ts"
+import { ordersById } from "../../surql/select.ts"
+import type { Compiled, Scope } from "../../surql/scope.ts"
+import type { Value } from "../../surql/value.ts"
+import { field, isInt } from "../../surql/value.ts"
+import { type Access, chooseAccess } from "./indexPlan.ts"
+import { type GroupPlan, groupPlan } from "../operators/groups.ts"
+import { type ListArgument, shapeText } from "./lift.ts"
+import { type Member, memberHash, noSort } from "../view/viewRow.ts"
+import type { Kind } from "../operators/resultSet.ts"
+import { compileSplitting, piecesKind, type Splitting } from "../operators/split.ts"
+import type { Bounds } from "../operators/window.ts"
+
+export interface SortTerm {
+  readonly value: Compiled
+  readonly compare: (a: Value, b: Value) => number
+}
+
+/** A subquery shown as a field of its own. */
+export interface ChildField {
+  readonly alias: string
+  readonly query: Select
+  /** Evaluates it without a maintained result. */
+  readonly value: Compiled
+}
+
+export interface Shape {
+  readonly text: string
+  /** The one whole table it reads; undefined where its parameters say what it reads. */
+  readonly table: string | undefined
+  /** What stands behind FROM: tables and parameters. */
+  readonly sources: ReadonlyArray<Expr>
+  /** Tables named along the way; a link may lead to others still. */
+  readonly otherTables: ReadonlyArray<string>
+  /** What leads from a changed row to the instances it can concern; undefined where nothing does. */
+  readonly access: Access | undefined
+  readonly filter: Compiled | undefined
+  /** The filter without the indexed conjuncts. */
+  readonly residual: Compiled | undefined
+  readonly sort: ReadonlyArray<SortTerm>
+  readonly kind: Kind<Member>
+  /** GROUP: how its groups are kept; undefined without. */
+  readonly groups: GroupPlan | undefined
+  /** SPLIT: how a row is split; undefined without. */
+  readonly splitting: Splitting | undefined
+  readonly windowed: boolean
+  /** All matching rows are in the window of the result, so that nobody else has to keep them. */
+  readonly heldByWindow: boolean
+  /** Rows of one source are read in the order they are shown in, so that a full window ends the reading. */
+  readonly readInOrder: boolean
+  readonly only: boolean
+  readonly limit: Expr | undefined
+  readonly start: Expr | undefined
+  /** The whole row as it is shown. */
+  readonly project: Compiled
+  /** The row without its children. */
+  readonly own: Compiled
+  readonly children: ReadonlyArray<ChildField>
+  readonly aliases: ReadonlyArray<string>
+  /** Its subqueries are shown and no more: a row whose children changed is the same row with other children. */
+  readonly onlyShows: boolean
+  /** All subqueries of it, by alias or place. */
+  readonly subqueries: ReadonlyArray<{ readonly name: string; readonly query: Select }>
+  /** No expression of it can fail. */
+  readonly total: boolean
+  /** An expression of it may read other records. */
+  readonly reaches: boolean
+  /** The projection must be evaluated per changed row: it can fail, or shows content of other records. */
+  readonly checksProjection: boolean
+  /** The subquery whose values are an argument that changes, and the parameter that stands for them. */
+  readonly list: ListArgument | undefined
+  /** How deep subqueries nest in it: those it holds are settled before it is. */
+  readonly rank: number
+}
+
+/** Why a query is recomputed instead of maintained. */
+export interface Declined {
+  readonly reason: string
+}
+
+const conjuncts = (expr: Expr | undefined): ReadonlyArray<Expr> =>
+  expr === undefined ? [] : expr.kind === "binary" && expr.op === "AND" ? [...conjuncts(expr.left), ...conjuncts(expr.right)] : [expr]
+
+const conjunction = (parts: ReadonlyArray<Expr>): Expr | undefined =>
+  parts.reduce<Expr | undefined>((left, right) => (left === undefined ? right : { kind: "binary", at: right.at, op: "AND", left, right }), undefined)
+
+const declined = (select: Select): string | undefined => {
+  if (select.from.some((source) => source.kind !== "table" && source.kind !== "param")) return "a source is computed from data"
+  if ([select.limit, select.start].some((bound) => bound !== undefined && bound.kind !== "param" && bound.kind !== "literal")) return "START or LIMIT is computed from data"
+  if (select.group !== undefined && select.fetch.length > 0) return "FETCH of grouped rows is not maintained"
+  return undefined
+}
+
+/** The subqueries that are fields of their own, where nothing later looks inside the row. */
+const childFields = (select: Select): ReadonlyArray<Field> =>
+  select.value || select.group !== undefined || select.split.length > 0 || select.omit.length > 0 || select.fetch.length > 0 ? [] : select.fields.filter((f) => f.kind === "expr" && f.expr.kind === "subquery" && f.expr.query.kind === "select")
+
+const childOf = (field: Field): ReadonlyArray<ChildField> =>
+  field.kind === "expr" && field.expr.kind === "subquery" && field.expr.query.kind === "select"
+    ? [{ alias: outputNames(field).join("."), query: field.expr.query, value: compile(field.expr) }]
+    : []
+
+/** Whether a path begins with the name a field is shown under. */
+const startsAlike = (field: Field, idiom: Idiom): boolean => field.kind === "expr" && outputNames(field)[0] === aliasNames(idiom)[0]
+
+/** The subqueries in the clauses that see the rows, one level down. */
+const subqueriesOf = (select: Select): Shape["subqueries"] => {
+  const found: Array<{ readonly name: string; readonly query: Select }> = []
+  const look = (name: string, clauses: Select): void => void rewriteRows(clauses, (e) => {
+    if (e.kind === "subquery" && e.query.kind === "select") found.push({ name, query: e.query })
+    return undefined
+  })
+  const bare: Select = { ...select, fields: [], where: undefined, order: [], group: undefined, split: [] }
+  for (const field of select.fields) if (field.kind === "expr") look(outputNames(field).join("."), { ...bare, fields: [field] })
+  if (select.where !== undefined) look("in the filter", { ...bare, where: select.where })
+  return found
+}
+
+/** How deep subqueries nest in a tree. */
+const nesting = (node: unknown): number => {
+  if (typeof node !== "object" || node === null) return 0
+  const inside = Object.values(node).reduce<number>((deepest, value) => Math.max(deepest, nesting(value)), 0)
+  return "kind" in node && node.kind === "subquery" ? inside + 1 : inside
+}
+
+/** Sort values come before FETCH. */
+const sortTerms = (select: Select, project: Compiled): ReadonlyArray<SortTerm> => select.order.map((term) => {
+  const { compare, fromDoc, read } = compileSort(select, term)
+  return { value: fromDoc ?? ((scope) => read({ scope, record: undefined, sort: noSort, value: project(scope) })), compare }
+})
+
+/** Compiles a lifted query, or says why it cannot be maintained. */
+export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
+  const facts = analyze(select)
+  const reason = declined(select)
+  if (reason !== undefined) return { reason }
+  const parts = conjuncts(select.where)
+  const [only] = select.from
+  const table = select.from.length === 1 && only?.kind === "table" ? only.name : undefined
+  const { access, residual: rest } = table === undefined ? { access: undefined, residual: parts } : chooseAccess(parts)
+  const residual = conjunction(rest)
+  const grouping = select.group && compileGrouping(select, select.group)
+  if (grouping?.looksAtFirst === true) return { reason: "a path over an aggregate looks at the rows" }
+  const projection = grouping === undefined ? compileProjection(select) : { project: () => undefined, canFail: grouping.canFail }
+  const fetch = select.fetch.length === 0 ? undefined : fetching(select)
+  const project: Compiled = fetch === undefined ? projection.project : (scope) => fetch(projection.project(scope), scope)
+  const children = childFields(select)
+  const fields = children.flatMap(childOf)
+  const own = children.length === 0 ? project : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
+  const sort = sortTerms(select, projection.project)
+  const windowed = select.limit !== undefined || select.start !== undefined
+  const subqueries = facts.subqueries ? subqueriesOf(select) : []
+  return {
+    text: shapeText(select, list),
+    table,
+    sources: select.from,
+    otherTables: facts.referencedTables.filter((name) => name !== table),
+    access,
+    filter: select.where && compile(select.where),
+    residual: residual && compile(residual),
+    sort,
+    kind: select.split.length > 0 ? piecesKind(byTerms(sort)) : kindOf(sort),
+    groups: grouping && groupPlan(grouping, select.order.map((term) => compileSort(select, term))),
+    splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
+    windowed,
+    heldByWindow: windowed && grouping === undefined && select.split.length === 0,
+    readInOrder: select.order.length === 0 || ordersById(select),
+    only: select.only,
+    limit: select.limit,
+    start: select.start,
+    project,
+    own,
+    children: fields,
+    aliases: fields.map(({ alias }) => alias),
+    onlyShows: subqueries.length === children.length && !select.order.some((term) => children.some((child) => startsAlike(child, term.idiom))),
+    subqueries,
+    total: !projection.canFail && !(select.where !== undefined && canFail(select.where)) && !select.order.some((term) => canFail(term.idiom)),
+    reaches: facts.reaches,
+    checksProjection: projection.canFail || facts.reaches,
+    list,
+    rank: Math.max(nesting(select), list === undefined ? 0 : nesting(list.query) + 1)
+  }
+}
+
+/** One term is the usual case, and its values are mostly numbers or text. */
+const byOneTerm = ({ compare }: SortTerm) => (a: Member, b: Member): number => {
+  const order = compare(a.lead, b.lead)
+  return order !== 0 || a.place === b.place ? order : compareRecords(a.place.id, b.place.id)
+}
+
+const leadOf = ({ lead }: Member): Value => lead
+
+const kindOf = (sort: ReadonlyArray<SortTerm>): Kind<Member> =>
+  sort.length === 1 ? { compare: byOneTerm(sort[0]!), lead: leadOf, compareLeads: sort[0]!.compare, hash: memberHash } : { compare: byTerms(sort), hash: memberHash }
+
+const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: Member, b: Member): number => {
+  for (let i = 0; i < sort.length; i++) {
+    const order = sort[i]!.compare(a.sort[i], b.sort[i])
+    if (order !== 0) return order
+  }
+  // Without ORDER BY rows come source by source, else equal ones by record.
+  return sort.length === 0 && a.slot !== b.slot ? a.slot - b.slot : compareRecords(a.place.id, b.place.id)
+}
+
+/** START and LIMIT of one instance, as the database reads them: whole and not negative. */
+export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope): Either.Either<Bounds, string> => {
+  const bound = (name: string, expr: Expr | undefined, missing: number): Either.Either<number, string> => {
+    if (expr === undefined) return Either.right(missing)
+    // Lifted bounds are parameters, and subqueries have one instance for each row around them: nothing is compiled for that.
+    const value = expr.kind === "param" ? Either.right(field(scope.params, expr.name)) : run(compile(expr), scope)
+    if (Either.isLeft(value)) return Either.left(value.left.reason)
+    if (!isInt(value.right) || value.right < 0) return Either.left(`${name} must be a non-negative integer`)
+    return Either.right(Number(value.right))
+  }
+  return Either.all({ start: bound("START", select.start, 0), limit: bound("LIMIT", select.limit, Infinity) })
+}
+
+export const unsorted: Pick<Member, "lead" | "sort"> = { lead: undefined, sort: noSort }
+
+/** The values of the ORDER BY terms of one row. */
+export const sortValues = ({ sort }: Shape, read: (value: Compiled) => Value): Pick<Member, "lead" | "sort"> =>
+  sort.length === 1 ? { lead: read(sort[0]!.value), sort: noSort } : { lead: undefined, sort: sort.map((term) => read(term.value)) }

@@ -1,0 +1,150 @@
+/**
+ * Where one record stands, from its first change on: its state now, its version, and what the instances hold of it.
+ *
+ * Why it holds what others hold: a change finds its record once, by id, and from there everything that shows it; a map by
+ * id in each instance would be one more cold lookup for each. A place outlives deletion, so it is also what a row is named
+ * by. And why it is the state and does not point to one: that would be one more thing to load for every change. The documents
+ * of counted keys stand in the array of their table all the same: an old object that is given something young costs the
+ * garbage collector's notes of it, which are cold for an object and at hand for one array.
+ */
+import * as Ids from "../../surql/recordId.ts"
+import { type Obj, RecordId } from "../../surql/value.ts"
+import type { Table } from "./table.ts"
+
+/** Something an instance holds of a record. */
+export interface Holding {
+  readonly owner: object
+  /** Of the state of the record it was made for. */
+  version: number
+}
+
+/** Nearly every record is held by a few instances; only beyond this are they found by a map. */
+const few = 8
+
+/** Where the table has the document of a place that nobody finds yet, and of one that keeps it itself. */
+const unkept = -2, inPlace = -1
+
+export class Place {
+  /** The store's own from the first change on. */
+  table: Table
+  /** Of the record, or the last one of a deleted record. */
+  version: number
+  /** Another one for each place of a store: what tells places apart without a look at either. */
+  readonly number: number
+  private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
+  /** Its place among the documents of the table, or one of the two above. */
+  private at = unkept
+  private own: Obj | undefined = undefined
+  /** Its id, where neither a document has it nor a counted key says it: each record that has changed would keep a second one for nothing. */
+  private named: RecordId | undefined
+
+  constructor(table: Table, id: RecordId, version: number, number: number) {
+    this.table = table
+    this.version = version
+    this.number = number
+    this.named = id
+  }
+
+  /** The whole content, `id` included, never changed but for another one; undefined where there is no record. */
+  get doc(): Obj | undefined {
+    return this.at >= 0 ? this.table.document(this.at) : this.own
+  }
+
+  /** As the last change wrote it, and so at hand with the document. */
+  get id(): RecordId {
+    const id = this.doc?.["id"]
+    return id instanceof RecordId ? id : this.named ?? Ids.make(this.table.name, this.at)
+  }
+
+  /** The table finds it by its id. */
+  get kept(): boolean {
+    return this.at !== unkept
+  }
+
+  /**
+   * Takes over a state of the record with this id; `at`: where the table is about to put the document, by its counted key;
+   * undefined where it does not. There nothing is written that may be an object: for that V8 looks at the head of the page
+   * that holds this one, and those heads push each other out of the cache.
+   */
+  put(id: RecordId, doc: Obj | undefined, version: number, at: number | undefined): void {
+    this.version = version
+    if (at === undefined) {
+      this.at = inPlace
+      this.own = doc
+      this.named = doc?.["id"] instanceof RecordId ? undefined : id
+    } else {
+      this.at = at
+      this.own = undefined
+      this.named = undefined
+    }
+  }
+
+  /** Nobody finds it any more. */
+  forget(): void {
+    this.named = this.id
+    this.at = unkept
+    this.own = undefined
+  }
+
+  /** Nothing that is held is of the state that comes, though that has the version there was. */
+  outdate(): void {
+    const { held } = this
+    if (held === undefined) return
+    for (const holding of held instanceof Map ? held.values() : Array.isArray(held) ? held : [held]) holding.version = -1
+  }
+
+  /** What this owner holds of the record. */
+  heldBy(owner: object): Holding | undefined {
+    const { held } = this
+    if (held === undefined) return undefined
+    if (held instanceof Map) return held.get(owner)
+    if (!Array.isArray(held)) return held.owner === owner ? held : undefined
+    for (let i = 0; i < held.length; i++) if (held[i]!.owner === owner) return held[i]
+    return undefined
+  }
+
+  /** Puts what an owner holds now in place of what it held: each is undefined where that is nothing. */
+  exchange(before: Holding | undefined, after: Holding | undefined): void {
+    const { held } = this
+    if (held === undefined || held === before) this.held = after
+    else if (held instanceof Map) {
+      if (after !== undefined) held.set(after.owner, after)
+      else this.without(held, before!)
+    } else if (!Array.isArray(held)) this.held = [held, after!]
+    else if (before === undefined) this.add(held, after!)
+    else if (after !== undefined) held[held.indexOf(before)] = after
+    else {
+      const last = held.pop()!
+      if (last !== before) held[held.indexOf(before)] = last
+      if (held.length === 0) this.held = undefined
+    }
+  }
+
+  /** An instance that is let go holds this no more. What is left takes no more room than it needs: nobody may ever come by again. */
+  letGo(holding: Holding): void {
+    if (this.heldBy(holding.owner) !== holding) return
+    this.exchange(holding, undefined)
+    if (Array.isArray(this.held)) this.held = this.held.length === 1 ? this.held[0] : this.held.slice()
+  }
+
+  /** What is held, of how many instances. */
+  get holdings(): number {
+    const { held } = this
+    return held === undefined ? 0 : held instanceof Map ? held.size : Array.isArray(held) ? held.length : 1
+  }
+
+  private without(held: Map<object, Holding>, { owner }: Holding): void {
+    held.delete(owner)
+    if (held.size <= few / 2) this.held = [...held.values()]
+  }
+
+  private add(held: Array<Holding>, holding: Holding): void {
+    if (held.length < few) held.push(holding)
+    else this.held = new Map([...held, holding].map((one) => [one.owner, one]))
+  }
+}
+
+/** A place with a record. */
+export type Live = Place & { readonly doc: Obj }
+
+export const isLive = (place: Place): place is Live => place.doc !== undefined

@@ -1,0 +1,264 @@
+/**
+ * The records of this SSP, each held once: their places by table, versions (D4), and what was deleted.
+ *
+ * Documents are never mutated, so a view may hold the one it last saw and compare by identity. Changes are applied in two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable
+ * in between and a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
+ */
+import { type Change, lostTable } from "../../change.ts"
+import { identical } from "../../surql/order.ts"
+import { isOwn } from "../../surrealSchema.ts"
+import * as Ids from "../../surql/recordId.ts"
+import type { Obj, Range, RecordId } from "../../surql/value.ts"
+import { EdgeIndex } from "./edgeIndex.ts"
+import { defaultTombstones, Graves } from "./tombstones.ts"
+import { type Live, Place } from "./recordSlot.ts"
+import { Table } from "./table.ts"
+
+/** One state of one record, as it was when it was asked for. */
+export interface Row {
+  readonly id: RecordId
+  readonly version: number
+  /** The whole content, `id` included. */
+  readonly doc: Obj
+}
+
+/** What one change does to one record: its content before and after. Both are undefined only for a tombstone being loaded. */
+export interface Write {
+  readonly id: RecordId
+  readonly place: Place
+  readonly before: Obj | undefined
+  readonly after: Obj | undefined
+  /** The version this write leaves behind: of the record, or the last one of the deleted record. */
+  readonly version: number
+}
+
+/** Who is told of every record that moves, whatever moved it; it must not look at the store before it is asked. */
+export interface StoreWatcher {
+  readonly moved: (table: string, id: string) => void
+  readonly cleared: () => void
+}
+
+export class Store {
+  watcher: StoreWatcher | undefined = undefined
+  private readonly tables = new Map<string, Table>()
+  private readonly graves = new Graves()
+  /** Places made so far. */
+  private places = 0
+  /** Records without a place were never deleted with a version above this. */
+  private floor = 0
+  private edgeIndex: EdgeIndex | undefined = undefined
+  /** The table of the last record asked for: names come new from the wire, and a map would have to hash each. */
+  private last = new Table("")
+  private readonly maxTombstones: number
+
+  constructor(maxTombstones = defaultTombstones) {
+    this.maxTombstones = maxTombstones
+  }
+
+  get(id: RecordId): Row | undefined {
+    const place = this.tables.get(id.table)?.place(id)
+    return place && rowOf(place)
+  }
+
+  docOf(id: RecordId): Obj | undefined {
+    return this.tables.get(id.table)?.place(id)?.doc
+  }
+
+  /** The record with this id text. */
+  byText(table: string, text: string): Row | undefined {
+    const id = Ids.parse(text)
+    return id?.table === table ? this.get(id) : undefined
+  }
+
+  /** A table, made when it is not there. */
+  table(name: string): Table {
+    let table = this.tables.get(name)
+    if (table === undefined) this.tables.set(name, (table = new Table(name)))
+    return table
+  }
+
+  /** Ends the following of a table by name; one that is then unused is forgotten. */
+  quit(name: string, end: (table: Table) => void): void {
+    const table = this.tables.get(name)
+    if (table === undefined) return
+    end(table)
+    this.forgetUnused(table)
+  }
+
+  private forgetUnused(table: Table): void {
+    if (!table.isUnused) return
+    this.tables.delete(table.name)
+    if (this.last === table) this.last = new Table("")
+  }
+
+  /** Where a record stands; a place of its own, not kept, where it was never seen. */
+  placeOf(id: RecordId): Place {
+    return this.placeIn(this.seen(id.table), id)
+  }
+
+  private placeIn(table: Table, id: RecordId): Place {
+    return table.place(id) ?? new Place(table, id, Math.max(this.floor, table.floor), this.places++)
+  }
+
+  /** A table, one that is not kept where nobody has heard of it. */
+  private seen(name: string): Table {
+    if (this.last.name === name) return this.last
+    const table = this.tables.get(name)
+    return table === undefined ? new Table(name) : (this.last = table)
+  }
+
+  /** Records of a table in no particular order, as they are when their turn comes. */
+  rows(table: string): Iterable<Live> {
+    return this.tables.get(table)?.rows() ?? []
+  }
+
+  /** The same in record-key order. */
+  rowsInOrder(table: string): Iterable<Live> {
+    return this.tables.get(table)?.inOrder() ?? []
+  }
+
+  /** Those with keys in a range, in order. */
+  liveBetween(table: string, range: Range): Iterable<Live> {
+    return this.tables.get(table)?.between(range) ?? []
+  }
+
+  /** Their states, for who keeps them. */
+  *rowsBetween(table: string, range: Range): Iterable<Row> {
+    for (const place of this.liveBetween(table, range)) yield rowOf(place)!
+  }
+
+  /** Deleted records that are remembered. */
+  get tombstones(): number {
+    return this.graves.size
+  }
+
+  /** What instances hold of records, deleted ones too; a pass over all. */
+  holdings(): number {
+    let holdings = 0
+    for (const table of this.tables.values()) for (const place of table.all()) holdings += place.holdings
+    return holdings
+  }
+
+  size(table: string): number {
+    return this.tables.get(table)?.size ?? 0
+  }
+
+  /** Whether anybody has asked for edges yet. */
+  get hasEdges(): boolean {
+    return this.edgeIndex !== undefined
+  }
+
+  /** The edges among the records, indexed from the first call on. */
+  edges(): EdgeIndex {
+    if (this.edgeIndex === undefined) {
+      this.edgeIndex = new EdgeIndex()
+      for (const table of this.tables.values()) for (const { doc, id } of table.rows()) this.edgeIndex.move(id, undefined, doc)
+    }
+    return this.edgeIndex
+  }
+
+  /** Tables that hold at least one record, sorted. */
+  tableNames(): ReadonlyArray<string> {
+    return [...this.tables].filter(([, table]) => table.size > 0).map(([name]) => name).sort()
+  }
+
+  /**
+   * What each change would do, in order, later ones seeing earlier ones. `undefined` where a change does nothing:
+   * deleting the unknown, a stale version, or content that is already so.
+   */
+  plan(changes: ReadonlyArray<Change>): ReadonlyArray<Write | undefined> {
+    const only = changes[0]
+    if (changes.length === 1 && only !== undefined) {
+      const table = this.seen(only.id.table)
+      const place = this.placeIn(table, only.id)
+      return [planOne(only, place, table.docOf(place, only.id), place.version)]
+    }
+    const staged = new Map<string, Write>()
+    return changes.map((change) => {
+      const earlier = staged.get(change.id.text)
+      const place = earlier?.place ?? this.placeOf(change.id)
+      const write = earlier === undefined ? planOne(change, place, place.doc, place.version) : planOne(change, place, earlier.after, earlier.version)
+      if (write !== undefined) staged.set(change.id.text, write)
+      return write
+    })
+  }
+
+  apply({ after, before, id, place, version }: Write): void {
+    this.watcher?.moved(id.table, id.text)
+    this.edgeIndex?.move(id, before, after)
+    const buried = before === undefined && place.kept
+    if (!place.kept) place.table = this.table(id.table)
+    const { table } = place
+    table.put(place, id, after, version)
+    if (after !== undefined) {
+      if (buried) this.graves.remove()
+      return
+    }
+    if (id.table === lostTable) this.floor = Math.max(this.floor, version)
+    if (buried) return
+    if (isOwn(id.table)) return table.forgetDeleted(place)
+    this.graves.add(place)
+    if (this.graves.size > this.maxTombstones) this.forgetOldestTombstones()
+  }
+
+  clear(): void {
+    for (const table of this.tables.values()) table.clear()
+    this.tables.clear()
+    this.last = new Table("")
+    this.graves.clear()
+    this.edgeIndex = undefined
+    this.floor = 0
+    this.watcher?.cleared()
+  }
+
+  /** Half of them: to find the oldest costs a pass over all. */
+  private forgetOldestTombstones(): void {
+    for (const place of this.graves.oldest(Math.ceil(this.graves.size / 2))) {
+      this.floor = Math.max(this.floor, place.version)
+      place.table.forget(place)
+    }
+  }
+}
+
+/** Several writes as one: per record from its first state to its last; what ends where it began is left out. */
+export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
+  const net = new Map<string, Write>()
+  for (const write of writes) {
+    const first = net.get(write.id.text)
+    net.set(write.id.text, first === undefined ? write : { ...write, before: first.before })
+  }
+  return [...net.values()]
+}
+
+/**
+ * Whether two states of one record have the same content, its id aside. What stands in the documents themselves comes first,
+ * then text, then what has parts: nearly always an early difference says it. Which is which, the new state says: of the old
+ * one, which is cold, not even the type of a value is looked at before its turn.
+ */
+const sameContent = (old: Obj, now: Obj): boolean => {
+  let left = 0
+  let texts = false, parts = false
+  for (const name in now) {
+    const y = now[name]
+    left++
+    if (typeof y === "string") texts = true
+    else if (typeof y === "object") parts = true
+    else if (old[name] !== y ? !Object.is(old[name], y) : y === undefined && !Object.hasOwn(old, name)) return false
+  }
+  for (const _ in old) left--
+  if (left !== 0) return false
+  if (texts) for (const name in now) if (typeof now[name] === "string" && now[name] !== old[name]) return false
+  if (parts) for (const name in now) if (typeof now[name] === "object" && name !== "id" && now[name] !== old[name] && !(Object.hasOwn(old, name) && identical(old[name], now[name]))) return false
+  return true
+}
+
+const rowOf = ({ doc, id, version }: Place): Row | undefined => doc && { id, version, doc }
+
+/** The id is the one that came: the same as before, but what a change brings is at hand, and the old one is cold. */
+const planOne = ({ doc, id, op, version: given }: Change, place: Place, before: Obj | undefined, last: number): Write | undefined => {
+  if (op === "DELETE") return before === undefined ? undefined : { id, place, before, after: undefined, version: last }
+  if (before === undefined) return { id, place, before, after: doc, version: given ?? last + 1 }
+  if (given !== undefined && given !== last) return given < last ? undefined : { id, place, before, after: doc, version: given }
+  // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
+  return sameContent(before, doc) ? undefined : { id, place, before, after: doc, version: last + 1 }
+}

@@ -1,0 +1,56 @@
+/**
+ * The results of the subqueries a row shows as fields of their own: which they are, and what they hash to together.
+ *
+ * Why hashes and not content: a child is known by its key and version, so nothing of it has to be read to see that it
+ * changed. A subquery whose result cannot be maintained for this row is run, and then its content counts.
+ */
+import { Either } from "effect"
+import { encode } from "../../surql/encode.ts"
+import { run } from "../../surql/evaluate.ts"
+import { raise } from "../../surql/failure.ts"
+import type { Scope } from "../../surql/scope.ts"
+import type { ChildResult } from "../delta/delta.ts"
+import { type Hash64, hashText } from "../delta/hash.ts"
+import type { Shape } from "../query/shape.ts"
+import type { Surroundings } from "../context.ts"
+
+export interface HeldChildren {
+  /** In the order of the shape's fields. */
+  readonly children: ReadonlyArray<ChildResult | undefined>
+  /** The hashes of the children; undefined where one of them fails or has no result. */
+  readonly sums: ReadonlyArray<Hash64> | undefined
+  /** Why the row fails, in a result that keeps failing rows; elsewhere it fails at once. */
+  readonly failure: string | undefined
+}
+
+/** The children of the row in scope; what is no hash of a result goes to `parts`, for the row's digest. */
+export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Surroundings, strict: boolean, scope: Scope, parts: Array<string>): HeldChildren => {
+  const children: Array<ChildResult | undefined> = []
+  let whole = true
+  const sums: Array<Hash64> = []
+  let failure: string | undefined = undefined
+  const fail = (reason: string): void => {
+    if (!strict) raise(reason)
+    failure ??= reason
+    parts.push(reason)
+  }
+  for (const { query, value } of fields) {
+    const result = resultOf(query, scope)
+    if (result === undefined) {
+      whole = false
+      children.push(undefined)
+      const shown = run(value, scope)
+      if (Either.isLeft(shown)) fail(shown.left.reason)
+      else parts.push(encode(shown.right))
+      continue
+    }
+    source.note(result)
+    const reason = result.fails() ? source.aside(() => result.failure()) : undefined
+    if (reason !== undefined) fail(reason)
+    else sums.push(result.sum)
+    children.push(result)
+  }
+  if (whole && failure === undefined) return { children, sums, failure }
+  parts.push(sums.map(hashText).join())
+  return { children, sums: undefined, failure }
+}

@@ -1,0 +1,63 @@
+/**
+ * One row against one instance: does it match, where does it stand, and what does it show besides itself?
+ *
+ * Why apart: this is all that is evaluated for a changed row; keeping the answer is the instance's work (maintained.ts).
+ */
+import { Either } from "effect"
+import { encode } from "../../surql/encode.ts"
+import { run } from "../../surql/evaluate.ts"
+import { isTruthy } from "../../surql/order.ts"
+import type { Scope } from "../../surql/scope.ts"
+import { childrenOf } from "./children.ts"
+import { sameResults } from "../delta/delta.ts"
+import type { Groups } from "../operators/groups.ts"
+import type { Hash64 } from "../delta/hash.ts"
+import { FullMember, isOf, type Member, PlainMember } from "./viewRow.ts"
+import type { Place } from "../store/recordSlot.ts"
+import { type Shape, sortValues, unsorted } from "../query/shape.ts"
+import { splitMember } from "../operators/split.ts"
+import type { Surroundings } from "../context.ts"
+
+/** What of an instance decides. */
+export interface Matching {
+  readonly plainShape: Shape
+  readonly strict: boolean
+  readonly around: Surroundings
+  readonly groups: Groups | undefined
+}
+
+/** The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the indexed conjuncts hold. */
+export const match = (owner: Matching, place: Place, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined => {
+  const { around: { source }, groups, plainShape: shape, strict } = owner
+  const filter = routed ? shape.residual : shape.filter
+  if (filter !== undefined && !isTruthy(filter(scope))) return undefined
+  if (groups !== undefined) return groups.member(place, slot, shape.groups!.grouping.of(scope), before)
+  if (shape.splitting !== undefined) return splitMember(owner, place, slot, shape.splitting(scope, place.id, source, strict), before)
+  const filtered = source.count
+  const { lead, sort } = shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
+  const sorted = source.count
+  let digest: string | undefined = undefined
+  let children: Member["children"] = undefined
+  let failure: string | undefined = undefined
+  let sums: ReadonlyArray<Hash64> | undefined = undefined
+  if (shape.checksProjection) {
+    const shown = strict ? run(shape.own, scope) : Either.right(shape.own(scope))
+    const parts: Array<string> = []
+    if (Either.isLeft(shown)) parts.push((failure = shown.left.reason))
+    else if (source.count > sorted) parts.push(encode(shown.right))
+    // A row whose place depends on another record is as visible as one that shows it.
+    if (sorted > filtered) parts.push(encode([lead, sort]))
+    if (shape.children.length > 0) {
+      const held = childrenOf(shape, owner.around, strict, scope, parts)
+      children = held.children
+      sums = held.sums
+      failure ??= held.failure
+    }
+    if (parts.length > 0) digest = parts.join("\n")
+  }
+  const same = isOf(before, place) && before.digest === digest && sameResults(before.children, children)
+  if (same && children === undefined) return before
+  if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, place, lead)
+  const after = new FullMember(owner, place, { key: place.id.text, version: place.version, digest, children, slot, sort, lead, failure, part: undefined }, sums, owner.around.step())
+  return same && before.sumHigh === after.sumHigh && before.sumLow === after.sumLow ? before : after
+}

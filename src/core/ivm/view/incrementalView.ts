@@ -1,0 +1,399 @@
+/**
+ * One instance kept up to date row by row: filter, sort keys, projection check, children, and the shown rows.
+ *
+ * State: the matching rows by id, the rows that fail, and which other things each row's evaluation read. Rule per changed
+ * row: evaluate it afresh, compare with what is held, move the difference. Cost: O(log n) per row; nothing else of the
+ * result is looked at. The old state is taken from what is held and never recomputed, so a link that changed meanwhile
+ * cannot confuse it.
+ *
+ * The result of a subquery is `strict`: the database fails the row around it where a row of it fails, so it keeps all
+ * rows that match and says that it fails; a view leaves failing rows out (D2a).
+ */
+import { Either } from "effect"
+import { failureOf, run } from "../../surql/evaluate.ts"
+import { raise } from "../../surql/failure.ts"
+import { compareStrings } from "../../surql/order.ts"
+import type { Scope } from "../../surql/scope.ts"
+import type { Obj, Value } from "../../surql/value.ts"
+import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "../delta/delta.ts"
+import type { Hash64 } from "../delta/hash.ts"
+import { type GroupOwner, Groups } from "../operators/groups.ts"
+import type { Instance, PlanRow, ResultRow, RowError } from "./view.ts"
+import type { Params } from "../query/lift.ts"
+import { LiveList } from "../index/subqueryValues.ts"
+import { match, type Matching } from "./evaluate.ts"
+import { FullMember, type Member, PlainMember } from "./viewRow.ts"
+import { countOf, exchanged, listOf, type Members } from "./viewRows.ts"
+import type { Ended } from "../delta/stepLog.ts"
+import { madeOf, type Output } from "./output.ts"
+import type { Place } from "../store/recordSlot.ts"
+import { planOf } from "../query/explain.ts"
+import type { Read, Reader, ReaderRow, ReadResult } from "./dependencies.ts"
+import { type Kind, Result, severalRows } from "../operators/resultSet.ts"
+import { type Shape, sortValues } from "../query/shape.ts"
+import type { Slots } from "../query/boundSources.ts"
+import { movePieces, piecesOf } from "../operators/split.ts"
+import type { Identity, Surroundings } from "../context.ts"
+import { isBehindWindow, isBlind } from "./unread.ts"
+import type { Bounds } from "../operators/window.ts"
+
+/** What has been read of an instance since it last moved. */
+interface Cache {
+  sorted?: ReadonlyArray<Output>
+  answer?: Value
+  /** Whether the answer is known: it may be NONE. */
+  answered?: true
+  failure?: { readonly reason: string | undefined }
+}
+
+/** It is the result of its rows, and no object beside it: a change finds either cold. */
+export class Maintained extends Result<Output> implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
+  // What a change comes by stands first: that much less of a cold instance is loaded.
+  declare readonly around: Surroundings
+  readonly plainShape: Shape
+  readonly params: Params
+  readonly groups: Groups | undefined
+  private failureMoved = false
+  /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
+  private isDirty = true
+  private cache: Cache | undefined = undefined
+  private list: LiveList | undefined = undefined
+  // The rows that show or use it as a subquery.
+  reader: ReadResult["reader"] = undefined
+  row: ReaderRow = ""
+  /** The last step that did something to it and that rows hear of, and where what it did is kept. */
+  private lastStep = -1
+  private last = -1
+  generation: number
+  /** How many views hold it; -1: it was let go, and is found by nobody but by what it had read. */
+  uses = 0
+  private failing: Map<string, string> | undefined = undefined
+  /** None where the window holds them. */
+  private members: Members = undefined
+  readonly strict: boolean
+  readonly slots: Slots | undefined
+  readonly bounds: Bounds
+  readonly key: string
+
+  constructor({ bounds, generation, key, params, shape, slots, strict }: Identity, around: Surroundings) {
+    super((shape.groups?.kind ?? shape.kind) as Kind<Output>, shape.windowed ? bounds : undefined, shape.only, around)
+    this.plainShape = shape
+    this.params = params
+    this.generation = generation
+    this.strict = strict
+    this.slots = slots
+    this.bounds = bounds
+    this.key = key
+    this.groups = shape.groups && new Groups(shape.groups, this, around.spy, this, shape.reaches)
+  }
+
+  get shape(): string {
+    return this.plainShape.text
+  }
+
+  get rank(): number {
+    return this.plainShape.rank
+  }
+
+  get aliases(): ReadonlyArray<string> {
+    return this.plainShape.aliases
+  }
+
+  get only(): boolean {
+    return this.plainShape.only
+  }
+
+  get mainTables(): ReadonlyArray<string> {
+    return this.slots === undefined ? [this.plainShape.table!] : [...this.slots.tables()]
+  }
+
+  get otherTables(): ReadonlyArray<string> {
+    return this.plainShape.otherTables
+  }
+
+  get sum(): Hash64 {
+    return this
+  }
+
+  /**
+   * Brings one record up to date. `doc` is its new state, undefined when it is gone or cannot match; `routed` says the
+   * argument index has already checked the indexed conjuncts.
+   */
+  update(place: Place, doc: Obj | undefined, routed: boolean): void {
+    this.around.spy.instances++
+    const slot = this.slotOf(place)
+    const before = place.heldBy(this) as Member | undefined
+    const after = doc === undefined || slot === undefined ? this.forget(place) : this.evaluate(place, doc, before, slot, routed)
+    if (before !== after) this.exchange(place, before, after)
+  }
+
+  private exchange(place: Place, before: Member | undefined, after: Member | undefined): void {
+    if (before instanceof PlainMember && after instanceof PlainMember) this.renew(before, after)
+    else {
+      place.exchange(before, after)
+      if (!this.plainShape.heldByWindow) this.members = exchanged(this.members, before, after)
+      if (this.groups !== undefined) this.groups.move(before, after)
+      else if (this.plainShape.splitting === undefined) this.move(before, after)
+      else movePieces(this, piecesOf(before), piecesOf(after))
+    }
+    if (this.failing !== undefined && isBlind(this)) this.failsOtherwise()
+  }
+
+  /** Forgets a row it holds. */
+  letGo(place: Place): void {
+    const { table, text } = place.id
+    if (table === this.plainShape.table && (place.heldBy(this) !== undefined || this.failing?.has(text) === true)) this.update(place, undefined, true)
+  }
+
+  /** Brings a row up to date because something it read has changed: `cause`, where that is one result it shows and all. */
+  reread(row: ReaderRow, cause: ReadResult | undefined): void {
+    if (this.uses < 0) return
+    if (typeof row === "string") this.groups!.reread(row)
+    else if (cause !== undefined && this.refresh(row, cause)) return
+    // A row that this step has already sent elsewhere reads nothing any more, and is not asked what an index has answered.
+    else if (this.around.watches(this, row)) this.update(row, row.doc, false)
+  }
+
+  /** Which source a row comes from; undefined for none. */
+  private slotOf(place: Place): number | undefined {
+    // A shape of one whole table says so: the slots of an instance stand at its end.
+    return this.plainShape.table !== undefined ? 0 : this.slots!.of(place.id)
+  }
+
+  /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
+  private refresh(place: Place, cause: ReadResult): boolean {
+    const row = place.heldBy(this), child = cause as Maintained, step = this.around.step()
+    if (!(row instanceof FullMember) || !row.showsResults || child.fails()) return false
+    // One that this step has made has them as they are.
+    if (row.madeIn(step)) return true
+    this.around.spy.rows++
+    this.count(step)
+    const at = this.around.childAt(this.plainShape, child.plainShape)
+    const by = row.differenceBy(child, at)
+    if (by.high === 0 && by.low === 0) return true
+    row.add(by)
+    this.refreshed(row, { result: child, at }, by)
+    return true
+  }
+
+  /** Ends the first fill: what is there now is no delta. */
+  begin(): void {
+    this.groups?.settle(this.generation)
+    this.filled()
+    // The fill told nothing of its moves: what was read meanwhile is out of date.
+    this.changed()
+    this.isDirty = this.failureMoved = false
+  }
+
+  /** Ends a step. Bumps the generation when there is a delta. */
+  finish(): Ended {
+    if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
+    const moves = this.moved()
+    const delta = moves?.finish(this.aliases)
+    const turnover = moves && this.list?.turn(moves.all.map(({ after, place }) => [place, after && { value: this.content(after as Output) }]))
+    const moved = delta !== undefined || this.failureMoved
+    this.failureMoved = this.isDirty = false
+    if (delta !== undefined) this.generation++
+    const ended: Ended = { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover, before: moves }
+    if (this.reader !== undefined) {
+      this.lastStep = this.around.step()
+      this.last = this.around.moves.end(ended)
+    }
+    return ended
+  }
+
+  /** Its values as a list that views are filed by, kept from the first follower on. */
+  liveList(): LiveList {
+    return (this.list ??= new LiveList(this.ordered().map((row) => [(row as Member).place, this.content(row)])))
+  }
+
+  get isFollowed(): boolean {
+    return this.list !== undefined && this.list.followers.size > 0
+  }
+
+  rows(): ReadonlyArray<ResultRow> {
+    return this.ordered().map((row) => {
+      // The record may have moved on when somebody asks for the value.
+      const { key, version } = row, doc = docOf(row)
+      return { key, version, value: () => this.content(row, doc) }
+    })
+  }
+
+  errors(): ReadonlyArray<RowError> {
+    const several = this.several ? [{ id: "", reason: severalRows }] : []
+    if (several.length > 0) return several
+    return [...(this.groups?.errors() ?? []), ...Array.from(this.failing ?? [], ([id, reason]) => ({ id, reason })).sort((a, b) => compareStrings(a.id, b.id))]
+  }
+
+  plan(): ReadonlyArray<PlanRow> {
+    return planOf(this.plainShape, { tables: this.mainTables, matching: this.matches, shown: this.size, groups: this.groups?.size ?? 0, costs: this.costs(), declined: this.around.declined })
+  }
+
+  *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
+    for (const [alias, parent, result] of this.results()) yield [alias, parent, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
+  }
+
+  *childEntries(): Iterable<ChildEntry> {
+    for (const [alias, parent, result] of this.results()) yield* this.around.source.aside(() => entriesNow(parent, alias, result))
+  }
+
+  /** The results that rows show, each with its alias and the row's key. */
+  private *results(): Iterable<readonly [alias: string, parent: string, result: ChildResult]> {
+    if (this.plainShape.children.length === 0) return
+    for (const row of this.ordered()) for (const [i, result] of (row.children ?? []).entries()) if (result !== undefined) yield [this.aliases[i]!, row.key, result]
+  }
+
+  get repeats(): boolean {
+    return this.plainShape.children.length > 0 || this.plainShape.splitting !== undefined
+  }
+
+  shownRows(): Iterable<Shown> {
+    return this.ordered()
+  }
+
+  sumBefore(): Hash64 {
+    return this.lastEnd()?.before ?? this
+  }
+
+  lastDelta(): Delta | undefined {
+    return this.lastEnd()?.delta
+  }
+
+  /** What the current step did to it, if it did anything. */
+  private lastEnd(): Ended | undefined {
+    return this.lastStep === this.around.step() ? this.around.moves.ended(this.last) : undefined
+  }
+
+  fails(): boolean {
+    const quiet = this.failing === undefined && this.groups === undefined && !this.plainShape.checksProjection && !this.several
+    return !quiet && this.around.source.aside(() => this.failure()) !== undefined
+  }
+
+  /** Why a strict result fails as a whole; undefined when it does not. */
+  failure(): string | undefined {
+    const cache = (this.cache ??= {})
+    cache.failure ??= { reason: this.firstFailure() }
+    return cache.failure.reason
+  }
+
+  private firstFailure(): string | undefined {
+    const first = this.errors().find(({ id }) => id === "" || !isBehindWindow(this, id))
+    if (first !== undefined) return first.reason
+    return this.plainShape.checksProjection ? this.ordered().find((member) => member.failure !== undefined)?.failure : undefined
+  }
+
+  /** The answer of a strict result; fails as the database does. */
+  value(): Value {
+    const failure = this.failure()
+    if (failure !== undefined) raise(failure)
+    const cache = (this.cache ??= {})
+    if (cache.answered) return cache.answer
+    const { plainShape: shape, around: { source } } = this
+    const rows = this.ordered().map((row) => {
+      const made = madeOf(row)
+      return made === undefined ? shape.project(source.scope((row as Member).place.doc!, this.params, row.key)) : made.value
+    })
+    cache.answered = true
+    return (cache.answer = this.only ? rows[0] : rows)
+  }
+
+  /** Evaluates filter, sort keys and (where it matters) projection; notes failure and reads. */
+  private evaluate(place: Place, doc: Obj, before: Member | undefined, slot: number, routed: boolean): Member | undefined {
+    const { around, plainShape: shape } = this
+    around.spy.rows++
+    this.count(around.step())
+    const { text } = place.id
+    const scope = around.source.scope(doc, this.params, text)
+    let member: Member | undefined, reason: string | undefined
+    // What cannot fail otherwise can still run out of steps or bytes. Caught here: a closure for each row costs more than the rest.
+    try {
+      member = match(this, place, scope, before, slot, routed)
+    } catch (error) {
+      reason = failureOf(error).reason
+    }
+    this.failsWith(text, reason ?? (this.strict || shape.total ? undefined : member?.failure))
+    if (shape.reaches) around.watch(this, place, around.source.reads)
+    return member
+  }
+
+  private failsWith(text: string, reason: string | undefined): void {
+    if (reason === this.failing?.get(text)) return
+    if (reason === undefined) {
+      this.failing?.delete(text)
+      if (this.failing?.size === 0) this.failing = undefined
+    } else (this.failing ??= new Map()).set(text, reason)
+    this.failsOtherwise()
+  }
+
+  private failsOtherwise(): void {
+    if (!this.strict) return
+    this.failureMoved = true
+    this.changed()
+  }
+
+  /** The row is gone or filed elsewhere: what it failed with or read no longer matters. */
+  private forget(place: Place): undefined {
+    if (this.failing !== undefined) this.failsWith(place.id.text, undefined)
+    if (this.plainShape.reaches) this.around.watch(this, place, nothing)
+  }
+
+  changed(): void {
+    this.cache = undefined
+    if (this.isDirty) return
+    this.isDirty = true
+    this.around.dirty(this)
+  }
+
+  /** How many rows match. */
+  get matches(): number {
+    return this.plainShape.heldByWindow ? this.knownCount : countOf(this.members)
+  }
+
+  *keptPlaces(): Iterable<Place> {
+    for (const { place } of this.matching()) yield place
+  }
+
+  matching(): Iterable<Member> {
+    return this.plainShape.heldByWindow ? (this.known() as Iterable<Member>) : listOf(this.members)
+  }
+
+  buildScope(): Scope {
+    return this.around.source.wholeScope(this.params)
+  }
+
+  built(name: string, gone: boolean): void {
+    this.around.watch(this, name, gone ? nothing : this.around.source.reads)
+  }
+
+  private ordered(): ReadonlyArray<Output> {
+    return ((this.cache ??= {}).sorted ??= this.inWindow() ?? this.inOrder())
+  }
+
+  private inOrder(): ReadonlyArray<Output> {
+    if (this.groups !== undefined) return this.groups.rows()
+    const shape = this.plainShape
+    const members = [...this.matching()]
+    if (shape.splitting !== undefined) return members.flatMap(piecesOf).sort(shape.kind.compare)
+    // A plain member has its slot in the prototype, which a copy leaves behind.
+    const keyed = shape.sort.length === 0 || shape.reaches
+      ? members
+      : members.map((member) => ({ ...member, slot: member.slot, ...sortValues(shape, (value) => this.evaluated(value, member)) }))
+    return keyed.sort(shape.kind.compare)
+  }
+
+  private content(row: Output, doc = docOf(row)): Value {
+    // A row whose projection fails is not a member, and nothing changed since it was checked.
+    const made = madeOf(row)
+    return made === undefined ? this.evaluated(this.plainShape.project, row as Member, doc) : made.value
+  }
+
+  private evaluated(value: (scope: Scope) => Value, { place }: Member, doc = place.doc): Value {
+    const result = run(value, this.around.source.scope(doc!, this.params, place.id.text))
+    return Either.isRight(result) ? result.right : undefined
+  }
+}
+
+/** The record that a row shows, as it is now. */
+const docOf = (row: Output): Obj | undefined => ("group" in row ? undefined : row.place.doc)
+
+const nothing: ReadonlySet<Read> = new Set()

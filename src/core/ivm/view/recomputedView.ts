@@ -1,0 +1,218 @@
+/**
+ * One instance whose query is not maintained row by row: it is run again by the plain evaluator whenever a table it
+ * reads changes, and compared with what it showed before (law L6: exact, and it says so).
+ *
+ * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
+ */
+import { addTo, removeFrom } from "../../multimap.ts"
+import { encode } from "../../surql/encode.ts"
+import { drain, type Slices } from "../../surql/scope.ts"
+import type { Value } from "../../surql/value.ts"
+import { type Delta, DeltaBuilder, type Shown } from "../delta/delta.ts"
+import * as Hashes from "../delta/hash.ts"
+import type { Instance, PlanRow, ResultRow, RowError } from "./view.ts"
+
+/** What one run of the query gave: rows in order, and those left out. */
+export interface Outcome {
+  /** `version` undefined for a row that is no record: it then gets the generation in which it last changed. */
+  readonly rows: ReadonlyArray<{ readonly key: string; readonly version: number | undefined; readonly value: Value }>
+  readonly errors: ReadonlyArray<RowError>
+  /** Steps of evaluation it took. */
+  readonly cost: number
+}
+
+/** How often a first run starts over because something changed meanwhile. */
+const maxTries = 3
+
+interface ShownRow extends Shown {
+  readonly value: Value
+  readonly hash: Hashes.Hash64
+}
+
+/** Stands for all tables: a query that follows links may read any of them. */
+const anyTable = ""
+
+export class Recomputed implements Instance {
+  readonly key: string
+  readonly shape: string
+  readonly mainTables: ReadonlyArray<string>
+  readonly otherTables: ReadonlyArray<string>
+  /** The tables whose changes concern it; all of them where it follows links or computes its sources. */
+  readonly tables: ReadonlySet<string>
+  readonly only: boolean
+  readonly repeats = true
+  generation: number
+  /** How many views hold it; rows that show it as a subquery are known to the readers. */
+  uses = 0
+  private readonly reason: string
+  private readonly evaluate: () => Slices<Outcome>
+  private filled = false
+  private shown = new Map<string, ShownRow>()
+  private failing: ReadonlyArray<RowError> = []
+  private lastCost = 0
+  private totalCost = 0
+  readonly sum: Hashes.HashSum = { high: 0, low: 0 }
+  /** Here the order is not always a function of what the rows show, so it is part of the hash. */
+  private order = Hashes.noSum
+
+  constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Slices<Outcome>) {
+    this.key = about.key
+    this.shape = about.shape
+    this.mainTables = about.mainTables
+    this.otherTables = about.otherTables
+    this.tables = new Set(about.readsAnyTable ? [anyTable] : [...about.mainTables, ...about.otherTables])
+    this.only = about.only
+    this.reason = reason
+    this.evaluate = evaluate
+    this.generation = about.generation
+  }
+
+  /**
+   * The first run, with pauses. `steps` counts the steps of the engine: a run that saw one go by starts over, and after a
+   * few tries goes on without a pause, so that it ends.
+   */
+  *fill(steps: () => number): Slices<void> {
+    for (let tries = 0; tries < maxTries; tries++) {
+      const began = steps()
+      const slices = this.evaluate()
+      let slice = slices.next()
+      while (slice.done !== true && steps() === began) {
+        yield
+        if (steps() === began) slice = slices.next()
+      }
+      if (slice.done === true) return this.begin(slice.value)
+    }
+    this.begin(drain(this.evaluate()))
+  }
+
+  private begin(outcome: Outcome): void {
+    const { generation } = this
+    this.generation = generation - 1
+    this.show(outcome)
+    this.generation = generation
+    this.filled = true
+  }
+
+  get size(): number {
+    return this.shown.size
+  }
+
+  hash(): string {
+    return Hashes.hashText(this.sum)
+  }
+
+  /** Runs the query again; the delta is undefined when nothing shown changed, or nothing is shown yet. */
+  recompute(): Delta | undefined {
+    return this.filled ? this.show(drain(this.evaluate())) : undefined
+  }
+
+  private show({ cost, errors, rows }: Outcome): Delta | undefined {
+    this.lastCost = cost
+    this.totalCost += cost
+    const before = this.shown
+    const moved = movedKeys([...before.keys()], rows.map((row) => row.key))
+    const after = new Map<string, ShownRow>()
+    const builder = new DeltaBuilder()
+    for (const row of rows) {
+      const old = before.get(row.key)
+      const digest = encode(row.value)
+      const version = row.version ?? (old?.digest === digest ? old.version : this.generation + 1)
+      // The generation is this process's own; a hash has to be the same on every SSP.
+      const now: ShownRow = { key: row.key, version, digest, value: row.value, hash: Hashes.rowHash(row.key, row.version ?? 0, digest) }
+      after.set(row.key, now)
+      if (old !== undefined) this.drop(builder, old)
+      Hashes.add(this.sum, now.hash)
+      builder.entered(moved.has(row.key) ? { ...now, digest: `${digest} moved` } : now)
+    }
+    for (const old of before.values()) if (!after.has(old.key)) this.drop(builder, old)
+    this.shown = after
+    this.failing = errors
+    Hashes.remove(this.sum, this.order)
+    this.order = orderHash(rows.map((row) => row.key))
+    Hashes.add(this.sum, this.order)
+    const delta = builder.finish()
+    if (delta !== undefined) this.generation++
+    return delta
+  }
+
+  rows(): ReadonlyArray<ResultRow> {
+    return [...this.shown.values()].map((row) => ({ key: row.key, version: row.version, value: () => row.value }))
+  }
+
+  errors(): ReadonlyArray<RowError> {
+    return this.failing
+  }
+
+  plan(): ReadonlyArray<PlanRow> {
+    return [{ operator: "run the whole query", incremental: false, reason: this.reason, rows: this.size, last_cost: this.lastCost, total_cost: this.totalCost }]
+  }
+
+  /** A query that is run whole does not tell whose rows its subqueries gave. */
+  children(): Iterable<never> {
+    return []
+  }
+
+  childEntries(): Iterable<never> {
+    return []
+  }
+
+  private drop(builder: DeltaBuilder, row: ShownRow): void {
+    Hashes.remove(this.sum, row.hash)
+    builder.left(row)
+  }
+}
+
+/** Those there are, by the tables that concern them. */
+export class RecomputedByTable {
+  private readonly byTable = new Map<string, Set<Recomputed>>()
+
+  get empty(): boolean {
+    return this.byTable.size === 0
+  }
+
+  add(instance: Recomputed): void {
+    for (const table of instance.tables) addTo(this.byTable, table, instance)
+  }
+
+  remove(instance: Recomputed): void {
+    for (const table of instance.tables) removeFrom(this.byTable, table, instance)
+  }
+
+  clear(): void {
+    this.byTable.clear()
+  }
+
+  /** Those that a change of one of these tables concerns, each once. */
+  of(tables: ReadonlyArray<string>): Iterable<Recomputed> {
+    const found = new Set<Recomputed>()
+    for (const table of [anyTable, ...tables]) for (const instance of this.byTable.get(table) ?? []) found.add(instance)
+    return found
+  }
+}
+
+const orderHash = (keys: ReadonlyArray<string>): Hashes.Hash64 => (keys.length < 2 ? Hashes.noSum : Hashes.rowHash("", 0, keys.join("\n")))
+
+/**
+ * The keys that changed places: those outside a longest run of common keys that stand in the same order in both.
+ * Cost: O(n log n).
+ */
+const movedKeys = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ReadonlySet<string> => {
+  const places = new Map(before.map((key, place) => [key, place]))
+  const common = after.filter((key) => places.has(key))
+  const tails: Array<number> = []
+  const previous: Array<number> = []
+  const placeAt = (i: number): number => places.get(common[i]!)!
+  for (let i = 0; i < common.length; i++) {
+    let low = 0
+    for (let high = tails.length; low < high;) {
+      const middle = (low + high) >> 1
+      if (placeAt(tails[middle]!) < placeAt(i)) low = middle + 1
+      else high = middle
+    }
+    previous[i] = low > 0 ? tails[low - 1]! : -1
+    tails[low] = i
+  }
+  const moved = new Set(common)
+  for (let i = tails.at(-1) ?? -1; i >= 0; i = previous[i]!) moved.delete(common[i]!)
+  return moved
+}

@@ -1,0 +1,148 @@
+/**
+ * The engine's store as expressions see it, with a note of everything else an evaluation looked at.
+ *
+ * One evaluation at a time: `scope` starts a new list of reads, `reads` is what has been read since; work that an
+ * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
+ */
+import type { Select } from "../../surql/ast.ts"
+import { type Budget, type Compiled, limits, queryBudget, renew, rowBudget, type Scope, type Source } from "../../surql/scope.ts"
+import type { Obj, Range, RecordId, Value } from "../../surql/value.ts"
+import type { Read } from "./dependencies.ts"
+import type { Store } from "../store/store.ts"
+
+/** How much work evaluations may do, in steps (about one per row read or element touched). */
+export interface StepLimits {
+  /** Steps for one row of a view, and for a run of a view that is run whole at every change. */
+  readonly rowSteps: number
+  /** Steps for what is evaluated over many rows. */
+  readonly querySteps: number
+  /** Bytes that one evaluation may make. */
+  readonly queryBytes: number
+}
+
+export const defaultSteps: StepLimits = { rowSteps: limits.rowSteps.value, querySteps: limits.querySteps.value, queryBytes: limits.queryBytes.value }
+
+/** Names a look at the edges of a record: no record's text starts so. */
+export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string => `\u0000${direction} ${table ?? ""}\u0000${record.text}`
+
+/** Names a look at a whole table. */
+export const tableRead = (table: string): string => `\u0000table ${table}`
+
+/** The store as it is, nothing noted: for runs of whole queries. */
+export class StoreSource implements Source {
+  protected readonly store: Store
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  record(id: RecordId): Obj | undefined {
+    return this.store.docOf(id)
+  }
+
+  *rows(table: string): Iterable<Obj> {
+    for (const { doc } of this.store.rowsInOrder(table)) yield doc
+  }
+
+  *rowsBetween(table: string, range: Range): Iterable<Obj> {
+    for (const { doc } of this.store.liveBetween(table, range)) yield doc
+  }
+
+  edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
+    return this.store.edges().edges(record, direction, table)
+  }
+
+  tables(): Iterable<string> {
+    return this.store.tableNames()
+  }
+}
+
+/** Answers a subquery from a maintained result, or `undefined` where the plain evaluator has to. */
+export type Answering = (query: Select, scope: Scope) => { readonly read: Read; readonly value: () => Value } | undefined
+
+export class TrackedSource extends StoreSource {
+  /** What was read since {@link scope} was last called: texts of records, missing ones too, edges, tables, subqueries. */
+  reads: ReadonlySet<Read> = none
+  /** How often something was read since then. */
+  count = 0
+  private noted: Set<Read> | undefined = undefined
+  private own = ""
+  /** Of the evaluation that goes on: one object, since there is one for each changed row. */
+  private readonly budget: Budget
+  private readonly answering: Answering
+  private readonly limits: StepLimits
+
+  constructor(store: Store, limits: StepLimits, answering: Answering) {
+    super(store)
+    this.limits = limits
+    this.budget = rowBudget(limits.rowSteps, limits.queryBytes)
+    this.answering = answering
+  }
+
+  /** A scope for the evaluation of one row, whose own record is not noted. */
+  scope(doc: Obj, params: { readonly [name: string]: Value }, own: string): Scope {
+    this.reads = none
+    this.noted = undefined
+    this.count = 0
+    this.own = own
+    renew(this.budget)
+    return { doc, params, parent: undefined, source: this, budget: this.budget }
+  }
+
+  /** A scope for what is evaluated over many rows: it may do as much work as a run of the whole query. */
+  wholeScope(params: { readonly [name: string]: Value }): Scope {
+    return { ...this.scope({}, params, ""), doc: undefined, budget: queryBudget(this.limits.querySteps, this.limits.rowSteps, this.limits.queryBytes) }
+  }
+
+  /** Runs other evaluations in the middle of one. */
+  aside<A>(work: () => A): A {
+    const { budget, count, noted, own, reads } = this
+    const { bytes, floor, left } = budget
+    try {
+      return work()
+    } finally {
+      this.count = count
+      this.noted = noted
+      this.own = own
+      this.reads = reads
+      budget.left = left
+      budget.floor = floor
+      budget.bytes = bytes
+    }
+  }
+
+  note(read: Read): void {
+    this.count++
+    if (this.noted === undefined) this.reads = this.noted = new Set()
+    this.noted.add(read)
+  }
+
+  override record(id: RecordId): Obj | undefined {
+    if (id.text !== this.own) this.note(id.text)
+    return this.store.docOf(id)
+  }
+
+  override rows(table: string): Iterable<Obj> {
+    this.note(tableRead(table))
+    return super.rows(table)
+  }
+
+  override rowsBetween(table: string, range: Range): Iterable<Obj> {
+    this.note(tableRead(table))
+    return super.rowsBetween(table, range)
+  }
+
+  override edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
+    this.note(edgeRead(direction, table, record))
+    return super.edges(record, direction, table)
+  }
+
+  subquery(query: Select, scope: Scope, plain: Compiled): Value {
+    const answer = this.answering(query, scope)
+    if (answer === undefined) return plain(scope)
+    this.note(answer.read)
+    return answer.value()
+  }
+}
+
+const none: ReadonlySet<Read> = new Set()

@@ -1,0 +1,68 @@
+/**
+ * What the engine offers of one maintained result, however it is maintained.
+ *
+ * An instance is a shape with its arguments; several view ids share one. The engine owns its changes; readers see a
+ * result, a hash and a generation that always belong together (law L3).
+ */
+import type { Value } from "../../surql/value.ts"
+import type { ChildEntry, Delta } from "../delta/delta.ts"
+
+/** One row of a result: the key and version `flat` lists, and the row as the query returns it. */
+export interface ResultRow {
+  readonly key: string
+  readonly version: number
+  readonly value: () => Value
+}
+
+/** A row left out because an expression fails on it (D2a). */
+export interface RowError {
+  readonly id: string
+  readonly reason: string
+}
+
+/** One operator of a plan, as `/debug/view` shows it (D13). */
+export interface PlanRow {
+  readonly operator: string
+  readonly incremental: boolean
+  /** Why it is recomputed; null where it is maintained. */
+  readonly reason: string | null
+  /** Rows held. */
+  readonly rows: number
+  /** Work of the last step that reached it and of all steps, in rows looked at (recomputed: in steps of evaluation). */
+  readonly last_cost: number
+  readonly total_cost: number
+}
+
+export interface Instance {
+  /** Shape and arguments as text; equal keys are the same instance. */
+  readonly key: string
+  readonly shape: string
+  /** The table of the main rows, and those only read along the way. */
+  readonly mainTables: ReadonlyArray<string>
+  readonly otherTables: ReadonlyArray<string>
+  /** `FROM ONLY`: the answer is the one row, or null. */
+  readonly only: boolean
+  /** Grows by one with each step that changed the result. */
+  readonly generation: number
+  readonly size: number
+  readonly hash: () => string
+  /** The result, in order. */
+  readonly rows: () => ReadonlyArray<ResultRow>
+  readonly errors: () => ReadonlyArray<RowError>
+  readonly plan: () => ReadonlyArray<PlanRow>
+  /** The rows of the subqueries shown, by alias and row: `[alias, row key, keys of the rows]`. */
+  readonly children: () => Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]>
+  /** The same as a delta would tell them from nothing: one entry for each place, children of children included. */
+  readonly childEntries: () => Iterable<ChildEntry>
+  /** One record may be shown several times at one place: SPLIT, a child under the same parent twice, a query that is run whole. */
+  readonly repeats: boolean
+}
+
+/** One view's part of a step. */
+export interface Touched {
+  readonly instance: Instance
+  readonly delta: Delta
+  /** Generation and hash of the instance right after the step. */
+  readonly generation: number
+  readonly hash: string
+}

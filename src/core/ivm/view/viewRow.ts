@@ -1,0 +1,218 @@
+/**
+ * A matching row as an instance holds it.
+ *
+ * Several kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large
+ * service holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
+ */
+import type { Value } from "../../surql/value.ts"
+import { type ChildResult, placesOf, type Shown } from "../delta/delta.ts"
+import { combined, type Hash64, rowHash } from "../delta/hash.ts"
+import type { Holding, Place } from "../store/recordSlot.ts"
+import type { Showable } from "../operators/resultSet.ts"
+import type { Entry } from "../operators/groupScan.ts"
+import type { Piece } from "../operators/split.ts"
+
+export interface Member extends Shown, Holding, Showable {
+  version: number
+  readonly place: Place
+  /** Where it stands among the members of its owner. */
+  at: number
+  /** Which of the query's sources it comes from. */
+  readonly slot: number
+  /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
+  readonly sort: ReadonlyArray<Value>
+  /** The value of the only ORDER BY term, which then is not in `sort`: ordered trees compare it all the time. */
+  readonly lead: Value
+  /** Why it cannot be shown, in a result that fails where it is shown; in a view, why a piece of it is left out. */
+  readonly failure: string | undefined
+  /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
+  readonly part: Entry | ReadonlyArray<Member> | Piece | undefined
+}
+
+export const noSort: ReadonlyArray<Value> = []
+
+/** Whether a row is of the state its record is in; see {@link Place.outdate}. */
+export const isOf = (row: Member | undefined, { version }: Place): row is Member => row !== undefined && row.version === version
+
+/** What stands in the prototypes of rows that show their record and no more, being the same for all of them. */
+const plain = { digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 }
+
+/**
+ * A row that shows its record and no more. It takes over a new state of its record: where it is kept nothing has to be
+ * exchanged, each of which would be cold. It and the next extend nothing: one is made for every change, and V8 takes more
+ * than twice as long to make what is derived.
+ */
+export class PlainMember implements Member {
+  readonly owner: object
+  at = 0
+  readonly key: string
+  version: number
+  readonly place: Place
+  shown = false
+  high: number
+  low: number
+  lead: Value
+  readonly number: number
+  declare readonly digest: undefined
+  declare readonly children: undefined
+  declare readonly sort: ReadonlyArray<Value>
+  declare readonly failure: undefined
+  declare readonly sumHigh: 0
+  declare readonly sumLow: 0
+  declare readonly slot: 0
+  declare readonly part: undefined
+
+  constructor(owner: object, place: Place, lead: Value) {
+    this.owner = owner
+    this.key = place.id.text
+    this.version = place.version
+    this.place = place
+    const { high, low } = rowHash(this.key, this.version, undefined)
+    this.high = high
+    this.low = low
+    this.lead = lead
+    this.number = place.number
+  }
+
+  renew({ high, lead, low, version }: Member): void {
+    this.version = version
+    this.high = high
+    this.low = low
+    // Mostly the same: see Place.put.
+    if (this.lead !== lead) this.lead = lead
+  }
+}
+
+Object.assign(PlainMember.prototype, plain, { slot: 0, part: undefined })
+
+/** A row of a group: what it brings to the group, which is what is shown. */
+export class GroupedMember implements Member {
+  readonly owner: object
+  at = 0
+  readonly key: string
+  version: number
+  readonly place: Place
+  readonly slot: number
+  readonly part: Entry
+  declare readonly digest: undefined
+  declare readonly children: undefined
+  declare readonly sort: ReadonlyArray<Value>
+  declare readonly failure: undefined
+  declare readonly sumHigh: 0
+  declare readonly sumLow: 0
+  declare shown: boolean
+  declare high: number
+  declare low: number
+  declare readonly lead: undefined
+
+  constructor(owner: object, place: Place, slot: number, part: Entry) {
+    this.owner = owner
+    this.key = place.id.text
+    this.version = place.version
+    this.place = place
+    this.slot = slot
+    this.part = part
+  }
+}
+
+Object.assign(GroupedMember.prototype, plain, { shown: false, high: 0, low: 0, lead: undefined })
+
+/** What else a row can hold. */
+export interface Details {
+  readonly key: string
+  readonly version: number
+  readonly digest: string | undefined
+  readonly slot: number
+  readonly sort: ReadonlyArray<Value>
+  readonly lead: Value
+  readonly failure: string | undefined
+  readonly part: Member["part"]
+  readonly children: Member["children"]
+}
+
+export class FullMember implements Member, Details {
+  // What a child that moved comes by stands first: that much less of a cold row is loaded.
+  readonly owner: object
+  shown = false
+  high = 0
+  low = 0
+  sumHigh: number
+  sumLow: number
+  /** Its hash without its children's. */
+  private readonly ownHigh: number
+  private readonly ownLow: number
+  /** The step that made it, and whose results its sum is of; -1 where not all its children are results. */
+  private readonly step: number
+  readonly key: string
+  version: number
+  readonly place: Place
+  readonly children: Member["children"]
+  at = 0
+  readonly number: number
+  readonly lead: Value
+  readonly sort: ReadonlyArray<Value>
+  readonly slot: number
+  readonly digest: string | undefined
+  readonly failure: string | undefined
+  readonly part: Member["part"]
+
+  /** `sums`: what the children hash to; undefined where one of them is no result. */
+  constructor(owner: object, place: Place, { children, digest, failure, key, lead, part, slot, sort, version }: Details, sums?: ReadonlyArray<Hash64>, step = -1) {
+    const own = rowHash(key, version, digest)
+    this.owner = owner
+    this.key = key
+    this.version = version
+    this.children = children
+    this.ownHigh = own.high
+    this.ownLow = own.low
+    this.sumHigh = this.sumLow = 0
+    this.step = sums === undefined ? -1 : step
+    this.place = place
+    this.number = part === undefined ? place.number : -1
+    this.lead = lead
+    this.sort = sort
+    this.slot = slot
+    this.digest = digest
+    this.failure = failure
+    this.part = part
+    if (sums !== undefined) for (let i = 0; i < sums.length; i++) this.add(this.term(i, sums[i]!))
+  }
+
+  hash(): Hash64 {
+    return { high: (this.ownHigh + this.sumHigh) | 0, low: (this.ownLow + this.sumLow) | 0 }
+  }
+
+  /** All its children are results. */
+  get showsResults(): boolean {
+    return this.step !== -1
+  }
+
+  madeIn(step: number): boolean {
+    return this.step === step
+  }
+
+  /** What it adds to its hash that a result has moved in this step: its child at this place, or wherever it shows it. */
+  differenceBy(child: ChildResult, at: number | undefined): Hash64 {
+    const before = child.sumBefore(), now = child.sum
+    let high = 0, low = 0
+    for (const i of at === undefined ? placesOf(this, child) : [at]) {
+      const was = this.term(i, before), is = this.term(i, now)
+      high += is.high - was.high
+      low += is.low - was.low
+    }
+    return { high: high | 0, low: low | 0 }
+  }
+
+  /** Adds to what its children add to its hash. */
+  add({ high, low }: Hash64): void {
+    this.sumHigh = (this.sumHigh + high) | 0
+    this.sumLow = (this.sumLow + low) | 0
+  }
+
+  /** A child counts by its place and by its row: two rows that exchange their children are not what they were. */
+  private term(i: number, child: Hash64): Hash64 {
+    return combined({ high: this.ownHigh ^ Math.imul(i + 1, 0x9e3779b1), low: this.ownLow + i }, child)
+  }
+}
+
+export const memberHash = (member: Member): Hash64 => (member instanceof FullMember ? member.hash() : member)

@@ -1,0 +1,45 @@
+/**
+ * The matching rows of one instance, in no order: each is found from its record's place, and knows where it stands here.
+ *
+ * Why no Map by id: the place has led to the row already (see place.ts). Nor is there a list until there are two: most
+ * views of a large service show one row or none. Nor an object of its own: a change would find it cold. Cost of each
+ * change: O(1).
+ */
+import type { Member } from "./viewRow.ts"
+
+export type Members = Member | Array<Member> | undefined
+
+/** With the new state of a row in place of its old one; undefined where there is none. */
+export const exchanged = (held: Members, before: Member | undefined, after: Member | undefined): Members => {
+  if (after === undefined) return without(held, before!)
+  if (before !== undefined) {
+    after.at = before.at
+    if (!Array.isArray(held)) return after
+    held[after.at] = after
+    return held
+  }
+  if (held === undefined) return after
+  if (!Array.isArray(held)) {
+    after.at = 1
+    return [held, after]
+  }
+  after.at = held.length
+  held.push(after)
+  return held
+}
+
+const without = (held: Members, member: Member): Members => {
+  if (!Array.isArray(held)) return undefined
+  const last = held.pop()!
+  if (last !== member) {
+    held[member.at] = last
+    last.at = member.at
+  }
+  return held
+}
+
+export const countOf = (held: Members): number => (held === undefined ? 0 : Array.isArray(held) ? held.length : 1)
+
+export const listOf = (held: Members): ReadonlyArray<Member> => (held === undefined ? none : Array.isArray(held) ? held : [held])
+
+const none: ReadonlyArray<Member> = []
