@@ -20,6 +20,8 @@ type Verb = "addition" | "subtraction" | "multiplication" | "division" | "remain
 
 const cannot = (verb: Verb, a: Value, b: Value): never => raise(`Cannot perform ${verb} with '${shown(a)}' and '${shown(b)}'`)
 
+const leastInt = -9223372036854775808n
+
 const inRange = (v: bigint): boolean => v >= -9223372036854775808n && v <= 9223372036854775807n
 
 interface NumberOp {
@@ -34,15 +36,13 @@ const addition: NumberOp = { verb: "addition", small: (a, b) => a + b, big: (a, 
 const subtraction: NumberOp = { verb: "subtraction", small: (a, b) => a - b, big: (a, b) => a - b, float: (a, b) => a - b, decimal: (a, b) => D.sub(a, b) }
 const multiplication: NumberOp = { verb: "multiplication", small: (a, b) => a * b, big: (a, b) => a * b, float: (a, b) => a * b, decimal: (a, b) => D.mul(a, b) }
 const remainder: NumberOp = {
-  verb: "remainder", small: (a, b) => a % b, big: (a, b) => (b === 0n ? undefined : a % b), float: (a, b) => a % b, decimal: (a, b) => D.mod(a, b)
+  verb: "remainder", small: (a, b) => a % b, big: (a, b) => (b === 0n || (b === -1n && a === leastInt) ? undefined : a % b), float: (a, b) => a % b, decimal: (a, b) => D.mod(a, b)
 }
-
-const mostDecimal = new D("79228162514264337593543950335")
 
 /** A number as a decimal; what no decimal can be (NaN, infinity, more than 96 bits) is zero, as in the database. */
 const finite = (n: NumberValue): Dec => {
   const d = n instanceof Decimal ? n.value : asDecimal(n)
-  return d.isFinite() && d.abs().lte(mostDecimal) ? d : new D(0)
+  return d.isFinite() ? decimal(d)?.value ?? new D(0) : new D(0)
 }
 
 const numeric = (op: NumberOp, a: NumberValue, b: NumberValue, wraps = false): Value => {
@@ -152,9 +152,50 @@ export const modulo = (a: Value, b: Value): Value => {
   return numeric(remainder, a, b)
 }
 
+/** A power of floats; of 1 whatever the exponent, and 1 where -1 is raised to infinity, which is NaN in JavaScript. */
+export const floatPower = (x: number, y: number): number => (x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : Math.pow(x, y))
+
+/** What a message of a power says: two numbers without what tells their kind. */
+const noPower = (a: Value, b: Value): string => {
+  const bare = (v: Value): string => (isNumber(a) && isNumber(b) ? toText(v).replace(/f$/, "") : shown(v))
+  return `Cannot raise the value '${bare(a)}' with '${bare(b)}'`
+}
+
+const one = new Decimal(new D(1))
+
+/** The most a decimal is raised to by what is no int. */
+const mostPower = 4294967295
+
+/** A decimal so many times with itself, by squares, each rounded to what a decimal holds as the database rounds it. */
+const product = (x: Decimal, times: bigint): Decimal | undefined => {
+  let out: Decimal | undefined = one, square: Decimal | undefined = x
+  for (let left = times; left > 0n && out !== undefined; left >>= 1n) {
+    if (square === undefined) return undefined
+    if ((left & 1n) === 1n) out = decimal(D.mul(out.value, square.value))
+    if (left > 1n) square = decimal(D.mul(square.value, square.value))
+  }
+  return out
+}
+
+/** A power of a decimal; `undefined` where it is none. Of a negative one the fractional power of its size, as in the database. */
+const decimalPower = (x: Decimal, y: Dec): Decimal | undefined => {
+  if (y.isZero() || x.value.eq(1)) return one
+  if (!y.isInteger()) {
+    if (x.value.isZero()) return x
+    const size = decimal(D.pow(x.value.abs(), y))
+    // Below one it is one by its inverse, which must be a decimal too.
+    if (size?.value.lt(1) === true && decimal(D.pow(x.value.abs(), y.neg())) === undefined) return undefined
+    return size !== undefined && x.value.isNegative() ? new Decimal(size.value.neg()) : size
+  }
+  const times = BigInt(y.abs().toFixed())
+  const power = product(x, times)
+  if (power === undefined || !y.isNegative()) return power
+  return power.value.isZero() ? undefined : decimal(D.div(1, power.value))
+}
+
 /** `a ** b` */
 export const raisePower = (a: Value, b: Value): Value => {
-  const fail = (): never => raise(`Cannot raise the value '${shown(a)}' with '${shown(b)}'`)
+  const fail = (): never => raise(noPower(a, b))
   if (!isNumber(a) || !isNumber(b)) return fail()
   if (isInt(a) && isInt(b)) {
     const base = BigInt(a), exponent = BigInt(b)
@@ -166,11 +207,10 @@ export const raisePower = (a: Value, b: Value): Value => {
     return inRange(big) ? int(big) : fail()
   }
   if (a instanceof Decimal) {
-    const x = a.value, y = b instanceof Decimal ? b.value : asDecimal(b)
-    if (!x.isFinite() || !y.isFinite() || y.abs().gt(10000)) return fail()
-    return decimal(D.pow(x, y)) ?? fail()
+    const exact = b instanceof Decimal ? b.value : asDecimal(b), y = exact.isFinite() ? decimal(exact)?.value : undefined
+    return (y !== undefined && (a.value.eq(1) || isInt(b) || y.abs().lte(mostPower)) ? decimalPower(a, y) : undefined) ?? fail()
   }
-  return float(Math.pow(toFloat(a), toFloat(b)))
+  return float(floatPower(toFloat(a), toFloat(b)))
 }
 
 /** `-a` */

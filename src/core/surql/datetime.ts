@@ -58,30 +58,36 @@ export const civil = (d: Datetime): Civil => {
 export const fromCivil = (c: Civil): Datetime =>
   new Datetime(daysFromCivil(c.year, c.month, c.day) * 86400 + c.hour * 3600 + c.minute * 60 + c.second, c.nanos)
 
-const pattern = /^([+-]\d{1,6}|\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)(.*))?$/s
+/** What a datetime is read with: a number may have a digit `more`, `rest` stands behind the zone. */
+const reader = (more: string, rest: string): RegExp =>
+  new RegExp(`^([+-]\\d{1,6}|\\d{4}${more})-(\\d\\d${more})-(\\d\\d${more})(?:[T ](\\d\\d${more}):(\\d\\d${more}):(\\d\\d${more})(?:\\.(\\d{1,9})\\d*)?(?:Z|([+-])(\\d\\d${more}):(\\d\\d${more}))${rest})?$`, "s")
+
+const exactly = reader("", ""), widely = reader("\\d?", ".*")
 
 /** Reads `2020-01-01T00:00:00.5+02:00`; `undefined` when the text is no such date-time. */
-export const parse = (text: string): Datetime | undefined => (text.includes("T") && !/[tz]/.test(text) ? parseWritten(text, true) : undefined)
+export const parse = (text: string): Datetime | undefined => (text.includes("T") ? read(exactly, text) : undefined)
 
 /**
- * Reads what the language takes for a datetime: also `2020-01-01`, and a space or small letters between and behind date and time. The
- * database does not look at what follows a zone; where the text must be `exact`, nothing may.
+ * Reads what the language takes for a datetime: also `2020-01-01`, a space or small letters between and behind date and time, numbers of
+ * a digit more. The database does not look at what follows a zone.
  */
-export const parseWritten = (text: string, exact = false): Datetime | undefined => {
-  const m = pattern.exec(text.toUpperCase())
-  if (m === null || (exact && m[9] !== "")) return undefined
+export const parseWritten = (text: string): Datetime | undefined => read(widely, text.toUpperCase())
+
+const read = (pattern: RegExp, text: string): Datetime | undefined => {
+  const m = pattern.exec(text)
+  if (m === null) return undefined
   const year = Number(m[1]), month = Number(m[2]), day = Number(m[3])
   if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month) || year < -262143 || year > 262142) return undefined
   const days = daysFromCivil(year, month, day)
-  if (m[8] === undefined) return new Datetime(days * 86400, 0)
+  if (m[4] === undefined) return new Datetime(days * 86400, 0)
   const hour = Number(m[4]), minute = Number(m[5]), second = Number(m[6])
   if (hour > 23 || minute > 59 || second > 59) return undefined
   const nanos = m[7] === undefined ? 0 : Number(m[7].padEnd(9, "0"))
   let offset = 0
-  if (m[8] !== "Z") {
-    const oh = Number(m[8].slice(1, 3)), om = Number(m[8].slice(4, 6))
+  if (m[8] !== undefined) {
+    const oh = Number(m[9]), om = Number(m[10])
     if (oh > 23 || om > 59) return undefined
-    offset = (oh * 3600 + om * 60) * (m[8][0] === "-" ? -1 : 1)
+    offset = (oh * 3600 + om * 60) * (m[8] === "-" ? -1 : 1)
   }
   return new Datetime(days * 86400 + hour * 3600 + minute * 60 + second - offset, nanos)
 }

@@ -101,18 +101,38 @@ export const contains = (a: Geometry, b: Geometry): boolean => {
 
 const between = [0.11, 0.27, 0.5, 0.73, 0.89]
 
-/** Points on the edges of a line. */
-const middles = (line: ReadonlyArray<Point>): Array<Point> => segments(line).flatMap(([p, q]) => between.map((t): Point => [p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1])]))
+/** Where a line lies in a polygon: at its points, and at points on its edges. An edge that is part of one of the polygon's is on the border, whatever rounding says. */
+const placesOf = (polygon: ReadonlyArray<ReadonlyArray<Point>>, line: ReadonlyArray<Point>): ReadonlyArray<number> => {
+  const borders = polygon.flatMap(segments)
+  return [...line.map((p) => inPolygon(polygon, p)), ...segments(line).flatMap(([p, q]) =>
+    borders.some(([a, b]) => onSegment(a, b, p) && onSegment(a, b, q)) ? [0] : between.map((t) => inPolygon(polygon, [p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1])])))]
+}
 
-/** True when nothing of `b` lies outside of `a`, and something not just on its border. */
+/** Points inside of a ring, one at most between each two of its heights. */
+const innerPoints = (ring: ReadonlyArray<Point>): ReadonlyArray<Point> => {
+  const heights = [...new Set(ring.map(([, y]) => y))].sort((a, b) => a - b)
+  return heights.slice(1).flatMap((top, i) => {
+    const y = (heights[i]! + top) / 2
+    const [left, right] = segments(ring).filter(([a, b]) => a[1] > y !== b[1] > y).map(([a, b]) => ((b[0] - a[0]) * (y - a[1])) / (b[1] - a[1]) + a[0]).sort((a, b) => a - b)
+    return left === undefined || right === undefined ? [] : [[(left + right) / 2, y] as const]
+  })
+}
+
+/** True when nothing of a polygon lies outside of another: neither its rings, nor what the other's holes cut out. */
+const coversPolygon = (outer: ReadonlyArray<ReadonlyArray<Point>>, inner: ReadonlyArray<ReadonlyArray<Point>>): boolean =>
+  inner.every((ring) => placesOf(outer, ring).every((at) => at >= 0)) && !outer.slice(1).some((hole) => innerPoints(hole).some((p) => inPolygon(inner, p) > 0))
+
+/** True when nothing of `b` lies outside of `a`, and something not just on its border; a line or polygon lies in one polygon as a whole. */
 const covers = (a: Geometry, b: Geometry): boolean => {
-  const outer = shapeOf(a), inner = shapeOf(b), points = allPoints(inner)
-  const place = (p: Point): number => {
-    if (outer.lines.some((l) => onLine(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1])) return 1
-    return Math.max(-1, ...outer.polygons.map((polygon) => inPolygon(polygon, p)))
-  }
-  const places = [...points, ...inner.lines.flatMap(middles), ...inner.polygons.flat().flatMap(middles)].map(place)
-  return points.length > 0 && places.every((at) => at >= 0) && (inner.polygons.length > 0 || places.some((at) => at > 0))
+  const outer = shapeOf(a), inner = shapeOf(b)
+  const onPath = (p: Point): boolean => outer.lines.some((l) => onLine(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1])
+  const pointAt = (p: Point): number => (onPath(p) ? 1 : Math.max(-1, ...outer.polygons.map((polygon) => inPolygon(polygon, p))))
+  const lineAt = (line: ReadonlyArray<Point>): ReadonlyArray<number> =>
+    line.length > 0 && outer.lines.some((path) => segments(line).every(([p, q]) => onLine(path, p) && onLine(path, q) && onLine(path, [(p[0] + q[0]) / 2, (p[1] + q[1]) / 2]))) ? [1]
+      : outer.polygons.map((polygon) => placesOf(polygon, line)).find((places) => places.every((at) => at >= 0)) ?? [-1]
+  const places = [...inner.points.map(pointAt), ...inner.lines.flatMap(lineAt)]
+  return (places.length > 0 || inner.polygons.length > 0) && places.every((at) => at >= 0) && (places.some((at) => at > 0) || inner.polygons.length > 0) &&
+    inner.polygons.every((polygon) => outer.polygons.some((candidate) => coversPolygon(candidate, polygon)))
 }
 
 const crosses = (a: ReadonlyArray<Point>, b: ReadonlyArray<Point>): boolean =>

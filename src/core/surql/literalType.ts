@@ -5,6 +5,7 @@
  * is converted.
  */
 import { fits } from "./coerce.ts"
+import * as Lex from "./lex.ts"
 import { isNumber } from "./number.ts"
 import { equal, identical } from "./order.ts"
 import { open } from "./parser.ts"
@@ -12,7 +13,7 @@ import { field, isObj } from "./value.ts"
 import type { Value } from "./value.ts"
 
 /** True for the text of a type that is a value or made of them. */
-export const isLiteralType = (type: string): boolean => /^(?:['"[{\d]|[dub]['"]|(?:true|false)$)/.test(type)
+export const isLiteralType = (type: string): boolean => /^(?:['"[{\d]|-\d|[dub]['"]|(?:true|false|NaN|Infinity)$)/.test(type)
 
 /** The parts of a text between separators that stand outside brackets and quotes. */
 export const splitOutside = (text: string, separator: string): ReadonlyArray<string> => {
@@ -39,11 +40,18 @@ export const splitOutside = (text: string, separator: string): ReadonlyArray<str
 const constants = new Map<string, Value>()
 const mostConstants = 1000
 
+const named: ReadonlyMap<string, Value> = new Map<string, Value>([["true", true], ["false", false], ["NaN", NaN], ["Infinity", Infinity]])
+
+const read = (text: string): Value => {
+  if (text.startsWith("-")) return Lex.number(text, 0, 0).value
+  const { kind, text: content, value } = open(text).token
+  return kind === "string" ? content : value
+}
+
 const constantOf = (text: string): Value => {
   if (!constants.has(text)) {
-    const { kind, text: content, value } = open(text).token
     if (constants.size >= mostConstants) constants.clear()
-    constants.set(text, kind === "string" ? content : kind === "ident" ? content === "true" : value)
+    constants.set(text, named.has(text) ? named.get(text) : read(text))
   }
   return constants.get(text)
 }

@@ -136,7 +136,7 @@ const compareRanges = (a: Value, b: Value): number => {
 
 /**
  * The language's `=`: numbers exactly across kinds, a regex with a string it matches, and (D1) a string with a record id of
- * the same text. Deep.
+ * the same text. Deep, but what lies inside arrays, sets and objects is {@link same}.
  */
 export const equal = (a: Value, b: Value): boolean => {
   if (a === b) return true
@@ -151,13 +151,13 @@ export const equal = (a: Value, b: Value): boolean => {
   if (a instanceof RecordId) return b instanceof RecordId && a.text === b.text
   if (Array.isArray(a)) return Array.isArray(b) && equalItems(a, b)
   if (a instanceof SetValue) return b instanceof SetValue && equalItems(a.items, b.items)
-  if (isObj(a)) return isObj(b) && equalObjects(a, b, equal)
+  if (isObj(a)) return isObj(b) && equalObjects(a, b, same)
   return compare(a, b) === 0
 }
 
 const equalItems = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean => {
   if (a.length !== b.length) return false
-  for (let i = 0; i < a.length; i++) if (!equal(a[i], b[i])) return false
+  for (let i = 0; i < a.length; i++) if (!same(a[i], b[i])) return false
   return true
 }
 
@@ -204,7 +204,11 @@ const identicalSpecial = (a: Special, b: Special): boolean => {
 }
 
 /** `==`: as {@link equal}, but text is not matched with a pattern. */
-export const same = (a: Value, b: Value): boolean => a instanceof Regex === b instanceof Regex && equal(a, b)
+export const same = (a: Value, b: Value): boolean => {
+  if (a === b) return true
+  if (typeof a === "string") return typeof b === "object" && b instanceof RecordId && b.text === a
+  return typeof b === "string" ? same(b, a) : equal(a, b)
+}
 
 /** What counts as true in WHERE, AND, OR and `?:`. */
 export const isTruthy = (v: Value): boolean => {

@@ -130,9 +130,9 @@ const prefix = (p: Parser): Expr => {
       advance(p)
       return { kind: "unary", at: t.at, op: "!", operand: nested(p, () => climb(p, power.prefix)) }
     case "..": case "..=": return rangeRest(p, undefined, { end: t.end, fromInclusive: true, toInclusive: t.text === "..=" }, t.at)
-    case "<": {
-      advance(p)
+    case "<": case "<-": {
       const type = castType(p)
+      if (type === undefined) return primary(p)
       return { kind: "cast", at: t.at, type, operand: nested(p, () => climb(p, power.prefix)) }
     }
     default: return primary(p)

@@ -321,7 +321,7 @@ const closure = (p: Parser): Expr => {
       if (t.kind !== "param") expected(p, "a parameter such as `$value`, or `|`")
       advance(p)
       params.push(t.text)
-      types.push(!eatOp(p, ":") ? undefined : eatOp(p, "<") ? castType(p) : single(p))
+      types.push(!eatOp(p, ":") ? undefined : castType(p) ?? single(p))
       if (!eatOp(p, ",") && !isOp(p, "|")) expected(p, "`,` or `|`")
     }
   }

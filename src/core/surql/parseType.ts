@@ -3,7 +3,9 @@
  *
  * Why so: types are kept as canonical text; the few casts that exist are looked up by it.
  */
-import { advance, eatOp, expected, fail, isOp, isWord, name, nested } from "./parser.ts"
+import * as Lex from "./lex.ts"
+import { isNumber } from "./number.ts"
+import { advance, eatOp, expected, fail, isOp, isWord, name, nested, resume } from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import { objectKey, render } from "./text.ts"
 
@@ -14,8 +16,16 @@ const known: ReadonlySet<string> = new Set([
 
 const generic: ReadonlySet<string> = new Set(["array", "set", "option", "record", "geometry", "table"])
 
-/** A type up to the `>` that ends it, which is taken. The `<` has been taken. */
-export const castType = (p: Parser): string => {
+/** Takes the `<` in front of a type; `<-1>` begins with one too, where no graph step can. */
+const eatOpening = (p: Parser): boolean => {
+  if (!isOp(p, "<-") || !/\d/.test(p.text[p.token.end] ?? "")) return eatOp(p, "<")
+  resume(p, p.token.at + 1)
+  return true
+}
+
+/** A type between `<` and `>`, which are taken; none where no `<` stands. */
+export const castType = (p: Parser): string | undefined => {
+  if (!eatOpening(p)) return undefined
   const type = union(p)
   if (!eatOp(p, ">")) expected(p, "`>`")
   return type
@@ -31,10 +41,19 @@ export const union = (p: Parser): string => {
 /** A type between brackets, or a constant: what is written as a value. */
 const literal = (p: Parser): string | undefined => {
   if (p.token.kind === "value") return render(advance(p).value)
+  if (isOp(p, "-") || isOp(p, "+")) return signed(p)
+  if (p.token.kind === "ident" && (p.token.text === "NaN" || p.token.text === "Infinity")) return advance(p).text
   if (p.token.kind === "string") return render(advance(p).text)
   if (isWord(p, "TRUE") || isWord(p, "FALSE")) return advance(p).text.toLowerCase()
   if (eatOp(p, "[")) return `[${listUpTo(p, "]", union).join(", ")}]`
   return eatOp(p, "{") ? `{ ${listUpTo(p, "}", entry).join(", ")} }` : undefined
+}
+
+const signed = (p: Parser): string => {
+  const number = /\d/.test(p.text[p.token.end] ?? "") ? Lex.number(p.text, p.token.at, p.token.after) : undefined
+  if (number?.kind !== "value" || !isNumber(number.value)) return expected(p, "a type")
+  resume(p, number.end)
+  return render(number.value)
 }
 
 const entry = (p: Parser): string => {
@@ -59,9 +78,9 @@ export const single = (p: Parser): string => {
   const at = p.token.at
   const base = name(p, "a type").toLowerCase()
   if (!known.has(base)) fail(`unknown type \`${base}\``, at)
-  if (!isOp(p, "<")) return base === "option" ? expected(p, "`<`") : base
-  if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, p.token.at)
-  advance(p)
+  const { at: opening } = p.token
+  if (!eatOpening(p)) return base === "option" ? expected(p, "`<`") : base
+  if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, opening)
   const args = [base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => union(p))]
   while (eatOp(p, ",")) args.push(size(p))
   if (!eatOp(p, ">")) expected(p, "`>`")

@@ -144,7 +144,9 @@ const index = (at: Compiled, next: Step): Step => {
     if (v instanceof SetValue) return next(isNumber(i) ? v.items[Math.trunc(toFloat(i))] : undefined, s)
     if (isObj(v)) return next(typeof i === "string" ? field(v, i) : i instanceof RecordId ? field(v, i.text) : isNumber(i) ? field(v, String(toFloat(i))) : undefined, s)
     const id = recordOf(v)
-    return id === undefined ? next(undefined, s) : step(fetch(id, s), s)
+    if (id === undefined) return next(undefined, s)
+    // A number counts in the key of the id, where that is a list.
+    return isNumber(i) && Array.isArray(id.key) ? next((id.key as ReadonlyArray<Value>)[Math.trunc(toFloat(i))], s) : step(fetch(id, s), s)
   }
   return step
 }

@@ -82,7 +82,7 @@ export const parse = (text: string): RecordId | undefined => {
   return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
 }
 
-const beginning = /^([A-Za-z_][A-Za-z0-9_]*|`[^`\\]*`|⟨[^⟩\\]*⟩)\s*:\s*(?:(-?\d+(?![A-Za-z0-9_])|[A-Za-z0-9_]+|`[^`\\]*`|⟨[^⟩\\]*⟩)|(?=[[{]))/
+const beginning = /^([A-Za-z_][A-Za-z0-9_]*|`[^`\\]*`|⟨[^⟩\\]*⟩)\s*:\s*(?:([+-]\d+|[A-Za-z0-9_]+|`[^`\\]*`|⟨[^⟩\\]*⟩)|(?=[[{]))/
 
 /**
  * Reads what the language takes for a record id: white space and comments before it aside, and whatever follows its key, which the
@@ -93,9 +93,13 @@ export const parseWritten = (text: string): RecordId | undefined => {
   if (/^\d/.test(written)) return undefined
   const whole = parse(written), m = whole === undefined ? beginning.exec(written) : null
   if (m === null) return whole
-  const table = `${m[1]}:`, behind = written.slice(m[0].length), key = m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind)) ? readKey((m[2] ?? "") + behind, "anything") : undefined
-  if (key !== undefined) return make(splitId(table)![0], key)
-  return m[2] === undefined ? undefined : parse(table + m[2])
+  const table = `${m[1]}:`, behind = written.slice(m[0].length), composite = m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind)) ? readKey((m[2] ?? "") + behind, "anything") : undefined
+  if (composite !== undefined) return make(splitId(table)![0], composite)
+  if (m[2] === undefined) return undefined
+  if (!/^[+-]/.test(m[2])) return parse(table + m[2])
+  // Below zero and with more behind it than digits, the digits are text; so are too many.
+  const key = m[2].startsWith("-") && /^(?:[A-Za-z]|\.\d)/.test(behind) ? m[2] : intKey(m[2])
+  return make(splitId(table)![0], typeof key === "string" ? key.replace("+", "") : key)
 }
 
 /** Ids remembered in each of two halves; the older half is forgotten when the newer one is full. */

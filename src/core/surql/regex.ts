@@ -12,10 +12,10 @@ const cacheSize = 500
 /** Instructions of the largest program that is run: `(a{1000}){1000}` would take a while for each character, and megabytes. */
 const maxProgram = 20_000
 
-/** A brace that is no repetition: a literal here, an error in the database's engine. */
-const strayBrace = (source: string): boolean => {
-  const bare = source.replace(/\\[pPxuU]\{[^}]*\}|\\[\s\S]/g, "").replace(/\[\^?\]?[^\]]*\]/g, "x")
-  return /(?:^|[(|])\{|\{(?!\d+(?:,\d*)?\})/.test(bare)
+/** A brace that is no repetition, or `(?)`: taken here, an error in the database's engine. */
+const isForeign = (source: string): boolean => {
+  const bare = source.replace(/\\[pPxuU]\{[^}]*\}|\\[\s\S]/g, "x").replace(/\[\^?\]?[^\]]*\]/g, "x")
+  return /\(\?\)|(?:^|[(|])\{|\{(?!\d+(?:,\d*)?\})/.test(bare)
 }
 
 const letters = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}", spaces = "\\x{9}-\\x{d}\\x{85}\\p{Z}"
@@ -42,7 +42,7 @@ export const compile = (source: string): RE2JS | undefined => {
   if (cache.size >= cacheSize) cache.clear()
   let compiled: RE2JS | undefined
   try {
-    compiled = strayBrace(source) ? undefined : RE2JS.compile(widened(source))
+    compiled = isForeign(source) ? undefined : RE2JS.compile(widened(source))
     if (compiled !== undefined && compiled.programSize() > maxProgram) compiled = undefined
   } catch {
     compiled = undefined

@@ -63,6 +63,15 @@ export const objectKey = (key: string): string => (plain.test(key) && key !== "N
 export const tableName = (name: string): string =>
   plainKey.test(name) && name !== "NaN" && name !== "Infinity" ? name : "`" + escapeWith(name, "`") + "`"
 
+/** Words that a statement or a constant begins with: as the name of a table by itself they need back-ticks. */
+const beginnings: ReadonlySet<string> = new Set((
+  "after all alter before begin break by cancel commit continue create define delete diff false for function if info insert kill let live none null " +
+  "option rand rebuild relate remove return select sequence show sleep table throw true update upsert use value where"
+).split(" "))
+
+const tableText = (name: string): string =>
+  plain.test(name) && !beginnings.has(name.toLowerCase()) && name !== "NaN" && name !== "Infinity" ? name : "`" + escapeWith(name, "`") + "`"
+
 const keyString = (key: string): string =>
   plainKey.test(key) && key !== "NaN" && key !== "Infinity" ? key : "`" + escapeWith(key, "`") + "`"
 
@@ -107,7 +116,7 @@ const specialText = (v: Special): string => {
   if (v instanceof RecordRange) return `${tableName(v.table)}:${rangeText(v.range, (k) => recordKey(k as RecordKey))}`
   if (v instanceof Range) return rangeText(v, render)
   if (v instanceof Geometry) return geometryText(v.value)
-  if (v instanceof Table) return plain.test(v.name) && !/^(?:none|null|true|false)$/i.test(v.name) && v.name !== "NaN" && v.name !== "Infinity" ? v.name : "`" + escapeWith(v.name, "`") + "`"
+  if (v instanceof Table) return tableText(v.name)
   return v instanceof Closure ? v.text : ""
 }
 

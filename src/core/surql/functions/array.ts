@@ -11,7 +11,7 @@ import type { Scope } from "../scope.ts"
 import { intsFrom } from "../number.ts"
 import { compareTerm } from "../sorting.ts"
 import { compare, isTruthy, same, sortValues } from "../order.ts"
-import { rawText, render } from "../text.ts"
+import { rawText, render, shown } from "../text.ts"
 import { Range, isInt } from "../value.ts"
 import type { Value } from "../value.ts"
 import { asInt, define } from "./define.ts"
@@ -145,13 +145,16 @@ const sequence = (scope: Scope, name: string, from: number | bigint, count: numb
   return intsFrom(from, count)
 }
 
+/** The first that is too large for an int: up to it goes a range without an end. */
+const pastInts = 1n << 63n
+
 const range = (scope: Scope, given: Value, to: Value): Items => {
   const from = asInt(given)
   const r = from instanceof Range && to === undefined ? from : undefined
-  if (r === undefined && (!isInt(from) || !isInt(to))) return bad("array::range", "Argument 1 was the wrong type. Expected `int`")
+  if (r === undefined && (!isInt(from) || !(to === undefined || isInt(to)))) return bad("array::range", `Argument 1 was the wrong type. Expected \`int\` but found \`${shown(from)}\``)
   if (r !== undefined && (r.from === undefined || r.to === undefined || !isInt(r.from.value) || !isInt(r.to.value))) return bad("array::range", "Argument 1 was the wrong type. Expected `range<int>`")
   const start = r === undefined ? BigInt(from as number) : BigInt(r.from!.value as number) + (r.from!.inclusive ? 0n : 1n)
-  const end = r === undefined ? BigInt(to as number) : BigInt(r.to!.value as number) + (r.to!.inclusive ? 1n : 0n)
+  const end = r === undefined ? (to === undefined ? pastInts : BigInt(to as number)) : BigInt(r.to!.value as number) + (r.to!.inclusive ? 1n : 0n)
   return sequence(scope, "array::range", start, Math.max(0, Number(end - start)))
 }
 

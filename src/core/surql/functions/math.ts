@@ -37,7 +37,7 @@ const toPlaces = (n: number, places: number): number => {
 const fixed = (n: NumberValue, places: number): Value => {
   if (places <= 0) return raise("Incorrect arguments for function math::fixed(). The second argument must be an integer greater than 0.")
   if (isInt(n)) return n
-  if (n instanceof Decimal) return new Decimal(new D(n.value).toDecimalPlaces(places))
+  if (n instanceof Decimal) return new Decimal(new D(n.value).toDecimalPlaces(Math.min(places, 28)))
   const v = toFloat(n)
   return float(Number.isFinite(v) ? toPlaces(v, places) : v)
 }

@@ -80,9 +80,14 @@ const jaroWinkler = (a: Chars, b: Chars): number => {
   return j > 0.7 ? Math.min(1, j + 0.1 * prefix * (1 - j)) : j
 }
 
+/** How long a text is in UTF-8. */
+const byteLength = (chars: Chars): number => chars.reduce((n, c) => n + (c < "\u0080" ? 1 : c < "\u0800" ? 2 : c.length === 1 ? 3 : 4), 0)
+
+/** Pairs of characters that both have; as in the database a text counts as long as its bytes are. */
 const dice = (a: Chars, b: Chars): number => {
   const x = a.filter((c) => !/\s/.test(c)), y = b.filter((c) => !/\s/.test(c))
   if (x.join("") === y.join("")) return 1
+  const length = byteLength(x) + byteLength(y)
   if (x.length < 2 || y.length < 2) return 0
   const counts = new Map<string, number>()
   for (let i = 0; i + 1 < x.length; i++) counts.set(x[i]! + x[i + 1]!, (counts.get(x[i]! + x[i + 1]!) ?? 0) + 1)
@@ -91,7 +96,7 @@ const dice = (a: Chars, b: Chars): number => {
     const pair = y[i]! + y[i + 1]!, left = counts.get(pair) ?? 0
     if (left > 0) { counts.set(pair, left - 1); shared++ }
   }
-  return (2 * shared) / (x.length + y.length - 2)
+  return (2 * shared) / (length - 2)
 }
 
 type Kind = "start" | "upper" | "lower" | "digit" | "gap" | "sign"

@@ -3,14 +3,14 @@
  *
  * Why so: each is a fold over pairs; lengths are checked in one place.
  */
-import { addWrapping as add, divide, multiplyWrapping as multiply, subtractWrapping as subtract } from "../arithmetic.ts"
+import { addWrapping as add, divide, floatPower, multiplyWrapping as multiply, subtractWrapping as subtract } from "../arithmetic.ts"
 import { raise } from "../failure.ts"
 import { indexKey } from "../key.ts"
-import { isNumber, toFloat } from "../number.ts"
+import { D, isNumber, toFloat } from "../number.ts"
 import type { NumberValue } from "../number.ts"
 import { equal } from "../order.ts"
 import { render } from "../text.ts"
-import { float, isInt } from "../value.ts"
+import { Decimal, float } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
@@ -49,12 +49,15 @@ const cross = (a: Vector, b: Vector): Value => {
 
 const cosine = (a: Vector, b: Vector): Value => divide(dot(a, b), float(norm(a) * norm(b)))
 
+/** A float is the number its bits say: it is no decimal whose digits they can only come near to. */
+const exactKey = (v: NumberValue): unknown => (v instanceof Decimal && !D.mul(v.value, 2 ** 28).isInteger() ? `dec ${v.value.toFixed()}` : indexKey(v))
+
 /** Vectors need not be of one dimension; a number that the second repeats counts each time. */
 const jaccard: Fn = define<[Vector, Vector]>(["array", "array"], ([a, b], _, name) => {
   numbers(name, a, b)
-  const all = new Set(a.map(indexKey))
+  const all = new Set(a.map(exactKey))
   let shared = 0
-  for (const key of b.map(indexKey)) { if (all.has(key)) shared++; all.add(key) }
+  for (const key of b.map(exactKey)) { if (all.has(key)) shared++; all.add(key) }
   return float(shared / all.size)
 })
 
@@ -85,12 +88,12 @@ export const vector: Table = {
   "vector::project": pair((a, b) => { const k = divided(dot(a, b), float(sum(b.map((x) => toFloat(x) ** 2)))); return b.map((x) => multiply(k, x)) }),
   "vector::scale": define<[Vector, NumberValue]>(["array", "number"], ([a, k], _, name) => { numbers(name, a); return a.map((x) => multiply(x, k)) }),
   "vector::distance::chebyshev": pair((a, b) => float(gaps(a, b).reduce((most, gap) => (gap > most ? gap : most), -Number.MAX_VALUE))),
-  "vector::distance::euclidean": pair((a, b) => float(Math.sqrt(sum(a.map((x, i) => (isInt(x) && isInt(b[i]) ? toFloat(subtract(x, b[i]) as NumberValue) : toFloat(x) - toFloat(b[i]!)) ** 2))))),
+  "vector::distance::euclidean": pair((a, b) => float(Math.sqrt(sum(a.map((x, i) => toFloat(subtract(x, b[i]) as NumberValue) ** 2))))),
   "vector::distance::hamming": pair((a, b) => a.filter((x, i) => !equal(x, b[i])).length),
   "vector::distance::manhattan": pair((a, b) => a.reduce<Value>((total, x, i) => { const d = subtract(x, b[i]); return add(total, toFloat(d as NumberValue) < 0 ? subtract(0, d) : d) }, 0)),
   "vector::distance::minkowski": define<[Vector, Vector, NumberValue]>(["array", "array", "number"], ([a, b, p], _, name) => {
     checked(name, a, b)
-    return float(Math.pow(sum(gaps(a, b).map((g) => Math.pow(g, toFloat(p)))), 1 / toFloat(p)))
+    return float(floatPower(sum(gaps(a, b).map((g) => floatPower(g, toFloat(p)))), 1 / toFloat(p)))
   }),
   "vector::similarity::jaccard": jaccard,
   "vector::similarity::pearson": pair((a, b) => float(pearson(a, b))),
