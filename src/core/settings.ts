@@ -18,6 +18,8 @@ export interface Knob<A> {
   readonly secret: boolean
   readonly fallback: A
   readonly read: (text: string) => A | undefined
+  /** What is wrong with a text that {@link read} refuses, where more can be said than what is allowed; shows no secret. */
+  readonly explain?: (text: string) => ReadonlyArray<string>
 }
 
 export type Knobs = { readonly [name: string]: Knob<unknown> }
@@ -147,7 +149,7 @@ export const reread = <A>(knob: Knob<A>, sources: ReadSources, faults: Array<str
   const text = found(knob, sources, faults)
   if (faults.length > 0) return undefined
   const value = text === undefined ? undefined : knob.read(text)
-  if (value === undefined) faults.push(`${knob.env}_FILE holds ${shown(knob, text ?? "")}; must be ${knob.allowed}`)
+  if (value === undefined) faults.push(refusal(knob, `${knob.env}_FILE holds`, text ?? ""))
   return value === undefined ? undefined : { value }
 }
 
@@ -156,13 +158,17 @@ const masked = (value: string): string => value.replace(/\/\/[^@/]*@/, "//…@")
 
 const shown = (knob: Knob<unknown>, value: string): string => (knob.secret ? "a value that is not shown" : JSON.stringify(masked(value.length > 80 ? `${value.slice(0, 80)}…` : value)))
 
+/** `begin`: the name and a verb. */
+const refusal = (knob: Knob<unknown>, begin: string, text: string): string =>
+  `${begin} ${shown(knob, text)}${knob.explain === undefined ? "" : ` in which ${knob.explain(text).slice(0, 20).join(", ")}`}; must be ${knob.allowed}`
+
 /** Every knob's value. Empty text counts as unset. Faults are added to `faults`, each naming key, value and what is allowed. */
 export const readAll = <const K extends Knobs>(knobs: K, sources: ReadSources, faults: Array<string>): Values<K> => {
   const values: { [name: string]: unknown } = {}
   for (const [name, knob] of Object.entries(knobs)) {
     const given = found(knob, sources, faults)
     const value = given === undefined || given === "" ? knob.fallback : knob.read(given)
-    if (value === undefined && given !== undefined && given !== "") faults.push(`${knob.env} is ${shown(knob, given)}; must be ${knob.allowed}`)
+    if (value === undefined && given !== undefined && given !== "") faults.push(refusal(knob, `${knob.env} is`, given))
     values[name] = value
   }
   return values as Values<K>

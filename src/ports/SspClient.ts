@@ -80,7 +80,7 @@ const expectedOf = (error: WireError | undefined): number | undefined => {
 /** By the table of D26. A redirect is not followed, so it is a place that does not answer. */
 const toDelivery = ({ error, status }: Answered): Answer => {
   if (status >= 200 && status < 300) return { kind: "applied" }
-  if (status === 401) return { kind: "unauthorized" }
+  if (status === 401 || error?.code === "SCOPE_REQUIRED") return { kind: "unauthorized" }
   if (status === 409 && error?.code === "STALE_EPOCH") return { kind: "stale" }
   const expected = status === 409 ? expectedOf(error) : undefined
   if (expected !== undefined) return { kind: "gap", expected }

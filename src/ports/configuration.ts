@@ -4,6 +4,7 @@
  * One place, so that an operator meets the same words whichever process refuses.
  */
 import { Effect, Random, Redacted } from "effect"
+import { type KnownSecret, oneSecret, sameAs } from "../core/scopedSecrets.ts"
 import * as ServiceFile from "../core/serviceFile.ts"
 import type { ConfigSourceShape } from "./ConfigSource.ts"
 import { StartFault } from "./StartFault.ts"
@@ -25,9 +26,13 @@ export const readFile = ({ env, file }: ConfigSourceShape, faults: Array<string>
   return { read, content }
 }
 
-/** Secrets that are let in: the one of now and those before it; without one of now nobody is (D15). */
-export const inForce = (current: string | undefined, previous: ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
-  current === undefined ? [] : [current, ...(previous ?? [])]
+/** Secrets that are let in: the one of now, those before it, and those by name; without one of now those before it are not (D15). */
+export const inForce = (current: string | undefined, previous: ReadonlyArray<string> | undefined, scoped: ReadonlyArray<KnownSecret> | undefined): ReadonlyArray<KnownSecret> =>
+  [...(current === undefined ? [] : [current, ...(previous ?? [])].map(oneSecret)), ...(scoped ?? [])]
+
+/** Faults of entries that have the one secret; `settings` names where that is set. */
+export const sameSecretFaults = (scoped: ReadonlyArray<KnownSecret> | undefined, others: ReadonlyArray<string | undefined>, settings: string): ReadonlyArray<string> =>
+  sameAs(scoped ?? [], others.filter((one) => one !== undefined)).map((name) => `SVC_AUTH_SECRETS: ${name} has the secret of ${settings}, which opens everything; must be another`)
 
 /** Paths in the file are relative to it (D5a). */
 export const besides = (file: string, path: string): string => {

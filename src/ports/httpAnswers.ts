@@ -46,6 +46,7 @@ export const toAnswer = (error: WireError & { readonly retryAfterSecs?: number }
   const body = JSON.stringify(details === undefined ? { code, message } : { code, message, details })
   const status = statusOf[code]
   if (code === "UNAUTHORIZED") return { status, body, headers: { "www-authenticate": "Bearer" } }
+  if (code === "SCOPE_REQUIRED") return { status, body, headers: { "www-authenticate": "Bearer error=\"insufficient_scope\"" } }
   if (code === "OVERLOADED" || code === "RATE_LIMITED") return { status, body, headers: { "retry-after": String(Math.max(1, Math.ceil(error.retryAfterSecs ?? 1))) } }
   return { status, body }
 }

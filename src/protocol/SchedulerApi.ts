@@ -12,6 +12,7 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
+import { Caller, needs, open } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
@@ -22,10 +23,11 @@ import * as Overview from "./overview.ts"
 import * as Own from "./schedulerWire.ts"
 import * as Wire from "./wire.ts"
 
-/** `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>`, where that is set (D15). */
+/** `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS that has the scope the endpoint declares, where either is set (D15). */
 export class SchedulerBearer extends HttpApiMiddleware.Tag<SchedulerBearer>()("SchedulerApi/Bearer", {
-  failure: Errors.Unauthorized,
-  security: { bearer: HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Description, "The value of SVC_SCHEDULER_AUTH_SECRET; asked for only where that is set")) }
+  failure: Schema.Union(Errors.Unauthorized, Errors.ScopeRequired),
+  provides: Caller,
+  security: { bearer: HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Description, "The value of SVC_SCHEDULER_AUTH_SECRET, or a secret of SVC_AUTH_SECRETS with the scope that the operation names; asked for only where one of the two is set")) }
 }) {}
 
 /** 503 while the scheduler takes its copy of the database (D25). */
@@ -36,40 +38,40 @@ const doc = (summary: string, description: string) => OpenApi.annotations({ summ
 const ingest = HttpApiEndpoint.post("ingest")`/ingest`
   .setPayload(Wire.Ingest).addSuccess(Own.SchedulerIngested)
   .addError(Errors.InvalidOperation).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer).annotateContext(needs("ingest"))
   .annotateContext(doc("Take a record change", "Answers when the change is durable and the ready SSPs have applied it, or have had their time (D26). An array is taken whole, in order (extension)."))
 
 const query = HttpApiEndpoint.post("query")`/proxy/query`
   .setPayload(Own.ProxyQuery).addSuccess(Schema.Unknown.annotations({ identifier: "QueryResult", examples: [Examples.queryResult], description: "The value of the statement; of several, an array of values (D28)" }))
   .addError(Errors.InvalidQuery).addError(Errors.QueryFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Query the snapshot", "Read-only, on the frozen snapshot, or on the replica when nothing is frozen. The header `svc-snapshot-seq` names the position (extension)."))
 
-const signin = HttpApiEndpoint.post("signin")`/proxy/signin`.addSuccess(Wire.Ok).middleware(SchedulerBearer)
+const signin = HttpApiEndpoint.post("signin")`/proxy/signin`.addSuccess(Wire.Ok).middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Sign in", "Always 200, whatever the body; no authentication is performed."))
 
-const use = HttpApiEndpoint.post("use")`/proxy/use`.addSuccess(Wire.Ok).middleware(SchedulerBearer)
+const use = HttpApiEndpoint.post("use")`/proxy/use`.addSuccess(Wire.Ok).middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Use", "Always 200, whatever the body; namespace and database stay what they are."))
 
 const register = HttpApiEndpoint.post("register")`/view/register`
   .setPayload(Wire.ViewRegistration).addSuccess(Own.ViewAssignment)
   .addError(Errors.InvalidQuery).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("register"))
   .annotateContext(doc("Register a view", "Picks an SSP by the configured strategy and registers the view there; an id that is known keeps its SSP while that is ready (D31)."))
 
 const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
   .setPayload(Wire.ViewUnregistration).addSuccess(Wire.Ok).addError(Errors.ViewNotFound).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("register"))
   .annotateContext(doc("Unregister a view", "Its SSP is told."))
 
 const registerQuery = HttpApiEndpoint.post("registerQuery")`/query/register`
   .setPayload(Own.QueryRegistration).addSuccess(Own.QueryRegistered)
   .addError(Errors.InvalidQuery).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("register"))
   .annotateContext(doc("Register a view by its plan", "As `/view/register`, answered with the SSP's address (D33)."))
 
 const views = HttpApiEndpoint.get("views")`/views`
-  .setUrlParams(Schema.Struct({ ...Overview.ViewListing, ssp: Schema.optional(Schema.String).annotations({ description: "Only those of this SSP" }) })).addSuccess(Overview.AssignedViews).middleware(SchedulerBearer)
+  .setUrlParams(Schema.Struct({ ...Overview.ViewListing, ssp: Schema.optional(Schema.String).annotations({ description: "Only those of this SSP" }) })).addSuccess(Overview.AssignedViews).middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("List the views (extension)", "In key order, page by page, with who maintains each."))
 
 const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
@@ -79,49 +81,49 @@ const passed = "Asked of the SSP that has the view, with the caller's own `Autho
 const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .setUrlParams(format).addSuccess(Wire.ViewResult)
   .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer)
+  .middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Read a view (extension)", `The current result (D11). ${passed}`))
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .setUrlParams(format).addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] }))
   .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer)
+  .middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Follow a view (extension)", `Server-sent events \`snapshot\`, \`delta\`, \`end\` (D11). ${passed}`))
 
 const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
   .addSuccess(Wire.DebugView)
   .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer)
+  .middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Look inside a view (extension)", `Cache, dependencies and plan (D13). ${passed}`))
 
-const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.SchedulerOverview).middleware(SchedulerBearer)
+const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.SchedulerOverview).middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("How the cluster is doing, in one answer (extension)", "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."))
 
 const join = HttpApiEndpoint.post("join")`/ssp/register`
   .setPayload(Wire.SspRegistration).addSuccess(Wire.SspRegistered, { status: 202 })
   .addError(Errors.SspFenced).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer).annotateContext(needs("ssp"))
   .annotateContext(doc("Register an SSP", "Freezes the snapshot; the SSP pulls it through the proxy and is polled at `/health` until it is ready."))
 
 const heartbeat = HttpApiEndpoint.post("heartbeat")`/ssp/heartbeat`
   .setPayload(Wire.Heartbeat).addSuccess(Wire.Ok)
   .addError(Errors.SspNotRegistered).addError(Errors.BufferOverflow).addError(Errors.SspFenced)
-  .middleware(JsonBody).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("ssp"))
   .annotateContext(doc("An SSP is alive", "404: register again; 409 `BUFFER_OVERFLOW`: bootstrap again."))
 
 const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
-  .setPayload(Wire.SspDeregistration).addSuccess(Wire.Ok).middleware(JsonBody).middleware(SchedulerBearer)
+  .setPayload(Wire.SspDeregistration).addSuccess(Wire.Ok).middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("ssp"))
   .annotateContext(doc("An SSP stops (extension)", "Its views and jobs move to others at once (D31)."))
 
 const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
   .setPayload(Own.JobDispatch).addSuccess(Schema.String.annotations({ identifier: "SspId", examples: ["ssp-1"] }))
   .addError(Errors.NoSspAvailable).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("ingest"))
   .annotateContext(doc("Assign a job to an SSP", "Answers the id of the SSP. A job whose record is not known is created first (D36)."))
 
 const result = HttpApiEndpoint.post("result")`/job/result`
   .setPayload(Own.JobResult).addSuccess(Wire.Ok).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer)
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("ssp"))
   .annotateContext(doc("A job's result", "200 for an unknown job too (D36). The `result` of one that is done is kept and shown by `/jobs`."))
 
 const jobId = HttpApiSchema.param("job_id", Schema.String.annotations({ examples: [Examples.jobId] }))
@@ -130,52 +132,52 @@ const passedJob = "Asked of an SSP that runs this table, with the caller's own `
 const jobs = HttpApiEndpoint.get("jobs")`/jobs`
   .setUrlParams(Jobs.JobListing).addSuccess(Jobs.JobList)
   .addError(Errors.Unauthorized).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer)
+  .middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("List jobs (extension)", passedJob))
 
 const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
   .addSuccess(Jobs.Job)
   .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer)
+  .middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Look at a job (extension)", passedJob))
 
 const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
   .addSuccess(Wire.Ok)
   .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer)
+  .middleware(SchedulerBearer).annotateContext(needs("admin"))
   .annotateContext(doc("Run a failed job again (extension)", "An SSP checks the caller's secret; where no database is configured the scheduler then writes the record, else the SSP does."))
 
 const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
   .addSuccess(Wire.Ok)
   .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer)
+  .middleware(SchedulerBearer).annotateContext(needs("admin"))
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; otherwise as its retry."))
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Schema.String) }))
-  .addSuccess(Own.SchedulerMetrics).middleware(SchedulerBearer)
+  .addSuccess(Own.SchedulerMetrics).middleware(SchedulerBearer).annotateContext(needs("metrics"))
   .annotateContext(doc("Metrics", "JSON; with `Accept: text/plain` or `?format=prometheus` the Prometheus text format (extension, D34)."))
 
 const health = HttpApiEndpoint.get("health")`/health`
   .addSuccess(Own.SchedulerHealthy).addSuccess(Own.SchedulerUnavailable, { status: 503 })
-  .annotateContext(doc("Health", "200 when at least one SSP is ready."))
+  .annotateContext(open).annotateContext(doc("Health", "200 when at least one SSP is ready."))
 
-const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info).middleware(SchedulerBearer)
+const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info).middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Entities", "The scheduler and every registered SSP."))
 
-const progress = HttpApiEndpoint.get("progress")`/progress`.addSuccess(Own.Progress).middleware(SchedulerBearer)
+const progress = HttpApiEndpoint.get("progress")`/progress`.addSuccess(Own.Progress).middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Progress of long work (extension)", "Cloning, and how far each SSP is behind (D34)."))
 
 const livez = HttpApiEndpoint.get("livez")`/livez`.addSuccess(Wire.Ok)
-  .annotateContext(doc("Liveness (extension)", "Answers as long as the process lives."))
+  .annotateContext(open).annotateContext(doc("Liveness (extension)", "Answers as long as the process lives."))
 
 const readyz = HttpApiEndpoint.get("readyz")`/readyz`.addSuccess(Wire.Ok).middleware(Cloned)
-  .annotateContext(doc("Readiness (extension)", "200 when `/ingest` is taken."))
+  .annotateContext(open).annotateContext(doc("Readiness (extension)", "200 when `/ingest` is taken."))
 
 const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .setUrlParams(Schema.Struct(Integrity.NodeQuery))
   .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node)).addError(Errors.ReplicaFailed)
-  .middleware(Cloned).middleware(SchedulerBearer)
+  .middleware(Cloned).middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Hashes of the replica (extension)", "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."))
 
 class Data extends HttpApiGroup.make("data").add(ingest).add(query).add(signin).add(use).annotate(OpenApi.Description, "Record changes in, snapshots out.") {}

@@ -6,6 +6,7 @@
  */
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Schema } from "effect"
+import { scopes } from "../core/scopes.ts"
 
 const statuses = {
   SSP_NOT_READY: 503,
@@ -13,6 +14,7 @@ const statuses = {
   NO_SSP_AVAILABLE: 503,
   OVERLOADED: 503,
   UNAUTHORIZED: 401,
+  SCOPE_REQUIRED: 403,
   FORBIDDEN: 403,
   MISDIRECTED_REQUEST: 421,
   UNSUPPORTED_MEDIA_TYPE: 415,
@@ -61,6 +63,7 @@ export const SchedulerCloning = plain("SCHEDULER_CLONING", "The scheduler is sti
 export const NoSspAvailable = plain("NO_SSP_AVAILABLE", "No SSP is ready to take it.")
 export const Overloaded = plain("OVERLOADED", "A queue or a limit is full; try again after `Retry-After` seconds.")
 export const Unauthorized = plain("UNAUTHORIZED", "The bearer secret is missing or wrong.")
+export const ScopeRequired = detailed("SCOPE_REQUIRED", Schema.Struct({ scope: Schema.Literal(...scopes) }), "The secret does not open this endpoint; `details` names the scope that does (extension).", { scope: "admin" as const })
 export const Forbidden = plain("FORBIDDEN", "A page of another origin, or an address from outside at a server that asks for no secret (extension).")
 export const MisdirectedRequest = plain("MISDIRECTED_REQUEST", "A server that asks for no secret was asked under a name that may be somebody else's (extension).")
 export const UnsupportedMediaType = plain("UNSUPPORTED_MEDIA_TYPE", "A page sent a body that is not application/json (extension).")

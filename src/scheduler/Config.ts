@@ -8,9 +8,10 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import * as Address from "../core/address.ts"
 import { defaultStrategy, strategyNames } from "../core/cluster/balance.ts"
 import * as Hosts from "../core/hosts.ts"
+import * as ScopedSecrets from "../core/scopedSecrets.ts"
 import * as Settings from "../core/settings.ts"
 import { limits } from "../core/surql/scope.ts"
-import { besides, inForce, redacted, refused, readFile, uuid } from "../ports/configuration.ts"
+import { besides, inForce, redacted, refused, readFile, sameSecretFaults, uuid } from "../ports/configuration.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import { type Reloaded, Secrets } from "../ports/secrets.ts"
 import type { StartFault } from "../ports/StartFault.ts"
@@ -65,6 +66,7 @@ export const knobs = {
   authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Secret sent to SSPs as bearer; unset, they answer 401." }),
   schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", { meaning: "Bearer secret that every endpoint but `/health`, `/livez`, `/readyz` and the static pages asks for, from SSPs too; unset, none does." }),
   schedulerAuthSecretPrevious: Settings.secrets("SVC_SCHEDULER_AUTH_SECRET_PREVIOUS", { meaning: "Secrets that are let in too while SVC_SCHEDULER_AUTH_SECRET is being replaced." }),
+  authSecrets: ScopedSecrets.knob,
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file.", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
   maxBodyBytes: Settings.maxBodyBytes("Deliveries of several events to an SSP are kept below it."),
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }),
@@ -111,7 +113,7 @@ export interface SourceDatabase {
   readonly authLevel: Read["storeAuthLevel"]
 }
 
-type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "hosts" | "authSecret" | "schedulerAuthSecret" | "schedulerAuthSecretPrevious" | "corsOrigins" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath">
+type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "hosts" | "authSecret" | "authSecrets" | "schedulerAuthSecret" | "schedulerAuthSecretPrevious" | "corsOrigins" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath">
 
 export interface SchedulerConfigShape extends Plain {
   /** Undefined: nothing is cloned, the replica grows from `/ingest` alone. */
@@ -126,7 +128,7 @@ export interface SchedulerConfigShape extends Plain {
   /** What SSPs are sent now. */
   readonly sspSecret: () => Redacted.Redacted<string> | undefined
   /** Secrets that are let in now; undefined: nobody is asked for one. */
-  readonly bearers: (() => ReadonlyArray<string>) | undefined
+  readonly bearers: (() => ReadonlyArray<ScopedSecrets.KnownSecret>) | undefined
   /** Reads the files that hold secrets anew. */
   readonly reloadSecrets: () => ReadonlyArray<Reloaded>
   readonly corsOrigins: ReadonlyArray<string>
@@ -181,7 +183,7 @@ const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<stri
   if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: SSPs will answer 401 to what this scheduler sends them; set it to the secret they have")
   if (values.schedulerAuthSecret === undefined && values.schedulerAuthSecretPrevious !== undefined) warnings.push("SVC_SCHEDULER_AUTH_SECRET_PREVIOUS is set without SVC_SCHEDULER_AUTH_SECRET: nobody is asked for a secret")
   const host = values.ingestHost ?? "0.0.0.0"
-  if (values.schedulerAuthSecret === undefined && (host === "0.0.0.0" || host === "::")) warnings.push(`listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: whoever reaches port ${values.ingestPort} reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`)
+  if (values.schedulerAuthSecret === undefined && values.authSecrets === undefined && (host === "0.0.0.0" || host === "::")) warnings.push(`listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: whoever reaches port ${values.ingestPort} reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`)
   return warnings
 }
 
@@ -193,12 +195,15 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const given = Object.fromEntries(Object.entries(source.env).filter(([, text]) => text !== ""))
     const values = Settings.readAll(knobs, { env: { ...fromFile(content, source, faults), ...given }, readText: source.readText }, faults)
     together(values, faults)
+    faults.push(...sameSecretFaults(values.authSecrets, [values.schedulerAuthSecret, ...values.schedulerAuthSecretPrevious ?? []], "SVC_SCHEDULER_AUTH_SECRET or SVC_SCHEDULER_AUTH_SECRET_PREVIOUS"))
     if (faults.length > 0) return Effect.fail(refused(faults))
     const secrets = new Secrets(source)
-    const { authSecret, corsOrigins, schedulerAuthSecret, schedulerAuthSecretPrevious, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, hosts, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, ...rest } = values
+    const { authSecret, authSecrets, corsOrigins, schedulerAuthSecret, schedulerAuthSecretPrevious, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, hosts, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, ...rest } = values
     const toSsp = secrets.hold(knobs.authSecret, authSecret)
     const current = secrets.hold(knobs.schedulerAuthSecret, schedulerAuthSecret)
     const previous = secrets.hold(knobs.schedulerAuthSecretPrevious, schedulerAuthSecretPrevious)
+    const scoped = secrets.hold(knobs.authSecrets, authSecrets)
+    const asks = schedulerAuthSecret !== undefined || authSecrets !== undefined
     return Effect.succeed({
       ...rest,
       database: databaseOf(values, secrets.hold(knobs.dbPassword, values.dbPassword)),
@@ -209,7 +214,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
       hosts: hosts === undefined ? undefined : Hosts.parseList(hosts),
       sspSecret: () => redacted(toSsp()),
-      bearers: schedulerAuthSecret === undefined ? undefined : secrets.derive(() => inForce(current(), previous())),
+      bearers: asks ? secrets.derive(() => inForce(current(), previous(), scoped())) : undefined,
       reloadSecrets: () => secrets.reload(),
       corsOrigins: corsOrigins ?? [],
       schedulerId: values.schedulerId ?? `scheduler-${id}`,

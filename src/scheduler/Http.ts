@@ -5,14 +5,14 @@
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Either, Layer } from "effect"
 import type { Reply } from "../core/cluster/messages.ts"
 import * as State from "../core/cluster/state.ts"
 import * as Text from "../core/metricText.ts"
-import { makeAuthorized } from "../ports/bearer.ts"
+import { makeJudge } from "../ports/bearer.ts"
+import * as Guard from "../ports/guard.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import * as IngestRoute from "../ports/ingestRoute.ts"
@@ -157,8 +157,7 @@ const layerCloned = Layer.effect(
 const layerBearer = Layer.effect(
   SchedulerBearer,
   Effect.map(SchedulerConfig, ({ bearers }) => {
-    const authorized = bearers === undefined ? () => true : makeAuthorized(bearers)
-    const check = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => (authorized(request.headers["authorization"]) ? Effect.void : Effect.fail(Errors.unauthorized)))
+    const check = Guard.make(SchedulerApi, makeJudge(bearers, Errors.unauthorized))
     return SchedulerBearer.of({ bearer: () => check })
   })
 )

@@ -7,7 +7,7 @@ import type { Reply } from "../core/cluster/messages.ts"
 import { invalidRequest, overloaded } from "../ports/httpAnswers.ts"
 import type { Overloaded, ReplicaFailed } from "./errors.ts"
 
-export const unauthorized = { code: "UNAUTHORIZED" as const, message: "this scheduler asks for `Authorization: Bearer <secret>` (setting SVC_SCHEDULER_AUTH_SECRET)" }
+export const unauthorized = { code: "UNAUTHORIZED" as const, message: "this scheduler asks for `Authorization: Bearer <secret>` (settings SVC_SCHEDULER_AUTH_SECRET and SVC_AUTH_SECRETS)" }
 
 export const cloning = { code: "SCHEDULER_CLONING" as const, message: "this scheduler still takes its copy of the database; try again when /readyz answers 200" }
 

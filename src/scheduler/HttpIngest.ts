@@ -7,13 +7,15 @@ import { Effect, Either, Layer } from "effect"
 import * as Change from "../core/change.ts"
 import type { RawChange } from "../core/event.ts"
 import * as Trace from "../core/traceContext.ts"
-import { makeAuthorized } from "../ports/bearer.ts"
+import { makeJudge } from "../ports/bearer.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import * as IngestRoute from "../ports/ingestRoute.ts"
 import { Tracing } from "../ports/Tracing.ts"
+import { scopeOf } from "../protocol/access.ts"
+import { SchedulerApi } from "../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -55,14 +57,17 @@ export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | 
     const pool = yield* Pool
     const { timed } = yield* IngestTimes
     const { bearers, maxBodyBytes } = yield* SchedulerConfig
-    const authorized = bearers === undefined ? () => true : makeAuthorized(bearers)
-    const unauthorized = Answers.toAnswer(Errors.unauthorized)
+    const judge = makeJudge(bearers, Errors.unauthorized)
+    const scope = scopeOf(SchedulerApi, "POST /ingest")
     const cloning = Answers.toAnswer(Errors.cloning)
     const route: HotRoute = {
       method: "POST",
       path: "/ingest",
       maxBodyBytes,
-      admit: (authorization) => !authorized(authorization) ? unauthorized : (pool.state().phase === "Cloning" ? cloning : undefined),
+      admit: (authorization) => {
+        const judged = judge(authorization, scope)
+        return "turned" in judged ? Answers.toAnswer(judged.turned) : pool.state().phase === "Cloning" ? cloning : undefined
+      },
       accept: (body, answer, traceparent) => {
         const done = timed(answer)
         const json = Bodies.parseJson(body)

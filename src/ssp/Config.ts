@@ -6,6 +6,7 @@
  */
 import { Context, Effect, Layer, type Redacted } from "effect"
 import * as Address from "../core/address.ts"
+import * as ScopedSecrets from "../core/scopedSecrets.ts"
 import * as ServiceFile from "../core/serviceFile.ts"
 import * as Settings from "../core/settings.ts"
 import { defaultTombstones } from "../core/ivm/store/tombstones.ts"
@@ -24,6 +25,7 @@ export const knobs = {
   }),
   authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Bearer secret of the protected endpoints; unset, they all answer 401." }),
   authSecretPrevious: Settings.secrets("SVC_AUTH_SECRET_PREVIOUS", { meaning: "Secrets that are let in too while SVC_AUTH_SECRET is being replaced; never sent." }),
+  authSecrets: ScopedSecrets.knob,
   storeAddr: Settings.text("STORE_ADDR", {
     meaning: "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing, `surrealkv://<folder>` or `mem://` for a SurrealDB inside the process (optional package `@surrealdb/node`); a SurrealDB server (`ws://`, `wss://`, `http://`, `https://` or bare `host:port`) is where records come from.",
     defaultText: "embedded store",
@@ -100,12 +102,12 @@ export interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "auth
   readonly authToken: Redacted.Redacted<string> | undefined
 }
 
-export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "authSecretPrevious" | "schedulerAuthSecret" | "storePass" | "corsOrigins" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel"> {
+export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "authSecretPrevious" | "authSecrets" | "schedulerAuthSecret" | "storePass" | "corsOrigins" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel"> {
   readonly listen: Address.HostPort
   /** As it was at the start, for commands that work and leave; a server asks {@link bearers}. */
   readonly authSecret: Redacted.Redacted<string> | undefined
   /** Secrets that are let in now. */
-  readonly bearers: () => ReadonlyArray<string>
+  readonly bearers: () => ReadonlyArray<ScopedSecrets.KnownSecret>
   /** What the scheduler is sent now. */
   readonly schedulerSecret: () => Redacted.Redacted<string> | undefined
   /** Reads the files that hold secrets anew. */
@@ -156,7 +158,7 @@ const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, s
 const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
   const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames)]
   if (values.authSecret === undefined && values.authSecretPrevious !== undefined) warnings.push("SVC_AUTH_SECRET_PREVIOUS is set without SVC_AUTH_SECRET: it is not let in")
-  if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
+  if (values.authSecret === undefined && values.authSecrets === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
   const { schedulerUrl, storeAddr, storeUser } = values
   if (schedulerUrl !== undefined && Address.store(storeAddr ?? "")?.kind === "embedded") warnings.push(`STORE_ADDR=${storeAddr} is not used with SCHEDULER_URL: the scheduler keeps the records; only a database server takes something from an SSP of a cluster, its edges`)
   if (storeUser !== undefined && Address.store(storeAddr ?? "")?.kind !== "server") warnings.push("STORE_USER is set, but STORE_ADDR names no database server: nobody signs in")
@@ -169,7 +171,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
   Effect.suspend(() => {
     const faults: Array<string> = []
     const values = Settings.readAll(knobs, source, faults)
-    faults.push(...storeFaults(values))
+    faults.push(...storeFaults(values), ...Configuration.sameSecretFaults(values.authSecrets, [values.authSecret, ...values.authSecretPrevious ?? []], "SVC_AUTH_SECRET or SVC_AUTH_SECRET_PREVIOUS"))
     const { read: file } = Configuration.readFile(source, faults)
     const secrets = new Secrets(source)
     const jobTables = jobTablesOf(source, file, secrets, faults)
@@ -177,16 +179,17 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     if (faults.length > 0 || listen === undefined) return Effect.fail(Configuration.refused(faults))
     const sspId = values.sspId ?? `ssp-${uuid}`
     const mode = values.schedulerUrl === undefined ? "standalone" : "scheduler"
-    const { authSecret, authSecretPrevious, storePass, advertiseAddr, corsOrigins, schedulerAuthSecret, ...rest } = values
+    const { authSecret, authSecretPrevious, authSecrets, storePass, advertiseAddr, corsOrigins, schedulerAuthSecret, ...rest } = values
     const current = secrets.hold(knobs.authSecret, authSecret)
     const previous = secrets.hold(knobs.authSecretPrevious, authSecretPrevious)
+    const scoped = secrets.hold(knobs.authSecrets, authSecrets)
     const password = secrets.hold(knobs.storePass, storePass)
     const toScheduler = secrets.hold(knobs.schedulerAuthSecret, schedulerAuthSecret)
     return Effect.succeed({
       ...rest,
       listen,
       authSecret: Configuration.redacted(authSecret),
-      bearers: secrets.derive(() => Configuration.inForce(current(), previous())),
+      bearers: secrets.derive(() => Configuration.inForce(current(), previous(), scoped())),
       schedulerSecret: () => Configuration.redacted(toScheduler()),
       reloadSecrets: () => secrets.reload(),
       corsOrigins: corsOrigins ?? [],

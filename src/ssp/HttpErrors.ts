@@ -9,7 +9,7 @@ import type { Overloaded, QueryRefused, SequenceGap, StaleEpoch, StoreFailed, Vi
 
 export const unauthorized = {
   code: "UNAUTHORIZED" as const,
-  message: "needs the header `Authorization: Bearer <secret>` with the secret of this service (setting SVC_AUTH_SECRET)"
+  message: "needs the header `Authorization: Bearer <secret>` with a secret of this service (settings SVC_AUTH_SECRET and SVC_AUTH_SECRETS)"
 }
 
 export const notMeant = (registration: number | undefined) =>

@@ -5,19 +5,22 @@
  */
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect, Layer } from "effect"
-import { makeAuthorized } from "../ports/bearer.ts"
+import { makeJudge } from "../ports/bearer.ts"
+import * as Guard from "../ports/guard.ts"
 import { layerJsonBody } from "../ports/httpBodies.ts"
-import { Bearer, Ready } from "../protocol/SspApi.ts"
+import { Bearer, Ready, SspApi } from "../protocol/SspApi.ts"
 import { registrationHeader } from "../protocol/wire.ts"
-import { SspConfig } from "./Config.ts"
+import { SspConfig, type SspConfigShape } from "./Config.ts"
 import * as Errors from "./HttpErrors.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 
+/** What the hot route and the middleware judge by. */
+export const judgeOf = ({ bearers }: Pick<SspConfigShape, "bearers">) => makeJudge(bearers, Errors.unauthorized)
+
 const layerBearer = Layer.effect(
   Bearer,
-  Effect.map(SspConfig, ({ bearers }) => {
-    const authorized = makeAuthorized(bearers)
-    const check = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => (authorized(request.headers["authorization"]) ? Effect.void : Effect.fail(Errors.unauthorized)))
+  Effect.map(SspConfig, (config) => {
+    const check = Guard.make(SspApi, judgeOf(config))
     return Bearer.of({ bearer: () => check })
   })
 )

@@ -6,13 +6,14 @@
  */
 import { Effect, Either, Layer, Runtime } from "effect"
 import * as Change from "../core/change.ts"
-import { makeAuthorized } from "../ports/bearer.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import * as IngestRoute from "../ports/ingestRoute.ts"
 import { Tracing } from "../ports/Tracing.ts"
+import { scopeOf } from "../protocol/access.ts"
+import { SspApi } from "../protocol/SspApi.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import * as Errors from "./HttpErrors.ts"
@@ -60,14 +61,15 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
     const { timed } = yield* IngestTimes
-    const authorized = makeAuthorized(config.bearers)
-    const unauthorized = Answers.toAnswer(Errors.unauthorized)
+    const judge = Guards.judgeOf(config)
+    const scope = scopeOf(SspApi, "POST /ingest")
     const route: HotRoute = {
       method: "POST",
       path: "/ingest",
       maxBodyBytes: config.bodyLimitBytes,
       admit: (authorization, registration) => {
-        if (!authorized(authorization)) return unauthorized
+        const judged = judge(authorization, scope)
+        if ("turned" in judged) return Answers.toAnswer(judged.turned)
         const refused = Guards.notTaking(lifecycle, registration)
         return refused === undefined ? undefined : Answers.toAnswer(refused)
       },

@@ -43,6 +43,8 @@ export interface Endpoint {
   readonly tag: string
   /** `optional`: where a secret is set. */
   readonly bearer: "none" | "optional" | "always"
+  /** That the secret must have; undefined without a bearer. */
+  readonly scope: string | undefined
   readonly summary: string
   readonly request: string
   readonly answers: ReadonlyArray<{ readonly status: string; readonly shape: string }>
@@ -101,7 +103,8 @@ export const endpoints = (which: "ssp" | "scheduler"): ReadonlyArray<Endpoint> =
     Object.entries(methods).map(([method, operation]) => ({
       name: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`,
       tag: tags.find(({ name }) => name === operation.tags[0])?.description ?? operation.tags[0] ?? "",
-      bearer: operation.security.length === 0 ? "none" as const : operation.security.some((way) => Object.keys(way).length === 0) ? "optional" as const : "always" as const, summary: `${operation.summary}. ${operation.description}`,
+      bearer: operation.security.length === 0 ? "none" as const : operation.security.some((way) => Object.keys(way).length === 0) ? "optional" as const : "always" as const,
+      scope: operation.security.flatMap((way) => way["bearer"] as ReadonlyArray<string> | undefined ?? [])[0], summary: `${operation.summary}. ${operation.description}`,
       request: requestOf(operation, document), answers: answersOf(operation, document),
       errors: Object.values(operation.responses).flatMap((response) => schemasOf(response).flatMap(codesIn))
     })))

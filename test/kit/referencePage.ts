@@ -6,6 +6,7 @@
  */
 import { type Metric, metrics } from "../../src/core/metrics.ts"
 import { variables as otelVariables } from "../../src/core/otelSettings.ts"
+import { scopeMeanings } from "../../src/core/scopes.ts"
 import { backendKeys, jobTableKeys } from "../../src/core/serviceFile.ts"
 import * as OutboxCli from "../../src/outbox/Cli.ts"
 import { exitCodes } from "../../src/ports/StartFault.ts"
@@ -22,11 +23,11 @@ export const pagePath = "docs/reference.md"
 const byTag = (all: ReadonlyArray<Endpoint>): ReadonlyArray<readonly [string, ReadonlyArray<Endpoint>]> =>
   [...new Set(all.map(({ tag }) => tag))].map((tag) => [tag, all.filter((endpoint) => endpoint.tag === tag)])
 
-const endpointRow = ({ answers, bearer, errors, name, request, summary }: Endpoint): ReadonlyArray<string> =>
-  [`\`${name}\``, { none: "open", optional: "bearer, if set", always: "bearer" }[bearer], cell(summary), request === "" ? "" : `\`${cell(request)}\``, answers.map((answer) => `${answer.status} \`${cell(answer.shape)}\``).join("<br>"), errors.map((code) => `\`${code}\``).join(" ")]
+const endpointRow = ({ answers, bearer, errors, name, request, scope = "open", summary }: Endpoint): ReadonlyArray<string> =>
+  [`\`${name}\``, bearer === "none" ? "open" : `\`${scope}\``, cell(summary), request === "" ? "" : `\`${cell(request)}\``, answers.map((answer) => `${answer.status} \`${cell(answer.shape)}\``).join("<br>"), errors.map((code) => `\`${code}\``).join(" ")]
 
 const endpointTables = (all: ReadonlyArray<Endpoint>): string =>
-  byTag(all).map(([tag, some]) => [`#### ${tag}`, "", table(["Endpoint", "Auth", "What", "Request", "Answers", "Beside the usual errors"], some.map(endpointRow))].join("\n")).join("\n\n")
+  byTag(all).map(([tag, some]) => [`#### ${tag}`, "", table(["Endpoint", "Scope", "What", "Request", "Answers", "Beside the usual errors"], some.map(endpointRow))].join("\n")).join("\n\n")
 
 /** What a command line takes: its help without title and settings. */
 const usage = (help: string): string => {
@@ -46,7 +47,7 @@ const whose = (all: ReadonlyArray<Endpoint>, code: string): string => {
   const some = all.filter((endpoint) => endpoint.errors.includes(code) || endpoint.everywhere.includes(code))
   if (some.length === all.length) return "every endpoint"
   const others = all.filter((endpoint) => !some.includes(endpoint))
-  if (some.length > 0 && some.every(({ bearer }) => bearer !== "none") && others.every(({ bearer }) => bearer === "none")) return "every `bearer` endpoint"
+  if (some.length > 0 && some.every(({ bearer }) => bearer !== "none") && others.every(({ bearer }) => bearer === "none")) return "every endpoint with a scope"
   return some.map(({ name }) => `\`${name}\``).join(" ")
 }
 
@@ -73,16 +74,28 @@ const settings = (): ReadonlyArray<string> => [
   "",
 ]
 
+const scopeTable = (ssp: ReadonlyArray<Endpoint>, scheduler: ReadonlyArray<Endpoint>): ReadonlyArray<string> => {
+  const named = (all: ReadonlyArray<Endpoint>, scope: string): string => cell(all.filter((endpoint) => endpoint.scope === scope).map(({ name }) => `\`${name}\``).join(" "))
+  return [
+    "## Scopes",
+    "",
+    "What a secret of `SVC_AUTH_SECRETS` may open. A scope opens nothing but its own endpoints.",
+    "",
+    table(["Scope", "For", "SSP", "Scheduler"], Object.entries(scopeMeanings).map(([scope, meaning]) => [`\`${scope}\``, meaning, named(ssp, scope), named(scheduler, scope)])),
+    ""
+  ]
+}
+
 const contracts = (ssp: ReadonlyArray<Endpoint>, scheduler: ReadonlyArray<Endpoint>): ReadonlyArray<string> => [
   "## Endpoints of the SSP",
   "",
-  "Bodies are JSON; any content type is read as JSON, but from a page of a browser (a request with `Origin`) only `application/json` is taken. `bearer` needs `Authorization: Bearer <SVC_AUTH_SECRET>`. A name with `?` may be absent. Checks run in the order route (404), bearer (401), readiness (503), size (413), body (400). Every endpoint may answer `FORBIDDEN` or `UNSUPPORTED_MEDIA_TYPE` to a page of another origin, `FORBIDDEN` or `MISDIRECTED_REQUEST` where the scheduler asks for no secret, `NOT_FOUND`, `INVALID_REQUEST`, `INTERNAL` and, where `SVC_RATE_LIMIT` is set, `RATE_LIMITED`. The same contract is served at `/openapi.json`, readable at `/docs`.",
+  "Bodies are JSON; any content type is read as JSON, but from a page of a browser (a request with `Origin`) only `application/json` is taken. Where a scope is named, `Authorization: Bearer <secret>` is needed: `SVC_AUTH_SECRET`, which has every scope, or a secret of `SVC_AUTH_SECRETS` that has this one.  A name with `?` may be absent. Checks run in the order route (404), secret (401) and its scope (403), readiness (503), size (413), body (400). Every endpoint may answer `FORBIDDEN` or `UNSUPPORTED_MEDIA_TYPE` to a page of another origin, `FORBIDDEN` or `MISDIRECTED_REQUEST` where the scheduler asks for no secret, `NOT_FOUND`, `INVALID_REQUEST`, `INTERNAL` and, where `SVC_RATE_LIMIT` is set, `RATE_LIMITED`. The same contract is served at `/openapi.json`, readable at `/docs`.",
   "",
   endpointTables(ssp),
   "",
   "## Endpoints of the scheduler",
   "",
-  "As above, but `bearer, if set` needs `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>` only where that is set.",
+  "As above, with `SVC_SCHEDULER_AUTH_SECRET` for `SVC_AUTH_SECRET`, and only where that or `SVC_AUTH_SECRETS` is set.",
   "",
   endpointTables(scheduler),
   "",
@@ -130,9 +143,10 @@ export const referencePage = (): string =>
     "",
     "Made from the code by `npm run docs`; a test holds this page equal to what the code declares. Do not edit it.",
     "",
-    "[Settings of the SSP](#settings-of-the-ssp) · [Settings of the scheduler](#settings-of-the-scheduler) · [Keys of svc.yml](#keys-of-svcyml) · [Endpoints of the SSP](#endpoints-of-the-ssp) · [Endpoints of the scheduler](#endpoints-of-the-scheduler) · [Error codes](#error-codes) · [Metrics](#metrics) · [OpenTelemetry](#opentelemetry) · [Commands](#commands) · [Exit codes](#exit-codes)",
+    "[Settings of the SSP](#settings-of-the-ssp) · [Settings of the scheduler](#settings-of-the-scheduler) · [Keys of svc.yml](#keys-of-svcyml) · [Scopes](#scopes) · [Endpoints of the SSP](#endpoints-of-the-ssp) · [Endpoints of the scheduler](#endpoints-of-the-scheduler) · [Error codes](#error-codes) · [Metrics](#metrics) · [OpenTelemetry](#opentelemetry) · [Commands](#commands) · [Exit codes](#exit-codes)",
     "",
     ...settings(),
+    ...scopeTable(endpoints("ssp"), endpoints("scheduler")),
     ...contracts(endpoints("ssp"), endpoints("scheduler")),
     ...figuresAndCommands()
   ].join("\n")

@@ -3,11 +3,15 @@
  */
 import { Effect, Redacted } from "effect"
 import { describe, expect, it } from "vitest"
-import { makeAuthorized } from "../../src/ports/bearer.ts"
+import { hashOf, type KnownSecret, oneSecret } from "../../src/core/scopedSecrets.ts"
+import { makeHolderOf, makeJudge } from "../../src/ports/bearer.ts"
 import type { ConfigSourceShape } from "../../src/ports/ConfigSource.ts"
 import type { Reloaded } from "../../src/ports/secrets.ts"
 import * as Scheduler from "../../src/scheduler/Config.ts"
 import * as Ssp from "../../src/ssp/Config.ts"
+
+/** Whether anybody holds the secret. */
+const makeAuthorized = (secrets: () => ReadonlyArray<KnownSecret>) => (authorization: string): boolean => makeHolderOf(secrets)(authorization) !== undefined
 
 type Files = Record<string, string | undefined>
 
@@ -41,7 +45,7 @@ describe("several secrets", () => {
   it("every secret is compared, whichever fits: the time says nothing", () => {
     const looked: Array<string> = []
     const watched = (secret: string) => ({ length: secret.length, charCodeAt: (n: number) => (looked.push(`${secret}[${n}]`), secret.charCodeAt(n)) }) as unknown as string
-    expect(makeAuthorized(() => [watched("ab"), watched("xy")])("Bearer ab")).toBe(true)
+    expect(makeAuthorized(() => [oneSecret(watched("ab")), oneSecret(watched("xy"))])("Bearer ab")).toBe(true)
     expect(looked).toEqual(["ab[0]", "ab[1]", "xy[0]", "xy[1]"])
   })
 })
@@ -128,5 +132,47 @@ describe("tokens of job tables", () => {
   it("D5a no secret shows when a configuration is printed", () => {
     const config = ssp({ SVC_AUTH_SECRET: "s3cr3t-a", SVC_AUTH_SECRET_PREVIOUS: "s3cr3t-b", SVC_SCHEDULER_AUTH_SECRET: "s3cr3t-c", STORE_ADDR: "ws://db", STORE_NS: "n", STORE_DB: "d", STORE_USER: "u", STORE_PASS: "s3cr3t-d" }, { "/etc/svc/t": "s3cr3t-e" }, job({ auth_token_file: "t" }))
     expect(`${JSON.stringify(config)} ${JSON.stringify(config.jobTables)}`).not.toContain("s3cr3t")
+  })
+})
+
+describe("secrets by name and scope", () => {
+  const a = "aaaaaaaaaaaaaaaa"
+  const b = "bbbbbbbbbbbbbbbb"
+  const refused = { code: "UNAUTHORIZED" as const, message: "who is there?" }
+  const judged = (config: { readonly bearers: (() => ReadonlyArray<KnownSecret>) | undefined }, secret: string) => {
+    const found = makeJudge(config.bearers, refused)(`Bearer ${secret}`, "metrics")
+    return "caller" in found ? found.caller.name : found.turned.code
+  }
+  it("D15 the caller is told by name; the one secret and those before it are `default`", () => {
+    const config = ssp({ SVC_AUTH_SECRET: "one", SVC_AUTH_SECRET_PREVIOUS: "old", SVC_AUTH_SECRETS: `grafana metrics ${a}\nshop read,register sha256:${hashOf(b)}` })
+    expect(["one", "old", a, b, hashOf(b), `sha256:${hashOf(b)}`, "other"].map((secret) => judged(config, secret))).toEqual(["default", "default", "grafana", "SCOPE_REQUIRED", "UNAUTHORIZED", "UNAUTHORIZED", "UNAUTHORIZED"])
+  })
+  it("D15 a scheduler asks for a secret as soon as it has one by name", () => {
+    expect(["", "wrong", a].map((secret) => judged(scheduler({ SVC_AUTH_SECRETS: `grafana metrics ${a}` }), secret))).toEqual(["UNAUTHORIZED", "UNAUTHORIZED", "grafana"])
+    expect(judged(scheduler({}), "")).toBe("none")
+  })
+  it("D15 all secrets by name are compared too, hashed ones by all of their hash", () => {
+    const looked: Array<string> = []
+    const watched = (name: string, text: string) => ({ length: text.length, charCodeAt: (n: number) => (looked.push(`${name}${n}`), text.charCodeAt(n)) }) as unknown as string
+    const hashed = (name: string, text: string): KnownSecret => ({ ...oneSecret(""), name, text: undefined, sha256: watched(name, hashOf(text)) })
+    expect(makeHolderOf(() => [hashed("a", "xx"), oneSecret(watched("b", "yyy")), hashed("c", "zz")])("Bearer xx")?.name).toBe("a")
+    expect(["a", "b", "c"].map((name) => looked.filter((look) => look.startsWith(name)).length)).toEqual([64, 2, 64])
+  })
+  it("D15 an entry must not have the one secret, now or before: it would open everything", () => {
+    expect(fault({ SVC_AUTH_SECRET: a, SVC_AUTH_SECRETS: `grafana metrics ${a}` }, {})).toMatch(/SVC_AUTH_SECRETS: grafana has the secret of SVC_AUTH_SECRET or/)
+    expect(fault({ SVC_AUTH_SECRET: "one", SVC_AUTH_SECRET_PREVIOUS: `x ${b}`, SVC_AUTH_SECRETS: `grafana metrics sha256:${hashOf(b)}` }, {})).not.toContain(b)
+  })
+  it("D15 a reload puts entries in force and takes others away; a file with a fault changes nothing", () => {
+    const files: Files = { "/run/all": `grafana metrics ${a}` }
+    const config = ssp({ SVC_AUTH_SECRETS_FILE: "/run/all" }, files)
+    expect([judged(config, a), judged(config, b)]).toEqual(["grafana", "UNAUTHORIZED"])
+    files["/run/all"] = `grafana metrics ${b}`
+    expect(outcomes(config.reloadSecrets())).toEqual([["SVC_AUTH_SECRETS_FILE", "changed"]])
+    expect([judged(config, a), judged(config, b)]).toEqual(["UNAUTHORIZED", "grafana"])
+    files["/run/all"] = `grafana read ${b}`
+    expect([outcomes(config.reloadSecrets())[0]?.[1], judged(config, b)]).toEqual(["changed", "SCOPE_REQUIRED"])
+    files["/run/all"] = `grafana metrix ${a}`
+    expect(JSON.stringify(config.reloadSecrets())).toMatch(/line 1 \(grafana\) has a scope that does not exist, did you mean metrics/)
+    expect([judged(config, a), judged(config, b)]).toEqual(["UNAUTHORIZED", "SCOPE_REQUIRED"])
   })
 })

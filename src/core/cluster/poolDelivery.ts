@@ -51,7 +51,7 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
   if (member === undefined) return
   const outcome = Outbox.answered(member.outbox, command.answer, turn.state.log, turn.now, command.jitter, turn.state.config)
   if (outcome.kind === "unable") return void apply(turn, member.ssp, outcome.event, outcome.reason)
-  if (outcome.kind === "retry" && outcome.unauthorized) log(turn, "error", `${member.ssp} answers 401 to /ingest: SVC_AUTH_SECRET differs between the scheduler and this SSP`)
+  if (outcome.kind === "retry" && outcome.unauthorized) log(turn, "error", `${member.ssp} does not take the secret at /ingest (401, or 403 where it lacks the scope ingest): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`)
   setMember(turn, { ...member, outbox: outcome.outbox })
   // Ticks save positions; under a flood they would lag so far that a restart alone looked like an overflow.
   if (outcome.outbox.acked - outcome.outbox.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)

@@ -15,7 +15,7 @@ import * as Encode from "surreal-live-sidecar/core/surql/encode"
 import * as Ids from "surreal-live-sidecar/core/surql/recordId"
 import * as Process from "surreal-live-sidecar/host/Process"
 import * as Server from "surreal-live-sidecar/host/Server"
-import { makeAuthorized } from "surreal-live-sidecar/ports/bearer"
+import { makeHolderOf } from "surreal-live-sidecar/ports/bearer"
 import { type Commit, Database } from "surreal-live-sidecar/ports/Database"
 import { Serving } from "surreal-live-sidecar/ports/Front"
 import { SspConfig } from "surreal-live-sidecar/ssp/Config"
@@ -50,13 +50,13 @@ const journal = (file: string) => Layer.effect(Database, Effect.gen(function*() 
   }
 })).pipe(Layer.provide(Database.layerMemory))
 
-/** The route: the rows of a view, a line each, for whoever has the secret. */
+/** The route: the rows of a view, a line each, for whoever has a secret with the scope `read`. */
 const csv = HttpApiBuilder.Router.use((router) => Effect.gen(function*() {
   const views = yield* Views
-  const authorized = makeAuthorized((yield* SspConfig).bearers)
+  const holderOf = makeHolderOf((yield* SspConfig).bearers)
   yield* router.get("/csv/:id", Effect.gen(function*() {
     const { headers } = yield* HttpServerRequest.HttpServerRequest
-    if (!authorized(headers["authorization"])) return HttpServerResponse.empty({ status: 401 })
+    if (!holderOf(headers["authorization"])?.scopes.includes("read")) return HttpServerResponse.empty({ status: 401 })
     const { result_data } = yield* views.read((yield* HttpRouter.params)["id"] ?? "", "tree")
     const lines = (result_data as ReadonlyArray<object>).map((row) => Object.values(row).map((value) => JSON.stringify(value)).join(","))
     return HttpServerResponse.text(lines.join("\n"), { contentType: "text/csv" })

@@ -1,0 +1,48 @@
+/**
+ * Who may ask an endpoint: the scope it belongs to, declared where the endpoint is (D15).
+ *
+ * One declaration, read by the guard, the OpenAPI documents and the reference page, so that none of them can say what the
+ * others do not do. An endpoint without it does not start.
+ */
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Context } from "effect"
+import type { Scope } from "../core/scopes.ts"
+
+/** The scope that an endpoint asks for; `open` asks nobody. */
+export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open">() {}
+
+/** Who asks, once the guard has let them in. */
+export class Caller extends Context.Tag("protocol/Caller")<Caller, {
+  /** Of the secret. */
+  readonly name: string
+  /** The only SSP that the caller may speak for; undefined for any. */
+  readonly onlySsp: string | undefined
+}>() {}
+
+/** The operation's bearer with the scope, as roles stand in OpenAPI 3.1. */
+const withScope = (scope: Scope) => (operation: Record<string, unknown>): Record<string, unknown> => ({
+  ...operation,
+  security: (operation["security"] as ReadonlyArray<object>).map((way) => Object.fromEntries(Object.keys(way).map((scheme) => [scheme, [scope]])))
+})
+
+/** For an endpoint with a bearer. */
+export const needs = (scope: Scope) => Context.make(Access, scope).pipe(Context.add(OpenApi.Transform, withScope(scope)))
+
+/** For an endpoint without one. */
+export const open: Context.Context<Access> = Context.make(Access, "open")
+
+/** An Api as far as this goes. */
+export interface Declaring {
+  readonly groups: { readonly [name: string]: { readonly endpoints: { readonly [name: string]: { readonly method: string; readonly path: string; readonly annotations: Context.Context<never> } } } }
+}
+
+/** What each endpoint asks for, by method and path as declared: `GET /view/:view_id`. */
+export const accessOf = (api: Declaring): ReadonlyMap<string, Scope | "open"> =>
+  new Map(Object.values(api.groups).flatMap((group) => Object.values(group.endpoints).map((endpoint) => [`${endpoint.method} ${endpoint.path}`, Context.get(endpoint.annotations as Context.Context<Access>, Access)] as const)))
+
+/** The scope of one endpoint, for a route that answers in its place. */
+export const scopeOf = (api: Declaring, asked: string): Scope => {
+  const access = accessOf(api).get(asked)
+  if (access === undefined || access === "open") throw new Error(`broken invariant: ${asked} declares no scope`)
+  return access
+}
