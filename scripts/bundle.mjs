@@ -45,7 +45,7 @@ const bundle = async () => {
   rmSync(join(root, "dist/bundle"), { recursive: true, force: true })
   await build({
     // All in one folder one below `dist`, as the modules are that look for files by where they are themselves.
-    absWorkingDir: root, entryPoints: doors.map((name) => `src/${name}.ts`), outdir: "dist/bundle", chunkNames: "chunk-[hash]",
+    absWorkingDir: root, entryPoints: [...doors.map((name) => ({ in: `src/${name}.ts`, out: name })), { in: "src/host/watchdogThread.ts", out: "watchdogThread" }], outdir: "dist/bundle", chunkNames: "chunk-[hash]",
     bundle: true, splitting: true, format: "esm", platform: "node", target: "node20", logLevel: "warning",
     plugins: [{
       name: "packages",

@@ -1,7 +1,6 @@
 /**
- * What the door of the scheduler loads to serve: the drivers, and the composition on them.
- *
- * Apart from the door because loading the server takes longer than all else it does: help, version and configuration faults do not wait for it.
+ * What the door of the scheduler loads to serve: the drivers, and the composition on them. Apart from the door, because
+ * loading the server takes longer than all else: help, version and configuration faults do not wait for it.
  */
 import { Effect, Layer } from "effect"
 import * as Names from "./host/names.ts"
@@ -15,6 +14,7 @@ import * as Stores from "./host/schedulerStores.ts"
 import { layer as sspCalls } from "./host/sspCalls.ts"
 import * as Telemetry from "./host/telemetry.ts"
 import { layerTurn } from "./host/turn.ts"
+import * as Watchdog from "./host/watchdog.ts"
 import { Balance } from "./ports/Balance.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./scheduler/Config.ts"
 import * as Scheduler from "./scheduler/Scheduler.ts"
@@ -23,7 +23,7 @@ import * as Scheduler from "./scheduler/Scheduler.ts"
 const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => Math.min(10_000, heartbeatTimeoutMs)
 
 const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
-  Stores.layer(config), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config), Balance.layerNamed(config.loadBalance),
+  Stores.layer(config), Watchdog.layer({ ...config, maxViews: 0, slowMs: 0, folder: undefined }), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config), Balance.layerNamed(config.loadBalance),
   sspCalls({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide(Names.layer))
 )
 

@@ -17,6 +17,7 @@ import * as Server from "./host/Server.ts"
 import * as Stores from "./host/stores.ts"
 import * as Telemetry from "./host/telemetry.ts"
 import { layerTurn } from "./host/turn.ts"
+import * as Watchdog from "./host/watchdog.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
 import { SspConfig, type SspConfigShape } from "./ssp/Config.ts"
 import { fromDatabase } from "./ssp/Lifecycle.ts"
@@ -24,7 +25,7 @@ import * as Ssp from "./ssp/Ssp.ts"
 import { storeText } from "./ssp/storeText.ts"
 
 const drivers = (config: SspConfigShape) => Layer.mergeAll(
-  Stores.layer(config, fromDatabase), layerNode, layerTurn, Pages.layer, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
+  Watchdog.behind(Stores.layer(config, fromDatabase), { ...config, slowMs: config.slowEvaluationMs, folder: Stores.folderOf(config) }), layerNode, layerTurn, Pages.layer, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
   config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret), FetchHttpClient.layer)
 )
 

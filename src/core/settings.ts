@@ -89,6 +89,8 @@ export const maxConnections = integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, m
 export const maxConnectionsPerAddress = integer("SVC_MAX_CONNECTIONS_PER_ADDRESS", 0, { min: 0, max: 1_000_000 }, { unit: "connections", meaning: "Most of them from one client address (of IPv6, from one /64), with the same answer beyond it; 0 for half of SVC_MAX_CONNECTIONS. Clients behind one proxy have one address: with a proxy in front set it to SVC_MAX_CONNECTIONS, and limit clients there." })
 export const maxBodyBytesTotal = integer("SVC_MAX_BODY_BYTES_TOTAL", 67_108_864, { min: 1024, max: 1e12 }, { unit: "bytes", meaning: "Most bytes of request bodies that have begun and not ended, all together; beyond it 503 OVERLOADED. Where no secret is asked for, a quarter for one address. One body of the largest size always fits." })
 
+export const maxTurnMs = integer("SVC_MAX_TURN_MS", 30_000, { min: 0, max: 3_600_000 }, { unit: "ms", meaning: "Longest turn of the event loop: a process that computes for longer without a pause says what it evaluates and ends with exit code 5. Time in which it did not compute (a suspended machine, a debugger) does not count. 0 for no limit." })
+
 export const rateLimit = integer("SVC_RATE_LIMIT", 0, { min: 0, max: 1_000_000 }, { unit: "requests/s", meaning: "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted." })
 
 const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/

@@ -113,6 +113,13 @@ const layerInCluster = (address: Address.Store | undefined, settings: StoreSetti
   return Layer.merge(kept, address?.kind === "server" ? upstreamOf(address, settings) : noUpstream)
 }
 
+/** The data folder, where this store keeps anything in it. */
+export const folderOf = ({ dataDir, mode, storeAddr }: Pick<StoreSettings, "dataDir" | "storeAddr"> & { readonly mode: "standalone" | "scheduler" }): string | undefined => {
+  const address = storeAddr === undefined ? undefined : Address.store(storeAddr)
+  if (address === undefined || address.kind === "server") return dataDir
+  return address.kind === "memory" || (mode === "standalone" && address.url === "mem://") ? undefined : dataDir
+}
+
 export const layer = (settings: StoreSettings & { readonly mode: "standalone" | "scheduler" }, asFault: AsFault): Stores => {
   const { mode, storeAddr } = settings
   const address = storeAddr === undefined ? undefined : Address.store(storeAddr)

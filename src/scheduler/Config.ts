@@ -75,6 +75,7 @@ export const knobs = {
   maxBodyBytesTotal: Settings.maxBodyBytesTotal,
   requestTimeoutSecs: Settings.requestTimeoutSecs,
   rateLimit: Settings.rateLimit,
+  maxTurnMs: Settings.maxTurnMs,
   corsOrigins: Settings.corsOrigins,
   queryRowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one row of a query, in steps (a row read, an element touched)." }),
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }),
@@ -96,7 +97,7 @@ export const fileKeys: { readonly [N in keyof typeof knobs]?: string } = {
 
 /** Names of the SSP that may stand in a shared environment. */
 const sspNames = [
-  "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_PASS_FILE", "STORE_NS", "STORE_DB", "SVC_DATA_DIR", "SVC_STATE_DEBOUNCE_MS", "SVC_STREAM_BUFFER", "SVC_MAX_VIEWS", "SVC_MAX_STREAMS",
+  "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_PASS_FILE", "STORE_NS", "STORE_DB", "SVC_DATA_DIR", "SVC_STATE_DEBOUNCE_MS", "SVC_STREAM_BUFFER", "SVC_MAX_VIEWS", "SVC_MAX_STREAMS", "SVC_SLOW_EVALUATION_MS",
   "SVC_JOB_RETRY_BASE_MS", "SVC_JOB_MAX_RETRIES", "SVC_JOB_RESULT_BYTES", "SVC_AUTH_SECRET_PREVIOUS", "SVC_AUTH_SECRET_PREVIOUS_FILE"
 ]
 

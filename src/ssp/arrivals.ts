@@ -5,7 +5,6 @@
  * happened: the client has gone, everything was reset, the scheduler has thought better of it.
  */
 import { Cause, Effect, Either, Exit } from "effect"
-import type { Engine } from "../core/ivm/engine.ts"
 import type { Instance } from "../core/ivm/view/view.ts"
 import { drain } from "../core/surql/scope.ts"
 import type { StoredView } from "../ports/Database.ts"
@@ -13,8 +12,8 @@ import type { Slicer } from "../ports/Slicer.ts"
 import type { UpstreamError } from "../ports/Upstream.ts"
 import type { Committer, Surroundings } from "./committer.ts"
 import type { EdgesShape } from "./edges/EdgeWriter.ts"
-import { acquire, type ParsedQueries, storedOf } from "./registering.ts"
-import { answerOf, formatGiven, formatOf, placedOf, type Registered, type Registry } from "./registry.ts"
+import { acquire, type Filling, storedOf } from "./registering.ts"
+import { formatGiven, formatOf, placedOf, type Registered, type Registry } from "./registry.ts"
 import { Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, type ViewPlaced } from "./viewTypes.ts"
 
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
@@ -29,11 +28,9 @@ interface Arrival {
 }
 
 /** What it needs of the views service. */
-export interface Place {
+export interface Place extends Filling {
   readonly committer: Committer
   readonly edges: EdgesShape
-  readonly engine: Engine
-  readonly queries: ParsedQueries
   readonly registry: Registry
   readonly run: Surroundings["run"]
   readonly slicer: Slicer
@@ -73,9 +70,9 @@ export class Arrivals {
 
   /** Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it leaves nothing. */
   private open(registration: Registration, key: string): Answer {
-    const { engine, queries, resets, slicer } = this.at
+    const { resets, slicer } = this.at
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
-      const abandon = slicer.start(() => acquire(engine, queries, registration.surql, registration.params), (filled) => {
+      const abandon = slicer.start(() => acquire(this.at, registration), (filled) => {
         if (Exit.isSuccess(filled)) {
           if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
           else this.announce({ registration, stored: storedOf(registration, key), instance: filled.value.right, resets: resets(), resume })
@@ -107,7 +104,7 @@ export class Arrivals {
   }
 
   private commit(arrival: Arrival, assignment: number): void {
-    const { committer, engine, queries, resets } = this.at
+    const { committer, resets } = this.at
     const { instance, registration, resume, stored } = arrival
     committer.submit({
       changes: [],
@@ -125,10 +122,10 @@ export class Arrivals {
           return resume(Effect.fail(new Overloaded({ message: "this SSP has bootstrapped anew meanwhile", retryAfterSecs: 1 })))
         }
         // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that is durable and not served.
-        const live = arrival.resets === resets() ? Either.right(instance) : drain(acquire(engine, queries, registration.surql, registration.params))
+        const live = arrival.resets === resets() ? Either.right(instance) : drain(acquire(this.at, registration))
         if (Either.isLeft(live)) return resume(Effect.die(live.left))
         const view = this.install(stored, live.right, assignment)
-        resume(Effect.sync(() => (registration.assignment === undefined ? answerOf : placedOf)(view, registration.id, formatOf(view))))
+        resume(Effect.sync(() => registration.assignment === undefined ? this.at.registry.answer(view, registration.id, formatOf(view)) : placedOf(view, registration.id, formatOf(view))))
       }
     })
   }

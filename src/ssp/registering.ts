@@ -11,6 +11,7 @@ import { parseSelect, place } from "../core/surql/parse.ts"
 import type { Slices } from "../core/surql/scope.ts"
 import { setField, type Value } from "../core/surql/value.ts"
 import type { StoredView } from "../ports/Database.ts"
+import type { WatchdogShape } from "../ports/Watchdog.ts"
 import { formatText } from "./registry.ts"
 import { QueryRefused, type Registration } from "./viewTypes.ts"
 
@@ -42,13 +43,28 @@ export class ParsedQueries {
   }
 }
 
-/** Fills the instance of a query, with pauses in which changes may be applied. */
-export function* acquire(engine: Engine, queries: ParsedQueries, surql: string, params: JsonParams, generation = 1): Slices<Either.Either<Instance, QueryRefused>> {
-  const parsed = queries.parse(surql)
-  if (Either.isLeft(parsed)) return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
-  const acquired = yield* engine.acquireSliced(parsed.right, typedParams(params), generation)
+/** What fills views. */
+export interface Filling {
+  readonly engine: Engine
+  readonly queries: ParsedQueries
+  /** Told which view is evaluated. */
+  readonly watchdog: Pick<WatchdogShape, "evaluating" | "open">
+}
+
+/** Fills the instance of a view's query, with pauses in which changes may be applied. */
+export function* acquire({ engine, queries, watchdog }: Filling, { id, params, surql }: Pick<Registration, "id" | "surql" | "params">, generation = 1): Slices<Either.Either<Instance, QueryRefused>> {
+  const slot = watchdog.open({ id, surql, params: JSON.stringify(params) })
+  const parsed = watchdog.evaluating.during(slot, () => queries.parse(surql))
+  if (Either.isLeft(parsed)) {
+    watchdog.evaluating.close(slot)
+    return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
+  }
+  const acquired = yield* engine.acquireSliced(parsed.right, typedParams(params), generation, slot)
   return Either.mapLeft(acquired, (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) }))
 }
+
+/** The registration that is stored, as what is filled. */
+export const queryOf = ({ id, params, surql }: StoredView): Pick<Registration, "id" | "surql" | "params"> => ({ id, surql, params: JSON.parse(params) as JsonParams })
 
 export const storedOf = (registration: Registration, key: string): StoredView => ({
   key,

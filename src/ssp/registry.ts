@@ -4,6 +4,7 @@
  * Two ids with the same query and parameters share one instance (D9); what is a view's own is its generation (counted
  * from its registration), its incarnation and its feed.
  */
+import type { Evaluating } from "../core/ivm/evaluating.ts"
 import type { Instance } from "../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../core/multimap.ts"
 import { toJson } from "../core/surql/json.ts"
@@ -38,8 +39,7 @@ export const formatOf = (view: Registered): Format => formatGiven(view.stored.fo
 /** What the scheduler hears of a view that it has placed: O(1), however large the result. */
 export const placedOf = (view: Registered, id: string, format: Format): ViewPlaced => ({ query_id: id, format, result_hash: view.instance.hash(), content_generation: generationOf(view) })
 
-/** The current result as D8 shapes it; `id` as the request gave it. */
-export const answerOf = (view: Registered, id: string, format: Format): ViewAnswer => {
+const answerOf = (view: Registered, id: string, format: Format): ViewAnswer => {
   const { instance } = view
   const rows = instance.rows()
   const errors = instance.errors()
@@ -52,10 +52,20 @@ export const answerOf = (view: Registered, id: string, format: Format): ViewAnsw
 }
 
 export class Registry {
+  private readonly evaluating: Evaluating
   private readonly byKey = new Map<string, Registered>()
   private readonly byInstance = new Map<Instance, Set<Registered>>()
   /** Of each instance, the views somebody streams: all that a change has to tell. */
   private readonly streamed = new Map<Instance, Set<Registered>>()
+
+  constructor(evaluating: Evaluating) {
+    this.evaluating = evaluating
+  }
+
+  /** The current result as D8 shapes it, whose rows are evaluated here; `id` as the request gave it. */
+  answer(view: Registered, id: string, format: Format): ViewAnswer {
+    return this.evaluating.during(view.instance.watchSlot, () => answerOf(view, id, format))
+  }
 
   get size(): number {
     return this.byKey.size

@@ -12,7 +12,7 @@ import type { Slices } from "../core/surql/scope.ts"
 import type { Database, StoredPosition, StoredRecord, StoredView } from "../ports/Database.ts"
 import type { Slicer } from "../ports/Slicer.ts"
 import type { Committer } from "./committer.ts"
-import { acquire, type JsonParams, type ParsedQueries } from "./registering.ts"
+import { acquire, type Filling, queryOf } from "./registering.ts"
 import { generationOf, type Registered } from "./registry.ts"
 import { StoreFailed } from "./viewTypes.ts"
 
@@ -25,11 +25,9 @@ export interface Incoming {
 }
 
 /** What it needs of the views service. */
-export interface Holder {
+export interface Holder extends Filling {
   readonly committer: Committer
   readonly database: Database["Type"]
-  readonly engine: Engine
-  readonly queries: ParsedQueries
   readonly slicer: Slicer
   readonly views: () => Iterable<Registered>
   /** Takes a view out, its streams ended with `rebootstrap`. */
@@ -51,10 +49,10 @@ function* load(engine: Engine, records: ReadonlyArray<StoredRecord>): Slices<voi
 }
 
 /** Fills a view that stays; one whose query no longer does is let go with a warning. */
-const reacquire = ({ engine, put, queries, slicer }: Holder, stored: StoredView, generation: number): Effect.Effect<void> =>
+const reacquire = (holder: Holder, stored: StoredView, generation: number): Effect.Effect<void> =>
   Effect.gen(function*() {
-    const acquired = yield* slicer.run(() => acquire(engine, queries, stored.surql, JSON.parse(stored.params) as JsonParams, generation))
-    if (Either.isRight(acquired)) return put(stored, acquired.right, generation)
+    const acquired = yield* holder.slicer.run(() => acquire(holder, queryOf(stored), generation))
+    if (Either.isRight(acquired)) return holder.put(stored, acquired.right, generation)
     yield* Effect.logWarning(`view ${stored.id} is no longer served: ${acquired.left.message} (line ${acquired.left.line}, column ${acquired.left.column})`)
   }).pipe(Effect.catchTag("Closed", () => Effect.interrupt))
 

@@ -16,6 +16,7 @@ import { Progress } from "../ports/Progress.ts"
 import { Slicer } from "../ports/Slicer.ts"
 import type { SavedState } from "../ports/SavedState.ts"
 import type { Turn } from "../ports/Turn.ts"
+import { Watchdog, type WatchdogShape } from "../ports/Watchdog.ts"
 import { Arrivals, databaseAway } from "./arrivals.ts"
 import { type AppliedChange, Committer, type Surroundings } from "./committer.ts"
 import { debugDepsOf, debugViewOf } from "./debug.ts"
@@ -25,8 +26,8 @@ import { sumOf } from "./ingestAnswer.ts"
 import { KeyTurns } from "./KeyTurns.ts"
 import { figuresOf, listedViews } from "./listing.ts"
 import { RecordTrees } from "./recordTrees.ts"
-import { answerOf, formatOf, generationOf, type Registered, Registry } from "./registry.ts"
-import { acquire, type JsonParams, ParsedQueries } from "./registering.ts"
+import { formatOf, generationOf, type Registered, Registry } from "./registry.ts"
+import { acquire, type Filling, ParsedQueries, queryOf } from "./registering.ts"
 import { replaceAll } from "./replacing.ts"
 import type { Views } from "./Views.ts"
 import { type StreamLimits, ViewStreams } from "./viewStreams.ts"
@@ -69,6 +70,7 @@ export const makeViews = (
 ): Effect.Effect<Views["Type"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const clock = yield* Effect.clock
+    const watchdog = yield* Watchdog
     const start = clock.unsafeCurrentTimeMillis().toString(36)
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
     const guarded = (work: () => void): void => {
@@ -82,11 +84,11 @@ export const makeViews = (
     const slicer = new Slicer(guardedTurn, () => clock.unsafeCurrentTimeMillis())
     // Closed means that the process is on its way down.
     const later: Later = (work) => void slicer.start(work, (done) => Exit.isFailure(done) && Cause.isDie(done.cause) && crash(done.cause))
-    const engine = new Engine({ rowSteps: limits.rowSteps, querySteps: limits.querySteps, queryBytes: limits.queryBytes, maxTombstones: limits.maxTombstones, later })
+    const engine = new Engine({ rowSteps: limits.rowSteps, querySteps: limits.querySteps, queryBytes: limits.queryBytes, maxTombstones: limits.maxTombstones, later, evaluating: watchdog.evaluating })
     const run: Surroundings["run"] = (effect, done) =>
       runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
     const committer = new Committer({ engine, database, turn: guardedTurn, run }, limits.maxPendingChanges)
-    const views = new ViewService(limits, { committer, database, edges, engine, run, slicer, savedState, meters: yield* Meters, progress: yield* Progress }, start)
+    const views = new ViewService(limits, { committer, database, edges, engine, run, slicer, savedState, meters: yield* Meters, progress: yield* Progress, watchdog }, start)
     edges.onLost((key) => run(views.losing(key), () => undefined))
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
@@ -103,6 +105,7 @@ interface Parts {
   readonly savedState: SavedState["Type"]
   readonly meters: typeof Meters.Service
   readonly progress: typeof Progress.Service
+  readonly watchdog: WatchdogShape
 }
 
 class ViewService {
@@ -110,9 +113,9 @@ class ViewService {
   private readonly engine: Engine
   private readonly slicer: Slicer
   private readonly turns = new KeyTurns()
-  private readonly registry = new Registry()
+  private readonly registry: Registry
   private readonly streams: ViewStreams
-  private readonly queries = new ParsedQueries()
+  private readonly filling: Filling
   readonly trees: Views["Type"]["trees"]
   readonly exclusive: boolean
   private readonly database: Database["Type"]
@@ -126,10 +129,12 @@ class ViewService {
   /** How often everything was cleared: what was acquired before is gone. */
   private resets = 0
 
-  constructor(limits: ViewLimits, { committer, database, edges, engine, meters, progress, run, slicer, savedState }: Parts, start: string) {
+  constructor(limits: ViewLimits, { committer, database, edges, engine, meters, progress, run, slicer, savedState, watchdog }: Parts, start: string) {
     this.committer = committer
     this.engine = engine
     this.slicer = slicer
+    this.registry = new Registry(watchdog.evaluating)
+    this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, slicer })
     this.streams = new ViewStreams(this.registry, limits)
     this.database = database
@@ -137,7 +142,7 @@ class ViewService {
     this.savedState = savedState
     this.edges = edges
     this.arrivals = new Arrivals({
-      committer, edges, engine, run, slicer, queries: this.queries, registry: this.registry, maxViews: limits.maxViews,
+      ...this.filling, committer, edges, run, slicer, registry: this.registry, maxViews: limits.maxViews,
       put: (stored, instance, assignment) => this.put(stored, instance, 1, assignment),
       replace: (view) => this.drop(view, "replaced"),
       resets: () => this.resets
@@ -177,9 +182,8 @@ class ViewService {
     const stored = yield* this.database.views
     for (const view of stored) {
       const generation = generations(view.key)
-      const params = JSON.parse(view.params) as JsonParams
       // Closed on the way up means that the process is on its way down.
-      const instance = yield* Effect.catchAll(this.slicer.run(() => acquire(this.engine, this.queries, view.surql, params, generation)), () => Effect.interrupt)
+      const instance = yield* Effect.catchAll(this.slicer.run(() => acquire(this.filling, queryOf(view), generation)), () => Effect.interrupt)
       if (Either.isLeft(instance)) {
         yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
       } else this.put(view, instance.right, generation, undefined)
@@ -287,14 +291,14 @@ class ViewService {
 
   readonly replace: Views["Type"]["replace"] = (incoming) =>
     replaceAll({
-      committer: this.committer, database: this.database, engine: this.engine, queries: this.queries, slicer: this.slicer,
+      ...this.filling, committer: this.committer, database: this.database, slicer: this.slicer,
       views: () => this.registry.all(),
       drop: (view) => this.drop(view, "rebootstrap"),
       put: (stored, instance, generation) => void this.put(stored, instance, generation, undefined),
       cleared: () => void this.resets++
     }, incoming)
 
-  readonly read: Views["Type"]["read"] = (id, format) => Effect.map(this.find(id), (view) => answerOf(view, id, format ?? formatOf(view)))
+  readonly read: Views["Type"]["read"] = (id, format) => Effect.map(this.find(id), (view) => this.registry.answer(view, id, format ?? formatOf(view)))
 
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) => this.streams.open(this.find(id), id, format, lastEventId)
 

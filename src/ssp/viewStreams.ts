@@ -6,7 +6,7 @@
 import { Effect, type Scope, Stream } from "effect"
 import type { AppliedChange } from "./committer.ts"
 import type { Feed, Follower } from "./feed.ts"
-import { answerOf, formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
+import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
 import { type Format, Overloaded, type ViewEvent, type ViewNotFound } from "./viewTypes.ts"
 
 export interface StreamLimits {
@@ -76,6 +76,6 @@ export class ViewStreams {
     const current = generationOf(view)
     const [incarnation, n] = lastEventId?.split(".") ?? []
     const missed = incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n) ? feed.after(Number(n), current) : undefined
-    return missed === undefined ? feed.listen({ event: "snapshot", id: `${view.incarnation}.${current}`, data: answerOf(view, id, format) }) : feed.listen(undefined, missed)
+    return missed === undefined ? feed.listen({ event: "snapshot", id: `${view.incarnation}.${current}`, data: this.registry.answer(view, id, format) }) : feed.listen(undefined, missed)
   }
 }

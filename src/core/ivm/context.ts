@@ -4,6 +4,7 @@
  * Why apart: the engine and the instance know each other through these, and neither through the other's insides.
  */
 import type { Scope } from "../surql/scope.ts"
+import type { Evaluating } from "./evaluating.ts"
 import type { Params } from "./query/lift.ts"
 import type { Maintained } from "./view/incrementalView.ts"
 import type { Moves } from "./delta/stepLog.ts"
@@ -21,6 +22,8 @@ export interface Surroundings {
   /** Scopes that note what is read; one evaluation at a time. */
   readonly source: TrackedSource
   readonly spy: Spy
+  /** Told of each evaluation before it begins. */
+  readonly evaluating: Evaluating
   readonly moves: Moves
   /** Why the results of a subquery cannot be maintained; undefined where they are. */
   readonly declined: (query: ChildField["query"]) => string | undefined

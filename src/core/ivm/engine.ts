@@ -16,6 +16,8 @@ import { encode } from "../surql/encode.ts"
 import { print } from "../surql/print.ts"
 import { drain, type Scope, type Slices } from "../surql/scope.ts"
 import type { Obj, RecordId } from "../surql/value.ts"
+import { noSlot } from "../watch.ts"
+import { Evaluating } from "./evaluating.ts"
 import { relistAll, type Relists, ShapeGroup } from "./index/router.ts"
 import { Indexes } from "./index/secondaryIndexes.ts"
 import type { Instance, Touched } from "./view/view.ts"
@@ -24,25 +26,19 @@ import { lift, type LiftedOnce, type Params } from "./query/lift.ts"
 import { type List, withList } from "./index/subqueryValues.ts"
 import { Maintained } from "./view/incrementalView.ts"
 import { Moved, Moves } from "./delta/stepLog.ts"
+import { type EngineOptions, limitsOf } from "./options.ts"
 import { Queries, type Refused } from "./query/preparedQueries.ts"
 import { Readers, rereadAll } from "./view/dependencies.ts"
 import { Recomputed, RecomputedByTable } from "./view/recomputedView.ts"
-import { Releases, type Taking } from "./releases.ts"
+import { Releases } from "./releases.ts"
 import { Rereads } from "./view/dirtyRows.ts"
 import { rerun } from "./view/rerun.ts"
 import { boundsOf, plan } from "./query/shape.ts"
 import { slotsOf } from "./query/boundSources.ts"
-import { defaultSteps, type StepLimits, StoreSource, TrackedSource } from "./view/source.ts"
-import { newSpy, type Spy } from "./workCounters.ts"
+import { type StepLimits, StoreSource, TrackedSource } from "./view/source.ts"
+import { newSpy } from "./workCounters.ts"
 import { netOf, Store, type Write } from "./store/store.ts"
 import type { Surroundings } from "./context.ts"
-
-export interface EngineOptions extends Partial<StepLimits>, Taking {
-  /** Counts the work of steps. */
-  readonly spy?: Spy
-  /** Deleted records that are remembered. */
-  readonly maxTombstones?: number
-}
 
 interface Held {
   readonly instance: Maintained | Recomputed
@@ -69,6 +65,7 @@ export class Engine {
   private readonly recomputed = new RecomputedByTable()
   private queries = new Queries()
   private readonly around: Surroundings
+  private readonly evaluating: Evaluating
   private dirty: Array<Maintained> | undefined = undefined
   /** What the running step still has to do; empty between steps. */
   private readonly rereads = new Rereads()
@@ -79,8 +76,9 @@ export class Engine {
   private steps = 0
 
   constructor(options: EngineOptions = {}) {
-    this.limits = { rowSteps: options.rowSteps ?? defaultSteps.rowSteps, querySteps: options.querySteps ?? defaultSteps.querySteps, queryBytes: options.queryBytes ?? defaultSteps.queryBytes }
+    this.limits = limitsOf(options)
     this.store = new Store(options.maxTombstones)
+    this.evaluating = options.evaluating ?? new Evaluating()
     this.indexes = new Indexes(this.store)
     this.releases = new Releases(this.readers, (instance) => this.drop(instance), options)
     this.idle = this.releases.idle
@@ -92,6 +90,7 @@ export class Engine {
       store: this.store,
       source: this.source,
       spy: options.spy ?? newSpy(),
+      evaluating: this.evaluating,
       moves: new Moves(),
       declined: (query) => {
         const lifted = this.queries.subquery(query)
@@ -137,11 +136,12 @@ export class Engine {
 
   /**
    * {@link acquire} in slices: pauses between a few hundred rows, and changes may be applied meanwhile. Ended early, it
-   * leaves nothing behind.
+   * leaves nothing behind. `slot`: of the view it is for (`Evaluating`); it is given back with the instance, or when there is another that shows the same.
    */
-  *acquireSliced(select: Select, params: Params, generation = 1): Slices<Either.Either<Instance, Refused>> {
+  *acquireSliced(select: Select, params: Params, generation = 1, slot = noSlot): Slices<Either.Either<Instance, Refused>> {
+    this.evaluating.begin(slot)
     const view = this.queries.view(select)
-    if ("reason" in view) return Either.left(view)
+    if ("reason" in view) return this.refuse(view, slot)
     const scope = this.source.scope({}, params, "")
     const given = view.params(scope)
     const list = given === undefined ? undefined : this.listOf(view, scope)
@@ -149,11 +149,10 @@ export class Engine {
     const lifted = once ? { select: view.select, params: given } : lift(select, scope)
     const text = once ? view.text : print(lifted.select)
     const key = `${text}\n${once ? view.keyOf(given) : encode(lifted.params)}${list?.result.key ?? ""}`
-    const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false, list })
-    if ("reason" in made) {
-      this.releases.tidy()
-      return Either.left(made)
-    }
+    const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, strict: false, list, slot })
+    this.evaluating.end()
+    if ("reason" in made) return this.refuse(made, slot)
+    if (made.instance.watchSlot !== slot) this.evaluating.close(slot)
     made.instance.uses++
     let finished = false
     try {
@@ -171,6 +170,13 @@ export class Engine {
     return Either.right(made.instance)
   }
 
+  private refuse(refused: Refused, slot: number): Either.Either<never, Refused> {
+    this.evaluating.end()
+    this.evaluating.close(slot)
+    this.releases.tidy()
+    return Either.left(refused)
+  }
+
   release(instance: Instance): void {
     const held = this.held.get(instance.key)
     if (held === undefined || held.instance !== instance) return
@@ -181,6 +187,7 @@ export class Engine {
 
   /** Forgets all records and instances; what fills meanwhile has to begin again. */
   clear(): void {
+    for (const { instance } of this.held.values()) this.evaluating.release(instance)
     this.held.clear()
     this.groups.clear()
     this.indexes.clear()
@@ -222,6 +229,7 @@ export class Engine {
     if (relists.length > 0) this.relists = []
     if (!this.recomputed.empty) touched = this.runAgain(writes, touched)
     if (this.idle.length > 0) this.releases.tidy()
+    this.evaluating.end()
     return touched ?? none
   }
 
@@ -247,6 +255,7 @@ export class Engine {
     let touched = told
     for (let i = 0; i < dirty.length; i++) {
       const instance = dirty[i]!
+      this.evaluating.begin(instance.watchSlot)
       const { delta, moved, turnover } = instance.finish()
       if (moved) rereadAll(instance, this.rereads, instance)
       if (turnover !== undefined) relistAll(instance.liveList(), turnover, (follower) => this.held.get(follower.key)!.group!, relists, this.store)
@@ -258,6 +267,7 @@ export class Engine {
   private runAgain(writes: ReadonlyArray<Write>, told: Told): Told {
     let touched = told
     for (const instance of this.recomputed.of(writes.map((write) => write.id.table))) {
+      this.evaluating.begin(instance.watchSlot)
       const delta = instance.recompute()
       if (delta !== undefined) touched = append(touched, new Moved(instance, delta))
     }
@@ -275,8 +285,8 @@ export class Engine {
     const existing = lifted.results.get(short)
     if (existing !== undefined) return existing
     const key = `${strictPrefix}${lifted.text}\n${short}`
-    return this.source.aside(() => {
-      const made = this.held.get(key) ?? this.make(query, lifted.select, params, { key, text: lifted.text, generation: 1, strict: true, list })
+    return this.evaluating.during(this.evaluating.slot, () => this.source.aside(() => {
+      const made = this.held.get(key) ?? this.make(query, lifted.select, params, { key, text: lifted.text, generation: 1, strict: true, list, slot: this.evaluating.slot })
       if ("reason" in made || !(made.instance instanceof Maintained)) return undefined
       while (made.filling !== undefined) this.fillOn(made)
       lifted.results.set(short, made.instance)
@@ -284,7 +294,7 @@ export class Engine {
       this.idle.push(made.instance)
       made.known.push(() => lifted.results.delete(short))
       return made.instance
-    })
+    }))
   }
 
   /** The list a query is filed by; undefined for a query without. */
@@ -295,7 +305,7 @@ export class Engine {
   }
 
   private make(
-    original: Select, select: Select, params: Params, about: { readonly key: string; readonly text: string; readonly generation: number; readonly strict: boolean; readonly list: List | undefined }
+    original: Select, select: Select, params: Params, about: { readonly key: string; readonly text: string; readonly generation: number; readonly strict: boolean; readonly list: List | undefined; readonly slot: number }
   ): Held | Refused {
     const scope = this.source.scope({}, params, "")
     const bounds = boundsOf(select, scope)
@@ -309,6 +319,7 @@ export class Engine {
     const { shape } = group as ShapeGroup
     const own = about.list === undefined ? params : withList(params, about.list)
     const instance = new Maintained({ key: about.key, shape, params: own, bounds: bounds.right, slots, strict: about.strict, generation: about.generation }, this.around)
+    instance.watchSlot = about.slot
     const held: Held = { instance, group: group as ShapeGroup, filling: (group as ShapeGroup).fill(instance, this.store), known: [] }
     this.held.set(about.key, held)
     this.enlist(group as ShapeGroup, instance)
@@ -324,10 +335,11 @@ export class Engine {
     })
   }
 
-  private runWhole(original: Select, select: Select, params: Params, { generation, key, reason, text }: { readonly key: string; readonly text: string; readonly generation: number; readonly reason: string }): Held {
+  private runWhole(original: Select, select: Select, params: Params, { generation, key, reason, slot, text }: { readonly key: string; readonly text: string; readonly generation: number; readonly reason: string; readonly slot: number }): Held {
     const facts = analyze(original, params)
     const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
     const instance = new Recomputed(about, reason, rerun(select, params, new StoreSource(this.store), this.store, this.limits))
+    instance.watchSlot = slot
     this.recomputed.add(instance)
     const held: Held = { instance, group: undefined, filling: instance.fill(() => this.steps), known: [] }
     this.held.set(key, held)
@@ -335,7 +347,7 @@ export class Engine {
   }
 
   private fillOn(held: Held): void {
-    if (held.filling?.next().done === true) held.filling = undefined
+    if (this.evaluating.during(held.instance.watchSlot, () => held.filling?.next())?.done === true) held.filling = undefined
   }
 
   private enlist(group: ShapeGroup, instance: Maintained): void {
@@ -361,6 +373,7 @@ export class Engine {
     const { group, instance } = held
     if (instance.uses > 0 || (instance instanceof Maintained && (instance.reader !== undefined || instance.isFollowed))) return
     this.held.delete(instance.key)
+    this.evaluating.release(instance)
     for (const forget of held.known) forget()
     if (instance instanceof Recomputed) return this.recomputed.remove(instance)
     instance.uses = -1

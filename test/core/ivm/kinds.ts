@@ -5,7 +5,8 @@
  */
 import type { Json } from "./generateData.ts"
 import { Desk } from "./desk.ts"
-import { Engine, type EngineOptions } from "../../../src/core/ivm/engine.ts"
+import { Engine } from "../../../src/core/ivm/engine.ts"
+import type { EngineOptions } from "../../../src/core/ivm/options.ts"
 
 export interface Kind {
   readonly kind: string

@@ -7,7 +7,8 @@
  */
 import { Either } from "effect"
 import { decodeChange, type Change } from "../../../src/core/change.ts"
-import { Engine, type EngineOptions } from "../../../src/core/ivm/engine.ts"
+import { Engine } from "../../../src/core/ivm/engine.ts"
+import type { EngineOptions } from "../../../src/core/ivm/options.ts"
 import type { Instance, Touched } from "../../../src/core/ivm/view/view.ts"
 import { holdingsOf } from "../../../src/core/ivm/holdings.ts"
 import { fromJson } from "../../../src/core/surql/json.ts"

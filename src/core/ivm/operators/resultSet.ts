@@ -5,6 +5,7 @@
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current
  * step has moved. Cost per row that comes, goes or changes: O(1), in a window O(log n).
  */
+import { noSlot } from "../../watch.ts"
 import type { RowOrder } from "./sortedLeaf.ts"
 import type { DeltaBuilder, MovedChild, Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
@@ -50,6 +51,8 @@ export abstract class Result<T extends Shown & Showable> extends Window<T> imple
   high = 0
   low = 0
   readonly around: ResultSurroundings
+  /** Of the view it is evaluated for (`Evaluating`): of several the first. */
+  watchSlot = noSlot
   /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
   private readonly candidates: Array<T> | undefined
   /** The first fill, which is no delta: nothing is noted of it. */

@@ -24,11 +24,13 @@ export interface Matching {
   readonly strict: boolean
   readonly around: Surroundings
   readonly groups: Groups | undefined
+  readonly watchSlot: number
 }
 
 /** The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the indexed conjuncts hold. */
 export const match = (owner: Matching, place: Place, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined => {
-  const { around: { source }, groups, plainShape: shape, strict } = owner
+  const { around: { evaluating, source }, groups, plainShape: shape, strict } = owner
+  evaluating.begin(owner.watchSlot)
   const filter = routed ? shape.residual : shape.filter
   if (filter !== undefined && !isTruthy(filter(scope))) return undefined
   if (groups !== undefined) return groups.member(place, slot, shape.groups!.grouping.of(scope), before)

@@ -8,6 +8,7 @@ import { addTo, removeFrom } from "../../multimap.ts"
 import { encode } from "../../surql/encode.ts"
 import { drain, type Slices } from "../../surql/scope.ts"
 import type { Value } from "../../surql/value.ts"
+import { noSlot } from "../../watch.ts"
 import { type Delta, DeltaBuilder, type Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
 import type { Instance, PlanRow, ResultRow, RowError } from "./view.ts"
@@ -42,6 +43,8 @@ export class Recomputed implements Instance {
   readonly only: boolean
   readonly repeats = true
   generation: number
+  /** As that of a maintained result. */
+  watchSlot = noSlot
   /** How many views hold it; rows that show it as a subquery are known to the readers. */
   uses = 0
   private readonly reason: string

@@ -34,6 +34,8 @@ export interface PlanRow {
 }
 
 export interface Instance {
+  /** Of the view that its evaluation is put down to, in a watchdog's memory (`Evaluating`). */
+  watchSlot: number
   /** Shape and arguments as text; equal keys are the same instance. */
   readonly key: string
   readonly shape: string

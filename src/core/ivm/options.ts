@@ -1,0 +1,22 @@
+/**
+ * What an engine is given, all of it optional: limits, who counts its work, who is told what it evaluates.
+ *
+ * Apart from the engine, which is long enough by what it does.
+ */
+import type { Evaluating } from "./evaluating.ts"
+import type { Taking } from "./releases.ts"
+import { defaultSteps, type StepLimits } from "./view/source.ts"
+import type { Spy } from "./workCounters.ts"
+
+export interface EngineOptions extends Partial<StepLimits>, Taking {
+  /** Counts the work of steps. */
+  readonly spy?: Spy
+  /** Told of each evaluation before it begins. */
+  readonly evaluating?: Evaluating
+  /** Deleted records that are remembered. */
+  readonly maxTombstones?: number
+}
+
+export const limitsOf = ({ queryBytes, querySteps, rowSteps }: Partial<StepLimits>): StepLimits => ({
+  rowSteps: rowSteps ?? defaultSteps.rowSteps, querySteps: querySteps ?? defaultSteps.querySteps, queryBytes: queryBytes ?? defaultSteps.queryBytes
+})

@@ -1,0 +1,86 @@
+/**
+ * What a watchdog concludes from looks at another thread: which evaluation is slow, which turn of the event loop is too long.
+ *
+ * The watched thread only writes numbers into shared memory: a beat at each turn that a timer gets, the slot of what it
+ * evaluates, and a count of evaluations. It keeps no clock, so that a change costs two writes. Time is the watchdog's own,
+ * and counts only as far as the process computed in it: of the time between two looks, the smaller of what went by and of
+ * the CPU time used. A machine that was suspended, a process that was stopped, and one that stands in a debugger use none;
+ * one that gets little of the CPU is judged later, never earlier.
+ */
+
+/** Where the watched thread writes, in an `Int32Array`. */
+export const cells = {
+  /** Grows with each beat. */
+  beat: 0,
+  /** Grows with each evaluation. */
+  evaluation: 1,
+  /** Of what is evaluated; {@link noSlot} between evaluations. */
+  slot: 2
+} as const
+
+export const cellCount = 4
+
+/** Nothing is evaluated, or nothing that has a slot. */
+export const noSlot = 0
+
+/** What one look sees. */
+export interface Look {
+  readonly beat: number
+  readonly evaluation: number
+  readonly slot: number
+  /** Since the look before, milliseconds. */
+  readonly wentByMs: number
+  /** CPU time of the whole process in that time, milliseconds. */
+  readonly cpuMs: number
+}
+
+/** What is held against: milliseconds; 0 for never. */
+export interface Bounds {
+  readonly slowMs: number
+  readonly maxTurnMs: number
+}
+
+export type Finding =
+  /** One evaluation goes on for longer than `slowMs`; told once. */
+  | { readonly kind: "slow"; readonly slot: number; readonly computedMs: number }
+  /** The slow one has come to its end. */
+  | { readonly kind: "ended" }
+  /** The turn goes on for longer than `maxTurnMs`. `slot`: of what is evaluated now. */
+  | { readonly kind: "tooLong"; readonly slot: number; readonly computedMs: number }
+
+/** Remembers what it saw last; one per watched thread. */
+export class Watch {
+  private readonly bounds: Bounds
+  private beat = -1
+  private evaluation = -1
+  private turnMs = 0
+  private evaluationMs = 0
+  private isSlow = false
+
+  constructor(bounds: Bounds) {
+    this.bounds = bounds
+  }
+
+  look(seen: Look): ReadonlyArray<Finding> {
+    const { maxTurnMs, slowMs } = this.bounds
+    const findings: Array<Finding> = []
+    const computedMs = Math.min(seen.wentByMs, seen.cpuMs)
+    const sameTurn = seen.beat === this.beat
+    // An evaluation never goes on over a turn: a slot that nobody has cleared is none then.
+    const same = sameTurn && seen.slot !== noSlot && seen.evaluation === this.evaluation
+    if (this.isSlow && !same) {
+      this.isSlow = false
+      findings.push({ kind: "ended" })
+    }
+    this.turnMs = sameTurn ? this.turnMs + computedMs : 0
+    this.evaluationMs = same ? this.evaluationMs + computedMs : 0
+    this.beat = seen.beat
+    this.evaluation = seen.evaluation
+    if (slowMs > 0 && !this.isSlow && same && this.evaluationMs > slowMs) {
+      this.isSlow = true
+      findings.push({ kind: "slow", slot: seen.slot, computedMs: this.evaluationMs })
+    }
+    if (maxTurnMs > 0 && this.turnMs > maxTurnMs) findings.push({ kind: "tooLong", slot: seen.slot, computedMs: this.turnMs })
+    return findings
+  }
+}
