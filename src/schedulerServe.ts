@@ -16,6 +16,7 @@ import * as Telemetry from "./host/telemetry.ts"
 import { layerTurn } from "./host/turn.ts"
 import * as Watchdog from "./host/watchdog.ts"
 import { Balance } from "./ports/Balance.ts"
+import { nodePaths } from "./protocol/SchedulerApi.ts"
 import { SchedulerConfig, type SchedulerConfigShape } from "./scheduler/Config.ts"
 import * as Scheduler from "./scheduler/Scheduler.ts"
 
@@ -29,7 +30,7 @@ const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
 
 /** Serves until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape) => {
-  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED", isOpen: config.bearers === undefined })
+  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", nodePaths, stoppingCode: "OVERLOADED", isOpen: config.bearers === undefined })
   const telemetry = Telemetry.layers({ server: "scheduler", id: config.schedulerId }, config)
   return Scheduler.serve(config).pipe(Effect.provide(Layer.mergeAll(server, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(telemetry.around))))
 }

@@ -19,6 +19,7 @@ import * as Telemetry from "./host/telemetry.ts"
 import { layerTurn } from "./host/turn.ts"
 import * as Watchdog from "./host/watchdog.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
+import { nodePaths } from "./protocol/SspApi.ts"
 import { SspConfig, type SspConfigShape } from "./ssp/Config.ts"
 import { fromDatabase } from "./ssp/Lifecycle.ts"
 import * as Ssp from "./ssp/Ssp.ts"
@@ -31,8 +32,8 @@ const drivers = (config: SspConfigShape) => Layer.mergeAll(
 
 /** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */
 export const serve = (config: SspConfigShape, quickstart: boolean) => {
-  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "LISTEN_ADDR" })
-  const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, Redacted.value(config.authSecret), storeText(config)) : Layer.empty
+  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "LISTEN_ADDR", nodePaths: config.mode === "scheduler" ? nodePaths : [] })
+  const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, config.tls === undefined ? "http" : "https", Redacted.value(config.authSecret), storeText(config)) : Layer.empty
   const telemetry = Telemetry.layers({ server: "ssp", id: config.sspId }, config)
   return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(telemetry.around))))
 }

@@ -52,13 +52,15 @@ export const httpBase = (text: string): string | undefined => {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "")
 }
 
+export type Scheme = "http" | "https"
+
 /** `ADVERTISE_ADDR`: a scheme is added where there is none. */
-export const advertised = (text: string): string | undefined => httpBase(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`)
+export const advertised = (text: string, scheme: Scheme = "http"): string | undefined => httpBase(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `${scheme}://${text}`)
 
 /** What others can reach a listener at: its host, or the machine's name where it listens on all interfaces. */
-export const reachable = (listen: HostPort, port: number, machine: string): string => {
+export const reachable = (listen: HostPort, port: number, machine: string, scheme: Scheme = "http"): string => {
   const host = listen.host === undefined || wildcards.has(listen.host) ? machine : listen.host
-  return `http://${inUrl(host)}:${port}`
+  return `${scheme}://${inUrl(host)}:${port}`
 }
 
 /** A database server: `url` as its SDK takes it, ending in `/rpc`. */

@@ -19,6 +19,10 @@ export interface CallerRules {
   readonly hosts: ReadonlyArray<string> | undefined
   /** Paths that hold no data and change nothing, which pages may load from anywhere. */
   readonly staticPaths: ReadonlySet<string>
+  /** Nodes show each other certificates (SVC_TLS_CA_FILE). */
+  readonly asksCertificates: boolean
+  /** Paths that only nodes of the cluster ask. */
+  readonly nodePaths: ReadonlyArray<string>
 }
 
 /** What a request says of its caller; texts as they came. */
@@ -30,6 +34,8 @@ export interface Caller {
   readonly origin: string | undefined
   readonly contentType: string | undefined
   readonly address: string
+  /** Its connection has shown a certificate of the authority. */
+  readonly isNode: boolean
 }
 
 export interface CallerRefused {
@@ -64,11 +70,27 @@ const isListedOrigin = (origin: string, listed: ReadonlyArray<string>): boolean 
 /** A request without a body has no type. */
 const isJson = (contentType: string | undefined): boolean => contentType === undefined || /^application\/json\s*(?:;|$)/i.test(contentType)
 
+/**
+ * Whether a request may reach one of `paths`. Routes ignore case, doubled slashes and what is escaped, and take whole addresses: so a
+ * path counts wherever it stands in what was asked, rather once too often.
+ */
+const mayReach = (paths: ReadonlyArray<string>, asked: string): boolean => {
+  try {
+    const plain = decodeURIComponent(asked).toLowerCase().replace(/\/+/g, "/")
+    return paths.some((path) => plain.includes(path))
+  } catch {
+    return true
+  }
+}
+
 const forbidden = (message: string): CallerRefused => ({ code: "FORBIDDEN", message })
 
 /** Undefined: go on. */
-export const refusal = (rules: CallerRules, { address, contentType, host, method, origin, path }: Caller): CallerRefused | undefined => {
+export const refusal = (rules: CallerRules, { address, contentType, host, isNode, method, origin, path }: Caller): CallerRefused | undefined => {
   if (probes.has(path)) return undefined
+  if (rules.asksCertificates && !isNode && !rules.staticPaths.has(path) && (rules.isOpen || mayReach(rules.nodePaths, path))) {
+    return forbidden(`this needs a client certificate of SVC_TLS_CA_FILE${rules.isOpen ? "; with SVC_SCHEDULER_AUTH_SECRET set only what nodes ask does" : ""}`)
+  }
   if (rules.isOpen) {
     // A socket that takes both families gives an IPv4 caller's address as `::ffff:a.b.c.d`. `clientOf` makes it IPv4 again;
     // `placeOf` alone would take it for an address behind a translator and never call it private.

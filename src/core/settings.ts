@@ -93,6 +93,13 @@ export const maxTurnMs = integer("SVC_MAX_TURN_MS", 30_000, { min: 0, max: 3_600
 
 export const rateLimit = integer("SVC_RATE_LIMIT", 0, { min: 0, max: 1_000_000 }, { unit: "requests/s", meaning: "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted." })
 
+const pem = (env: string, meaning: string): Knob<string | undefined> => text(env, { meaning, allowed: "the path of a PEM file" })
+
+/** TLS of a server and between nodes; `ports/tls.ts` says what the files mean for each other. */
+export const tlsCertFile = pem("SVC_TLS_CERT_FILE", "Certificate of this server, its chain behind it; with SVC_TLS_KEY_FILE the port speaks TLS (1.2 or later) and nothing else. Read again on SIGHUP.")
+export const tlsKeyFile = pem("SVC_TLS_KEY_FILE", "Private key of SVC_TLS_CERT_FILE, without a passphrase.")
+export const tlsCaFile = pem("SVC_TLS_CA_FILE", "Certificates of the authority of a cluster's nodes. Scheduler and SSPs then speak TLS with each other only, each shows its certificate, and each is verified against these alone; what only nodes ask is answered 403 to everybody else.")
+
 const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/
 
 /** Origins as browsers send them: scheme, host and port, nothing behind. */
@@ -125,15 +132,15 @@ const found = (knob: Knob<unknown>, { env, readText }: ReadSources, faults: Arra
   return secretFile(`${knob.env}_FILE`, path, { readText }, faults)
 }
 
-/** What a file with a secret holds, without the line break at its end. `name`: who names the file, for faults. */
-export const secretFile = (name: string, path: string, { readText }: Pick<ReadSources, "readText">, faults: Array<string>): string | undefined => {
+/** What a file with a secret holds, without the line break at its end. `name`: who names the file, for faults; `what`: what it should hold. */
+export const secretFile = (name: string, path: string, { readText }: Pick<ReadSources, "readText">, faults: Array<string>, what = "the secret"): string | undefined => {
   const content = readText(path)
   if ("fault" in content) {
-    faults.push(`${name}: ${path} cannot be read (${content.fault}); must name a readable file that holds the secret`)
+    faults.push(`${name}: ${path} cannot be read (${content.fault}); must name a readable file that holds ${what}`)
     return undefined
   }
   const line = content.text.replace(/\r?\n$/, "")
-  if (line === "") faults.push(`${name}: ${path} is empty; must name a file that holds the secret`)
+  if (line === "") faults.push(`${name}: ${path} is empty; must name a file that holds ${what}`)
   return line
 }
 

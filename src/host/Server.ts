@@ -16,11 +16,13 @@ import { type Answer, type HotRoute, HotRoutes, Serving } from "../ports/Front.t
 import { toAnswer } from "../ports/httpAnswers.ts"
 import * as Pages from "../ports/Pages.ts"
 import { StartFault } from "../ports/StartFault.ts"
+import type { Tls } from "../ports/tls.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { answerBrokenRequests, Connections } from "./connections.ts"
 import { BodyBudget, boundsOf } from "./bodyBudget.ts"
 import { ConnectionLimits } from "./connectionLimits.ts"
 import { type NoText, readBody } from "./readBody.ts"
+import * as TlsServer from "./tlsServer.ts"
 
 export interface ListenOptions {
   /** Undefined for all interfaces. */
@@ -44,6 +46,10 @@ export interface ListenOptions {
   readonly isOpen?: boolean
   /** Names under which an open server may be asked, beside addresses and reserved names. */
   readonly hosts?: ReadonlyArray<string> | undefined
+  /** TLS and nothing else, where set. */
+  readonly tls?: Tls | undefined
+  /** Paths that need a client certificate where nodes show each other theirs. */
+  readonly nodePaths?: ReadonlyArray<string>
   /** The code of {@link stoppingAnswer}; an SSP's when absent. */
   readonly stoppingCode?: "SSP_NOT_READY" | "OVERLOADED"
 }
@@ -120,14 +126,14 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
 }
 
 const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): Callers.Caller =>
-  ({ method, path: url.split("?", 1)[0] ?? "", host: headers.host, origin: headers.origin, contentType: headers["content-type"], address: socket.remoteAddress ?? "" })
+  ({ method, path: url.split("?", 1)[0] ?? "", host: headers.host, origin: headers.origin, contentType: headers["content-type"], address: socket.remoteAddress ?? "", isNode: TlsServer.isProven(socket) })
 
 /** What every request meets first: a process that stops, a limit that is reached, a request that names no host, a caller who may not ask. */
 const makeAdmission = (options: ListenOptions, staticPaths: ReadonlySet<string>, isStopping: () => boolean, limits: ConnectionLimits) => {
-  const { corsOrigins = [], hosts, isOpen = false, rateLimit = 0, stoppingCode = "SSP_NOT_READY" } = options
+  const { corsOrigins = [], hosts, isOpen = false, nodePaths = [], rateLimit = 0, stoppingCode = "SSP_NOT_READY", tls } = options
   const stopping = stoppingAnswer(stoppingCode)
   const limit = rateLimit > 0 ? new RateLimit(rateLimit) : undefined
-  const rules = { isOpen, corsOrigins, hosts, staticPaths }
+  const rules = { isOpen, corsOrigins, hosts, staticPaths, nodePaths, asksCertificates: tls?.isMutual ?? false }
   return (request: IncomingMessage, response: ServerResponse): Answer | undefined => {
     const cors = Cors.headersFor(corsOrigins, request.headers.origin)
     if (cors !== undefined) for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
@@ -142,7 +148,7 @@ const makeAdmission = (options: ListenOptions, staticPaths: ReadonlySet<string>,
       if (waitSecs > 0) return tooMany(rateLimit, waitSecs)
     }
     if (request.headers.host === undefined && request.httpVersion === "1.1") return noHost
-    if (!isOpen && request.headers.origin === undefined) return undefined
+    if (!isOpen && !rules.asksCertificates && request.headers.origin === undefined) return undefined
     const refused = Callers.refusal(rules, callerOf(request))
     return refused && toAnswer(refused)
   }
@@ -167,9 +173,9 @@ const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, ad
 
 /** A server with its bounds: connections, bytes of unfinished bodies. */
 const makeServer = (options: ListenOptions, limitMs: number) => {
-  const { isOpen = false, maxConnections } = options
+  const { isOpen = false, maxConnections, tls } = options
   const { maxBodyBytes = Settings.defaultBodyBytes, maxBodyBytesTotal = Settings.maxBodyBytesTotal.fallback, maxConnectionsPerAddress = Settings.maxConnectionsPerAddress.fallback } = options
-  const server = createServer(serverOptions(limitMs))
+  const server = tls === undefined ? createServer(serverOptions(limitMs)) : TlsServer.createTlsServer(serverOptions(limitMs), tls)
   const limits = new ConnectionLimits(server, { maxConnections, maxConnectionsPerAddress })
   new BodyBudget(boundsOf(maxBodyBytesTotal, maxBodyBytes, isOpen)).follow(server)
   answerBrokenRequests(server)
@@ -191,6 +197,13 @@ const listen = (server: Server, { host, port, setting }: ListenOptions): Effect.
     })
   })
 
+/** New files of TLS are in force for connections that begin after a reload. */
+const followFiles = (server: Server, tls: Tls) =>
+  Effect.flatMap(Effect.runtime(), (runtime) => {
+    const onFailure = (error: unknown): void => void Effect.runFork(Effect.provide(Effect.logError("new files of TLS are not taken, the old ones stay in force", error), runtime))
+    return Effect.acquireRelease(Effect.sync(() => TlsServer.followFiles(server, tls, onFailure)), (end) => Effect.sync(end))
+  })
+
 /** Serves until its scope closes; then stops accepting, ends streams, finishes what is in flight. */
 export const layer = (options: ListenOptions) =>
   Layer.scopedDiscard(
@@ -204,6 +217,7 @@ export const layer = (options: ListenOptions) =>
       const limitMs = (options.requestTimeoutSecs ?? defaultLimitSecs) * 1000
       const { connections, limits, server } = makeServer(options, limitMs)
       const listener = makeListener(yield* HotRoutes, handler, makeAdmission(options, new Set([...openPages, ...yield* Pages.paths]), () => stopped, limits), limitMs, log)
+      if (options.tls !== undefined) yield* followFiles(server, options.tls)
       server.on("request", listener)
       server.on("checkExpectation", listener)
       yield* Effect.acquireRelease(listen(server, options), () =>

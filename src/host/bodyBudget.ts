@@ -7,6 +7,7 @@
  */
 import type { IncomingMessage, Server } from "node:http"
 import type { Socket } from "node:net"
+import { Server as TlsServer } from "node:tls"
 import { clientOf } from "../core/rateLimit.ts"
 
 /** What a chunk takes besides its bytes, so that a body in tiny pieces is not free. */
@@ -84,7 +85,7 @@ export class BodyBudget {
 
   /** Opens an account for every connection of `server`. */
   follow(server: Server): void {
-    server.on("connection", (socket: Socket) => {
+    server.on(server instanceof TlsServer ? "secureConnection" : "connection", (socket: Socket) => {
       const account = new Account(this, clientOf(socket.remoteAddress ?? ""))
       accounts.set(socket, account)
       socket.once("close", () => account.close())

@@ -7,8 +7,9 @@
  * as soon as it is connected gets through however many others only wait. Cost: O(1) per connection, none per request.
  */
 import type { Server } from "node:http"
-import type { Socket } from "node:net"
+import { Socket } from "node:net"
 import { clientOf } from "../core/rateLimit.ts"
+import { rawOf } from "./tlsServer.ts"
 
 /** Connections beyond the limits that are open at once, and how long each has to ask. */
 const lentConnections = 32
@@ -26,7 +27,7 @@ export class ConnectionLimits {
   private open = 0
   private readonly byClient = new Map<string, number>()
   /** Connections beyond a limit, oldest first, each with what it met. */
-  private readonly lent = new Map<Socket, string>()
+  private readonly lent = new Map<object, string>()
 
   constructor(server: Server, { maxConnections, maxConnectionsPerAddress }: ConnectionBounds) {
     this.max = maxConnections
@@ -36,7 +37,7 @@ export class ConnectionLimits {
 
   /** Why this connection may only carry a probe; undefined: it may carry anything. */
   refusal(socket: Socket): string | undefined {
-    return this.lent.size === 0 ? undefined : this.lent.get(socket)
+    return this.lent.size === 0 ? undefined : this.lent.get(rawOf(socket))
   }
 
   private connected(socket: Socket): void {
@@ -58,7 +59,7 @@ export class ConnectionLimits {
     for (const oldest of this.lent.keys()) {
       if (this.lent.size < lentConnections) break
       this.lent.delete(oldest)
-      oldest.destroy()
+      if (oldest instanceof Socket) oldest.destroy()
     }
     this.lent.set(socket, met)
     const late = setTimeout(() => socket.destroy(), lentMs)

@@ -4,9 +4,11 @@
  * Node answers a broken request with an empty body or a closed socket; here every client gets JSON with a code.
  */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
-import { Server as NetServer, type Socket } from "node:net"
+import { Server as NetServer, Socket } from "node:net"
 import type { Duplex } from "node:stream"
+import { Server as TlsServer } from "node:tls"
 import type { Answer } from "../ports/Front.ts"
+import { plainSide, rawOf } from "./tlsServer.ts"
 
 /** How long a refused connection may go on sending before it is cut. */
 const lingerMs = 1000
@@ -42,8 +44,10 @@ export const answerBrokenRequests = (server: Server): void => {
   server.on("clientError", (error: Error & { readonly code?: string; readonly reason?: string }, socket) => {
     if (refused.has(socket)) return
     refused.add(socket)
-    if (!socket.writable || error.code === "ECONNRESET" || answering(socket)) return void socket.destroy()
-    socket.end(rawResponse(byParser(error.code ?? "", error.reason ?? "it could not be read")))
+    const plain = plainSide(socket, error.code)
+    if (plain === undefined && (!socket.writable || error.code === "ECONNRESET" || answering(socket))) return void socket.destroy()
+    const answer = plain === undefined ? byParser(error.code ?? "", error.reason ?? "it could not be read") : refusal(400, "is plain HTTP, and this port speaks TLS: ask https://")
+    ;(plain ?? socket).end(rawResponse(answer))
     setTimeout(() => socket.destroy(), lingerMs).unref()
   })
   server.on("connect", (request: IncomingMessage, socket: Duplex) => {
@@ -67,14 +71,29 @@ export class Connections {
   readonly server: Server
   /** Open connections, each with its latest response: remembering costs a request nothing to clean up. */
   private readonly sockets = new Map<Socket, ServerResponse | undefined>()
+  /** Those whose TLS has not begun. */
+  private readonly shaking = new Set<Socket>()
 
   constructor(server: Server) {
     this.server = server
-    server.on("connection", (socket: Socket) => {
+    const isTls = server instanceof TlsServer
+    server.on(isTls ? "secureConnection" : "connection", (socket: Socket) => {
       this.sockets.set(socket, undefined)
       socket.once("close", () => this.sockets.delete(socket))
     })
+    if (isTls) this.followHandshakes()
     server.on("request", (request: IncomingMessage, response: ServerResponse) => void this.sockets.set(request.socket, response))
+  }
+
+  private followHandshakes(): void {
+    this.server.on("connection", (socket: Socket) => {
+      this.shaking.add(socket)
+      socket.once("close", () => this.shaking.delete(socket))
+    })
+    this.server.on("secureConnection", (socket: Socket) => {
+      const raw = rawOf(socket)
+      if (raw instanceof Socket) this.shaking.delete(raw)
+    })
   }
 
   /** Requests and streams that are not answered yet. */
@@ -89,6 +108,7 @@ export class Connections {
    */
   close(deadlineMs: number, done: (cut: number) => void): void {
     let cut = 0
+    for (const socket of this.shaking) socket.destroy()
     for (const response of this.inFlight()) if (!response.headersSent) response.setHeader("connection", "close")
     let waitedMs = 0
     const idle = setInterval(() => {

@@ -8,7 +8,7 @@ import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type HostPort, reachable } from "../core/address.ts"
+import { type HostPort, reachable, type Scheme } from "../core/address.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import { Serving } from "../ports/Front.ts"
 
@@ -55,14 +55,14 @@ const lines = (url: string, secret: string | undefined, bearer: string, store: s
 }
 
 /** Prints once the server listens. `secret` is shown only when this run made it up. */
-export const layerGreeting = (listen: HostPort, secret: string, store: string): Layer.Layer<never, never, Serving> =>
+export const layerGreeting = (listen: HostPort, scheme: Scheme, secret: string, store: string): Layer.Layer<never, never, Serving> =>
   Layer.scopedDiscard(
     Effect.gen(function*() {
       const serving = yield* Serving
       const made = !["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => (process.env[name] ?? "") !== "")
       const bearer = yield* bearerOf(secret, made)
       yield* serving.port.pipe(
-        Effect.map((port) => void process.stdout.write(`${lines(reachable(listen, port, "127.0.0.1"), made ? secret : undefined, bearer, store).join("\n")}\n`)),
+        Effect.map((port) => void process.stdout.write(`${lines(reachable(listen, port, "127.0.0.1", scheme), made ? secret : undefined, bearer, store).join("\n")}\n`)),
         Effect.forkScoped
       )
     })

@@ -4,6 +4,7 @@
  * A port, so that reading settings stays free of any runtime and a test or another deployment can bring its own.
  */
 import { Context, Layer } from "effect"
+import type { TlsMaterial } from "./tls.ts"
 
 /** The configuration file after parsing; `fault` when it could not be read or parsed. */
 export interface ConfigFile {
@@ -13,12 +14,19 @@ export interface ConfigFile {
   readonly fault: string | undefined
 }
 
+export interface TlsJudged {
+  readonly faults: ReadonlyArray<string>
+  readonly warnings: ReadonlyArray<string>
+}
+
 export interface ConfigSourceShape {
   readonly env: { readonly [name: string]: string | undefined }
   /** Undefined when there is none and none was asked for. */
   readonly file: ConfigFile | undefined
   /** Content of a file that holds a secret, or why it cannot be read. */
   readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }
+  /** What keeps these files from being used, and what an operator should know about them; `names`: how each is named there. Absent: they are taken as they are. */
+  readonly judgeTls?: (material: TlsMaterial, names: { readonly [K in keyof TlsMaterial]: string }) => TlsJudged
   /** The machine's name, for addresses that name no host (D24). */
   readonly hostName: string
 }

@@ -6,11 +6,20 @@
  */
 import * as Settings from "../core/settings.ts"
 
-/** What became of one secret; the value itself is never told. */
+/** What became of one secret, or of the files of TLS; the value itself is never told. */
 export interface Reloaded {
+  readonly what: "secret" | "certificate"
   /** Where it comes from: a `_FILE` variable or a key of the configuration file. */
   readonly name: string
   readonly outcome: "changed" | "unchanged" | { readonly fault: string }
+  /** About what is in force now. */
+  readonly warnings?: ReadonlyArray<string> | undefined
+}
+
+/** What was read anew, and what there is to say about it. */
+interface Reread<A> {
+  readonly value: A
+  readonly warnings?: ReadonlyArray<string>
 }
 
 export class Secrets {
@@ -24,12 +33,12 @@ export class Secrets {
 
   /** The value of a setting, as it is when it is asked for. */
   hold<A>(knob: Settings.Knob<A>, value: A): () => A {
-    return this.follow(value, `${knob.env}_FILE`, (faults) => Settings.reread(knob, this.sources, faults))
+    return this.follow("secret", `${knob.env}_FILE`, value, (faults) => Settings.reread(knob, this.sources, faults))
   }
 
   /** The value of a key of the configuration file that names a file; absent ones are not followed. */
   holdFile(name: string, path: string, value: string | undefined): () => string | undefined {
-    return this.follow(value, name, (faults) => ({ value: Settings.tokenFile(name, path, this.sources, faults) }))
+    return this.follow("secret", name, value, (faults) => ({ value: Settings.tokenFile(name, path, this.sources, faults) }))
   }
 
   /** Computed now, and again after each reload. */
@@ -48,16 +57,17 @@ export class Secrets {
     return outcomes
   }
 
-  private follow<A>(initial: A, name: string, reread: (faults: Array<string>) => { readonly value: A } | undefined): () => A {
+  /** A value that `reread` reads anew, unless it names a fault or knows nothing to read; `name`: where it comes from. */
+  follow<A>(what: Reloaded["what"], name: string, initial: A, reread: (faults: Array<string>) => Reread<A> | undefined): () => A {
     let value = initial
     this.steps.push(() => {
       const faults: Array<string> = []
       const found = reread(faults)
-      if (faults[0] !== undefined) return { name, outcome: { fault: faults[0] } }
+      if (faults[0] !== undefined) return { what, name, outcome: { fault: faults.join("; ") } }
       if (found === undefined) return undefined
       const changed = JSON.stringify(found.value) !== JSON.stringify(value)
-      value = found.value
-      return { name, outcome: changed ? "changed" : "unchanged" }
+      if (changed) value = found.value
+      return { what, name, outcome: changed ? "changed" : "unchanged", warnings: found.warnings }
     })
     return () => value
   }

@@ -187,6 +187,9 @@ class Job extends HttpApiGroup.make("job").add(dispatch).add(result).add(jobs).a
 class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(info).add(progress).add(livez).add(readyz).add(debugView).add(overview).annotate(OpenApi.Description, "How it is doing.") {}
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).annotate(OpenApi.Description, "Whether it is all there.") {}
 
+/** Beginnings of paths that only SSPs ask: with certificates of nodes (SVC_TLS_CA_FILE) nobody else may. */
+export const nodePaths: ReadonlyArray<string> = ["/ssp/", "/job/result", "/proxy/signin", "/proxy/use"]
+
 export class SchedulerApi extends HttpApi.make("scheduler").add(Data).add(View).add(Ssp).add(Job).add(Monitor).add(Integrities)
   .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Forbidden).addError(Errors.MisdirectedRequest).addError(Errors.UnsupportedMediaType).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({

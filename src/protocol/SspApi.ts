@@ -154,6 +154,9 @@ class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare).add(reconcile).annotate(OpenApi.Description, "Whether it is all there.") {}
 class Job extends HttpApiGroup.make("job").add(execute).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 
+/** Beginnings of paths that only a scheduler asks: with certificates of nodes (SVC_TLS_CA_FILE) nobody else may. */
+export const nodePaths: ReadonlyArray<string> = ["/ingest", "/job/execute"]
+
 export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor).add(Integrities).add(Job)
   .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Forbidden).addError(Errors.UnsupportedMediaType).addError(Errors.Internal)
   .annotateContext(OpenApi.annotations({

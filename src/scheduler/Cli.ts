@@ -4,7 +4,6 @@
  * Checking a WAL is a command of its own, because an operator wants to know what a file holds before a start decides about it.
  */
 import { Console, Effect } from "effect"
-import type { HostPort } from "../core/address.ts"
 import * as Settings from "../core/settings.ts"
 import { Release } from "../ports/Release.ts"
 import { StartFault } from "../ports/StartFault.ts"
@@ -44,7 +43,7 @@ export interface Deeds<A, E, R> {
   readonly config: Effect.Effect<SchedulerConfigShape, StartFault>
   /** Whether the files can be used that the configuration names and a start does not need. */
   readonly files: Effect.Effect<void, StartFault>
-  readonly health: (listen: HostPort, path: string) => Effect.Effect<void, StartFault>
+  readonly health: (of: Pick<SchedulerConfigShape, "listen" | "tls">, path: string) => Effect.Effect<void, StartFault>
   readonly verify: (path: string) => Effect.Effect<ReadonlyArray<string>, WalFailed>
 }
 
@@ -60,7 +59,7 @@ export const main = <A, E, R>(args: ReadonlyArray<string>, { config, files, heal
     if (path !== undefined) return yield* usage(args)
     if (flag === "--help" || flag === "-h") return yield* Console.log(help(version))
     if (flag === "--version" || flag === "-v") return yield* Console.log(version)
-    if (flag === "--health") return yield* health((yield* config).listen, "/livez")
+    if (flag === "--health") return yield* health(yield* config, "/livez")
     if (flag !== "--check-config") return yield* usage(args)
     const { database, warnings } = yield* config
     for (const warning of warnings) yield* Console.error(`warning: ${warning}`)

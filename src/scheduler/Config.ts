@@ -15,6 +15,7 @@ import { besides, inForce, redacted, refused, readFile, sameSecretFaults, uuid }
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import { type Reloaded, Secrets } from "../ports/secrets.ts"
 import type { StartFault } from "../ports/StartFault.ts"
+import * as Tls from "../ports/tls.ts"
 
 const hour = 3_600_000
 
@@ -70,6 +71,9 @@ export const knobs = {
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file.", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
   maxBodyBytes: Settings.maxBodyBytes("Deliveries of several events to an SSP are kept below it."),
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }),
+  tlsCertFile: Settings.tlsCertFile,
+  tlsKeyFile: Settings.tlsKeyFile,
+  tlsCaFile: Settings.tlsCaFile,
   maxConnections: Settings.maxConnections,
   maxConnectionsPerAddress: Settings.maxConnectionsPerAddress,
   maxBodyBytesTotal: Settings.maxBodyBytesTotal,
@@ -114,13 +118,15 @@ export interface SourceDatabase {
   readonly authLevel: Read["storeAuthLevel"]
 }
 
-type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "hosts" | "authSecret" | "authSecrets" | "schedulerAuthSecret" | "schedulerAuthSecretPrevious" | "corsOrigins" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath">
+type Plain = Omit<Read, "dbUrl" | "dbNamespace" | "dbDatabase" | "dbUsername" | "dbPassword" | "storeAuthLevel" | "ingestHost" | "sspUrlAllow" | "hosts" | "authSecret" | "authSecrets" | "schedulerAuthSecret" | "schedulerAuthSecretPrevious" | "corsOrigins" | "schedulerId" | "logLevel" | "loadBalance" | "replicaDbPath" | "walPath" | keyof Tls.TlsSettings>
 
 export interface SchedulerConfigShape extends Plain {
   /** Undefined: nothing is cloned, the replica grows from `/ingest` alone. */
   readonly database: SourceDatabase | undefined
   readonly loadBalance: NonNullable<Read["loadBalance"]>
   readonly listen: Address.HostPort
+  /** Undefined: plain HTTP. */
+  readonly tls: Tls.Tls | undefined
   readonly replicaDbPath: string
   readonly walPath: string
   readonly allowedHosts: ReadonlyArray<string> | undefined
@@ -197,9 +203,11 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const values = Settings.readAll(knobs, { env: { ...fromFile(content, source, faults), ...given }, readText: source.readText }, faults)
     together(values, faults)
     faults.push(...sameSecretFaults(values.authSecrets, [values.schedulerAuthSecret, ...values.schedulerAuthSecretPrevious ?? []], "SVC_SCHEDULER_AUTH_SECRET or SVC_SCHEDULER_AUTH_SECRET_PREVIOUS"))
-    if (faults.length > 0) return Effect.fail(refused(faults))
     const secrets = new Secrets(source)
-    const { authSecret, authSecrets, corsOrigins, schedulerAuthSecret, schedulerAuthSecretPrevious, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, hosts, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, ...rest } = values
+    const tlsWarnings: Array<string> = []
+    const tls = Tls.hold(values, source, secrets, faults, tlsWarnings)
+    if (faults.length > 0) return Effect.fail(refused(faults))
+    const { authSecret, authSecrets, corsOrigins, schedulerAuthSecret, schedulerAuthSecretPrevious, dbDatabase: _d, dbNamespace: _n, dbPassword: _p, dbUrl: _u, dbUsername: _us, hosts, ingestHost = "0.0.0.0", sspUrlAllow, storeAuthLevel: _l, tlsCaFile: _ca, tlsCertFile: _cert, tlsKeyFile: _key, ...rest } = values
     const toSsp = secrets.hold(knobs.authSecret, authSecret)
     const current = secrets.hold(knobs.schedulerAuthSecret, schedulerAuthSecret)
     const previous = secrets.hold(knobs.schedulerAuthSecretPrevious, schedulerAuthSecretPrevious)
@@ -207,6 +215,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
     const asks = schedulerAuthSecret !== undefined || authSecrets !== undefined
     return Effect.succeed({
       ...rest,
+      tls,
       database: databaseOf(values, secrets.hold(knobs.dbPassword, values.dbPassword)),
       loadBalance: values.loadBalance ?? defaultStrategy,
       listen: { host: ingestHost, port: values.ingestPort },
@@ -221,7 +230,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       schedulerId: values.schedulerId ?? `scheduler-${id}`,
       logLevel: values.logLevel ?? "info",
       jobTables: new Set([...file.jobTables.map(({ table }) => table), ...file.tablesWithoutBackend]),
-      warnings: warningsOf(source, values)
+      warnings: [...warningsOf(source, values), ...tlsWarnings]
     })
   })
 

@@ -116,7 +116,7 @@ export interface Deeds<A, E, R> {
   readonly serve: (quickstart: boolean) => Effect.Effect<A, E, R>
   /** Whether the files can be used that the configuration names and a start does not need. */
   readonly files: Effect.Effect<void, StartFault>
-  readonly health: (listen: Address.HostPort, path: string) => Effect.Effect<void, StartFault>
+  readonly health: (of: Pick<SspConfigShape, "listen" | "tls">, path: string) => Effect.Effect<void, StartFault>
   readonly work: (config: SspConfigShape, command: Command | "check", options: SetupOptions) => Effect.Effect<void, StartFault>
 }
 
@@ -138,7 +138,7 @@ export const main = <A, E, R>(
       yield* files
       return yield* Console.log(`the configuration is fine: ${mode} mode`)
     }
-    if (flag === "--health") return yield* health((yield* config).listen, "/version")
+    if (flag === "--health") return yield* health(yield* config, "/version")
     const command = flag === undefined ? undefined : commands[flag]
     if (command !== undefined) return yield* work(yield* config, command, asked.setup)
     yield* serve(flag === "--quickstart")

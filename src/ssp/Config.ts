@@ -15,6 +15,7 @@ import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import * as Configuration from "../ports/configuration.ts"
 import { type Reloaded, Secrets } from "../ports/secrets.ts"
 import type { StartFault } from "../ports/StartFault.ts"
+import * as Tls from "../ports/tls.ts"
 
 const hour = 3_600_000
 
@@ -49,7 +50,7 @@ export const knobs = {
   }),
   advertiseAddr: Settings.text("ADVERTISE_ADDR", {
     meaning: "Address others reach this SSP at.", defaultText: "from LISTEN_ADDR", allowed: "host:port or an http:// or https:// address",
-    read: (text) => Address.advertised(text)
+    read: (text) => (Address.advertised(text) === undefined ? undefined : text)
   }),
   heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, { min: 100, max: hour }, { unit: "ms", meaning: "Heartbeat period in scheduler mode." }),
   dataDir: Settings.text("SVC_DATA_DIR", { meaning: "Folder of the embedded store and saved state.", defaultText: "./data (in scheduler mode ./data/<SSP_ID>)", allowed: "a path" }),
@@ -63,6 +64,9 @@ export const knobs = {
   maxTombstones: Settings.integer("SVC_MAX_TOMBSTONES", defaultTombstones, { min: 0, max: 100_000_000 }, {
     unit: "records", meaning: "Most deleted records that are remembered (each about 230 bytes of memory), so that one created again goes on from its last version; of older ones only the highest version is known, and they go on from there."
   }),
+  tlsCertFile: Settings.tlsCertFile,
+  tlsKeyFile: Settings.tlsKeyFile,
+  tlsCaFile: Settings.tlsCaFile,
   maxConnections: Settings.maxConnections,
   maxConnectionsPerAddress: Settings.maxConnectionsPerAddress,
   maxBodyBytesTotal: Settings.maxBodyBytesTotal,
@@ -104,8 +108,10 @@ export interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "auth
   readonly authToken: Redacted.Redacted<string> | undefined
 }
 
-export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "authSecretPrevious" | "authSecrets" | "schedulerAuthSecret" | "storePass" | "corsOrigins" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel"> {
+export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "authSecretPrevious" | "authSecrets" | "schedulerAuthSecret" | "storePass" | "corsOrigins" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel" | keyof Tls.TlsSettings> {
   readonly listen: Address.HostPort
+  /** Undefined: plain HTTP. */
+  readonly tls: Tls.Tls | undefined
   /** As it was at the start, for commands that work and leave; a server asks {@link bearers}. */
   readonly authSecret: Redacted.Redacted<string> | undefined
   /** Secrets that are let in now. */
@@ -119,7 +125,7 @@ export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" |
   readonly storePass: Redacted.Redacted<string> | undefined
   readonly sspId: string
   readonly dataDir: string
-  /** `http://host:port` that others reach this SSP at (D24), given the port really bound. */
+  /** `http://host:port`, or `https://`, that others reach this SSP at (D24), given the port really bound. */
   readonly advertisedUrl: (port: number) => string
   readonly mode: "standalone" | "scheduler"
   readonly logLevel: NonNullable<Read["logLevel"]>
@@ -157,11 +163,21 @@ const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, s
   ]
 }
 
+/** Nodes that verify each other do not speak in the clear. */
+const tlsFaults = ({ advertiseAddr, schedulerUrl, tlsCaFile }: Read): ReadonlyArray<string> => {
+  if (tlsCaFile === undefined) return []
+  const clear = [["SCHEDULER_URL", schedulerUrl], ["ADVERTISE_ADDR", advertiseAddr]].filter(([, url]) => url?.startsWith("http://"))
+  return clear.map(([name, url]) => `${name} is ${url}; must be an https:// address where SVC_TLS_CA_FILE is set`)
+}
+
+const schemeOf = (tls: Tls.Tls | undefined): Address.Scheme => (tls === undefined ? "http" : "https")
+
 const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
   const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames)]
   if (values.authSecret === undefined && values.authSecretPrevious !== undefined) warnings.push("SVC_AUTH_SECRET_PREVIOUS is set without SVC_AUTH_SECRET: it is not let in")
   if (values.authSecret === undefined && values.authSecrets === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
-  const { schedulerUrl, storeAddr, storeUser } = values
+  const { schedulerUrl, storeAddr, storeUser, tlsCaFile } = values
+  if (tlsCaFile !== undefined && schedulerUrl === undefined) warnings.push("SVC_TLS_CA_FILE is set without SCHEDULER_URL: an SSP without a cluster asks nobody for a certificate")
   if (schedulerUrl !== undefined && Address.store(storeAddr ?? "")?.kind === "embedded") warnings.push(`STORE_ADDR=${storeAddr} is not used with SCHEDULER_URL: the scheduler keeps the records; only a database server takes something from an SSP of a cluster, its edges`)
   if (storeUser !== undefined && Address.store(storeAddr ?? "")?.kind !== "server") warnings.push("STORE_USER is set, but STORE_ADDR names no database server: nobody signs in")
   for (const table of file.tablesWithoutBackend) warnings.push(`job_tables names ${table} without a backend; give it base_url here or a backends entry, or its jobs will not run`)
@@ -176,12 +192,15 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     faults.push(...storeFaults(values), ...Configuration.sameSecretFaults(values.authSecrets, [values.authSecret, ...values.authSecretPrevious ?? []], "SVC_AUTH_SECRET or SVC_AUTH_SECRET_PREVIOUS"))
     const { read: file } = Configuration.readFile(source, faults)
     const secrets = new Secrets(source)
+    const tlsWarnings: Array<string> = []
+    const tls = Tls.hold(values, source, secrets, faults, tlsWarnings)
+    faults.push(...tlsFaults(values))
     const jobTables = jobTablesOf(source, file, secrets, faults)
     const listen = Address.parse(values.listenAddr ?? Address.defaultListen)
     if (faults.length > 0 || listen === undefined) return Effect.fail(Configuration.refused(faults))
     const sspId = values.sspId ?? `ssp-${uuid}`
     const mode = values.schedulerUrl === undefined ? "standalone" : "scheduler"
-    const { authSecret, authSecretPrevious, authSecrets, storePass, advertiseAddr, corsOrigins, schedulerAuthSecret, ...rest } = values
+    const { authSecret, authSecretPrevious, authSecrets, storePass, advertiseAddr, corsOrigins, schedulerAuthSecret, tlsCaFile: _ca, tlsCertFile: _cert, tlsKeyFile: _key, ...rest } = values
     const current = secrets.hold(knobs.authSecret, authSecret)
     const previous = secrets.hold(knobs.authSecretPrevious, authSecretPrevious)
     const scoped = secrets.hold(knobs.authSecrets, authSecrets)
@@ -190,6 +209,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     return Effect.succeed({
       ...rest,
       listen,
+      tls,
       authSecret: Configuration.redacted(authSecret),
       bearers: secrets.derive(() => Configuration.inForce(current(), previous(), scoped())),
       schedulerSecret: () => Configuration.redacted(toScheduler()),
@@ -201,11 +221,11 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
       sspId,
       mode,
       dataDir: values.dataDir ?? (mode === "standalone" ? "./data" : `./data/${sspId}`),
-      advertisedUrl: (port: number) => advertiseAddr ?? Address.reachable(listen, port, source.hostName),
+      advertisedUrl: (port: number) => Address.advertised(advertiseAddr ?? "", schemeOf(tls)) ?? Address.reachable(listen, port, source.hostName, schemeOf(tls)),
       logLevel: values.logLevel ?? "info",
       bodyLimitBytes: values.maxBodyBytes + (mode === "scheduler" ? envelopeBytes : 0),
       jobTables,
-      warnings: warningsOf(source, values, file)
+      warnings: [...warningsOf(source, values, file), ...tlsWarnings]
     })
   })
 

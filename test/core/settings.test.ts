@@ -56,7 +56,8 @@ describe("addresses", () => {
     ["host-1.local:0", { host: "host-1.local", port: 0 }], ["nowhere", undefined], ["a:70000", undefined], ["::1:80", undefined], ["a b:1", undefined], ["http://a:1", undefined], ["", undefined]
   ] as const) it(`D24 LISTEN_ADDR ${JSON.stringify(text)}`, () => expect(Address.parse(text)).toEqual(expected))
   it("D24 ADVERTISE_ADDR gets a scheme where it has none", () => {
-    expect(["a:1", "http://a:1/", "https://a", "ftp://a", "http://u:p@a", "a b"].map(Address.advertised)).toEqual(["http://a:1", "http://a:1", "https://a", undefined, undefined, undefined])
+    expect(["a:1", "http://a:1/", "https://a", "ftp://a", "http://u:p@a", "a b"].map((text) => Address.advertised(text))).toEqual(["http://a:1", "http://a:1", "https://a", undefined, undefined, undefined])
+    expect(["a:1", "http://a"].map((text) => Address.advertised(text, "https"))).toEqual(["https://a:1", "http://a"])
   })
   it("D24 unset, it is the host of LISTEN_ADDR, or the machine's name for all interfaces, and the port bound", () => {
     expect(Address.reachable({ host: "10.0.0.1", port: 0 }, 4000, "box")).toBe("http://10.0.0.1:4000")

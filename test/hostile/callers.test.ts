@@ -98,8 +98,8 @@ describe("an SSP, which asks for its secret", () => {
 })
 
 describe("addresses at a server without a secret", () => {
-  const rules: Callers.CallerRules = { isOpen: true, corsOrigins: [], hosts: undefined, staticPaths: new Set(["/docs"]) }
-  const from = (address: string, path = "/ingest") => Callers.refusal(rules, { method: "POST", path, host: "localhost", origin: undefined, contentType: "application/json", address })
+  const rules: Callers.CallerRules = { isOpen: true, corsOrigins: [], hosts: undefined, asksCertificates: false, nodePaths: [], staticPaths: new Set(["/docs"]) }
+  const from = (address: string, path = "/ingest") => Callers.refusal(rules, { method: "POST", path, host: "localhost", origin: undefined, contentType: "application/json", address, isNode: false })
   it("D47 loopback and private ones are answered", () => {
     for (const address of ["127.0.0.1", "::1", "::ffff:127.0.0.1", "::ffff:10.1.2.3", "10.0.0.1", "172.16.5.5", "192.168.0.9", "fd12::7"]) expect(from(address), address).toBeUndefined()
   })

@@ -21,6 +21,8 @@ export interface DoorOptions {
   readonly env?: { readonly [name: string]: string | undefined }
   /** Data folder to keep over restarts; by default a new one, removed with the door. */
   readonly dataDir?: string
+  /** PEM text of who issued its certificate: it is asked over TLS. */
+  readonly ca?: string
 }
 
 export interface Exit {
@@ -61,14 +63,16 @@ export class Door {
   readonly dataDir: string
   readonly #child: ChildProcess
   readonly #ownsFolder: boolean
+  readonly #ca: string | undefined
   #out = ""
   #exit: Exit | undefined
   readonly exited: Promise<Exit>
 
-  private constructor(child: ChildProcess, port: number, dataDir: string, ownsFolder: boolean) {
+  private constructor(child: ChildProcess, port: number, dataDir: string, ownsFolder: boolean, ca: string | undefined) {
     this.#child = child
     this.port = port
-    this.url = `http://127.0.0.1:${port}`
+    this.#ca = ca
+    this.url = `http${ca === undefined ? "" : "s"}://127.0.0.1:${port}`
     this.dataDir = dataDir
     this.#ownsFolder = ownsFolder
     const collect = (chunk: Buffer): void => {
@@ -101,7 +105,7 @@ export class Door {
     }
     for (const [name, value] of Object.entries(settings)) if (value !== undefined) env[name] = value.replace("{port}", String(port))
     const child = spawn(command[0] ?? "", [...command.slice(1), ...args], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
-    return new Door(child, port, dataDir, options.dataDir === undefined)
+    return new Door(child, port, dataDir, options.dataDir === undefined, options.ca)
   }
 
   /** Starts a process and waits until it answers: `/health` 200, or `/version` where a scheduler decides when it is ready. */
@@ -120,7 +124,7 @@ export class Door {
   async #serving(path: string): Promise<boolean> {
     const deadline = performance.now() + startBoundMs
     while (this.#exit === undefined && performance.now() < deadline) {
-      const answer = await request(this.url, { path, keepAlive: false }).catch(() => undefined)
+      const answer = await request(this.url, { path, keepAlive: false, tls: this.#ca === undefined ? undefined : { ca: this.#ca } }).catch(() => undefined)
       if (answer?.status === 200) return true
       await sleep(25)
     }

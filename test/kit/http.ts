@@ -5,6 +5,7 @@
  * Connections are kept alive and shared, because thousands of requests are made.
  */
 import { Agent, type IncomingMessage, request as httpRequest } from "node:http"
+import { request as httpsRequest } from "node:https"
 import { connect } from "node:net"
 
 const agent = new Agent({ keepAlive: true, maxSockets: 32 })
@@ -18,6 +19,8 @@ export interface Ask {
   /** A string or bytes go out as they are; anything else as JSON. */
   readonly body?: unknown
   readonly keepAlive?: boolean
+  /** For an `https://` address: what it is verified against, and a certificate to show. Each such request has a connection of its own. */
+  readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string } | undefined
 }
 
 export interface Answer {
@@ -53,10 +56,11 @@ const textOf = async (message: IncomingMessage): Promise<string> => {
 export const request = (url: string, ask: Ask): Promise<Answer> =>
   new Promise((done, failed) => {
     const body = ask.body === undefined ? undefined : bytesOf(ask.body)
-    const { hostname, port } = new URL(url)
-    const outgoing = httpRequest({
+    const { hostname, port, protocol } = new URL(url)
+    const isTls = protocol === "https:"
+    const outgoing = (isTls ? httpsRequest : httpRequest)({
       hostname, port, path: ask.path, method: ask.method ?? "GET", headers: headersOf(ask, body) as Record<string, string>,
-      agent: ask.keepAlive === false ? false : agent,
+      agent: isTls || ask.keepAlive === false ? false : agent, ...ask.tls
     }, (message) => {
       textOf(message).then((text) => done({ status: message.statusCode ?? 0, headers: message.headers, text, json: jsonOf(text) }), failed)
     })

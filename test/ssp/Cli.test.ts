@@ -32,7 +32,7 @@ test("a command on the setup is handed the configuration and what was said; noth
   const deeds: Cli.Deeds<void, never, never> = {
     serve: () => Effect.sync(() => void done.push("served")),
     files: Effect.sync(() => void done.push("files")),
-    health: ({ host, port }, path) => Effect.sync(() => void done.push(`asked ${host}:${port}${path}`)),
+    health: ({ listen: { host, port } }, path) => Effect.sync(() => void done.push(`asked ${host}:${port}${path}`)),
     work: (config, command, options) => Effect.sync(() => void done.push(`${command} ${options.mode} for ${config.sspId}`))
   }
   const config = read({ env: { SSP_ID: "one" }, file: undefined, readText: () => ({ fault: "" }), hostName: "h" }, "u")
