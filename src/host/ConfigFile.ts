@@ -13,13 +13,13 @@ import { judgeTls } from "./tlsFiles.ts"
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message.split("\n")[0] ?? "" : String(error))
 
 /** A file that is larger is no configuration, and no secret either. */
-const maxBytes = 1024 * 1024
+const maxConfigBytes = 1024 * 1024
 const maxAliases = 100
-/** Levels of nesting; the service reads five. */
-const maxDepth = 64
+/** Levels of nesting; the service reads five, the schemas of an OpenAPI document take some more. */
+export const maxDepth = 64
 
 /** A regular file of bounded size: a device or a pipe never ends, or keeps the start waiting. */
-const readText = (path: string): { readonly text: string } | { readonly fault: string } => {
+export const readText = (path: string, maxBytes = maxConfigBytes): { readonly text: string } | { readonly fault: string } => {
   try {
     const stats = statSync(path)
     if (!stats.isFile()) return { fault: "it is not a regular file" }
@@ -62,20 +62,24 @@ const faultIn = (document: Document.Parsed): { readonly at: number; readonly wha
   return fault
 }
 
+/** YAML within the bounds above; the fault names the line. */
+export const parseText = (text: string): { readonly content: unknown; readonly fault: string | undefined } => {
+  const lineOf = (offset: number): number => text.slice(0, offset).split("\n").length
+  try {
+    const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false })
+    const [error] = document.errors
+    if (error !== undefined) return { content: undefined, fault: `line ${lineOf(error.pos[0])} is not YAML: ${error.message}` }
+    const fault = faultIn(document)
+    if (fault !== undefined) return { content: undefined, fault: `line ${lineOf(fault.at)} ${fault.what}` }
+    return { content: document.toJS({ maxAliasCount: maxAliases }) as unknown, fault: undefined }
+  } catch (thrown) {
+    return { content: undefined, fault: `is not usable YAML: ${reasonOf(thrown)}` }
+  }
+}
+
 export const parse = (path: string): ConfigFile => {
   const read = readText(path)
-  if ("fault" in read) return { path, content: undefined, fault: `cannot be read (${read.fault}); SVC_CONFIG_PATH must name a readable YAML file` }
-  const lineOf = (offset: number): number => read.text.slice(0, offset).split("\n").length
-  try {
-    const document = parseDocument(read.text, { prettyErrors: false, uniqueKeys: false })
-    const [error] = document.errors
-    if (error !== undefined) return { path, content: undefined, fault: `line ${lineOf(error.pos[0])} is not YAML: ${error.message}` }
-    const fault = faultIn(document)
-    if (fault !== undefined) return { path, content: undefined, fault: `line ${lineOf(fault.at)} ${fault.what}` }
-    return { path, content: document.toJS({ maxAliasCount: maxAliases }) as unknown, fault: undefined }
-  } catch (thrown) {
-    return { path, content: undefined, fault: `is not usable YAML: ${reasonOf(thrown)}` }
-  }
+  return "fault" in read ? { path, content: undefined, fault: `cannot be read (${read.fault}); SVC_CONFIG_PATH must name a readable YAML file` } : { path, ...parseText(read.text) }
 }
 
 const defaultPath = "./svc.yml"

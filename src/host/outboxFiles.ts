@@ -3,11 +3,10 @@
  *
  * Only files are read: a document that names an address is refused, because reading configuration must not call anybody.
  */
-import { $RefParser } from "@apidevtools/json-schema-ref-parser"
-import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import * as ServiceFile from "../core/serviceFile.ts"
-import { parse } from "./ConfigFile.ts"
+import { parse, readText } from "./ConfigFile.ts"
+import { bundled } from "./documentFiles.ts"
 
 export interface BackendFiles extends ServiceFile.OutboxBackend {
   readonly document: unknown
@@ -17,9 +16,6 @@ export type Read = { readonly backends: ReadonlyArray<BackendFiles> } | { readon
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message.split("\n")[0] ?? "" : String(error))
 
-/** Everything in one document: references to other files become references within it. */
-const bundled = (path: string): Promise<unknown> => new $RefParser().bundle(path, { resolve: { http: false } })
-
 export const read = async (path: string): Promise<Read> => {
   const file = parse(path)
   if (file.fault !== undefined) return { faults: [`${path}: ${file.fault}`] }
@@ -27,7 +23,7 @@ export const read = async (path: string): Promise<Read> => {
   const backends: Array<BackendFiles> = []
   for (const backend of ServiceFile.outboxBackends(file.content, process.env, faults)) {
     try {
-      backends.push({ ...backend, document: await bundled(resolve(dirname(path), backend.spec)) })
+      backends.push({ ...backend, document: await bundled(resolve(dirname(path), backend.spec), resolve(dirname(path))) })
     } catch (error) {
       faults.push(`backends.${backend.name}.spec: ${backend.spec} cannot be read: ${reasonOf(error)}`)
     }
@@ -54,13 +50,10 @@ export const schemas = (path: string): Schemas => {
   for (const backend of ServiceFile.outboxBackends(file.content, process.env, faults)) {
     const { name, schema, table } = backend
     const write = `\`jobs schema --table ${table}\` prints one to begin with`
-    try {
-      const text = readFileSync(resolve(dirname(path), schema), "utf8")
-      if (defines(text, table)) found.push({ ...backend, text })
-      else faults.push(`backends.${name}.method.schema: ${schema} has no DEFINE TABLE ${table}; ${write}`)
-    } catch (error) {
-      faults.push(`backends.${name}.method.schema: ${schema} cannot be read: ${reasonOf(error)}; ${write}`)
-    }
+    const read = readText(resolve(dirname(path), schema))
+    if ("fault" in read) faults.push(`backends.${name}.method.schema: ${schema} cannot be read: ${read.fault}; ${write}`)
+    else if (defines(read.text, table)) found.push({ ...backend, text: read.text })
+    else faults.push(`backends.${name}.method.schema: ${schema} has no DEFINE TABLE ${table}; ${write}`)
   }
   const known = new Set(found.map(({ table }) => table))
   return faults.length > 0 ? { faults: faults.map((fault) => `${path}: ${fault}`) } : { schemas: found, tables: ServiceFile.tableNames(file.content).filter((table) => !known.has(table)) }
