@@ -20,8 +20,8 @@ export interface KnownSecret {
   readonly sha256: string | undefined
 }
 
-/** Names of whoever has shown the one secret of the specification, and of whoever was asked for none. */
-export const reserved = { one: "default", open: "none" } as const
+/** Names of whoever has shown the one secret of the specification, was asked for none, or has shown nobody's. */
+export const reserved = { one: "default", open: "none", unknown: "unknown" } as const
 
 const fewestCharacters = 16
 /** Each request is compared with all of them. */
@@ -60,7 +60,7 @@ const heldOf = (field: string): Held | string => {
 
 const faultsOf = (name: string, words: ReadonlyArray<string>, held: Held | string): ReadonlyArray<string> => [
   ...(nameRule.test(name) ? [] : ["has a name that is not 1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot"]),
-  ...(name === reserved.one || name === reserved.open ? ["has a name that is taken"] : []),
+  ...(Object.values<string>(reserved).includes(name) ? ["has a name that is taken"] : []),
   ...words.filter((word) => !isScope(word)).slice(0, 1).map(scopeFault),
   ...(new Set(words).size < words.length ? ["has a scope twice"] : []),
   ...(typeof held === "string" ? [held] : []),

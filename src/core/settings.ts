@@ -99,6 +99,7 @@ const pem = (env: string, meaning: string): Knob<string | undefined> => text(env
 export const tlsCertFile = pem("SVC_TLS_CERT_FILE", "Certificate of this server, its chain behind it; with SVC_TLS_KEY_FILE the port speaks TLS (1.2 or later) and nothing else. Read again on SIGHUP.")
 export const tlsKeyFile = pem("SVC_TLS_KEY_FILE", "Private key of SVC_TLS_CERT_FILE, without a passphrase.")
 export const tlsCaFile = pem("SVC_TLS_CA_FILE", "Certificates of the authority of a cluster's nodes. Scheduler and SSPs then speak TLS with each other only, each shows its certificate, and each is verified against these alone; what only nodes ask is answered 403 to everybody else.")
+export const auditTurnedPerMinute = integer("SVC_AUDIT_TURNED_PER_MINUTE", 20, { min: 0, max: 1_000_000 }, { unit: "lines", meaning: "Most audit lines a minute about callers with one secret, or with none that is known, who are turned away (401, 403); the rest are counted, and the count is a line." })
 
 const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/
 

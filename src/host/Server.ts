@@ -116,7 +116,7 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
   }
   guarded(() => {
     const registration = request.headers[registrationHeader]
-    const refused = route.admit(request.headers.authorization, typeof registration === "string" ? registration : undefined)
+    const refused = route.admit(request.headers.authorization, typeof registration === "string" ? registration : undefined, request.socket.remoteAddress)
     if (refused !== undefined) return answer(refused)
     readBody(request, route.maxBodyBytes, (body) => {
       if (typeof body === "string") return guarded(() => route.accept(body, answer, traceOf(request)))

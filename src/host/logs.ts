@@ -32,8 +32,14 @@ const json = Logger.make<unknown, string>(({ annotations, cause, date, logLevel,
 /** Control characters would let a logged text pretend to be another line. */
 const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f]/g, (c) => JSON.stringify(c).slice(1, -1))
 
+/** A value that could pass for the next key is quoted. */
+const valueOf = (value: unknown): string => {
+  const shown = Inspectable.toStringUnknown(value, 0)
+  return typeof value === "string" && /[\s"=]/.test(shown) || shown === "" ? JSON.stringify(shown) : oneLine(shown)
+}
+
 const text = Logger.make<unknown, string>(({ annotations, cause, date, logLevel, message }) => {
-  const extra = HashMap.toEntries(annotations).map(([key, value]) => ` ${key}=${oneLine(Inspectable.toStringUnknown(value, 0))}`).join("")
+  const extra = HashMap.toEntries(annotations).map(([key, value]) => ` ${key}=${valueOf(value)}`).join("")
   const pretty = causeOf(cause)
   return `${date.toTimeString().slice(0, 8)} ${nameOf(logLevel).padEnd(5)} ${oneLine(textOf(message))}${extra}${pretty === undefined ? "" : `\n${pretty}`}`
 })

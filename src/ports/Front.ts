@@ -21,8 +21,8 @@ export interface HotRoute {
   readonly method: string
   readonly path: string
   readonly maxBodyBytes: number
-  /** What can be refused before the body is read; undefined to go on. `registration`: the header of that meaning between scheduler and SSP. */
-  readonly admit: (authorization: string | undefined, registration: string | undefined) => Answer | undefined
+  /** What can be refused before the body is read; undefined to go on. `registration`: the header of that meaning between scheduler and SSP; `address`: the client's. */
+  readonly admit: (authorization: string | undefined, registration: string | undefined, address?: string) => Answer | undefined
   /** `answer` is called exactly once, now or later. */
   readonly accept: (body: string, answer: (answer: Answer) => void, traceparent?: string) => void
   /** Told of the status of every answer, whoever gives it. */

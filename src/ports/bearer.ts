@@ -44,8 +44,8 @@ export type Turned =
   | { readonly code: "UNAUTHORIZED"; readonly message: string }
   | { readonly code: "SCOPE_REQUIRED"; readonly message: string; readonly details: { readonly scope: Scope } }
 
-/** What {@link Turned} is about: `name` is undefined where the secret is nobody's. */
-export type Judged = { readonly caller: Caller["Type"] } | { readonly turned: Turned; readonly name: string | undefined }
+/** `name` is that of the secret, for the audit line. */
+export type Judged = { readonly caller: Caller["Type"] } | { readonly turned: Turned; readonly name: string }
 
 const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => ({
   code: "SCOPE_REQUIRED", details: { scope },
@@ -60,7 +60,7 @@ export const makeJudge = (secrets: (() => ReadonlyArray<KnownSecret>) | undefine
   const holderOf = makeHolderOf(secrets)
   return (authorization: string | undefined, scope: Scope): Judged => {
     const holder = holderOf(authorization)
-    if (holder === undefined) return { turned: unauthorized, name: undefined }
+    if (holder === undefined) return { turned: unauthorized, name: reserved.unknown }
     if (!holder.scopes.includes(scope)) return { turned: scopeRequired(holder, scope), name: holder.name }
     return { caller: { name: holder.name, onlySsp: holder.name === reserved.one ? undefined : holder.name } }
   }

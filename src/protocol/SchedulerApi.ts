@@ -12,7 +12,7 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { Caller, needs, open } from "./access.ts"
+import { audits, Caller, needs, open } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
@@ -56,18 +56,18 @@ const use = HttpApiEndpoint.post("use")`/proxy/use`.addSuccess(Wire.Ok).middlewa
 const register = HttpApiEndpoint.post("register")`/view/register`
   .setPayload(Wire.ViewRegistration).addSuccess(Own.ViewAssignment)
   .addError(Errors.InvalidQuery).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("register"))
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.register", "register"))
   .annotateContext(doc("Register a view", "Picks an SSP by the configured strategy and registers the view there; an id that is known keeps its SSP while that is ready (D31)."))
 
 const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
   .setPayload(Wire.ViewUnregistration).addSuccess(Wire.Ok).addError(Errors.ViewNotFound).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("register"))
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.unregister", "register"))
   .annotateContext(doc("Unregister a view", "Its SSP is told."))
 
 const registerQuery = HttpApiEndpoint.post("registerQuery")`/query/register`
   .setPayload(Own.QueryRegistration).addSuccess(Own.QueryRegistered)
   .addError(Errors.InvalidQuery).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("register"))
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.register", "register"))
   .annotateContext(doc("Register a view by its plan", "As `/view/register`, answered with the SSP's address (D33)."))
 
 const views = HttpApiEndpoint.get("views")`/views`
@@ -102,7 +102,7 @@ const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.
 const join = HttpApiEndpoint.post("join")`/ssp/register`
   .setPayload(Wire.SspRegistration).addSuccess(Wire.SspRegistered, { status: 202 })
   .addError(Errors.SspFenced).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer).annotateContext(needs("ssp"))
+  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer).annotateContext(audits("ssp.register", "ssp"))
   .annotateContext(doc("Register an SSP", "Freezes the snapshot; the SSP pulls it through the proxy and is polled at `/health` until it is ready."))
 
 const heartbeat = HttpApiEndpoint.post("heartbeat")`/ssp/heartbeat`
@@ -112,7 +112,7 @@ const heartbeat = HttpApiEndpoint.post("heartbeat")`/ssp/heartbeat`
   .annotateContext(doc("An SSP is alive", "404: register again; 409 `BUFFER_OVERFLOW`: bootstrap again."))
 
 const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
-  .setPayload(Wire.SspDeregistration).addSuccess(Wire.Ok).middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("ssp"))
+  .setPayload(Wire.SspDeregistration).addSuccess(Wire.Ok).middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("ssp.deregister", "ssp"))
   .annotateContext(doc("An SSP stops (extension)", "Its views and jobs move to others at once (D31)."))
 
 const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
@@ -144,13 +144,13 @@ const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
 const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
   .addSuccess(Wire.Ok)
   .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(needs("admin"))
+  .middleware(SchedulerBearer).annotateContext(audits("job.retry", "admin"))
   .annotateContext(doc("Run a failed job again (extension)", "An SSP checks the caller's secret; where no database is configured the scheduler then writes the record, else the SSP does."))
 
 const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
   .addSuccess(Wire.Ok)
   .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(needs("admin"))
+  .middleware(SchedulerBearer).annotateContext(audits("job.cancel", "admin"))
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; otherwise as its retry."))
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`

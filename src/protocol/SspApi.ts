@@ -12,7 +12,7 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { Caller, needs, open } from "./access.ts"
+import { audits, Caller, needs, open } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
@@ -46,12 +46,12 @@ const ingest = HttpApiEndpoint.post("ingest")`/ingest`
 const register = HttpApiEndpoint.post("register")`/view/register`
   .setPayload(Wire.ViewRegistration).addSuccess(Schema.Union(Wire.ViewResult, Wire.ViewPlaced))
   .addError(Errors.InvalidQuery).addError(Errors.Overloaded).addError(Errors.StoreFailed)
-  .middleware(JsonBody).middleware(Ready).middleware(Bearer).annotateContext(needs("register"))
+  .middleware(JsonBody).middleware(Ready).middleware(Bearer).annotateContext(audits("view.register", "register"))
   .annotateContext(doc("Register a view", "Answers the initial result; with `assignment`, which the scheduler sends, only that it is there. Registering an id again refreshes or replaces it (D9)."))
 
 const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
   .setPayload(Wire.ViewUnregistration).addSuccess(Wire.Ok).addError(Errors.StoreFailed)
-  .middleware(JsonBody).middleware(Bearer).annotateContext(needs("register"))
+  .middleware(JsonBody).middleware(Bearer).annotateContext(audits("view.unregister", "register"))
   .annotateContext(doc("Unregister a view", "200 for an unknown id too (D16)."))
 
 const view = HttpApiEndpoint.get("view")`/view/${viewId}`
@@ -72,7 +72,7 @@ const views = HttpApiEndpoint.get("views")`/views`
   .annotateContext(doc("List the views (extension)", "In key order, page by page, with rows, costs and who follows them."))
 
 const reset = HttpApiEndpoint.post("reset")`/reset`
-  .addSuccess(Wire.Ok).addError(Errors.StoreFailed).middleware(Bearer).annotateContext(needs("admin"))
+  .addSuccess(Wire.Ok).addError(Errors.StoreFailed).middleware(Bearer).annotateContext(audits("reset", "admin"))
   .annotateContext(doc("Clear all views and data", "Destructive (D16)."))
 
 const log = HttpApiEndpoint.post("log")`/log`
@@ -122,7 +122,7 @@ const compare = HttpApiEndpoint.get("compare")`/integrity/compare`
 
 const reconcile = HttpApiEndpoint.post("reconcile")`/reconcile`
   .addSuccess(Integrity.Reconciled).addError(Errors.StoreFailed).addError(Errors.Overloaded)
-  .middleware(Ready).middleware(Bearer).annotateContext(needs("admin"))
+  .middleware(Ready).middleware(Bearer).annotateContext(audits("reconcile", "admin"))
   .annotateContext(doc("Repair now what differs from the database (extension)", "The periodic compare, at once: what differs is applied as ordinary changes."))
 
 const jobId = HttpApiSchema.param("job_id", Schema.String.annotations({ examples: [Examples.jobId] }))
@@ -141,11 +141,11 @@ const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
   .annotateContext(doc("Look at a job (extension)", "With its errors and who runs it."))
 
 const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
-  .addSuccess(Wire.Ok).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer).annotateContext(needs("admin"))
+  .addSuccess(Wire.Ok).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer).annotateContext(audits("job.retry", "admin"))
   .annotateContext(doc("Run a failed job again (extension)", "With attempts counted anew; `errors` keeps what was."))
 
 const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
-  .addSuccess(Wire.Ok).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer).annotateContext(needs("admin"))
+  .addSuccess(Wire.Ok).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer).annotateContext(audits("job.cancel", "admin"))
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; a call under way on this SSP is cut off."))
 
 class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).annotate(OpenApi.Description, "Record changes in.") {}

@@ -5,11 +5,14 @@
  * others do not do. An endpoint without it does not start.
  */
 import * as OpenApi from "@effect/platform/OpenApi"
-import { Context } from "effect"
+import { Context, Option } from "effect"
 import type { Scope } from "../core/scopes.ts"
 
 /** The scope that an endpoint asks for; `open` asks nobody. */
 export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open">() {}
+
+/** What an endpoint does that an operator wants to know afterwards: the operation of its audit lines (D50). */
+export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() {}
 
 /** Who asks, once the guard has let them in. */
 export class Caller extends Context.Tag("protocol/Caller")<Caller, {
@@ -28,13 +31,21 @@ const withScope = (scope: Scope) => (operation: Record<string, unknown>): Record
 /** For an endpoint with a bearer. */
 export const needs = (scope: Scope) => Context.make(Access, scope).pipe(Context.add(OpenApi.Transform, withScope(scope)))
 
-/** For an endpoint without one. */
+/** For an endpoint with a bearer that changes something an operator owns. */
+export const audits = (operation: string, scope: Scope) => Context.add(needs(scope), Audited, operation)
+
+/** For an endpoint without a bearer. */
 export const open: Context.Context<Access> = Context.make(Access, "open")
 
 /** An Api as far as this goes. */
 export interface Declaring {
   readonly groups: { readonly [name: string]: { readonly endpoints: { readonly [name: string]: { readonly method: string; readonly path: string; readonly annotations: Context.Context<never> } } } }
 }
+
+/** The operation of each endpoint that is audited, by method and path as declared. */
+export const auditedOf = (api: Declaring): ReadonlyMap<string, string> =>
+  new Map(Object.values(api.groups).flatMap((group) => Object.values(group.endpoints).flatMap(({ annotations, method, path }) =>
+    Option.match(Context.getOption(annotations, Audited), { onNone: () => [], onSome: (operation) => [[`${method} ${path}`, operation] as const] }))))
 
 /** What each endpoint asks for, by method and path as declared: `GET /view/:view_id`. */
 export const accessOf = (api: Declaring): ReadonlyMap<string, Scope | "open"> =>

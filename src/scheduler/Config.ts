@@ -80,6 +80,7 @@ export const knobs = {
   requestTimeoutSecs: Settings.requestTimeoutSecs,
   rateLimit: Settings.rateLimit,
   maxTurnMs: Settings.maxTurnMs,
+  auditTurnedPerMinute: Settings.auditTurnedPerMinute,
   corsOrigins: Settings.corsOrigins,
   queryRowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one row of a query, in steps (a row read, an element touched)." }),
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }),

@@ -13,6 +13,7 @@ import * as State from "../core/cluster/state.ts"
 import * as Text from "../core/metricText.ts"
 import { makeJudge } from "../ports/bearer.ts"
 import * as Guard from "../ports/guard.ts"
+import * as Audit from "../ports/Audit.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import * as IngestRoute from "../ports/ingestRoute.ts"
@@ -57,12 +58,13 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
   Effect.gen(function*() {
     const pool = yield* Pool
     const pass = yield* HttpPass.toOwner
+    const audited = yield* Audit.make(SchedulerApi)
     return handlers
       .handle("register", ({ payload }) =>
-        Effect.map(Views.register(pool, payload), ({ assignedAt, ssp }) => ({ query_id: payload.id, ssp_id: ssp, assigned_at: Math.floor(assignedAt / 1000) })), whole)
-      .handle("unregister", ({ payload }) => Effect.as(Views.unregister(pool, payload.id), ok), whole)
+        audited(payload.id)(Effect.map(Views.register(pool, payload), ({ assignedAt, ssp }) => ({ query_id: payload.id, ssp_id: ssp, assigned_at: Math.floor(assignedAt / 1000) }))), whole)
+      .handle("unregister", ({ payload }) => audited(payload.id)(Effect.as(Views.unregister(pool, payload.id), ok)), whole)
       .handle("registerQuery", ({ payload }) =>
-        Effect.flatMap(Views.ofPlan(payload), (registration) => Effect.map(Views.register(pool, registration), ({ ssp, url }) => ({ ssp_id: ssp, ssp_url: url }))), whole)
+        Effect.flatMap(Views.ofPlan(payload), (registration) => audited(registration.id)(Effect.map(Views.register(pool, registration), ({ ssp, url }) => ({ ssp_id: ssp, ssp_url: url })))), whole)
       .handle("views", ({ urlParams: { after, limit = 100, search, ssp } }) => Effect.sync(() => Overview.views(pool.state(), { after, limit, search, ssp })))
       .handleRaw("view", ({ path, request, urlParams }) => pass(request, path.view_id, (id) => `/view/${id}${HttpPass.formatOf(urlParams)}`))
       .handleRaw("stream", ({ path, request, urlParams }) => pass(request, path.view_id, (id) => `/view/${id}/stream${HttpPass.formatOf(urlParams)}`))
@@ -92,22 +94,23 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
     const client = yield* SspClient
     const { bootstrapChunkSize, heartbeatTimeoutMs } = yield* SchedulerConfig
     const { epoch, logId } = pool.identity
+    const audited = yield* Audit.make(SchedulerApi)
     return handlers
       .handle("join", ({ payload: { batch, incarnation, job_tables, ssp_id, url } }) =>
-        Effect.gen(function*() {
+        audited(ssp_id)(Effect.gen(function*() {
           const checked = yield* client.check(url)
           if (Either.isLeft(checked)) return yield* Effect.fail(invalidRequest([{ path: "url", reason: checked.left }]))
           const registration = { ssp: ssp_id, incarnation, url: checked.right, batch: batch === true, jobTables: job_tables }
           const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
           if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
           return { snapshot_seq: reply.snapshotSeq, registration: reply.registration, log_id: logId, epoch, bootstrap_chunk_size: bootstrapChunkSize, heartbeat_timeout_ms: heartbeatTimeoutMs }
-        }), whole)
+        })), whole)
       .handle("heartbeat", ({ payload: { cpu_usage, incarnation, memory_usage, registration, ssp_id, views } }) =>
         Effect.gen(function*() {
           const reply = yield* pool.ask((ref) => ({ tag: "Heartbeat", ref, from: { ssp: ssp_id, incarnation }, registration, views, cpu: cpu_usage, memory: memory_usage }))
           return reply.kind === "ok" ? ok : yield* Effect.fail(heartbeatRefusal(reply, ssp_id))
         }), whole)
-      .handle("leave", ({ payload: { incarnation, ssp_id } }) => Effect.as(pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation } })), ok), whole)
+      .handle("leave", ({ payload: { incarnation, ssp_id } }) => audited(ssp_id)(Effect.as(pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation } })), ok)), whole)
   }))
 
 const jobRefusal = (error: Effect.Effect.Error<ReturnType<typeof Jobs.Service.dispatch>>) => ("_tag" in error ? Errors.fromIngest(error) : error)
@@ -116,13 +119,14 @@ const layerJob = HttpApiBuilder.group(SchedulerApi, "job", (handlers) =>
   Effect.gen(function*() {
     const jobs = yield* Jobs
     const operators = yield* HttpJobs.make
+    const audited = yield* Audit.make(SchedulerApi)
     return handlers
       .handle("dispatch", ({ payload }) => Effect.mapError(jobs.dispatch(payload), jobRefusal), whole)
       .handle("result", ({ payload }) => Effect.as(Effect.mapError(jobs.result(payload), Errors.fromIngest), ok), whole)
       .handleRaw("jobs", ({ request, urlParams }) => operators.list(request, urlParams))
       .handleRaw("job", ({ path, request }) => operators.look(request, path.job_id))
-      .handleRaw("retry", ({ path, request }) => operators.amend(request, path.job_id, "Retried"), whole)
-      .handleRaw("cancel", ({ path, request }) => operators.amend(request, path.job_id, "Cancelled"), whole)
+      .handleRaw("retry", ({ path, request }) => audited(path.job_id)(operators.amend(request, path.job_id, "Retried")), whole)
+      .handleRaw("cancel", ({ path, request }) => audited(path.job_id)(operators.amend(request, path.job_id, "Cancelled")), whole)
   }))
 
 const layerMonitor = HttpApiBuilder.group(SchedulerApi, "monitor", (handlers) =>
@@ -156,10 +160,7 @@ const layerCloned = Layer.effect(
 
 const layerBearer = Layer.effect(
   SchedulerBearer,
-  Effect.map(SchedulerConfig, ({ bearers }) => {
-    const check = Guard.make(SchedulerApi, makeJudge(bearers, Errors.unauthorized))
-    return SchedulerBearer.of({ bearer: () => check })
-  })
+  Effect.map(Effect.flatMap(SchedulerConfig, ({ bearers }) => Guard.make(SchedulerApi, makeJudge(bearers, Errors.unauthorized))), (check) => SchedulerBearer.of({ bearer: () => check }))
 )
 
 const layerBody = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ maxBodyBytes }) => Bodies.layerJsonBody(maxBodyBytes)))

@@ -10,11 +10,12 @@ import * as Trace from "../core/traceContext.ts"
 import { makeJudge } from "../ports/bearer.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
+import type { Audit } from "../ports/Audit.ts"
+import * as Guard from "../ports/guard.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import * as IngestRoute from "../ports/ingestRoute.ts"
 import { Tracing } from "../ports/Tracing.ts"
-import { scopeOf } from "../protocol/access.ts"
 import { SchedulerApi } from "../protocol/SchedulerApi.ts"
 import { SchedulerConfig } from "./Config.ts"
 import { Declared } from "./Declared.ts"
@@ -50,24 +51,20 @@ const rewritten = (json: unknown): unknown => JSON.parse(JSON.stringify(json))
 /** For the declared route, which has no text to look at. */
 export const makeTakeRewritten: Effect.Effect<IngestRoute.Take, never, Ingest | Declared> = Effect.map(makeTake, (take) => (json, done, traceparent) => take(rewritten(json), done, traceparent))
 
-export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | SchedulerConfig | IngestTimes> = Layer.effect(
+export const layerHot: Layer.Layer<HotRoutes, never, Ingest | Pool | Declared | SchedulerConfig | IngestTimes | Audit> = Layer.effect(
   HotRoutes,
   Effect.gen(function*() {
     const take = yield* makeTake
     const pool = yield* Pool
     const { timed } = yield* IngestTimes
     const { bearers, maxBodyBytes } = yield* SchedulerConfig
-    const judge = makeJudge(bearers, Errors.unauthorized)
-    const scope = scopeOf(SchedulerApi, "POST /ingest")
+    const turnedAway = yield* Guard.makeHot(SchedulerApi, "POST /ingest", makeJudge(bearers, Errors.unauthorized))
     const cloning = Answers.toAnswer(Errors.cloning)
     const route: HotRoute = {
       method: "POST",
       path: "/ingest",
       maxBodyBytes,
-      admit: (authorization) => {
-        const judged = judge(authorization, scope)
-        return "turned" in judged ? Answers.toAnswer(judged.turned) : pool.state().phase === "Cloning" ? cloning : undefined
-      },
+      admit: (authorization, _, address) => turnedAway(authorization, address) ?? (pool.state().phase === "Cloning" ? cloning : undefined),
       accept: (body, answer, traceparent) => {
         const done = timed(answer)
         const json = Bodies.parseJson(body)

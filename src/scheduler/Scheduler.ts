@@ -5,6 +5,7 @@
  * `SchedulerConfig`) and any server that takes `HttpApi.Api`; the door `src/scheduler.ts` is one example.
  */
 import { Effect, Layer } from "effect"
+import { Audit } from "../ports/Audit.ts"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Meters } from "../ports/Meters.ts"
@@ -28,6 +29,8 @@ import * as SspComparison from "./SspComparison.ts"
 
 const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryBytes, queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryBytes, queryRows, querySteps, rowSteps: queryRowSteps })))
 
+const layerAudit = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute)))
+
 /** Routes, services and loops of a scheduler, over ports. A server and routes of your own are built on it. */
 export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, IntegrityNodes.layer, Reconcile.layer).pipe(
   Layer.provideMerge(Figures.layer),
@@ -39,7 +42,8 @@ export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparis
   Layer.provideMerge(Declared.layer),
   Layer.provideMerge(Serving.layer),
   Layer.provideMerge(Progress.layer),
-  Layer.provideMerge(Meters.layer)
+  Layer.provideMerge(Meters.layer),
+  Layer.provide(layerAudit)
 )
 
 const sourceText = ({ database }: SchedulerConfigShape): string =>

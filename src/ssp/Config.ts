@@ -74,6 +74,7 @@ export const knobs = {
   rateLimit: Settings.rateLimit,
   maxTurnMs: Settings.maxTurnMs,
   slowEvaluationMs: Settings.integer("SVC_SLOW_EVALUATION_MS", 250, { min: 0, max: hour }, { unit: "ms", meaning: "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended twice is set aside. 0 writes nothing down." }),
+  auditTurnedPerMinute: Settings.auditTurnedPerMinute,
   corsOrigins: Settings.corsOrigins,
   rowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, {
     unit: "steps", meaning: "Most work for one row of a view, in steps (a row read, an element touched), or for a view that is run whole at each change; a row that needs more is left out and named, a whole run shows no rows and says so."

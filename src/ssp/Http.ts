@@ -10,6 +10,7 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
 import { Serving } from "../ports/Front.ts"
 import * as Text from "../core/metricText.ts"
+import * as Audit from "../ports/Audit.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import * as IngestRoute from "../ports/ingestRoute.ts"
 import { NodeFigures } from "../ports/NodeFigures.ts"
@@ -43,9 +44,10 @@ const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
     const views = yield* Views
     const lifecycle = yield* Lifecycle
     const ingest = yield* IngestRoute.handler(yield* Ingest.makeTake)
+    const audited = yield* Audit.make(SspApi)
     return handlers
       .handleRaw("ingest", ({ request }) => ingest(request), whole)
-      .handle("reset", () => Effect.as(Effect.zipRight(lifecycle.loaded, lifecycle.emptying(mapped(views.reset))), ok), whole)
+      .handle("reset", () => audited("")(Effect.as(Effect.zipRight(lifecycle.loaded, lifecycle.emptying(mapped(views.reset))), ok)), whole)
       .handle("log", ({ payload: { data, level, message } }) =>
         Effect.logWithLevel(levels[level ?? "info"], message).pipe(Effect.annotateLogs(data === undefined ? { from: "client" } : { from: "client", data }), Effect.as(ok)))
   }))
@@ -55,13 +57,14 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
     const views = yield* Views
     const { assignments, loaded } = yield* Lifecycle
     const serving = yield* Serving
+    const audited = yield* Audit.make(SspApi)
     return handlers
       .handle("register", ({ payload }) =>
-        Effect.gen(function*() {
+        audited(payload.id)(Effect.gen(function*() {
           const registration = yield* Registrations.read(payload, yield* Clock.currentTimeMillis)
           return yield* mapped(Assigned.register(views, assignments, registration))
-        }), whole)
-      .handle("unregister", ({ payload }) => Effect.as(Effect.zipRight(loaded, mapped(Assigned.unregister(views, assignments, payload))), ok), whole)
+        })), whole)
+      .handle("unregister", ({ payload }) => audited(payload.id)(Effect.as(Effect.zipRight(loaded, mapped(Assigned.unregister(views, assignments, payload))), ok)), whole)
       .handle("view", ({ path, urlParams }) => mapped(views.read(path.view_id, urlParams.format)))
       .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) => views.list({ after, limit, search }))
       .handleRaw("stream", ({ path, request, urlParams }) =>

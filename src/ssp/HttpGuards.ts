@@ -19,10 +19,7 @@ export const judgeOf = ({ bearers }: Pick<SspConfigShape, "bearers">) => makeJud
 
 const layerBearer = Layer.effect(
   Bearer,
-  Effect.map(SspConfig, (config) => {
-    const check = Guard.make(SspApi, judgeOf(config))
-    return Bearer.of({ bearer: () => check })
-  })
+  Effect.map(Effect.flatMap(SspConfig, (config) => Guard.make(SspApi, judgeOf(config))), (check) => Bearer.of({ bearer: () => check }))
 )
 
 /** Why this SSP does not take a call now: it is not ready, or another registration of it is meant. */

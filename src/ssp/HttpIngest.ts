@@ -8,11 +8,12 @@ import { Effect, Either, Layer, Runtime } from "effect"
 import * as Change from "../core/change.ts"
 import { type Answer, type HotRoute, HotRoutes } from "../ports/Front.ts"
 import * as Answers from "../ports/httpAnswers.ts"
+import type { Audit } from "../ports/Audit.ts"
+import * as Guard from "../ports/guard.ts"
 import * as Bodies from "../ports/httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import * as IngestRoute from "../ports/ingestRoute.ts"
 import { Tracing } from "../ports/Tracing.ts"
-import { scopeOf } from "../protocol/access.ts"
 import { SspApi } from "../protocol/SspApi.ts"
 import { SspConfig } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
@@ -54,22 +55,21 @@ export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTy
   }
 })
 
-export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lifecycle | SspConfig | IngestTimes> = Layer.effect(
+export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lifecycle | SspConfig | IngestTimes | Audit> = Layer.effect(
   HotRoutes,
   Effect.gen(function*() {
     const take = yield* makeTake
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
     const { timed } = yield* IngestTimes
-    const judge = Guards.judgeOf(config)
-    const scope = scopeOf(SspApi, "POST /ingest")
+    const turnedAway = yield* Guard.makeHot(SspApi, "POST /ingest", Guards.judgeOf(config))
     const route: HotRoute = {
       method: "POST",
       path: "/ingest",
       maxBodyBytes: config.bodyLimitBytes,
-      admit: (authorization, registration) => {
-        const judged = judge(authorization, scope)
-        if ("turned" in judged) return Answers.toAnswer(judged.turned)
+      admit: (authorization, registration, address) => {
+        const turned = turnedAway(authorization, address)
+        if (turned !== undefined) return turned
         const refused = Guards.notTaking(lifecycle, registration)
         return refused === undefined ? undefined : Answers.toAnswer(refused)
       },

@@ -6,6 +6,7 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
 import { bucketLevel } from "../core/integrity/merkle.ts"
+import * as Audit from "../ports/Audit.ts"
 import * as Answers from "../ports/httpAnswers.ts"
 import type { Compared } from "../ports/liveCompare.ts"
 import type { UpstreamError } from "../ports/Upstream.ts"
@@ -33,6 +34,7 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
   Effect.gen(function*() {
     const integrity = yield* Integrity
     const reconcile = yield* Reconcile
+    const audited = yield* Audit.make(SspApi)
     return handlers
       .handle("nodes", ({ urlParams: { index = 0, level = 0, table } }) => {
         if (table === undefined) return integrity.tables
@@ -41,5 +43,5 @@ export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
       })
       .handle("compare", ({ urlParams: { table } }) =>
         integrity.hasDatabase ? Effect.mapError(integrity.compare(table), storeFailed) : Effect.fail(noDatabase))
-      .handle("reconcile", () => integrity.repairs ? repaired(reconcile.now) : Effect.fail(integrity.hasDatabase ? notHere : noDatabase), { uninterruptible: true })
+      .handle("reconcile", () => integrity.repairs ? audited("")(repaired(reconcile.now)) : audited("")(Effect.fail(integrity.hasDatabase ? notHere : noDatabase)), { uninterruptible: true })
   }))

@@ -6,6 +6,7 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
+import * as Audit from "../ports/Audit.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import * as Job from "../core/job/job.ts"
 import type { Result } from "../core/job/result.ts"
@@ -71,6 +72,7 @@ const amended = (jobs: Jobs["Type"], id: string, what: string, act: (ref: Record
 export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
   Effect.gen(function*() {
     const jobs = yield* Jobs
+    const audited = yield* Audit.make(SspApi)
     return handlers
       .handle("execute", ({ payload }) => executed(jobs, payload), { uninterruptible: true })
       .handle("jobs", ({ urlParams: { after, limit = defaultLimit, status, table } }) =>
@@ -88,6 +90,6 @@ export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
           const found = ref === undefined ? undefined : yield* mapped(jobs.find(ref))
           return found === undefined ? yield* Effect.fail(notFound(job_id)) : wire(found, jobs.resultOf(found))
         }))
-      .handle("retry", ({ path }) => amended(jobs, path.job_id, "retried: only a failed job can", jobs.retry), { uninterruptible: true })
-      .handle("cancel", ({ path }) => amended(jobs, path.job_id, "cancelled: it is over", jobs.cancel), { uninterruptible: true })
+      .handle("retry", ({ path }) => audited(path.job_id)(amended(jobs, path.job_id, "retried: only a failed job can", jobs.retry)), { uninterruptible: true })
+      .handle("cancel", ({ path }) => audited(path.job_id)(amended(jobs, path.job_id, "cancelled: it is over", jobs.cancel)), { uninterruptible: true })
   }))

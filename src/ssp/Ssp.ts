@@ -6,12 +6,13 @@
  * runtime: `Layer.fresh` around each whole, its server included, never between a node and what serves its routes.
  */
 import { Effect, Layer } from "effect"
+import { Audit } from "../ports/Audit.ts"
 import { Serving } from "../ports/Front.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Meters } from "../ports/Meters.ts"
 import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
-import type { SspConfigShape } from "./Config.ts"
+import { SspConfig, type SspConfigShape } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import * as EdgesWhenReady from "./edges/whenReady.ts"
@@ -28,8 +29,10 @@ import { Reconcile } from "./Reconcile.ts"
 import * as Reconciling from "./reconciling.ts"
 import { storeText } from "./storeText.ts"
 
+const layerAudit = Layer.unwrapEffect(Effect.map(SspConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute)))
+
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Figures.layer), Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Figures.layer), Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer), Layer.provide(layerAudit))
 
 /** Routes, services and loops of an SSP, over ports. A server and routes of your own are built on it. */
 export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer), Layer.provideMerge(Progress.layer), Layer.provideMerge(Meters.layer))

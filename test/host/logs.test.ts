@@ -37,3 +37,9 @@ describe("log lines", () => {
       expect((yield* written("text", log))[0]).toContain("deep down")
     }))
 })
+
+it.effect("text: a value cannot pass for the next key", () =>
+  Effect.gen(function*() {
+    const [line] = yield* written("text", Effect.logInfo("audit").pipe(Effect.annotateLogs({ object: "a secret=default \"" })))
+    expect(line).toMatch(/ audit object="a secret=default \\""$/)
+  }))

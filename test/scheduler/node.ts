@@ -48,19 +48,26 @@ export class Node {
   readonly port: number
   readonly pool: PoolShape
   readonly logs: Array<string>
+  /** Annotations of the same lines. */
+  readonly annotated: ReadonlyArray<{ readonly [name: string]: unknown }>
   readonly close: () => Promise<void>
 
-  private constructor(port: number, pool: PoolShape, logs: Array<string>, close: () => Promise<void>) {
+  private constructor(port: number, pool: PoolShape, logs: Array<string>, annotated: ReadonlyArray<{ readonly [name: string]: unknown }>, close: () => Promise<void>) {
     this.url = `http://127.0.0.1:${port}`
     this.port = port
     this.pool = pool
     this.logs = logs
+    this.annotated = annotated
     this.close = close
   }
 
   static start({ callTimeoutMs = 1000, env = {}, stores = inMemory }: Options = {}): Promise<Node> {
     const logs: Array<string> = []
-    const log = Layer.merge(Logger.replace(Logger.defaultLogger, Logger.make(({ message }) => void logs.push(String(message)))), Logger.minimumLogLevel(LogLevel.Debug))
+    const annotated: Array<{ readonly [name: string]: unknown }> = []
+    const log = Layer.merge(Logger.replace(Logger.defaultLogger, Logger.make(({ annotations, message }) => {
+      logs.push(String(message))
+      annotated.push(Object.fromEntries(annotations))
+    })), Logger.minimumLogLevel(LogLevel.Debug))
     const config = SchedulerConfig.layerOf({ ...quick, ...env })
     const client = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
       sspCalls({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })))
@@ -72,7 +79,7 @@ export class Node {
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(whole, scope).pipe(Effect.tapErrorCause(() => Scope.close(scope, Exit.void)))
       const port = yield* Context.get(context, Serving).port
-      return new Node(port, Context.get(context, Pool), logs, () => Effect.runPromise(Scope.close(scope, Exit.void)))
+      return new Node(port, Context.get(context, Pool), logs, annotated, () => Effect.runPromise(Scope.close(scope, Exit.void)))
     }).pipe(Effect.runPromise)
   }
 
