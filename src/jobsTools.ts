@@ -3,13 +3,13 @@
  *
  * Apart from the door because help and refusals do not wait for any of it.
  */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer } from "effect"
 import * as BackendClient from "./host/backendClient.ts"
 import * as Logs from "./host/logs.ts"
 import * as OutboxFiles from "./host/outboxFiles.ts"
 import * as Reload from "./host/reload.ts"
 import * as ServerClient from "./host/serverClient.ts"
+import * as TlsClient from "./host/tlsClient.ts"
 import * as AskSsp from "./outbox/askSsp.ts"
 import type { Asked } from "./outbox/Cli.ts"
 import * as Generate from "./outbox/generate.ts"
@@ -27,6 +27,6 @@ export const run = ({ args, command, options }: Extract<Asked, { readonly option
     case "run": return Effect.flatMap(config, (settings) => Effect.scoped(Polling.serve(settings)).pipe(Effect.provide(drivers(settings))))
     case "types": return Generate.types(files)
     case "schema": return Generate.schema(options["table"], Effect.sync(() => OutboxFiles.schemas(path)))
-    default: return Effect.flatMap(config, (settings) => AskSsp.ask({ args, command, options }, AskSsp.sspOf(settings, options["url"]))).pipe(Effect.provide(FetchHttpClient.layer))
+    default: return Effect.flatMap(config, (settings) => AskSsp.ask({ args, command, options }, AskSsp.sspOf(settings, options["url"])).pipe(Effect.provide(TlsClient.layerOwn(settings.tls))))
   }
 }

@@ -25,7 +25,7 @@ const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => 
 
 const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
   Stores.layer(config), Watchdog.layer({ ...config, maxViews: 0, slowMs: 0, folder: undefined }), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config), Balance.layerNamed(config.loadBalance),
-  sspCalls({ secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide(Names.layer))
+  sspCalls({ tls: config.tls, secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide(Names.layer))
 )
 
 /** Serves until the process is told to stop. */

@@ -4,7 +4,6 @@
  * Apart from the door because loading the server takes longer than all else it does: help, version and configuration
  * faults do not wait for it.
  */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer, Redacted } from "effect"
 import * as BackendClient from "./host/backendClient.ts"
 import * as Pages from "./host/pages.ts"
@@ -16,6 +15,7 @@ import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/stores.ts"
 import * as Telemetry from "./host/telemetry.ts"
+import * as TlsClient from "./host/tlsClient.ts"
 import { layerTurn } from "./host/turn.ts"
 import * as Watchdog from "./host/watchdog.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
@@ -27,7 +27,7 @@ import { storeText } from "./ssp/storeText.ts"
 
 const drivers = (config: SspConfigShape) => Layer.mergeAll(
   Watchdog.behind(Stores.layer(config, fromDatabase), { ...config, slowMs: config.slowEvaluationMs, folder: Stores.folderOf(config) }), layerNode, layerTurn, Pages.layer, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
-  config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret), FetchHttpClient.layer)
+  config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret), TlsClient.layer(config.tls))
 )
 
 /** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */

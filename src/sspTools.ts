@@ -3,14 +3,14 @@
  *
  * Apart from what serves, because these commands open no store, no port and no log of the service.
  */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect } from "effect"
 import * as ServerClient from "./host/serverClient.ts"
+import * as TlsClient from "./host/tlsClient.ts"
 import * as CheckIntegrity from "./ssp/checkIntegrity.ts"
 import type { SspConfigShape } from "./ssp/Config.ts"
 import * as DatabaseSetup from "./ssp/DatabaseSetup.ts"
 
 export const run = (config: SspConfigShape, command: DatabaseSetup.Command | "check", options: DatabaseSetup.SetupOptions) =>
   command === "check"
-    ? CheckIntegrity.run(config, options).pipe(Effect.provide(FetchHttpClient.layer))
+    ? CheckIntegrity.run(config, options).pipe(Effect.provide(TlsClient.layerOwn(config.tls)))
     : DatabaseSetup.run(config, command, options).pipe(Effect.provide(ServerClient.layer(config)))

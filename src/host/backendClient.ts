@@ -6,20 +6,22 @@
 import { Effect, Layer, type Redacted } from "effect"
 import { Backend } from "../ports/Backend.ts"
 import { JobReports } from "../ports/JobReports.ts"
+import type { Tls } from "../ports/tls.ts"
 
 export interface JobSettings {
   readonly jobTables: ReadonlyArray<unknown>
   readonly schedulerUrl: string | undefined
   /** Asked for at each report. */
   readonly schedulerSecret: () => Redacted.Redacted<string> | undefined
+  readonly tls?: Tls | undefined
 }
 
 const calls = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./backendCalls.ts")), ({ layer }) => layer))
 
-const reports = (url: string, secret: JobSettings["schedulerSecret"]): Layer.Layer<JobReports> =>
-  Layer.unwrapScoped(Effect.flatMap(Effect.promise(() => import("./exchange.ts")), ({ between }) => Effect.map(between, (send) => JobReports.layerHttp(url, secret, send))))
+const reports = (url: string, secret: JobSettings["schedulerSecret"], tls: Tls | undefined): Layer.Layer<JobReports> =>
+  Layer.unwrapScoped(Effect.flatMap(Effect.promise(() => import("./exchange.ts")), ({ between }) => Effect.map(between(tls), (send) => JobReports.layerHttp(url, secret, send))))
 
-export const layer = ({ jobTables, schedulerSecret, schedulerUrl }: JobSettings): Layer.Layer<Backend | JobReports> =>
+export const layer = ({ jobTables, schedulerSecret, schedulerUrl, tls }: JobSettings): Layer.Layer<Backend | JobReports> =>
   jobTables.length === 0
     ? Layer.merge(Backend.layerNone, JobReports.layerNone)
-    : Layer.merge(calls, schedulerUrl === undefined ? JobReports.layerNone : reports(schedulerUrl, schedulerSecret))
+    : Layer.merge(calls, schedulerUrl === undefined ? JobReports.layerNone : reports(schedulerUrl, schedulerSecret, tls))

@@ -10,7 +10,9 @@ import { Agent, type Dispatcher } from "@effect/platform-node/Undici"
 import { Data, Effect, type Scope } from "effect"
 import { reasonOf } from "../core/reason.ts"
 import type * as Http from "../ports/httpSend.ts"
+import type { Tls } from "../ports/tls.ts"
 import { JudgedPools } from "./judgedPools.ts"
+import { connectorOf } from "./tlsClient.ts"
 
 export interface Wanted {
   readonly method: "GET" | "POST"
@@ -109,15 +111,19 @@ class Exchange implements Dispatcher.DispatchHandler {
 export type Send = (wanted: Wanted) => Effect.Effect<Answered, NoAnswer>
 
 /** A request has bounds of its own, and connecting is part of them; what still connects when nobody waits must end too. */
-const unbounded = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 60_000 } }
+const unbounded = { headersTimeout: 0, bodyTimeout: 0 }
+const connectTimeout = { timeout: 60_000 }
 
 /** Connections, which end with the scope: to what names stand for at that moment, and to addresses that were judged before. */
-const connections = Effect.acquireRelease(
-  Effect.sync(() => ({ agent: new Agent(unbounded), judged: new JudgedPools(unbounded) })),
+const connections = (tls: Tls | undefined) => Effect.acquireRelease(
+  Effect.sync(() => ({
+    agent: new Agent({ ...unbounded, connect: connectorOf(tls, connectTimeout) }),
+    judged: new JudgedPools((lookup) => ({ ...unbounded, connect: connectorOf(tls, { ...connectTimeout, lookup }) }))
+  })),
   ({ agent, judged }) => Effect.promise(() => Promise.all([agent.destroy(), judged.destroy()]))
 )
 
-type Connections = Effect.Effect.Success<typeof connections>
+type Connections = Effect.Effect.Success<ReturnType<typeof connections>>
 
 const sendOn = ({ agent, judged }: Connections): Send => (wanted) =>
   Effect.async((resume) => {
@@ -130,7 +136,7 @@ const sendOn = ({ agent, judged }: Connections): Send => (wanted) =>
   })
 
 /** Sends on connections of its own, which end with the scope. */
-export const make: Effect.Effect<Send, never, Scope.Scope> = Effect.map(connections, sendOn)
+export const make: Effect.Effect<Send, never, Scope.Scope> = Effect.map(connections(undefined), sendOn)
 
 /** An answer of another node is taken whole, or it is none; the hashes of a node's children are the longest, and far below. */
 const mostBytes = 64 * 1024 * 1024
@@ -138,11 +144,11 @@ const mostBytes = 64 * 1024 * 1024
 const whole = (send: Send): Http.Send => (request) =>
   Effect.filterOrFail(send({ ...request, body: request.body ?? null, keptBytes: mostBytes, readBytes: mostBytes }), (answer) => answer.whole, () => new NoAnswer({ message: "the answer was cut", late: false }))
 
-/** {@link make} for the calls between nodes. */
-export const between: Effect.Effect<Http.Send, never, Scope.Scope> = Effect.map(make, whole)
+/** {@link make} for the calls between nodes, which may know each other by certificate. */
+export const between = (tls: Tls | undefined): Effect.Effect<Http.Send, never, Scope.Scope> => Effect.map(connections(tls), (open) => whole(sendOn(open)))
 
 /** {@link between}, and a client on the same connections. */
-export const transport: Effect.Effect<Http.Transport, never, Scope.Scope> = Effect.map(connections, (open) => ({
+export const transport = (tls: Tls | undefined): Effect.Effect<Http.Transport, never, Scope.Scope> => Effect.map(connections(tls), (open) => ({
   send: whole(sendOn(open)),
   clientAt: (addresses) => withoutSpans(NodeHttpClient.makeUndici(addresses === undefined ? open.agent : open.judged.dispatcher(addresses)))
 }))

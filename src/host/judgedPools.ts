@@ -25,13 +25,13 @@ interface Kept {
 }
 
 export class JudgedPools {
-  private readonly options: Pool.Options
+  private readonly optionsWith: (lookup: LookupFunction) => Pool.Options
   private readonly byOrigin = new Map<string, Kept>()
   /** Replaced ones that still have something to finish. */
   private readonly leaving = new Set<Pool>()
 
-  constructor(options: Pool.Options) {
-    this.options = options
+  constructor(optionsWith: (lookup: LookupFunction) => Pool.Options) {
+    this.optionsWith = optionsWith
   }
 
   at(origin: string, judged: ReadonlyArray<string>): Pool {
@@ -43,8 +43,7 @@ export class JudgedPools {
       if (this.byOrigin.size < maxOrigins) break
       this.leave(oldest, each)
     }
-    const { connect, ...options } = this.options
-    const pool = new Pool(origin, { ...options, connect: { ...(typeof connect === "object" ? connect : {}), lookup: lookupOf(judged) } })
+    const pool = new Pool(origin, this.optionsWith(lookupOf(judged)))
     this.byOrigin.set(origin, { addresses, pool })
     return pool
   }

@@ -6,7 +6,9 @@
 import { Effect, Layer } from "effect"
 import type { Names } from "../ports/Names.ts"
 import { type Options, SspClient } from "../ports/SspClient.ts"
+import type { Tls } from "../ports/tls.ts"
 import * as Exchange from "./exchange.ts"
 
-export const layer = (options: Options): Layer.Layer<SspClient, never, Names> =>
-  Layer.unwrapScoped(Effect.map(Exchange.transport, (transport) => SspClient.layerOver(transport, options)))
+/** With an authority of the cluster only over TLS. */
+export const layer = ({ tls, ...options }: Omit<Options, "isTlsOnly"> & { readonly tls?: Tls | undefined }): Layer.Layer<SspClient, never, Names> =>
+  Layer.unwrapScoped(Effect.map(Exchange.transport(tls), (transport) => SspClient.layerOver(transport, { ...options, isTlsOnly: tls?.isMutual ?? false })))

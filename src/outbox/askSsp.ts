@@ -16,8 +16,8 @@ export interface Ssp {
 }
 
 /** The one at `url`, else the one that these settings are for. */
-export const sspOf = (settings: { readonly listen: { readonly host: string | undefined; readonly port: number }; readonly authSecret: Redacted.Redacted<string> | undefined }, url: string | undefined): Ssp => ({
-  url: (url ?? `http://${settings.listen.host ?? "127.0.0.1"}:${settings.listen.port}`).replace(/\/+$/, ""),
+export const sspOf = (settings: { readonly listen: { readonly host: string | undefined; readonly port: number }; readonly authSecret: Redacted.Redacted<string> | undefined; readonly tls?: unknown }, url: string | undefined): Ssp => ({
+  url: (url ?? `http${settings.tls === undefined ? "" : "s"}://${settings.listen.host ?? "127.0.0.1"}:${settings.listen.port}`).replace(/\/+$/, ""),
   secret: settings.authSecret === undefined ? undefined : Redacted.value(settings.authSecret)
 })
 

@@ -16,7 +16,7 @@ import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
 import { bearerOf } from "./bearer.ts"
 import { json, type Sent, type Transport, transportOf } from "./httpSend.ts"
-import { makeJudge } from "./judge.ts"
+import { isTls, makeJudge } from "./judge.ts"
 import { Names } from "./Names.ts"
 import * as SspPass from "./sspPass.ts"
 
@@ -50,12 +50,12 @@ export interface Options {
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** A call that takes longer has failed. */
   readonly timeoutMs: number
+  /** Only `https://` is called; false when absent. */
+  readonly isTlsOnly?: boolean
 }
 
 /** The first time an SSP is asked for hashes it computes all of them. */
 const hashesTimeoutMs = 60_000
-
-const neverCalled = new Error("the name stands for a link-local or metadata address, which is never called")
 
 interface Answered {
   readonly status: number
@@ -113,8 +113,8 @@ const jsonOf = (text: string): unknown => {
   }
 }
 
-const make = ({ clientAt, send }: Transport, names: typeof Names.Service, { allowedHosts, secret, timeoutMs }: Options): SspClientShape => {
-  const { addressesOf, judge } = makeJudge(names, allowedHosts)
+const make = ({ clientAt, send }: Transport, names: typeof Names.Service, { allowedHosts, isTlsOnly = false, secret, timeoutMs }: Options): SspClientShape => {
+  const { addressesOf, judge } = makeJudge(names, allowedHosts, isTlsOnly)
   const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
     Effect.match(send(request), {
       onFailure: failed,
@@ -124,8 +124,8 @@ const make = ({ clientAt, send }: Transport, names: typeof Names.Service, { allo
       }
     })
   const asked = <A>({ url }: { readonly url: string }, request: Sent, bearer: Redacted.Redacted<string> | undefined, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
-    Effect.flatMap(judge(url), ({ addresses, isNeverCalled, mayHear }) => {
-      if (isNeverCalled) return Effect.succeed(failed(neverCalled))
+    Effect.flatMap(judge(url), ({ addresses, mayHear, refused }) => {
+      if (refused !== undefined) return Effect.succeed(failed(new Error(refused)))
       const headers = bearer !== undefined && mayHear ? { ...request.headers, authorization: bearerOf(bearer) } : request.headers
       return ask({ ...request, headers, addresses }, read, failed)
     })
@@ -143,6 +143,7 @@ const make = ({ clientAt, send }: Transport, names: typeof Names.Service, { allo
   }
   return {
     check: (url) => {
+      if (isTlsOnly && !isTls(url)) return Effect.succeed(Either.left("must be an https:// address where SVC_TLS_CA_FILE is set"))
       const listed = Hosts.checkUrl(url, allowedHosts, [])
       return Either.isLeft(listed) ? Effect.succeed(listed) : Effect.map(addressesOf(Hosts.hostOf(listed.right)), (resolved = []) => Hosts.checkUrl(url, allowedHosts, resolved))
     },

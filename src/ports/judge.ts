@@ -17,11 +17,14 @@ export interface Judged {
   /** Undefined where the URL has an address. */
   readonly addresses: ReadonlyArray<string> | undefined
   readonly mayHear: boolean
-  readonly isNeverCalled: boolean
+  /** Why it is not called at all. */
+  readonly refused: string | undefined
 }
 
+export const isTls = (url: string): boolean => /^https:/i.test(url)
+
 /** Looks names up and judges what they stand for. While nobody answers for a name, what it last stood for holds. */
-export const makeJudge = (names: typeof Names.Service, allowedHosts: ReadonlyArray<string> | undefined) => {
+export const makeJudge = (names: typeof Names.Service, allowedHosts: ReadonlyArray<string> | undefined, isTlsOnly: boolean) => {
   const known = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<string> }>()
   const resolve = Effect.fnUntraced(function*(host: string) {
     const now = yield* Clock.currentTimeMillis
@@ -34,10 +37,14 @@ export const makeJudge = (names: typeof Names.Service, allowedHosts: ReadonlyArr
     return addresses
   })
   const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string> | undefined> => (Hosts.placeOf(host) === undefined ? resolve(host) : Effect.succeed(undefined))
+  const refusal = (url: string, host: string, addresses: ReadonlyArray<string>): string | undefined => {
+    if (isTlsOnly && !isTls(url)) return "is no https:// address, and SVC_TLS_CA_FILE is set"
+    return Hosts.isNeverCalled(host, addresses) ? "stands for a link-local or metadata address, which is never called" : undefined
+  }
   const judge = (url: string): Effect.Effect<Judged> => {
     const host = Hosts.hostOf(url)
     return Effect.map(addressesOf(host), (addresses) =>
-      ({ addresses, mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []), isNeverCalled: Hosts.isNeverCalled(host, addresses ?? []) }))
+      ({ addresses, mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []), refused: refusal(url, host, addresses ?? []) }))
   }
   return { addressesOf, judge }
 }

@@ -44,8 +44,8 @@ const headersOf = ({ authorization, lastEventId }: Passed): { readonly [name: st
 export const make = (clientAt: Transport["clientAt"], judge: (url: string) => Effect.Effect<Judged>, timeoutMs: number) => (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
   Effect.gen(function*() {
     const unreachable = (why: string, refused = false) => new SspUnreachable({ message: `SSP ${ssp} at ${url} ${why}`, refused })
-    const { addresses, isNeverCalled, mayHear } = yield* judge(url)
-    if (isNeverCalled) return yield* unreachable("stands for a link-local or metadata address, which is never called")
+    const { addresses, mayHear, refused } = yield* judge(url)
+    if (refused !== undefined) return yield* unreachable(refused)
     if (asked.authorization !== undefined && !mayHear) return yield* unreachable("is at an address that no secret is sent to; list it in SVC_SCHEDULER_SSP_URL_ALLOW, or ask it directly")
     const request = HttpClientRequest.make(asked.method)(`${url}${asked.path}`, { headers: headersOf(asked) })
     const response = yield* clientAt(addresses).execute(request).pipe(

@@ -17,13 +17,13 @@ export interface CheckOptions {
   readonly url: string | undefined
 }
 
-type Config = Pick<SspConfigShape, "authSecret" | "listen">
+type Config = Pick<SspConfigShape, "authSecret" | "listen" | "tls">
 type Difference = (typeof Comparison.Type)["differences"][number]
 
 const fault = (message: string, exitCode: 1 | 2 = 1): StartFault => new StartFault({ exitCode, message })
 
-const here = ({ listen: { host, port } }: Config): Effect.Effect<string, StartFault> =>
-  port === 0 ? Effect.fail(fault("LISTEN_ADDR takes a free port: say with --url <address> where the SSP is", 2)) : Effect.succeed(`http://${host === undefined ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host}:${port}`)
+const here = ({ listen: { host, port }, tls }: Config): Effect.Effect<string, StartFault> =>
+  port === 0 ? Effect.fail(fault("LISTEN_ADDR takes a free port: say with --url <address> where the SSP is", 2)) : Effect.succeed(`http${tls === undefined ? "" : "s"}://${host === undefined ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host}:${port}`)
 
 const words: { readonly [K in Difference["kind"]]: (difference: Difference) => string } = {
   missing: () => "is in the database and not here",

@@ -111,7 +111,7 @@ it("D15 a name that stands for a public address from now on gets no secret, also
   ])
 
   const call = (addresses: ReadonlyArray<string>, path: string): Sent => ({ method: "GET", url: `${url}${path}`, headers: {}, body: undefined, withinMs: 5000, addresses })
-  await Effect.runPromise(Effect.scoped(Effect.flatMap(Exchange.between, (over) => Effect.forEach([
+  await Effect.runPromise(Effect.scoped(Effect.flatMap(Exchange.between(undefined), (over) => Effect.forEach([
     call(["127.0.0.1"], "/1"), call(["127.0.0.1"], "/2"), call(["127.0.0.2"], "/3"), call(["127.0.0.2"], "/4"), call(["127.0.0.1"], "/5")
   ], over))))
   expect([other.asked.map(({ path }) => path), judged.asked.map(({ path }) => path)]).toEqual([["/1", "/2", "/5"], ["/3", "/4"]])

@@ -7,9 +7,11 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { connect, type TLSSocket } from "node:tls"
 import { describe, expect, it } from "vitest"
+import { TestBackend } from "../kit/backend.ts"
 import { authority, type Issued } from "../kit/certificates.ts"
-import { Door, secret, until } from "../kit/Door.ts"
-import { request } from "../kit/http.ts"
+import { Door, freePort, secret, until } from "../kit/Door.ts"
+import { type Ask, request } from "../kit/http.ts"
+import { create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
 
 /** Writes the files of a node and says how they are named to it. */
@@ -40,6 +42,34 @@ const subjectOf = async (port: number, ca: string): Promise<string | undefined> 
   const subject = socket.getPeerX509Certificate()?.subject
   socket.destroy()
   return subject
+}
+
+/** A scheduler and an SSP whose nodes show certificates, at `https://`. */
+const cluster = async (onTestFinished: (cleanup: () => Promise<void>) => void) => {
+  const secrets = { SVC_SCHEDULER_AUTH_SECRET: "own" }
+  const shop = workshop(onTestFinished)
+  const folder = shop.folder(), port = await freePort()
+  const { node, root } = authority()
+  const [ofScheduler, ofSsp] = [filesIn(join(folder, "scheduler-tls"), root.cert), filesIn(join(folder, "ssp-tls"), root.cert)]
+  ofScheduler.write(node({ common: "scheduler" }))
+  ofSsp.write(node({ common: "ssp" }))
+  const ca = root.cert, url = `https://127.0.0.1:${port}`
+  const scheduler = await Door.spawn({
+    command: [process.execPath, "dist/scheduler.js"], dataDir: folder,
+    env: {
+      ...ofScheduler.env, ...secrets, SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"), SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"), SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: String(port),
+      SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50", SVC_SCHEDULER_DELIVERY_WAIT_MS: "30000", LISTEN_ADDR: undefined, STORE_ADDR: undefined, SVC_DATA_DIR: undefined
+    }
+  })
+  onTestFinished(() => scheduler.close())
+  const config = join(folder, "svc.yml")
+  const backend = await TestBackend.start()
+  onTestFinished(() => backend.close())
+  writeFileSync(config, `job_tables:\n  mail_job:\n    name: mail\n    base_url: ${backend.url}\n    auth_token: ${backend.token}\n`)
+  const ssp = await shop.start({ ca, env: { ...ofSsp.env, ...secrets, SCHEDULER_URL: url, SSP_ID: "one", HEARTBEAT_INTERVAL_MS: "100", STORE_ADDR: undefined, SVC_CONFIG_PATH: config } })
+  const ask = (ask: Ask) => request(url, { token: "own", tls: { ca }, ...ask })
+  await until("the SSP is ready", async () => (await ask({ path: "/health" }).catch(() => undefined))?.status === 200)
+  return { scheduler, ssp, ofScheduler, ofSsp, node, ca, ask, backend }
 }
 
 describe("TLS of processes", () => {
@@ -88,5 +118,35 @@ describe("TLS of processes", () => {
     await until("the connection of before is still served", () => text.includes('"status":"ready"'))
     expect((await door.stop()).code).toBe(0)
     expect(door.logs).not.toMatch(/PRIVATE KEY|MII/)
+  })
+  it("D49 D15 a cluster whose nodes know each other by certificate: everything between them goes on, a neighbour without one is refused, new files need no restart", async ({ onTestFinished }) => {
+    const { ask, backend, ca, node, ofScheduler, ofSsp, scheduler, ssp } = await cluster(onTestFinished)
+    const ingest = async (n: number) => (await ask({ method: "POST", path: "/ingest", body: create(`t:${n}`) })).json
+    expect(await ingest(1)).toMatchObject({ delivered: 1 })
+    expect((await ask({ method: "POST", path: "/view/register", body: registration("incantation:v", "SELECT VALUE id FROM t", { format: "tree" }) })).status).toBe(200)
+    const rows = async () => (await request(ssp.url, { path: "/view/v", token: secret, tls: { ca } })).json
+    expect(await rows()).toMatchObject({ result_data: ["t:1"] })
+    expect((await ask({ method: "POST", path: "/job/dispatch", body: { job_id: "mail_job:1", table: "mail_job", payload: { path: "/send", body: { n: 1 } } } })).status).toBe(200)
+    await until("the job's end is reported", async () => (await ask({ method: "POST", path: "/proxy/query", body: { query: "SELECT VALUE status FROM mail_job" } })).text.includes('"success"'))
+    expect(backend.calls("mail_job:1").length).toBe(1)
+
+    const stranger = authority().node()
+    for (const tls of [{ ca }, { ca, cert: stranger.cert, key: stranger.key }]) {
+      expect((await ask({ method: "POST", path: "/ssp/register", body: { ssp_id: "false", url: "https://127.0.0.1:1" }, tls })).json).toMatchObject({ code: "FORBIDDEN", message: expect.stringContaining("SVC_TLS_CA_FILE") })
+      expect((await request(ssp.url, { method: "POST", path: "/ingest", token: secret, body: create("t:9"), tls })).status).toBe(403)
+    }
+    const mine = node({ common: "another" })
+    const inTheClear = await ask({ method: "POST", path: "/ssp/register", body: { ssp_id: "clear", url: "http://127.0.0.1:1" }, tls: { ca, cert: mine.cert, key: mine.key } })
+    expect([inTheClear.status, inTheClear.text]).toEqual([400, expect.stringContaining("https://")])
+
+    ofScheduler.write(node({ common: "scheduler-2" }))
+    ofSsp.write(node({ common: "ssp-2" }))
+    for (const door of [scheduler, ssp]) await reloaded(door, /the certificate of SVC_TLS_CERT_FILE is replaced/)
+    expect(await ingest(2)).toMatchObject({ delivered: 1 })
+    expect([await subjectOf(Number(new URL(ssp.url).port), ca), await rows()]).toEqual(["CN=ssp-2", expect.objectContaining({ result_data: ["t:1", "t:2"] })])
+    const jobs = await Door.spawn({ command: [process.execPath, "dist/jobs.js"], env: { ...ofSsp.env, LISTEN_ADDR: `127.0.0.1:${ssp.port}` } }, "list", "mail_job", "--status", "all")
+    onTestFinished(() => jobs.close())
+    expect([(await jobs.exited).code, jobs.logs]).toEqual([0, expect.stringContaining("mail_job:1")])
+    expect([(await ssp.stop()).code, (await scheduler.stop()).code]).toEqual([0, 0])
   })
 })

@@ -29,7 +29,7 @@ const port = (): number => (http.address() as AddressInfo).port
 const run = async (options: Partial<CheckIntegrity.CheckOptions> = {}, at = port()) => {
   const out: Array<string> = []
   const console = { ...Effect.runSync(Console.consoleWith(Effect.succeed)), log: (text: string) => Effect.sync(() => void out.push(text)) }
-  const config = { authSecret: Redacted.make("s3cret"), listen: { host: undefined, port: at } }
+  const config = { authSecret: Redacted.make("s3cret"), tls: undefined, listen: { host: undefined, port: at } }
   const fault = await Effect.runPromise(CheckIntegrity.run(config, { tables: undefined, url: undefined, ...options }).pipe(
     Effect.match({ onFailure: ({ exitCode, message }) => `${exitCode} ${message}`, onSuccess: () => undefined }), Effect.provide(FetchHttpClient.layer), Effect.withConsole(console)
   ))

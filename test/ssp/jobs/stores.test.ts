@@ -138,7 +138,7 @@ test("reports go to /job/result as JSON with the scheduler's secret, if there is
   await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const report: JobReport = { job_id: "t:1", status: "failed", error: "no", errors: [error] }
-  const send = (secret?: string) => Exchange.between.pipe(
+  const send = (secret?: string) => Exchange.between(undefined).pipe(
     Effect.flatMap((over) => Effect.flatMap(JobReports, ({ report: tell }) => tell(report)).pipe(Effect.provide(JobReports.layerHttp(url, () => secret === undefined ? undefined : Redacted.make(secret), over)))),
     Effect.scoped, Effect.either, Effect.runPromise)
   expect([(await send())._tag, (await send("s3cret"))._tag, bodies]).toEqual(["Right", "Right", [["POST", "/job/result", undefined, report], ["POST", "/job/result", "Bearer s3cret", report]]])
