@@ -5,7 +5,7 @@
  * happened: the client has gone, everything was reset, the scheduler has thought better of it.
  */
 import { Cause, Effect, Either, Exit } from "effect"
-import type { Instance } from "../core/ivm/view/view.ts"
+import type { View } from "../core/ivm/view/view.ts"
 import { drain } from "../core/surql/scope.ts"
 import type { StoredView } from "../ports/Database.ts"
 import type { Slicer } from "../ports/Slicer.ts"
@@ -21,7 +21,7 @@ type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded |
 interface Arrival {
   readonly registration: Registration
   readonly stored: StoredView
-  readonly instance: Instance
+  readonly instance: View
   /** As it was when the instance was filled. */
   readonly resets: number
   readonly resume: (answer: Answer) => void
@@ -35,7 +35,7 @@ export interface Place extends Filling {
   readonly run: Surroundings["run"]
   readonly slicer: Slicer
   readonly maxViews: number
-  readonly put: (stored: StoredView, instance: Instance, assignment: number) => Registered
+  readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
   /** Lets go of a view that another takes the place of. */
   readonly replace: (view: Registered) => void
   /** How often everything was cleared: what was acquired before is gone. */
@@ -131,7 +131,7 @@ export class Arrivals {
   }
 
   /** Puts a durable registration in place: refreshes the same view, or replaces another of that key (D9). */
-  private install(stored: StoredView, instance: Instance, assignment: number): Registered {
+  private install(stored: StoredView, instance: View, assignment: number): Registered {
     const { edges, engine, put, registry, replace } = this.at
     const existing = registry.get(stored.key)
     if (existing !== undefined && existing.instance === instance && formatOf(existing) === formatGiven(stored.format)) {

@@ -4,7 +4,7 @@
  * Read-only and made on demand: nothing is kept for it.
  */
 import type { Engine } from "../core/ivm/engine.ts"
-import type { Instance } from "../core/ivm/view/view.ts"
+import type { View } from "../core/ivm/view/view.ts"
 import { formatNamed, generationOf, type Registered, type Registry } from "./registry.ts"
 import type { DebugDeps, DebugView } from "./viewTypes.ts"
 
@@ -26,7 +26,7 @@ export const debugViewOf = (view: Registered, id: string): DebugView => {
 }
 
 /** Rows of the subqueries by alias and parent; names that objects have of themselves are plain data. */
-const subqueryCache = (instance: Instance): DebugView["subquery_cache"] => {
+const subqueryCache = (instance: View): DebugView["subquery_cache"] => {
   const cache = new Map<string, Array<readonly [string, ReadonlyArray<string>]>>()
   for (const [alias, parent, children] of instance.children()) cache.set(alias, [...(cache.get(alias) ?? []), [parent, children]])
   return Object.fromEntries([...cache].map(([alias, entries]) => [alias, Object.fromEntries(entries)]))

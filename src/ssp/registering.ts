@@ -5,7 +5,7 @@
  */
 import { Either } from "effect"
 import type { Engine } from "../core/ivm/engine.ts"
-import type { Instance } from "../core/ivm/view/view.ts"
+import type { View } from "../core/ivm/view/view.ts"
 import * as Json from "../core/surql/json.ts"
 import { parseSelect, place } from "../core/surql/parse.ts"
 import type { Slices } from "../core/surql/scope.ts"
@@ -52,7 +52,7 @@ export interface Filling {
 }
 
 /** Fills the instance of a view's query, with pauses in which changes may be applied. */
-export function* acquire({ engine, queries, watchdog }: Filling, { id, params, surql }: Pick<Registration, "id" | "surql" | "params">, generation = 1): Slices<Either.Either<Instance, QueryRefused>> {
+export function* acquire({ engine, queries, watchdog }: Filling, { id, params, surql }: Pick<Registration, "id" | "surql" | "params">, generation = 1): Slices<Either.Either<View, QueryRefused>> {
   const slot = watchdog.open({ id, surql, params: JSON.stringify(params) })
   const parsed = watchdog.evaluating.during(slot, () => queries.parse(surql))
   if (Either.isLeft(parsed)) {

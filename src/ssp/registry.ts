@@ -5,7 +5,7 @@
  * from its registration), its incarnation and its feed.
  */
 import type { Evaluating } from "../core/ivm/evaluating.ts"
-import type { Instance } from "../core/ivm/view/view.ts"
+import type { View } from "../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../core/multimap.ts"
 import { toJson } from "../core/surql/json.ts"
 import type { StoredView } from "../ports/Database.ts"
@@ -14,7 +14,7 @@ import type { Format, ViewAnswer, ViewPlaced } from "./viewTypes.ts"
 
 export interface Registered {
   stored: StoredView
-  readonly instance: Instance
+  readonly instance: View
   /** Added to the instance's generation to give the view's own. */
   readonly generationOffset: number
   /** New at every start, replacement and move; never holds a dot. */
@@ -54,9 +54,9 @@ const answerOf = (view: Registered, id: string, format: Format): ViewAnswer => {
 export class Registry {
   private readonly evaluating: Evaluating
   private readonly byKey = new Map<string, Registered>()
-  private readonly byInstance = new Map<Instance, Set<Registered>>()
+  private readonly byInstance = new Map<View, Set<Registered>>()
   /** Of each instance, the views somebody streams: all that a change has to tell. */
-  private readonly streamed = new Map<Instance, Set<Registered>>()
+  private readonly streamed = new Map<View, Set<Registered>>()
 
   constructor(evaluating: Evaluating) {
     this.evaluating = evaluating
@@ -80,16 +80,16 @@ export class Registry {
   }
 
   /** How many view ids show this instance. */
-  sharing(instance: Instance): number {
+  sharing(instance: View): number {
     return this.byInstance.get(instance)?.size ?? 0
   }
 
   /** The views that show this instance. */
-  showing(instance: Instance): Iterable<Registered> {
+  showing(instance: View): Iterable<Registered> {
     return this.byInstance.get(instance) ?? []
   }
 
-  streaming(instance: Instance): Iterable<Registered> {
+  streaming(instance: View): Iterable<Registered> {
     return this.streamed.get(instance) ?? []
   }
 

@@ -7,7 +7,7 @@
  */
 import { Effect, Either } from "effect"
 import type { Engine } from "../core/ivm/engine.ts"
-import type { Instance } from "../core/ivm/view/view.ts"
+import type { View } from "../core/ivm/view/view.ts"
 import type { Slices } from "../core/surql/scope.ts"
 import type { Database, StoredPosition, StoredRecord, StoredView } from "../ports/Database.ts"
 import type { Slicer } from "../ports/Slicer.ts"
@@ -32,7 +32,7 @@ export interface Holder extends Filling {
   readonly views: () => Iterable<Registered>
   /** Takes a view out, its streams ended with `rebootstrap`. */
   readonly drop: (view: Registered) => void
-  readonly put: (stored: StoredView, instance: Instance, generation: number) => void
+  readonly put: (stored: StoredView, instance: View, generation: number) => void
   /** Says that whatever was acquired before is gone. */
   readonly cleared: () => void
 }

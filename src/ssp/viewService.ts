@@ -7,7 +7,7 @@ import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect
 import type { Change } from "../core/change.ts"
 import { Engine } from "../core/ivm/engine.ts"
 import type { Later } from "../core/ivm/releases.ts"
-import type { Instance } from "../core/ivm/view/view.ts"
+import type { View } from "../core/ivm/view/view.ts"
 import { viewKey } from "../core/viewId.ts"
 import type { Database, StoredView } from "../ports/Database.ts"
 import { startPosition } from "../ports/Database.ts"
@@ -341,18 +341,18 @@ class ViewService {
     this.streams.publish(applied)
     if (!this.edges.present) return
     for (const { touched } of applied) {
-      for (const { delta, instance } of touched) for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta)
+      for (const { delta, view: instance } of touched) for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta)
     }
   }
 
-  private put(stored: StoredView, instance: Instance, generation: number, assignment: number | undefined): Registered {
+  private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): Registered {
     const view = this.registered(stored, instance, generation)
     this.registry.put(view)
     this.edges.open(stored, instance, assignment)
     return view
   }
 
-  private registered(stored: StoredView, instance: Instance, generation: number): Registered {
+  private registered(stored: StoredView, instance: View, generation: number): Registered {
     return {
       stored,
       instance,

@@ -42,7 +42,7 @@ export class ViewStreams {
 
   publish(applied: ReadonlyArray<AppliedChange>): void {
     for (const { touched, seq } of applied) {
-      for (const { instance, delta, generation, hash } of touched) {
+      for (const { view: instance, delta, generation, hash } of touched) {
         for (const view of this.registry.streaming(instance)) {
           const n = generation + view.generationOffset
           view.feed?.push(n, { event: "delta", id: `${view.incarnation}.${n}`, data: { seq, ...delta, result_hash: hash } })

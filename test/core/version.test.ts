@@ -33,7 +33,7 @@ test("D4 versions that are counted never fall, and both who decide agree", () =>
         if (!one.alone) continue
         for (const write of store.plan(batch)) if (write !== undefined) store.apply(write)
         batch = []
-        const place = store.placeOf(change.id)
+        const place = store.slotOf(change.id)
         expect([place.version, place.doc?.["n"]]).toEqual([known?.version, known?.doc?.["n"]])
       }
     }),

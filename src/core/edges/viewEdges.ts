@@ -6,7 +6,7 @@
  * that count by edge, kept only for views where it can differ from 1. Cost: O(1) per entry of a delta.
  */
 import { type ChildEntry, type Delta, pathOf } from "../ivm/delta/delta.ts"
-import type { Instance } from "../ivm/view/view.ts"
+import type { View } from "../ivm/view/view.ts"
 import * as Ids from "../surql/recordId.ts"
 
 /** What is to become of one edge; ids as text, since most are replaced by a later one before anybody reads them. */
@@ -31,7 +31,7 @@ const isRecord = (key: string): boolean => {
 /** The record a row shows: pieces of a split record are numbered behind its id. */
 const recordOf = (key: string): string => (key.includes("#") && Ids.parse(key) === undefined ? key.slice(0, key.lastIndexOf("#")) : key)
 
-type Rows = Pick<Instance, "childEntries" | "repeats" | "rows">
+type Rows = Pick<View, "childEntries" | "repeats" | "rows">
 
 export class ViewEdgeState {
   private readonly instance: Rows

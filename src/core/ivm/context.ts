@@ -6,49 +6,49 @@
 import type { Scope } from "../surql/scope.ts"
 import type { Evaluating } from "./evaluating.ts"
 import type { Params } from "./query/lift.ts"
-import type { Maintained } from "./view/incrementalView.ts"
-import type { Moves } from "./delta/stepLog.ts"
+import type { IncrementalView } from "./view/incrementalView.ts"
+import type { StepLog } from "./delta/stepLog.ts"
 import type { Read, Reader, ReaderRow } from "./view/dependencies.ts"
 import type { Bounds } from "./operators/window.ts"
 import type { ChildField, Shape } from "./query/shape.ts"
-import type { Slots } from "./query/boundSources.ts"
+import type { BoundSources } from "./query/boundSources.ts"
 import type { TrackedSource } from "./view/source.ts"
-import type { Spy } from "./workCounters.ts"
+import type { WorkCounters } from "./workCounters.ts"
 import type { Store } from "./store/store.ts"
 
 /** What the engine lends an instance. */
-export interface Surroundings {
+export interface EngineContext {
   readonly store: Store
   /** Scopes that note what is read; one evaluation at a time. */
   readonly source: TrackedSource
-  readonly spy: Spy
+  readonly counters: WorkCounters
   /** Told of each evaluation before it begins. */
   readonly evaluating: Evaluating
-  readonly moves: Moves
+  readonly moves: StepLog
   /** Why the results of a subquery cannot be maintained; undefined where they are. */
   readonly declined: (query: ChildField["query"]) => string | undefined
   /** Which child of a row these results are, known by their shape alone: the row need not be looked at. Undefined where it must. */
   readonly childAt: (shape: Shape, child: Shape) => number | undefined
   /** The maintained result of a subquery for the row in scope; undefined where it has to be run. */
-  readonly resultOf: (query: ChildField["query"], scope: Scope) => Maintained | undefined
+  readonly resultOf: (query: ChildField["query"], scope: Scope) => IncrementalView | undefined
   /** Replaces what a row of this reader has read. */
   readonly watch: (reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>) => void
   /** Whether a row of this reader has read anything. */
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
   /** Called when a step first changes this instance. */
-  readonly dirty: (instance: Maintained) => void
+  readonly dirty: (view: IncrementalView) => void
   /** The number of the step that runs now. */
   readonly step: () => number
 }
 
 /** What makes an instance the one it is. */
-export interface Identity {
+export interface ViewSpec {
   readonly key: string
   readonly shape: Shape
   readonly params: Params
   readonly bounds: Bounds
   /** Undefined for the one whole table of the shape. */
-  readonly slots: Slots | undefined
-  readonly strict: boolean
+  readonly boundSources: BoundSources | undefined
+  readonly failsAsWhole: boolean
   readonly generation: number
 }

@@ -4,9 +4,9 @@
  * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory. Those that
  * take a pass over every record are for tests; {@link Figures} are a pass over the instances.
  */
-import type { Indexes } from "./index/secondaryIndexes.ts"
-import type { Instance } from "./view/view.ts"
-import type { Readers } from "./view/dependencies.ts"
+import type { SecondaryIndexes } from "./index/secondaryIndexes.ts"
+import type { View } from "./view/view.ts"
+import type { Dependencies } from "./view/dependencies.ts"
 import type { Releases } from "./releases.ts"
 import type { Store } from "./store/store.ts"
 
@@ -32,32 +32,32 @@ export interface Holdings extends Figures {
 
 /** Where it lies. */
 export interface Kept {
-  readonly instances: ReadonlyArray<Instance & { readonly matches?: number }>
-  readonly indexes: Indexes
-  readonly readers: Readers
+  readonly views: ReadonlyArray<View & { readonly matches?: number }>
+  readonly indexes: SecondaryIndexes
+  readonly dependencies: Dependencies
   readonly releases: Releases
   readonly store: Store
 }
 
-export const figuresOf = ({ instances, releases, store }: Kept): Figures => ({
-  instances: instances.length + releases.size,
-  heldRows: instances.reduce((sum, { matches = 0 }) => sum + matches, releases.rows),
+export const figuresOf = ({ views, releases, store }: Kept): Figures => ({
+  instances: views.length + releases.size,
+  heldRows: views.reduce((sum, { matches = 0 }) => sum + matches, releases.rows),
   tombstones: store.tombstones
 })
 
 /** A pass over all records, deleted ones too. */
 export const holdingsOf = (held: Kept): Holdings => ({
-  instances: held.instances.length + held.releases.size,
+  instances: held.views.length + held.releases.size,
   heldRows: held.store.holdings(),
   tombstones: held.store.tombstones,
   indexEntries: held.indexes.entries(),
-  readingRows: held.readers.size,
+  readingRows: held.dependencies.size,
   departing: held.releases.size
 })
 
 /** The shapes in use and how many instances each has. */
-export const shapesOf = (instances: Iterable<Instance>): ReadonlyArray<{ readonly shape: string; readonly instances: number }> => {
+export const shapesOf = (views: Iterable<View>): ReadonlyArray<{ readonly shape: string; readonly instances: number }> => {
   const counts = new Map<string, number>()
-  for (const { shape } of instances) counts.set(shape, (counts.get(shape) ?? 0) + 1)
+  for (const { shape } of views) counts.set(shape, (counts.get(shape) ?? 0) + 1)
   return Array.from(counts, ([shape, count]) => ({ shape: shape.replaceAll("\u0000", "_"), instances: count }))
 }

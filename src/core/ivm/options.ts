@@ -6,11 +6,11 @@
 import type { Evaluating } from "./evaluating.ts"
 import type { Taking } from "./releases.ts"
 import { defaultSteps, type StepLimits } from "./view/source.ts"
-import type { Spy } from "./workCounters.ts"
+import type { WorkCounters } from "./workCounters.ts"
 
 export interface EngineOptions extends Partial<StepLimits>, Taking {
   /** Counts the work of steps. */
-  readonly spy?: Spy
+  readonly counters?: WorkCounters
   /** Told of each evaluation before it begins. */
   readonly evaluating?: Evaluating
   /** Deleted records that are remembered. */

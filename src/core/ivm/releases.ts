@@ -8,9 +8,9 @@
  */
 import type { Slices } from "../surql/scope.ts"
 import { sliceRows } from "./index/router.ts"
-import type { Instance } from "./view/view.ts"
-import type { Maintained } from "./view/incrementalView.ts"
-import type { Readers } from "./view/dependencies.ts"
+import type { View } from "./view/view.ts"
+import type { IncrementalView } from "./view/incrementalView.ts"
+import type { Dependencies } from "./view/dependencies.ts"
 
 /** Runs what may take long, a piece at a time, while changes are applied. */
 export type Later = (work: () => Slices<void>) => void
@@ -30,7 +30,7 @@ export interface Taking {
 }
 
 interface Departing {
-  readonly instance: Maintained
+  readonly view: IncrementalView
   readonly work: Iterator<number, void>
   /** Rows taken back so far. */
   done: number
@@ -38,25 +38,25 @@ interface Departing {
 
 export class Releases {
   /** Instances that nobody may hold any more: views that were let go, results of subqueries that no row reads, or none yet. */
-  readonly idle: Array<Instance> = []
+  readonly idle: Array<View> = []
   private readonly departing: Array<Departing> = []
-  private readonly readers: Readers
-  private readonly letGo: (instance: Instance) => void
+  private readonly dependencies: Dependencies
+  private readonly letGo: (view: View) => void
   private readonly later: Later | undefined
   private readonly atOnce: number
   private promised = false
 
   /** `letGo` is called with each idle result, and comes back with {@link add} for those that really are. */
-  constructor(readers: Readers, letGo: (instance: Instance) => void, taking: Taking) {
-    this.readers = readers
+  constructor(dependencies: Dependencies, letGo: (view: View) => void, taking: Taking) {
+    this.dependencies = dependencies
     this.letGo = letGo
     this.later = taking.later
     this.atOnce = taking.later === undefined ? Infinity : taking.atOnce ?? atOnce
   }
 
   /** An instance that nobody finds any more. */
-  add(instance: Maintained): void {
-    this.departing.push({ instance, work: takenBack(instance, this.readers), done: 0 })
+  add(view: IncrementalView): void {
+    this.departing.push({ view, work: takenBack(view, this.dependencies), done: 0 })
   }
 
   /** Lets go of idle results, and takes back at once what is little; the rest comes later. */
@@ -98,7 +98,7 @@ export class Releases {
 
   /** Rows that are still held of them. */
   get rows(): number {
-    return this.departing.reduce((sum, { done, instance }) => sum + Math.max(0, instance.matches - done), 0)
+    return this.departing.reduce((sum, { done, view }) => sum + Math.max(0, view.matches - done), 0)
   }
 
   /** Everything is forgotten, so that nothing is left to take back. */
@@ -115,15 +115,15 @@ export class Releases {
   }
 
   private dropIdle(): void {
-    for (let instance = this.idle.pop(); instance !== undefined; instance = this.idle.pop()) this.letGo(instance)
+    for (let view = this.idle.pop(); view !== undefined; view = this.idle.pop()) this.letGo(view)
   }
 }
 
 /** Takes back what an instance holds of records and what its rows have read. */
-function* takenBack(instance: Maintained, readers: Readers): Generator<number, void, void> {
-  for (const member of instance.matching()) {
-    member.place.letGo(member)
+function* takenBack(view: IncrementalView, dependencies: Dependencies): Generator<number, void, void> {
+  for (const row of view.matching()) {
+    row.slot.letGo(row)
     yield 1
   }
-  yield* readers.forget(instance)
+  yield* dependencies.forget(view)
 }

@@ -4,9 +4,9 @@
  * Why: law L4 is about work, so tests assert it and not only results; counts are exact where clocks are noise.
  */
 
-export interface Spy {
+export interface WorkCounters {
   /** Changed rows shown to instances. */
-  instances: number
+  views: number
   /** Rows evaluated. */
   rows: number
   /** Groups computed again. */
@@ -15,4 +15,4 @@ export interface Spy {
   windows: number
 }
 
-export const newSpy = (): Spy => ({ instances: 0, rows: 0, groups: 0, windows: 0 })
+export const newWorkCounters = (): WorkCounters => ({ views: 0, rows: 0, groups: 0, windows: 0 })

@@ -6,7 +6,7 @@
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Delta } from "../../core/ivm/delta/delta.ts"
-import type { Instance } from "../../core/ivm/view/view.ts"
+import type { View } from "../../core/ivm/view/view.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import * as Metered from "../../ports/metered.ts"
@@ -48,9 +48,9 @@ export interface EdgesShape {
    * Said again for a key, it begins anew. Without an assignment the registration is claimed first, as soon as the database
    * answers; one that is not there waits until somebody says what becomes of the view.
    */
-  readonly open: (view: StoredView, instance: Instance, assignment: number | undefined) => void
+  readonly open: (view: StoredView, instance: View, assignment: number | undefined) => void
   /** The view was registered again unchanged. */
-  readonly refreshed: (view: StoredView, instance: Instance, assignment: number) => void
+  readonly refreshed: (view: StoredView, instance: View, assignment: number) => void
   /** A change has had this effect on the view. */
   readonly changed: (key: string, delta: Delta) => void
   /** The view's edges are no longer kept; `remove` takes registration and edges away. */

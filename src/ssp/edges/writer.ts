@@ -12,7 +12,7 @@ import { Effect, Either, type Scope, Stream } from "effect"
 import { type Batch, EdgeQueue } from "../../core/edges/edgeQueue.ts"
 import * as Ids from "../../core/surql/recordId.ts"
 import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/edges/viewEdges.ts"
-import type { Instance } from "../../core/ivm/view/view.ts"
+import type { View } from "../../core/ivm/view/view.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { Edge, EdgePlace, EdgesApplied, Registration, UpstreamError, UpstreamShape, ViewEdges } from "../../ports/Upstream.ts"
 import { formatGiven } from "../registry.ts"
@@ -45,7 +45,7 @@ export interface WriterSettings {
 
 interface Kept {
   readonly stored: StoredView
-  readonly instance: Instance
+  readonly instance: View
   /** Undefined until the registration is claimed. */
   assignment: number | undefined
   readonly edges: ViewEdgeState

@@ -9,8 +9,8 @@ import { Either } from "effect"
 import { describe, expect, test } from "vitest"
 import type { Change } from "../../../src/core/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import type { Instance } from "../../../src/core/ivm/view/view.ts"
-import { newSpy } from "../../../src/core/ivm/workCounters.ts"
+import type { View } from "../../../src/core/ivm/view/view.ts"
+import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
 import type { Select } from "../../../src/core/surql/ast.ts"
 import { compile, run } from "../../../src/core/surql/evaluate.ts"
 import { fromRecords } from "../../../src/core/surql/memory.ts"
@@ -35,8 +35,8 @@ const put = (text: string, content: Obj | undefined): Change => {
 
 /** An engine and a mirror of its records to run queries on afresh. */
 class Bench {
-  readonly spy = newSpy()
-  readonly engine = new Engine({ spy: this.spy })
+  readonly counters = newWorkCounters()
+  readonly engine = new Engine({ counters: this.counters })
   readonly mirror = new Map<string, Obj>()
   /** Rows the engine took from whole tables. */
   scanned = 0
@@ -60,7 +60,7 @@ class Bench {
     return write === undefined ? 0 : this.engine.apply(write).length
   }
 
-  watch(query: string, params: Params): Instance {
+  watch(query: string, params: Params): View {
     return Either.getOrThrowWith(this.engine.acquire(parsed(query), params), (refused) => new Error(`${refused.reason}: ${query}`))
   }
 
@@ -92,7 +92,7 @@ const naive = (filter: string): (doc: Obj, params: Params, source: Source) => bo
 
 const queryOf = (filter: string): string => `SELECT * FROM t WHERE ${filter}`
 
-const keysOf = (instance: Instance): ReadonlyArray<string> => instance.rows().map((row) => row.key).sort()
+const keysOf = (instance: View): ReadonlyArray<string> => instance.rows().map((row) => row.key).sort()
 
 const datetime = new Datetime(1_700_000_000, 5)
 const point = new Geometry({ type: "Point", coordinates: [1, 2] })
@@ -174,7 +174,7 @@ seeded("L1 views found by their arguments hold what a run of their filter over a
     const total = { rows: 0, left: 0, entered: 0 }
     for (let n = 0; n < 3 * runs(1); n++) {
       const bench = new Bench(), values = new Values(random)
-      const views: Array<{ params: Params; instance: Instance; keys: ReadonlyArray<string> }> = []
+      const views: Array<{ params: Params; instance: View; keys: ReadonlyArray<string> }> = []
       for (let step = 0; step < 75; step++) {
         const text = random.chance(0.1) ? `u:${1 + random.below(2)}` : `t:${random.below(8)}`
         const known = bench.mirror.get(text)
@@ -245,7 +245,7 @@ describe("L4 a change is shown to the views it concerns and to no other, of 10,0
     const given = Array.from({ length: views }, (_, i) => params(i))
     const instances = given.map((one) => bench.watch(queryOf(filter), one))
     const matches = [...bench.mirror.values()].reduce((sum, doc) => sum + holding(doc).length, 0)
-    expect(bench.spy, "registration looks at the rows under the key").toMatchObject({ instances: matches, rows: matches })
+    expect(bench.counters, "registration looks at the rows under the key").toMatchObject({ views: matches, rows: matches })
     expect(bench.scanned, "the table is read once for the first view and once for each index").toBeLessThanOrEqual((filter.startsWith("l.") ? 3 : 2) * rows)
     expect(instances.reduce((sum, instance) => sum + instance.size, 0)).toBe(matches)
     let concerned = 0
@@ -254,10 +254,10 @@ describe("L4 a change is shown to the views it concerns and to no other, of 10,0
       const before = bench.mirror.get(text)
       const change = put(text, i % 4 === 2 ? undefined : i % 4 === 1 ? { ...before, unseen: i } : row(i + 12))
       const then = holding(before), now = holding(change.op === "DELETE" ? undefined : change.doc)
-      const shown = bench.spy.instances, evaluated = bench.spy.rows
+      const shown = bench.counters.views, evaluated = bench.counters.rows
       const touched = bench.send(change)
       const either = new Set([...then, ...now])
-      expect([bench.spy.instances - shown, bench.spy.rows - evaluated, touched], `change ${i}`).toEqual([either.size, now.length, either.size])
+      expect([bench.counters.views - shown, bench.counters.rows - evaluated, touched], `change ${i}`).toEqual([either.size, now.length, either.size])
       concerned += either.size
     }
     expect(concerned).toBeGreaterThan(5)

@@ -3,7 +3,7 @@
  *
  * Apart from the runner because it knows no history: two results and what was told in between.
  */
-import type { Instance, Touched } from "../../../src/core/ivm/view/view.ts"
+import type { View, Touched } from "../../../src/core/ivm/view/view.ts"
 import { encode } from "../../../src/core/surql/encode.ts"
 import { render } from "../../../src/core/surql/text.ts"
 import type { PlainResult } from "./model.ts"
@@ -26,9 +26,9 @@ export const broken = (what: string): never => {
 }
 
 /** The rows of a view by key. */
-export const show = (instance: Instance): Map<string, Shown> => {
+export const show = (view: View): Map<string, Shown> => {
   const shown = new Map<string, Shown>()
-  for (const row of instance.rows()) {
+  for (const row of view.rows()) {
     if (shown.has(row.key)) broken(`two rows have the key ${row.key}`)
     shown.set(row.key, { version: row.version, text: encode(row.value()) })
   }
@@ -37,10 +37,10 @@ export const show = (instance: Instance): Map<string, Shown> => {
 
 export const lines = (rows: Iterable<string>): string => [...rows].map((row) => `\n    ${row}`).join("")
 
-export const failingOf = (instance: Instance): ReadonlySet<string> => new Set(instance.errors().map(({ id }) => id))
+export const failingOf = (view: View): ReadonlySet<string> => new Set(view.errors().map(({ id }) => id))
 
 /** L1: rows, order, keys, versions, size and failing records are those of a fresh run. */
-export const checkResult = (instance: Instance, shown: ReadonlyMap<string, Shown>, plain: PlainResult, lenient: boolean): void => {
+export const checkResult = (view: View, shown: ReadonlyMap<string, Shown>, plain: PlainResult, lenient: boolean): void => {
   let i = 0
   let same = shown.size === plain.rows.length
   // SPLIT numbers the pieces of a record before anything orders or cuts them.
@@ -50,10 +50,10 @@ export const checkResult = (instance: Instance, shown: ReadonlyMap<string, Shown
     same = row.text === text && (row.record === undefined || (row.version === version && (key === row.record || key.startsWith(`${row.record}#`))))
   }
   if (!same) {
-    broken(`L1 rows\n  expected${lines(plain.rows.map((row) => `${row.record ?? "-"} v${row.version ?? "-"} ${render(row.value)}`))}\n  got${lines(instance.rows().map((row) => `${row.key} v${row.version} ${render(row.value())}`))}`)
+    broken(`L1 rows\n  expected${lines(plain.rows.map((row) => `${row.record ?? "-"} v${row.version ?? "-"} ${render(row.value)}`))}\n  got${lines(view.rows().map((row) => `${row.key} v${row.version} ${render(row.value())}`))}`)
   }
-  if (instance.size !== shown.size) broken(`L1 size is ${instance.size} with ${shown.size} rows`)
-  const failing = failingOf(instance)
+  if (view.size !== shown.size) broken(`L1 size is ${view.size} with ${shown.size} rows`)
+  const failing = failingOf(view)
   if ((failing.size !== plain.failing.size && !lenient) || [...failing].some((id) => !plain.failing.has(id))) {
     broken(`D2a failing records: expected [${[...plain.failing].sort().join(" ")}], got [${[...failing].sort().join(" ")}]`)
   }

@@ -32,8 +32,8 @@ export const comingAndGoing = ({ params, query }: (typeof kinds)[number]): ((rou
   const given = fromJson(params ?? {}) as { readonly [name: string]: Value }
   return (round) => {
     const select = round % 2 === 0 ? known : Either.getOrThrow(parseSelect(query))
-    const instance = Either.getOrThrowWith(desk.engine.acquire(select, given), ({ reason }) => new Error(reason))
+    const view = Either.getOrThrowWith(desk.engine.acquire(select, given), ({ reason }) => new Error(reason))
     if (round % 5 === 0) stir(desk, round)
-    desk.engine.release(instance)
+    desk.engine.release(view)
   }
 }

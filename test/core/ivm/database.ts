@@ -8,7 +8,7 @@
 import { fromJson } from "../../../src/core/surql/json.ts"
 import { render } from "../../../src/core/surql/text.ts"
 import { field, isObj, type Obj, RecordId, type Value } from "../../../src/core/surql/value.ts"
-import type { Instance } from "../../../src/core/ivm/view/view.ts"
+import type { View } from "../../../src/core/ivm/view/view.ts"
 import type { Engines } from "../surql/database.ts"
 import { agree, constant } from "../surql/engine.ts"
 import { edgeTables, type Json, tables } from "./generateData.ts"
@@ -38,12 +38,12 @@ const trimmed = (answer: string): string => answer.replace(/(\d\.\d*?)0+dec\b/g,
 export interface Asked {
   readonly query: string
   readonly params: Json
-  readonly instance: Instance
+  readonly view: View
 }
 
-const answerOf = (instance: Instance): string => {
-  const rows = instance.rows().map((row) => row.value())
-  return trimmed(render([instance.only ? rows[0] : (rows as Value)]))
+const answerOf = (view: View): string => {
+  const rows = view.rows().map((row) => row.value())
+  return trimmed(render([view.only ? rows[0] : (rows as Value)]))
 }
 
 const rowsOf = (answer: string): ReadonlyArray<Obj> | undefined => {
@@ -75,10 +75,10 @@ export const compareWithDatabase = async (engines: Engines, model: Model, views:
   const wrong: Array<string> = []
   const disputed: Array<string> = []
   let compared = 0
-  for (const { instance, params, query } of views) {
-    if (instance.errors().length > 0) continue
-    const mine = answerOf(instance)
-    if (instance.only && instance.size === 0) continue
+  for (const { view, params, query } of views) {
+    if (view.errors().length > 0) continue
+    const mine = answerOf(view)
+    if (view.only && view.size === 0) continue
     const text = spelled(query, params)
     const [planner, older] = (await engines.ask(text)).map(trimmed) as [string, string]
     // A row that fails is not always found by a view (see runCase.ts), but always by the database.

@@ -7,7 +7,7 @@
 import { Either } from "effect"
 import type { Delta } from "../../../src/core/ivm/delta/delta.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import type { Instance, Touched } from "../../../src/core/ivm/view/view.ts"
+import type { View, Touched } from "../../../src/core/ivm/view/view.ts"
 import { fromJson, toJson } from "../../../src/core/surql/json.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
 import type { Value } from "../../../src/core/surql/value.ts"
@@ -15,7 +15,7 @@ import type { Json } from "./generateData.ts"
 import { decode } from "./runCase.ts"
 
 export interface Watching {
-  readonly instance: Instance
+  readonly view: View
   /** The rows as JSON, in order. */
   readonly rows: () => ReadonlyArray<unknown>
   readonly keys: () => ReadonlyArray<string>
@@ -59,13 +59,13 @@ export class Desk {
 
   watch(query: string, params: Json = {}): Watching {
     const select = Either.getOrThrowWith(parseSelect(query), (refused) => new Error(`${refused.message}: ${query}`))
-    const instance = Either.getOrThrowWith(this.engine.acquire(select, fromJson(params) as { readonly [name: string]: Value }), (refused) => new Error(`${refused.reason}: ${query}`))
+    const view = Either.getOrThrowWith(this.engine.acquire(select, fromJson(params) as { readonly [name: string]: Value }), (refused) => new Error(`${refused.reason}: ${query}`))
     return {
-      instance,
-      rows: () => instance.rows().map((row) => toJson(row.value())),
-      keys: () => instance.rows().map((row) => row.key),
-      hash: () => instance.hash(),
-      delta: () => this.touched.find((one) => one.instance === instance)?.delta
+      view,
+      rows: () => view.rows().map((row) => toJson(row.value())),
+      keys: () => view.rows().map((row) => row.key),
+      hash: () => view.hash(),
+      delta: () => this.touched.find((one) => one.view === view)?.delta
     }
   }
 

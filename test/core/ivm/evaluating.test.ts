@@ -30,9 +30,9 @@ const world = () => {
     expect(evaluating.slot).toBe(noSlot)
     return [...new Set(evaluating.begun)]
   }
-  const acquire = (surql: string, slot: number, params = {}) => Either.map(drain(engine.acquireSliced(Either.getOrThrow(parseSelect(surql)), params, 1, slot)), (instance) => {
+  const acquire = (surql: string, slot: number, params = {}) => Either.map(drain(engine.acquireSliced(Either.getOrThrow(parseSelect(surql)), params, 1, slot)), (view) => {
     expect(evaluating.slot).toBe(noSlot)
-    return instance
+    return view
   })
   return { closed, engine, evaluating, put, acquire }
 }

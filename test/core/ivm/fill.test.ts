@@ -7,7 +7,7 @@ import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import { decodeChange } from "../../../src/core/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import type { Instance } from "../../../src/core/ivm/view/view.ts"
+import type { View } from "../../../src/core/ivm/view/view.ts"
 import { rerun } from "../../../src/core/ivm/view/rerun.ts"
 import { defaultSteps, StoreSource } from "../../../src/core/ivm/view/source.ts"
 import { toJson } from "../../../src/core/surql/json.ts"
@@ -36,7 +36,7 @@ const start = () => {
   return { engine, write }
 }
 
-const shown = (instance: Instance) => instance.rows().map((row) => toJson(row.value()))
+const shown = (view: View) => view.rows().map((row) => toJson(row.value()))
 
 describe("L1 L3 a fill that pauses", () => {
   it.each(queries)("shows what a fresh run gives, whatever changed meanwhile: %s", (text) => {
@@ -56,13 +56,13 @@ describe("L1 L3 a fill that pauses", () => {
       }
       pauses++
     }
-    const instance = Either.getOrThrow(step.value)
+    const view = Either.getOrThrow(step.value)
     const fresh = (): ReadonlyArray<unknown> => drain(rerun(select, {}, new StoreSource(engine.store), engine.store, { ...defaultSteps, rowSteps: 1e9 })()).rows.map((row) => toJson(row.value))
     expect(pauses).toBeGreaterThan(2)
-    expect(shown(instance)).toEqual(fresh())
-    expect(instance.generation).toBe(1)
+    expect(shown(view)).toEqual(fresh())
+    expect(view.generation).toBe(1)
     write("UPDATE", "item:4", { n: 98, kind: "a" })
-    expect(shown(instance)).toEqual(fresh())
+    expect(shown(view)).toEqual(fresh())
   })
 
   it.each(queries)("leaves nothing behind when it is given up: %s", (text) => {

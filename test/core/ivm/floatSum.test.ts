@@ -7,7 +7,7 @@
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
 import { sumInOrder, type Summing } from "../../../src/core/ivm/operators/floatSum.ts"
-import { type Entry, Scan } from "../../../src/core/ivm/operators/groupScan.ts"
+import { type Entry, GroupScan } from "../../../src/core/ivm/operators/groupScan.ts"
 import { add } from "../../../src/core/surql/arithmetic.ts"
 import { encode } from "../../../src/core/surql/encode.ts"
 import { usable } from "../../../src/core/surql/group.ts"
@@ -15,7 +15,7 @@ import { parseDecimal } from "../../../src/core/surql/number.ts"
 import * as Ids from "../../../src/core/surql/recordId.ts"
 import { float, type Value } from "../../../src/core/surql/value.ts"
 
-const entry = (at: number, value: Value): Entry => ({ id: Ids.make("t", at), slot: 0, group: undefined, key: [], values: [value] })
+const entry = (at: number, value: Value): Entry => ({ id: Ids.make("t", at), sourceIndex: 0, group: undefined, key: [], values: [value] })
 
 const summing: Summing = { call: 0, column: 0, take: usable("math::sum") }
 
@@ -48,7 +48,7 @@ test("L1 a sum in scan order is bit for bit what adding up gives, after every ch
       const value = (n: number): Value => tempers[temper]!(n)
       const held = new Map<number, Entry>()
       for (let i = 0; i < count; i++) held.set(i, entry(i, value(Math.imul(i + seed, 2654435761) >>> 4)))
-      const scan = new Scan([...held.values()])
+      const scan = new GroupScan([...held.values()])
       const check = (): void => expect(encode(sumInOrder(scan.chunks, summing))).toBe(plainly([...held].sort(([a], [b]) => a - b).map(([, e]) => e)))
       check()
       for (const [at, n, kind] of steps) {
@@ -69,7 +69,7 @@ test("L1 a sum in scan order is bit for bit what adding up gives, after every ch
 })
 
 test("L1 NaN, infinities, decimals and ints that overflow are added in order too", () => {
-  const sum = (...values: ReadonlyArray<Value>): string => encode(sumInOrder(new Scan(values.map((value, i) => entry(i, value))).chunks, summing))
+  const sum = (...values: ReadonlyArray<Value>): string => encode(sumInOrder(new GroupScan(values.map((value, i) => entry(i, value))).chunks, summing))
   expect(sum()).toBe("0")
   expect(sum(float(-0))).toBe(encode(float(0)))
   expect(sum(1, float(0.5), NaN, 3)).toBe(encode(NaN))
@@ -83,7 +83,7 @@ test("L1 NaN, infinities, decimals and ints that overflow are added in order too
 
 test("L4 a chunk in which the sum keeps its binade is not added up again", () => {
   const entries = Array.from({ length: 4000 }, (_, i) => entry(i, float((i % 100_000) / 100)))
-  const scan = new Scan(entries)
+  const scan = new GroupScan(entries)
   sumInOrder(scan.chunks, summing)
   const kept = scan.chunks.slice(3).filter(({ runs: [known] }) => known?.run.even === true).length
   expect(kept).toBeGreaterThan(scan.chunks.length - 8)

@@ -5,8 +5,8 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { Graves } from "../../../src/core/ivm/store/tombstones.ts"
-import { Place } from "../../../src/core/ivm/store/recordSlot.ts"
+import { Tombstones } from "../../../src/core/ivm/store/tombstones.ts"
+import { RecordSlot } from "../../../src/core/ivm/store/recordSlot.ts"
 import { Table } from "../../../src/core/ivm/store/table.ts"
 import * as Ids from "../../../src/core/surql/recordId.ts"
 
@@ -18,31 +18,31 @@ const step = FastCheck.oneof(
 test("D4 the graves hold each deleted record once, the longest deleted first", () => {
   FastCheck.assert(
     FastCheck.property(FastCheck.array(step, { maxLength: 120, size: "max" }), (steps) => {
-      const table = new Table("t"), graves = new Graves(), plain = new Set<Place>()
-      const places = Array.from({ length: 8 }, (_, key) => new Place(table, Ids.make("t", key), 1, key))
-      const flip = (place: Place): void => {
-        table.put(place, place.id, plain.has(place) ? { id: place.id } : undefined, 1)
-        if (plain.delete(place)) graves.remove()
+      const table = new Table("t"), deleted = new Tombstones(), plain = new Set<RecordSlot>()
+      const slots = Array.from({ length: 8 }, (_, key) => new RecordSlot(table, Ids.make("t", key), 1, key))
+      const flip = (slot: RecordSlot): void => {
+        table.put(slot, slot.id, plain.has(slot) ? { id: slot.id } : undefined, 1)
+        if (plain.delete(slot)) deleted.remove()
         else {
-          plain.add(place)
-          graves.add(place)
+          plain.add(slot)
+          deleted.add(slot)
         }
       }
       for (const one of steps) {
-        if ("flips" in one) for (let i = 0; i < one.again; i++) flip(places[one.flips]!)
+        if ("flips" in one) for (let i = 0; i < one.again; i++) flip(slots[one.flips]!)
         else {
           const first = [...plain].slice(0, one.oldest)
-          expect(graves.oldest(one.oldest)).toEqual(first)
+          expect(deleted.oldest(one.oldest)).toEqual(first)
           // Forgotten: what comes next under the same id is another place.
-          for (const place of first) {
-            plain.delete(place)
-            places[places.indexOf(place)] = new Place(table, place.id, 1, place.number)
+          for (const slot of first) {
+            plain.delete(slot)
+            slots[slots.indexOf(slot)] = new RecordSlot(table, slot.id, 1, slot.number)
           }
         }
-        expect(graves.size).toBe(plain.size)
+        expect(deleted.size).toBe(plain.size)
       }
-      expect(graves.oldest(8)).toEqual([...plain])
-      expect(graves.size).toBe(0)
+      expect(deleted.oldest(8)).toEqual([...plain])
+      expect(deleted.size).toBe(0)
     }),
     { numRuns: 300 }
   )

@@ -7,7 +7,7 @@
 import { Either } from "effect"
 import { expect, test } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import { newSpy } from "../../../src/core/ivm/workCounters.ts"
+import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
 import { parseDecimal } from "../../../src/core/surql/number.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
 import { render } from "../../../src/core/surql/text.ts"
@@ -16,7 +16,7 @@ import { change, Desk, type Watching } from "./desk.ts"
 import { decode } from "./runCase.ts"
 
 /** Rows with every type told apart. */
-const texts = (watching: Watching): ReadonlyArray<string> => watching.instance.rows().map((row) => render(row.value()))
+const texts = (watching: Watching): ReadonlyArray<string> => watching.view.rows().map((row) => render(row.value()))
 
 /** A record with values that JSON has no type for. */
 const put = (desk: Desk, id: string, doc: Obj): void => {
@@ -27,7 +27,7 @@ const put = (desk: Desk, id: string, doc: Obj): void => {
 
 const grouped = (desk: Desk, query: string): Watching => {
   const watching = desk.watch(query)
-  expect(watching.instance.plan().map((row) => row.operator)).toContain("group")
+  expect(watching.view.plan().map((row) => row.operator)).toContain("group")
   return watching
 }
 
@@ -99,7 +99,7 @@ test("L1 ints too large for a running sum are added in order, and begin again at
   expect(texts(view)).toEqual(["{ g: 1, s: -9223372036854775808 }", "{ g: 2, s: 1 }"])
   put(desk, "t:0", { g: 1, n: -1 })
   expect(texts(view)).toEqual(["{ g: 1, s: 9223372036854775807 }", "{ g: 2, s: 1 }"])
-  expect(view.instance.errors()).toEqual([])
+  expect(view.view.errors()).toEqual([])
 })
 
 test("L1 a mean of ints too large for a running sum adds floats", () => {
@@ -114,10 +114,10 @@ test("D2a a row whose key or argument fails is left out alone", () => {
   const view = grouped(desk, "SELECT string::len(g) AS l, math::sum(n + 1) AS s FROM t GROUP BY l")
   desk.put("t:1", { g: "a", n: 1 }).put("t:2", { g: 5, n: 1 }).put("t:3", { g: "b", n: "x" }).put("t:4", { g: "c", n: 3 })
   expect(texts(view)).toEqual(["{ l: 1, s: 6 }"])
-  expect(view.instance.errors().map(({ id }) => id)).toEqual(["t:2", "t:3"])
+  expect(view.view.errors().map(({ id }) => id)).toEqual(["t:2", "t:3"])
   desk.put("t:3", { g: "bb", n: 1 }).remove("t:2")
   expect(texts(view)).toEqual(["{ l: 1, s: 6 }", "{ l: 2, s: 2 }"])
-  expect(view.instance.errors()).toEqual([])
+  expect(view.view.errors()).toEqual([])
 })
 
 test("L2 groups come, change, are renamed and go, and say so", () => {
@@ -145,7 +145,7 @@ test("L1 GROUP ALL over nothing is one row", () => {
   expect(texts(view)).toEqual(["{ all: [3, 2], m: 3, n: 2 }"])
   desk.put("t:0", { x: 1 }).remove("t:1")
   expect(view.hash()).toBe(empty)
-  expect(view.instance.size).toBe(1)
+  expect(view.view.size).toBe(1)
   expect(desk.watch("SELECT count() AS n FROM t GROUP ALL LIMIT 0").rows()).toEqual([])
 })
 
@@ -163,14 +163,14 @@ test("L2 ORDER BY an aggregate with LIMIT: a group moves in and out of the windo
 
 test("L4 a change builds the groups it leaves and enters, once each, whatever the size of the table", () => {
   for (const size of [100, 3000]) {
-    const spy = newSpy()
-    const desk = new Desk(new Engine({ spy }))
+    const counters = newWorkCounters()
+    const desk = new Desk(new Engine({ counters }))
     for (let i = 0; i < size; i++) desk.put(`t:${i}`, { g: i % 10, n: i % 7, note: "" })
     desk.watch("SELECT g, count() AS c, math::sum(n) AS s, math::max(n) AS m FROM t GROUP BY g")
     const built = (act: () => void): number => {
-      const before = spy.groups
+      const before = counters.groups
       act()
-      return spy.groups - before
+      return counters.groups - before
     }
     expect(built(() => desk.put("t:5", { g: 5, n: 100, note: "" }))).toBe(1)
     expect(built(() => desk.put("t:5", { g: 6, n: 100, note: "" }))).toBe(2)
@@ -180,7 +180,7 @@ test("L4 a change builds the groups it leaves and enters, once each, whatever th
 })
 
 test("L6 an aggregate without an accumulator says that it is computed again over its group", () => {
-  const plan = new Desk().watch("SELECT g, math::median(n) AS m, n, math::sum(n) AS s FROM t GROUP BY g").instance.plan()
+  const plan = new Desk().watch("SELECT g, math::median(n) AS m, n, math::sum(n) AS s FROM t GROUP BY g").view.plan()
   expect(plan.filter((row) => !row.incremental).map((row) => [row.operator, row.reason])).toEqual([
     ["aggregate math::median", "computed again over its group"], ["aggregate list of values", "computed again over its group"]
   ])
@@ -208,7 +208,7 @@ test("L1 counts of children as a subquery: one group per row around it, strict a
   expect(view.rows()).toEqual([{ id: "p:1", k: [{ n: 2, s: 8 }], n: 2 }, { id: "p:2", ...none }])
   desk.put("c:2", { p: "p:1", x: "text" })
   expect(view.rows()).toEqual([{ id: "p:2", ...none }])
-  expect(view.instance.errors().map(({ id }) => id)).toEqual(["p:1"])
+  expect(view.view.errors().map(({ id }) => id)).toEqual(["p:1"])
   desk.put("c:2", { p: "p:2", x: 1 })
   expect(view.rows()).toEqual([{ id: "p:1", k: [{ n: 1, s: 2 }], n: 1 }, { id: "p:2", k: [{ n: 1, s: 2 }], n: 1 }])
 })
@@ -222,5 +222,5 @@ test("L5 an instance filled from the records and one that followed the changes a
   for (const row of desk.engine.store.rows("t")) fresh.load(row.id, row.version, row.doc)
   const filled = Either.getOrThrow(fresh.acquire(Either.getOrThrow(parseSelect(query)), {}))
   expect(filled.hash()).toBe(followed.hash())
-  expect(filled.rows().map((row) => [row.key, render(row.value())])).toEqual(followed.instance.rows().map((row) => [row.key, render(row.value())]))
+  expect(filled.rows().map((row) => [row.key, render(row.value())])).toEqual(followed.view.rows().map((row) => [row.key, render(row.value())]))
 })

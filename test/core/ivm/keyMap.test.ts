@@ -4,7 +4,7 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { FiledMap, KeyMap, plainKey } from "../../../src/core/ivm/store/denseMap.ts"
+import { FiledMap, DenseMap, plainKey } from "../../../src/core/ivm/store/denseMap.ts"
 import { keyOfValues } from "../../../src/core/ivm/index/indexKey.ts"
 import * as Ids from "../../../src/core/surql/recordId.ts"
 import type { Value } from "../../../src/core/surql/value.ts"
@@ -15,7 +15,7 @@ const step = FastCheck.tuple(key, FastCheck.integer({ min: 0, max: 3 }))
 test.each([1, 2] as const)("a map by record keys holds what a plain map holds, with %s cells for each key", (cells) => {
   FastCheck.assert(
     FastCheck.property(FastCheck.array(step, { maxLength: 400, size: "max" }), (steps) => {
-      const map = new KeyMap<number, string>(cells), plain = new Map<number | string, number>()
+      const map = new DenseMap<number, string>(cells), plain = new Map<number | string, number>()
       const beside = new Map<number, string>()
       let count = 0
       for (const [key, kind] of steps) {
@@ -47,7 +47,7 @@ test.each([1, 2] as const)("a map by record keys holds what a plain map holds, w
 })
 
 test("a map by record keys takes keys that came out of order into its array once they are many", () => {
-  const map = new KeyMap<number>()
+  const map = new DenseMap<number>()
   for (let n = 9_999; n >= 0; n--) map.set(n, n)
   for (let n = 10_000; n < 20_000; n++) map.set(n, n)
   expect(map.size).toBe(20_000)
@@ -72,7 +72,7 @@ test("D1 a record id and its text are filed as one; other text and other tables 
 test("what a map by record keys holds is not missed by who goes through it while others are put in", () => {
   FastCheck.assert(
     FastCheck.property(FastCheck.uniqueArray(key, { minLength: 3, maxLength: 120, size: "max" }), FastCheck.array(key, { maxLength: 300, size: "max" }), FastCheck.nat(120), (held, later, pause) => {
-      const map = new KeyMap<number | string>()
+      const map = new DenseMap<number | string>()
       for (const one of held) map.set(one, one)
       const seen = new Set<number | string>()
       let count = 0

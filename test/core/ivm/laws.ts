@@ -52,7 +52,7 @@ export const lawRun = async (random: Rng, engines: Engines | undefined, totals: 
       const instance = held.get(`v${i}`)?.instance
       if (instance === undefined) return
       for (const tag of tags) note(totals, tag, instance.generation - 1)
-      if (!tags.has("unlike")) like.push({ query: text, params, instance })
+      if (!tags.has("unlike")) like.push({ query: text, params, view: instance })
     })
     end = { model, views: like }
   } })

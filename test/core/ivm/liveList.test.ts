@@ -9,7 +9,7 @@ import { decodeChange } from "../../../src/core/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { rerun } from "../../../src/core/ivm/view/rerun.ts"
 import { defaultSteps, StoreSource } from "../../../src/core/ivm/view/source.ts"
-import { newSpy } from "../../../src/core/ivm/workCounters.ts"
+import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
 import { drain } from "../../../src/core/surql/scope.ts"
 import { toJson } from "../../../src/core/surql/json.ts"
@@ -19,24 +19,24 @@ import { seeded } from "../../kit/random.ts"
 const file = "test/core/ivm/liveList.test.ts"
 
 const desk = () => {
-  const spy = newSpy()
-  const engine = new Engine({ spy })
-  const write = (op: "UPDATE" | "DELETE", id: string, record: object): { readonly instances: number; readonly rows: number } => {
-    const before = { ...spy }
+  const counters = newWorkCounters()
+  const engine = new Engine({ counters })
+  const write = (op: "UPDATE" | "DELETE", id: string, record: object): { readonly views: number; readonly rows: number } => {
+    const before = { ...counters }
     const change = Either.getOrThrow(decodeChange({ table: id.slice(0, id.indexOf(":")), op, id, record }))
     for (const planned of engine.plan([change])) if (planned !== undefined) engine.apply(planned)
-    return { instances: spy.instances - before.instances, rows: spy.rows - before.rows }
+    return { views: counters.views - before.views, rows: counters.rows - before.rows }
   }
   const watch = (text: string, params: { readonly [name: string]: Value } = {}) => {
     const select = Either.getOrThrow(parseSelect(text))
-    const instance = Either.getOrThrow(engine.acquire(select, params))
+    const view = Either.getOrThrow(engine.acquire(select, params))
     const source = new StoreSource(engine.store)
-    const keys = (): ReadonlyArray<string> => instance.rows().map((row) => row.key)
+    const keys = (): ReadonlyArray<string> => view.rows().map((row) => row.key)
     const check = (): void => {
       const fresh = drain(rerun(select, params, source, engine.store, defaultSteps)())
-      expect(instance.rows().map((row) => [row.key, toJson(row.value())]), text).toEqual(fresh.rows.map((row) => [row.key, toJson(row.value)]))
+      expect(view.rows().map((row) => [row.key, toJson(row.value())]), text).toEqual(fresh.rows.map((row) => [row.key, toJson(row.value)]))
     }
-    return { instance, keys, check }
+    return { view, keys, check }
   }
   return { engine, write, watch }
 }
@@ -49,10 +49,10 @@ describe("L4 IN (SELECT VALUE ...)", () => {
     for (let i = 0; i < 1_000; i++) write("UPDATE", `follows:${i}`, { in: `user:${i}`, out: `star:${i % 500}` })
     const views = Array.from({ length: 1_000 }, (_, i) => watch(following, { me: `user:${i}` }))
     expect(engine.shapes().map(({ instances }) => instances)).toEqual([1_000, 1_000])
-    expect(write("UPDATE", "post:1", { author: "star:7" })).toEqual({ instances: 2, rows: 2 })
+    expect(write("UPDATE", "post:1", { author: "star:7" })).toEqual({ views: 2, rows: 2 })
     expect(views.flatMap((view, i) => (view.keys().length > 0 ? [i] : []))).toEqual([7, 507])
-    expect(write("UPDATE", "post:2", { author: "nobody:1" })).toEqual({ instances: 0, rows: 0 })
-    expect(write("DELETE", "post:1", {}).instances).toBe(2)
+    expect(write("UPDATE", "post:2", { author: "nobody:1" })).toEqual({ views: 0, rows: 0 })
+    expect(write("DELETE", "post:1", {}).views).toBe(2)
   })
 
   it("following someone looks at their posts only", () => {
@@ -61,11 +61,11 @@ describe("L4 IN (SELECT VALUE ...)", () => {
     const view = watch(following, { me: "user:1" })
     const other = watch(following, { me: "user:2" })
     // One row of the subquery, and the ten posts it brings.
-    expect(write("UPDATE", "follows:1", { in: "user:1", out: "star:3" })).toEqual({ instances: 11, rows: 11 })
+    expect(write("UPDATE", "follows:1", { in: "user:1", out: "star:3" })).toEqual({ views: 11, rows: 11 })
     expect([view.keys().length, other.keys().length]).toEqual([10, 0])
     // Followed twice over, and once no more: nothing to look at.
-    expect(write("UPDATE", "follows:2", { in: "user:1", out: "star:3" }).instances).toBe(1)
-    expect(write("DELETE", "follows:1", {}).instances).toBe(1)
+    expect(write("UPDATE", "follows:2", { in: "user:1", out: "star:3" }).views).toBe(1)
+    expect(write("DELETE", "follows:1", {}).views).toBe(1)
     expect(view.keys().length).toBe(10)
     write("DELETE", "follows:2", {})
     expect(view.keys()).toEqual([])
@@ -75,8 +75,8 @@ describe("L4 IN (SELECT VALUE ...)", () => {
     const { engine, watch, write } = desk()
     write("UPDATE", "follows:1", { in: "user:1", out: "star:1" })
     const views = [watch(following, { me: "user:1" }), watch(following, { me: "user:1" }), watch(following, { me: "user:2" })]
-    expect(views[0]!.instance).toBe(views[1]!.instance)
-    for (const { instance } of views) engine.release(instance)
+    expect(views[0]!.view).toBe(views[1]!.view)
+    for (const { view } of views) engine.release(view)
     expect(engine.shapes()).toEqual([])
   })
 

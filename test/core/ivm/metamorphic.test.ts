@@ -6,7 +6,7 @@
  */
 import { setImmediate as breathe } from "node:timers/promises"
 import { expect } from "vitest"
-import type { Instance } from "../../../src/core/ivm/view/view.ts"
+import type { View } from "../../../src/core/ivm/view/view.ts"
 import { encode } from "../../../src/core/surql/encode.ts"
 import { type Rng, runs, seeded } from "../../kit/random.ts"
 import { Desk, type Watching } from "./desk.ts"
@@ -28,11 +28,11 @@ const setting = (random: Rng, changes: number, views: number, stretch: number, w
   return { mask, asked, changes: history(random, mask, changes * stretch, []).flatMap((step) => ("write" in step ? step.write as ReadonlyArray<Json> : [])).slice(0, changes) }
 }
 
-const rowsOf = (instance: Instance): ReadonlyArray<string> => instance.rows().map((row) => encode(row.value()))
+const rowsOf = (view: View): ReadonlyArray<string> => view.rows().map((row) => encode(row.value()))
 
-const resultOf = (instance: Instance) => ({ hash: instance.hash(), rows: rowsOf(instance), failing: instance.errors().map(({ id }) => id).sort() })
+const resultOf = (view: View) => ({ hash: view.hash(), rows: rowsOf(view), failing: view.errors().map(({ id }) => id).sort() })
 
-const results = (watched: ReadonlyArray<Watching>) => watched.map(({ instance }) => resultOf(instance))
+const results = (watched: ReadonlyArray<Watching>) => watched.map(({ view }) => resultOf(view))
 
 const watchAll = (desk: Desk, asked: ReadonlyArray<Query>): ReadonlyArray<Watching> => asked.map(({ params, text }) => desk.watch(text, params))
 
@@ -85,11 +85,11 @@ seeded("L5 replaying a history gives the same deltas, hashes, versions and gener
     const told = held.map((): Array<unknown> => [])
     for (const json of changes) {
       together.send(json)
-      held.forEach((view, i) => told[i]!.push([view.delta(), view.hash(), view.instance.generation]))
+      held.forEach((view, i) => told[i]!.push([view.delta(), view.hash(), view.view.generation]))
     }
     asked.forEach(({ params, text }, i) => {
       const alone = new Desk(), view = alone.watch(text, params)
-      const heard = changes.map((json) => (alone.send(json), [view.delta(), view.hash(), view.instance.generation]))
+      const heard = changes.map((json) => (alone.send(json), [view.delta(), view.hash(), view.view.generation]))
       deltas += heard.filter(([delta]) => delta !== undefined).length
       expect(heard, `alone: ${text} ${JSON.stringify(params)}`).toEqual(told[i])
     })
@@ -134,11 +134,11 @@ seeded("L3 batches of any size lead to the same result as one change at a time, 
     for (let at = 0; at < changes.length;) {
       const size = 1 + random.below(20)
       const part = changes.slice(at, at + size)
-      const before = batched.map((view) => view.instance.generation)
+      const before = batched.map((view) => view.view.generation)
       sendAll(one, part)
       many.sendAll(part)
       batches++
-      batched.forEach((view, i) => expect(view.instance.generation - before[i]!, asked[i]!.text).toBe(view.delta() === undefined ? 0 : 1))
+      batched.forEach((view, i) => expect(view.view.generation - before[i]!, asked[i]!.text).toBe(view.delta() === undefined ? 0 : 1))
       expectSame(asked, results(batched), results(single), `a batch of ${part.length}`)
       at += size
     }
@@ -171,7 +171,7 @@ seeded("L5 records with other ids in the same order give the same result with th
       sendAll(desk, changes.slice(at, at + 20))
       sendAll(other, changes.slice(at, at + 20).map(renameJson))
       views.forEach((view, i) => {
-        rows += view.instance.size
+        rows += view.view.size
         expect(theirs[i]!.rows(), `${asked[i]!.text} against ${rename(asked[i]!.text)}`).toEqual(renameJson(view.rows()))
       })
     }
@@ -192,10 +192,10 @@ seeded("L1 LIMIT n is a prefix of LIMIT n+1, and START cuts off its beginning", 
     for (const json of changes) {
       desk.send(json)
       limited.forEach((windows, i) => {
-        const rows = rowsOf(whole[i]!.instance)
+        const rows = rowsOf(whole[i]!.view)
         full += rows.length > 5 ? 1 : 0
-        windows.forEach((window, n) => expect(rowsOf(window.instance), `${bases[i]!.text} LIMIT ${n}`).toEqual(rows.slice(0, n)))
-        expect(rowsOf(started[i]!.instance), `${bases[i]!.text} LIMIT 3 START 2`).toEqual(rows.slice(2, 5))
+        windows.forEach((window, n) => expect(rowsOf(window.view), `${bases[i]!.text} LIMIT ${n}`).toEqual(rows.slice(0, n)))
+        expect(rowsOf(started[i]!.view), `${bases[i]!.text} LIMIT 3 START 2`).toEqual(rows.slice(2, 5))
       })
     }
   }
@@ -218,8 +218,8 @@ seeded("L1 a filter and its negation share no row and together show all, whateve
       desk.send(json)
       for (const { no, of, text, yes } of pairs) {
         // An index may rule a row out before it is found to fail.
-        const failing = new Set([...yes.instance.errors(), ...no.instance.errors()].map(({ id }) => id))
-        if (yes.instance.size > 0 && no.instance.size > 0) split++
+        const failing = new Set([...yes.view.errors(), ...no.view.errors()].map(({ id }) => id))
+        if (yes.view.size > 0 && no.view.size > 0) split++
         expect([...yes.keys(), ...no.keys(), ...failing].sort(), text).toEqual([...all.get(of)!.keys()].sort())
       }
     }

@@ -30,7 +30,7 @@ const anyChange = FastCheck.oneof(
 )
 
 /** The rows as text by key. */
-const shown = ({ instance }: Watching): ReadonlyMap<string, string> => new Map(instance.rows().map((row) => [row.key, JSON.stringify([row.version, toJson(row.value())])]))
+const shown = ({ view }: Watching): ReadonlyMap<string, string> => new Map(view.rows().map((row) => [row.key, JSON.stringify([row.version, toJson(row.value())])]))
 
 /** What is wrong with what was told of a step: a child that changed where it is not shown is an update all the same. */
 const wrong = (view: Watching, before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): ReadonlyArray<string> => {

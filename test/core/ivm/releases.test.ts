@@ -15,7 +15,7 @@ import { kinds, world } from "./kinds.ts"
 import { reachable } from "./reachable.ts"
 
 /** Classes of which an engine without views has none. */
-const ofViews = ["Maintained", "Recomputed", "PlainMember", "FullMember", "GroupedMember", "ShapeGroup", "Lane", "RowIndex", "LiveList", "Groups", "DeltaBuilder", "Shape"]
+const ofViews = ["IncrementalView", "Recomputed", "PlainMember", "FullMember", "GroupedMember", "ShapeGroup", "Lane", "RowIndex", "LiveList", "Groups", "DeltaBuilder", "Shape"]
 
 const holdings = (desk: Desk) => holdingsOf(desk.engine.kept)
 
@@ -34,9 +34,9 @@ describe("a view that is let go", () => {
         const first = desk.watch(query, params), second = desk.watch(query, params)
         expect(holdings(desk).instances).toBeGreaterThan(0)
         if (round % 2 === 0) stir(desk, round)
-        desk.engine.release(first.instance)
+        desk.engine.release(first.view)
         if (round % 3 === 0) stir(desk, round + 1)
-        desk.engine.release(second.instance)
+        desk.engine.release(second.view)
       }
       for (let round = 0; round < 2; round++) cycle(round)
       expect(holdings(desk)).toEqual(empty)
@@ -54,7 +54,7 @@ describe("a view that is let go", () => {
       const staying = desk.watch(kinds[kept]!.query, kinds[kept]!.params)
       const others = kinds.filter((_, i) => i !== kept)
       const cycle = (round: number): void => {
-        const watching = others.map(({ params, query }) => desk.watch(query, params).instance)
+        const watching = others.map(({ params, query }) => desk.watch(query, params).view)
         stir(desk, round)
         for (let i = 0; i < watching.length; i++) desk.engine.release(watching[(i * 7 + round) % watching.length]!)
       }
@@ -63,7 +63,7 @@ describe("a view that is let go", () => {
       for (let round = 1; round < 6; round++) cycle(round)
       expect({ ...holdings(desk), indexEntries: 0 }, kinds[kept]!.kind).toEqual({ ...before, indexEntries: 0 })
       expect(reachable(desk.engine).get("PlainMember"), kinds[kept]!.kind).toBe(held.get("PlainMember"))
-      desk.engine.release(staying.instance)
+      desk.engine.release(staying.view)
       expect(holdings(desk)).toMatchObject({ instances: 0, heldRows: 0, indexEntries: 0, readingRows: 0, departing: 0 })
       expectNoViews(desk)
     }
@@ -95,7 +95,7 @@ describe("D16 what is left of a large view", () => {
 
   it("is taken back in pieces: no more than 512 rows at once, 128 between two pauses", () => {
     const { desk, left } = large()
-    desk.engine.release(desk.watch("SELECT * FROM item WHERE n >= 0").instance)
+    desk.engine.release(desk.watch("SELECT * FROM item WHERE n >= 0").view)
     expect(holdings(desk)).toMatchObject({ instances: 1, departing: 1, heldRows: 5_000 - 512 })
     expect(left).toHaveLength(1)
     left[0]!.next()
@@ -109,12 +109,12 @@ describe("D16 what is left of a large view", () => {
   it("changes nothing for changes, and a view acquired again meanwhile is another", () => {
     const { desk, left } = large()
     const first = desk.watch("SELECT * FROM item WHERE n >= 100")
-    desk.engine.release(first.instance)
+    desk.engine.release(first.view)
     left[0]!.next()
     desk.put("item:4000", { n: 1 }).remove("item:4001").put("item:4002", { n: 7_000 })
     expect(desk.affected).toBe(0)
     const second = desk.watch("SELECT * FROM item WHERE n >= 100")
-    expect(second.instance).not.toBe(first.instance)
+    expect(second.view).not.toBe(first.view)
     desk.put("item:4001", { n: 9_000 }).remove("item:3").remove("item:3000").put("item:3000", { n: 3_000 })
     while (left.length > 0) if (left[0]!.next().done === true) left.shift()
     expect(second.keys()).toHaveLength(4_899)
@@ -126,7 +126,7 @@ describe("D16 what is left of a large view", () => {
   it("never grows, though nobody comes to take it back: whoever fills a view takes back twice as much", () => {
     const { desk } = large()
     for (let round = 0; round < 20; round++) {
-      desk.engine.release(desk.watch(`SELECT * FROM item WHERE n >= ${-round}`).instance)
+      desk.engine.release(desk.watch(`SELECT * FROM item WHERE n >= ${-round}`).view)
       expect(holdings(desk).heldRows).toBeLessThan(5_000)
     }
   })

@@ -9,10 +9,10 @@ const desk = (): Desk => new Desk().put("t:1", { n: 1, a: "p" }).put("t:2", { n:
 
 test.each(["SELECT * FROM t", "SELECT * FROM t ORDER BY n", "SELECT * FROM t ORDER BY n LIMIT 3", "SELECT VALUE a FROM t ORDER BY a LIMIT 3"])("L3 rows that were read stay what they were when their records change: %s", (query) => {
   const on = desk()
-  const { instance, rows } = on.watch(query)
-  const were = instance.rows()
+  const { view, rows } = on.watch(query)
+  const were = view.rows()
   const values = were.map((row) => row.value())
-  const again = instance.rows()
+  const again = view.rows()
   on.put("t:2", { n: 2, a: "changed" }, "UPDATE").put("t:1", { n: 9, a: "moved" }, "UPDATE").remove("t:3")
   expect(again.map((row) => [row.version, row.value()])).toEqual(were.map((row, i) => [row.version, values[i]]))
   expect(rows()).toEqual(new Desk().put("t:2", { n: 2, a: "changed" }).put("t:1", { n: 9, a: "moved" }).watch(query).rows())
@@ -46,8 +46,8 @@ test("L2 a row that changes inside a window and then leaves it goes, and one tha
 
 test("L4 a row that changes and stays is looked for nowhere: neither its window nor the list of its view exchanges it", () => {
   const on = desk()
-  const { instance } = on.watch("SELECT * FROM t ORDER BY n LIMIT 2")
-  const held = (): unknown => Reflect.get(instance, "cells")
+  const { view } = on.watch("SELECT * FROM t ORDER BY n LIMIT 2")
+  const held = (): unknown => Reflect.get(view, "cells")
   const before = [...(held() as ReadonlyArray<unknown>)]
   on.put("t:1", { n: 1, a: "changed" }, "UPDATE").put("t:3", { n: 3, a: "changed" }, "UPDATE")
   expect((held() as ReadonlyArray<unknown>).every((cell, i) => cell === before[i])).toBe(true)

@@ -9,7 +9,7 @@ import { Either } from "effect"
 import { decodeChange, type Change } from "../../../src/core/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { EngineOptions } from "../../../src/core/ivm/options.ts"
-import type { Instance, Touched } from "../../../src/core/ivm/view/view.ts"
+import type { View, Touched } from "../../../src/core/ivm/view/view.ts"
 import { holdingsOf } from "../../../src/core/ivm/holdings.ts"
 import { fromJson } from "../../../src/core/surql/json.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
@@ -58,13 +58,13 @@ export interface Tally {
 
 export const newTally = (): Tally => ({ checks: 0, changes: 0, deltas: 0, additions: 0, updates: 0, removals: 0, failing: 0, batches: 0, children: 0, maxRows: 0 })
 
-interface View {
+interface Watched {
   readonly name: string
   readonly query: string
   readonly params: { readonly [name: string]: Value }
   readonly plain: (touched: ReadonlySet<string> | undefined) => PlainResult
   last: PlainResult | undefined
-  instance: Instance
+  instance: View
   generation: number
   hash: string
   /** What a client that follows the deltas holds. */
@@ -97,7 +97,7 @@ export const loaded = (model: Model, options?: EngineOptions): Engine => {
 const contentOf = (plain: PlainResult, keys: ReadonlyArray<string>): string => plain.rows.map((row, i) => `${keys[i]} ${row.version ?? ""} ${row.text}`).join("\n")
 
 /** One delta, one generation, another hash; no delta, none of it. Within a history, hash and content belong together. */
-const checkHash = (view: View, touched: Touched | undefined, content: string): void => {
+const checkHash = (view: Watched, touched: Touched | undefined, content: string): void => {
   const { instance } = view
   const hash = instance.hash()
   if (touched === undefined) {
@@ -117,7 +117,7 @@ const checkHash = (view: View, touched: Touched | undefined, content: string): v
 
 class Runner {
   readonly model = new Model()
-  readonly views = new Map<string, View>()
+  readonly views = new Map<string, Watched>()
   /** What is left to do for views that were let go. */
   private left: Array<Iterator<undefined, void>> = []
   private readonly options: EngineOptions = { atOnce: 0, later: (work) => void this.left.push(work()) }
@@ -180,19 +180,19 @@ class Runner {
     const parsed = parseSelect(query)
     if (Either.isLeft(parsed)) return broken(`does not parse: ${parsed.left.message} in ${query}`)
     const params = fromJson(given) as { readonly [name: string]: Value }
-    const view: View = { name, query, params, plain: plainly(parsed.right, params, this.model), last: undefined, instance: this.acquire(query, params, 1), generation: 1, hash: "", shown: new Map(), contents: new Map(), hashes: new Map(), childTables: innerTables(query),
+    const view: Watched = { name, query, params, plain: plainly(parsed.right, params, this.model), last: undefined, instance: this.acquire(query, params, 1), generation: 1, hash: "", shown: new Map(), contents: new Map(), hashes: new Map(), childTables: innerTables(query),
       childrenOf: childrenOf(parsed.right, (id) => this.model.records.get(id)?.version ?? 0), children: new Map() }
     this.views.set(name, view)
     this.begin(view)
   }
 
-  private acquire(query: string, params: { readonly [name: string]: Value }, generation: number): Instance {
+  private acquire(query: string, params: { readonly [name: string]: Value }, generation: number): View {
     const made = this.engine.acquire(Either.getOrThrow(parseSelect(query)), params, generation)
     return Either.isRight(made) ? made.right : broken(`L6 refused: ${made.left.reason}, ${query}`)
   }
 
   /** The first look at an instance. */
-  private begin(view: View): void {
+  private begin(view: Watched): void {
     this.current = view
     const { instance } = view
     view.generation = instance.generation
@@ -236,10 +236,10 @@ class Runner {
     const [only] = writes
     const touched = only === undefined ? [] : jsons.length === 1 ? this.engine.apply(only) : this.engine.applyAll(writes)
     const moved = this.model.moved()
-    const byInstance = new Map<Instance, Touched>()
+    const byInstance = new Map<View, Touched>()
     for (const one of touched) {
-      if (byInstance.has(one.instance)) broken(`L2 two deltas for ${one.instance.shape} in one step`)
-      byInstance.set(one.instance, one)
+      if (byInstance.has(one.view)) broken(`L2 two deltas for ${one.view.shape} in one step`)
+      byInstance.set(one.view, one)
     }
     for (const view of this.views.values()) this.check(view, byInstance.get(view.instance), moved)
     const known = new Set([...this.views.values()].map(({ instance }) => instance))
@@ -249,10 +249,10 @@ class Runner {
     if (this.changes % 17 === 0) this.again()
   }
 
-  current: View | undefined = undefined
+  current: Watched | undefined = undefined
 
   /** L2 for the rows of subqueries: what the deltas told of them is what the result shows, and what `children` lists. */
-  private checkChildren(view: View, plain: PlainResult, now: ReadonlyMap<string, Shown>, touched: Touched | undefined, moved: ReadonlySet<string> | undefined): void {
+  private checkChildren(view: Watched, plain: PlainResult, now: ReadonlyMap<string, Shown>, touched: Touched | undefined, moved: ReadonlySet<string> | undefined): void {
     // A query that is run whole does not tell its children.
     if (view.childrenOf === undefined || view.instance.plan().some(({ incremental }) => !incremental)) return
     const keys = [...now.keys()]
@@ -270,7 +270,7 @@ class Runner {
     view.children = children
   }
 
-  private check(view: View, touched: Touched | undefined, moved: ReadonlySet<string> | undefined): void {
+  private check(view: Watched, touched: Touched | undefined, moved: ReadonlySet<string> | undefined): void {
     this.current = view
     const { tally } = this, { instance } = view
     const plain = view.plain(moved)
@@ -300,7 +300,7 @@ class Runner {
 
 export interface Options {
   /** Sees model and views when all steps are done. */
-  readonly after?: (model: Model, views: ReadonlyMap<string, { readonly instance: Instance }>) => void
+  readonly after?: (model: Model, views: ReadonlyMap<string, { readonly instance: View }>) => void
   /** Looks at what no record read by a view has touched only now and then, and at its hash, size and generation always. */
   readonly quick?: boolean
 }

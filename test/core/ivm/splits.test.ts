@@ -8,7 +8,7 @@ import { Desk, type Watching } from "./desk.ts"
 
 const split = (desk: Desk, query: string): Watching => {
   const watching = desk.watch(query)
-  expect(watching.instance.plan().map((row) => row.operator)).toContain("split")
+  expect(watching.view.plan().map((row) => row.operator)).toContain("split")
   return watching
 }
 
@@ -67,9 +67,9 @@ test("D2a a piece that fails is left out alone, and the others keep their names"
   const view = split(desk, "SELECT VALUE string::len(a) AS a FROM t SPLIT a")
   desk.put("t:1", { a: ["x", 1, "xyz"] })
   expect([view.keys(), view.rows()]).toEqual([["t:1", "t:1#3"], [1, 3]])
-  expect(view.instance.errors().map(({ id }) => id)).toEqual(["t:1"])
+  expect(view.view.errors().map(({ id }) => id)).toEqual(["t:1"])
   desk.put("t:1", { a: ["x", "xy", "xyz"] })
-  expect([view.keys(), view.instance.errors()]).toEqual([["t:1", "t:1#2", "t:1#3"], []])
+  expect([view.keys(), view.view.errors()]).toEqual([["t:1", "t:1#2", "t:1#3"], []])
   expect(view.delta()?.additions).toEqual([["t:1#2", 2]])
 })
 
@@ -95,5 +95,5 @@ test("L1 SPLIT in a subquery fails where it is shown, as the database does", () 
   expect(view.rows()).toEqual([{ id: "p:1", tags: [{ tag: 7 }, { tag: "b" }], first: [1] }, { id: "p:2", tags: [], first: [] }])
   desk.put("c:1", { p: "p:1", tag: [7, "b"] })
   expect(view.rows()).toEqual([{ id: "p:2", tags: [], first: [] }])
-  expect(view.instance.errors().map(({ id }) => id)).toEqual(["p:1"])
+  expect(view.view.errors().map(({ id }) => id)).toEqual(["p:1"])
 })

@@ -62,7 +62,7 @@ test("a record that is deleted and made again in one step under the version it h
 
 test("tables that nobody follows any more and that hold nothing are forgotten", () => {
   const desk = new Desk().put("kept:1", { n: 1 })
-  for (let n = 0; n < 50; n++) for (const view of [desk.watch(`SELECT * FROM none${n}`), desk.watch(`SELECT * FROM none${n} WHERE n = 1`), desk.watch(`SELECT * FROM none${n} WHERE n = 2`)]) desk.engine.release(view.instance)
+  for (let n = 0; n < 50; n++) for (const view of [desk.watch(`SELECT * FROM none${n}`), desk.watch(`SELECT * FROM none${n} WHERE n = 1`), desk.watch(`SELECT * FROM none${n} WHERE n = 2`)]) desk.engine.release(view.view)
   expect((Reflect.get(desk.engine.store, "tables") as ReadonlyMap<string, unknown>).size).toBe(1)
   desk.remove("none7:1").remove("kept:1")
   expect(desk.watch("SELECT * FROM kept").rows()).toEqual([])
@@ -74,15 +74,15 @@ test("a place has the id of its document and none beside it; of a deleted record
   for (const key of ["1", "a", "[1, 'b']"]) {
     const id = `t:${key}`
     const desk = new Desk().put(id, { n: 1 })
-    const place = desk.engine.store.placeOf(Ids.parse(id)!)
+    const slot = desk.engine.store.slotOf(Ids.parse(id)!)
     for (const n of [2, 3]) {
       desk.put(id, { n }, "UPDATE")
-      expect([place.id === place.doc?.["id"], place.doc?.["n"], Reflect.get(place, "named")]).toEqual([true, n, undefined])
+      expect([slot.id === slot.doc?.["id"], slot.doc?.["n"], Reflect.get(slot, "named")]).toEqual([true, n, undefined])
     }
     desk.remove(id)
-    expect([place.id.text, place.doc, place.kept]).toEqual([id, undefined, true])
-    expect(Reflect.get(place, "named")?.text).toBe(key === "1" ? undefined : id)
+    expect([slot.id.text, slot.doc, slot.kept]).toEqual([id, undefined, true])
+    expect(Reflect.get(slot, "named")?.text).toBe(key === "1" ? undefined : id)
     desk.put(id, { n: 4 })
-    expect([desk.engine.store.placeOf(Ids.parse(id)!) === place, place.version, place.doc?.["n"]]).toEqual([true, 4, 4])
+    expect([desk.engine.store.slotOf(Ids.parse(id)!) === slot, slot.version, slot.doc?.["n"]]).toEqual([true, 4, 4])
   }
 })

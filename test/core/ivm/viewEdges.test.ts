@@ -27,7 +27,7 @@ const nested = "SELECT id, (SELECT id, (SELECT id FROM comment WHERE on = $paren
 
 test("D21 an edge for every row, alias path and parent; none for rows that are no records", () => {
   const desk = threads()
-  const edges = (query: string): ReadonlyArray<string> => shown(new ViewEdgeState(desk.watch(query).instance).all())
+  const edges = (query: string): ReadonlyArray<string> => shown(new ViewEdgeState(desk.watch(query).view).all())
   expect(edges(nested)).toEqual([
     "post:1 posts.comments comment:1 v1", "post:1 posts.comments comment:2 v1", "user:1 posts post:1 v1", "user:1 v1", "user:2 posts post:2 v1", "user:2 v1",
   ])
@@ -38,7 +38,7 @@ test("D21 an edge for every row, alias path and parent; none for rows that are n
 test("D21 a record shown twice at one place has one edge, which goes with the last of them", () => {
   const desk = threads()
   const view = desk.watch("SELECT id, (SELECT id, (SELECT id FROM comment WHERE on = $parent.id) AS comments FROM post WHERE n = 1) AS posts FROM user")
-  const state = new ViewEdgeState(view.instance)
+  const state = new ViewEdgeState(view.view)
   const there = new Map<string, EdgeOp>()
   const step = (change: () => Desk): ReadonlyArray<string> => {
     change()
@@ -73,7 +73,7 @@ seeded("D21 deltas lead to the edges that the result asks for, for every kind of
     const desk = threads()
     const views = queries.map((query): readonly [string, Watching, ViewEdgeState, Map<string, EdgeOp>] => {
       const view = desk.watch(query)
-      const state = new ViewEdgeState(view.instance)
+      const state = new ViewEdgeState(view.view)
       const there = new Map<string, EdgeOp>()
       apply(there, state.all())
       return [query, view, state, there]
@@ -89,7 +89,7 @@ seeded("D21 deltas lead to the edges that the result asks for, for every kind of
         changes += ops.length
         children += ops.filter(({ path }) => path !== "").length
         apply(there, ops)
-        expect(shown(there.values()), `${query}, round ${round}, step ${i}`).toEqual(shown(new ViewEdgeState(view.instance).all()))
+        expect(shown(there.values()), `${query}, round ${round}, step ${i}`).toEqual(shown(new ViewEdgeState(view.view).all()))
       }
     }
   }

@@ -10,10 +10,10 @@ import { Window } from "../../../src/core/ivm/operators/window.ts"
 
 interface Item {
   readonly id: number
-  readonly rank: number
+  readonly stratum: number
 }
 
-const compare = (a: Item, b: Item): number => a.rank - b.rank || a.id - b.id
+const compare = (a: Item, b: Item): number => a.stratum - b.stratum || a.id - b.id
 
 /** Who is told of each row that comes into or goes out of the window. */
 interface Told {
@@ -41,7 +41,7 @@ class Bare extends Window<Item> {
   override inside = (): ReadonlyArray<Item> => super.inside()
 }
 
-const step = (ids: number) => FastCheck.record({ id: FastCheck.integer({ min: 0, max: ids }), rank: FastCheck.option(FastCheck.integer({ min: 0, max: 5 }), { freq: 3 }) })
+const step = (ids: number) => FastCheck.record({ id: FastCheck.integer({ min: 0, max: ids }), stratum: FastCheck.option(FastCheck.integer({ min: 0, max: 5 }), { freq: 3 }) })
 
 /** Few rows; then so many that they grow out of the array and back into it; then chunks before, in and behind the window. */
 test.each([
@@ -56,11 +56,11 @@ test.each([
       FastCheck.constantFrom(...starts),
       FastCheck.constantFrom(...bounds),
       FastCheck.array(step(ids), { minLength, maxLength, size: "max" }),
-      FastCheck.uniqueArray(step(ids).filter(({ rank }) => rank !== null), { maxLength: ids, size: "max", selector: ({ id }) => id }),
+      FastCheck.uniqueArray(step(ids).filter(({ stratum }) => stratum !== null), { maxLength: ids, size: "max", selector: ({ id }) => id }),
       (start, limit, steps, loaded) => {
         const rows = new Map<number, Item>()
         const shown = new Set<number>()
-        const window = new Bare({ compare, lead: ids > 64 ? ({ rank }) => rank : undefined, compareLeads: (a, b) => Number(a) - Number(b) }, start, limit, {
+        const window = new Bare({ compare, lead: ids > 64 ? ({ stratum }) => stratum : undefined, compareLeads: (a, b) => Number(a) - Number(b) }, start, limit, {
           entered: (row) => {
             crossings++
             expect(shown.has(row.id), "entered twice").toBe(false)
@@ -77,18 +77,18 @@ test.each([
           for (const position of [0, start + limit - 1, rows.size - 1, rows.size]) expect(window.knownAt(position)).toEqual(expected[position])
           expect([...shown].sort()).toEqual(expected.slice(start, start + limit).map((row) => row.id).sort())
         }
-        for (const { id, rank } of loaded) {
-          rows.set(id, { id, rank: rank! })
+        for (const { id, stratum } of loaded) {
+          rows.set(id, { id, stratum: stratum! })
           window.take(rows.get(id)!)
         }
         expect(shown.size, "told before the end of the fill").toBe(0)
         window.settle()
         expectExact()
         // Half of a long history mostly takes rows away.
-        for (const [n, { id, rank: drawn }] of steps.entries()) {
-          const rank = n > 200 && n % 3 > 0 ? null : drawn
+        for (const [n, { id, stratum: drawn }] of steps.entries()) {
+          const stratum = n > 200 && n % 3 > 0 ? null : drawn
           const before = rows.get(id)
-          const after = rank === null ? undefined : { id, rank }
+          const after = stratum === null ? undefined : { id, stratum }
           if (before !== undefined && after !== undefined && compare(before, after) === 0) window.swap(before, after)
           else {
             if (before !== undefined) window.drop(before)

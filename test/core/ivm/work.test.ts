@@ -6,29 +6,29 @@
  */
 import { beforeAll, expect, test } from "vitest"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import { newSpy, type Spy } from "../../../src/core/ivm/workCounters.ts"
+import { newWorkCounters, type WorkCounters } from "../../../src/core/ivm/workCounters.ts"
 import { change, Desk } from "./desk.ts"
 
 interface World {
   readonly desk: Desk
   /** What the step cost. */
-  readonly cost: (step: () => void) => Spy
+  readonly cost: (step: () => void) => WorkCounters
 }
 
 const world = (): World => {
-  const spy = newSpy()
+  const counters = newWorkCounters()
   return {
-    desk: new Desk(new Engine({ spy })),
+    desk: new Desk(new Engine({ counters })),
     cost: (step) => {
-      Object.assign(spy, newSpy())
+      Object.assign(counters, newWorkCounters())
       step()
-      return { ...spy }
+      return { ...counters }
     }
   }
 }
 
 /** The cost of each step, which must be the same in both worlds; `build` gets the size. */
-const flat = (sizes: readonly [number, number], build: (size: number) => { readonly world: World; readonly steps: ReadonlyArray<(desk: Desk) => void> }): ReadonlyArray<Spy> => {
+const flat = (sizes: readonly [number, number], build: (size: number) => { readonly world: World; readonly steps: ReadonlyArray<(desk: Desk) => void> }): ReadonlyArray<WorkCounters> => {
   const [small, large] = sizes.map((size) => {
     const { steps, world: made } = build(size)
     return steps.map((step) => made.cost(() => step(made.desk)))
@@ -37,12 +37,12 @@ const flat = (sizes: readonly [number, number], build: (size: number) => { reado
   return large!
 }
 
-const none = newSpy()
+const none = newWorkCounters()
 
 beforeAll(() => {
   const { cost, desk } = world()
   desk.watch("SELECT * FROM t ORDER BY n LIMIT 1")
-  expect(cost(() => desk.put("t:1", { n: 1 })), "the engine counts").toEqual({ ...none, instances: 1, rows: 1, windows: 1 })
+  expect(cost(() => desk.put("t:1", { n: 1 })), "the engine counts").toEqual({ ...none, views: 1, rows: 1, windows: 1 })
 })
 
 test("L4 of 10,000 instances of `author = $x` a change touches the one it is for: one instance, one row", () => {
@@ -62,7 +62,7 @@ test("L4 of 10,000 instances of `author = $x` a change touches the one it is for
       ]
     }
   })
-  expect(costs.map(({ instances, rows }) => [instances, rows])).toEqual([[1, 1], [1, 1], [2, 1], [1, 0], [0, 0], [0, 0], [0, 0]])
+  expect(costs.map(({ views: instances, rows }) => [instances, rows])).toEqual([[1, 1], [1, 1], [2, 1], [1, 0], [0, 0], [0, 0], [0, 0]])
 })
 
 test("L4 several equal conjuncts find their instance together, and what is left of the filter is evaluated there only", () => {
@@ -71,7 +71,7 @@ test("L4 several equal conjuncts find their instance together, and what is left 
     for (let i = 0; i < size; i++) made.desk.watch("SELECT * FROM post WHERE author = $x AND kind = $k AND count(tags) = 1", { x: `user:${i}`, k: i % 2 })
     return { world: made, steps: [(desk) => desk.put("post:1", { author: "user:3", kind: 1, tags: ["a"] }), (desk) => desk.put("post:1", { author: "user:3", kind: 0, tags: ["a"] }), (desk) => desk.put("post:2", { author: "user:3", kind: 1, tags: [] })] }
   })
-  expect(costs.map(({ instances, rows }) => [instances, rows])).toEqual([[1, 1], [1, 0], [1, 1]])
+  expect(costs.map(({ views: instances, rows }) => [instances, rows])).toEqual([[1, 1], [1, 0], [1, 1]])
 })
 
 test("L4 shapes are one plan each: 1,000 views of a shape are one shape with 1,000 instances", () => {
@@ -79,7 +79,7 @@ test("L4 shapes are one plan each: 1,000 views of a shape are one shape with 1,0
   for (let i = 0; i < 1_000; i++) desk.watch(`SELECT * FROM post WHERE n = ${i} ORDER BY s LIMIT 5`)
   const same = [1, 2, 3].map(() => desk.watch("SELECT * FROM post WHERE n = 1 ORDER BY s LIMIT 5"))
   expect(desk.engine.shapes().map(({ instances }) => instances)).toEqual([1_000])
-  expect(new Set(same.map(({ instance }) => instance)).size).toBe(1)
+  expect(new Set(same.map(({ view }) => view)).size).toBe(1)
 })
 
 test("L4 range arguments lead to the instances whose range the row is or was in", () => {
@@ -88,7 +88,7 @@ test("L4 range arguments lead to the instances whose range the row is or was in"
     for (let i = 0; i < size; i++) made.desk.watch("SELECT * FROM post WHERE n >= $from AND n < $to", { from: i * 10, to: i * 10 + 10 })
     return { world: made, steps: [(desk) => desk.put("post:1", { n: 15 }), (desk) => desk.put("post:1", { n: 16 }), (desk) => desk.put("post:1", { n: 25 }), (desk) => desk.put("post:1", { n: -5 }), (desk) => desk.remove("post:1")] }
   })
-  for (const [i, { instances, rows }] of costs.entries()) {
+  for (const [i, { views: instances, rows }] of costs.entries()) {
     expect(instances, `step ${i}`).toBeLessThanOrEqual([1, 1, 2, 1, 0][i]!)
     expect(rows, `step ${i}`).toBeLessThanOrEqual([1, 1, 1, 0, 0][i]!)
   }
@@ -100,7 +100,7 @@ test("L4 `IN` arguments lead to the instances whose list holds the value", () =>
     for (let i = 0; i < size; i++) made.desk.watch("SELECT * FROM post WHERE kind IN $kinds", { kinds: [i, `k${i}`] })
     return { world: made, steps: [(desk) => desk.put("post:1", { kind: 3 }), (desk) => desk.put("post:1", { kind: "k3" }), (desk) => desk.put("post:1", { kind: "k4" }), (desk) => desk.put("post:2", { kind: "other" })] }
   })
-  for (const [i, { instances, rows }] of costs.entries()) {
+  for (const [i, { views: instances, rows }] of costs.entries()) {
     expect(instances, `step ${i}`).toBeLessThanOrEqual([1, 2, 2, 0][i]!)
     expect(rows, `step ${i}`).toBeLessThanOrEqual([1, 1, 1, 0][i]!)
   }
@@ -124,7 +124,7 @@ test("L4 a change inside one window is one or two operations there, none in the 
       ]
     }
   })
-  expect(costs.map(({ instances }) => instances)).toEqual([1, 1, 2, 2, 0])
+  expect(costs.map(({ views: instances }) => instances)).toEqual([1, 1, 2, 2, 0])
   expect(costs.map(({ rows }) => rows)).toEqual([1, 1, 1, 0, 0])
   for (const [i, { windows }] of costs.entries()) expect(windows, `step ${i}`).toBeLessThanOrEqual([1, 2, 2, 2, 0][i]!)
 })
@@ -136,7 +136,7 @@ test("L4 the only view of a shape is asked once a change, and no row of it is lo
     made.desk.watch("SELECT * FROM post WHERE published = true AND n >= 10")
     return { world: made, steps: [(desk) => desk.put("post:3", { n: 3, published: true }), (desk) => desk.put("post:3", { n: 30, published: true }), (desk) => desk.remove("post:3")] }
   })
-  expect(costs.map(({ instances }) => instances)).toEqual([1, 1, 1])
+  expect(costs.map(({ views: instances }) => instances)).toEqual([1, 1, 1])
   expect(costs.map(({ rows }) => rows)).toEqual([1, 1, 0])
 })
 
@@ -154,7 +154,7 @@ test("L4 a child insert evaluates the child and its parents, and announces its p
       steps: [step((desk) => desk.put("post:1", { author: "user:3", n: 1 }), ["user:3"]), step((desk) => desk.put("post:1", { author: "user:4", n: 1 }), ["user:3", "user:4"]), step((desk) => desk.put("post:2", { author: "nobody:1", n: 1 }), []), step((desk) => desk.remove("post:1"), ["user:4"])]
     }
   })
-  for (const [i, { instances, rows, windows }] of costs.entries()) {
+  for (const [i, { views: instances, rows, windows }] of costs.entries()) {
     expect(rows, `step ${i}`).toBeLessThanOrEqual([2, 3, 0, 1][i]!)
     expect(instances, `step ${i}`).toBeLessThanOrEqual([1, 2, 0, 1][i]!)
     expect(windows, `step ${i}`).toBeLessThanOrEqual([1, 2, 0, 1][i]!)
@@ -166,7 +166,7 @@ test("L4 the same subquery under many parents with equal arguments is one result
   for (let i = 0; i < 500; i++) desk.put(`user:${i}`, { team: i % 5 })
   const view = desk.watch("SELECT id, (SELECT VALUE id FROM member WHERE team = $parent.team) AS mates FROM user")
   const step = cost(() => desk.put("member:1", { team: 2 }))
-  expect(step.instances).toBe(1)
+  expect(step.views).toBe(1)
   expect(step.rows).toBeLessThanOrEqual(101)
   expect(view.delta()?.updates.length).toBe(100)
 })
@@ -250,7 +250,7 @@ test("L4 views that were released cost nothing any more", () => {
   const { cost, desk } = world()
   const views = ["SELECT * FROM t WHERE n = 1", "SELECT * FROM t WHERE n > 0 ORDER BY n LIMIT 3", "SELECT n, count() AS c FROM t GROUP BY n", "SELECT id, (SELECT id FROM t WHERE n = $parent.n) AS same FROM t", "SELECT id, friend.n AS x FROM t", "SELECT * FROM t WHERE n IN (SELECT VALUE n FROM u)"].map((query) => desk.watch(query))
   desk.put("t:1", { n: 1, friend: "t:2" }).put("t:2", { n: 1 })
-  for (const { instance } of views) desk.engine.release(instance)
+  for (const { view } of views) desk.engine.release(view)
   expect(desk.engine.shapes()).toEqual([])
   expect(cost(() => desk.put("t:3", { n: 1 }).put("t:2", { n: 2 }).put("u:1", { n: 1 }).remove("t:1"))).toEqual(none)
 })

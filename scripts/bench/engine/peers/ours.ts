@@ -7,7 +7,7 @@
 import { Either } from "effect"
 import { type Change as EngineChange, decodeChange } from "../../../../src/core/change.ts"
 import { Engine } from "../../../../src/core/ivm/engine.ts"
-import type { Instance } from "../../../../src/core/ivm/view/view.ts"
+import type { View } from "../../../../src/core/ivm/view/view.ts"
 import { parseSelect } from "../../../../src/core/surql/parse.ts"
 import { make } from "../../../../src/core/surql/recordId.ts"
 import { type Obj, RecordId, type Value } from "../../../../src/core/surql/value.ts"
@@ -42,7 +42,7 @@ const fromValue = (value: Value): unknown => {
 export const ours: Peer = (work) => {
   const engine = new Engine()
   const read = reader(work)
-  const instances: Array<Instance> = []
+  const instances: Array<View> = []
   const parsed = Either.getOrThrow(parseSelect(queries[work.name]))
   const told = { rows: 0, hashes: 0 }
   return {

@@ -13,7 +13,7 @@ import { type Hash64, noSum } from "./hash.ts"
 export interface Shown {
   readonly key: string
   /** What it is a row of. */
-  readonly place?: unknown
+  readonly slot?: unknown
   /** That of its place, where it is the only row of it: it tells rows apart without a look at their keys. Else -1, or none. */
   readonly number?: number
   readonly version: number
@@ -70,7 +70,7 @@ export interface Delta {
 
 interface Move {
   readonly key: string
-  readonly place: unknown
+  readonly slot: unknown
   readonly number: number
   readonly before: Shown | undefined
   /** That of `before` when the step came to it: a row may take over a new state of its record. */
@@ -159,8 +159,8 @@ export class DeltaBuilder implements Hash64 {
 
   /** One of the two states at least is given. */
   private add(before: Shown | undefined, after: Shown | undefined, version: number, child?: MovedChild): void {
-    const { key, number = -1, place } = (after ?? before)!
-    const move: Move = { key, place, number, before, version, after, child, refreshed: child !== undefined }
+    const { key, number = -1, slot } = (after ?? before)!
+    const move: Move = { key, slot, number, before, version, after, child, refreshed: child !== undefined }
     const moves = (this.moves = append(this.moves, move))
     if (this.byKey !== undefined) this.byKey.set(key, move)
     else if (moves.length > fewMoves) this.byKey = new Map(moves.map((other) => [other.key, other]))

@@ -6,16 +6,16 @@
 import { append } from "../../multimap.ts"
 import { type Delta, DeltaBuilder } from "./delta.ts"
 import { type Hash64, hashText } from "./hash.ts"
-import type { Instance, Touched } from "../view/view.ts"
-import type { Turnover } from "../index/subqueryValues.ts"
+import type { View, Touched } from "../view/view.ts"
+import type { ValueSetDelta } from "../index/subqueryValues.ts"
 
 /** What a step did to an instance. */
-export interface Ended {
+export interface StepEnd {
   /** Its net effect; undefined where there is none. */
   readonly delta: Delta | undefined
   /** Rows that hold it have to hear of it. */
   readonly moved: boolean
-  readonly turnover: Turnover | undefined
+  readonly valueSetDelta: ValueSetDelta | undefined
   /** What it hashed to before; undefined where no row moved. */
   readonly before: Hash64 | undefined
 }
@@ -24,9 +24,9 @@ export interface Ended {
  * What the running step has moved so far. Results and instances keep the place of theirs here and not the thing: they are old
  * and cold, and to put something new into each costs the garbage collector more than all else a step does to it.
  */
-export class Moves {
+export class StepLog {
   private builders: Array<DeltaBuilder> | undefined = undefined
-  private ends: Array<Ended> | undefined = undefined
+  private ends: Array<StepEnd> | undefined = undefined
 
   clear(): void {
     this.builders = this.ends = undefined
@@ -43,26 +43,26 @@ export class Moves {
   }
 
   /** Keeps what the step did to an instance until the next one. */
-  end(ended: Ended): number {
+  end(ended: StepEnd): number {
     this.ends = append(this.ends, ended)
     return this.ends.length - 1
   }
 
   /** Undefined once it is cleared. */
-  ended(place: number): Ended | undefined {
+  ended(place: number): StepEnd | undefined {
     return this.ends?.[place]
   }
 }
 
-export class Moved implements Touched, Hash64 {
-  readonly instance: Instance
+export class ViewChange implements Touched, Hash64 {
+  readonly view: View
   readonly delta: Delta
   readonly generation: number
   readonly high: number
   readonly low: number
 
-  constructor(instance: Instance & { readonly sum: Hash64 }, delta: Delta) {
-    this.instance = instance
+  constructor(instance: View & { readonly sum: Hash64 }, delta: Delta) {
+    this.view = instance
     this.delta = delta
     this.generation = instance.generation
     this.high = instance.sum.high

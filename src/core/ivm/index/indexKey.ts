@@ -11,7 +11,7 @@ import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap
 import { Geometry, Range, RecordRange, Regex, SetValue, Closure, Special, Uuid, field, isObj, type Obj, type Value } from "../../surql/value.ts"
 
 /** Stands for the key of what has none that is exact. */
-export const dynamic: unique symbol = Symbol("dynamic")
+export const unindexable: unique symbol = Symbol("dynamic")
 /** Key of a row that is not there. */
 export const absent: unique symbol = Symbol("absent")
 
@@ -39,12 +39,12 @@ const filedKey = (value: Value): FiledKey => {
   return isCountedId(id) && id.text === value ? id : indexKey(value)
 }
 
-const follow = (doc: Obj, path: Path): Value | typeof dynamic => {
+const follow = (doc: Obj, path: Path): Value | typeof unindexable => {
   let value: Value = field(doc, path[0]!)
   for (let i = 1; i < path.length; i++) {
     if (isObj(value)) value = field(value, path[i]!)
     else if (value === undefined || value === null || typeof value === "number" || typeof value === "boolean") value = undefined
-    else return dynamic
+    else return unindexable
   }
   return value
 }
@@ -60,7 +60,7 @@ const isExact = (value: Value): boolean => {
 
 /** The key of some values in order, or {@link dynamic}. */
 export const keyOfValues = (values: ReadonlyArray<Value>): unknown => {
-  for (let i = 0; i < values.length; i++) if (!isExact(values[i])) return dynamic
+  for (let i = 0; i < values.length; i++) if (!isExact(values[i])) return unindexable
   return values.length === 1 ? filedKey(values[0]) : values.length === 0 ? undefined : compositeKey(values)
 }
 
@@ -70,46 +70,46 @@ export const keysOfElements = (values: ReadonlyArray<Value>, elements: ReadonlyA
   const keys = new Map<unknown, FiledKey>()
   for (const element of elements) {
     const key = keyOfValues(values.length === 0 ? [element] : [...values, element])
-    if (key === dynamic) return dynamic
+    if (key === unindexable) return unindexable
     keys.set(plainKey(key), key)
   }
   return [...keys.values()]
 }
 
 /** What a container is asked for element by element; {@link dynamic} for those that hold more than elements (text, ranges, ...). */
-const elementsOf = (container: Value, orSelf: boolean): ReadonlyArray<Value> | typeof dynamic => {
+const elementsOf = (container: Value, orSelf: boolean): ReadonlyArray<Value> | typeof unindexable => {
   if (Array.isArray(container)) return container as ReadonlyArray<Value>
   if (container instanceof SetValue) return container.items
   if (orSelf) return [container]
   const more = typeof container === "string" || container instanceof Range || container instanceof Uuid || container instanceof Geometry || isObj(container)
-  return more ? dynamic : noElements
+  return more ? unindexable : noElements
 }
 
 const noElements: ReadonlyArray<Value> = []
 
 /** The keys of a document, or {@link dynamic}. */
 export const keysOf = (doc: Obj, { each, paths, range }: KeySpec): Keys => {
-  if (range !== undefined && follow(doc, range) === dynamic) return dynamic
+  if (range !== undefined && follow(doc, range) === unindexable) return unindexable
   if (each === undefined && paths.length === 1) {
     const value = follow(doc, paths[0]!)
-    return value === dynamic || !isExact(value) ? dynamic : filedKey(value)
+    return value === unindexable || !isExact(value) ? unindexable : filedKey(value)
   }
   const values: Array<Value> = []
   for (const path of paths) {
     const value = follow(doc, path)
-    if (value === dynamic) return dynamic
+    if (value === unindexable) return unindexable
     values.push(value)
   }
   if (each === undefined) return keyOfValues(values)
   const container = follow(doc, each.path)
-  const elements = container === dynamic ? dynamic : elementsOf(container, each.orSelf)
-  return elements === dynamic ? dynamic : keysOfElements(values, elements)
+  const elements = container === unindexable ? unindexable : elementsOf(container, each.orSelf)
+  return elements === unindexable ? unindexable : keysOfElements(values, elements)
 }
 
 /** The value rows of one key are ordered by; only for documents that are not {@link dynamic}. */
 export const orderOf = (doc: Obj, { range }: KeySpec): Value => {
   const value = range === undefined ? undefined : follow(doc, range)
-  return value === dynamic ? undefined : value
+  return value === unindexable ? undefined : value
 }
 
 /** Whether two documents are filed alike; the same keys in another order are not seen as such. */

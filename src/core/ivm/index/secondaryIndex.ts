@@ -14,8 +14,8 @@ import { compare } from "../../surql/order.ts"
 import type { Obj, Value } from "../../surql/value.ts"
 import type { Interval } from "./intervalTree.ts"
 import { type FiledKey, FiledMap, plainKey } from "../store/denseMap.ts"
-import { absent, dynamic, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./indexKey.ts"
-import { isLive, type Live, Place } from "../store/recordSlot.ts"
+import { absent, unindexable, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./indexKey.ts"
+import { isLive, type Live, RecordSlot } from "../store/recordSlot.ts"
 
 const BTree = sortedBTree.default
 
@@ -30,61 +30,61 @@ export interface States {
 }
 
 interface Filing {
-  readonly add: (key: FiledKey, value: Value, place: Place) => void
-  readonly remove: (key: FiledKey, value: Value, place: Place) => void
-  readonly places: (key: FiledKey, interval: Interval | undefined) => Iterable<Place>
+  readonly add: (key: FiledKey, value: Value, slot: RecordSlot) => void
+  readonly remove: (key: FiledKey, value: Value, slot: RecordSlot) => void
+  readonly slots: (key: FiledKey, interval: Interval | undefined) => Iterable<RecordSlot>
   /** Rows filed, and instances that stand for theirs; a pass over all. */
   readonly entries: () => number
 }
 
 /** What holds all rows of a key. */
-export interface Keeper {
+export interface CoveringView {
   /** How many rows it holds. */
   readonly matches: number
-  readonly keptPlaces: () => Iterable<Place>
+  readonly keptPlaces: () => Iterable<RecordSlot>
 }
 
 /** With more rows to begin with, nothing stands for those of its key: to file them all again would hold up whoever lets it go. */
-export const mostKept = 1024
+export const maxCovered = 1024
 
 /** Rows of one key in an array, which is gone through to find one: few lines of memory, one after the other. Beyond it a set. */
 const few = 64
 
 /** By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest. */
 class ByKey implements Filing {
-  private readonly byKey = new FiledMap<Place | Array<Place> | Set<Place> | Keeper>()
+  private readonly byKey = new FiledMap<RecordSlot | Array<RecordSlot> | Set<RecordSlot> | CoveringView>()
   private readonly spec: KeySpec
 
   constructor(spec: KeySpec) {
     this.spec = spec
   }
 
-  places(key: FiledKey): Iterable<Place> {
+  slots(key: FiledKey): Iterable<RecordSlot> {
     const filed = this.byKey.get(key)
     if (filed === undefined) return none
-    if (filed instanceof Place) return [filed]
+    if (filed instanceof RecordSlot) return [filed]
     return Array.isArray(filed) || filed instanceof Set ? filed : filed.keptPlaces()
   }
 
-  add(key: FiledKey, _: Value, place: Place): void {
+  add(key: FiledKey, _: Value, slot: RecordSlot): void {
     const filed = this.byKey.get(key)
-    if (filed === undefined) this.byKey.set(key, place)
-    else if (filed instanceof Place) this.byKey.set(key, [filed, place])
-    else if (filed instanceof Set) filed.add(place)
-    else if (!Array.isArray(filed)) this.outgrow(key, filed, place)
-    else if (filed.length < few) filed.push(place)
-    else this.byKey.set(key, new Set(filed).add(place))
+    if (filed === undefined) this.byKey.set(key, slot)
+    else if (filed instanceof RecordSlot) this.byKey.set(key, [filed, slot])
+    else if (filed instanceof Set) filed.add(slot)
+    else if (!Array.isArray(filed)) this.outgrow(key, filed, slot)
+    else if (filed.length < few) filed.push(slot)
+    else this.byKey.set(key, new Set(filed).add(slot))
   }
 
-  remove(key: FiledKey, _: Value, place: Place): void {
+  remove(key: FiledKey, _: Value, slot: RecordSlot): void {
     const filed = this.byKey.get(key)
-    if (filed === place) this.byKey.delete(key)
+    if (filed === slot) this.byKey.delete(key)
     else if (filed instanceof Set) {
-      if (filed.delete(place) && filed.size === 0) this.byKey.delete(key)
+      if (filed.delete(slot) && filed.size === 0) this.byKey.delete(key)
     } else if (Array.isArray(filed)) {
-      const at = filed.indexOf(place)
+      const at = filed.indexOf(slot)
       const last = at < 0 ? undefined : filed.pop()
-      if (last !== undefined && last !== place) filed[at] = last
+      if (last !== undefined && last !== slot) filed[at] = last
       if (filed.length === 0) this.byKey.delete(key)
     }
   }
@@ -95,29 +95,29 @@ class ByKey implements Filing {
     return entries
   }
 
-  keep(key: FiledKey, keeper: Keeper): void {
+  keep(key: FiledKey, covering: CoveringView): void {
     const filed = this.byKey.get(key)
-    if (filed === undefined || filed instanceof Place || Array.isArray(filed) || filed instanceof Set) this.byKey.set(key, keeper)
+    if (filed === undefined || filed instanceof RecordSlot || Array.isArray(filed) || filed instanceof Set) this.byKey.set(key, covering)
   }
 
   /** Files the rows of a key again, if it kept them. */
-  giveBack(key: FiledKey, keeper: Keeper): void {
-    if (this.byKey.get(key) !== keeper) return
+  giveBack(key: FiledKey, covering: CoveringView): void {
+    if (this.byKey.get(key) !== covering) return
     this.byKey.delete(key)
-    for (const place of this.keptUnder(key, keeper)) this.add(key, undefined, place)
+    for (const slot of this.keptUnder(key, covering)) this.add(key, undefined, slot)
   }
 
   /**
    * What has twice as many rows as it may begin with stands for them no longer: the row that is one too many files them all.
    * No row of this step is forgotten: indexes are moved before any instance is, so the first row that came in it was asked the same.
    */
-  private outgrow(key: FiledKey, keeper: Keeper, place: Place): void {
-    if (keeper.matches >= 2 * mostKept) this.byKey.set(key, new Set(this.keptUnder(key, keeper)).add(place))
+  private outgrow(key: FiledKey, covering: CoveringView, slot: RecordSlot): void {
+    if (covering.matches >= 2 * maxCovered) this.byKey.set(key, new Set(this.keptUnder(key, covering)).add(slot))
   }
 
   /** It may hold rows without a fixed key as well, and rows that this step has moved elsewhere. */
-  private *keptUnder(key: FiledKey, keeper: Keeper): Iterable<Place> {
-    for (const place of keeper.keptPlaces()) if (isLive(place) && sameKeys(keysOf(place.doc, this.spec), key)) yield place
+  private *keptUnder(key: FiledKey, covering: CoveringView): Iterable<RecordSlot> {
+    for (const slot of covering.keptPlaces()) if (isLive(slot) && sameKeys(keysOf(slot.doc, this.spec), key)) yield slot
   }
 }
 
@@ -127,7 +127,7 @@ interface Spot {
   readonly value: Value
   readonly edge: -1 | 0 | 1
   readonly text: string
-  readonly place: Place | undefined
+  readonly slot: RecordSlot | undefined
 }
 
 const rankOf = (key: unknown): number => (typeof key === "number" ? 0 : typeof key === "string" ? 1 : typeof key === "boolean" ? 2 : key === null ? 3 : 4)
@@ -147,34 +147,34 @@ const compareSpots = (a: Spot, b: Spot): number =>
 class ByValue implements Filing {
   private readonly tree = new BTree<Spot, undefined>(undefined, compareSpots)
 
-  add(key: FiledKey, value: Value, place: Place): void {
-    this.tree.set({ key: plainKey(key), value, edge: 0, text: place.id.text, place }, undefined)
+  add(key: FiledKey, value: Value, slot: RecordSlot): void {
+    this.tree.set({ key: plainKey(key), value, edge: 0, text: slot.id.text, slot }, undefined)
   }
 
-  remove(key: FiledKey, value: Value, place: Place): void {
-    this.tree.delete({ key: plainKey(key), value, edge: 0, text: place.id.text, place })
+  remove(key: FiledKey, value: Value, slot: RecordSlot): void {
+    this.tree.delete({ key: plainKey(key), value, edge: 0, text: slot.id.text, slot })
   }
 
   entries(): number {
     return this.tree.size
   }
 
-  *places(filed: FiledKey, interval: Interval | undefined): Iterable<Place> {
+  *slots(filed: FiledKey, interval: Interval | undefined): Iterable<RecordSlot> {
     const key = plainKey(filed)
     const from = interval?.from, to = interval?.to
-    const first: Spot = { key, value: from?.value, edge: from === undefined || from.inclusive ? -1 : 1, text: "", place: undefined }
-    const last: Spot | undefined = to && { key, value: to.value, edge: to.inclusive ? 1 : -1, text: "", place: undefined }
+    const first: Spot = { key, value: from?.value, edge: from === undefined || from.inclusive ? -1 : 1, text: "", slot: undefined }
+    const last: Spot | undefined = to && { key, value: to.value, edge: to.inclusive ? 1 : -1, text: "", slot: undefined }
     for (const spot of this.tree.keys(first)) {
       if (compareKeys(spot.key, key) !== 0 || (last !== undefined && compareSpots(spot, last) > 0)) return
-      yield spot.place!
+      yield spot.slot!
     }
   }
 }
 
-export class RowIndex {
+export class SecondaryIndex {
   readonly spec: KeySpec
   private filing: ByKey | ByValue | undefined = undefined
-  private readonly loose = new Set<Place>()
+  private readonly loose = new Set<RecordSlot>()
   /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
   private last: States = { before: undefined, after: undefined, oldKeys: absent, newKeys: absent, oldValue: undefined, newValue: undefined }
 
@@ -195,26 +195,26 @@ export class RowIndex {
   /** Files all rows there are; from here on each {@link move} must be told. */
   file(rows: Iterable<Live>): void {
     this.filing = this.spec.range === undefined ? new ByKey(this.spec) : new ByValue()
-    for (const place of rows) this.add(this.filing, keysOf(place.doc, this.spec), orderOf(place.doc, this.spec), place)
+    for (const slot of rows) this.add(this.filing, keysOf(slot.doc, this.spec), orderOf(slot.doc, this.spec), slot)
   }
 
   /** The rows filed under a key, with a value in the interval. */
-  places(key: FiledKey, interval: Interval | undefined): Iterable<Place> {
-    return this.filing?.places(key, interval) ?? none
+  slots(key: FiledKey, interval: Interval | undefined): Iterable<RecordSlot> {
+    return this.filing?.slots(key, interval) ?? none
   }
 
   /** From here on this one holds all rows of a key, until it gives them back; where another one does, nothing changes. */
-  keep(key: FiledKey, keeper: Keeper): void {
-    if (this.filing instanceof ByKey) this.filing.keep(key, keeper)
+  cover(key: FiledKey, covering: CoveringView): void {
+    if (this.filing instanceof ByKey) this.filing.keep(key, covering)
   }
 
   /** Files the rows of a key again. Cost: O(those rows), of which there are at most some thousands. */
-  giveBack(key: FiledKey, keeper: Keeper): void {
-    if (this.filing instanceof ByKey) this.filing.giveBack(key, keeper)
+  uncover(key: FiledKey, covering: CoveringView): void {
+    if (this.filing instanceof ByKey) this.filing.giveBack(key, covering)
   }
 
   /** The rows without a fixed key. */
-  get dynamicPlaces(): ReadonlySet<Place> {
+  get unindexableSlots(): ReadonlySet<RecordSlot> {
     return this.loose
   }
 
@@ -234,26 +234,26 @@ export class RowIndex {
   }
 
   /** Refiles a record. */
-  move(place: Place, before: Obj | undefined, after: Obj | undefined): void {
+  move(slot: RecordSlot, before: Obj | undefined, after: Obj | undefined): void {
     const { filing } = this
     if (filing === undefined) return
     const { newKeys, newValue, oldKeys, oldValue } = this.states(before, after)
     if (sameKeys(oldKeys, newKeys) && (this.spec.range === undefined || compare(oldValue, newValue) === 0)) return
-    if (before !== undefined) this.remove(filing, oldKeys, oldValue, place)
-    if (after !== undefined) this.add(filing, newKeys, newValue, place)
+    if (before !== undefined) this.remove(filing, oldKeys, oldValue, slot)
+    if (after !== undefined) this.add(filing, newKeys, newValue, slot)
   }
 
-  private add(filing: Filing, keys: Keys, value: Value, place: Place): void {
-    if (keys === dynamic) this.loose.add(place)
-    else if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, place)
-    else filing.add(keys, value, place)
+  private add(filing: Filing, keys: Keys, value: Value, slot: RecordSlot): void {
+    if (keys === unindexable) this.loose.add(slot)
+    else if (Array.isArray(keys)) for (const key of keys) filing.add(key, value, slot)
+    else filing.add(keys, value, slot)
   }
 
-  private remove(filing: Filing, keys: Keys, value: Value, place: Place): void {
-    if (keys === dynamic) this.loose.delete(place)
-    else if (Array.isArray(keys)) for (const key of keys) filing.remove(key, value, place)
-    else filing.remove(keys, value, place)
+  private remove(filing: Filing, keys: Keys, value: Value, slot: RecordSlot): void {
+    if (keys === unindexable) this.loose.delete(slot)
+    else if (Array.isArray(keys)) for (const key of keys) filing.remove(key, value, slot)
+    else filing.remove(keys, value, slot)
   }
 }
 
-const none: ReadonlyArray<Place> = []
+const none: ReadonlyArray<RecordSlot> = []

@@ -5,33 +5,33 @@
  * those that have rows filed, and tells them of each write.
  */
 import { leave } from "../../multimap.ts"
-import { RowIndex } from "./secondaryIndex.ts"
+import { SecondaryIndex } from "./secondaryIndex.ts"
 import type { KeySpec } from "./indexKey.ts"
 import type { Store } from "../store/store.ts"
 
-export class Indexes {
+export class SecondaryIndexes {
   private readonly store: Store
-  private readonly shared = new Map<string, { readonly index: RowIndex; uses: number }>()
+  private readonly shared = new Map<string, { readonly index: SecondaryIndex; uses: number }>()
 
   constructor(store: Store) {
     this.store = store
   }
 
   /** The index of a table by some paths, perhaps still empty; each call needs one {@link release}. */
-  use(table: string, spec: KeySpec): RowIndex {
+  use(table: string, spec: KeySpec): SecondaryIndex {
     const name = nameOf(table, spec)
     const existing = this.shared.get(name)
     if (existing !== undefined) {
       existing.uses++
       return existing.index
     }
-    const index = new RowIndex(spec)
+    const index = new SecondaryIndex(spec)
     this.shared.set(name, { index, uses: 1 })
     return index
   }
 
   /** Files the rows of the table, unless they are. */
-  file(table: string, index: RowIndex): void {
+  file(table: string, index: SecondaryIndex): void {
     if (index.filed) return
     index.file(this.store.rows(table))
     this.store.table(table).indexes.push(index)
@@ -47,7 +47,7 @@ export class Indexes {
     this.shared.clear()
   }
 
-  release(table: string, index: RowIndex): void {
+  release(table: string, index: SecondaryIndex): void {
     const name = nameOf(table, index.spec)
     const shared = this.shared.get(name)
     if (shared === undefined || --shared.uses > 0) return

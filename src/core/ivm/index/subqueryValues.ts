@@ -10,8 +10,8 @@ import { encode } from "../../surql/encode.ts"
 import type { Value } from "../../surql/value.ts"
 import type { ListArgument, Params } from "../query/lift.ts"
 import { plainKey } from "../store/denseMap.ts"
-import type { Maintained } from "../view/incrementalView.ts"
-import { dynamic, keyOfValues } from "./indexKey.ts"
+import type { IncrementalView } from "../view/incrementalView.ts"
+import { unindexable, keyOfValues } from "./indexKey.ts"
 
 interface Held {
   readonly value: Value
@@ -20,25 +20,25 @@ interface Held {
   count: number
 }
 
-export interface Turnover {
+export interface ValueSetDelta {
   readonly gained: ReadonlyArray<Value>
   readonly lost: ReadonlyArray<Value>
   /** Followers can be filed under the values, before and after. */
   readonly exact: boolean
 }
 
-export class LiveList {
+export class SubqueryValues {
   /** The views filed by it. */
-  readonly followers = new Set<Maintained>()
-  /** What each row gives, by its place. */
+  readonly followers = new Set<IncrementalView>()
+  /** What each row gives, by its slot. */
   private readonly given = new Map<unknown, Value>()
   private readonly held = new Map<unknown, Held>()
   private inexact = 0
   private cached: ReadonlyArray<Value> | undefined = undefined
 
   /** Rows by their places, and what each gives. */
-  constructor(rows: ReadonlyArray<readonly [place: unknown, value: Value]>) {
-    this.turn(rows.map(([place, value]) => [place, { value }]))
+  constructor(rows: ReadonlyArray<readonly [slot: unknown, value: Value]>) {
+    this.turn(rows.map(([slot, value]) => [slot, { value }]))
     this.renew()
   }
 
@@ -55,19 +55,19 @@ export class LiveList {
    * Takes over what rows that moved give now; undefined: nothing any more. {@link values} stay as they were until {@link renew},
    * so that followers can be found.
    */
-  turn(rows: ReadonlyArray<readonly [place: unknown, now: { readonly value: Value } | undefined]>): Turnover {
-    const before = rows.flatMap(([place]) => (this.given.has(place) ? [this.given.get(place)] : []))
+  turn(rows: ReadonlyArray<readonly [slot: unknown, now: { readonly value: Value } | undefined]>): ValueSetDelta {
+    const before = rows.flatMap(([slot]) => (this.given.has(slot) ? [this.given.get(slot)] : []))
     const after = rows.flatMap(([, now]) => (now === undefined ? [] : [now.value]))
-    for (const [place, now] of rows) {
-      if (now === undefined) this.given.delete(place)
-      else this.given.set(place, now.value)
+    for (const [slot, now] of rows) {
+      if (now === undefined) this.given.delete(slot)
+      else this.given.set(slot, now.value)
     }
     const wasExact = this.inexact === 0
-    if (!wasExact || after.some((value) => keyOfValues([value]) === dynamic)) this.values()
+    if (!wasExact || after.some((value) => keyOfValues([value]) === unindexable)) this.values()
     const moved = new Map<unknown, { readonly held: Held; readonly was: boolean }>()
     const count = (value: Value, by: 1 | -1): void => {
       const exactKey = keyOfValues([value])
-      const exact = exactKey !== dynamic
+      const exact = exactKey !== unindexable
       const key = exact ? plainKey(exactKey) : `\u0004${encode(value)}`
       let held = this.held.get(key)
       if (held === undefined) this.held.set(key, (held = { value, exact, count: 0 }))
@@ -91,11 +91,11 @@ export class LiveList {
 /** The list a query is filed by, and the maintained subquery that gives it. */
 export interface List {
   readonly argument: ListArgument
-  readonly result: Maintained
+  readonly result: IncrementalView
 }
 
 /** The parameters with the list among them, always as it is now. */
 export const withList = (params: Params, { argument, result }: List): Params => {
-  const list = result.liveList()
+  const list = result.subqueryValues()
   return Object.defineProperty({ ...params }, argument.name, { enumerable: true, get: () => list.values() })
 }

@@ -11,7 +11,7 @@ import sortedBTree from "sorted-btree"
 import { usable } from "../../surql/group.ts"
 import { compare } from "../../surql/order.ts"
 import { Float, float, isInt, type Value } from "../../surql/value.ts"
-import { comparePlaces, type Entry } from "./groupScan.ts"
+import { compareSourceOrder, type Entry } from "./groupScan.ts"
 
 const BTree = sortedBTree.default
 
@@ -178,7 +178,7 @@ class Extremes implements Accumulator {
   constructor(column: number, take: (value: Value) => Value) {
     this.column = column
     this.take = take
-    this.tree = new BTree<Entry, undefined>(undefined, (a, b) => compare(a.values[column], b.values[column]) || comparePlaces(a, b))
+    this.tree = new BTree<Entry, undefined>(undefined, (a, b) => compare(a.values[column], b.values[column]) || compareSourceOrder(a, b))
   }
 
   add(entry: Entry): void {
@@ -200,7 +200,7 @@ class Extremes implements Accumulator {
     const found = least ? this.tree.minKey() : this.tree.maxKey()
     if (found === undefined) return name.startsWith("time") ? undefined : least ? Infinity : -Infinity
     if (least) return found.values[this.column]
-    const first = this.tree.nextHigherKey({ ...found, slot: -Infinity })
+    const first = this.tree.nextHigherKey({ ...found, sourceIndex: -Infinity })
     return first!.values[this.column]
   }
 }

@@ -11,7 +11,7 @@ import { type FloatRun, patchRuns, type Summing } from "./floatSum.ts"
 /** What one row brings to its group; the same object as long as it brings the same. */
 export interface Entry {
   readonly id: RecordId
-  readonly slot: number
+  readonly sourceIndex: number
   /** Equal for rows of one group. */
   readonly group: unknown
   readonly key: ReadonlyArray<Value>
@@ -20,7 +20,7 @@ export interface Entry {
 }
 
 /** Scan order. */
-export const comparePlaces = (a: Entry, b: Entry): number => a.slot - b.slot || compareRecords(a.id, b.id)
+export const compareSourceOrder = (a: Entry, b: Entry): number => a.sourceIndex - b.sourceIndex || compareRecords(a.id, b.id)
 
 export interface Chunk {
   readonly entries: Array<Entry>
@@ -32,11 +32,11 @@ export interface Chunk {
 const most = 512
 const usual = 256
 
-export class Scan {
+export class GroupScan {
   readonly chunks: Array<Chunk> = []
 
   constructor(entries: ReadonlyArray<Entry>) {
-    const ordered = entries.slice().sort(comparePlaces)
+    const ordered = entries.slice().sort(compareSourceOrder)
     for (let at = 0; at < ordered.length; at += usual) this.chunks.push({ entries: ordered.slice(at, at + usual), runs: [] })
   }
 
@@ -76,7 +76,7 @@ export class Scan {
 
   /** Puts what a row brings now in place of what it brought. */
   replace(before: Entry, after: Entry): void {
-    if (comparePlaces(before, after) !== 0) {
+    if (compareSourceOrder(before, after) !== 0) {
       this.remove(before)
       this.add(after)
       return
@@ -92,7 +92,7 @@ export class Scan {
     let low = 0
     for (let high = this.chunks.length; high - low > 1;) {
       const middle = (low + high) >> 1
-      if (comparePlaces(this.chunks[middle]!.entries[0]!, entry) <= 0) low = middle
+      if (compareSourceOrder(this.chunks[middle]!.entries[0]!, entry) <= 0) low = middle
       else high = middle
     }
     return low
@@ -104,7 +104,7 @@ const placeIn = (entries: ReadonlyArray<Entry>, entry: Entry): number => {
   let low = 0
   for (let high = entries.length; low < high;) {
     const middle = (low + high) >> 1
-    if (comparePlaces(entries[middle]!, entry) < 0) low = middle + 1
+    if (compareSourceOrder(entries[middle]!, entry) < 0) low = middle + 1
     else high = middle
   }
   return low

@@ -24,10 +24,10 @@ import { type Summing, sumInOrder } from "./floatSum.ts"
 import { type Hash64, rowHash } from "../delta/hash.ts"
 import type { RowError } from "../view/view.ts"
 import type { Kind, Showable, TakesRows } from "./resultSet.ts"
-import { type Entry, Scan } from "./groupScan.ts"
-import { GroupedMember, isOf, type Member } from "../view/viewRow.ts"
-import type { Spy } from "../workCounters.ts"
-import type { Place } from "../store/recordSlot.ts"
+import { type Entry, GroupScan } from "./groupScan.ts"
+import { GroupedRow, isOf, type ViewRow } from "../view/viewRow.ts"
+import type { WorkCounters } from "../workCounters.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
 
 /** A group as it is shown. */
 export interface GroupRow extends Shown, Showable {
@@ -91,7 +91,7 @@ class Group {
   dirty = false
   row: GroupRow | undefined = undefined
   failure: string | undefined = undefined
-  scan: Scan | undefined = undefined
+  scan: GroupScan | undefined = undefined
 
   constructor(id: unknown, key: ReadonlyArray<Value>, accumulators: ReadonlyArray<Accumulator>) {
     this.id = id
@@ -105,7 +105,7 @@ export interface GroupOwner {
   /** A step marks a group for the first time. */
   readonly changed: () => void
   /** Its matching rows. */
-  readonly matching: () => Iterable<Member>
+  readonly matching: () => Iterable<ViewRow>
   /** A scope to build a row in. */
   readonly buildScope: () => Scope
   /** Notes what building the row of a group has just read; nothing for a group that is no more. */
@@ -116,7 +116,7 @@ export class Groups {
   private readonly plan: GroupPlan
   private readonly owner: GroupOwner
   private readonly result: TakesRows<GroupRow>
-  private readonly spy: Spy
+  private readonly counters: WorkCounters
   /** The one group of GROUP ALL, which is there even without rows. */
   private readonly whole: Group | undefined
   private readonly groups: Map<unknown, Group> | undefined
@@ -129,10 +129,10 @@ export class Groups {
   private ordered = false
 
   /** `reads`: building a row may read other records. */
-  constructor(plan: GroupPlan, result: TakesRows<GroupRow>, spy: Spy, owner: GroupOwner, reads: boolean) {
+  constructor(plan: GroupPlan, result: TakesRows<GroupRow>, counters: WorkCounters, owner: GroupOwner, reads: boolean) {
     this.plan = plan
     this.result = result
-    this.spy = spy
+    this.counters = counters
     this.owner = owner
     this.readers = reads ? new Map() : undefined
     this.whole = plan.grouping.all ? this.make(undefined, noValues) : undefined
@@ -145,23 +145,23 @@ export class Groups {
   }
 
   /** A matching row with what it brings; `before` again where nothing of it changed. */
-  member(place: Place, slot: number, brought: Contribution, before: Member | undefined): Member {
-    const part = this.entry(before?.part as Entry | undefined, place.id, slot, brought)
-    if (isOf(before, place) && before.part === part) return before
-    return new GroupedMember(this.owner, place, slot, part)
+  member(slot: RecordSlot, sourceIndex: number, brought: Contribution, before: ViewRow | undefined): ViewRow {
+    const part = this.entry(before?.part as Entry | undefined, slot.id, sourceIndex, brought)
+    if (isOf(before, slot) && before.part === part) return before
+    return new GroupedRow(this.owner, slot, sourceIndex, part)
   }
 
   /** What a row brings; `before` again where that is the same. */
-  private entry(before: Entry | undefined, id: RecordId, slot: number, { key, values }: Contribution): Entry {
+  private entry(before: Entry | undefined, id: RecordId, sourceIndex: number, { key, values }: Contribution): Entry {
     if (this.whole !== undefined && values.length === 0) return nothingBrought
-    if (before !== undefined && before.slot === slot && same(before.values, values) && same(before.key, key)) return before
+    if (before !== undefined && before.sourceIndex === sourceIndex && same(before.values, values) && same(before.key, key)) return before
     const group = this.whole === undefined ? compositeKey(key) : undefined
     const known = this.groups?.get(group)
-    return { id, slot, group: known === undefined ? group : known.id, key: known !== undefined && same(known.key, key) ? known.key : key, values }
+    return { id, sourceIndex, group: known === undefined ? group : known.id, key: known !== undefined && same(known.key, key) ? known.key : key, values }
   }
 
   /** Puts what a row brings now in place of what it brought. */
-  move(leaving: Member | undefined, entering: Member | undefined): void {
+  move(leaving: ViewRow | undefined, entering: ViewRow | undefined): void {
     const before = leaving?.part as Entry | undefined, after = entering?.part as Entry | undefined
     if (before === after) return
     const from = before && this.groupOf(before)
@@ -225,7 +225,7 @@ export class Groups {
   private make(id: unknown, key: ReadonlyArray<Value>): Group {
     const { accumulators } = this.plan
     const group = new Group(id, key, accumulators.length === 0 ? noAccumulators : accumulators.map(({ make }) => make()))
-    if (this.ordered) group.scan = new Scan([])
+    if (this.ordered) group.scan = new GroupScan([])
     return group
   }
 
@@ -269,7 +269,7 @@ export class Groups {
 
   /** Gives a group its row: the one from before where that shows the same. */
   private build(group: Group, before: GroupRow | undefined, version: number): void {
-    this.spy.groups++
+    this.counters.groups++
     if (group.scan?.first !== undefined) group.key = group.scan.first.key
     const { key } = group
     const outer = this.owner.buildScope()
@@ -317,7 +317,7 @@ export class Groups {
       if (entries === undefined) byGroup.set(group, [entry])
       else entries.push(entry)
     }
-    for (const group of this.all()) group.scan = new Scan(byGroup.get(group) ?? [])
+    for (const group of this.all()) group.scan = new GroupScan(byGroup.get(group) ?? [])
     this.ordered = true
   }
 }
@@ -326,7 +326,7 @@ const noValues: ReadonlyArray<Value> = []
 const noAccumulators: ReadonlyArray<Accumulator> = []
 
 /** What every row brings where neither keys nor columns are asked for. */
-const nothingBrought: Entry = { id: Ids.make("", ""), slot: 0, group: undefined, key: noValues, values: noValues }
+const nothingBrought: Entry = { id: Ids.make("", ""), sourceIndex: 0, group: undefined, key: noValues, values: noValues }
 
 const same = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean => {
   for (let i = 0; i < a.length; i++) if (!identical(a[i], b[i])) return false

@@ -9,8 +9,8 @@ import { noSlot } from "../../watch.ts"
 import type { RowOrder } from "./sortedLeaf.ts"
 import type { DeltaBuilder, MovedChild, Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
-import type { Moves } from "../delta/stepLog.ts"
-import type { Spy } from "../workCounters.ts"
+import type { StepLog } from "../delta/stepLog.ts"
+import type { WorkCounters } from "../workCounters.ts"
 import { type Bounds, Window } from "./window.ts"
 
 /** How rows of one kind are ordered and hashed; one object per shape. */
@@ -22,9 +22,9 @@ export interface Kind<T extends Shown> extends RowOrder<T> {
 export const severalRows = "Expected a single result output when using the ONLY keyword"
 
 /** What results are lent. */
-export interface ResultSurroundings {
-  readonly spy: Spy
-  readonly moves: Moves
+export interface ResultContext {
+  readonly counters: WorkCounters
+  readonly moves: StepLog
 }
 
 /** A row, and what the result that shows it notes on it: its hash as it went into the sum, and whether it is shown now. */
@@ -45,12 +45,12 @@ export interface TakesRows<T> {
   replace(before: T, after: T): void
 }
 
-export abstract class Result<T extends Shown & Showable> extends Window<T> implements Hashes.HashSum, TakesRows<T> {
+export abstract class ResultSet<T extends Shown & Showable> extends Window<T> implements Hashes.HashSum, TakesRows<T> {
   declare protected readonly kind: Kind<T>
   /** The running hash: two fields and no object of their own, since a change finds them cold. */
   high = 0
   low = 0
-  readonly around: ResultSurroundings
+  readonly around: ResultContext
   /** Of the view it is evaluated for (`Evaluating`): of several the first. */
   watchSlot = noSlot
   /** Under ONLY: the rows in the window, two at most; the one row is shown when it is alone. */
@@ -62,7 +62,7 @@ export abstract class Result<T extends Shown & Showable> extends Window<T> imple
   private shown = 0
 
   /** `bounds` undefined: everything is shown. */
-  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, around: ResultSurroundings) {
+  constructor(kind: Kind<T>, bounds: Bounds | undefined, only: boolean, around: ResultContext) {
     super(kind, only ? { start: bounds?.start ?? 0, limit: Math.min(bounds?.limit ?? Infinity, 2) } : bounds)
     this.around = around
     this.candidates = only ? [] : undefined
@@ -98,13 +98,13 @@ export abstract class Result<T extends Shown & Showable> extends Window<T> imple
 
   insert(row: T): void {
     if (!this.hasWindow) return this.show(row)
-    this.around.spy.windows++
+    this.around.counters.windows++
     this.take(row)
   }
 
   remove(row: T): void {
     if (!this.hasWindow) return this.hide(row)
-    this.around.spy.windows++
+    this.around.counters.windows++
     this.settle()
     this.drop(row)
   }
@@ -112,7 +112,7 @@ export abstract class Result<T extends Shown & Showable> extends Window<T> imple
   /** Puts the new state of a row in place of its old one; both have one key. */
   replace(before: T, after: T): void {
     if (!this.hasWindow) return this.showInstead(before, after)
-    this.around.spy.windows++
+    this.around.counters.windows++
     this.settle()
     if (this.kind.compare(before, after) === 0) this.swap(before, after)
     else {
@@ -124,7 +124,7 @@ export abstract class Result<T extends Shown & Showable> extends Window<T> imple
   /** Gives a row a new state of its record. Where it stays where it is, nobody looks for where that is. */
   renew(row: T & Renewable<T>, state: T): void {
     if (this.hasWindow) {
-      this.around.spy.windows++
+      this.around.counters.windows++
       this.settle()
       if (this.kind.compare(row, state) !== 0) {
         this.drop(row)

@@ -14,21 +14,21 @@ export interface RowOrder<T> {
 }
 
 /** Lead, row, lead, row. */
-export type Cells<T> = Array<Value | T>
+export type SortedLeaf<T> = Array<Value | T>
 
 /** As many rows as one array holds: to put one in its place moves half of them. */
 export const few = 64
 
-export const rowAt = <T>(cells: Cells<T>, position: number): T => cells[2 * position + 1] as T
+export const rowAt = <T>(cells: SortedLeaf<T>, position: number): T => cells[2 * position + 1] as T
 
-export const rowsOf = <T>(cells: Cells<T>): Array<T> => Array.from({ length: cells.length >> 1 }, (_, i) => rowAt(cells, i))
+export const rowsOf = <T>(cells: SortedLeaf<T>): Array<T> => Array.from({ length: cells.length >> 1 }, (_, i) => rowAt(cells, i))
 
-export const cellsOf = <T>(rows: ReadonlyArray<T>, order: RowOrder<T>): Cells<T> => rows.flatMap((row) => [leadOf(row, order), row])
+export const leafOf = <T>(rows: ReadonlyArray<T>, order: RowOrder<T>): SortedLeaf<T> => rows.flatMap((row) => [leadOf(row, order), row])
 
 export const leadOf = <T>(row: T, { lead }: RowOrder<T>): Value => (lead === undefined ? undefined : lead(row))
 
 /** How many rows stand before this one, which need not be among them; `orHere`: itself counted. */
-export const search = <T>(cells: Cells<T>, row: T, own: Value, { compare, compareLeads, lead }: RowOrder<T>, orHere: boolean): number => {
+export const search = <T>(cells: SortedLeaf<T>, row: T, own: Value, { compare, compareLeads, lead }: RowOrder<T>, orHere: boolean): number => {
   let low = 0
   for (let high = cells.length >> 1; low < high;) {
     const middle = (low + high) >> 1
@@ -40,7 +40,7 @@ export const search = <T>(cells: Cells<T>, row: T, own: Value, { compare, compar
 }
 
 /** Puts a row in its place. Answers its position. */
-export const put = <T>(cells: Cells<T>, row: T, order: RowOrder<T>): number => {
+export const put = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
   const lead = leadOf(row, order)
   const position = search(cells, row, lead, order, false)
   const at = 2 * position
@@ -52,7 +52,7 @@ export const put = <T>(cells: Cells<T>, row: T, order: RowOrder<T>): number => {
 }
 
 /** Takes a row out. Answers the position it had. */
-export const take = <T>(cells: Cells<T>, row: T, order: RowOrder<T>): number => {
+export const take = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
   const position = search(cells, row, leadOf(row, order), order, false)
   for (let i = 2 * position + 2; i < cells.length; i++) cells[i - 2] = cells[i]!
   cells.pop()
@@ -61,7 +61,7 @@ export const take = <T>(cells: Cells<T>, row: T, order: RowOrder<T>): number => 
 }
 
 /** Puts the new state of a row where its old one stands: both compare 0. Answers the position. */
-export const swap = <T>(cells: Cells<T>, row: T, order: RowOrder<T>): number => {
+export const swap = <T>(cells: SortedLeaf<T>, row: T, order: RowOrder<T>): number => {
   const position = search(cells, row, leadOf(row, order), order, false)
   cells[2 * position + 1] = row
   return position

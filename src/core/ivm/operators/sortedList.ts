@@ -10,7 +10,7 @@
  * more searches. Leads beside the rows take two thirds of the time.
  */
 import type { Value } from "../../surql/value.ts"
-import { type Cells, cellsOf, few, leadOf, put, rowAt, type RowOrder, rowsOf, search, swap, take } from "./sortedLeaf.ts"
+import { type SortedLeaf, leafOf, few, leadOf, put, rowAt, type RowOrder, rowsOf, search, swap, take } from "./sortedLeaf.ts"
 
 /** A chunk with no more rows joins a neighbour that has room. */
 const scant = few / 4
@@ -18,14 +18,14 @@ const scant = few / 4
 /** Rows of a chunk at first: room for as many that come. */
 const packed = (few * 3) / 4
 
-export class Chunks<T> {
+export class SortedList<T> {
   size: number
   private readonly order: RowOrder<T>
   private readonly start: number
   private readonly end: number
-  private readonly chunks: Array<Cells<T>> = []
+  private readonly chunks: Array<SortedLeaf<T>> = []
   /** The first row of each chunk. */
-  private readonly heads: Cells<T>
+  private readonly heads: SortedLeaf<T>
   /** The chunk that has the row at `start` (the last one where there is none), and how many rows stand before that chunk. */
   private first = 0
   private before = 0
@@ -36,7 +36,7 @@ export class Chunks<T> {
     this.start = start
     this.end = end
     this.size = rows.length
-    for (let i = 0; i < rows.length; i += packed) this.chunks.push(cellsOf(rows.slice(i, i + packed), order))
+    for (let i = 0; i < rows.length; i += packed) this.chunks.push(leafOf(rows.slice(i, i + packed), order))
     this.heads = this.chunks.flatMap((cells) => [cells[0] as Value, cells[1] as T])
     this.find()
   }
@@ -129,13 +129,13 @@ export class Chunks<T> {
     return before + within
   }
 
-  private head(at: number, cells: Cells<T>): void {
+  private head(at: number, cells: SortedLeaf<T>): void {
     this.heads[2 * at] = cells[0]!
     this.heads[2 * at + 1] = cells[1]!
   }
 
   /** Lets a small chunk go, or makes one of two; where its neighbour has no room it stays. */
-  private join(at: number, cells: Cells<T>): void {
+  private join(at: number, cells: SortedLeaf<T>): void {
     const { chunks } = this
     if (cells.length === 0) return this.drop(at)
     this.head(at, cells)

@@ -18,9 +18,9 @@ import type { Item } from "../../surql/sources.ts"
 import type { RecordId, Value } from "../../surql/value.ts"
 import { rowHash } from "../delta/hash.ts"
 import type { Kind, TakesRows } from "./resultSet.ts"
-import { FullMember, isOf, type Member } from "../view/viewRow.ts"
+import { FullRow, isOf, type ViewRow } from "../view/viewRow.ts"
 import type { TrackedSource } from "../view/source.ts"
-import type { Place } from "../store/recordSlot.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
 
 /** A piece is a member whose part is this. */
 export interface Piece {
@@ -41,7 +41,7 @@ export interface Pieces {
 }
 
 /** Splits the row in scope. */
-export type Splitting = (scope: Scope, record: RecordId, source: TrackedSource, strict: boolean) => Pieces
+export type Splitting = (scope: Scope, record: RecordId, source: TrackedSource, failsAsWhole: boolean) => Pieces
 
 export const compileSplitting = (select: Select): Splitting => {
   const { project } = compileProjection(select)
@@ -49,7 +49,7 @@ export const compileSplitting = (select: Select): Splitting => {
   const splitters = select.split.map(select.value ? docSplitter : rowSplitter)
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
   const projected = (item: Item): Item => ({ ...item, value: project(item.scope) })
-  return (scope, record, source, strict) => {
+  return (scope, record, source, failsAsWhole) => {
     const whole: Item = { scope, record, value: undefined, sort: [] }
     const filtered = source.count
     const items = splitters.reduce<ReadonlyArray<Item>>((some, split) => some.flatMap(split), [select.value ? whole : projected(whole)])
@@ -74,7 +74,7 @@ export const compileSplitting = (select: Select): Splitting => {
       return { position, value, sort, digest: parts.length === 0 ? undefined : parts.join("\n"), failure }
     }
     items.forEach((item, position) => {
-      if (strict) return contents.push(content(item, position))
+      if (failsAsWhole) return contents.push(content(item, position))
       let made: Content | undefined
       const outcome = run(() => void (made = content(item, position)), item.scope)
       const reason = Either.isLeft(outcome) ? outcome.left.reason : made?.failure
@@ -85,28 +85,28 @@ export const compileSplitting = (select: Select): Splitting => {
   }
 }
 
-const samePieces = (a: ReadonlyArray<Member>, b: ReadonlyArray<Member>): boolean =>
+const samePieces = (a: ReadonlyArray<ViewRow>, b: ReadonlyArray<ViewRow>): boolean =>
   a.length === b.length && a.every((piece, i) => piece.key === b[i]!.key && piece.digest === b[i]!.digest && piece.failure === b[i]!.failure && identical(contentOf(piece).value, contentOf(b[i]!).value))
 
 /** The member of a row that is split; `before` again where nothing of it changed. */
-export const splitMember = (owner: object, place: Place, slot: number, { contents, left }: Pieces, before: Member | undefined): Member => {
-  const member = (key: string, part: Member["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): Member =>
-    new FullMember(owner, place, { key, version, digest, children: undefined, slot, sort, lead: undefined, failure, part })
-  const { id: { text }, version } = place
+export const splitRow = (owner: object, slot: RecordSlot, sourceIndex: number, { contents, left }: Pieces, before: ViewRow | undefined): ViewRow => {
+  const member = (key: string, part: ViewRow["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): ViewRow =>
+    new FullRow(owner, slot, { key, version, digest, children: undefined, sourceIndex, sort, lead: undefined, failure, part })
+  const { id: { text }, version } = slot
   const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
-  if (isOf(before, place) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
+  if (isOf(before, slot) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
   return member(text, pieces, { digest: undefined, failure: left, sort: [] })
 }
 
-const none: ReadonlyArray<Member> = []
+const none: ReadonlyArray<ViewRow> = []
 
 /** The pieces of a member that is split. */
-export const piecesOf = (member: Member | undefined): ReadonlyArray<Member> => (member?.part as ReadonlyArray<Member> | undefined) ?? none
+export const piecesOf = (row: ViewRow | undefined): ReadonlyArray<ViewRow> => (row?.part as ReadonlyArray<ViewRow> | undefined) ?? none
 
-export const contentOf = (piece: Member): Piece => piece.part as Piece
+export const contentOf = (piece: ViewRow): Piece => piece.part as Piece
 
 /** Puts the pieces of a row's new state in place of those of its old one. */
-export const movePieces = (result: TakesRows<Member>, before: ReadonlyArray<Member>, after: ReadonlyArray<Member>): void => {
+export const movePieces = (result: TakesRows<ViewRow>, before: ReadonlyArray<ViewRow>, after: ReadonlyArray<ViewRow>): void => {
   for (let i = 0, j = 0; i < before.length || j < after.length;) {
     const old = before[i], now = after[j]
     const order = old === undefined ? 1 : now === undefined ? -1 : contentOf(old).position - contentOf(now).position
@@ -119,7 +119,7 @@ export const movePieces = (result: TakesRows<Member>, before: ReadonlyArray<Memb
 }
 
 /** Pieces in the order of their rows, each with a hash of its own. */
-export const piecesKind = (compare: Kind<Member>["compare"]): Kind<Member> => ({
+export const piecesKind = (compare: Kind<ViewRow>["compare"]): Kind<ViewRow> => ({
   compare: (a, b) => compare(a, b) || contentOf(a).position - contentOf(b).position,
   hash: (piece) => rowHash(piece.key, piece.version, piece.digest)
 })

@@ -8,8 +8,8 @@
  *
  * What has a window extends it, so that there is no object more to load for a change, which finds each of them cold.
  */
-import { type Cells, cellsOf, few, put, rowAt, type RowOrder, rowsOf, swap, take } from "./sortedLeaf.ts"
-import { Chunks } from "./sortedList.ts"
+import { type SortedLeaf, leafOf, few, put, rowAt, type RowOrder, rowsOf, swap, take } from "./sortedLeaf.ts"
+import { SortedList } from "./sortedList.ts"
 import { CountsWork } from "../query/explain.ts"
 
 export interface Bounds {
@@ -26,9 +26,9 @@ export abstract class Window<T> extends CountsWork {
   private readonly start: number
   private readonly limit: number
   /** Undefined where there is no window: everything is inside, in no order. */
-  private cells: Cells<T> | undefined
+  private cells: SortedLeaf<T> | undefined
   /** Instead of the array. */
-  private many: Chunks<T> | undefined = undefined
+  private many: SortedList<T> | undefined = undefined
   /** What the first fill has brought so far, in no order: sorted once at its end, it costs a fraction of as many inserts. */
   private loading: Array<T> | undefined
 
@@ -131,9 +131,9 @@ export abstract class Window<T> extends CountsWork {
 
   private fill(rows: ReadonlyArray<T>): void {
     const { kind, limit, start } = this
-    this.many = rows.length > few ? new Chunks(rows, kind, start, start + limit) : undefined
-    this.cells = this.many === undefined ? cellsOf(rows, kind) : []
+    this.many = rows.length > few ? new SortedList(rows, kind, start, start + limit) : undefined
+    this.cells = this.many === undefined ? leafOf(rows, kind) : []
   }
 }
 
-const none: Cells<never> = []
+const none: SortedLeaf<never> = []

@@ -16,17 +16,17 @@ import type { Store } from "../store/store.ts"
 interface TableSlot {
   readonly table: string
   readonly range: Range | undefined
-  readonly slot: number
+  readonly sourceIndex: number
 }
 
 /** The slots of one instance. */
-export class Slots {
+export class BoundSources {
   /** Whole tables and ranges. */
   readonly scanned: ReadonlyArray<TableSlot>
   /** Single records, by text. */
-  readonly records: ReadonlyMap<string, { readonly id: RecordId; readonly slot: number }>
+  readonly records: ReadonlyMap<string, { readonly id: RecordId; readonly sourceIndex: number }>
 
-  constructor(scanned: ReadonlyArray<TableSlot>, records: ReadonlyMap<string, { readonly id: RecordId; readonly slot: number }>) {
+  constructor(scanned: ReadonlyArray<TableSlot>, records: ReadonlyMap<string, { readonly id: RecordId; readonly sourceIndex: number }>) {
     this.scanned = scanned
     this.records = records
   }
@@ -43,8 +43,8 @@ export class Slots {
   /** The slot of a record; undefined where it belongs to none. */
   of(id: RecordId): number | undefined {
     const single = this.records.get(id.text)
-    if (single !== undefined) return single.slot
-    for (const { range, slot, table } of this.scanned) if (table === id.table && (range === undefined || inKeys(range, id.key))) return slot
+    if (single !== undefined) return single.sourceIndex
+    for (const { range, sourceIndex, table } of this.scanned) if (table === id.table && (range === undefined || inKeys(range, id.key))) return sourceIndex
     return undefined
   }
 
@@ -54,29 +54,29 @@ export class Slots {
       yield* range === undefined ? store.rows(table) : store.liveBetween(table, range)
     }
     for (const { id } of this.records.values()) {
-      const place = store.placeOf(id)
-      if (isLive(place)) yield place
+      const slot = store.slotOf(id)
+      if (isLive(slot)) yield slot
     }
   }
 }
 
-export const slotsOf = (sources: ReadonlyArray<Expr>, params: Params): Slots | Declined => {
+export const boundSourcesOf = (sources: ReadonlyArray<Expr>, params: Params): BoundSources | Declined => {
   const scanned: Array<TableSlot> = []
-  const records = new Map<string, { readonly id: RecordId; readonly slot: number }>()
-  let slot = 0
+  const records = new Map<string, { readonly id: RecordId; readonly sourceIndex: number }>()
+  let sourceIndex = 0
   const add = (value: Value): string | undefined => {
     if (value === undefined || value === null) return undefined
     if (Array.isArray(value)) return (value as ReadonlyArray<Value>).map(add).find((reason) => reason !== undefined)
     if (value instanceof Table || value instanceof RecordRange) {
       const table = value instanceof Table ? value.name : value.table
       if (overlaps(table, undefined)) return `the sources in ${table} may overlap`
-      scanned.push({ table, range: value instanceof Table ? undefined : value.range, slot: slot++ })
+      scanned.push({ table, range: value instanceof Table ? undefined : value.range, sourceIndex: sourceIndex++ })
       return undefined
     }
     const id = value instanceof RecordId || typeof value === "string" ? recordOf(value) : undefined
     if (id === undefined) return "a source is a value and no record"
     if (overlaps(id.table, id)) return `the sources in ${id.table} may overlap`
-    records.set(id.text, { id, slot: slot++ })
+    records.set(id.text, { id, sourceIndex: sourceIndex++ })
     return undefined
   }
   const overlaps = (table: string, id: RecordId | undefined): boolean =>
@@ -85,5 +85,5 @@ export const slotsOf = (sources: ReadonlyArray<Expr>, params: Params): Slots | D
     const reason = add(source.kind === "table" ? new Table(source.name) : source.kind === "param" ? params[source.name] : undefined)
     if (reason !== undefined) return { reason }
   }
-  return new Slots(scanned, records)
+  return new BoundSources(scanned, records)
 }

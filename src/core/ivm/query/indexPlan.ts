@@ -12,7 +12,7 @@ import { canFail } from "../../surql/evaluate.ts"
 import { Range, SetValue, Special, Uuid, Geometry, isObj, type Value } from "../../surql/value.ts"
 import { intersection, type Interval } from "../index/intervalTree.ts"
 import { liftedPrefix, type Params } from "./lift.ts"
-import { dynamic, type Keys, keyOfValues, type KeySpec, keysOfElements, type Path } from "../index/indexKey.ts"
+import { unindexable, type Keys, keyOfValues, type KeySpec, keysOfElements, type Path } from "../index/indexKey.ts"
 
 type Comparison = "<" | "<=" | ">" | ">="
 
@@ -36,7 +36,7 @@ interface Limit extends Named {
   readonly op: Comparison
 }
 
-export interface Access {
+export interface IndexPlan {
   readonly equal: ReadonlyArray<Named>
   readonly member: Member | undefined
   readonly limits: ReadonlyArray<Limit>
@@ -47,7 +47,7 @@ export interface Access {
   /** How rows are filed for a view whose IN has a range. */
   readonly rangeSpec: KeySpec | undefined
   /** The same without the paths of several steps, which may leave the record: for rows where they do. It implies nothing. */
-  readonly coarse: Access | undefined
+  readonly coarse: IndexPlan | undefined
   /** Rows are found by their ids: they need no index. */
   readonly byId: boolean
   /** A conjunct that stands before an indexed one can fail: whether a row fails is not known where no index leads. */
@@ -55,7 +55,7 @@ export interface Access {
 }
 
 /** Where one view is filed. */
-export interface Placement {
+export interface ViewKey {
   /** Among those filed by the shape's `rangeSpec`; an index hit leaves the filter to be evaluated whole. */
   readonly inRange: boolean
   readonly keys: Keys
@@ -139,7 +139,7 @@ const rangeOf = (limits: ReadonlyArray<Limit>): ReadonlyArray<Limit> => {
   return ranges.find((range) => range.some(({ op }) => isLower(op)) && range.some(({ op }) => !isLower(op))) ?? ranges[0] ?? []
 }
 
-type Parts = Pick<Access, "equal" | "member" | "limits">
+type Parts = Pick<IndexPlan, "equal" | "member" | "limits">
 
 /** What each conjunct can be indexed as, and of all that what is. */
 const choose = (parts: ReadonlyArray<Expr>): { readonly parts: Parts; readonly used: ReadonlySet<Expr> } => {
@@ -160,13 +160,13 @@ const choose = (parts: ReadonlyArray<Expr>): { readonly parts: Parts; readonly u
 }
 
 export interface Chosen {
-  readonly access: Access | undefined
+  readonly access: IndexPlan | undefined
   /** The conjuncts an index hit says nothing about. */
   readonly residual: ReadonlyArray<Expr>
 }
 
 /** Chooses what to index among the conjuncts of a filter. */
-export const chooseAccess = (conjuncts: ReadonlyArray<Expr>): Chosen => {
+export const chooseIndexPlan = (conjuncts: ReadonlyArray<Expr>): Chosen => {
   const { parts, used } = choose(conjuncts)
   if (used.size === 0) return { access: undefined, residual: conjuncts }
   const failsFirst = conjuncts.some((part, i) => canFail(part) && conjuncts.some((other, j) => j > i && used.has(other)))
@@ -175,13 +175,13 @@ export const chooseAccess = (conjuncts: ReadonlyArray<Expr>): Chosen => {
 
 const isStep = ({ path }: { readonly path: Path }): boolean => path.length === 1
 
-const coarseOf = ({ equal, limits, member }: Parts, failsFirst: boolean): Access | undefined => {
+const coarseOf = ({ equal, limits, member }: Parts, failsFirst: boolean): IndexPlan | undefined => {
   const steps: Parts = { equal: equal.filter(isStep), member: member !== undefined && isStep(member) ? member : undefined, limits: limits.filter(isStep) }
   const same = steps.equal.length === equal.length && steps.member === member && steps.limits.length === limits.length
   return same || (steps.equal.length === 0 && steps.member === undefined && steps.limits.length === 0) ? undefined : accessOf(steps, failsFirst)
 }
 
-const accessOf = (parts: Parts, failsFirst: boolean): Access => {
+const accessOf = (parts: Parts, failsFirst: boolean): IndexPlan => {
   const { equal, limits, member } = parts
   const equalPaths = equal.map(({ path }) => path)
   const inPath = member?.kind === "in" ? [member.path] : []
@@ -207,12 +207,12 @@ const itemsOf = (value: Value): ReadonlyArray<Value> | undefined => (Array.isArr
 const holdsMore = (value: Value): boolean => typeof value === "string" || value instanceof Uuid || value instanceof Geometry || (isObj(value) && !(value instanceof Special))
 
 /** The values a member must be one of; `dynamic` where they cannot be listed. */
-const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Value> | typeof dynamic => {
+const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Value> | typeof unindexable => {
   const all = values.map((name) => params[name])
   for (const name of lists) {
     const items = itemsOf(params[name])
     if (items !== undefined) all.push(...items)
-    else if (holdsMore(params[name]) || params[name] instanceof Range) return dynamic
+    else if (holdsMore(params[name]) || params[name] instanceof Range) return unindexable
   }
   return all
 }
@@ -226,16 +226,16 @@ const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interval | un
   }, openInterval)
 
 /** Where the view with these arguments is filed; undefined: where every change is shown. With a list that changes, under several keys. */
-export const placementOf = ({ equal, limits, member, rangeSpec }: Access, params: Params, live = false): Placement | undefined => {
+export const viewKeyOf = ({ equal, limits, member, rangeSpec }: IndexPlan, params: Params, live = false): ViewKey | undefined => {
   const values = equal.map(({ name }) => params[name])
   if (rangeSpec !== undefined && member!.lists.length === 1 && member!.values.length === 0) {
     const range = params[member!.lists[0]!]
     if (range instanceof Range) {
       const keys = keyOfValues(values)
-      return keys === dynamic ? undefined : { inRange: true, keys, interval: range }
+      return keys === unindexable ? undefined : { inRange: true, keys, interval: range }
     }
   }
   const items = member === undefined ? undefined : valuesOf(member, params)
-  const keys = items === undefined ? keyOfValues(values) : items === dynamic ? dynamic : keysOfElements(values, items)
-  return keys === dynamic ? undefined : { inRange: false, keys: live && !Array.isArray(keys) ? [keys] : keys, interval: intervalOf(limits, params) }
+  const keys = items === undefined ? keyOfValues(values) : items === unindexable ? unindexable : keysOfElements(values, items)
+  return keys === unindexable ? undefined : { inRange: false, keys: live && !Array.isArray(keys) ? [keys] : keys, interval: intervalOf(limits, params) }
 }

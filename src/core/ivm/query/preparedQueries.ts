@@ -6,7 +6,7 @@
 import { analyze } from "../../surql/analyze.ts"
 import type { Select } from "../../surql/ast.ts"
 import { type LiftedOnce, liftOnce } from "./lift.ts"
-import type { Maintained } from "../view/incrementalView.ts"
+import type { IncrementalView } from "../view/incrementalView.ts"
 import { type Declined, plan, type Shape } from "./shape.ts"
 
 export interface Refused {
@@ -17,10 +17,10 @@ export interface Refused {
 /** A subquery whose results are maintained, with those there are by their arguments. */
 export interface LiftedResults extends LiftedOnce {
   readonly shape: Shape
-  readonly results: Map<string, Maintained>
+  readonly results: Map<string, IncrementalView>
 }
 
-export class Queries {
+export class PreparedQueries {
   private readonly subqueries = new WeakMap<Select, LiftedResults | Declined>()
   private readonly views = new WeakMap<Select, LiftedOnce | Refused>()
   /** Of each shape: the texts of its children's shapes that only one of them has, and which. */
@@ -42,7 +42,7 @@ export class Queries {
     if (known !== undefined) return known
     const lifted = this.liftedShape(query, true)
     const shape = plan(lifted.select, lifted.list)
-    const result = "reason" in shape ? shape : { ...lifted, shape, results: new Map<string, Maintained>() }
+    const result = "reason" in shape ? shape : { ...lifted, shape, results: new Map<string, IncrementalView>() }
     this.subqueries.set(query, result)
     return result
   }

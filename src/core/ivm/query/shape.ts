@@ -20,10 +20,10 @@ import { ordersById } from "../../surql/select.ts"
 import type { Compiled, Scope } from "../../surql/scope.ts"
 import type { Value } from "../../surql/value.ts"
 import { field, isInt } from "../../surql/value.ts"
-import { type Access, chooseAccess } from "./indexPlan.ts"
+import { type IndexPlan, chooseIndexPlan } from "./indexPlan.ts"
 import { type GroupPlan, groupPlan } from "../operators/groups.ts"
 import { type ListArgument, shapeText } from "./lift.ts"
-import { type Member, memberHash, noSort } from "../view/viewRow.ts"
+import { type ViewRow, viewRowHash, noSort } from "../view/viewRow.ts"
 import type { Kind } from "../operators/resultSet.ts"
 import { compileSplitting, piecesKind, type Splitting } from "../operators/split.ts"
 import type { Bounds } from "../operators/window.ts"
@@ -50,12 +50,12 @@ export interface Shape {
   /** Tables named along the way; a link may lead to others still. */
   readonly otherTables: ReadonlyArray<string>
   /** What leads from a changed row to the instances it can concern; undefined where nothing does. */
-  readonly access: Access | undefined
+  readonly access: IndexPlan | undefined
   readonly filter: Compiled | undefined
   /** The filter without the indexed conjuncts. */
   readonly residual: Compiled | undefined
   readonly sort: ReadonlyArray<SortTerm>
-  readonly kind: Kind<Member>
+  readonly kind: Kind<ViewRow>
   /** GROUP: how its groups are kept; undefined without. */
   readonly groups: GroupPlan | undefined
   /** SPLIT: how a row is split; undefined without. */
@@ -87,7 +87,7 @@ export interface Shape {
   /** The subquery whose values are an argument that changes, and the parameter that stands for them. */
   readonly list: ListArgument | undefined
   /** How deep subqueries nest in it: those it holds are settled before it is. */
-  readonly rank: number
+  readonly stratum: number
 }
 
 /** Why a query is recomputed instead of maintained. */
@@ -154,7 +154,7 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   const parts = conjuncts(select.where)
   const [only] = select.from
   const table = select.from.length === 1 && only?.kind === "table" ? only.name : undefined
-  const { access, residual: rest } = table === undefined ? { access: undefined, residual: parts } : chooseAccess(parts)
+  const { access, residual: rest } = table === undefined ? { access: undefined, residual: parts } : chooseIndexPlan(parts)
   const residual = conjunction(rest)
   const grouping = select.group && compileGrouping(select, select.group)
   if (grouping?.looksAtFirst === true) return { reason: "a path over an aggregate looks at the rows" }
@@ -195,28 +195,28 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     reaches: facts.reaches,
     checksProjection: projection.canFail || facts.reaches,
     list,
-    rank: Math.max(nesting(select), list === undefined ? 0 : nesting(list.query) + 1)
+    stratum: Math.max(nesting(select), list === undefined ? 0 : nesting(list.query) + 1)
   }
 }
 
 /** One term is the usual case, and its values are mostly numbers or text. */
-const byOneTerm = ({ compare }: SortTerm) => (a: Member, b: Member): number => {
+const byOneTerm = ({ compare }: SortTerm) => (a: ViewRow, b: ViewRow): number => {
   const order = compare(a.lead, b.lead)
-  return order !== 0 || a.place === b.place ? order : compareRecords(a.place.id, b.place.id)
+  return order !== 0 || a.slot === b.slot ? order : compareRecords(a.slot.id, b.slot.id)
 }
 
-const leadOf = ({ lead }: Member): Value => lead
+const leadOf = ({ lead }: ViewRow): Value => lead
 
-const kindOf = (sort: ReadonlyArray<SortTerm>): Kind<Member> =>
-  sort.length === 1 ? { compare: byOneTerm(sort[0]!), lead: leadOf, compareLeads: sort[0]!.compare, hash: memberHash } : { compare: byTerms(sort), hash: memberHash }
+const kindOf = (sort: ReadonlyArray<SortTerm>): Kind<ViewRow> =>
+  sort.length === 1 ? { compare: byOneTerm(sort[0]!), lead: leadOf, compareLeads: sort[0]!.compare, hash: viewRowHash } : { compare: byTerms(sort), hash: viewRowHash }
 
-const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: Member, b: Member): number => {
+const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: ViewRow, b: ViewRow): number => {
   for (let i = 0; i < sort.length; i++) {
     const order = sort[i]!.compare(a.sort[i], b.sort[i])
     if (order !== 0) return order
   }
   // Without ORDER BY rows come source by source, else equal ones by record.
-  return sort.length === 0 && a.slot !== b.slot ? a.slot - b.slot : compareRecords(a.place.id, b.place.id)
+  return sort.length === 0 && a.sourceIndex !== b.sourceIndex ? a.sourceIndex - b.sourceIndex : compareRecords(a.slot.id, b.slot.id)
 }
 
 /** START and LIMIT of one instance, as the database reads them: whole and not negative. */
@@ -232,8 +232,8 @@ export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope):
   return Either.all({ start: bound("START", select.start, 0), limit: bound("LIMIT", select.limit, Infinity) })
 }
 
-export const unsorted: Pick<Member, "lead" | "sort"> = { lead: undefined, sort: noSort }
+export const unsorted: Pick<ViewRow, "lead" | "sort"> = { lead: undefined, sort: noSort }
 
 /** The values of the ORDER BY terms of one row. */
-export const sortValues = ({ sort }: Shape, read: (value: Compiled) => Value): Pick<Member, "lead" | "sort"> =>
+export const sortValues = ({ sort }: Shape, read: (value: Compiled) => Value): Pick<ViewRow, "lead" | "sort"> =>
   sort.length === 1 ? { lead: read(sort[0]!.value), sort: noSort } : { lead: undefined, sort: sort.map((term) => read(term.value)) }

@@ -13,7 +13,7 @@ const room = 64
  * By the key of a record: counted ones in an array, all others in a map. `B`: what its owner may keep beside each value with a
  * counted key, right behind it, so that one line of memory has both.
  */
-export class KeyMap<V, B = never> {
+export class DenseMap<V, B = never> {
   private readonly counted: Array<V | B | undefined> = []
   private readonly others = new Map<unknown, V>()
   /** Cells of the array for each key. */
@@ -113,10 +113,10 @@ export const sameKey = (a: FiledKey, b: FiledKey): boolean =>
 /** By what things are filed under. */
 export class FiledMap<V> {
   private readonly plain = new Map<unknown, V>()
-  private readonly byTable = new Map<string, KeyMap<V>>()
+  private readonly byTable = new Map<string, DenseMap<V>>()
   /** The table last asked for: nearly always the only one. */
   private table = ""
-  private ids: KeyMap<V> | undefined = undefined
+  private ids: DenseMap<V> | undefined = undefined
 
   get(key: FiledKey): V | undefined {
     return key instanceof RecordId ? this.idsOf(key.table)?.get(key.key) : this.plain.get(key)
@@ -126,7 +126,7 @@ export class FiledMap<V> {
     if (!(key instanceof RecordId)) this.plain.set(key, value)
     else {
       let ids = this.idsOf(key.table)
-      if (ids === undefined) this.byTable.set(key.table, (ids = this.ids = new KeyMap<V>()))
+      if (ids === undefined) this.byTable.set(key.table, (ids = this.ids = new DenseMap<V>()))
       ids.set(key.key, value)
     }
   }
@@ -141,7 +141,7 @@ export class FiledMap<V> {
     for (const ids of this.byTable.values()) yield* ids.values()
   }
 
-  private idsOf(table: string): KeyMap<V> | undefined {
+  private idsOf(table: string): DenseMap<V> | undefined {
     if (this.table !== table) {
       this.table = table
       this.ids = this.byTable.get(table)

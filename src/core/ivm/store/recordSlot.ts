@@ -24,7 +24,7 @@ const few = 8
 /** Where the table has the document of a place that nobody finds yet, and of one that keeps it itself. */
 const unkept = -2, inPlace = -1
 
-export class Place {
+export class RecordSlot {
   /** The store's own from the first change on. */
   table: Table
   /** Of the record, or the last one of a deleted record. */
@@ -145,6 +145,6 @@ export class Place {
 }
 
 /** A place with a record. */
-export type Live = Place & { readonly doc: Obj }
+export type Live = RecordSlot & { readonly doc: Obj }
 
-export const isLive = (place: Place): place is Live => place.doc !== undefined
+export const isLive = (slot: RecordSlot): slot is Live => slot.doc !== undefined

@@ -10,8 +10,8 @@ import { isOwn } from "../../surrealSchema.ts"
 import * as Ids from "../../surql/recordId.ts"
 import type { Obj, Range, RecordId } from "../../surql/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
-import { defaultTombstones, Graves } from "./tombstones.ts"
-import { type Live, Place } from "./recordSlot.ts"
+import { defaultTombstones, Tombstones } from "./tombstones.ts"
+import { type Live, RecordSlot } from "./recordSlot.ts"
 import { Table } from "./table.ts"
 
 /** One state of one record, as it was when it was asked for. */
@@ -25,7 +25,7 @@ export interface Row {
 /** What one change does to one record: its content before and after. Both are undefined only for a tombstone being loaded. */
 export interface Write {
   readonly id: RecordId
-  readonly place: Place
+  readonly slot: RecordSlot
   readonly before: Obj | undefined
   readonly after: Obj | undefined
   /** The version this write leaves behind: of the record, or the last one of the deleted record. */
@@ -41,9 +41,9 @@ export interface StoreWatcher {
 export class Store {
   watcher: StoreWatcher | undefined = undefined
   private readonly tables = new Map<string, Table>()
-  private readonly graves = new Graves()
+  private readonly deleted = new Tombstones()
   /** Places made so far. */
-  private places = 0
+  private madeSlots = 0
   /** Records without a place were never deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
@@ -56,12 +56,12 @@ export class Store {
   }
 
   get(id: RecordId): Row | undefined {
-    const place = this.tables.get(id.table)?.place(id)
-    return place && rowOf(place)
+    const slot = this.tables.get(id.table)?.slot(id)
+    return slot && rowOf(slot)
   }
 
   docOf(id: RecordId): Obj | undefined {
-    return this.tables.get(id.table)?.place(id)?.doc
+    return this.tables.get(id.table)?.slot(id)?.doc
   }
 
   /** The record with this id text. */
@@ -92,12 +92,12 @@ export class Store {
   }
 
   /** Where a record stands; a place of its own, not kept, where it was never seen. */
-  placeOf(id: RecordId): Place {
-    return this.placeIn(this.seen(id.table), id)
+  slotOf(id: RecordId): RecordSlot {
+    return this.slotIn(this.seen(id.table), id)
   }
 
-  private placeIn(table: Table, id: RecordId): Place {
-    return table.place(id) ?? new Place(table, id, Math.max(this.floor, table.floor), this.places++)
+  private slotIn(table: Table, id: RecordId): RecordSlot {
+    return table.slot(id) ?? new RecordSlot(table, id, Math.max(this.floor, table.floor), this.madeSlots++)
   }
 
   /** A table, one that is not kept where nobody has heard of it. */
@@ -124,18 +124,18 @@ export class Store {
 
   /** Their states, for who keeps them. */
   *rowsBetween(table: string, range: Range): Iterable<Row> {
-    for (const place of this.liveBetween(table, range)) yield rowOf(place)!
+    for (const slot of this.liveBetween(table, range)) yield rowOf(slot)!
   }
 
   /** Deleted records that are remembered. */
   get tombstones(): number {
-    return this.graves.size
+    return this.deleted.size
   }
 
   /** What instances hold of records, deleted ones too; a pass over all. */
   holdings(): number {
     let holdings = 0
-    for (const table of this.tables.values()) for (const place of table.all()) holdings += place.holdings
+    for (const table of this.tables.values()) for (const slot of table.all()) holdings += slot.holdings
     return holdings
   }
 
@@ -170,42 +170,42 @@ export class Store {
     const only = changes[0]
     if (changes.length === 1 && only !== undefined) {
       const table = this.seen(only.id.table)
-      const place = this.placeIn(table, only.id)
-      return [planOne(only, place, table.docOf(place, only.id), place.version)]
+      const slot = this.slotIn(table, only.id)
+      return [planOne(only, slot, table.docOf(slot, only.id), slot.version)]
     }
     const staged = new Map<string, Write>()
     return changes.map((change) => {
       const earlier = staged.get(change.id.text)
-      const place = earlier?.place ?? this.placeOf(change.id)
-      const write = earlier === undefined ? planOne(change, place, place.doc, place.version) : planOne(change, place, earlier.after, earlier.version)
+      const slot = earlier?.slot ?? this.slotOf(change.id)
+      const write = earlier === undefined ? planOne(change, slot, slot.doc, slot.version) : planOne(change, slot, earlier.after, earlier.version)
       if (write !== undefined) staged.set(change.id.text, write)
       return write
     })
   }
 
-  apply({ after, before, id, place, version }: Write): void {
+  apply({ after, before, id, slot, version }: Write): void {
     this.watcher?.moved(id.table, id.text)
     this.edgeIndex?.move(id, before, after)
-    const buried = before === undefined && place.kept
-    if (!place.kept) place.table = this.table(id.table)
-    const { table } = place
-    table.put(place, id, after, version)
+    const buried = before === undefined && slot.kept
+    if (!slot.kept) slot.table = this.table(id.table)
+    const { table } = slot
+    table.put(slot, id, after, version)
     if (after !== undefined) {
-      if (buried) this.graves.remove()
+      if (buried) this.deleted.remove()
       return
     }
     if (id.table === lostTable) this.floor = Math.max(this.floor, version)
     if (buried) return
-    if (isOwn(id.table)) return table.forgetDeleted(place)
-    this.graves.add(place)
-    if (this.graves.size > this.maxTombstones) this.forgetOldestTombstones()
+    if (isOwn(id.table)) return table.forgetDeleted(slot)
+    this.deleted.add(slot)
+    if (this.deleted.size > this.maxTombstones) this.forgetOldestTombstones()
   }
 
   clear(): void {
     for (const table of this.tables.values()) table.clear()
     this.tables.clear()
     this.last = new Table("")
-    this.graves.clear()
+    this.deleted.clear()
     this.edgeIndex = undefined
     this.floor = 0
     this.watcher?.cleared()
@@ -213,9 +213,9 @@ export class Store {
 
   /** Half of them: to find the oldest costs a pass over all. */
   private forgetOldestTombstones(): void {
-    for (const place of this.graves.oldest(Math.ceil(this.graves.size / 2))) {
-      this.floor = Math.max(this.floor, place.version)
-      place.table.forget(place)
+    for (const slot of this.deleted.oldest(Math.ceil(this.deleted.size / 2))) {
+      this.floor = Math.max(this.floor, slot.version)
+      slot.table.forget(slot)
     }
   }
 }
@@ -252,13 +252,13 @@ const sameContent = (old: Obj, now: Obj): boolean => {
   return true
 }
 
-const rowOf = ({ doc, id, version }: Place): Row | undefined => doc && { id, version, doc }
+const rowOf = ({ doc, id, version }: RecordSlot): Row | undefined => doc && { id, version, doc }
 
 /** The id is the one that came: the same as before, but what a change brings is at hand, and the old one is cold. */
-const planOne = ({ doc, id, op, version: given }: Change, place: Place, before: Obj | undefined, last: number): Write | undefined => {
-  if (op === "DELETE") return before === undefined ? undefined : { id, place, before, after: undefined, version: last }
-  if (before === undefined) return { id, place, before, after: doc, version: given ?? last + 1 }
-  if (given !== undefined && given !== last) return given < last ? undefined : { id, place, before, after: doc, version: given }
+const planOne = ({ doc, id, op, version: given }: Change, slot: RecordSlot, before: Obj | undefined, last: number): Write | undefined => {
+  if (op === "DELETE") return before === undefined ? undefined : { id, slot, before, after: undefined, version: last }
+  if (before === undefined) return { id, slot, before, after: doc, version: given ?? last + 1 }
+  if (given !== undefined && given !== last) return given < last ? undefined : { id, slot, before, after: doc, version: given }
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
-  return sameContent(before, doc) ? undefined : { id, place, before, after: doc, version: last + 1 }
+  return sameContent(before, doc) ? undefined : { id, slot, before, after: doc, version: last + 1 }
 }

@@ -8,25 +8,25 @@ import { compareRecords } from "../../surql/order.ts"
 import * as Ids from "../../surql/recordId.ts"
 import { inKeys } from "../../surql/sources.ts"
 import type { Obj, Range, RecordId, RecordKey } from "../../surql/value.ts"
-import type { ShapeGroup } from "../index/router.ts"
-import { KeyMap } from "./denseMap.ts"
-import { isLive, type Live, type Place } from "./recordSlot.ts"
-import type { RowIndex } from "../index/secondaryIndex.ts"
+import type { ViewRouter } from "../index/router.ts"
+import { DenseMap } from "./denseMap.ts"
+import { isLive, type Live, type RecordSlot } from "./recordSlot.ts"
+import type { SecondaryIndex } from "../index/secondaryIndex.ts"
 
 const BTree = sortedBTree.default
 
 export class Table {
   readonly name: string
   /** The secondary indexes that have rows filed. */
-  readonly indexes: Array<RowIndex> = []
+  readonly indexes: Array<SecondaryIndex> = []
   /** The shapes with instances that read it. */
-  readonly groups: Array<ShapeGroup> = []
+  readonly routers: Array<ViewRouter> = []
   /**
    * Records and tombstones by key; those with other keys than numbers and text by their text. Beside the place of a counted key
    * stands its document: looked up at once, so that one is loaded beside the other and not after it. All others are in their places.
    */
-  private readonly places = new KeyMap<Place, Obj>(2)
-  private readonly others = new Map<string, Place>()
+  private readonly slots = new DenseMap<RecordSlot, Obj>(2)
+  private readonly others = new Map<string, RecordSlot>()
   private live = 0
   /** Records without a place were never deleted with a version above this. */
   floor = 0
@@ -43,46 +43,46 @@ export class Table {
 
   /** It holds nothing, not even what was deleted, and nobody follows it. */
   get isUnused(): boolean {
-    return this.places.size === 0 && this.others.size === 0 && this.indexes.length === 0 && this.groups.length === 0 && this.floor === 0
+    return this.slots.size === 0 && this.others.size === 0 && this.indexes.length === 0 && this.routers.length === 0 && this.floor === 0
   }
 
-  place({ key, text }: RecordId): Place | undefined {
-    return typeof key === "number" || typeof key === "string" ? this.places.get(key) : this.others.get(text)
+  slot({ key, text }: RecordId): RecordSlot | undefined {
+    return typeof key === "number" || typeof key === "string" ? this.slots.get(key) : this.others.get(text)
   }
 
   /** The document of a place, found without looking at the place where that can be. */
-  docOf(place: Place, { key }: RecordId): Place["doc"] {
-    return (this.places.isCounted(key) ? this.places.beside(key) : undefined) ?? place.doc
+  docOf(slot: RecordSlot, { key }: RecordId): RecordSlot["doc"] {
+    return (this.slots.isCounted(key) ? this.slots.beside(key) : undefined) ?? slot.doc
   }
 
   /** The document of a counted key. */
-  document(key: number): Place["doc"] {
-    return this.places.beside(key)
+  document(key: number): RecordSlot["doc"] {
+    return this.slots.beside(key)
   }
 
   /** Records and tombstones. */
-  *all(): Iterable<Place> {
-    yield* this.places.values()
+  *all(): Iterable<RecordSlot> {
+    yield* this.slots.values()
     yield* this.others.values()
   }
 
   *rows(): Iterable<Live> {
-    for (const place of this.places.values()) if (isLive(place)) yield place
-    for (const place of this.others.values()) if (isLive(place)) yield place
+    for (const slot of this.slots.values()) if (isLive(slot)) yield slot
+    for (const slot of this.others.values()) if (isLive(slot)) yield slot
   }
 
   /** Puts a record's state in its place; undefined: it is gone, and the place remembers its version. */
-  put(place: Place, id: RecordId, doc: Place["doc"], version: number): void {
-    const { doc: before } = place
+  put(slot: RecordSlot, id: RecordId, doc: RecordSlot["doc"], version: number): void {
+    const { doc: before } = slot
     const { key, text } = id
-    if (!place.kept) {
-      if (typeof key === "number" || typeof key === "string") this.places.set(key, place)
-      else this.others.set(text, place)
+    if (!slot.kept) {
+      if (typeof key === "number" || typeof key === "string") this.slots.set(key, slot)
+      else this.others.set(text, slot)
     }
-    if (this.places.isCounted(key)) {
-      place.put(id, doc, version, key)
-      this.places.setBeside(key, doc)
-    } else place.put(id, doc, version, undefined)
+    if (this.slots.isCounted(key)) {
+      slot.put(id, doc, version, key)
+      this.slots.setBeside(key, doc)
+    } else slot.put(id, doc, version, undefined)
     if ((before === undefined) === (doc === undefined)) return
     if (doc === undefined) {
       this.live--
@@ -93,10 +93,10 @@ export class Table {
     }
   }
 
-  forget(place: Place): void {
-    const { key, text } = place.id
-    place.forget()
-    if (typeof key === "number" || typeof key === "string") this.places.delete(key)
+  forget(slot: RecordSlot): void {
+    const { key, text } = slot.id
+    slot.forget()
+    if (typeof key === "number" || typeof key === "string") this.slots.delete(key)
     else this.others.delete(text)
   }
 
@@ -104,15 +104,15 @@ export class Table {
    * Forgets a deleted record at once: in its stead the table remembers that no version went higher. For tables of ours, where a record
    * comes and goes with each job: nobody minds that new ones begin with a higher version there.
    */
-  forgetDeleted(place: Place): void {
-    this.floor = Math.max(this.floor, place.version)
-    this.forget(place)
+  forgetDeleted(slot: RecordSlot): void {
+    this.floor = Math.max(this.floor, slot.version)
+    this.forget(slot)
   }
 
   /** Forgets its records, and who follows it. */
   clear(): void {
-    this.groups.length = this.indexes.length = 0
-    this.places.clear()
+    this.routers.length = this.indexes.length = 0
+    this.slots.clear()
     this.others.clear()
     this.live = 0
     this.floor = 0
@@ -126,18 +126,18 @@ export class Table {
       for (const { id } of this.rows()) this.order.set(id, undefined)
     }
     for (const id of this.order.keys(from)) {
-      const place = this.place(id)
-      if (place !== undefined && isLive(place)) yield place
+      const slot = this.slot(id)
+      if (slot !== undefined && isLive(slot)) yield slot
     }
   }
 
   /** Records with keys in a range, in order. Cost: O(log n) and those that are taken. */
   *between(range: Range): Iterable<Live> {
     const from = range.from && Ids.make(this.name, range.from.value as RecordKey)
-    for (const place of this.inOrder(from)) {
-      if (inKeys(range, place.id.key)) yield place
+    for (const slot of this.inOrder(from)) {
+      if (inKeys(range, slot.id.key)) yield slot
       // Before the range there is at most the key it excludes.
-      else if (place.id.text !== from?.text) return
+      else if (slot.id.text !== from?.text) return
     }
   }
 }

@@ -4,7 +4,7 @@
  * Why a queue that is cleared up now and then, and no set: every deletion comes by, and a set of places would have to look
  * one up at random among all of them. Cost: O(1) per deletion on average.
  */
-import type { Place } from "./recordSlot.ts"
+import type { RecordSlot } from "./recordSlot.ts"
 
 /** Entries that may be out of date beyond as many as there are graves. */
 const slack = 1_024
@@ -12,9 +12,9 @@ const slack = 1_024
 /** Deleted records whose version is remembered; beyond it a floor per store keeps versions growing. */
 export const defaultTombstones = 100_000
 
-export class Graves {
+export class Tombstones {
   /** In the order of deletion; a record that came back, or was deleted again, has entries here that no longer count. */
-  private queue: Array<Place> = []
+  private queue: Array<RecordSlot> = []
   private buried = 0
 
   get size(): number {
@@ -22,9 +22,9 @@ export class Graves {
   }
 
   /** A record has been deleted. */
-  add(place: Place): void {
+  add(slot: RecordSlot): void {
     this.buried++
-    this.queue.push(place)
+    this.queue.push(slot)
     if (this.queue.length > 2 * this.buried + slack) this.clearUp()
   }
 
@@ -34,7 +34,7 @@ export class Graves {
   }
 
   /** Takes out those that were deleted longest ago. */
-  oldest(count: number): ReadonlyArray<Place> {
+  oldest(count: number): ReadonlyArray<RecordSlot> {
     this.clearUp()
     this.buried -= Math.min(count, this.buried)
     return this.queue.splice(0, count)
@@ -47,7 +47,7 @@ export class Graves {
 
   /** Leaves one entry for each grave: its last. */
   private clearUp(): void {
-    const last = new Set<Place>()
+    const last = new Set<RecordSlot>()
     for (let i = this.queue.length - 1; i >= 0; i--) if (this.queue[i]!.doc === undefined) last.add(this.queue[i]!)
     this.queue = [...last].reverse()
   }

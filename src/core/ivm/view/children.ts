@@ -12,7 +12,7 @@ import type { Scope } from "../../surql/scope.ts"
 import type { ChildResult } from "../delta/delta.ts"
 import { type Hash64, hashText } from "../delta/hash.ts"
 import type { Shape } from "../query/shape.ts"
-import type { Surroundings } from "../context.ts"
+import type { EngineContext } from "../context.ts"
 
 export interface HeldChildren {
   /** In the order of the shape's fields. */
@@ -24,13 +24,13 @@ export interface HeldChildren {
 }
 
 /** The children of the row in scope; what is no hash of a result goes to `parts`, for the row's digest. */
-export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: Surroundings, strict: boolean, scope: Scope, parts: Array<string>): HeldChildren => {
+export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: EngineContext, failsAsWhole: boolean, scope: Scope, parts: Array<string>): HeldChildren => {
   const children: Array<ChildResult | undefined> = []
   let whole = true
   const sums: Array<Hash64> = []
   let failure: string | undefined = undefined
   const fail = (reason: string): void => {
-    if (!strict) raise(reason)
+    if (!failsAsWhole) raise(reason)
     failure ??= reason
     parts.push(reason)
   }

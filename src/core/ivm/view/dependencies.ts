@@ -6,10 +6,10 @@
  * State: per read the rows that did, and the way back to forget. What was read by one row names it without a map: the
  * result of a correlated subquery mostly is. Cost: O(things read) per evaluated row.
  */
-import type { Place } from "../store/recordSlot.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
 
 /** A row of a reader: the place of its record, or the name of a group. */
-export type ReaderRow = Place | string
+export type ReaderRow = RecordSlot | string
 
 /** Something that can evaluate one of its rows again. */
 export interface Reader {
@@ -30,14 +30,14 @@ export interface ReadByRows {
 export type ReadResult = ReadByRows
 
 /** Where rows are put that have to be read again; `cause`: the result that moved, if it is one. */
-export interface RereadRows {
+export interface DirtyRowSink {
   readonly add: (reader: Reader, row: ReaderRow, cause: ReadResult | undefined) => void
 }
 
 /** Adds each row that has read it to those that have to be read again; they may not change meanwhile. */
-export const rereadAll = ({ reader, row }: ReadByRows, rereads: RereadRows, cause: ReadResult | undefined): void => {
-  if (reader instanceof Map) for (const [each, rows] of reader) for (const one of rows) rereads.add(each, one, cause)
-  else if (reader !== undefined) rereads.add(reader, row, cause)
+export const rereadAll = ({ reader, row }: ReadByRows, dirtyRows: DirtyRowSink, cause: ReadResult | undefined): void => {
+  if (reader instanceof Map) for (const [each, rows] of reader) for (const one of rows) dirtyRows.add(each, one, cause)
+  else if (reader !== undefined) dirtyRows.add(reader, row, cause)
 }
 
 const addRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
@@ -71,7 +71,7 @@ const removeRow = (read: ReadByRows, reader: Reader, row: ReaderRow): void => {
 
 const none: ReadonlySet<Read> = new Set()
 
-export class Readers {
+export class Dependencies {
   private readonly byText = new Map<string, ReadByRows>()
   private readonly byReader = new Map<Reader, Map<ReaderRow, ReadonlySet<Read>>>()
   private readonly idle: (read: ReadResult) => void

@@ -5,14 +5,14 @@
  */
 import { append } from "../../multimap.ts"
 import { edgeReads } from "../store/edgeIndex.ts"
-import type { Maintained } from "./incrementalView.ts"
-import { type ReadByRows, type Reader, type ReaderRow, type Readers, type ReadResult, rereadAll, type RereadRows } from "./dependencies.ts"
+import type { IncrementalView } from "./incrementalView.ts"
+import { type ReadByRows, type Reader, type ReaderRow, type Dependencies, type ReadResult, rereadAll, type DirtyRowSink } from "./dependencies.ts"
 import { tableRead } from "./source.ts"
 import type { Store, Write } from "../store/store.ts"
 
 /** A row to read again. */
 interface Reread {
-  readonly instance: Maintained
+  readonly view: IncrementalView
   readonly row: ReaderRow
   /** The one result it shows that has changed; undefined where more has, so that the row has to be evaluated. */
   cause: ReadResult | undefined
@@ -21,20 +21,20 @@ interface Reread {
 const few = 16
 const none: ReadonlyArray<Reread> = []
 
-export class Rereads implements RereadRows {
+export class DirtyRows implements DirtyRowSink {
   private all: Array<Reread> | undefined = undefined
-  private byRow: Map<Maintained, Map<ReaderRow, Reread>> | undefined = undefined
+  private byRow: Map<IncrementalView, Map<ReaderRow, Reread>> | undefined = undefined
 
   /** `result`: what the row has read and has moved, if it is a result. */
   add(reader: Reader, row: ReaderRow, result: ReadResult | undefined): void {
-    const instance = reader as Maintained
-    const cause = instance.plainShape.onlyShows ? result : undefined
-    const known = this.find(instance, row)
+    const view = reader as IncrementalView
+    const cause = view.plainShape.onlyShows ? result : undefined
+    const known = this.find(view, row)
     if (known !== undefined) {
       if (known.cause !== cause) known.cause = undefined
       return
     }
-    const reread: Reread = { instance, row, cause }
+    const reread: Reread = { view, row, cause }
     const all = (this.all = append(this.all, reread))
     if (this.byRow !== undefined) this.file(this.byRow, reread)
     else if (all.length > few) {
@@ -44,11 +44,11 @@ export class Rereads implements RereadRows {
   }
 
   /** The rows that have read something a write changes. */
-  collect({ after, before, id }: Write, readers: Readers, store: Store): void {
+  collect({ after, before, id }: Write, dependencies: Dependencies, store: Store): void {
     const collect = (named: ReadByRows | undefined): void => void (named && rereadAll(named, this, undefined))
-    collect(readers.of(id.text))
-    collect(readers.of(tableRead(id.table)))
-    if (store.hasEdges) for (const read of edgeReads(id, before, after)) collect(readers.of(read))
+    collect(dependencies.of(id.text))
+    collect(dependencies.of(tableRead(id.table)))
+    if (store.hasEdges) for (const read of edgeReads(id, before, after)) collect(dependencies.of(read))
   }
 
   /** Forgets them all. */
@@ -57,21 +57,21 @@ export class Rereads implements RereadRows {
   }
 
   /** Reads again the rows of the instances of one rank. */
-  run(rank: number): void {
+  run(stratum: number): void {
     const all = this.all ?? none
-    for (let i = 0; i < all.length; i++) if (all[i]!.instance.rank === rank) all[i]!.instance.reread(all[i]!.row, all[i]!.cause)
+    for (let i = 0; i < all.length; i++) if (all[i]!.view.stratum === stratum) all[i]!.view.reread(all[i]!.row, all[i]!.cause)
   }
 
-  private find(instance: Maintained, row: ReaderRow): Reread | undefined {
-    if (this.byRow !== undefined) return this.byRow.get(instance)?.get(row)
+  private find(view: IncrementalView, row: ReaderRow): Reread | undefined {
+    if (this.byRow !== undefined) return this.byRow.get(view)?.get(row)
     const all = this.all ?? none
-    for (let i = 0; i < all.length; i++) if (all[i]!.row === row && all[i]!.instance === instance) return all[i]
+    for (let i = 0; i < all.length; i++) if (all[i]!.row === row && all[i]!.view === view) return all[i]
     return undefined
   }
 
-  private file(byRow: Map<Maintained, Map<ReaderRow, Reread>>, reread: Reread): void {
-    const rows = byRow.get(reread.instance)
-    if (rows === undefined) byRow.set(reread.instance, new Map([[reread.row, reread]]))
+  private file(byRow: Map<IncrementalView, Map<ReaderRow, Reread>>, reread: Reread): void {
+    const rows = byRow.get(reread.view)
+    if (rows === undefined) byRow.set(reread.view, new Map([[reread.row, reread]]))
     else rows.set(reread.row, reread)
   }
 }

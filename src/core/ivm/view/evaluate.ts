@@ -12,54 +12,54 @@ import { childrenOf } from "./children.ts"
 import { sameResults } from "../delta/delta.ts"
 import type { Groups } from "../operators/groups.ts"
 import type { Hash64 } from "../delta/hash.ts"
-import { FullMember, isOf, type Member, PlainMember } from "./viewRow.ts"
-import type { Place } from "../store/recordSlot.ts"
+import { FullRow, isOf, type ViewRow, PlainRow } from "./viewRow.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
 import { type Shape, sortValues, unsorted } from "../query/shape.ts"
-import { splitMember } from "../operators/split.ts"
-import type { Surroundings } from "../context.ts"
+import { splitRow } from "../operators/split.ts"
+import type { EngineContext } from "../context.ts"
 
 /** What of an instance decides. */
 export interface Matching {
   readonly plainShape: Shape
-  readonly strict: boolean
-  readonly around: Surroundings
+  readonly failsAsWhole: boolean
+  readonly around: EngineContext
   readonly groups: Groups | undefined
   readonly watchSlot: number
 }
 
 /** The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the indexed conjuncts hold. */
-export const match = (owner: Matching, place: Place, scope: Scope, before: Member | undefined, slot: number, routed: boolean): Member | undefined => {
-  const { around: { evaluating, source }, groups, plainShape: shape, strict } = owner
+export const match = (owner: Matching, slot: RecordSlot, scope: Scope, before: ViewRow | undefined, sourceIndex: number, routed: boolean): ViewRow | undefined => {
+  const { around: { evaluating, source }, groups, plainShape: shape, failsAsWhole } = owner
   evaluating.begin(owner.watchSlot)
   const filter = routed ? shape.residual : shape.filter
   if (filter !== undefined && !isTruthy(filter(scope))) return undefined
-  if (groups !== undefined) return groups.member(place, slot, shape.groups!.grouping.of(scope), before)
-  if (shape.splitting !== undefined) return splitMember(owner, place, slot, shape.splitting(scope, place.id, source, strict), before)
+  if (groups !== undefined) return groups.member(slot, sourceIndex, shape.groups!.grouping.of(scope), before)
+  if (shape.splitting !== undefined) return splitRow(owner, slot, sourceIndex, shape.splitting(scope, slot.id, source, failsAsWhole), before)
   const filtered = source.count
   const { lead, sort } = shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
   const sorted = source.count
   let digest: string | undefined = undefined
-  let children: Member["children"] = undefined
+  let children: ViewRow["children"] = undefined
   let failure: string | undefined = undefined
   let sums: ReadonlyArray<Hash64> | undefined = undefined
   if (shape.checksProjection) {
-    const shown = strict ? run(shape.own, scope) : Either.right(shape.own(scope))
+    const shown = failsAsWhole ? run(shape.own, scope) : Either.right(shape.own(scope))
     const parts: Array<string> = []
     if (Either.isLeft(shown)) parts.push((failure = shown.left.reason))
     else if (source.count > sorted) parts.push(encode(shown.right))
     // A row whose place depends on another record is as visible as one that shows it.
     if (sorted > filtered) parts.push(encode([lead, sort]))
     if (shape.children.length > 0) {
-      const held = childrenOf(shape, owner.around, strict, scope, parts)
+      const held = childrenOf(shape, owner.around, failsAsWhole, scope, parts)
       children = held.children
       sums = held.sums
       failure ??= held.failure
     }
     if (parts.length > 0) digest = parts.join("\n")
   }
-  const same = isOf(before, place) && before.digest === digest && sameResults(before.children, children)
+  const same = isOf(before, slot) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before
-  if (slot === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainMember(owner, place, lead)
-  const after = new FullMember(owner, place, { key: place.id.text, version: place.version, digest, children, slot, sort, lead, failure, part: undefined }, sums, owner.around.step())
+  if (sourceIndex === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainRow(owner, slot, lead)
+  const after = new FullRow(owner, slot, { key: slot.id.text, version: slot.version, digest, children, sourceIndex, sort, lead, failure, part: undefined }, sums, owner.around.step())
   return same && before.sumHigh === after.sumHigh && before.sumLow === after.sumLow ? before : after
 }

@@ -18,22 +18,22 @@ import type { Obj, Value } from "../../surql/value.ts"
 import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "../delta/delta.ts"
 import type { Hash64 } from "../delta/hash.ts"
 import { type GroupOwner, Groups } from "../operators/groups.ts"
-import type { Instance, PlanRow, ResultRow, RowError } from "./view.ts"
+import type { View, PlanRow, ResultRow, RowError } from "./view.ts"
 import type { Params } from "../query/lift.ts"
-import { LiveList } from "../index/subqueryValues.ts"
+import { SubqueryValues } from "../index/subqueryValues.ts"
 import { match, type Matching } from "./evaluate.ts"
-import { FullMember, type Member, PlainMember } from "./viewRow.ts"
-import { countOf, exchanged, listOf, type Members } from "./viewRows.ts"
-import type { Ended } from "../delta/stepLog.ts"
+import { FullRow, type ViewRow, PlainRow } from "./viewRow.ts"
+import { countOf, exchanged, listOf, type ViewRows } from "./viewRows.ts"
+import type { StepEnd } from "../delta/stepLog.ts"
 import { madeOf, type Output } from "./output.ts"
-import type { Place } from "../store/recordSlot.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
 import { planOf } from "../query/explain.ts"
 import type { Read, Reader, ReaderRow, ReadResult } from "./dependencies.ts"
-import { type Kind, Result, severalRows } from "../operators/resultSet.ts"
+import { type Kind, ResultSet, severalRows } from "../operators/resultSet.ts"
 import { type Shape, sortValues } from "../query/shape.ts"
-import type { Slots } from "../query/boundSources.ts"
+import type { BoundSources } from "../query/boundSources.ts"
 import { movePieces, piecesOf } from "../operators/split.ts"
-import type { Identity, Surroundings } from "../context.ts"
+import type { ViewSpec, EngineContext } from "../context.ts"
 import { isBehindWindow, isBlind } from "./unread.ts"
 import type { Bounds } from "../operators/window.ts"
 
@@ -47,9 +47,9 @@ interface Cache {
 }
 
 /** It is the result of its rows, and no object beside it: a change finds either cold. */
-export class Maintained extends Result<Output> implements Instance, Reader, ReadResult, ChildResult, GroupOwner, Matching {
+export class IncrementalView extends ResultSet<Output> implements View, Reader, ReadResult, ChildResult, GroupOwner, Matching {
   // What a change comes by stands first: that much less of a cold instance is loaded.
-  declare readonly around: Surroundings
+  declare readonly around: EngineContext
   readonly plainShape: Shape
   readonly params: Params
   readonly groups: Groups | undefined
@@ -57,7 +57,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   /** A step will ask what has moved. As in the first fill, of which nothing is a delta: it has an end of its own. */
   private isDirty = true
   private cache: Cache | undefined = undefined
-  private list: LiveList | undefined = undefined
+  private list: SubqueryValues | undefined = undefined
   // The rows that show or use it as a subquery.
   reader: ReadResult["reader"] = undefined
   row: ReaderRow = ""
@@ -69,30 +69,30 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   uses = 0
   private failing: Map<string, string> | undefined = undefined
   /** None where the window holds them. */
-  private members: Members = undefined
-  readonly strict: boolean
-  readonly slots: Slots | undefined
+  private viewRows: ViewRows = undefined
+  readonly failsAsWhole: boolean
+  readonly boundSources: BoundSources | undefined
   readonly bounds: Bounds
   readonly key: string
 
-  constructor({ bounds, generation, key, params, shape, slots, strict }: Identity, around: Surroundings) {
+  constructor({ bounds, generation, key, params, shape, boundSources, failsAsWhole }: ViewSpec, around: EngineContext) {
     super((shape.groups?.kind ?? shape.kind) as Kind<Output>, shape.windowed ? bounds : undefined, shape.only, around)
     this.plainShape = shape
     this.params = params
     this.generation = generation
-    this.strict = strict
-    this.slots = slots
+    this.failsAsWhole = failsAsWhole
+    this.boundSources = boundSources
     this.bounds = bounds
     this.key = key
-    this.groups = shape.groups && new Groups(shape.groups, this, around.spy, this, shape.reaches)
+    this.groups = shape.groups && new Groups(shape.groups, this, around.counters, this, shape.reaches)
   }
 
   get shape(): string {
     return this.plainShape.text
   }
 
-  get rank(): number {
-    return this.plainShape.rank
+  get stratum(): number {
+    return this.plainShape.stratum
   }
 
   get aliases(): ReadonlyArray<string> {
@@ -104,7 +104,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   get mainTables(): ReadonlyArray<string> {
-    return this.slots === undefined ? [this.plainShape.table!] : [...this.slots.tables()]
+    return this.boundSources === undefined ? [this.plainShape.table!] : [...this.boundSources.tables()]
   }
 
   get otherTables(): ReadonlyArray<string> {
@@ -119,19 +119,19 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
    * Brings one record up to date. `doc` is its new state, undefined when it is gone or cannot match; `routed` says the
    * argument index has already checked the indexed conjuncts.
    */
-  update(place: Place, doc: Obj | undefined, routed: boolean): void {
-    this.around.spy.instances++
-    const slot = this.slotOf(place)
-    const before = place.heldBy(this) as Member | undefined
-    const after = doc === undefined || slot === undefined ? this.forget(place) : this.evaluate(place, doc, before, slot, routed)
-    if (before !== after) this.exchange(place, before, after)
+  update(slot: RecordSlot, doc: Obj | undefined, routed: boolean): void {
+    this.around.counters.views++
+    const sourceIndex = this.sourceIndexOf(slot)
+    const before = slot.heldBy(this) as ViewRow | undefined
+    const after = doc === undefined || sourceIndex === undefined ? this.forget(slot) : this.evaluate(slot, doc, before, sourceIndex, routed)
+    if (before !== after) this.exchange(slot, before, after)
   }
 
-  private exchange(place: Place, before: Member | undefined, after: Member | undefined): void {
-    if (before instanceof PlainMember && after instanceof PlainMember) this.renew(before, after)
+  private exchange(slot: RecordSlot, before: ViewRow | undefined, after: ViewRow | undefined): void {
+    if (before instanceof PlainRow && after instanceof PlainRow) this.renew(before, after)
     else {
-      place.exchange(before, after)
-      if (!this.plainShape.heldByWindow) this.members = exchanged(this.members, before, after)
+      slot.exchange(before, after)
+      if (!this.plainShape.heldByWindow) this.viewRows = exchanged(this.viewRows, before, after)
       if (this.groups !== undefined) this.groups.move(before, after)
       else if (this.plainShape.splitting === undefined) this.move(before, after)
       else movePieces(this, piecesOf(before), piecesOf(after))
@@ -140,9 +140,9 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   /** Forgets a row it holds. */
-  letGo(place: Place): void {
-    const { table, text } = place.id
-    if (table === this.plainShape.table && (place.heldBy(this) !== undefined || this.failing?.has(text) === true)) this.update(place, undefined, true)
+  letGo(slot: RecordSlot): void {
+    const { table, text } = slot.id
+    if (table === this.plainShape.table && (slot.heldBy(this) !== undefined || this.failing?.has(text) === true)) this.update(slot, undefined, true)
   }
 
   /** Brings a row up to date because something it read has changed: `cause`, where that is one result it shows and all. */
@@ -155,18 +155,18 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   /** Which source a row comes from; undefined for none. */
-  private slotOf(place: Place): number | undefined {
+  private sourceIndexOf(slot: RecordSlot): number | undefined {
     // A shape of one whole table says so: the slots of an instance stand at its end.
-    return this.plainShape.table !== undefined ? 0 : this.slots!.of(place.id)
+    return this.plainShape.table !== undefined ? 0 : this.boundSources!.of(slot.id)
   }
 
   /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
-  private refresh(place: Place, cause: ReadResult): boolean {
-    const row = place.heldBy(this), child = cause as Maintained, step = this.around.step()
-    if (!(row instanceof FullMember) || !row.showsResults || child.fails()) return false
+  private refresh(slot: RecordSlot, cause: ReadResult): boolean {
+    const row = slot.heldBy(this), child = cause as IncrementalView, step = this.around.step()
+    if (!(row instanceof FullRow) || !row.showsResults || child.fails()) return false
     // One that this step has made has them as they are.
     if (row.madeIn(step)) return true
-    this.around.spy.rows++
+    this.around.counters.rows++
     this.count(step)
     const at = this.around.childAt(this.plainShape, child.plainShape)
     const by = row.differenceBy(child, at)
@@ -186,15 +186,15 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   /** Ends a step. Bumps the generation when there is a delta. */
-  finish(): Ended {
+  finish(): StepEnd {
     if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
     const moves = this.moved()
     const delta = moves?.finish(this.aliases)
-    const turnover = moves && this.list?.turn(moves.all.map(({ after, place }) => [place, after && { value: this.content(after as Output) }]))
+    const valueSetDelta = moves && this.list?.turn(moves.all.map(({ after, slot }) => [slot, after && { value: this.content(after as Output) }]))
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
-    const ended: Ended = { delta, moved, turnover: turnover === undefined || turnover.gained.length + turnover.lost.length === 0 ? undefined : turnover, before: moves }
+    const ended: StepEnd = { delta, moved, valueSetDelta: valueSetDelta === undefined || valueSetDelta.gained.length + valueSetDelta.lost.length === 0 ? undefined : valueSetDelta, before: moves }
     if (this.reader !== undefined) {
       this.lastStep = this.around.step()
       this.last = this.around.moves.end(ended)
@@ -203,8 +203,8 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   /** Its values as a list that views are filed by, kept from the first follower on. */
-  liveList(): LiveList {
-    return (this.list ??= new LiveList(this.ordered().map((row) => [(row as Member).place, this.content(row)])))
+  subqueryValues(): SubqueryValues {
+    return (this.list ??= new SubqueryValues(this.ordered().map((row) => [(row as ViewRow).slot, this.content(row)])))
   }
 
   get isFollowed(): boolean {
@@ -260,7 +260,7 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   /** What the current step did to it, if it did anything. */
-  private lastEnd(): Ended | undefined {
+  private lastEnd(): StepEnd | undefined {
     return this.lastStep === this.around.step() ? this.around.moves.ended(this.last) : undefined
   }
 
@@ -291,29 +291,29 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
     const { plainShape: shape, around: { source } } = this
     const rows = this.ordered().map((row) => {
       const made = madeOf(row)
-      return made === undefined ? shape.project(source.scope((row as Member).place.doc!, this.params, row.key)) : made.value
+      return made === undefined ? shape.project(source.scope((row as ViewRow).slot.doc!, this.params, row.key)) : made.value
     })
     cache.answered = true
     return (cache.answer = this.only ? rows[0] : rows)
   }
 
   /** Evaluates filter, sort keys and (where it matters) projection; notes failure and reads. */
-  private evaluate(place: Place, doc: Obj, before: Member | undefined, slot: number, routed: boolean): Member | undefined {
+  private evaluate(slot: RecordSlot, doc: Obj, before: ViewRow | undefined, sourceIndex: number, routed: boolean): ViewRow | undefined {
     const { around, plainShape: shape } = this
-    around.spy.rows++
+    around.counters.rows++
     this.count(around.step())
-    const { text } = place.id
+    const { text } = slot.id
     const scope = around.source.scope(doc, this.params, text)
-    let member: Member | undefined, reason: string | undefined
+    let row: ViewRow | undefined, reason: string | undefined
     // What cannot fail otherwise can still run out of steps or bytes. Caught here: a closure for each row costs more than the rest.
     try {
-      member = match(this, place, scope, before, slot, routed)
+      row = match(this, slot, scope, before, sourceIndex, routed)
     } catch (error) {
       reason = failureOf(error).reason
     }
-    this.failsWith(text, reason ?? (this.strict || shape.total ? undefined : member?.failure))
-    if (shape.reaches) around.watch(this, place, around.source.reads)
-    return member
+    this.failsWith(text, reason ?? (this.failsAsWhole || shape.total ? undefined : row?.failure))
+    if (shape.reaches) around.watch(this, slot, around.source.reads)
+    return row
   }
 
   private failsWith(text: string, reason: string | undefined): void {
@@ -326,15 +326,15 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   }
 
   private failsOtherwise(): void {
-    if (!this.strict) return
+    if (!this.failsAsWhole) return
     this.failureMoved = true
     this.changed()
   }
 
   /** The row is gone or filed elsewhere: what it failed with or read no longer matters. */
-  private forget(place: Place): undefined {
-    if (this.failing !== undefined) this.failsWith(place.id.text, undefined)
-    if (this.plainShape.reaches) this.around.watch(this, place, nothing)
+  private forget(slot: RecordSlot): undefined {
+    if (this.failing !== undefined) this.failsWith(slot.id.text, undefined)
+    if (this.plainShape.reaches) this.around.watch(this, slot, nothing)
   }
 
   changed(): void {
@@ -346,15 +346,15 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
 
   /** How many rows match. */
   get matches(): number {
-    return this.plainShape.heldByWindow ? this.knownCount : countOf(this.members)
+    return this.plainShape.heldByWindow ? this.knownCount : countOf(this.viewRows)
   }
 
-  *keptPlaces(): Iterable<Place> {
-    for (const { place } of this.matching()) yield place
+  *keptPlaces(): Iterable<RecordSlot> {
+    for (const { slot } of this.matching()) yield slot
   }
 
-  matching(): Iterable<Member> {
-    return this.plainShape.heldByWindow ? (this.known() as Iterable<Member>) : listOf(this.members)
+  matching(): Iterable<ViewRow> {
+    return this.plainShape.heldByWindow ? (this.known() as Iterable<ViewRow>) : listOf(this.viewRows)
   }
 
   buildScope(): Scope {
@@ -372,28 +372,28 @@ export class Maintained extends Result<Output> implements Instance, Reader, Read
   private inOrder(): ReadonlyArray<Output> {
     if (this.groups !== undefined) return this.groups.rows()
     const shape = this.plainShape
-    const members = [...this.matching()]
-    if (shape.splitting !== undefined) return members.flatMap(piecesOf).sort(shape.kind.compare)
+    const viewRows = [...this.matching()]
+    if (shape.splitting !== undefined) return viewRows.flatMap(piecesOf).sort(shape.kind.compare)
     // A plain member has its slot in the prototype, which a copy leaves behind.
     const keyed = shape.sort.length === 0 || shape.reaches
-      ? members
-      : members.map((member) => ({ ...member, slot: member.slot, ...sortValues(shape, (value) => this.evaluated(value, member)) }))
+      ? viewRows
+      : viewRows.map((row) => ({ ...row, sourceIndex: row.sourceIndex, ...sortValues(shape, (value) => this.evaluated(value, row)) }))
     return keyed.sort(shape.kind.compare)
   }
 
   private content(row: Output, doc = docOf(row)): Value {
     // A row whose projection fails is not a member, and nothing changed since it was checked.
     const made = madeOf(row)
-    return made === undefined ? this.evaluated(this.plainShape.project, row as Member, doc) : made.value
+    return made === undefined ? this.evaluated(this.plainShape.project, row as ViewRow, doc) : made.value
   }
 
-  private evaluated(value: (scope: Scope) => Value, { place }: Member, doc = place.doc): Value {
-    const result = run(value, this.around.source.scope(doc!, this.params, place.id.text))
+  private evaluated(value: (scope: Scope) => Value, { slot }: ViewRow, doc = slot.doc): Value {
+    const result = run(value, this.around.source.scope(doc!, this.params, slot.id.text))
     return Either.isRight(result) ? result.right : undefined
   }
 }
 
 /** The record that a row shows, as it is now. */
-const docOf = (row: Output): Obj | undefined => ("group" in row ? undefined : row.place.doc)
+const docOf = (row: Output): Obj | undefined => ("group" in row ? undefined : row.slot.doc)
 
 const nothing: ReadonlySet<Read> = new Set()

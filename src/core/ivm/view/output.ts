@@ -6,10 +6,10 @@
  */
 import type { Value } from "../../surql/value.ts"
 import type { GroupRow } from "../operators/groups.ts"
-import type { Member } from "./viewRow.ts"
+import type { ViewRow } from "./viewRow.ts"
 import type { Piece } from "../operators/split.ts"
 
-export type Output = Member | GroupRow
+export type Output = ViewRow | GroupRow
 
 /** A group or a piece of a row holds its value as it was made when a record changed. */
 export const madeOf = (row: Output): { readonly value: Value } | undefined => ("group" in row ? row : (row.part as Piece | undefined))

@@ -11,7 +11,7 @@ import type { Value } from "../../surql/value.ts"
 import { noSlot } from "../../watch.ts"
 import { type Delta, DeltaBuilder, type Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"
-import type { Instance, PlanRow, ResultRow, RowError } from "./view.ts"
+import type { View, PlanRow, ResultRow, RowError } from "./view.ts"
 
 /** What one run of the query gave: rows in order, and those left out. */
 export interface Outcome {
@@ -33,7 +33,7 @@ interface ShownRow extends Shown {
 /** Stands for all tables: a query that follows links may read any of them. */
 const anyTable = ""
 
-export class Recomputed implements Instance {
+export class RecomputedView implements View {
   readonly key: string
   readonly shape: string
   readonly mainTables: ReadonlyArray<string>
@@ -58,7 +58,7 @@ export class Recomputed implements Instance {
   /** Here the order is not always a function of what the rows show, so it is part of the hash. */
   private order = Hashes.noSum
 
-  constructor(about: Pick<Instance, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Slices<Outcome>) {
+  constructor(about: Pick<View, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Slices<Outcome>) {
     this.key = about.key
     this.shape = about.shape
     this.mainTables = about.mainTables
@@ -166,19 +166,19 @@ export class Recomputed implements Instance {
 }
 
 /** Those there are, by the tables that concern them. */
-export class RecomputedByTable {
-  private readonly byTable = new Map<string, Set<Recomputed>>()
+export class RecomputedViews {
+  private readonly byTable = new Map<string, Set<RecomputedView>>()
 
   get empty(): boolean {
     return this.byTable.size === 0
   }
 
-  add(instance: Recomputed): void {
-    for (const table of instance.tables) addTo(this.byTable, table, instance)
+  add(view: RecomputedView): void {
+    for (const table of view.tables) addTo(this.byTable, table, view)
   }
 
-  remove(instance: Recomputed): void {
-    for (const table of instance.tables) removeFrom(this.byTable, table, instance)
+  remove(view: RecomputedView): void {
+    for (const table of view.tables) removeFrom(this.byTable, table, view)
   }
 
   clear(): void {
@@ -186,9 +186,9 @@ export class RecomputedByTable {
   }
 
   /** Those that a change of one of these tables concerns, each once. */
-  of(tables: ReadonlyArray<string>): Iterable<Recomputed> {
-    const found = new Set<Recomputed>()
-    for (const table of [anyTable, ...tables]) for (const instance of this.byTable.get(table) ?? []) found.add(instance)
+  of(tables: ReadonlyArray<string>): Iterable<RecomputedView> {
+    const found = new Set<RecomputedView>()
+    for (const table of [anyTable, ...tables]) for (const view of this.byTable.get(table) ?? []) found.add(view)
     return found
   }
 }

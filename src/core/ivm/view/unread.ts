@@ -4,20 +4,20 @@
  * Why apart: only a result that has failing rows asks, and all of it is about the window and nothing about the rows inside.
  */
 import * as Ids from "../../surql/recordId.ts"
-import { FullMember, type Member, noSort } from "./viewRow.ts"
+import { FullRow, type ViewRow, noSort } from "./viewRow.ts"
 import type { Output } from "./output.ts"
 import type { Shape } from "../query/shape.ts"
-import type { Slots } from "../query/boundSources.ts"
-import type { Surroundings } from "../context.ts"
+import type { BoundSources } from "../query/boundSources.ts"
+import type { EngineContext } from "../context.ts"
 import type { Bounds } from "../operators/window.ts"
 
 /** What of an instance decides. */
 export interface Windowed {
   readonly knownAt: (position: number) => Output | undefined
   readonly plainShape: Shape
-  readonly slots: Slots | undefined
+  readonly boundSources: BoundSources | undefined
   readonly bounds: Bounds
-  readonly around: Surroundings
+  readonly around: EngineContext
 }
 
 /** LIMIT 0 behind a START: rows that end the reading come and go, and nothing shown moves. */
@@ -25,16 +25,16 @@ export const isBlind = ({ bounds: { limit, start }, plainShape: { windowed } }: 
 
 /** Where rows come in the order of the window, those behind a full one are not read. */
 export const isBehindWindow = (owner: Windowed, text: string): boolean => {
-  const { around: { store }, bounds, plainShape: { groups, kind, readInOrder, sort, splitting, windowed }, slots } = owner
-  const inOrder = readInOrder && (sort.length === 0 || slots === undefined || slots.isOneRange)
+  const { around: { store }, bounds, plainShape: { groups, kind, readInOrder, sort, splitting, windowed }, boundSources } = owner
+  const inOrder = readInOrder && (sort.length === 0 || boundSources === undefined || boundSources.isOneRange)
   if (!inOrder || groups !== undefined || splitting !== undefined) return false
   const most = windowed ? bounds.start + bounds.limit : Infinity
   if (most === 0) return true
-  const last = owner.knownAt(most - 1) as Member | undefined
+  const last = owner.knownAt(most - 1) as ViewRow | undefined
   const id = Ids.parse(text)
-  const place = id && store.placeOf(id)
-  const slot = place && slots !== undefined ? slots.of(place.id) : 0
-  if (last === undefined || place?.doc === undefined || slot === undefined) return false
-  const row = new FullMember(owner, place, { key: text, version: place.version, digest: undefined, children: undefined, slot, sort: noSort, lead: place.id, failure: undefined, part: undefined })
+  const slot = id && store.slotOf(id)
+  const sourceIndex = slot && boundSources !== undefined ? boundSources.of(slot.id) : 0
+  if (last === undefined || slot?.doc === undefined || sourceIndex === undefined) return false
+  const row = new FullRow(owner, slot, { key: text, version: slot.version, digest: undefined, children: undefined, sourceIndex, sort: noSort, lead: slot.id, failure: undefined, part: undefined })
   return kind.compare(row, last) > 0
 }

@@ -33,7 +33,7 @@ export interface PlanRow {
   readonly total_cost: number
 }
 
-export interface Instance {
+export interface View {
   /** Of the view that its evaluation is put down to, in a watchdog's memory (`Evaluating`). */
   watchSlot: number
   /** Shape and arguments as text; equal keys are the same instance. */
@@ -62,7 +62,7 @@ export interface Instance {
 
 /** One view's part of a step. */
 export interface Touched {
-  readonly instance: Instance
+  readonly view: View
   readonly delta: Delta
   /** Generation and hash of the instance right after the step. */
   readonly generation: number

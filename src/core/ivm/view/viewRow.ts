@@ -7,18 +7,18 @@
 import type { Value } from "../../surql/value.ts"
 import { type ChildResult, placesOf, type Shown } from "../delta/delta.ts"
 import { combined, type Hash64, rowHash } from "../delta/hash.ts"
-import type { Holding, Place } from "../store/recordSlot.ts"
+import type { Holding, RecordSlot } from "../store/recordSlot.ts"
 import type { Showable } from "../operators/resultSet.ts"
 import type { Entry } from "../operators/groupScan.ts"
 import type { Piece } from "../operators/split.ts"
 
-export interface Member extends Shown, Holding, Showable {
+export interface ViewRow extends Shown, Holding, Showable {
   version: number
-  readonly place: Place
+  readonly slot: RecordSlot
   /** Where it stands among the members of its owner. */
   at: number
   /** Which of the query's sources it comes from. */
-  readonly slot: number
+  readonly sourceIndex: number
   /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
   readonly sort: ReadonlyArray<Value>
   /** The value of the only ORDER BY term, which then is not in `sort`: ordered trees compare it all the time. */
@@ -26,13 +26,13 @@ export interface Member extends Shown, Holding, Showable {
   /** Why it cannot be shown, in a result that fails where it is shown; in a view, why a piece of it is left out. */
   readonly failure: string | undefined
   /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
-  readonly part: Entry | ReadonlyArray<Member> | Piece | undefined
+  readonly part: Entry | ReadonlyArray<ViewRow> | Piece | undefined
 }
 
 export const noSort: ReadonlyArray<Value> = []
 
 /** Whether a row is of the state its record is in; see {@link Place.outdate}. */
-export const isOf = (row: Member | undefined, { version }: Place): row is Member => row !== undefined && row.version === version
+export const isOf = (row: ViewRow | undefined, { version }: RecordSlot): row is ViewRow => row !== undefined && row.version === version
 
 /** What stands in the prototypes of rows that show their record and no more, being the same for all of them. */
 const plain = { digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 }
@@ -42,12 +42,12 @@ const plain = { digest: undefined, children: undefined, sort: noSort, failure: u
  * exchanged, each of which would be cold. It and the next extend nothing: one is made for every change, and V8 takes more
  * than twice as long to make what is derived.
  */
-export class PlainMember implements Member {
+export class PlainRow implements ViewRow {
   readonly owner: object
   at = 0
   readonly key: string
   version: number
-  readonly place: Place
+  readonly slot: RecordSlot
   shown = false
   high: number
   low: number
@@ -59,22 +59,22 @@ export class PlainMember implements Member {
   declare readonly failure: undefined
   declare readonly sumHigh: 0
   declare readonly sumLow: 0
-  declare readonly slot: 0
+  declare readonly sourceIndex: 0
   declare readonly part: undefined
 
-  constructor(owner: object, place: Place, lead: Value) {
+  constructor(owner: object, slot: RecordSlot, lead: Value) {
     this.owner = owner
-    this.key = place.id.text
-    this.version = place.version
-    this.place = place
+    this.key = slot.id.text
+    this.version = slot.version
+    this.slot = slot
     const { high, low } = rowHash(this.key, this.version, undefined)
     this.high = high
     this.low = low
     this.lead = lead
-    this.number = place.number
+    this.number = slot.number
   }
 
-  renew({ high, lead, low, version }: Member): void {
+  renew({ high, lead, low, version }: ViewRow): void {
     this.version = version
     this.high = high
     this.low = low
@@ -83,16 +83,16 @@ export class PlainMember implements Member {
   }
 }
 
-Object.assign(PlainMember.prototype, plain, { slot: 0, part: undefined })
+Object.assign(PlainRow.prototype, plain, { sourceIndex: 0, part: undefined })
 
 /** A row of a group: what it brings to the group, which is what is shown. */
-export class GroupedMember implements Member {
+export class GroupedRow implements ViewRow {
   readonly owner: object
   at = 0
   readonly key: string
   version: number
-  readonly place: Place
-  readonly slot: number
+  readonly slot: RecordSlot
+  readonly sourceIndex: number
   readonly part: Entry
   declare readonly digest: undefined
   declare readonly children: undefined
@@ -105,32 +105,32 @@ export class GroupedMember implements Member {
   declare low: number
   declare readonly lead: undefined
 
-  constructor(owner: object, place: Place, slot: number, part: Entry) {
+  constructor(owner: object, slot: RecordSlot, sourceIndex: number, part: Entry) {
     this.owner = owner
-    this.key = place.id.text
-    this.version = place.version
-    this.place = place
+    this.key = slot.id.text
+    this.version = slot.version
     this.slot = slot
+    this.sourceIndex = sourceIndex
     this.part = part
   }
 }
 
-Object.assign(GroupedMember.prototype, plain, { shown: false, high: 0, low: 0, lead: undefined })
+Object.assign(GroupedRow.prototype, plain, { shown: false, high: 0, low: 0, lead: undefined })
 
 /** What else a row can hold. */
 export interface Details {
   readonly key: string
   readonly version: number
   readonly digest: string | undefined
-  readonly slot: number
+  readonly sourceIndex: number
   readonly sort: ReadonlyArray<Value>
   readonly lead: Value
   readonly failure: string | undefined
-  readonly part: Member["part"]
-  readonly children: Member["children"]
+  readonly part: ViewRow["part"]
+  readonly children: ViewRow["children"]
 }
 
-export class FullMember implements Member, Details {
+export class FullRow implements ViewRow, Details {
   // What a child that moved comes by stands first: that much less of a cold row is loaded.
   readonly owner: object
   shown = false
@@ -145,19 +145,19 @@ export class FullMember implements Member, Details {
   private readonly step: number
   readonly key: string
   version: number
-  readonly place: Place
-  readonly children: Member["children"]
+  readonly slot: RecordSlot
+  readonly children: ViewRow["children"]
   at = 0
   readonly number: number
   readonly lead: Value
   readonly sort: ReadonlyArray<Value>
-  readonly slot: number
+  readonly sourceIndex: number
   readonly digest: string | undefined
   readonly failure: string | undefined
-  readonly part: Member["part"]
+  readonly part: ViewRow["part"]
 
   /** `sums`: what the children hash to; undefined where one of them is no result. */
-  constructor(owner: object, place: Place, { children, digest, failure, key, lead, part, slot, sort, version }: Details, sums?: ReadonlyArray<Hash64>, step = -1) {
+  constructor(owner: object, slot: RecordSlot, { children, digest, failure, key, lead, part, sourceIndex, sort, version }: Details, sums?: ReadonlyArray<Hash64>, step = -1) {
     const own = rowHash(key, version, digest)
     this.owner = owner
     this.key = key
@@ -167,11 +167,11 @@ export class FullMember implements Member, Details {
     this.ownLow = own.low
     this.sumHigh = this.sumLow = 0
     this.step = sums === undefined ? -1 : step
-    this.place = place
-    this.number = part === undefined ? place.number : -1
+    this.slot = slot
+    this.number = part === undefined ? slot.number : -1
     this.lead = lead
     this.sort = sort
-    this.slot = slot
+    this.sourceIndex = sourceIndex
     this.digest = digest
     this.failure = failure
     this.part = part
@@ -215,4 +215,4 @@ export class FullMember implements Member, Details {
   }
 }
 
-export const memberHash = (member: Member): Hash64 => (member instanceof FullMember ? member.hash() : member)
+export const viewRowHash = (row: ViewRow): Hash64 => (row instanceof FullRow ? row.hash() : row)

@@ -5,12 +5,12 @@
  * views of a large service show one row or none. Nor an object of its own: a change would find it cold. Cost of each
  * change: O(1).
  */
-import type { Member } from "./viewRow.ts"
+import type { ViewRow } from "./viewRow.ts"
 
-export type Members = Member | Array<Member> | undefined
+export type ViewRows = ViewRow | Array<ViewRow> | undefined
 
 /** With the new state of a row in place of its old one; undefined where there is none. */
-export const exchanged = (held: Members, before: Member | undefined, after: Member | undefined): Members => {
+export const exchanged = (held: ViewRows, before: ViewRow | undefined, after: ViewRow | undefined): ViewRows => {
   if (after === undefined) return without(held, before!)
   if (before !== undefined) {
     after.at = before.at
@@ -28,18 +28,18 @@ export const exchanged = (held: Members, before: Member | undefined, after: Memb
   return held
 }
 
-const without = (held: Members, member: Member): Members => {
+const without = (held: ViewRows, row: ViewRow): ViewRows => {
   if (!Array.isArray(held)) return undefined
   const last = held.pop()!
-  if (last !== member) {
-    held[member.at] = last
-    last.at = member.at
+  if (last !== row) {
+    held[row.at] = last
+    last.at = row.at
   }
   return held
 }
 
-export const countOf = (held: Members): number => (held === undefined ? 0 : Array.isArray(held) ? held.length : 1)
+export const countOf = (held: ViewRows): number => (held === undefined ? 0 : Array.isArray(held) ? held.length : 1)
 
-export const listOf = (held: Members): ReadonlyArray<Member> => (held === undefined ? none : Array.isArray(held) ? held : [held])
+export const listOf = (held: ViewRows): ReadonlyArray<ViewRow> => (held === undefined ? none : Array.isArray(held) ? held : [held])
 
-const none: ReadonlyArray<Member> = []
+const none: ReadonlyArray<ViewRow> = []
