@@ -85,6 +85,7 @@ export const declared = {
   sspStatus: gauge("ssp", "svc_ssp_status", "1 for the state it is in (GET /health), 0 for the others.", { status: ["bootstrapping", "ready", "failed"] }),
   sspViews: gauge("ssp", "svc_ssp_views", "Registered views."),
   sspViewsLimit: gauge("ssp", "svc_ssp_views_limit", "SVC_MAX_VIEWS: beyond it registration answers 503."),
+  viewsQuarantined: gauge("ssp", "svc_ssp_views_quarantined", "Queries that are set aside, because processes ended while they evaluated them; POST /view/free frees one."),
   sspViewRows: gauge("ssp", "svc_ssp_view_rows", "Rows in the results of all views."),
   sspInstances: gauge("ssp", "svc_ssp_instances", "Results kept up to date: of views, equal ones once, and of subqueries."),
   sspHeldRows: gauge("ssp", "svc_ssp_held_rows", "Matching rows these hold, shown or not; of a view that was let go those not yet taken back."),

@@ -89,6 +89,12 @@ const taskRow = (task) => h("li", {},
   task.total === null ? h("progress", {}) : bar(task.total === 0 ? 1 : task.done / task.total),
   h("div", { class: "note" }, `${rate(task.per_second)} a second`, task.remaining_seconds === null ? "" : `, about ${duration(task.remaining_seconds)} to go`))
 
+/** @param {{ id: string, query: string | null, ends: number, last: string }} aside */
+const asideRow = ({ ends, id, last, query }) => h("li", {},
+  h("div", { class: "row" }, h("strong", { class: "mono clip" }, id), h("span", { class: "num" }, `${count(ends)} processes ended in it, last ${last}`)),
+  ...(query === null ? [] : [h("div", { class: "mono clip" }, query)]),
+  h("div", { class: "note" }, "Neither filled nor maintained. ", h("code", {}, "POST /view/free"), " with its id serves it again."))
+
 export class Overview {
   /** @param {"ssp" | "scheduler"} kind @param {(id: string) => void} openSsp */
   constructor(kind, openSsp) {
@@ -100,9 +106,11 @@ export class Overview {
     this.tables = h("tbody", {})
     this.tasks = h("ul", { class: "tasks" })
     this.long = h("section", { class: "card", hidden: true }, h("h2", {}, "Long work"), this.tasks)
+    this.aside = h("ul", { class: "tasks" })
+    this.asideCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Quarantined views"), this.aside)
     this.tableKey = ""
     byId("overview").replaceChildren(
-      h("div", { class: "tiles" }, ...Object.values(this.tiles).map(({ element }) => element)), this.long,
+      h("div", { class: "tiles" }, ...Object.values(this.tiles).map(({ element }) => element)), this.asideCard, this.long,
       h("div", { class: "plots" }, ...Object.values(this.plots).map(({ element }) => element)),
       h("div", { class: "split" }, this.map?.element ?? this.tableCard(), this.facts.element))
   }
@@ -125,6 +133,9 @@ export class Overview {
     latency.spark?.show(samples.values((s) => s.p99))
     lag.spark?.show(samples.values((s) => Math.max(0, ...Object.values(s.lag))))
     used.spark?.show(samples.values((s) => s.cpu))
+    const aside = o.quarantined ?? []
+    this.asideCard.hidden = aside.length === 0
+    this.aside.replaceChildren(...aside.map(asideRow))
     if (byId("overview").hidden) return
     this.plots.events.show(samples, [{ label: "now", colour: palette[0] ?? "", read: (s) => s.events }])
     this.plots.latency.show(samples, [{ label: "median", colour: palette[1] ?? "", read: (s) => s.p50 }, { label: "p99", colour: palette[2] ?? "", read: (s) => s.p99 }])

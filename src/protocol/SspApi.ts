@@ -45,7 +45,7 @@ const ingest = HttpApiEndpoint.post("ingest")`/ingest`
 
 const register = HttpApiEndpoint.post("register")`/view/register`
   .setPayload(Wire.ViewRegistration).addSuccess(Schema.Union(Wire.ViewResult, Wire.ViewPlaced))
-  .addError(Errors.InvalidQuery).addError(Errors.Overloaded).addError(Errors.StoreFailed)
+  .addError(Errors.InvalidQuery).addError(Errors.ViewQuarantined).addError(Errors.Overloaded).addError(Errors.StoreFailed)
   .middleware(JsonBody).middleware(Ready).middleware(Bearer).annotateContext(audits("view.register", "register"))
   .annotateContext(doc("Register a view", "Answers the initial result; with `assignment`, which the scheduler sends, only that it is there. Registering an id again refreshes or replaces it (D9)."))
 
@@ -56,16 +56,21 @@ const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
 
 const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
-  .addSuccess(Wire.ViewResult).addError(Errors.ViewNotFound)
+  .addSuccess(Wire.ViewResult).addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined)
   .middleware(Ready).middleware(Bearer).annotateContext(needs("read"))
   .annotateContext(doc("Read a view (extension)", "The current result (D11), in the view's own format unless `format` asks for another."))
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
   .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] }))
-  .addError(Errors.ViewNotFound).addError(Errors.Overloaded)
+  .addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined).addError(Errors.Overloaded)
   .middleware(Ready).middleware(Bearer).annotateContext(needs("read"))
   .annotateContext(doc("Follow a view (extension)", "Server-sent events `snapshot`, `delta`, `end` (D11); `Last-Event-ID` resumes."))
+
+const free = HttpApiEndpoint.post("free")`/view/free`
+  .setPayload(Wire.ViewFreeing).addSuccess(Wire.Ok).addError(Errors.ViewNotFound)
+  .middleware(JsonBody).middleware(Bearer).annotateContext(audits("view.free", "admin"))
+  .annotateContext(doc("Free a view that is set aside (extension)", "Lets its query be evaluated again (D48), under every id that has it; 404 where nothing of this id is set aside."))
 
 const views = HttpApiEndpoint.get("views")`/views`
   .setUrlParams(Schema.Struct(Overview.ViewListing)).addSuccess(Overview.ListedViews).middleware(Bearer).annotateContext(needs("read"))
@@ -149,7 +154,7 @@ const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; a call under way on this SSP is cut off."))
 
 class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).annotate(OpenApi.Description, "Record changes in.") {}
-class View extends HttpApiGroup.make("view").add(register).add(unregister).add(view).add(stream).add(views).annotate(OpenApi.Description, "Live views out.") {}
+class View extends HttpApiGroup.make("view").add(register).add(unregister).add(free).add(view).add(stream).add(views).annotate(OpenApi.Description, "Live views out.") {}
 class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).add(overview).add(metrics).add(progress).annotate(OpenApi.Description, "How it is doing.") {}
 class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare).add(reconcile).annotate(OpenApi.Description, "Whether it is all there.") {}
 class Job extends HttpApiGroup.make("job").add(execute).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs, and those that failed.") {}

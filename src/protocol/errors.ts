@@ -26,6 +26,7 @@ const statuses = {
   VIEW_NOT_FOUND: 404,
   SSP_NOT_REGISTERED: 404,
   JOB_NOT_FOUND: 404,
+  VIEW_QUARANTINED: 409,
   JOB_STATUS: 409,
   BUFFER_OVERFLOW: 409,
   SSP_FENCED: 409,
@@ -73,6 +74,7 @@ export const InvalidOperation = detailed("INVALID_OPERATION", Schema.Array(Fault
 export const InvalidQuery = detailed("INVALID_QUERY", Position, "The query does not parse or is not supported.", { line: 1, column: 10 })
 export const NotFound = plain("NOT_FOUND", "No such route, or another method.")
 export const ViewNotFound = plain("VIEW_NOT_FOUND", "No view is registered under this id.")
+export const ViewQuarantined = detailed("VIEW_QUARANTINED", Schema.Struct({ ends: Schema.Int, last: Schema.String }), "The query is set aside, because processes ended while they evaluated it; an operator can free it (extension).", { ends: 2, last: "2026-03-01T10:00:00.000Z" })
 export const SspNotRegistered = plain("SSP_NOT_REGISTERED", "No SSP is registered under this id: register (again).")
 export const BufferOverflow = plain("BUFFER_OVERFLOW", "The SSP has fallen too far behind: bootstrap again through a new registration.")
 export const SspFenced = plain("SSP_FENCED", "A newer process holds this SSP id: this one must stop (extension).")

@@ -89,7 +89,7 @@ const common = {
 } as const
 export const sspOverview = {
   id: "ssp-1", ...common, mode: "standalone", store: "memory:// (nothing is kept)", writes: 6, seq: null, views: 1, max_views: 100_000, streams: 0, max_streams: 1000, records: 2,
-  tables: [{ table: "cars", records: 1 }, { table: jobTable, records: 1 }], pending: { changes: 0, max_changes: 10_000, edges: 0, max_edges: 200_000 }, jobs: [{ table: jobTable, queued: 0, running: 0, waiting: 0 }]
+  tables: [{ table: "cars", records: 1 }, { table: jobTable, records: 1 }], pending: { changes: 0, max_changes: 10_000, edges: 0, max_edges: 200_000 }, quarantined: [], jobs: [{ table: jobTable, queued: 0, running: 0, waiting: 0 }]
 } as const
 export const schedulerOverview = {
   id: "scheduler", ...common, seq: 42, log: { first: 1, events: 42, id: "ae4a2831-2027-47fe-8b53-cf9c97696e8e", epoch: 1 }, snapshot: null, checkpointing: false, clone: null, max_buffer_per_ssp: 10_000,

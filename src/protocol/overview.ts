@@ -55,6 +55,11 @@ export const AssignedViews = struct({ views: list(AssignedView), total: count, n
 
 // Overviews
 
+/** Queries that are set aside (D48), by views that have them. */
+export const Quarantined = list(struct({
+  id: string, query: NullOr(string).annotations({ description: "Null where no registration of it is stored" }), ends: count.annotations({ description: "Processes that ended while they evaluated it" }), last: string.annotations({ description: "When the last did" })
+})).annotations({ identifier: "Quarantined", description: "Set aside until `POST /view/free`" })
+
 const common = { id: string, version: string, status: string, uptime_seconds: seconds, used: Used, ingest: Latency }
 
 export const SspOverview = struct({
@@ -68,6 +73,7 @@ export const SspOverview = struct({
   records: count,
   tables: list(struct({ table: string, records: count })).annotations({ description: "The largest, at most 50" }),
   pending: struct({ changes: count, max_changes: count, edges: count, max_edges: count }),
+  quarantined: Quarantined,
   jobs: list(struct({ table: string, queued: count, running: count, waiting: count.annotations({ description: "For their next attempt" }) }))
 }).annotations({ identifier: "SspOverview", examples: [Examples.sspOverview] })
 

@@ -68,6 +68,8 @@ export const ViewUnregistration = Schema.Struct({
   moved: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D31): another SSP has the view, or will: what a database holds of it stays" })
 }).annotations({ ...every, identifier: "ViewUnregistration", examples: [Examples.viewUnregistration] })
 
+export const ViewFreeing = Schema.Struct({ id: filled("id") }).annotations({ ...every, identifier: "ViewFreeing", examples: [Examples.viewUnregistration] })
+
 // SSP registration
 
 const incarnation = Schema.optional(Schema.String).annotations({ description: "Extension: drawn at every process start; tells an older process with the same id from a newer" })
@@ -151,7 +153,8 @@ export const DebugView = Schema.Struct({
   subquery_cache: Schema.Record({ key: Schema.String, value: Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) }) }),
   plan: Schema.Array(Schema.Struct({ operator: Schema.String, incremental: Schema.Boolean, reason: Schema.NullOr(Schema.String), rows: Schema.Number, last_cost: Schema.Number, total_cost: Schema.Number }))
     .annotations({ description: "Extension (D13): operators, and why one is recomputed" }),
-  errors: Schema.Array(RowError).annotations({ description: "Extension (D2a): rows left out" })
+  errors: Schema.Array(RowError).annotations({ description: "Extension (D2a): rows left out" }),
+  quarantined: Schema.optional(Schema.Struct({ ends: count, last: Schema.String })).annotations({ description: "Extension (D48): the view is set aside, nothing of it is held" })
 }).annotations({ identifier: "DebugView", examples: [Examples.debugView] })
 
 export const DebugDeps = Schema.Struct({

@@ -4,8 +4,9 @@
  * Exhaustive by type: a new error of a service does not compile until it is given an answer here.
  */
 import { Effect } from "effect"
+import { isoOf } from "../core/viewTimes.ts"
 import { overloaded } from "../ports/httpAnswers.ts"
-import type { Overloaded, QueryRefused, SequenceGap, StaleEpoch, StoreFailed, ViewNotFound } from "./viewTypes.ts"
+import type { Overloaded, QueryRefused, SequenceGap, StaleEpoch, StoreFailed, ViewNotFound, ViewQuarantined } from "./viewTypes.ts"
 
 export const unauthorized = {
   code: "UNAUTHORIZED" as const,
@@ -24,10 +25,15 @@ const mapping = {
   StaleEpoch: (error: StaleEpoch) => ({ code: "STALE_EPOCH" as const, message: error.message }),
   StoreFailed: (error: StoreFailed) => ({ code: "STORE_FAILED" as const, message: error.message }),
   QueryRefused: (error: QueryRefused) => ({ code: "INVALID_QUERY" as const, message: error.message, details: { line: error.line, column: error.column } }),
-  ViewNotFound: (error: ViewNotFound) => ({ code: "VIEW_NOT_FOUND" as const, message: `no view is registered under ${JSON.stringify(error.id.slice(0, 200))}` })
+  ViewNotFound: (error: ViewNotFound) => ({ code: "VIEW_NOT_FOUND" as const, message: `no view is registered under ${JSON.stringify(error.id.slice(0, 200))}` }),
+  ViewQuarantined: ({ ends, id, last }: ViewQuarantined) => ({
+    code: "VIEW_QUARANTINED" as const,
+    message: `the query of view ${JSON.stringify(id.slice(0, 200))} is set aside: the process ended ${ends} times while it evaluated it; POST /view/free with the view's id lets it be evaluated again`,
+    details: { ends, last: isoOf(last) }
+  })
 }
 
-export type World = Overloaded | SequenceGap | StaleEpoch | StoreFailed | QueryRefused | ViewNotFound
+export type World = Overloaded | SequenceGap | StaleEpoch | StoreFailed | QueryRefused | ViewNotFound | ViewQuarantined
 type Mapped<E extends World> = E extends World ? ReturnType<(typeof mapping)[E["_tag"]]> : never
 
 /** The wire's word for a service's error. */

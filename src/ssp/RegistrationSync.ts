@@ -85,6 +85,7 @@ export class RegistrationSync {
       Effect.as(true),
       Effect.catchTags({
         QueryRefused: ({ column, line, message }) => refuse(`${message} (line ${line}, column ${column})`),
+        ViewQuarantined: ({ ends }) => refuse(`its query is quarantined, the process ended ${ends} times while it evaluated it; POST /view/free lets it be registered again`),
         Overloaded: ({ message }) => Effect.as(Effect.logWarning(`the registration of ${id} in the database is not served for now: ${message}`), false)
       })
     )

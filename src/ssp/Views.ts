@@ -17,7 +17,7 @@ import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import type { Incoming } from "./replacing.ts"
 import type { RecordTreesShape } from "./recordTrees.ts"
 import type {
-  DebugDeps, DebugView, Format, IngestAnswer, IngestError, ListedViews, Listing, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewFigures, ViewNotFound, ViewPlaced
+  DebugDeps, DebugView, Format, IngestAnswer, IngestError, ListedViews, Listing, Overloaded, QueryRefused, Registration, StoreFailed, ViewAnswer, ViewEvent, ViewFigures, ViewNotFound, ViewPlaced, ViewQuarantined
 } from "./viewTypes.ts"
 import { makeViews } from "./viewService.ts"
 
@@ -42,14 +42,16 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly trees: RecordTreesShape
   /** The registrations, as they are stored. */
   readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
-  readonly register: (registration: Registration) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
+  readonly register: (registration: Registration) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>
   /** Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database, or keeps it for another SSP. */
   readonly unregister: (id: string, deleted?: boolean, reason?: "unregistered" | "moved") => Effect.Effect<void, StoreFailed>
+  /** Evaluates a view again that is set aside, and all others with its query (D48). Fails where nothing of this id is. */
+  readonly free: (id: string) => Effect.Effect<void, ViewNotFound>
   /** Clears views, records and the embedded store. */
   readonly reset: Effect.Effect<void, StoreFailed>
   /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */
   readonly replace: (incoming: Incoming) => Effect.Effect<void, StoreFailed>
-  readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound>
+  readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound | ViewQuarantined>
   /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
   readonly stream: (id: string, format: Format | undefined, lastEventId: string | undefined) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
   /** Body of `/debug/view/:view_id` (D13). */

@@ -43,12 +43,12 @@ const rowsOf = (registry: Registry): number => {
   return rows
 }
 
-export const figuresOf = (registry: Registry, engine: Engine, committer: { readonly position: StoredPosition; readonly waiting: number }, streams: number, pendingEdges: number): ViewFigures => {
+export const figuresOf = (registry: Registry, engine: Engine, committer: { readonly position: StoredPosition; readonly waiting: number }, streams: number, pendingEdges: number, quarantined: ViewFigures["quarantined"]): ViewFigures => {
   const { store } = engine
   const tables = store.tableNames().map((table) => ({ table, records: store.size(table) }))
   return {
     writes: committer.position.writes, seq: committer.position.seq, views: registry.size, streams,
     records: tables.reduce((sum, { records }) => sum + records, 0), tables: [...tables].sort((a, b) => b.records - a.records).slice(0, maxTables),
-    pendingChanges: committer.waiting, pendingEdges, rows: () => rowsOf(registry), held: () => Holdings.figuresOf(engine.kept)
+    pendingChanges: committer.waiting, pendingEdges, quarantined, rows: () => rowsOf(registry), held: () => Holdings.figuresOf(engine.kept)
   }
 }

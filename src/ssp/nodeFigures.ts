@@ -49,7 +49,7 @@ const make = Effect.gen(function*() {
       ...ofProcess(yield* process), ...edgeReadings(),
       buildInfo: [[[version, "ssp"], 1]], tasksRunning: running(progress.tasks()), reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
       ingestDuration: Latency.histogram(latency), ingestPending: figures.pendingChanges, ingestPendingLimit: config.maxPendingChanges,
-      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, sspViewRows: figures.rows(), sspInstances: held.instances, sspHeldRows: held.heldRows, sspTombstones: held.tombstones,
+      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, viewsQuarantined: figures.quarantined.length, sspViewRows: figures.rows(), sspInstances: held.instances, sspHeldRows: held.heldRows, sspTombstones: held.tombstones,
       sspRecords: figures.records,
       sspTables: views.records.tableNames().length, sspStreams: figures.streams, sspStreamsLimit: config.maxStreams, sspLogSeq: figures.seq ?? undefined,
       jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const)),

@@ -29,28 +29,13 @@ import { RecordTrees } from "./recordTrees.ts"
 import { formatOf, generationOf, type Registered, Registry } from "./registry.ts"
 import { acquire, type Filling, ParsedQueries, queryOf } from "./registering.ts"
 import { replaceAll } from "./replacing.ts"
+import { SetAside } from "./SetAside.ts"
 import type { Views } from "./Views.ts"
-import { type StreamLimits, ViewStreams } from "./viewStreams.ts"
+import type { ViewLimits } from "./viewLimits.ts"
+import { ViewStreams } from "./viewStreams.ts"
 import {
-  type EndReason, type IngestAnswer, type IngestError, QueryRefused, StoreFailed, ViewNotFound
+  type EndReason, type IngestAnswer, type IngestError, QueryRefused, StoreFailed, ViewNotFound, type ViewQuarantined
 } from "./viewTypes.ts"
-
-export interface ViewLimits extends StreamLimits {
-  /** Registered views at most. */
-  readonly maxViews: number
-  /** Changes that may wait for the store. */
-  readonly maxPendingChanges: number
-  /** How long saved state may lag behind, milliseconds. */
-  readonly stateDebounceMs: number
-  /** Deleted records that are remembered. */
-  readonly maxTombstones: number
-  /** Steps that one row of a view may take. */
-  readonly rowSteps: number
-  /** Steps that a run of a whole query may take. */
-  readonly querySteps: number
-  /** Bytes that the evaluation of one row, or of a run of a whole query, may make. */
-  readonly queryBytes: number
-}
 
 /** What the service takes from its surroundings besides its ports. */
 export interface Supervision {
@@ -89,6 +74,7 @@ export const makeViews = (
       runFork(Effect.either(effect)).addObserver((exit) => (Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)))
     const committer = new Committer({ engine, database, turn: guardedTurn, run }, limits.maxPendingChanges)
     const views = new ViewService(limits, { committer, database, edges, engine, run, slicer, savedState, meters: yield* Meters, progress: yield* Progress, watchdog }, start)
+    yield* views.setAside.load
     edges.onLost((key) => run(views.losing(key), () => undefined))
     yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
     yield* Effect.addFinalizer(() => views.stop)
@@ -116,6 +102,7 @@ class ViewService {
   private readonly registry: Registry
   private readonly streams: ViewStreams
   private readonly filling: Filling
+  readonly setAside: SetAside
   readonly trees: Views["Type"]["trees"]
   readonly exclusive: boolean
   private readonly database: Database["Type"]
@@ -134,6 +121,7 @@ class ViewService {
     this.engine = engine
     this.slicer = slicer
     this.registry = new Registry(watchdog.evaluating)
+    this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, slicer })
     this.streams = new ViewStreams(this.registry, limits)
@@ -182,14 +170,26 @@ class ViewService {
     const stored = yield* this.database.views
     for (const view of stored) {
       const generation = generations(view.key)
-      // Closed on the way up means that the process is on its way down.
-      const instance = yield* Effect.catchAll(this.slicer.run(() => acquire(this.filling, queryOf(view), generation)), () => Effect.interrupt)
-      if (Either.isLeft(instance)) {
-        yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
-      } else this.put(view, instance.right, generation, undefined)
+      const aside = this.setAside.keep(view)
+      if (aside === undefined) yield* this.serve(view, generation)
+      else yield* Effect.logWarning(`view ${view.id} is quarantined and not served: the process ended ${aside.ends} times while it evaluated its query; POST /view/free with its id serves it again`)
     }
     return { records, views: this.registry.size }
   })
+
+  /** Fills a stored view and puts it in place. */
+  private serve(view: StoredView, generation: number): Effect.Effect<void> {
+    return Effect.gen(this, function*() {
+      // Closed on the way up means that the process is on its way down.
+      const instance = yield* Effect.catchAll(this.slicer.run(() => acquire(this.filling, queryOf(view), generation)), () => Effect.interrupt)
+      if (Either.isRight(instance)) this.put(view, instance.right, generation, undefined)
+      else yield* Effect.logWarning(`view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`)
+    })
+  }
+
+  readonly free: Views["Type"]["free"] = (id) =>
+    // Of what else has been written since, nobody can say how often the view would have changed (D23).
+    this.setAside.free(id, (view) => this.turns.inTurn(view.key, Effect.suspend(() => (this.registry.get(view.key) === undefined ? this.serve(view, 1 + this.committer.position.writes) : Effect.void))))
 
   readonly ingest: Views["Type"]["ingest"] = (changes) =>
     Effect.async<IngestAnswer, IngestError>((resume) => this.offer(changes, (answer) => resume("_tag" in answer ? Effect.fail(answer) : Effect.succeed(answer))))
@@ -233,12 +233,13 @@ class ViewService {
     return this.engine.store
   }
 
-  readonly registrations: Views["Type"]["registrations"] = Effect.sync(() => [...this.registry.all()].map(({ stored }) => stored))
+  readonly registrations: Views["Type"]["registrations"] = Effect.sync(() => [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.setAside.all()])
 
   readonly register: Views["Type"]["register"] = (registration) => {
     const key = viewKey(registration.id)
     if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
-    return this.turns.inTurn(key, this.arrivals.register(registration, key))
+    const aside = this.setAside.of({ surql: registration.surql, params: JSON.stringify(registration.params) }, registration.id)
+    return aside === undefined ? this.turns.inTurn(key, this.arrivals.register(registration, key)) : Effect.fail(aside)
   }
 
   readonly unregister: Views["Type"]["unregister"] = (id, deleted = false, reason = "unregistered") => {
@@ -256,7 +257,7 @@ class ViewService {
   }
 
   readonly expire: Views["Type"]["expire"] = (nowMs) => {
-    const expired = () => [...this.registry.all()].filter((view) => view.stored.lastActiveAtMs + view.stored.ttlMs <= nowMs && !this.turns.has(view.stored.key)).map((view) => view.stored.key)
+    const expired = () => [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.setAside.all()].filter((view) => view.lastActiveAtMs + view.ttlMs <= nowMs && !this.turns.has(view.key)).map((view) => view.key)
     return Effect.suspend(() => {
       const keys = expired()
       if (keys.length === 0) return Effect.succeed([])
@@ -280,6 +281,7 @@ class ViewService {
           // A view that is filling has read records that are gone: it begins again, on the empty store.
           this.slicer.restart(() => {
             for (const view of [...this.registry.all()]) this.drop(view, "reset")
+            this.setAside.clear()
             this.engine.clear()
           })
         })
@@ -302,10 +304,15 @@ class ViewService {
 
   readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) => this.streams.open(this.find(id), id, format, lastEventId)
 
-  readonly debugView: Views["Type"]["debugView"] = (id) => Effect.map(this.find(id), (view) => debugViewOf(view, id))
+  readonly debugView: Views["Type"]["debugView"] = (id) => Effect.suspend(() => {
+    const key = viewKey(id) ?? ""
+    const view = this.registry.get(key)
+    const shown = view === undefined ? this.setAside.debug(key, id) : debugViewOf(view, id)
+    return shown === undefined ? Effect.fail(new ViewNotFound({ id })) : Effect.succeed(shown)
+  })
   readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
   readonly list: Views["Type"]["list"] = (listing) => Effect.sync(() => listedViews(this.registry, listing))
-  readonly figures: Views["Type"]["figures"] = () => figuresOf(this.registry, this.engine, this.committer, this.streams.count, this.edges.counts().waiting)
+  readonly figures: Views["Type"]["figures"] = () => figuresOf(this.registry, this.engine, this.committer, this.streams.count, this.edges.counts().waiting, this.setAside.list)
   readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
 
   /** What the saved state remembers (D23): the position, and each view's generation at it. */
@@ -322,11 +329,11 @@ class ViewService {
     })
   })
 
-  private find(id: string): Effect.Effect<Registered, ViewNotFound> {
+  private find(id: string): Effect.Effect<Registered, ViewNotFound | ViewQuarantined> {
     return Effect.suspend(() => {
-      const key = viewKey(id)
-      const view = key === undefined ? undefined : this.registry.get(key)
-      return view === undefined ? Effect.fail(new ViewNotFound({ id })) : Effect.succeed(view)
+      const key = viewKey(id) ?? ""
+      const view = this.registry.get(key)
+      return view === undefined ? Effect.fail(this.setAside.why(key, id) ?? new ViewNotFound({ id })) : Effect.succeed(view)
     })
   }
 
@@ -347,6 +354,7 @@ class ViewService {
 
   private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): Registered {
     const view = this.registered(stored, instance, generation)
+    this.setAside.forget(stored.key)
     this.registry.put(view)
     this.edges.open(stored, instance, assignment)
     return view
@@ -370,6 +378,7 @@ class ViewService {
         Effect.mapError((cause) => new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause }))
       )
       const removed = keys.flatMap((key) => this.registry.get(key) ?? [])
+      for (const key of keys) this.setAside.forget(key)
       for (const view of removed) this.drop(view, reason)
       return removed.map((view) => view.stored.id)
     }))

@@ -7,7 +7,7 @@ import { Effect, type Scope, Stream } from "effect"
 import type { AppliedChange } from "./committer.ts"
 import type { Feed, Follower } from "./feed.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
-import { type Format, Overloaded, type ViewEvent, type ViewNotFound } from "./viewTypes.ts"
+import { type EndReason, type Format, Overloaded, type ViewEvent, type ViewNotFound, type ViewQuarantined } from "./viewTypes.ts"
 
 export interface StreamLimits {
   /** Deltas kept per streamed view. */
@@ -16,7 +16,9 @@ export interface StreamLimits {
   readonly maxStreams: number
 }
 
-type Find = Effect.Effect<Registered, ViewNotFound>
+type Find = Effect.Effect<Registered, ViewNotFound | ViewQuarantined>
+
+const ended = (reason: EndReason): Stream.Stream<ViewEvent> => Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason } })
 
 export class ViewStreams {
   private readonly registry: Registry
@@ -37,7 +39,7 @@ export class ViewStreams {
     return Effect.flatMap(find, () =>
       this.streams < this.limits.maxStreams
         ? Effect.succeed(Stream.unwrapScoped(this.listen(find, id, format, lastEventId)))
-        : Effect.fail(new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 })))
+        : Effect.fail(new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 }))).pipe(Effect.catchTag("ViewQuarantined", () => Effect.succeed(ended("quarantined"))))
   }
 
   publish(applied: ReadonlyArray<AppliedChange>): void {
@@ -55,7 +57,7 @@ export class ViewStreams {
   private listen(find: Find, id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, never, Scope.Scope> {
     return Effect.gen(this, function*() {
       const view = yield* Effect.option(find)
-      if (view._tag === "None") return Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason: "unregistered" } })
+      if (view._tag === "None") return ended("unregistered")
       const feed = this.registry.feedOf(view.value, this.limits.streamBuffer)
       const follower = yield* Effect.acquireRelease(
         Effect.sync(() => {

@@ -46,7 +46,7 @@ export interface ViewAnswer {
 /** Answer of a registration that carries an `assignment`: the scheduler places views and reads none, so their rows are not made for it. */
 export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors">
 
-export type EndReason = "unregistered" | "expired" | "replaced" | "reset" | "moved" | "rebootstrap" | "shutdown" | "behind"
+export type EndReason = "unregistered" | "expired" | "replaced" | "reset" | "moved" | "rebootstrap" | "shutdown" | "behind" | "quarantined"
 
 /** One server-sent event of `GET /view/:id/stream` (D11): `data` goes out as JSON. */
 export interface ViewEvent {
@@ -63,6 +63,8 @@ export class QueryRefused extends Data.TaggedError("QueryRefused")<{
   readonly column: number
 }> {}
 export class ViewNotFound extends Data.TaggedError("ViewNotFound")<{ readonly id: string }> {}
+/** The query is set aside (D48): the process ended `ends` times while it evaluated it, last at Unix millisecond `last`. */
+export class ViewQuarantined extends Data.TaggedError("ViewQuarantined")<{ readonly id: string; readonly ends: number; readonly last: number }> {}
 /** A queue of ours is full; the message names the limit, its value and the setting. */
 export class Overloaded extends Data.TaggedError("Overloaded")<{ readonly message: string; readonly retryAfterSecs: number }> {}
 /** A change skipped positions of the scheduler's log (D5); nothing was applied. */
@@ -88,6 +90,17 @@ export interface DebugView {
   /** Extension (D13): the operators, and why one is recomputed rather than maintained. */
   readonly plan: ReadonlyArray<PlanRow>
   readonly errors: ReadonlyArray<{ readonly id: string; readonly reason: string }>
+  /** Extension (D48): there while the view is set aside, and nothing else is known of it. */
+  readonly quarantined?: { readonly ends: number; readonly last: string }
+}
+
+/** A query that is set aside, by a view that has it; `query` null where no registration of it is stored. */
+export interface QuarantinedView {
+  readonly id: string
+  readonly query: string | null
+  readonly ends: number
+  /** ISO 8601. */
+  readonly last: string
 }
 
 export interface PlanRow {
@@ -153,4 +166,5 @@ export interface ViewFigures {
   readonly tables: ReadonlyArray<{ readonly table: string; readonly records: number }>
   readonly pendingChanges: number
   readonly pendingEdges: number
+  readonly quarantined: ReadonlyArray<QuarantinedView>
 }

@@ -74,13 +74,13 @@ const begunStream = async (url: string, path: string): Promise<Answer> => {
   return { status: answer.status, headers: { "content-type": answer.headers.get("content-type") ?? "" }, text: new TextDecoder().decode(value), json: undefined }
 }
 
-/** What cannot succeed here: nobody compares with a database where there is none. */
-const refused = new Set(["integrity.compare", "integrity.reconcile"])
+/** What cannot succeed here: nobody compares with a database where there is none, and no view is set aside. */
+const refused = new Set(["integrity.compare", "integrity.reconcile", "view.free"])
 
 const orders = {
   ssp: [
     "monitor.health", "monitor.version", "monitor.info", "data.log", "view.register", "data.ingest", "view.view", "view.stream", "view.views", "monitor.debugView", "monitor.debugDeps", "monitor.overview", "monitor.metrics", "monitor.progress",
-    "integrity.nodes", "integrity.compare", "integrity.reconcile", "job.execute", "job.jobs", "job.job", "job.retry", "job.cancel", "view.unregister", "data.reset"
+    "integrity.nodes", "integrity.compare", "integrity.reconcile", "job.execute", "job.jobs", "job.job", "job.retry", "job.cancel", "view.free", "view.unregister", "data.reset"
   ],
   scheduler: [
     "monitor.health", "monitor.livez", "monitor.readyz", "monitor.info", "data.signin", "data.use", "data.ingest", "data.query", "view.register", "view.registerQuery", "view.views", "view.view", "view.stream", "monitor.debugView", "monitor.overview",

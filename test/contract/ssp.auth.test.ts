@@ -12,6 +12,7 @@ const protectedRoutes: ReadonlyArray<readonly [string, unknown?]> = [
   ["POST /ingest", create("auth:1")],
   ["POST /view/register", { id: "incantation:a", surql: "SELECT * FROM auth", clientId: "c", ttl: "1h" }],
   ["POST /view/unregister", { id: "incantation:a" }],
+  ["POST /view/free", { id: "incantation:a" }],
   ["POST /reset"],
   ["GET /debug/view/a"],
   ["GET /debug/deps"],

@@ -67,7 +67,7 @@ describe("GET /overview", () => {
       id: "me", version: expect.stringMatching(/^\d+\./), status: "ready", mode: "standalone", store: "memory:// (nothing is kept)", uptime_seconds: expect.any(Number),
       used: { cpu_seconds: expect.any(Number), memory_megabytes: expect.any(Number) }, ingest: { bounds_ms: expect.any(Array), counts: expect.any(Array) },
       writes: 3, seq: null, views: 4, max_views: 100_000, streams: 0, max_streams: 1000, records: 3, tables: [{ table: "item", records: 3 }],
-      pending: { changes: 0, max_changes: 10_000, edges: 0, max_edges: 200_000 }, jobs: []
+      pending: { changes: 0, max_changes: 10_000, edges: 0, max_edges: 200_000 }, quarantined: [], jobs: []
     } }
   ])
   it("GET /overview 200 counts writes and answers, and only what was taken", async () => {

@@ -81,7 +81,7 @@ describe("D17 limits", () => {
     { name: "D17 POST /ingest 200 a body of exactly 2 MiB", ask: "POST /ingest", body: padded(limit, "large:1"), status: 200 },
     { name: "D17 POST /ingest 413 PAYLOAD_TOO_LARGE one byte more, and the message names limit and setting", ask: "POST /ingest", body: padded(limit + 1, "large:2"), status: 413, code: "PAYLOAD_TOO_LARGE", check: tooLarge },
     { name: "D17 POST /ingest 413 D6 before the body is looked at", ask: "POST /ingest", body: "{".repeat(limit + 1), status: 413, code: "PAYLOAD_TOO_LARGE" },
-    ...["/view/register", "/view/unregister", "/log"].map((path): Row => ({ name: `D17 POST ${path} 413 PAYLOAD_TOO_LARGE`, ask: `POST ${path}`, body: "x".repeat(limit + 1), status: 413, code: "PAYLOAD_TOO_LARGE", check: tooLarge })),
+    ...["/view/register", "/view/unregister", "/view/free", "/log"].map((path): Row => ({ name: `D17 POST ${path} 413 PAYLOAD_TOO_LARGE`, ask: `POST ${path}`, body: "x".repeat(limit + 1), status: 413, code: "PAYLOAD_TOO_LARGE", check: tooLarge })),
     { name: "D17 POST /ingest 200 a depth of exactly 64", ask: "POST /ingest", body: deep(62, "deep:1"), status: 200 },
     { name: "D17 POST /ingest 400 INVALID_REQUEST a depth of 65, and the message names the limit", ask: "POST /ingest", body: deep(63, "deep:2"), status: 400, code: "INVALID_REQUEST", check: (_, body) => expect(JSON.stringify(body)).toContain("64") },
     { name: "D17 POST /ingest 400 INVALID_REQUEST a depth of 100,000", ask: "POST /ingest", body: deep(100_000, "deep:3"), status: 400, code: "INVALID_REQUEST" },

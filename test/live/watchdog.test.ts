@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
 import { Door, freePort, sleep, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
-import { create, registration } from "../kit/registration.ts"
+import { change, create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
 
 /** Takes about a millisecond for each that `n` counts. */
@@ -59,5 +59,42 @@ describe("D48 a turn of the event loop that does not end", () => {
     expect((await asked).status).toBe(200)
     await until("it has ended", () => !existsSync(file))
     expect(await ssp.stop()).toEqual({ code: 0, signal: null })
+  })
+})
+
+describe("D48 a view that kills", () => {
+  it("does not kill a third time: killed twice in its evaluation, the SSP serves all others, until an operator frees it", async ({ onTestFinished }) => {
+    const shop = workshop(onTestFinished), dataDir = shop.folder()
+    const options = { dataDir, env: { ...patient, STORE_ADDR: undefined, SVC_SLOW_EVALUATION_MS: "50", SVC_MAX_TURN_MS: "0" } }
+    const writtenBy = (door: Door) => {
+      const path = join(dataDir, "evaluating.json")
+      return existsSync(path) && (JSON.parse(readFileSync(path, "utf8")) as { readonly pid: number }).pid === door.pid
+    }
+    const first = await shop.start(options)
+    for (const [id, surql] of [["incantation:kills", hangs], ["incantation:good", "SELECT VALUE id FROM t"]] as const) expect((await send(first, { ask: "POST /view/register", body: registration(id, surql) })).status).toBe(200)
+    const asked = send(first, { ask: "POST /ingest", body: create("t:slow", { n: forever }) }).catch(() => undefined)
+    await until("the first process has written it down", () => writtenBy(first))
+    await first.kill()
+    await asked
+    const second = await Door.spawn(options)
+    onTestFinished(() => second.close())
+    await until("the second, which fills the view again, has too", () => writtenBy(second))
+    await second.kill()
+
+    const third = await shop.start(options)
+    expect(third.logs).toMatch(/"level":"warn","message":"view incantation:kills is quarantined/)
+    expect((await send(third, { ask: "GET /view/good?format=tree" })).json).toMatchObject({ result_data: ["t:slow"] })
+    expect((await send(third, { ask: "GET /overview" })).json).toMatchObject({ quarantined: [{ id: "incantation:kills", query: hangs, ends: 2 }] })
+    expect((await send(third, { ask: "GET /debug/view/kills" })).json).toMatchObject({ cache: [], quarantined: { ends: 2 } })
+    expect((await send(third, { ask: "GET /view/kills/stream" })).text).toContain("event: end\ndata: {\"reason\":\"quarantined\"}")
+    for (const refused of [{ ask: "GET /view/kills" }, { ask: "POST /view/register", body: registration("incantation:other", hangs) }]) {
+      const answer = await send(third, refused)
+      expect([answer.status, answer.json]).toEqual([409, { code: "VIEW_QUARANTINED", message: expect.stringContaining("POST /view/free"), details: { ends: 2, last: expect.any(String) } }])
+    }
+    expect((await send(third, { ask: "POST /view/free", body: { id: "good" } })).status).toBe(404)
+    expect((await send(third, { ask: "POST /ingest", body: change("DELETE", "t:slow") })).status).toBe(200)
+    expect((await send(third, { ask: "POST /ingest", body: create("t:quick", { n: 1 }) })).status).toBe(200)
+    expect((await send(third, { ask: "POST /view/free", body: { id: "incantation:kills" } })).json).toEqual({ status: "ok" })
+    expect((await send(third, { ask: "GET /view/kills" })).json).toMatchObject({ result_data: [["t:quick", 1]] })
   })
 })

@@ -66,6 +66,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     registrations: Effect.succeed([]),
     register: registered,
     unregister: () => Effect.void,
+    free: (id) => Effect.fail(new ViewNotFound({ id })),
     reset: Effect.void,
     replace: () => Effect.void,
     read: (id, format) => (id === "here" ? Effect.succeed(answer({ id, format: format ?? "flat" })) : Effect.fail(new ViewNotFound({ id }))),
@@ -74,7 +75,7 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
     debugDeps: Effect.succeed({ dependency_map: {}, tables_in_store: [], view_count: 0, shapes: [] }),
     list: () => Effect.succeed({ views: [], total: 7, next: null }),
-    figures: () => ({ writes: 0, seq: null, views: 7, streams: 0, records: 0, tables: [], rows: () => 0, held: () => ({ instances: 0, heldRows: 0, tombstones: 0 }), pendingChanges: 0, pendingEdges: 0 }),
+    figures: () => ({ writes: 0, seq: null, views: 7, streams: 0, records: 0, tables: [], rows: () => 0, held: () => ({ instances: 0, heldRows: 0, tombstones: 0 }), pendingChanges: 0, pendingEdges: 0, quarantined: [] }),
     count: Effect.succeed(7),
     expire: () => Effect.succeed([]),
     ...own

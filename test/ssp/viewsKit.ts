@@ -9,7 +9,8 @@ import { type Commit, Database, type DatabaseError, type DatabaseShape } from ".
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { type EdgesShape, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
-import { makeViews, type ViewLimits } from "../../src/ssp/viewService.ts"
+import type { ViewLimits } from "../../src/ssp/viewLimits.ts"
+import { makeViews } from "../../src/ssp/viewService.ts"
 import type { Registration } from "../../src/ssp/viewTypes.ts"
 import type { Views } from "../../src/ssp/Views.ts"
 

@@ -13,7 +13,8 @@ import { Turn } from "../../../src/ports/Turn.ts"
 import { UpstreamError, type UpstreamShape, type ViewEdges } from "../../../src/ports/Upstream.ts"
 import type { EdgesShape } from "../../../src/ssp/edges/EdgeWriter.ts"
 import { makeWriter } from "../../../src/ssp/edges/writer.ts"
-import { makeViews, type ViewLimits } from "../../../src/ssp/viewService.ts"
+import type { ViewLimits } from "../../../src/ssp/viewLimits.ts"
+import { makeViews } from "../../../src/ssp/viewService.ts"
 import type { Views } from "../../../src/ssp/Views.ts"
 
 const limits: ViewLimits = { streamBuffer: 100, maxViews: 1000, maxStreams: 10, maxPendingChanges: 10_000, maxTombstones: 1000, stateDebounceMs: 60_000, rowSteps: 100_000, querySteps: 1_000_000, queryBytes: 67_108_864 }

@@ -1,0 +1,23 @@
+/**
+ * How much views may take, as the settings say it.
+ *
+ * Apart from the service, which is long enough by what it does.
+ */
+import type { StreamLimits } from "./viewStreams.ts"
+
+export interface ViewLimits extends StreamLimits {
+  /** Registered views at most. */
+  readonly maxViews: number
+  /** Changes that may wait for the store. */
+  readonly maxPendingChanges: number
+  /** How long saved state may lag behind, milliseconds. */
+  readonly stateDebounceMs: number
+  /** Deleted records that are remembered. */
+  readonly maxTombstones: number
+  /** Steps that one row of a view may take. */
+  readonly rowSteps: number
+  /** Steps that a run of a whole query may take. */
+  readonly querySteps: number
+  /** Bytes that the evaluation of one row, or of a run of a whole query, may make. */
+  readonly queryBytes: number
+}
