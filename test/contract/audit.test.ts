@@ -76,6 +76,7 @@ describe("an SSP", () => {
   walk(() => ({ url: door.url, lines }), SspApi, {
     "POST /view/register": ["/view/register", registration("incantation:v", "SELECT * FROM h1dden"), "incantation:v", "ok"],
     "POST /view/unregister": ["/view/unregister", { id: "incantation:v" }, "incantation:v", "ok"],
+    "POST /view/free": ["/view/free", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
     "POST /reset": ["/reset", {}, "", "ok"],
     "POST /reconcile": ["/reconcile", {}, "", "INVALID_REQUEST"],
     "POST /jobs/:job_id/retry": ["/jobs/mail_job:1/retry", {}, "mail_job:1", "JOB_NOT_FOUND"],
