@@ -7,13 +7,19 @@
  */
 import { make, spend } from "./scope.ts"
 import type { Budget } from "./scope.ts"
-import { Bytes, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "./value.ts"
+import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "./value.ts"
 import type { Obj, Value } from "./value.ts"
+
+/** Parts that a value of a type beyond JSON's counts as: comparing, hashing or writing it takes that much longer. */
+const typed = 4
+
+/** The same of a decimal, whose digits are handled one by one. */
+const decimal = 16
 
 /** What is left of `left` when the parts of a value are taken off; stops below zero. */
 const without = (v: Value, left: number): number => {
   if (typeof v === "string") return left - (v.length >> 6)
-  if (typeof v !== "object" || v === null) return left
+  if (typeof v !== "object" || v === null) return typeof v === "bigint" ? left - typed : left
   if (Array.isArray(v)) return withoutItems(v as ReadonlyArray<Value>, left)
   return v instanceof Special ? withoutSpecial(v, left) : withoutFields(v as Obj, left)
 }
@@ -22,29 +28,30 @@ const withoutItems = (items: ReadonlyArray<Value>, left: number): number => {
   let rest = left - items.length
   for (let i = 0; i < items.length && rest >= 0; i++) {
     const item = items[i]
-    if (typeof item === "string" || (typeof item === "object" && item !== null)) rest = without(item, rest)
+    if (typeof item === "string" || typeof item === "bigint" || (typeof item === "object" && item !== null)) rest = without(item, rest)
   }
   return rest
 }
 
 const withoutFields = (object: Obj, left: number): number => {
-  let rest = left
+  let rest = left - 1
   for (const key in object) {
     if (rest < 0) return rest
-    rest = without(object[key], rest - 1 - (key.length >> 6))
+    rest = without(object[key], rest - 3 - (key.length >> 6))
   }
   return rest
 }
 
 const withoutSpecial = (v: Special, left: number): number => {
-  if (v instanceof RecordId) return left - 1 - (v.text.length >> 6)
+  if (v instanceof RecordId) return left - typed - (v.text.length >> 6)
+  if (v instanceof Decimal) return left - decimal
   if (v instanceof SetValue) return withoutItems(v.items, left)
   if (v instanceof Geometry) return withoutFields(v.value, left)
   if (v instanceof Bytes) return left - (v.value.length >> 2)
   if (v instanceof Regex) return left - (v.source.length >> 2)
   if (v instanceof RecordRange) return without(v.range, left - 1)
   if (v instanceof Range) return without(v.to?.value, without(v.from?.value, left - 1))
-  return left - 1
+  return left - typed
 }
 
 /** How many parts a value has, counted as often as they would be written out; more than `most` is `most + 1`. */
@@ -73,7 +80,7 @@ export const compared = (b: Budget, left: Value, right: Value): void => {
   if (typeof left === "string" && typeof right === "string") return spend(b, Math.min(left.length, right.length) >> 6)
   const x = partsOf(left, within(b)), y = partsOf(right, within(b))
   if (left instanceof Regex || right instanceof Regex) return spend(b, matching(x, y))
-  spend(b, Math.min(x, y))
+  spend(b, 3 * Math.min(x, y))
 }
 
 /** Steps of a regular expression of so many parts over a text of so many. */
@@ -107,13 +114,18 @@ export const contained = (b: Budget, container: Value, wanted: Value): void => {
 export const searched = (b: Budget, text: string, wanted: string): void =>
   spend(b, (text.length >> 6) + Math.ceil(text.length * Math.min(wanted.length, Math.max(0, text.length - wanted.length)) / 4096))
 
+/** Steps of making an element what a type says, by the dearest type it names. */
+const conversion = (type: string): number => (type.includes("decimal") ? 64 : /string|bytes|datetime|uuid|record|regex|duration/.test(type) ? 16 : 4)
+
 /** Pays for a cast: each option of the type is tried on each element, and a text is as long as all parts of the value. */
 export const cast = (b: Budget, type: string, v: Value): void => {
+  if (typeof v === "string" ? v.length < 64 : (typeof v !== "object" || v === null)) return spend(b, 1 + (type.length >> 3))
   const span = v instanceof Range ? Number(v.to?.value ?? 0) - Number(v.from?.value ?? 0) : 0
-  const parts = (typeof v === "object" && v !== null) || typeof v === "string" ? walk(b, v) : 0
-  const n = 1 + (span > 0 && span <= 1_000_001 ? span : 0) + parts
-  spend(b, n * (1 + (type.length >> 3)))
-  make(b, 64 * (n - 1))
+  const n = 1 + (span > 0 && span <= 1_000_001 ? span : 0) + walk(b, v)
+  // Text as bytes is handled character by character.
+  const characters = typeof v === "string" && type.includes("bytes") ? 4 * v.length : 0
+  spend(b, n * (conversion(type) + (type.length >> 3)) + characters + (type.includes("set") ? 4 * sortSteps(n) : 0))
+  make(b, (type.includes("decimal") ? 160 : 64) * (n - 1) + characters)
 }
 
 /** Pays for putting two values together with `+`. */

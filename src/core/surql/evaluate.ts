@@ -181,6 +181,9 @@ const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
   return (s) => fn.call(args.map((a) => a(s)), s, name)
 }
 
+/** Steps of a call of a closure, beside those of its body. */
+const callSteps = 16
+
 const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   const body = compile(expr.body)
   const text = printName(expr), { types, result } = expr
@@ -191,7 +194,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
     return coerce(type, args[i], () => raise(`Incorrect arguments for function ANONYMOUS(). Expected a value of type '${type}' for argument $${expr.params[i]!}`))
   }
   return (s) => new Closure(expr.params.length, (args) => {
-    spend(s.budget, steps + (widthOf(s) >> 2))
+    spend(s.budget, callSteps + steps + widthOf(s))
     const params: Record<string, Value> = { ...s.params }
     for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
     const out = weighed(body({ ...s, params }))

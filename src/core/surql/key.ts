@@ -12,8 +12,11 @@ import { Datetime, Decimal, Duration, Float, RecordId, SetValue, Special, Uuid, 
 import type { Obj, Value } from "./value.ts"
 
 const numberKey = (v: bigint | Decimal): number | string => {
-  const exact = v instanceof Decimal ? v.value : toDecimal(v)
-  const near = exact.toNumber()
+  if (typeof v === "bigint") {
+    const near = Number(v)
+    return BigInt(near) === v ? near : `\u0000n${v}`
+  }
+  const exact = v.value, near = exact.toNumber()
   return toDecimal(near).eq(exact) ? near : "\u0000n" + new D(exact).toFixed()
 }
 

@@ -225,11 +225,16 @@ export const isTruthy = (v: Value): boolean => {
   }
 }
 
+/** By its type and not by its class: a row of classes to look through took ten times as long. */
 const isTruthySpecial = (v: Special): boolean => {
-  if (v instanceof Float) return v.value !== 0
-  if (v instanceof Decimal) return !v.value.isZero()
-  if (v instanceof Duration) return v.seconds !== 0 || v.nanos !== 0
-  if (v instanceof SetValue) return v.items.length > 0
-  if (v instanceof Bytes) return v.value.length > 0
-  return v instanceof RecordId || v instanceof Uuid || v instanceof Datetime || v instanceof Geometry
+  switch (v.type) {
+    case "float": return (v as Float).value !== 0
+    case "decimal": return !(v as Decimal).value.isZero()
+    case "duration": return (v as Duration).seconds !== 0 || (v as Duration).nanos !== 0
+    case "set": return (v as SetValue).items.length > 0
+    case "bytes": return (v as Bytes).value.length > 0
+    case "uuid": case "datetime": case "geometry": return true
+    case "record": return v instanceof RecordId
+    default: return false
+  }
 }

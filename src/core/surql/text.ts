@@ -43,7 +43,11 @@ const floatText = (n: number): string =>
 
 const escapes: { readonly [char: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "\f": "\\f", "\b": "\\u{8}", "\0": "\\0" }
 
+/** What is escaped whatever the quotes; in brackets `\b` is the backspace. */
+const special = /[\n\r\t\\\f\b\0]/
+
 const escapeWith = (text: string, quote: string): string => {
+  if (!text.includes(quote) && !special.test(text)) return text
   let out = ""
   for (const char of text) out += char === quote ? "\\" + quote : escapes[char] ?? char
   return out

@@ -11,7 +11,7 @@ import { isNumber, toFloat } from "../number.ts"
 import * as Regexes from "../regex.ts"
 import { make, spend } from "../scope.ts"
 import type { Budget } from "../scope.ts"
-import { Closure, Regex } from "../value.ts"
+import { Closure, Regex, SetValue } from "../value.ts"
 import type { Value } from "../value.ts"
 
 type Args = ReadonlyArray<Value>
@@ -50,24 +50,36 @@ const walks = (steps: number, bytes: number): Cost => (b, args) => {
 /** Any function that is not named below. */
 const standard = walks(1, 16)
 
-/** Copies references, whatever they lead to. */
-const copies: Cost = (b, args) => {
+/** Copies references, whatever they lead to: so many steps for each. */
+const copying = (steps: number): Cost => (b, args) => {
   const n = 1 + lengths(args)
-  spend(b, n)
+  spend(b, steps * n)
   make(b, 8 * n)
 }
 
+const copies = copying(2)
+
 /** Looks at what its arguments hold, and not into it. */
-const scans: Cost = (b, args) => spend(b, 1 + lengths(args))
+const scans: Cost = (b, args) => spend(b, 1 + 2 * lengths(args))
+
+/** True for lists of numbers, which are hashed and compared in a fraction of the time. */
+const onlyNumbers = (v: Value): boolean => {
+  const items = Array.isArray(v) ? (v as Args) : v instanceof SetValue ? v.items : []
+  for (let i = 0; i < items.length; i++) if (typeof items[i] !== "number") return false
+  return true
+}
 
 /** Makes keys of the elements. */
-const keyed = walks(6, 64)
+const keyed: Cost = (b, args) => walks(args.every(onlyNumbers) ? 8 : 24, 64)(b, args)
 
-const sorts: Cost = (b, args) => {
+/** Sorts: so many steps for a comparison, of numbers two. */
+const sorting = (steps: number): Cost => (b, args) => {
   const parts = walkAll(b, args)
-  spend(b, 1 + 2 * sortSteps(parts))
-  make(b, 32 * parts)
+  spend(b, 1 + (args.every(onlyNumbers) ? 2 : steps) * sortSteps(parts))
+  make(b, 64 * parts)
 }
+
+const sorts = sorting(4)
 
 /** Each of the first with each of the second. */
 const pairs = (steps: number, bytes: number): Cost => (b, args) => {
@@ -141,11 +153,11 @@ const transpose: Cost = (b, [items]) => {
 }
 
 const flattened = (b: Budget, items: Value): number => {
-  spend(b, 1 + lengthOf(items))
+  spend(b, 1 + 2 * lengthOf(items))
   let n = 0
   if (Array.isArray(items)) for (const v of items as Args) n += Array.isArray(v) ? v.length : 1
   else n = lengthOf(items)
-  spend(b, n)
+  spend(b, 4 * n)
   return n
 }
 
@@ -153,14 +165,14 @@ const flatten: Cost = (b, [items]) => make(b, 16 * flattened(b, items))
 
 const group: Cost = (b, [items]) => {
   const parts = walk(b, items)
-  spend(b, 5 * parts)
+  spend(b, (onlyNumbers(items) ? 8 : 24) * parts)
   make(b, 64 * parts + 16 * flattened(b, items))
 }
 
 /** What `n` values of a table of distances take. */
 const table = (b: Budget, [x, y]: Args, bytes: number): void => {
   const n = (1 + lengthOf(x)) * (1 + lengthOf(y))
-  spend(b, 1 + Math.ceil(n / 2))
+  spend(b, 1 + 2 * n)
   make(b, 32 * lengths([x, y]) + bytes * n)
 }
 
@@ -172,7 +184,7 @@ const path: Cost = (b, [given]) => {
     const length = lengthOf(text)
     let steps = 1
     if (typeof text === "string") for (let at = text.indexOf("."); at >= 0; at = text.indexOf(".", at + 1)) steps++
-    spend(b, 1 + (length >> 2) + steps * steps)
+    spend(b, 16 + length + steps * steps)
     make(b, 16 * length + 8 * steps * steps)
   }
 }
@@ -193,7 +205,7 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("array::pop set::max set::min value::chain bytes::len", glance),
   ...each("type::of type::table record::id record::tb record::table meta::id meta::tb record::exists record::is_edge not", glance),
   ...each("append concat fill insert prepend push remove reverse slice swap".replaceAll(/\S+/g, "array::$&"), copies),
-  ...each("array::boolean_and array::boolean_not array::boolean_or array::boolean_xor array::logical_and array::logical_or array::logical_xor", copies),
+  ...each("array::boolean_and array::boolean_not array::boolean_or array::boolean_xor array::logical_and array::logical_or array::logical_xor", copying(8)),
   ...each("array::clump", (b, args) => { copies(b, args); make(b, 48 * lengthOf(args[0])) }),
   ...each("set::slice", copies),
   ...each("count", scans),
@@ -203,15 +215,16 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("set::remove set::contains", keyed),
   ...both("flatten", flatten),
   ...each("array::group", group),
-  ...each("array::combine", (b, [x, y]) => { const n = lengthOf(x) * lengthOf(y); spend(b, 1 + 2 * n); make(b, 48 * n) }),
+  ...each("array::combine", (b, [x, y]) => { const n = lengthOf(x) * lengthOf(y); spend(b, 1 + 8 * n); make(b, 48 * n) }),
   ...each("array::repeat", counted(([, n]) => numberOf(n))),
   ...each("array::sequence", counted(([from, n]) => numberOf(n === undefined ? from : n))),
   ...each("array::range", glance),
   ...each("array::transpose", transpose),
   ...each("array::windows", windows),
-  ...each("array::sort array::sort::asc array::sort::desc array::sort_lexical array::sort_natural array::sort_natural_lexical", sorts),
+  ...each("array::sort array::sort::asc array::sort::desc", sorts),
+  ...each("array::sort_lexical array::sort_natural array::sort_natural_lexical", sorting(12)),
   ...each("set::add set::union set::difference set::flatten type::set object::keys object::values object::entries object::from_entries object::extend", sorts),
-  ...each("array::join set::join", (b, args) => { const parts = walkAll(b, args); spend(b, 1 + 4 * parts); make(b, 64 * parts + lengthOf(args[0]) * (32 + 2 * lengthOf(args[1]))) }),
+  ...each("array::join set::join", (b, args) => { const parts = walkAll(b, args); spend(b, 1 + 16 * parts); make(b, 64 * parts + lengthOf(args[0]) * (32 + 2 * lengthOf(args[1]))) }),
   ...each("object::remove", (b, args) => { scans(b, args); pairs(1, 0)(b, args); make(b, 64 * lengthOf(args[0])) }),
   ...both("all any filter find fold map reduce", higher(16)),
   ...each("array::every array::some array::includes array::filter_index array::find_index array::index_of", higher(16)),
@@ -230,16 +243,18 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("string::distance::hamming string::distance::levenshtein string::distance::normalized_levenshtein string::similarity::fuzzy string::similarity::smithwaterman", measures(0)),
   ...each("string::similarity::jaro string::similarity::jaro_winkler string::similarity::sorensen_dice", measures(0)),
 
-  ...each("crypto::blake3 crypto::joaat crypto::md5 crypto::sha1 crypto::sha256 crypto::sha512", characters(4, 16)),
-  ...each("encoding::base64::decode encoding::base64::encode", characters(4, 16)),
-  ...each("encoding::cbor::encode", walks(16, 64)),
-  ...each("encoding::cbor::decode", characters(8, 32)),
+  ...each("crypto::blake3 crypto::joaat crypto::md5 crypto::sha1 crypto::sha256", characters(4, 16)),
+  ...each("crypto::sha512", characters(12, 16)),
+  ...each("encoding::base64::decode encoding::base64::encode", characters(4, 48)),
+  ...each("encoding::cbor::encode", walks(24, 64)),
+  ...each("encoding::cbor::decode", characters(24, 32)),
   ...each("time::format", characters(8, 32)),
   ...each("geo::hash::decode", characters(8, 0)),
   ...each("geo::area geo::centroid geo::is_valid", walks(8, 64)),
   ...each("type::field type::fields", path),
-  ...each("type::string type::string_lossy", walks(4, 64)),
-  ...each("type::array type::bytes type::geometry", walks(4, 32)),
+  ...each("type::string type::string_lossy", walks(16, 64)),
+  ...each("type::bytes", characters(4, 32)),
+  ...each("type::array type::geometry", walks(4, 32)),
   ...each("value::diff", walks(16, 128)),
   ...each("value::patch", patch)
 ])
