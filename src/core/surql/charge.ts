@@ -115,7 +115,7 @@ export const searched = (b: Budget, text: string, wanted: string): void =>
   spend(b, (text.length >> 6) + Math.ceil(text.length * Math.min(wanted.length, Math.max(0, text.length - wanted.length)) / 4096))
 
 /** Steps of making an element what a type says, by the dearest type it names. */
-const conversion = (type: string): number => (type.includes("decimal") ? 64 : /string|bytes|datetime|uuid|record|regex|duration/.test(type) ? 16 : 4)
+const conversion = (type: string): number => (type.includes("decimal") ? 64 : /string|bytes|datetime|uuid|record|regex|duration/.test(type) ? 24 : 4)
 
 /** Pays for a cast: each option of the type is tried on each element, and a text is as long as all parts of the value. */
 export const cast = (b: Budget, type: string, v: Value): void => {

@@ -43,15 +43,11 @@ const floatText = (n: number): string =>
 
 const escapes: { readonly [char: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "\f": "\\f", "\b": "\\u{8}", "\0": "\\0" }
 
-/** What is escaped whatever the quotes; in brackets `\b` is the backspace. */
-const special = /[\n\r\t\\\f\b\0]/
+/** What is escaped beside the quote itself; in brackets `\b` is the backspace. */
+const awkward: { readonly [quote: string]: RegExp } = { "'": /[\n\r\t\\\f\b\0']/g, '"': /[\n\r\t\\\f\b\0"]/g, "`": /[\n\r\t\\\f\b\0`]/g }
 
-const escapeWith = (text: string, quote: string): string => {
-  if (!text.includes(quote) && !special.test(text)) return text
-  let out = ""
-  for (const char of text) out += char === quote ? "\\" + quote : escapes[char] ?? char
-  return out
-}
+/** In one go: a text put together character by character holds thirty times its size. */
+const escapeWith = (text: string, quote: string): string => text.replace(awkward[quote]!, (char) => (char === quote ? `\\${quote}` : escapes[char]!))
 
 /** A string literal: single quotes unless it holds one. */
 export const quote = (text: string): string =>

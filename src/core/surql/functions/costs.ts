@@ -149,7 +149,7 @@ const transpose: Cost = (b, [items]) => {
   let height = 0
   for (const column of columns) height = Math.max(height, Array.isArray(column) ? column.length : 1)
   spend(b, height * (1 + columns.length))
-  make(b, 16 * columns.length + height * (32 + 8 * columns.length))
+  make(b, 16 * columns.length + height * (160 + 8 * columns.length))
 }
 
 const flattened = (b: Budget, items: Value): number => {
@@ -227,6 +227,8 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("array::join set::join", (b, args) => { const parts = walkAll(b, args); spend(b, 1 + 16 * parts); make(b, 64 * parts + lengthOf(args[0]) * (32 + 2 * lengthOf(args[1]))) }),
   ...each("object::remove", (b, args) => { scans(b, args); pairs(1, 0)(b, args); make(b, 64 * lengthOf(args[0])) }),
   ...both("all any filter find fold map reduce", higher(16)),
+  ...each("set::map", (b, args) => { higher(16)(b, args); spend(b, 2 * sortSteps(lengthOf(args[0]))) }),
+  ...each("array::max array::min", walks(4, 0)),
   ...each("array::every array::some array::includes array::filter_index array::find_index array::index_of", higher(16)),
 
   ...each("string::lowercase string::uppercase string::trim string::starts_with string::ends_with", texts),
