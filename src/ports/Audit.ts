@@ -33,7 +33,8 @@ export class Audit extends Context.Tag("ports/Audit")<Audit, {
     return {
       done: (entry) => line(annotationsOf(entry)),
       turnedAway: (entry) => Effect.suspend(() => {
-        const begin = turned.isIdle ? Effect.asVoid(Effect.forkIn(Effect.zipRight(Effect.sleep(windowMs), ended), scope)) : Effect.void
+        // Interruptible, though the handler may not be: the end of the process must not wait for the minute.
+        const begin = turned.isIdle ? Effect.asVoid(Effect.forkIn(Effect.interruptible(Effect.zipRight(Effect.sleep(windowMs), ended)), scope)) : Effect.void
         return Effect.zipRight(begin, turned.take(entry.secret) ? line(annotationsOf({ ...entry, operation: "access" })) : Effect.void)
       })
     }

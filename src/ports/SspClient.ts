@@ -45,8 +45,8 @@ export interface SspClientShape {
 }
 
 export interface Options {
-  /** Asked for at each call. */
-  readonly secret: () => Redacted.Redacted<string> | undefined
+  /** Asked for at each call, with the name of the SSP. */
+  readonly secret: (ssp: string) => Redacted.Redacted<string> | undefined
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** A call that takes longer has failed. */
   readonly timeoutMs: number
@@ -130,7 +130,7 @@ const make = ({ clientAt, send }: Transport, names: typeof Names.Service, { allo
       return ask({ ...request, headers, addresses }, read, failed)
     })
   const told = <A>(target: Target, request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
-    asked(target, request, secret(), read, failed)
+    asked(target, request, secret(target.ssp), read, failed)
   const post = <A>(target: Target, path: string, body: string, read: (answer: Answered) => A, failed: (error: unknown) => A, traceparent?: string): Effect.Effect<A> => {
     const headers = { "content-type": json, [registrationHeader]: String(target.registration) }
     return told(target, { method: "POST", url: `${target.url}${path}`, headers: traceparent === undefined ? headers : { ...headers, traceparent }, body, withinMs: timeoutMs }, read, failed)

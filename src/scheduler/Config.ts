@@ -64,7 +64,7 @@ export const knobs = {
     meaning: "Name of this scheduler.", defaultText: "scheduler-<uuid>", allowed: "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot",
     read: (text) => (/^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/.test(text) ? text : undefined)
   }),
-  authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Secret sent to SSPs as bearer; unset, they answer 401." }),
+  authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Secret sent to SSPs as bearer, but to those that have one of their own in SVC_AUTH_SECRETS; unset, they answer 401." }),
   schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", { meaning: "Bearer secret that every endpoint but `/health`, `/livez`, `/readyz` and the static pages asks for, from SSPs too; unset, none does." }),
   schedulerAuthSecretPrevious: Settings.secrets("SVC_SCHEDULER_AUTH_SECRET_PREVIOUS", { meaning: "Secrets that are let in too while SVC_SCHEDULER_AUTH_SECRET is being replaced." }),
   authSecrets: ScopedSecrets.knob,
@@ -133,8 +133,8 @@ export interface SchedulerConfigShape extends Plain {
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** Names an open server may be asked under. */
   readonly hosts: ReadonlyArray<string> | undefined
-  /** What SSPs are sent now. */
-  readonly sspSecret: () => Redacted.Redacted<string> | undefined
+  /** What an SSP is sent now: the secret that has its name and the scope `ssp` (D51), else the one of all. */
+  readonly sspSecret: (ssp: string) => Redacted.Redacted<string> | undefined
   /** Secrets that are let in now; undefined: nobody is asked for one. */
   readonly bearers: (() => ReadonlyArray<ScopedSecrets.KnownSecret>) | undefined
   /** Reads the files that hold secrets anew. */
@@ -188,7 +188,7 @@ const databaseOf = (values: Read, password: () => string | undefined): SourceDat
 
 const warningsOf = (source: ConfigSourceShape, values: Read): ReadonlyArray<string> => {
   const warnings = [...Settings.unknownNames(source.env, knobs, sspNames)]
-  if (values.authSecret === undefined) warnings.push("SVC_AUTH_SECRET is not set: SSPs will answer 401 to what this scheduler sends them; set it to the secret they have")
+  if (values.authSecret === undefined && values.authSecrets?.some(({ scopes }) => scopes.includes("ssp")) !== true) warnings.push("SVC_AUTH_SECRET is not set: SSPs will answer 401 to what this scheduler sends them; set it to the secret they have")
   if (values.schedulerAuthSecret === undefined && values.schedulerAuthSecretPrevious !== undefined) warnings.push("SVC_SCHEDULER_AUTH_SECRET_PREVIOUS is set without SVC_SCHEDULER_AUTH_SECRET: nobody is asked for a secret")
   const host = values.ingestHost ?? "0.0.0.0"
   if (values.schedulerAuthSecret === undefined && values.authSecrets === undefined && (host === "0.0.0.0" || host === "::")) warnings.push(`listening on all interfaces without SVC_SCHEDULER_AUTH_SECRET: whoever reaches port ${values.ingestPort} reads and writes every record; set it here and on the SSPs, or SVC_SCHEDULER_INGEST_HOST=127.0.0.1, or keep the port in a network of its own`)
@@ -224,7 +224,7 @@ export const read = (source: ConfigSourceShape, id: string): Effect.Effect<Sched
       walPath: values.walPath ?? "./data/event_wal.log",
       allowedHosts: sspUrlAllow === undefined ? undefined : Hosts.parseList(sspUrlAllow),
       hosts: hosts === undefined ? undefined : Hosts.parseList(hosts),
-      sspSecret: () => redacted(toSsp()),
+      sspSecret: (ssp) => redacted(ScopedSecrets.ofSsp(scoped() ?? [], ssp) ?? toSsp()),
       bearers: asks ? secrets.derive(() => inForce(current(), previous(), scoped())) : undefined,
       reloadSecrets: () => secrets.reload(),
       corsOrigins: corsOrigins ?? [],

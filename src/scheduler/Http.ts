@@ -23,6 +23,7 @@ import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
 import { SspClient } from "../ports/SspClient.ts"
 import * as WebHeaders from "../ports/webHeaders.ts"
+import { Caller } from "../protocol/access.ts"
 import { taskOf } from "../protocol/progress.ts"
 import { Cloned, SchedulerApi, SchedulerBearer } from "../protocol/SchedulerApi.ts"
 import { Clone } from "./Clone.ts"
@@ -38,6 +39,7 @@ import { Jobs } from "./Jobs.ts"
 import * as Monitor from "./monitor.ts"
 import * as Overview from "./overview.ts"
 import { Pool } from "./Pool.ts"
+import * as Speaking from "./speaking.ts"
 import * as Views from "./viewRequests.ts"
 
 const ok = { status: "ok" } as const
@@ -95,22 +97,25 @@ const layerSsp = HttpApiBuilder.group(SchedulerApi, "ssp", (handlers) =>
     const { bootstrapChunkSize, heartbeatTimeoutMs } = yield* SchedulerConfig
     const { epoch, logId } = pool.identity
     const audited = yield* Audit.make(SchedulerApi)
+    const speakingFor = yield* Speaking.make
     return handlers
       .handle("join", ({ payload: { batch, incarnation, job_tables, ssp_id, url } }) =>
-        audited(ssp_id)(Effect.gen(function*() {
+        Effect.zipRight(speakingFor(ssp_id), audited(ssp_id)(Effect.gen(function*() {
           const checked = yield* client.check(url)
           if (Either.isLeft(checked)) return yield* Effect.fail(invalidRequest([{ path: "url", reason: checked.left }]))
           const registration = { ssp: ssp_id, incarnation, url: checked.right, batch: batch === true, jobTables: job_tables }
           const reply = yield* pool.ask((ref) => ({ tag: "Register", ref, registration }))
           if (reply.kind !== "registered") return yield* Effect.fail(joinRefusal(reply))
           return { snapshot_seq: reply.snapshotSeq, registration: reply.registration, log_id: logId, epoch, bootstrap_chunk_size: bootstrapChunkSize, heartbeat_timeout_ms: heartbeatTimeoutMs }
-        })), whole)
+        }))), whole)
       .handle("heartbeat", ({ payload: { cpu_usage, incarnation, memory_usage, registration, ssp_id, views } }) =>
         Effect.gen(function*() {
+          yield* speakingFor(ssp_id)
           const reply = yield* pool.ask((ref) => ({ tag: "Heartbeat", ref, from: { ssp: ssp_id, incarnation }, registration, views, cpu: cpu_usage, memory: memory_usage }))
           return reply.kind === "ok" ? ok : yield* Effect.fail(heartbeatRefusal(reply, ssp_id))
         }), whole)
-      .handle("leave", ({ payload: { incarnation, ssp_id } }) => audited(ssp_id)(Effect.as(pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation } })), ok)), whole)
+      .handle("leave", ({ payload: { incarnation, ssp_id } }) =>
+        Effect.zipRight(speakingFor(ssp_id), audited(ssp_id)(Effect.as(pool.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: ssp_id, incarnation } })), ok))), whole)
   }))
 
 const jobRefusal = (error: Effect.Effect.Error<ReturnType<typeof Jobs.Service.dispatch>>) => ("_tag" in error ? Errors.fromIngest(error) : error)
@@ -119,10 +124,17 @@ const layerJob = HttpApiBuilder.group(SchedulerApi, "job", (handlers) =>
   Effect.gen(function*() {
     const jobs = yield* Jobs
     const operators = yield* HttpJobs.make
+    const speakingFor = yield* Speaking.make
     const audited = yield* Audit.make(SchedulerApi)
     return handlers
       .handle("dispatch", ({ payload }) => Effect.mapError(jobs.dispatch(payload), jobRefusal), whole)
-      .handle("result", ({ payload }) => Effect.as(Effect.mapError(jobs.result(payload), Errors.fromIngest), ok), whole)
+      .handle("result", ({ payload }) =>
+        Effect.gen(function*() {
+          const { onlySsp } = yield* Caller
+          if (payload.ssp_id !== undefined) yield* speakingFor(payload.ssp_id)
+          yield* Effect.mapError(onlySsp === undefined ? jobs.result(payload) : jobs.resultOfOne({ ...payload, ssp_id: onlySsp }), Errors.fromIngest)
+          return ok
+        }), whole)
       .handleRaw("jobs", ({ request, urlParams }) => operators.list(request, urlParams))
       .handleRaw("job", ({ path, request }) => operators.look(request, path.job_id))
       .handleRaw("retry", ({ path, request }) => audited(path.job_id)(operators.amend(request, path.job_id, "Retried")), whole)

@@ -38,7 +38,7 @@ const isMethod = (method: string): method is keyof typeof methods => Object.hasO
 /** Hands a request on to an SSP. */
 export const toSsp = Effect.map(Effect.all([SspClient, Serving, SchedulerConfig, Pool]), ([client, { stopping }, config, pool]) => (request: HttpServerRequest.HttpServerRequest, ssp: State.SspMember, path: string, as?: "GET") => {
   const { authorization: own, "last-event-id": lastEventId } = request.headers
-  const secret = config.bearers === undefined ? undefined : config.sspSecret()
+  const secret = config.bearers === undefined ? undefined : config.sspSecret(ssp.ssp)
   const authorization = config.bearers === undefined ? own : secret === undefined ? undefined : bearerOf(secret)
   // Interruptible, or its time-out could not end it within a handler that is not.
   return Effect.interruptible(client.pass(ssp.ssp, ssp.url, { method: as ?? (isMethod(request.method) ? request.method : "GET"), path, authorization, lastEventId })).pipe(

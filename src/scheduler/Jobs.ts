@@ -43,6 +43,8 @@ export class Jobs extends Context.Tag("scheduler/Jobs")<Jobs, {
   /** Answers the id of the SSP. */
   readonly dispatch: (dispatch: Dispatch) => Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal>
   readonly result: (result: Result) => Effect.Effect<void, Refusal>
+  /** As {@link result}, of a caller who is known to be `ssp_id`: counts where that SSP has the job, or nobody. */
+  readonly resultOfOne: (result: Result) => Effect.Effect<void, Refusal>
   /** What is kept of the backend's answer to a job that was reported done lately, by the id's text. */
   readonly resultOf: (id: string) => JobAnswer | undefined
   /** Retries or cancels where job records are written here; undefined where a database has them, and the SSPs write. */
@@ -56,7 +58,7 @@ export class Jobs extends Context.Tag("scheduler/Jobs")<Jobs, {
       // Before anything is taken: what ended while its end could not be noted.
       if (parts.writes) yield* Effect.mapError(settleTracked(parts), startFault)
       yield* Serving.fork(look(parts))
-      return { dispatch: (given) => dispatch(parts, given), result: (given) => result(parts, given), resultOf: parts.pool.resultOf, amend: parts.writes ? (id, event) => amend(parts, id, event) : undefined }
+      return { dispatch: (given) => dispatch(parts, given), result: (given) => result(parts, given, counts), resultOfOne: (given) => result(parts, given, countsOfOne), resultOf: parts.pool.resultOf, amend: parts.writes ? (id, event) => amend(parts, id, event) : undefined }
     })
   )
 }
@@ -148,15 +150,21 @@ const record = (parts: Parts, id: RecordId, status: JobStatus, given: Result): E
 const counts = ({ pool }: Parts, job: State.Job, { ssp_id, status }: Result): boolean =>
   status === "completed" || ssp_id === undefined || State.at(pool.state(), job.home)?.ssp === ssp_id
 
+/** One SSP cannot decide the jobs of another, however well it says they ended. */
+const countsOfOne: typeof counts = ({ pool }, job, { ssp_id }) => {
+  const holder = State.at(pool.state(), job.home)
+  return holder === undefined || holder.ssp === ssp_id
+}
+
 /** On disk before the report is answered, and before the job is over: who is asked about it then knows. */
 const keep = ({ pool }: Parts, job: string, answer: JobAnswer | undefined): Effect.Effect<void> =>
   answer === undefined && pool.resultOf(job) === undefined ? Effect.void : Effect.asVoid(pool.ask((ref) => ({ tag: "JobAnswered", ref, job, result: answer })))
 
-const result = (parts: Parts, given: Result): Effect.Effect<void, Refusal> =>
+const result = (parts: Parts, given: Result, isHeard: typeof counts): Effect.Effect<void, Refusal> =>
   Effect.gen(function*() {
     const id = Ids.parseLenient(given.job_id)
     const job = State.job(parts.pool.state(), id?.text ?? given.job_id)
-    if (id === undefined || job === undefined || !counts(parts, job, given)) return
+    if (id === undefined || job === undefined || !isHeard(parts, job, given)) return
     const status = ofResult(given.status)
     yield* keep(parts, id.text, status === "success" ? given.result ?? undefined : undefined)
     if (parts.writes) yield* record(parts, id, status, given)

@@ -36,7 +36,7 @@ describe("several secrets", () => {
   })
   it("D15 the one that is sent is the one of now", () => {
     const config = scheduler({ SVC_AUTH_SECRET: "new" })
-    expect(Redacted.value(config.sspSecret() ?? expect.fail("none"))).toBe("new")
+    expect(Redacted.value(config.sspSecret("any") ?? expect.fail("none"))).toBe("new")
   })
   it("D15 earlier secrets alone let nobody in, and are warned about", () => {
     const config = ssp({ SVC_AUTH_SECRET_PREVIOUS: "old" })
@@ -84,7 +84,7 @@ describe("files that hold secrets", () => {
     Object.assign(files, { "/run/ssp": "s2", "/run/own": "o2" })
     config.reloadSecrets()
     const authorized = makeAuthorized(config.bearers ?? expect.fail("asks nobody"))
-    expect([Redacted.value(config.sspSecret() ?? expect.fail("none")), authorized("Bearer o2"), authorized("Bearer o1")]).toEqual(["s2", true, false])
+    expect([Redacted.value(config.sspSecret("any") ?? expect.fail("none")), authorized("Bearer o2"), authorized("Bearer o1")]).toEqual(["s2", true, false])
   })
   it("D5a the passwords of databases are reloaded, for the next sign-in", () => {
     const files: Files = { "/run/db": "p1" }
@@ -174,5 +174,14 @@ describe("secrets by name and scope", () => {
     files["/run/all"] = `grafana metrix ${a}`
     expect(JSON.stringify(config.reloadSecrets())).toMatch(/line 1 \(grafana\) has a scope that does not exist, did you mean metrics/)
     expect([judged(config, a), judged(config, b)]).toEqual(["UNAUTHORIZED", "SCOPE_REQUIRED"])
+  })
+  it("D51 an SSP is sent the secret of its name, the others the one of all, and a reload replaces it", () => {
+    const files: Files = { "/run/all": `ssp-1 ssp,read ${a}\nssp-2 read ${b}` }
+    const config = scheduler({ SVC_AUTH_SECRETS_FILE: "/run/all" }, files)
+    const sent = () => ["ssp-1", "ssp-2", "ssp-3"].map((name) => Redacted.value(config.sspSecret(name) ?? expect.fail("none")))
+    expect(sent()).toEqual([a, "x", "x"])
+    files["/run/all"] = `ssp-1 ssp,read ${b}`
+    config.reloadSecrets()
+    expect(sent()).toEqual([b, "x", "x"])
   })
 })
