@@ -30,6 +30,8 @@ export interface VisitOptions {
   readonly colorScheme?: "light" | "dark"
   /** A device pixel ratio above 1, and touch, as a phone has. */
   readonly phone?: boolean
+  /** Takes any certificate, as an operator does who knows the service's own. */
+  readonly ignoreCertificate?: boolean
 }
 
 const stays = (url: string, origin: string): boolean => /^(?:data|blob|about):/.test(url) || new URL(url).origin === origin
@@ -91,8 +93,8 @@ export class Chromium {
   }
 
   /** A window of its own, with nothing stored, that belongs to the service at `url`. Call `go` to open a page of it. */
-  async visit(url: string, { colorScheme = "light", phone = false, viewport = phone ? { width: 390, height: 844 } : { width: 1280, height: 800 } }: VisitOptions = {}): Promise<Visit> {
-    const context: BrowserContext = await this.#browser.newContext({ colorScheme, viewport, isMobile: phone, hasTouch: phone, deviceScaleFactor: phone ? 2 : 1 })
+  async visit(url: string, { colorScheme = "light", ignoreCertificate = false, phone = false, viewport = phone ? { width: 390, height: 844 } : { width: 1280, height: 800 } }: VisitOptions = {}): Promise<Visit> {
+    const context: BrowserContext = await this.#browser.newContext({ colorScheme, viewport, ignoreHTTPSErrors: ignoreCertificate, isMobile: phone, hasTouch: phone, deviceScaleFactor: phone ? 2 : 1 })
     return new Visit(await context.newPage(), new URL(url).origin)
   }
 
