@@ -8,7 +8,7 @@ import type { Definition } from "./surrealSchema.ts"
 import { tableName } from "./surql/text.ts"
 
 /** Who may have to do with a job: the author of what it is assigned to, signed in through the access method `account`. */
-const owner = "$access = 'account' AND assigned_to.author = $auth.id"
+export const ownerOfJob = "$access = 'account' AND assigned_to.author = $auth.id"
 
 const noUpdate = "PERMISSIONS FOR select, create FULL FOR update NONE"
 const hidden = "PERMISSIONS FOR create FULL FOR select, update NONE"
@@ -19,7 +19,7 @@ export const jobTable = (name: string): Definition => {
   return {
     why: `Jobs of the outbox in ${name}: a client creates a record, the runner calls the backend and writes status and errors. Signed-in users have to do only with jobs of what is theirs, see no errors and change nothing but max_retries.`,
     statements: [
-      `DEFINE TABLE IF NOT EXISTS ${table} TYPE NORMAL SCHEMAFULL PERMISSIONS FOR select, create, update, delete WHERE ${owner}`,
+      `DEFINE TABLE IF NOT EXISTS ${table} TYPE NORMAL SCHEMAFULL PERMISSIONS FOR select, create, update, delete WHERE ${ownerOfJob}`,
       field("assigned_to", "option<record>", noUpdate),
       field("path", "string", noUpdate),
       field("payload", "any", noUpdate),

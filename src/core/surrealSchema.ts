@@ -96,6 +96,11 @@ const leases: Definition = {
   ]
 }
 
+/** Our tables beside somebody's data, with who may read them. */
+export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: string }> = [
+  { name: queryTable, select: ofOwnClient }, { name: edgeTable, select: ofOwnClient }, { name: integrityTable, select: "NONE" }, { name: jobTable, select: "NONE" }
+]
+
 /** What the running of jobs needs beside the job tables. */
 export const jobs: ReadonlyArray<Definition> = [leases]
 

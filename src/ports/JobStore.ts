@@ -44,7 +44,7 @@ export interface JobWrite {
 export type Amended = { readonly kind: "done" } | { readonly kind: "missing" } | { readonly kind: "refused"; readonly status: JobStatus }
 
 export interface JobStoreShape {
-  /** Makes our own table where there is none. */
+  /** Makes our own table where there is none; who may not must find it, with the right to write it. */
   readonly prepare: Effect.Effect<void, JobStoreError>
   /** Ids of jobs that nobody runs: pending, or processing without a live lease; at most `limit`, those that are processing first. */
   readonly open: (table: string, limit: number) => Effect.Effect<ReadonlyArray<RecordId>, JobStoreError>

@@ -86,7 +86,7 @@ export class UpstreamError extends Data.TaggedError("UpstreamError")<{
 export interface UpstreamShape {
   /** False: there is no database, and everything below answers as an empty one that keeps nothing. */
   readonly present: boolean
-  /** Defines our tables where they are missing. */
+  /** Defines our tables where they are missing; who may not define them must find them, with the right to write them, or fails naming what is missing. */
   readonly prepare: Effect.Effect<void, UpstreamError>
   /** The tables that are not ours, by name. */
   readonly tables: Effect.Effect<ReadonlyArray<UpstreamTable>, UpstreamError>

@@ -9,7 +9,6 @@ import { Clock, Duration, Effect } from "effect"
 import { empty } from "../core/integrity/merkle.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import type * as Wire from "../protocol/integrity.ts"
-import { SurrealError } from "./SurrealClient.ts"
 import type { IntegrityNode, UpstreamError, UpstreamShape } from "./Upstream.ts"
 
 /** A table that is never quiet is written this often all the same. */
@@ -114,7 +113,3 @@ export const loop = <E extends { readonly message: string }>(trees: Trees<E>, up
     return Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(quietSecs)), writer.turn))
   })
 
-/** Makes our tables; an operator may have made them beforehand, and given us no right to. */
-export const prepare = (upstream: UpstreamShape): Effect.Effect<void, UpstreamError> =>
-  Effect.catchIf(upstream.prepare, ({ cause }) => cause instanceof SurrealError && cause.reason === "forbidden", ({ message }) =>
-    Effect.logWarning(`the tables of this service could not be defined (${message}): define them by hand, --print-database-setup shows how`))

@@ -16,6 +16,7 @@ import * as Order from "./jobOrder.ts"
 import * as Rows from "./jobRows.ts"
 import { type Amended, JobStoreError, type JobStoreShape, type JobWrite, type StoredJob } from "./JobStore.ts"
 import type { Bindings, SurrealError, SurrealShape } from "./SurrealClient.ts"
+import * as Rights from "./surrealRights.ts"
 
 const failure = (error: SurrealError): JobStoreError => new JobStoreError({ transient: error.transient || error.reason === "unauthorized", message: error.message, cause: error })
 
@@ -59,7 +60,8 @@ const claimStatements = `BEGIN;
   LET $open = (SELECT VALUE id FROM $refs WHERE status IN ['pending', 'processing']);
   LET $won = array::complement($open, $held);
   LET $jobs = (SELECT *, 'processing' AS status FROM $won);
-  UPDATE $won SET status = 'processing', updated_at = time::now() RETURN NONE;
+  LET $begun = (UPDATE $won SET status = 'processing', updated_at = time::now() RETURN VALUE status = 'processing');
+  IF count($begun) < array::len($won) { THROW 'the database user of this service may not update status in the job table ' + record::tb($won[0]) + ': --print-database-setup --least-privilege shows what it needs' };
   FOR $pair IN $pairs { IF $pair.job IN $won { UPSERT $pair.lease CONTENT { job: $pair.job, holder: $holder, incarnation: $incarnation, until: time::now() + $for } RETURN NONE } };
   RETURN $jobs; COMMIT`
 
@@ -150,7 +152,7 @@ const listStatements = (status: JobStatus | undefined, after: Order.Place | unde
   RETURN $rows`
 
 export const make = (client: SurrealShape): JobStoreShape => ({
-  prepare: Effect.asVoid(Effect.mapError(client.query(Schema.script(Schema.jobs)), failure)),
+  prepare: Effect.mapError(Rights.defined(client, Schema.jobs, [Schema.jobTable]), failure),
   open: (table, limit) => open(client, table, limit),
   claim: (refs, by, leaseMs) => Effect.map(Effect.forEach(byTable(refs, ({ table }) => table), (list) => claim(client, list, by, leaseMs)), (jobs) => jobs.flat()),
   renew: (refs, by, leaseMs) => Effect.map(listOf(client, renewStatements, { leases: refs.map(Rows.leaseId), for: duration(leaseMs), ...held(by) }), texts),

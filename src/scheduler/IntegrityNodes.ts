@@ -31,7 +31,7 @@ export const layer: Layer.Layer<never, never, Upstream | SchedulerConfig | Pool 
       })
     }
     let prepared = false
-    const prepare = Effect.suspend(() => (prepared ? Effect.void : Effect.map(Writer.prepare(upstream), () => void (prepared = true))))
+    const prepare = Effect.suspend(() => (prepared ? Effect.void : Effect.map(upstream.prepare, () => void (prepared = true))))
     yield* Serving.fork(Writer.loop(trees, { ...upstream, putNodes: (nodes) => Effect.zipRight(prepare, upstream.putNodes(nodes)) }, integrityQuietSecs))
   })
 )

@@ -26,6 +26,7 @@ const flags = {
 /** What follows the commands on a database. */
 const setupOptions = {
   "--async": "Setup: events that run behind the commit instead of inside it.",
+  "--least-privilege": "Setup: nothing but our tables and the user that the service needs and no more (STORE_SERVICE_USER), run once by an owner; events and functions are defined without it.",
   "--open-to-record-users": "Setup: record users may register queries, which are run with this service's rights: the edges then tell anybody who tries which records match what, permissions or not. Closed without it.",
   "--tables": "a,b: only these tables; all tables of the database when absent.",
   "--url": "Setup: where the database reaches this service; SCHEDULER_URL, or ADVERTISE_ADDR and its defaults, when absent. Check: where the SSP is; LISTEN_ADDR when absent.",
@@ -40,7 +41,7 @@ const commands: { readonly [flag: string]: Command | "check" } = {
 
 /** What each command has a use for. */
 const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
-  "--async": ["print", "install"], "--open-to-record-users": ["print", "install"], "--tables": ["print", "install", "remove", "check"], "--url": ["print", "install", "check"], "--with-secret": ["print"]
+  "--async": ["print", "install"], "--least-privilege": ["print", "install"], "--open-to-record-users": ["print", "install"], "--tables": ["print", "install", "remove", "check"], "--url": ["print", "install", "check"], "--with-secret": ["print"]
 }
 
 export interface Asked {
@@ -59,7 +60,7 @@ const listOf = (value: string): ReadonlyArray<string> => value.split(",").map((n
 const readWords = (args: ReadonlyArray<string>, faults: Array<string>): Asked & { readonly options: ReadonlyArray<string> } => {
   let flag: Flag | undefined
   const options: Array<string> = []
-  const setup = { mode: "sync" as "sync" | "async", tables: undefined as ReadonlyArray<string> | undefined, url: undefined as string | undefined, withSecret: false, openToRecordUsers: false }
+  const setup = { mode: "sync" as "sync" | "async", tables: undefined as ReadonlyArray<string> | undefined, url: undefined as string | undefined, withSecret: false, openToRecordUsers: false, leastPrivilege: false }
   for (let i = 0; i < args.length; i++) {
     const word = args[i] ?? ""
     const [name = "", inline] = word.startsWith("--tables=") || word.startsWith("--url=") ? [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)] : [short[word] ?? word]
@@ -70,6 +71,7 @@ const readWords = (args: ReadonlyArray<string>, faults: Array<string>): Asked & 
     options.push(name)
     if (name === "--async") setup.mode = "async"
     else if (name === "--open-to-record-users") setup.openToRecordUsers = true
+    else if (name === "--least-privilege") setup.leastPrivilege = true
     else if (name === "--with-secret") setup.withSecret = true
     else if (name === "--tables" || name === "--url") {
       const value = inline ?? args[++i] ?? ""

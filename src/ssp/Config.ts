@@ -8,6 +8,7 @@ import { Context, Effect, Layer, type Redacted } from "effect"
 import * as Address from "../core/address.ts"
 import * as ScopedSecrets from "../core/scopedSecrets.ts"
 import * as ServiceFile from "../core/serviceFile.ts"
+import * as LeastPrivilege from "../core/leastPrivilege.ts"
 import * as Settings from "../core/settings.ts"
 import { defaultTombstones } from "../core/ivm/store/tombstones.ts"
 import { limits } from "../core/surql/scope.ts"
@@ -38,6 +39,8 @@ export const knobs = {
   storeNs: Settings.text("STORE_NS", { meaning: "Database namespace; inside the process `main` by default, needed with a server." }),
   storeDb: Settings.text("STORE_DB", { meaning: "Database name; inside the process `main` by default, needed with a server." }),
   storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level STORE_USER is defined at.", defaultText: "tried in that order" }),
+  storeServiceUser: Settings.text("STORE_SERVICE_USER", { meaning: "User that `--install-database-setup --least-privilege` defines in the database, for the service to run as; a command that serves does not read it.", allowed: "a name of letters, digits and `_`", defaultText: LeastPrivilege.defaultName, read: (text) => (/^[A-Za-z_]\w*$/.test(text) ? text : undefined) }),
+  storeServicePass: Settings.password("STORE_SERVICE_PASS", { meaning: "Password that this command gives it." }),
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file (job tables, backends).", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
   ttlCleanupIntervalSecs: Settings.integer("TTL_CLEANUP_INTERVAL_SECS", 60, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the removal of expired views." }),
   schedulerUrl: Settings.text("SCHEDULER_URL", {
@@ -109,7 +112,7 @@ export interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "auth
   readonly authToken: Redacted.Redacted<string> | undefined
 }
 
-export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "authSecretPrevious" | "authSecrets" | "schedulerAuthSecret" | "storePass" | "corsOrigins" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel" | keyof Tls.TlsSettings> {
+export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "authSecretPrevious" | "authSecrets" | "schedulerAuthSecret" | "storePass" | "storeServicePass" | "storeServiceUser" | "corsOrigins" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel" | keyof Tls.TlsSettings> {
   readonly listen: Address.HostPort
   /** Undefined: plain HTTP. */
   readonly tls: Tls.Tls | undefined
@@ -124,6 +127,8 @@ export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" |
   readonly corsOrigins: ReadonlyArray<string>
   /** As it is when it is read: a reload replaces it. */
   readonly storePass: Redacted.Redacted<string> | undefined
+  readonly storeServicePass: Redacted.Redacted<string> | undefined
+  readonly storeServiceUser: string
   readonly sspId: string
   readonly dataDir: string
   /** `http://host:port`, or `https://`, that others reach this SSP at (D24), given the port really bound. */
@@ -201,7 +206,7 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     if (faults.length > 0 || listen === undefined) return Effect.fail(Configuration.refused(faults))
     const sspId = values.sspId ?? `ssp-${uuid}`
     const mode = values.schedulerUrl === undefined ? "standalone" : "scheduler"
-    const { authSecret, authSecretPrevious, authSecrets, storePass, advertiseAddr, corsOrigins, schedulerAuthSecret, tlsCaFile: _ca, tlsCertFile: _cert, tlsKeyFile: _key, ...rest } = values
+    const { authSecret, authSecretPrevious, authSecrets, storePass, storeServicePass, advertiseAddr, corsOrigins, schedulerAuthSecret, tlsCaFile: _ca, tlsCertFile: _cert, tlsKeyFile: _key, ...rest } = values
     const current = secrets.hold(knobs.authSecret, authSecret)
     const previous = secrets.hold(knobs.authSecretPrevious, authSecretPrevious)
     const scoped = secrets.hold(knobs.authSecrets, authSecrets)
@@ -219,6 +224,8 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
       get storePass() {
         return Configuration.redacted(password())
       },
+      storeServicePass: Configuration.redacted(storeServicePass),
+      storeServiceUser: values.storeServiceUser ?? LeastPrivilege.defaultName,
       sspId,
       mode,
       dataDir: values.dataDir ?? (mode === "standalone" ? "./data" : `./data/${sspId}`),

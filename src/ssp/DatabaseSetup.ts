@@ -14,6 +14,7 @@ import { StartFault } from "../ports/StartFault.ts"
 import { SurrealClient, type SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream, type UpstreamError } from "../ports/Upstream.ts"
 import type { SspConfigShape } from "./Config.ts"
+import * as ServiceUser from "./ServiceUser.ts"
 
 export type Command = "print" | "install" | "remove"
 
@@ -27,9 +28,11 @@ export interface SetupOptions {
   readonly withSecret: boolean
   /** Whether record users may register queries by themselves. */
   readonly openToRecordUsers: boolean
+  /** The user of the service instead of the feed. */
+  readonly leastPrivilege: boolean
 }
 
-type Config = Pick<SspConfigShape, "advertisedUrl" | "authSecret" | "schedulerSecret" | "listen" | "mode" | "schedulerUrl" | "storeAddr">
+type Config = Pick<SspConfigShape, "advertisedUrl" | "authSecret" | "schedulerSecret" | "listen" | "mode" | "schedulerUrl" | "storeAddr"> & ServiceUser.UserSettings
 
 const fault = (message: string): StartFault => new StartFault({ exitCode: 2, message })
 
@@ -71,8 +74,9 @@ const tablesOf = ({ tables }: SetupOptions, upstream: Upstream["Type"]): Effect.
 const secretOf = (config: Config): Redacted.Redacted<string> | undefined => (receiver(config) === "scheduler" ? config.schedulerSecret() : config.authSecret)
 
 /** Prints it; the database is asked for its tables only where there is one and none are named. */
-const print = (config: Config, options: SetupOptions): Effect.Effect<void, StartFault, Upstream> =>
+const print = (config: Config, options: SetupOptions): Effect.Effect<void, StartFault, Upstream | SurrealClient> =>
   Effect.gen(function*() {
+    if (options.leastPrivilege) return yield* ServiceUser.print(config)
     const upstream = yield* Upstream
     const url = yield* urlOf(config, options)
     const tables = options.tables ?? (yield* tablesOf(options, upstream))
@@ -90,6 +94,7 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
   Effect.gen(function*() {
     const upstream = yield* Upstream
     if (!upstream.present) return yield* needsServer
+    if (options.leastPrivilege) return yield* ServiceUser.install(config)
     const url = yield* urlOf(config, options)
     if (misses(url, config.storeAddr)) return yield* fault(`${url} is this machine only, and the database is on another: say with --url where it reaches this service`)
     if (receiver(config) === "ssp" && config.authSecret === undefined) return yield* fault("SVC_AUTH_SECRET is not set: every post of the database would be answered 401, and fail the write that caused it")

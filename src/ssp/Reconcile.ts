@@ -14,7 +14,6 @@ import type { Row } from "../core/ivm/store/store.ts"
 import * as Compare from "../core/reconcile.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import { Serving } from "../ports/Front.ts"
-import * as IntegrityWriter from "../ports/integrityWriter.ts"
 import { type Compared, defaultMomentMs, LiveCompare, type Suspect } from "../ports/liveCompare.ts"
 import { Progress, type Step } from "../ports/Progress.ts"
 import { Upstream, type UpstreamError } from "../ports/Upstream.ts"
@@ -142,7 +141,7 @@ class Work {
     return Effect.gen(this, function*() {
       const { upstream, views } = this.parts
       const patiently = patience(exhausted)
-      yield* patiently(IntegrityWriter.prepare(upstream))
+      yield* patiently(upstream.prepare)
       yield* patiently(this.keepAboveLost)
       const startMs = yield* Clock.currentTimeMillis
       let written = 0

@@ -9,6 +9,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
+import { defaultName } from "../../src/core/leastPrivilege.ts"
 import * as SchedulerCli from "../../src/scheduler/Cli.ts"
 import * as SchedulerConfig from "../../src/scheduler/Config.ts"
 import * as SspCli from "../../src/ssp/Cli.ts"
@@ -105,7 +106,7 @@ describe("compose.yaml", () => {
   const container = ([name, service]: readonly [string, Json]): Container => ({ name, image, args: service["command"] as ReadonlyArray<string> | undefined, env: service["environment"] as { readonly [name: string]: string } })
 
   it("has a database, a scheduler, two SSPs and a setup, and each door takes its settings without a word", () => {
-    expect(ours.map(([name]) => name)).toEqual(["scheduler", "ssp-1", "ssp-2", "setup"])
+    expect(ours.map(([name]) => name)).toEqual(["database-user", "scheduler", "ssp-1", "ssp-2", "setup"])
     expect(ours.flatMap((entry) => faultsOf(container(entry)))).toEqual([])
     for (const [name, { args }] of ours.map((entry) => [entry[0], container(entry)] as const)) for (const flag of (args ?? []).filter((arg) => arg.startsWith("--"))) expect(flagsOf(args?.[0] ?? ""), name).toContain(flag)
   })
@@ -122,10 +123,22 @@ describe("compose.yaml", () => {
     }
     for (const [name, service] of Object.entries(file.services)) {
       expect([service["read_only"], service["cap_drop"], service["security_opt"]], name).toEqual([true, ["ALL"], ["no-new-privileges:true"]])
-      for (const [needed, how] of Object.entries((service["depends_on"] ?? {}) as Json)) expect([at(how, "condition"), needed === "scheduler" || "healthcheck" in file.services[needed]!], `${name} needs ${needed}`).toEqual(["service_healthy", true])
+      for (const [needed, how] of Object.entries((service["depends_on"] ?? {}) as Json)) {
+        const ends = file.services[needed]?.["restart"] === "no"
+        expect([at(how, "condition"), ends || "healthcheck" in file.services[needed]!], `${name} needs ${needed}`).toEqual([ends ? "service_completed_successfully" : "service_healthy", true])
+      }
       for (const volume of (service["volumes"] ?? []) as ReadonlyArray<string>) expect(file.volumes, name).toHaveProperty([volume.split(":")[0]!])
       expect(String(service["image"]), name).toMatch(/:v?\d+\.\d+\.\d+$/)
     }
+  })
+  it("ends at a bound of memory and of threads in every container", () => {
+    for (const [name, service] of Object.entries(file.services)) expect([service["mem_limit"], service["memswap_limit"], service["pids_limit"]], name).toEqual(["2g", "2g", 256])
+  })
+  it("gives the owner's password to those alone that define something in the database; what serves runs as the lesser user", () => {
+    const env = (service: Json) => (service["environment"] ?? {}) as { readonly [name: string]: string }
+    expect(ours.filter(([, service]) => (service["secrets"] as ReadonlyArray<string>).includes("surreal_pass") || Object.values(env(service)).includes("root")).map(([name]) => name)).toEqual(["database-user", "setup"])
+    for (const name of ["database-user", "setup"]) expect(file.services[name]?.["command"], name).toContain("--install-database-setup")
+    for (const name of ["scheduler", "ssp-1", "ssp-2"]) expect([env(file.services[name]!)["STORE_USER"] ?? env(file.services[name]!)["SVC_SCHEDULER_DB_USERNAME"]], name).toEqual([defaultName])
   })
   it("names SSPs that the scheduler allows, at addresses of their own", () => {
     const env = (name: string) => file.services[name]?.["environment"] as { readonly [name: string]: string }
@@ -143,7 +156,8 @@ describe("scripts/kubernetes", () => {
     return document.toJS() as Json
   }))
   const of = (kind: string): ReadonlyArray<Json> => documents.filter((document) => document["kind"] === kind)
-  const sets = of("StatefulSet").map((set) => ({ set, name: String(at(set, "metadata", "name")), spec: at(set, "spec", "template", "spec") as Json, main: at(set, "spec", "template", "spec", "containers", 0) as Json }))
+  const podsOf = (kind: string) => of(kind).map((set) => ({ set, name: String(at(set, "metadata", "name")), spec: at(set, "spec", "template", "spec") as Json, main: at(set, "spec", "template", "spec", "containers", 0) as Json }))
+  const sets = podsOf("StatefulSet"), jobs = podsOf("Job")
   const container = (main: Json): Container => ({ name: String(main["name"]), image, args: main["args"] as ReadonlyArray<string>, env: Object.fromEntries(list(main["env"]).map(({ name, value }) => [String(name), value === undefined ? "a-name" : String(value).replace("$(SSP_ID)", "ssp-0")])) })
 
   it("lists every file, of the image of this version", () => {
@@ -153,7 +167,7 @@ describe("scripts/kubernetes", () => {
     expect(sets.map(({ main, name }) => [name, main["image"]])).toEqual([["scheduler", image], ["ssp", image]])
   })
   it("each door takes its settings without a word, keeps its data on a mount, and reads its secrets from one", () => {
-    for (const { main, spec, set } of sets) {
+    for (const { main, spec, set } of [...sets, ...jobs]) {
       expect(faultsOf(container(main))).toEqual([])
       const mounts = list(main["volumeMounts"]).map(({ mountPath }) => String(mountPath))
       expect(mounts).toContain("/data")
@@ -184,11 +198,18 @@ describe("scripts/kubernetes", () => {
     }
   })
   it("nothing runs as root, writes to its root, or has a right it does not need", () => {
-    for (const { main, spec } of sets) {
+    for (const { main, spec } of [...sets, ...jobs]) {
+      expect([main["image"], at(main, "resources", "limits", "memory")], String(main["name"])).toEqual([image, expect.stringMatching(/^\d+[MG]i$/)])
       expect(spec["securityContext"]).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000, seccompProfile: { type: "RuntimeDefault" } })
       expect(main["securityContext"]).toEqual({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } })
       expect(spec["automountServiceAccountToken"]).toBe(false)
     }
+  })
+  it("the owner's password is mounted where the user is defined that all others run as, and nowhere else", () => {
+    const mountsOwner = ({ spec }: (typeof sets)[number]): boolean => JSON.stringify(spec["volumes"]).includes("live-sidecar-owner")
+    expect([...sets, ...jobs].filter(mountsOwner).map(({ name }) => name)).toEqual(["database-user"])
+    for (const { main, name } of sets) expect([container(main).env["STORE_USER"] ?? container(main).env["SVC_SCHEDULER_DB_USERNAME"]], name).toEqual([defaultName])
+    expect(jobs.map(({ main }) => main["args"])).toEqual([["dist/ssp.js", "--install-database-setup", "--least-privilege"]])
   })
   it("can fail: a misspelt setting, a path off the volume and a bad value are seen", () => {
     const env = secrets

@@ -11,6 +11,7 @@ import { until } from "../kit/Door.ts"
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
 import { registration } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { serviceUser } from "../kit/surreal/serviceUser.ts"
 
 const views = new Map([0, 1, 2, 3, 4, 5].map((i) => [`view-${i}`, i < 3 ? `SELECT * FROM item WHERE group = ${i}` : `SELECT * FROM item WHERE n > ${i * 10} AND group != ${i}`]))
 
@@ -63,9 +64,10 @@ test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edge
   const database = new Beside(server)
   await database.ask("DEFINE TABLE item; DEFINE FIELD group ON item TYPE int; FOR $n IN 0..60 { CREATE type::record('item', $n) SET n = $n, group = $n % 6 }")
   const there = `127.0.0.1:${server.port}`
+  const { pass, user } = await serviceUser(server)
   const cluster = await ProcessCluster.start(2, {
-    SVC_SCHEDULER_DB_URL: there, SVC_SCHEDULER_DB_NAMESPACE: "n", SVC_SCHEDULER_DB_DATABASE: "d", SVC_SCHEDULER_DB_USERNAME: "root", SVC_SCHEDULER_DB_PASSWORD: "root", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "5000"
-  }, () => ({ STORE_ADDR: there, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root" }))
+    SVC_SCHEDULER_DB_URL: there, SVC_SCHEDULER_DB_NAMESPACE: "n", SVC_SCHEDULER_DB_DATABASE: "d", SVC_SCHEDULER_DB_USERNAME: user, SVC_SCHEDULER_DB_PASSWORD: pass, SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "5000"
+  }, () => ({ STORE_ADDR: there, STORE_NS: "n", STORE_DB: "d", STORE_USER: user, STORE_PASS: pass }))
   onTestFinished(() => cluster.close())
   const [first, second] = cluster.ssps as readonly [Process, Process]
   try {

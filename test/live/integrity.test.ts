@@ -17,21 +17,22 @@ interface Row {
   readonly hash: string
 }
 
-test("D41 D21 the feed is installed, a change behind its back is named and repaired, the hashes are in the database, and no secret is printed", async ({ onTestFinished }) => {
+test("D41 D21 the feed is installed, a change behind its back is named and repaired, the hashes are in the database, no secret is printed, and the service runs as the user of --least-privilege", async ({ onTestFinished }) => {
   const use = workshop(onTestFinished)
   const server = await RpcServer.start({ capabilities: { network_targets: true } })
   onTestFinished(() => server.kill())
   const ask = <A>(query: string): Promise<A> => server.ask<A>("n", "d", query)
   await ask(schema)
-  const env = { STORE_ADDR: `127.0.0.1:${server.port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root", SVC_INTEGRITY_QUIET_SECS: "1" }
-  const door = await use.start({ env })
-  const { get, post } = client(door.url, secret)
+  const owner = { STORE_ADDR: `127.0.0.1:${server.port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root", STORE_SERVICE_PASS: "not the root's", SVC_INTEGRITY_QUIET_SECS: "1" }
   /** A process of its own, as few as there can be: each takes as long as all else here. */
   const command = async (...args: ReadonlyArray<string>) => {
-    const ran = await use.run({ env }, ...args)
-    expect(ran.logs).not.toContain(secret)
+    const ran = await use.run({ env: owner }, ...args)
+    for (const hidden of [secret, owner.STORE_SERVICE_PASS]) expect(ran.logs).not.toContain(hidden)
     return { code: ran.exit?.code, text: ran.logs }
   }
+  expect(await command("--install-database-setup", "--least-privilege")).toEqual({ code: 0, text: expect.stringContaining("STORE_USER=svc_sidecar") })
+  const door = await use.start({ env: { ...owner, STORE_USER: "svc_sidecar", STORE_PASS: owner.STORE_SERVICE_PASS, STORE_SERVICE_PASS: undefined } })
+  const { get, post } = client(door.url, secret)
   const compare = async () => bodyOf(await get("/integrity/compare"))
 
   const installed = await command("--install-database-setup", "--url", door.url)

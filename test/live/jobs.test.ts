@@ -16,6 +16,7 @@ import { request } from "../kit/http.ts"
 import { root } from "../kit/source.ts"
 import { create } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { serviceUser } from "../kit/surreal/serviceUser.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
 
 const folder = temporaryFolder()
@@ -127,9 +128,10 @@ describe("beside others", () => {
     const server = await RpcServer.start()
     const db = await rootClient(server)
     try {
-      await db.query(`${printed([jobTable("mail_job")])}; CREATE mail_job:swept SET path = '/send', payload = { to: 'x' }`)
+      const { pass, user } = await serviceUser(server, ["mail_job"])
+      await db.query("CREATE mail_job:swept SET path = '/send', payload = { to: 'x' }")
       backend.reply = ({ key }, response, n) => void (key === "mail_job:told" && n === 1 ? response.writeHead(500).end("once") : response.end("{}"))
-      const door = await Door.start({ env: env({ STORE_ADDR: `127.0.0.1:${server.port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root", SVC_JOB_RETRY_BASE_MS: "5" }) })
+      const door = await Door.start({ env: env({ STORE_ADDR: `127.0.0.1:${server.port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: user, STORE_PASS: pass, SVC_JOB_RETRY_BASE_MS: "5" }) })
       doors.push(door)
       const row = async (id: string) => (await db.query<[ReadonlyArray<{ status: string; errors: ReadonlyArray<object> }>]>(`SELECT status, errors FROM ${id}`))[0][0]
       await until("the job that was there has run", async () => (await row("mail_job:swept"))?.status === "success")

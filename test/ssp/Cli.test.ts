@@ -13,8 +13,8 @@ const setupOf = (...args: ReadonlyArray<string>) => Either.getOrThrowWith(Cli.pa
 const faultOf = (...args: ReadonlyArray<string>): string | undefined => Either.match(Cli.parse(args), { onLeft: ({ exitCode, message }) => `${exitCode} ${message}`, onRight: () => undefined })
 
 test("options of the setup are read with their values, behind = or as the next word, in any order", () => {
-  expect(setupOf("--print-database-setup")).toEqual({ mode: "sync", tables: undefined, url: undefined, withSecret: false, openToRecordUsers: false })
-  expect(setupOf("--async", "--install-database-setup", "--tables", "a, b", "--url=db.example:8667")).toEqual({ mode: "async", tables: ["a", "b"], url: "http://db.example:8667", withSecret: false, openToRecordUsers: false })
+  expect(setupOf("--print-database-setup")).toEqual({ mode: "sync", tables: undefined, url: undefined, withSecret: false, openToRecordUsers: false, leastPrivilege: false })
+  expect(setupOf("--async", "--install-database-setup", "--tables", "a, b", "--url=db.example:8667")).toEqual({ mode: "async", tables: ["a", "b"], url: "http://db.example:8667", withSecret: false, openToRecordUsers: false, leastPrivilege: false })
   expect(setupOf("--print-database-setup", "--tables=a", "--tables", "b,a", "--with-secret").tables).toEqual(["a", "b"])
 })
 

@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const receiverUrl = (): string => `http://127.0.0.1:${(http.address() as AddressInfo).port}`
 
-const defaults: DatabaseSetup.SetupOptions = { mode: "sync", tables: undefined, url: undefined, withSecret: false, openToRecordUsers: false }
+const defaults: DatabaseSetup.SetupOptions = { mode: "sync", tables: undefined, url: undefined, withSecret: false, openToRecordUsers: false, leastPrivilege: false }
 
 /** A database of its own, and the commands on it; each answers what it printed, and its fault if there was one. */
 const database = async (tables = "DEFINE TABLE item; DEFINE TABLE `odd ``name'`; DEFINE TABLE sums AS SELECT count() FROM item GROUP ALL".replace("``", "\\`")) => {

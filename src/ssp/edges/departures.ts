@@ -45,13 +45,10 @@ export class Departures {
     this.bell.ring()
   }
 
-  /** An SSP of a cluster reads no records there, so the first registration is what first needs our tables. Who may not define them finds them defined, or is told by what comes next. */
+  /** An SSP of a cluster reads no records there, so the first registration is what first needs our tables. */
   private readonly prepared: Effect.Effect<void, UpstreamError> = Effect.suspend(() => {
     if (this.isPrepared) return Effect.void
-    return this.upstream.prepare.pipe(
-      Effect.catchIf(({ reason }) => reason === "unauthorized", ({ message }) => Effect.logDebug(`the tables of this service could not be defined: ${message}`)),
-      Effect.tap(() => Effect.sync(() => void (this.isPrepared = true)))
-    )
+    return Effect.map(this.upstream.prepare, () => void (this.isPrepared = true))
   })
 
   readonly register: EdgesShape["register"] = (view) =>
