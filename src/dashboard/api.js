@@ -22,11 +22,14 @@ export class Refused extends Error {
 /** @type {{ [door in Door]: string | undefined }} */
 const secrets = { node: undefined, ssp: undefined }
 
+/** A scheduler that asks for a secret itself judges what it passes on by that, and the SSPs are asked with theirs. @param {Door} door */
+const secretFor = (door) => secrets[door] ?? secrets.node
+
 /** @param {Door} door */
 export const hasSecret = (door) => secrets[door] !== undefined
 
 /** Whether a refused request was sent with the secret that is known now: another may have been given while it was on its way. @param {Refused} refused */
-export const isRefused = ({ door, secret }) => secrets[door] === secret
+export const isRefused = ({ door, secret }) => secretFor(door) === secret
 
 /** @param {Door} door @param {string | undefined} secret */
 export const keepSecret = (door, secret) => {
@@ -41,7 +44,7 @@ export const forgetSecrets = () => {
 
 /** @param {string} path @param {Ask} ask */
 const send = async (path, { body, door = "node", headers = {}, keepalive = false, method = "GET", signal }) => {
-  const secret = secrets[door]
+  const secret = secretFor(door)
   const response = await fetch(path, {
     method, keepalive, cache: "no-store", credentials: "omit", redirect: "error", ...(signal === undefined ? {} : { signal }),
     headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }), ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }) },

@@ -41,7 +41,7 @@ export const askSecret = (door, why) => {
       why === undefined ? null : h("p", { class: "failure" }, why),
       h("label", { for: "secret" }, "Secret ", h("code", {}, door === "node" && document.body.dataset["kind"] === "scheduler" ? "SVC_SCHEDULER_AUTH_SECRET" : "SVC_AUTH_SECRET")),
       input,
-      h("p", { id: "secret-note", class: "note" }, "Kept in the memory of this page and sent as a header. Gone when you close or reload it."),
+      h("p", { id: "secret-note", class: "note" }, "One by name will do if it has the scope read; what else it opens, it opens here. Kept in the memory of this page and sent as a header. Gone when you close or reload it."),
       h("div", { class: "actions" }, h("button", { type: "button", class: "ghost", on: { click: () => dialog.close("") } }, "Cancel"), h("button", { value: "ok", class: "primary" }, "Unlock")))
     const dialog = open(form, asks[door])
     dialog.addEventListener("close", () => {

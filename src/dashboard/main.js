@@ -84,7 +84,7 @@ const tick = async () => {
     show(o)
     if (o.status !== "ready" || Math.floor(begun / everyMs) % 5 === 0) overview.showTasks(o, (await call("/progress")).tasks ?? [])
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) return gate(error)
+    if (error instanceof Refused && (error.status === 401 || error.code === "SCOPE_REQUIRED")) return gate(error)
     failures++
     status("bad", "no answer")
     stale(latest !== undefined)
@@ -107,7 +107,7 @@ const gate = async (refused) => {
   notice(undefined)
   latest = undefined
   stale(false)
-  const wrong = refused !== undefined && hasSecret("node") ? `${refused.code ?? ""}: that secret was refused.` : undefined
+  const wrong = refused !== undefined && hasSecret("node") ? `${refused.code ?? ""}: ${refused.status === 401 ? "that secret was refused" : refused.message}.` : undefined
   forgetSecrets()
   document.dispatchEvent(new Event("secret"))
   document.getElementById("gate")?.remove()
