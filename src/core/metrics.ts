@@ -51,7 +51,7 @@ const histogram = <const L extends Labels = typeof none>(on: On, name: string, h
   ({ on, name, help, type: "histogram", unit: unitOf(name), labels: labels ?? none as unknown as L, buckets }) as const satisfies Metric
 
 /** Long work (`/progress`). */
-export const taskKinds = ["restore", "recovery", "clone", "bootstrap", "replay", "reconcile"] as const
+export const taskKinds = ["restore", "recovery", "clone", "bootstrap", "replay", "reconcile", "catch-up"] as const
 export type TaskKind = (typeof taskKinds)[number]
 
 export const signals = ["traces", "metrics", "logs"] as const
@@ -106,6 +106,11 @@ export const declared = {
   edgesRefused: counter("ssp", "svc_ssp_edges_refused_total", "Edges that the database does not take, ever."),
   edgeViewsLost: counter("ssp", "svc_ssp_edge_views_lost_total", "Views that turned out to be another SSP's."),
   edgeDifferences: counter("ssp", "svc_ssp_edge_differences_total", "Edges that were to be written after a compare with the database."),
+  changeTableRows: counter("both", "svc_change_table_rows_total", "Rows of the database's change table that were taken: their records are durable here."),
+  changeTableRecords: counter("both", "svc_change_table_records_total", "Records that those rows named, each once per read."),
+  changeTableFailures: counter("both", "svc_change_table_failures_total", "Attempts to read the change table, or to make durable what was read, that failed and are made again."),
+  changeTableUnreadable: gauge("both", "svc_change_table_unreadable", "Rows whose record the database fails to read; tried again every 30 s, views show it as it was."),
+  changeTableBehind: gauge("both", "svc_change_table_catching_up", "1 while more waits in the change table than one read takes: views show it in parts."),
   jobs: gauge("ssp", "svc_ssp_jobs", "Jobs that this process knows of: waiting for a slot, running, waiting for their next attempt.", { table: jobTables, state: ["queued", "running", "waiting"] }),
   jobCalls: histogram("ssp", "svc_ssp_job_call_duration_seconds", "Calls of backends, by what they answered; `none`: no HTTP answer.", { answer: ["2xx", "3xx", "4xx", "5xx", "none"] }, longBuckets),
   jobAttempts: counter("ssp", "svc_ssp_job_attempts_total", "Attempts of jobs, by what followed from each; what is tried again or has failed for good had failed.", { table: jobTables, result: ["success", "retry", "failed"] }),

@@ -24,6 +24,9 @@ export interface Known {
   readonly version: number
 }
 
+/** The same state of a record: records are replaced and never changed. */
+export const same = (a: Known | undefined, b: Known | undefined): boolean => a?.doc === b?.doc && a?.version === b?.version
+
 /** The two sides of one record, which is missing where there is none. */
 export interface Difference<K extends Known = Known> {
   readonly id: RecordId

@@ -10,6 +10,8 @@ export const queryTable = "_svc_query"
 export const edgeTable = "_svc_list_ref"
 export const integrityTable = "_svc_integrity"
 export const jobTable = "_svc_job"
+/** Which records were written, by the transactions that wrote them, until a reader of ours has them durable. */
+export const changeTable = "_svc_change"
 /** Records and positions of the embedded store; nobody but us reads them. */
 export const recordTable = "_svc_record"
 export const stateTable = "_svc_state"

@@ -83,7 +83,32 @@ export class UpstreamError extends Data.TaggedError("UpstreamError")<{
   }
 }
 
+/** A row of the change table: which record a transaction has written. */
+export interface ChangeRow {
+  readonly id: RecordId
+  readonly record: RecordId
+}
+
+/** Rows of the change table and, as they were at the same moment, those of the records they name that exist. */
+export interface ChangesRead {
+  readonly rows: ReadonlyArray<ChangeRow>
+  readonly records: ReadonlyArray<UpstreamRecord>
+  /** Further rows, whose records the database fails to read (a COMPUTED field that fails). Where there are any, each record was read by itself. */
+  readonly unreadable: ReadonlyArray<ChangeRow & { readonly reason: string }>
+}
+
+/** The change table (D44), emptied by whoever has made durable what its rows named. */
+export interface ChangeTable {
+  /**
+   * Deletes the rows `done`, then reads at most `size` rows, oldest first and without those in `apart`, in one read
+   * transaction with the records they name. Rows that could not be deleted are read again. Undefined: there is no change table.
+   */
+  readonly take: (size: number, done: ReadonlyArray<RecordId>, apart: ReadonlyArray<RecordId>) => Effect.Effect<ChangesRead | undefined, UpstreamError>
+}
+
 export interface UpstreamShape {
+  /** Which records were written, where the database can say so. */
+  readonly changes?: ChangeTable
   /** False: there is no database, and everything below answers as an empty one that keeps nothing. */
   readonly present: boolean
   /** Defines our tables where they are missing; who may not define them must find them, with the right to write them, or fails naming what is missing. */

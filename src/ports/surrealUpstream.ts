@@ -11,6 +11,7 @@ import { tableName } from "../core/surql/text.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
 import { recordOf } from "./memoryUpstream.ts"
 import { type Bindings, SurrealError, type SurrealShape } from "./SurrealClient.ts"
+import * as Changes from "./surrealChanges.ts"
 import * as Rights from "./surrealRights.ts"
 import * as Rows from "./surrealRows.ts"
 import { type Edge, type EdgesApplied, type IntegrityNode, type Registration, UpstreamError, type UpstreamRecord, type UpstreamShape, type UpstreamTable, type ViewEdges } from "./Upstream.ts"
@@ -51,6 +52,7 @@ const ownRows = <A>(rows: ReadonlyArray<Value>, read: (row: Obj) => A | undefine
 
 export const make = (client: SurrealShape): UpstreamShape => ({
   present: true,
+  changes: Changes.make(client, failure),
   prepare: Effect.mapError(Rights.defined(client, Schema.shared, Schema.ownTables.map(({ name }) => name)), failure),
   tables: tables(client),
   chunk: (table, after, size) => chunk(client, table, after, size),

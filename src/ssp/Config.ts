@@ -94,6 +94,7 @@ export const knobs = {
   jobResultBytes: Settings.integer("SVC_JOB_RESULT_BYTES", 4096, { min: 0, max: 1_048_575 }, { unit: "bytes", meaning: "Longest JSON answer of a backend that is kept as its job's result and sent to the scheduler; a longer one is left out and says so. 0 keeps none." }),
   jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries." }),
   reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 600, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }),
+  changesPerRead: Settings.integer("SVC_CHANGES_PER_READ", 20_000, { min: 1, max: 1_000_000 }, { unit: "rows", meaning: "Rows of a database's change table that are read at once, with their records, and shown as one step; what waits beyond it is shown in parts." }),
   integrityQuietSecs: Settings.integer("SVC_INTEGRITY_QUIET_SECS", 5, { min: 0, max: 3600 }, { unit: "s", meaning: "How long a table must be quiet before the hashes of its records are written to a database server; 0 writes none." })
 }
 

@@ -36,9 +36,6 @@ const maxPasses = 3
 const parts = (changes: ReadonlyArray<Change>): ReadonlyArray<ReadonlyArray<Change>> =>
   Array.from({ length: Math.ceil(changes.length / partSize) }, (_, i) => changes.slice(i * partSize, (i + 1) * partSize))
 
-/** The same state of a record. */
-const same = (a: Row | undefined, b: Row | undefined): boolean => a?.doc === b?.doc && a?.version === b?.version
-
 export interface ReconcileShape {
   /**
    * Brings memory to what the database has, for ever trying; done when a compare has found nothing more. `exhausted` is run
@@ -126,7 +123,7 @@ class Work {
           return row === undefined ? [] : [[id.text, row] as const]
         }))),
         known: (row) => row,
-        unmoved: same,
+        unmoved: Compare.same,
         differs: () => true,
         repair: (suspects) => this.repair(suspects)
       }
@@ -189,7 +186,7 @@ class Work {
     const full = differences.length === 0 ? undefined : overloaded()
     if (full !== undefined) return Effect.fail(full)
     const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
-    const still = ({ id }: Change): boolean => same(records.get(id), known.get(id.text))
+    const still = ({ id }: Change): boolean => Compare.same(records.get(id), known.get(id.text))
     return Effect.map(Effect.forEach(parts(differences.map(Compare.changeOf)), (part) => repair(part, still)), (applied) => applied.flat().map(({ id }) => id))
   }
 

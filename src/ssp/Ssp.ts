@@ -12,6 +12,7 @@ import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Meters } from "../ports/Meters.ts"
 import { Progress } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
+import { ChangeFeed } from "./ChangeFeed.ts"
 import { SspConfig, type SspConfigShape } from "./Config.ts"
 import { DeclaredTypes } from "./DeclaredTypes.ts"
 import { EdgeWriter } from "./edges/EdgeWriter.ts"
@@ -32,7 +33,7 @@ import { storeText } from "./storeText.ts"
 const layerAudit = Layer.unwrapEffect(Effect.map(SspConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute)))
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Figures.layer), Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer), Layer.provide(layerAudit))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Figures.layer), Layer.provideMerge(ChangeFeed.layer), Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer), Layer.provide(layerAudit))
 
 /** Routes, services and loops of an SSP, over ports. A server and routes of your own are built on it. */
 export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer), Layer.provideMerge(Progress.layer), Layer.provideMerge(Meters.layer))

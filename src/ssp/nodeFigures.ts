@@ -11,8 +11,10 @@ import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Meters } from "../ports/Meters.ts"
 import { NodeFigures, ofProcess } from "../ports/NodeFigures.ts"
 import { ProcessFigures } from "../ports/ProcessFigures.ts"
+import { readings as changeReadings } from "../ports/changeReader.ts"
 import { Progress, running } from "../ports/Progress.ts"
 import { Release } from "../ports/Release.ts"
+import { ChangeFeed } from "./ChangeFeed.ts"
 import { SspConfig } from "./Config.ts"
 import { EdgeWriter } from "./edges/EdgeWriter.ts"
 import { Jobs } from "./jobs/Jobs.ts"
@@ -33,6 +35,7 @@ const make = Effect.gen(function*() {
   const edges = yield* EdgeWriter
   const jobs = yield* Jobs
   const views = yield* Views
+  const changeFeed = yield* ChangeFeed
   const edgeReadings = (): Core.Readings => {
     if (!edges.present) return {}
     const { differences, failures, lost, puts, refused, removals, waiting } = edges.counts()
@@ -46,7 +49,7 @@ const make = Effect.gen(function*() {
     const figures = views.figures()
     const held = figures.held()
     return Core.families("ssp", meters, {
-      ...ofProcess(yield* process), ...edgeReadings(),
+      ...ofProcess(yield* process), ...edgeReadings(), ...changeReadings(changeFeed.figures()),
       buildInfo: [[[version, "ssp"], 1]], tasksRunning: running(progress.tasks()), reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
       ingestDuration: Latency.histogram(latency), ingestPending: figures.pendingChanges, ingestPendingLimit: config.maxPendingChanges,
       sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, viewsQuarantined: figures.quarantined.length, sspViewRows: figures.rows(), sspInstances: held.instances, sspHeldRows: held.heldRows, sspTombstones: held.tombstones,

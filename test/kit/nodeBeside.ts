@@ -5,6 +5,8 @@
  */
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { Context, Effect, Layer, Logger, LogLevel, ManagedRuntime } from "effect"
+import { identical } from "../../src/core/surql/order.ts"
+import { Range, type RecordKey } from "../../src/core/surql/value.ts"
 import * as BackendClient from "../../src/host/backendClient.ts"
 import * as Stores from "../../src/host/stores.ts"
 import { layerTurn } from "../../src/host/turn.ts"
@@ -71,4 +73,21 @@ export const startBeside = async (port: number, dataDir: string, env: { readonly
       await runtime.dispose()
     }
   }
+}
+
+/** The ids of a table's records that memory and database do not agree on: content exact, nothing missing, nothing more. */
+export const differing = async (node: NodeBeside, table: string): Promise<ReadonlyArray<string>> => {
+  const wrong: Array<string> = []
+  const seen = new Set<string>()
+  for (let after: RecordKey | undefined; ;) {
+    const chunk = await Effect.runPromise(node.upstream.chunk(table, after, 500))
+    for (const { doc, id } of chunk) {
+      seen.add(id.text)
+      if (!identical(node.records.get(id)?.doc, doc)) wrong.push(id.text)
+    }
+    if (chunk.length < 500) break
+    after = chunk.at(-1)?.id.key
+  }
+  for (const row of node.records.rowsBetween(table, new Range(undefined, undefined))) if (!seen.has(row.id.text)) wrong.push(row.id.text)
+  return wrong
 }

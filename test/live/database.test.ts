@@ -9,12 +9,11 @@ import { Effect } from "effect"
 import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
-import { identical } from "../../src/core/surql/order.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
-import { Datetime, Decimal, Range, RecordId, type RecordKey } from "../../src/core/surql/value.ts"
+import { Datetime, Decimal, Range, RecordId } from "../../src/core/surql/value.ts"
 import { layerSqlite } from "../../src/host/Sqlite.ts"
 import { temporaryFolder, until } from "../kit/Door.ts"
-import { type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
+import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { registration } from "../kit/registration.ts"
 import { RpcServer, type ServerOptions } from "../kit/surreal/RpcServer.ts"
 import { rootClient } from "../kit/surreal/sdk.ts"
@@ -41,23 +40,6 @@ const register = async (node: NodeBeside, id: string, surql: string): Promise<vo
 const rowsOf = async (node: NodeBeside, id: string): Promise<unknown> => ((await node.ask("GET", `/view/${id}`)).json as { readonly result_data?: unknown }).result_data
 const change = (op: string, id: string, record: object) => ({ table: id.split(":")[0], op, id, record })
 const rowOf = ({ records }: NodeBeside, text: string) => records.get(Ids.parse(text) as RecordId)
-
-/** Record by record: content exact, nothing missing, nothing more. */
-const differing = async (node: NodeBeside, table: string): Promise<ReadonlyArray<string>> => {
-  const wrong: Array<string> = []
-  const seen = new Set<string>()
-  for (let after: RecordKey | undefined; ;) {
-    const chunk = await Effect.runPromise(node.upstream.chunk(table, after, 500))
-    for (const { doc, id } of chunk) {
-      seen.add(id.text)
-      if (!identical(node.records.get(id)?.doc, doc)) wrong.push(id.text)
-    }
-    if (chunk.length < 500) break
-    after = chunk.at(-1)?.id.key
-  }
-  for (const row of node.records.rowsBetween(table, new Range(undefined, undefined))) if (!seen.has(row.id.text)) wrong.push(row.id.text)
-  return wrong
-}
 
 const schema = `DEFINE TABLE item SCHEMAFULL; DEFINE FIELD at ON item TYPE option<datetime>; DEFINE FIELD boss ON item TYPE option<record<person>>; DEFINE FIELD price ON item TYPE option<decimal>;
   DEFINE FIELD note ON item TYPE option<string>; DEFINE FIELD n ON item TYPE option<int>;`

@@ -169,7 +169,8 @@ class Writer implements EdgesShape {
   readonly farewell: Effect.Effect<void> = Effect.suspend(() => {
     this.queue.back()
     const last: Effect.Effect<void, UpstreamError> = Effect.suspend(() => (this.queue.waiting === 0 || !this.mayWrite ? Effect.void : Effect.zipRight(this.send(this.queue.take(batchSize)), last)))
-    return Effect.zipRight(last, this.departures.last).pipe(
+    // A finalizer cannot be interrupted unless it says so, and then no time-out ends it.
+    return Effect.interruptible(Effect.zipRight(last, this.departures.last)).pipe(
       Effect.timeout(farewellMs),
       Effect.catchAll((error) => Effect.logWarning(`stopped with ${this.queue.size} edges and ${this.departures.size} removed registrations not written (${error.message}); the next start compares the edges of every view`))
     )

@@ -1,0 +1,180 @@
+/**
+ * The change table beside a real engine (D44): what a view shows is what the database had, whatever happens in between.
+ *
+ * The table is the only way in here: the periodic compare is off, and nobody posts to `/ingest`.
+ */
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import type { Surreal } from "surrealdb"
+import { afterAll, expect, onTestFinished, test } from "vitest"
+import * as Changes from "../../src/core/surrealChanges.ts"
+import * as Schema from "../../src/core/surrealSchema.ts"
+import { Range } from "../../src/core/surql/value.ts"
+import { temporaryFolder, until } from "../kit/Door.ts"
+import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
+import { rng, runs, seed } from "../kit/random.ts"
+import { registration } from "../kit/registration.ts"
+import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import { rootClient } from "../kit/surreal/sdk.ts"
+
+const folder = temporaryFolder()
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+let folders = 0
+const fresh = (): string => join(folder, `node-${folders++}`)
+
+/** A database on disk: in memory a commit becomes visible in parts. */
+const serve = async (): Promise<RpcServer> => {
+  const server = await RpcServer.start({ path: `surrealkv://${fresh()}` })
+  onTestFinished(() => server.kill())
+  return server
+}
+
+const start = async (port: number, dataDir = fresh(), env?: { readonly [name: string]: string }): Promise<NodeBeside> => {
+  const node = await startBeside(port, dataDir, env)
+  onTestFinished(() => node.stop())
+  return node
+}
+
+const install = (...tables: ReadonlyArray<string>): string => Schema.script([...Schema.shared, Changes.table, Changes.events(tables)])
+type Asked = Pick<RpcServer, "ask">
+
+const left = async (server: Asked): Promise<number> => (await server.ask<[ReadonlyArray<unknown>]>("n", "d", `SELECT id FROM ${Schema.changeTable}`))[0].length
+/** Everything that was written is durable here. */
+const taken = async (server: Asked): Promise<void> => void await until("the change table is empty", async () => await left(server) === 0)
+const register = async (node: NodeBeside, id: string, surql: string): Promise<void> => expect(await node.ask("POST", "/view/register", registration(id, surql, { format: "tree" }))).toMatchObject({ status: 200 })
+const rowsOf = async (node: NodeBeside, id: string): Promise<ReadonlyArray<{ readonly [field: string]: unknown }>> => ((await node.ask("GET", `/view/${id}`)).json as { readonly result_data: ReadonlyArray<{ readonly [field: string]: unknown }> }).result_data
+
+test("D44 D1 every write arrives with its types, computed fields and every kind of id; what is rolled back never does", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; DEFINE FIELD twice ON item COMPUTED n * 2; DEFINE TABLE likes TYPE RELATION; DEFINE TABLE \`odd \\\`name'\`; ${install("item", "likes", "odd `name'")}`)
+  const node = await start(server.port)
+  await node.ready()
+  const keys = ["'quoted'", "u'0190b5c3-1111-7000-8000-000000000000'", "['a', 1, { b: [NONE, 2] }]", "{ a: 'x', b: 1 }", "-7", "9223372036854775807", "'⟩`back\\\\slash'", "'7'", "7", "'😀 ünïcode'", "[]"]
+  await server.ask("n", "d", `${keys.map((key, n) => `CREATE type::record('odd \`name\\'', ${key}) SET n = ${n}`).join("; ")};
+    CREATE item:1 SET n = 9007199254740993, price = 1.50dec, at = d'2024-01-01T00:00:00.123456789Z', took = 1h, f = 2.0f, tags = {'a', 'b'}, who = odd:1, none = [NONE];
+    CREATE item:2 SET n = 1; RELATE item:1->likes:x->item:2 SET n = 1; UPDATE item:2 SET n = 2`)
+  for (const failing of ["BEGIN; UPDATE item:2 SET n = 77; CREATE item:3 SET n = 1; THROW 'no'; COMMIT", "BEGIN; DELETE item:1; CANCEL"]) await server.ask("n", "d", failing).catch(() => undefined)
+  await taken(server)
+  const wrong = async () => (await Promise.all(["item", "likes", "odd `name'"].map((table) => differing(node, table)))).flat()
+  expect([await wrong(), node.records.tableNames().length, node.upstream.changes !== undefined]).toEqual([[], 3, true])
+  const writes = await node.writes()
+  await server.ask("n", "d", "DELETE item:1; DELETE `odd \\`name'` WHERE n % 2 = 0; UPSERT item:2 SET n = 2")
+  await taken(server)
+  // item:1, its edge, six of the odd ones; what was written as it was is nothing new.
+  expect([await wrong(), await node.writes() - writes]).toEqual([[], 8])
+})
+
+/** Committed transactions in their order: each counts itself in one record, so that a state names the last one that is in it. */
+class Ledger {
+  private readonly writes = new Map<number, ReadonlyMap<string, number>>()
+
+  /** Writes some records and the count of transactions; on a conflict again. */
+  async transaction(db: Surreal, records: ReadonlyArray<number>, value: number, cancelled: boolean): Promise<void> {
+    for (;;) {
+      const sets = records.map((n) => (value % 5 === 0 ? `DELETE account:${n}` : `UPSERT account:${n} SET n = ${value}`))
+      const answers: ReadonlyArray<unknown> = await db.query<Array<unknown>>(`BEGIN; LET $count = (UPDATE ONLY account:count SET n += 1).n; ${sets.join("; ")}; ${cancelled ? "CANCEL" : "RETURN $count; COMMIT"}`).catch((error: unknown) => [error])
+      const count = answers.findLast((answer) => typeof answer === "number")
+      if (cancelled) return
+      if (typeof count === "number") return void this.writes.set(count, new Map(records.map((n) => [`account:${n}`, value % 5 === 0 ? -1 : value])))
+      if (!/transaction/i.test(String(answers[0]))) throw answers[0]
+    }
+  }
+
+  /** What the database had when that many transactions were in it. */
+  stateAt(count: number): ReadonlyMap<string, number> {
+    const state = new Map([["account:count", count]])
+    for (let i = 1; i <= count; i++) {
+      for (const [id, n] of this.writes.get(i) ?? []) {
+        if (n === -1) state.delete(id)
+        else state.set(id, n)
+      }
+    }
+    return state
+  }
+}
+
+const sorted = (state: Iterable<readonly [string, unknown]>): string => JSON.stringify([...state].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+
+test("L3 D44 every state that a view shows is one that the database had: transactions over many records, some cancelled, eight writers", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE account; CREATE account:count SET n = 0; ${install("account")}`)
+  const node = await start(server.port)
+  await node.ready()
+  await register(node, "all", "SELECT id, n FROM account")
+  const ledger = new Ledger()
+  const shown: Array<ReadonlyArray<{ readonly [field: string]: unknown }>> = []
+  let writing = true
+  const looking = (async () => {
+    while (writing) {
+      shown.push(await rowsOf(node, "all"))
+      await new Promise(setImmediate)
+    }
+  })()
+  const random = rng(seed)
+  await Promise.all(Array.from({ length: 8 }, async (_, writer) => {
+    const db = await rootClient(server)
+    for (let i = 0; i < runs(12); i++) {
+      const records = Array.from({ length: 2 + random.below(19) }, () => random.below(30))
+      await ledger.transaction(db, [...new Set(records)], writer * 1_000 + i, random.below(10) === 0)
+    }
+    await db.close()
+  }))
+  await taken(server)
+  writing = false
+  await looking
+  shown.push(await rowsOf(node, "all"))
+  const wrong = shown.filter((rows) => sorted(rows.map(({ id, n }) => [String(id), n])) !== sorted(ledger.stateAt(Number(rows.find(({ id }) => id === "account:count")?.["n"]))))
+  expect({ shown: wrong.slice(0, 1), of: wrong.length, differing: await differing(node, "account") }).toEqual({ shown: [], of: 0, differing: [] })
+  expect(new Set(shown.map((rows) => rows.find(({ id }) => id === "account:count")?.["n"])).size).toBeGreaterThan(3)
+}, 60_000)
+
+test("D44 a record that the database fails to read holds up no other, and is taken when it can be read; the compare that a setup asks for runs", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; DEFINE TABLE part; DEFINE FIELD sum ON item COMPUTED part.n + 1; CREATE part:1 SET n = 1; ${install("item", "part")}`)
+  const node = await start(server.port)
+  await node.ready()
+  await taken(server)
+  await server.ask("n", "d", "CREATE item:1 SET part = part:1; UPDATE part:1 SET n = NONE; CREATE item:2 SET n = 1, part = part:2; CREATE part:2 SET n = 2").catch(() => undefined)
+  await server.ask("n", "d", "CREATE part:3 SET n = 3")
+  await until("the others", async () => node.records.rowsBetween("part", new Range(undefined, undefined)) !== undefined && [...node.records.rowsBetween("part", new Range(undefined, undefined))].some(({ id }) => id.text === "part:3"))
+  await until("only the row of the one that cannot be read", async () => await left(server) === 1)
+  // Written while no event stood there: a compare finds it.
+  await server.ask("n", "d", `REMOVE EVENT ${Changes.changeEvent} ON part; CREATE part:4 SET n = 4; UPDATE part:1 SET n = 1`)
+  await server.ask("n", "d", Changes.askCompare)
+  await until("compared", async () => [...node.records.rowsBetween("part", new Range(undefined, undefined))].some(({ id }) => id.text === "part:4"))
+})
+
+test("an SSP whose database is gone stops in time, with edges that wait for it", async () => {
+  const server = await serve()
+  await server.ask("n", "d", "DEFINE TABLE item")
+  const node = await start(server.port)
+  await node.ready()
+  await register(node, "all", "SELECT id FROM item")
+  await until("the edges are kept", () => Promise.resolve(node.edges.counts().compared === 1))
+  await server.kill()
+  expect((await node.ask("POST", "/ingest", { table: "item", op: "CREATE", id: "item:1", record: {} })).status).toBe(200)
+  expect(node.edges.counts().waiting).toBe(1)
+  await node.stop()
+})
+
+test("D44 a database that hangs and cuts its connections under writes loses none of them", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}`)
+  const node = await start(server.port)
+  await node.ready()
+  await register(node, "all", "SELECT id, n FROM item")
+  const written = new Map<string, number>()
+  const blows = [() => server.cut(), () => server.pause()]
+  for (let round = 1; round <= blows.length; round++) {
+    const blow = { at: (round * 7) % 30 }
+    for (let i = 0; i < 30; i++) {
+      await server.ask("n", "d", `UPSERT item:${i % 20} SET n = ${round * 1_000 + i}`)
+      written.set(`item:${i % 20}`, round * 1_000 + i)
+      if (i === blow.at) blows[round % blows.length]?.()
+    }
+    await new Promise((done) => setTimeout(done, 50))
+    server.resume()
+  }
+  await until("everything is shown", async () => sorted((await rowsOf(node, "all")).map(({ id, n }) => [String(id), n])) === sorted(written))
+  expect(await differing(node, "item")).toEqual([])
+}, 60_000)
