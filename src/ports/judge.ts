@@ -41,10 +41,21 @@ export const makeJudge = (names: typeof Names.Service, allowedHosts: ReadonlyArr
     if (isTlsOnly && !isTls(url)) return "is no https:// address, and SVC_TLS_CA_FILE is set"
     return Hosts.isNeverCalled(host, addresses) ? "stands for a link-local or metadata address, which is never called" : undefined
   }
+  /** By URL, for as long as its name stands for the same. */
+  const verdicts = new Map<string, Judged>()
+  const verdict = (url: string, host: string, addresses: ReadonlyArray<string> | undefined): Judged => {
+    const last = verdicts.get(url)
+    if (last !== undefined && last.addresses === addresses) return last
+    if (verdicts.size >= maxResolved) verdicts.clear()
+    const judged = { addresses, mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []), refused: refusal(url, host, addresses ?? []) }
+    verdicts.set(url, judged)
+    return judged
+  }
   const judge = (url: string): Effect.Effect<Judged> => {
+    const last = verdicts.get(url)
+    if (last !== undefined && last.addresses === undefined) return Effect.succeed(last)
     const host = Hosts.hostOf(url)
-    return Effect.map(addressesOf(host), (addresses) =>
-      ({ addresses, mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []), refused: refusal(url, host, addresses ?? []) }))
+    return Effect.map(addressesOf(host), (addresses) => verdict(url, host, addresses))
   }
   return { addressesOf, judge }
 }

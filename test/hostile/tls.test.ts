@@ -116,7 +116,7 @@ describe("a server with a certificate", () => {
       socket.end()
       await told(socket, "")
     }
-    expect((await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: { ca } })).status).toBe(200)
+    await expect.poll(async () => (await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: { ca } })).status, { timeout: 10_000 }).toBe(200)
   })
   it("D49 stops though a client has begun no handshake and another follows a view", async () => {
     const served = await serve({ tls: filesOf(node()) })

@@ -126,6 +126,7 @@ describe("TLS of processes", () => {
     expect((await ask({ method: "POST", path: "/view/register", body: registration("incantation:v", "SELECT VALUE id FROM t", { format: "tree" }) })).status).toBe(200)
     const rows = async () => (await request(ssp.url, { path: "/view/v", token: secret, tls: { ca } })).json
     expect(await rows()).toMatchObject({ result_data: ["t:1"] })
+    expect((await ask({ path: "/view/incantation:v", token: "own" })).json).toMatchObject({ result_data: ["t:1"] })
     expect((await ask({ method: "POST", path: "/job/dispatch", body: { job_id: "mail_job:1", table: "mail_job", payload: { path: "/send", body: { n: 1 } } } })).status).toBe(200)
     await until("the job's end is reported", async () => (await ask({ method: "POST", path: "/proxy/query", body: { query: "SELECT VALUE status FROM mail_job" } })).text.includes('"success"'))
     expect(backend.calls("mail_job:1").length).toBe(1)
