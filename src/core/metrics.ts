@@ -143,6 +143,7 @@ export const declared = {
   integrityCompares: counter("scheduler", "svc_scheduler_integrity_compares_total", "Compares of an SSP with the replica; `unknown`: it could not be told.", { result: ["equal", "different", "unknown"] }),
   sspLag: gauge("scheduler", "svc_scheduler_ssp_lag_events", "Events that an SSP lacks.", ssps),
   sspLagLimit: gauge("scheduler", "svc_scheduler_ssp_lag_events_limit", "Events that an SSP may lack (max_buffer_per_ssp); beyond it, it must bootstrap again."),
+  schedulerQuarantined: gauge("scheduler", "svc_scheduler_views_quarantined", "Queries that no SSP is given, because SSPs ended while they evaluated them; POST /view/free frees one."),
   sspAssigned: gauge("scheduler", "svc_scheduler_ssp_views", "Views assigned to an SSP.", ssps),
   sspReported: gauge("scheduler", "svc_scheduler_ssp_views_reported", "Views of its last heartbeat.", ssps),
   sspJobs: gauge("scheduler", "svc_scheduler_ssp_jobs", "Jobs it has that are not finished.", ssps),

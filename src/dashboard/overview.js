@@ -133,9 +133,8 @@ export class Overview {
     latency.spark?.show(samples.values((s) => s.p99))
     lag.spark?.show(samples.values((s) => Math.max(0, ...Object.values(s.lag))))
     used.spark?.show(samples.values((s) => s.cpu))
-    const aside = o.quarantined ?? []
-    this.asideCard.hidden = aside.length === 0
-    this.aside.replaceChildren(...aside.map(asideRow))
+    this.asideCard.hidden = o.quarantined.length === 0
+    this.aside.replaceChildren(...o.quarantined.map(asideRow))
     if (byId("overview").hidden) return
     this.plots.events.show(samples, [{ label: "now", colour: palette[0] ?? "", read: (s) => s.events }])
     this.plots.latency.show(samples, [{ label: "median", colour: palette[1] ?? "", read: (s) => s.p50 }, { label: "p99", colour: palette[2] ?? "", read: (s) => s.p99 }])

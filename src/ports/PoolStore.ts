@@ -6,7 +6,7 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Effect, Layer } from "effect"
-import type { Action, JobRow, MemberRow, StrayRow, ViewRow } from "../core/cluster/messages.ts"
+import type { Action, JobRow, MemberRow, QuarantineRow, StrayRow, ViewRow } from "../core/cluster/messages.ts"
 import type { Saved } from "../core/cluster/pool.ts"
 import { RecentResults, type Result } from "../core/job/result.ts"
 import { DatabaseError, failure } from "./Database.ts"
@@ -14,7 +14,7 @@ import { ReplicaError } from "./Replica.ts"
 import { type Link, link as linkOf, type Statement } from "./sqliteLink.ts"
 
 /** The actions of the pool that are about what is kept. */
-export type Write = Extract<Action, { readonly tag: "PersistMember" | "ForgetMember" | "PersistView" | "ForgetView" | "PersistStray" | "ForgetStray" | "PersistJob" | "ForgetJob" | "PersistResult" }>
+export type Write = Extract<Action, { readonly tag: "PersistMember" | "ForgetMember" | "PersistView" | "ForgetView" | "PersistQuarantine" | "ForgetQuarantine" | "PersistStray" | "ForgetStray" | "PersistJob" | "ForgetJob" | "PersistResult" }>
 
 export interface Opened {
   /** 1 at the first start, then one more each time (D5). */
@@ -33,7 +33,7 @@ export interface PoolStoreShape {
   readonly resultOf: (job: string) => Result | undefined
 }
 
-type Kind = "member" | "view" | "stray" | "job" | "result" | "meta"
+type Kind = "member" | "view" | "quarantine" | "stray" | "job" | "result" | "meta"
 
 /** A row to put, or with `value` undefined to delete; `under` deletes all keys that begin so. */
 interface Put {
@@ -51,6 +51,8 @@ const putsOf = (write: Exclude<Write, { readonly tag: "PersistResult" }>): Reado
     case "ForgetMember": return [{ kind: "member", key: write.ssp, value: undefined }, { kind: "stray", key: `${JSON.stringify([write.ssp]).slice(0, -1)},`, value: undefined, under: true }]
     case "PersistView": return [{ kind: "view", key: write.row.view, value: write.row }]
     case "ForgetView": return [{ kind: "view", key: write.view, value: undefined }]
+    case "PersistQuarantine": return [{ kind: "quarantine", key: write.row.query, value: write.row }]
+    case "ForgetQuarantine": return [{ kind: "quarantine", key: write.query, value: undefined }]
     case "PersistStray": return [{ kind: "stray", key: strayKey(write.row), value: write.row }]
     case "ForgetStray": return [{ kind: "stray", key: strayKey(write.row), value: undefined }]
     case "PersistJob": return [{ kind: "job", key: write.row.job, value: write.row }]
@@ -80,7 +82,8 @@ const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
     members: sameLog ? (of("member") as ReadonlyArray<MemberRow>).map(whole.member) : [],
     views: (of("view") as ReadonlyArray<ViewRow>).map(whole.view),
     strays: sameLog ? of("stray") as ReadonlyArray<StrayRow> : [],
-    jobs: (of("job") as ReadonlyArray<JobRow>).map(whole.job)
+    jobs: (of("job") as ReadonlyArray<JobRow>).map(whole.job),
+    quarantined: of("quarantine") as ReadonlyArray<QuarantineRow>
   }
   return { epoch: Number(meta.get("epoch") ?? 0) + 1, saved, lastLogId }
 }

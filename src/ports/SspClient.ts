@@ -10,7 +10,7 @@ import { Context, Effect, Either, Layer, Option, type Redacted, Schema } from "e
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
 import * as Hosts from "../core/hosts.ts"
-import { isRefused } from "../core/reason.ts"
+import { isLate, isLost, isRefused } from "../core/reason.ts"
 import { isWireError, type WireError } from "../protocol/errors.ts"
 import * as Integrity from "../protocol/integrity.ts"
 import { registrationHeader } from "../protocol/wire.ts"
@@ -36,6 +36,8 @@ export interface SspClientShape {
   readonly deliver: (target: Target, body: string, traceparent?: string) => Effect.Effect<Answer>
   readonly registerView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   readonly unregisterView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
+  /** Has the SSP evaluate a query again that it has set aside (D48). */
+  readonly freeView: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   readonly executeJob: (target: Target, body: unknown) => Effect.Effect<CallOutcome>
   /** Roots of the tables it holds (D41); undefined when it does not say: not ready, not reached, of a version that cannot. */
   readonly roots: (target: Target) => Effect.Effect<typeof Integrity.Tables.Type | undefined>
@@ -67,7 +69,10 @@ const unreachable: CallOutcome = { kind: "unreachable" }
 const unavailable: Answer = { kind: "unavailable" }
 
 /** What a call without an answer comes to, by why there is none. */
-const unreached = (error: unknown): CallOutcome => (isRefused(error) ? { kind: "unreachable", refused: true } : unreachable)
+const unreached = (error: unknown): CallOutcome => {
+  if (isRefused(error)) return { kind: "unreachable", refused: true }
+  return isLost(error) ? { kind: "unreachable", lost: true } : isLate(error) ? { kind: "unreachable", late: true } : unreachable
+}
 const undelivered = (error: unknown): Answer => (isRefused(error) ? { kind: "unavailable", refused: true } : unavailable)
 const unseen = (error: unknown): Health => (isRefused(error) ? "refused" : "unreachable")
 
@@ -76,6 +81,9 @@ const expectedOf = (error: WireError | undefined): number | undefined => {
   const expected = typeof details === "object" && details !== null && "expected" in details ? details.expected : undefined
   return typeof expected === "number" && Number.isSafeInteger(expected) && expected >= 1 ? expected : undefined
 }
+
+const endsOf = ({ details }: WireError): number =>
+  typeof details === "object" && details !== null && "ends" in details && typeof details.ends === "number" ? details.ends : 0
 
 /** By the table of D26. A redirect is not followed, so it is a place that does not answer. */
 const toDelivery = ({ error, status }: Answered): Answer => {
@@ -89,6 +97,7 @@ const toDelivery = ({ error, status }: Answered): Answer => {
 
 const toOutcome = ({ error, status }: Answered): CallOutcome => {
   if (status >= 200 && status < 300) return { kind: "done" }
+  if (status === 409 && error?.code === "VIEW_QUARANTINED") return { kind: "quarantined", ends: endsOf(error) }
   return status === 400 ? { kind: "refused", details: error ?? { code: "INVALID_REQUEST", message: "the SSP refuses the registration", details: [] } } : unreachable
 }
 
@@ -151,6 +160,7 @@ const make = ({ clientAt, send }: Transport, names: typeof Names.Service, { allo
     deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, undelivered, traceparent),
     registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreached),
     unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreached),
+    freeView: (target, body) => post(target, "/view/free", JSON.stringify(body), toDropped, unreached),
     executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreached),
     roots: (target) => hashes(target, Integrity.Tables, {}),
     node: (target, table, level, index) => hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),

@@ -55,7 +55,7 @@ const use = HttpApiEndpoint.post("use")`/proxy/use`.addSuccess(Wire.Ok).middlewa
 
 const register = HttpApiEndpoint.post("register")`/view/register`
   .setPayload(Wire.ViewRegistration).addSuccess(Own.ViewAssignment)
-  .addError(Errors.InvalidQuery).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
+  .addError(Errors.InvalidQuery).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
   .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.register", "register"))
   .annotateContext(doc("Register a view", "Picks an SSP by the configured strategy and registers the view there; an id that is known keeps its SSP while that is ready (D31)."))
 
@@ -64,9 +64,14 @@ const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
   .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.unregister", "register"))
   .annotateContext(doc("Unregister a view", "Its SSP is told."))
 
+const free = HttpApiEndpoint.post("free")`/view/free`
+  .setPayload(Own.ViewFreed).addSuccess(Wire.Ok).addError(Errors.ViewNotFound)
+  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.free", "admin"))
+  .annotateContext(doc("Free a view that is set aside (extension)", "Lets its query be placed again (D48), under every id that has it, and frees it at the SSPs; 404 where nothing of this id is set aside."))
+
 const registerQuery = HttpApiEndpoint.post("registerQuery")`/query/register`
   .setPayload(Own.QueryRegistration).addSuccess(Own.QueryRegistered)
-  .addError(Errors.InvalidQuery).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
+  .addError(Errors.InvalidQuery).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
   .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.register", "register"))
   .annotateContext(doc("Register a view by its plan", "As `/view/register`, answered with the SSP's address (D33)."))
 
@@ -80,19 +85,19 @@ const passed = "Asked of the SSP that has the view, with the caller's own `Autho
 
 const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .setUrlParams(format).addSuccess(Wire.ViewResult)
-  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.SspUnreachable)
+  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Read a view (extension)", `The current result (D11). ${passed}`))
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .setUrlParams(format).addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] }))
-  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
+  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Follow a view (extension)", `Server-sent events \`snapshot\`, \`delta\`, \`end\` (D11). ${passed}`))
 
 const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
   .addSuccess(Wire.DebugView)
-  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspUnreachable)
+  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer).annotateContext(needs("read"))
   .annotateContext(doc("Look inside a view (extension)", `Cache, dependencies and plan (D13). ${passed}`))
 
@@ -181,7 +186,7 @@ const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .annotateContext(doc("Hashes of the replica (extension)", "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."))
 
 class Data extends HttpApiGroup.make("data").add(ingest).add(query).add(signin).add(use).annotate(OpenApi.Description, "Record changes in, snapshots out.") {}
-class View extends HttpApiGroup.make("view").add(register).add(unregister).add(registerQuery).add(views).add(view).add(stream).annotate(OpenApi.Description, "Views and who holds them.") {}
+class View extends HttpApiGroup.make("view").add(register).add(unregister).add(free).add(registerQuery).add(views).add(view).add(stream).annotate(OpenApi.Description, "Views and who holds them.") {}
 class Ssp extends HttpApiGroup.make("ssp").add(join).add(heartbeat).add(leave).annotate(OpenApi.Description, "SSPs coming, living and going.") {}
 class Job extends HttpApiGroup.make("job").add(dispatch).add(result).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs and who runs them.") {}
 class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(info).add(progress).add(livez).add(readyz).add(debugView).add(overview).annotate(OpenApi.Description, "How it is doing.") {}

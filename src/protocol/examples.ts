@@ -96,7 +96,7 @@ export const schedulerOverview = {
   ssps: [{
     id: "ssp-1", url: "http://127.0.0.1:8667", state: "ready", state_seconds: 2.9, heard_seconds: 0.1, acked: 42, waiting: 0, in_flight: 0, failures: 0, late: false, views: 1, jobs: 0, cpu_usage: 3.4, memory_usage: 146.1, job_tables: [jobTable]
   }],
-  views: 1, views_waiting: 0, jobs: 0, jobs_waiting: 0, job_tables: [jobTable]
+  views: 1, views_waiting: 0, quarantined: [], jobs: 0, jobs_waiting: 0, job_tables: [jobTable]
 } as const
 export const schedulerMetrics = {
   scheduler: { total_ssps: 1, ready_ssps: 1, total_queries: 1, running_jobs: 0, uptime_seconds: 5 },

@@ -48,7 +48,7 @@ export const ListedViews = struct({
 
 /** A view as the scheduler has it. */
 export const AssignedView = struct({
-  ...listed, owner: NullOr(string).annotations({ description: "SSP id; null while it waits for one" }), state: Schema.Literal("placed", "moving", "waiting", "suspect").annotations({ description: "suspect: its SSP refuses connections, and is removed if it still does" }), assigned_at: count.annotations({ description: "Unix time, seconds" })
+  ...listed, owner: NullOr(string).annotations({ description: "SSP id; null while it waits for one" }), state: Schema.Literal("placed", "moving", "waiting", "suspect", "quarantined").annotations({ description: "suspect: its SSP refuses connections, and is removed if it still does" }), assigned_at: count.annotations({ description: "Unix time, seconds" })
 }).annotations({ identifier: "AssignedView" })
 
 export const AssignedViews = struct({ views: list(AssignedView), total: count, next: NullOr(string) }).annotations({ identifier: "AssignedViews", examples: [Examples.assignedViews] })
@@ -94,7 +94,7 @@ export const SchedulerOverview = struct({
   clone: NullOr(struct({ walk: count, table: string, compared: count, written: count })),
   max_buffer_per_ssp: count,
   ssps: list(SspSeen),
-  views: count, views_waiting: count,
+  views: count, views_waiting: count, quarantined: Quarantined,
   jobs: count.annotations({ description: "Not finished" }), jobs_waiting: count.annotations({ description: "No SSP has been told of them" }),
   job_tables: list(string).annotations({ description: "Configured here or named by an SSP" })
 }).annotations({ identifier: "SchedulerOverview", examples: [Examples.schedulerOverview] })

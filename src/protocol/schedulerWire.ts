@@ -30,6 +30,9 @@ export const ViewAssignment = Schema.Struct({
 }).annotations({ identifier: "ViewAssignment", examples: [Examples.viewAssignment] })
 
 /** A plan is the query's text, or the fields of a view registration without `id` (D33). */
+/** As operators ask; what the SSPs are told besides is the scheduler's to know. */
+export const ViewFreed = Schema.Struct({ id: Schema.String.pipe(Schema.minLength(1)) }).annotations({ identifier: "ViewFreed", examples: [Examples.viewUnregistration] })
+
 export const QueryRegistration = Schema.Struct({
   query_id: filled("query_id"),
   view_plan: Schema.Union(Schema.String, JsonObject).annotations({ message: () => ({ message: "must be the text of a query or an object", override: true }) })

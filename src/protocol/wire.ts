@@ -68,7 +68,11 @@ export const ViewUnregistration = Schema.Struct({
   moved: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D31): another SSP has the view, or will: what a database holds of it stays" })
 }).annotations({ ...every, identifier: "ViewUnregistration", examples: [Examples.viewUnregistration] })
 
-export const ViewFreeing = Schema.Struct({ id: filled("id") }).annotations({ ...every, identifier: "ViewFreeing", examples: [Examples.viewUnregistration] })
+export const ViewFreeing = Schema.Struct({
+  id: filled("id"),
+  surql: Schema.optional(Schema.String).annotations({ description: "Extension: sent by the scheduler, which frees a query whatever the view was called; with `params`" }),
+  params: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
+}).annotations({ ...every, identifier: "ViewFreeing", examples: [Examples.viewUnregistration] })
 
 // SSP registration
 

@@ -60,11 +60,13 @@ const layerView = HttpApiBuilder.group(SchedulerApi, "view", (handlers) =>
   Effect.gen(function*() {
     const pool = yield* Pool
     const pass = yield* HttpPass.toOwner
+    const client = yield* SspClient
     const audited = yield* Audit.make(SchedulerApi)
     return handlers
       .handle("register", ({ payload }) =>
         audited(payload.id)(Effect.map(Views.register(pool, payload), ({ assignedAt, ssp }) => ({ query_id: payload.id, ssp_id: ssp, assigned_at: Math.floor(assignedAt / 1000) }))), whole)
       .handle("unregister", ({ payload }) => audited(payload.id)(Effect.as(Views.unregister(pool, payload.id), ok)), whole)
+      .handle("free", ({ payload }) => audited(payload.id)(Effect.as(Views.free(pool, client, payload.id), ok)), whole)
       .handle("registerQuery", ({ payload }) =>
         Effect.flatMap(Views.ofPlan(payload), (registration) => audited(registration.id)(Effect.map(Views.register(pool, registration), ({ ssp, url }) => ({ ssp_id: ssp, ssp_url: url })))), whole)
       .handle("views", ({ urlParams: { after, limit = 100, search, ssp } }) => Effect.sync(() => Overview.views(pool.state(), { after, limit, search, ssp })))

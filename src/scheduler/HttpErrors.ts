@@ -4,6 +4,7 @@
  * Refusals of the pool are replies, not errors of a service; here both end as the same kind of answer.
  */
 import type { Reply } from "../core/cluster/messages.ts"
+import { isoOf } from "../core/viewTimes.ts"
 import { invalidRequest, overloaded } from "../ports/httpAnswers.ts"
 import type { Overloaded, ReplicaFailed } from "./errors.ts"
 
@@ -16,6 +17,12 @@ export const noSsp = { code: "NO_SSP_AVAILABLE" as const, message: "no SSP is re
 export const viewNotFound = (id: string) => ({ code: "VIEW_NOT_FOUND" as const, message: `no view is registered under ${JSON.stringify(id.slice(0, 200))}` })
 
 export const viewWaits = (id: string) => ({ code: "NO_SSP_AVAILABLE" as const, message: `no SSP has the view ${JSON.stringify(id.slice(0, 200))} now; it waits for one that is ready, see /info` })
+
+export const viewQuarantined = (id: string, { at, ends }: { readonly at: number; readonly ends: number }) => ({
+  code: "VIEW_QUARANTINED" as const,
+  message: `the query of view ${JSON.stringify(id.slice(0, 200))} is set aside: ${ends} SSPs ended while they evaluated it; POST /view/free with the view's id lets it be evaluated again`,
+  details: { ends, last: isoOf(at) }
+})
 
 export const jobNotFound = (id: string) => ({ code: "JOB_NOT_FOUND" as const, message: `there is no job ${JSON.stringify(id.slice(0, 200))} in a job table of this cluster` })
 

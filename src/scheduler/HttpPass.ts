@@ -7,6 +7,7 @@
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Stream } from "effect"
+import * as Quarantine from "../core/cluster/poolQuarantine.ts"
 import * as State from "../core/cluster/state.ts"
 import { viewKey } from "../core/viewId.ts"
 import { bearerOf } from "../ports/bearer.ts"
@@ -56,5 +57,7 @@ export const toOwner = Effect.map(Effect.all([Pool, toSsp]), ([pool, pass]) => (
     // Dots alone would be taken for steps of a path.
     if (view === undefined || view.gone || /^\.{1,2}$/.test(id)) return yield* Effect.fail(Errors.viewNotFound(id))
     const owner = State.at(pool.state(), view.home)
+    const aside = owner === undefined ? Quarantine.of(pool.state(), view.spec) : undefined
+    if (aside !== undefined) return yield* Effect.fail(Errors.viewQuarantined(id, aside))
     return owner === undefined ? yield* Effect.fail(Errors.viewWaits(id)) : yield* pass(request, owner, pathOf(encodeURIComponent(id)))
   }))

@@ -36,7 +36,7 @@ const ofMembers = (state: State.State, now: number): Core.Readings => {
   return {
     schedulerSsps: schedulerSsps.labels.state.map((name) => [[name], members.filter(({ state: own }) => own.toLowerCase() === name).length] as const),
     sspLag: each((member) => (member.state === "Overflowed" ? 0 : Outbox.waiting(member.outbox, state.log))), sspLagLimit: state.config.maxBuffer,
-    sspAssigned: each(({ views }) => HashSet.size(views)), sspJobs: each(({ jobs }) => HashSet.size(jobs)),
+    schedulerQuarantined: HashMap.size(state.quarantined), sspAssigned: each(({ views }) => HashSet.size(views)), sspJobs: each(({ jobs }) => HashSet.size(jobs)),
     sspReported: each(({ heartbeat }) => heartbeat.views), sspCpu: each(({ heartbeat }) => Monitor.figure(heartbeat.cpu) / 100), sspMemory: each(({ heartbeat }) => bytesOf(Monitor.figure(heartbeat.memory))),
     sspHeartbeatAge: each(({ heardAt }) => Math.max(0, now - heardAt) / 1000)
   }

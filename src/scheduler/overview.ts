@@ -6,6 +6,7 @@
 import { HashMap, HashSet, Schema } from "effect"
 import { mentions, page } from "../core/listing.ts"
 import * as Outbox from "../core/cluster/outbox.ts"
+import * as Quarantine from "../core/cluster/poolQuarantine.ts"
 import * as State from "../core/cluster/state.ts"
 import * as Waiting from "../core/cluster/waiting.ts"
 import { viewKey } from "../core/viewId.ts"
@@ -50,6 +51,7 @@ export const overview = (state: State.State, now: number, { clone, epoch, id, in
   max_buffer_per_ssp: state.config.maxBuffer,
   ssps: [...HashMap.values(state.members)].sort((a, b) => (a.ssp < b.ssp ? -1 : 1)).map(seen(state, now)),
   views: HashMap.size(state.views), views_waiting: Waiting.size(state.waitingViews),
+  quarantined: [...HashMap.values(state.quarantined)].map(({ at, ends, query, view }) => ({ id: view, query: Quarantine.partsOf(query).surql, ends, last: isoOf(at) })),
   jobs: HashMap.size(state.jobs), jobs_waiting: Waiting.size(state.waitingJobs), job_tables: [...jobTables].sort()
 })
 
@@ -66,7 +68,7 @@ const assigned = (state: State.State) => (view: State.View): typeof AssignedView
   const owner = member?.ssp ?? null
   return {
     id: textOf(body["id"]), query: textOf(body["surql"]), params: body["params"] ?? null, format: isFormat(body["format"]) ? body["format"] : "flat", client_id: textOf(body["clientId"]),
-    ttl_seconds: view.spec.ttlMs / 1000, last_active_at: isoOf(view.spec.lastActiveAt), owner, state: owner === null ? "waiting" : member?.state === "Suspect" ? "suspect" : view.placed && view.op === undefined ? "placed" : "moving",
+    ttl_seconds: view.spec.ttlMs / 1000, last_active_at: isoOf(view.spec.lastActiveAt), owner, state: owner === null ? (Quarantine.of(state, view.spec) === undefined ? "waiting" : "quarantined") : member?.state === "Suspect" ? "suspect" : view.placed && view.op === undefined ? "placed" : "moving",
     assigned_at: Math.max(0, Math.floor(view.assignedAt / 1000))
   }
 }

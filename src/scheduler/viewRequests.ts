@@ -5,8 +5,11 @@
  */
 import { Clock, Effect, Either, ParseResult, Schema } from "effect"
 import type { Reply } from "../core/cluster/messages.ts"
+import * as Quarantine from "../core/cluster/poolQuarantine.ts"
+import * as State from "../core/cluster/state.ts"
 import { viewKey } from "../core/viewId.ts"
 import * as ViewTimes from "../core/viewTimes.ts"
+import type { SspClientShape } from "../ports/SspClient.ts"
 import { invalidRequest } from "../ports/httpAnswers.ts"
 import type { QueryRegistration } from "../protocol/schedulerWire.ts"
 import { ViewRegistration } from "../protocol/wire.ts"
@@ -17,10 +20,11 @@ type Registration = typeof ViewRegistration.Type
 
 const noKey = invalidRequest([{ path: "id", reason: "holds no key behind its prefix" }])
 
-const refusal = (reply: Reply) => {
+const refusal = (id: string, reply: Reply) => {
   switch (reply.kind) {
     case "noSsp": return Errors.noSsp
     case "overloaded": return Errors.busy(reply)
+    case "quarantined": return Errors.viewQuarantined(id, reply)
     case "refused": return Errors.passedOn(reply.details)
     default: return Errors.unexpected(reply)
   }
@@ -35,7 +39,7 @@ export const register = (pool: PoolShape, { assignment: _, ...body }: Registrati
     if (Either.isLeft(times)) return yield* Effect.fail(invalidRequest(times.left))
     const { lastActiveAtMs, ttlMs } = times.right
     const reply = yield* pool.ask((ref) => ({ tag: "RegisterView", ref, view: key, spec: { body, ttlMs, lastActiveAt: lastActiveAtMs } }))
-    return reply.kind === "assigned" ? reply : yield* Effect.fail(refusal(reply))
+    return reply.kind === "assigned" ? reply : yield* Effect.fail(refusal(body.id, reply))
   })
 
 export const unregister = (pool: PoolShape, id: string) =>
@@ -45,6 +49,16 @@ export const unregister = (pool: PoolShape, id: string) =>
     const reply = yield* pool.ask((ref) => ({ tag: "UnregisterView", ref, view: key }))
     if (reply.kind === "ok") return
     return yield* Effect.fail(reply.kind === "overloaded" ? Errors.busy(reply) : Errors.viewNotFound(id))
+  })
+
+/** Frees the query of a view, at every SSP that answers and then here; one that is away says again that it has set it aside. */
+export const free = (pool: PoolShape, client: Pick<SspClientShape, "freeView">, id: string) =>
+  Effect.gen(function*() {
+    const key = viewKey(id)
+    if (key === undefined) return yield* Effect.fail(Errors.viewNotFound(id))
+    for (const query of Quarantine.under(pool.state(), key)) yield* Effect.forEach(State.ready(pool.state()), (ssp) => client.freeView(ssp, { id, ...query }), { concurrency: "unbounded", discard: true })
+    const reply = yield* pool.ask((ref) => ({ tag: "FreeView", ref, view: key }))
+    if (reply.kind !== "ok") return yield* Effect.fail(Errors.viewNotFound(id))
   })
 
 /** What a client of the flow description may leave out (D33). */

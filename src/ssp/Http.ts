@@ -65,7 +65,7 @@ const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
           return yield* mapped(Assigned.register(views, assignments, registration))
         })), whole)
       .handle("unregister", ({ payload }) => audited(payload.id)(Effect.as(Effect.zipRight(loaded, mapped(Assigned.unregister(views, assignments, payload))), ok)), whole)
-      .handle("free", ({ payload }) => audited(payload.id)(Effect.as(Effect.zipRight(loaded, mapped(views.free(payload.id))), ok)), whole)
+      .handle("free", ({ payload }) => audited(payload.id)(Effect.as(Effect.zipRight(loaded, mapped(views.free(payload.id, payload.surql === undefined ? undefined : { surql: payload.surql, params: JSON.stringify(payload.params ?? null) }))), ok)), whole)
       .handle("view", ({ path, urlParams }) => mapped(views.read(path.view_id, urlParams.format)))
       .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) => views.list({ after, limit, search }))
       .handleRaw("stream", ({ path, request, urlParams }) =>

@@ -98,10 +98,10 @@ export class SetAside {
   }
 
   /** Frees the query of a view, and has those who have it served again; fails where nothing of this id is set aside. */
-  free(id: string, serve: (view: StoredView) => Effect.Effect<void>): Effect.Effect<void, ViewNotFound> {
+  free(id: string, given: Query | undefined, serve: (view: StoredView) => Effect.Effect<void>): Effect.Effect<void, ViewNotFound> {
     return Effect.suspend(() => {
       const key = viewKey(id) ?? ""
-      const stored = this.stored.get(key)
+      const stored = given ?? this.stored.get(key)
       const query = stored === undefined ? undefined : this.watchdog.queryOf(stored)
       const freed = new Set(this.entries.filter((entry) => Quarantine.isSetAside(entry) && (entry.query === query || viewKey(entry.id) === key)).map((entry) => entry.query))
       if (freed.size === 0) return Effect.fail(new ViewNotFound({ id }))

@@ -45,8 +45,8 @@ export class Views extends Context.Tag("ssp/Views")<Views, {
   readonly register: (registration: Registration) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>
   /** Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database, or keeps it for another SSP. */
   readonly unregister: (id: string, deleted?: boolean, reason?: "unregistered" | "moved") => Effect.Effect<void, StoreFailed>
-  /** Evaluates a view again that is set aside, and all others with its query (D48). Fails where nothing of this id is. */
-  readonly free: (id: string) => Effect.Effect<void, ViewNotFound>
+  /** Evaluates a view again that is set aside, and all others with its query (D48), or with the query given. Fails where nothing of this id is. */
+  readonly free: (id: string, query?: Pick<StoredView, "surql" | "params">) => Effect.Effect<void, ViewNotFound>
   /** Clears views, records and the embedded store. */
   readonly reset: Effect.Effect<void, StoreFailed>
   /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */

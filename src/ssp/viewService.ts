@@ -187,9 +187,9 @@ class ViewService {
     })
   }
 
-  readonly free: Views["Type"]["free"] = (id) =>
+  readonly free: Views["Type"]["free"] = (id, query) =>
     // Of what else has been written since, nobody can say how often the view would have changed (D23).
-    this.setAside.free(id, (view) => this.turns.inTurn(view.key, Effect.suspend(() => (this.registry.get(view.key) === undefined ? this.serve(view, 1 + this.committer.position.writes) : Effect.void))))
+    this.setAside.free(id, query, (view) => this.turns.inTurn(view.key, Effect.suspend(() => (this.registry.get(view.key) === undefined ? this.serve(view, 1 + this.committer.position.writes) : Effect.void))))
 
   readonly ingest: Views["Type"]["ingest"] = (changes) =>
     Effect.async<IngestAnswer, IngestError>((resume) => this.offer(changes, (answer) => resume("_tag" in answer ? Effect.fail(answer) : Effect.succeed(answer))))

@@ -118,6 +118,7 @@ describe("a scheduler", () => {
   walk(() => ({ url: node.url, lines }), SchedulerApi, {
     "POST /view/register": ["/view/register", registration("incantation:v", "SELECT * FROM h1dden"), "incantation:v", "NO_SSP_AVAILABLE"],
     "POST /view/unregister": ["/view/unregister", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
+    "POST /view/free": ["/view/free", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
     "POST /query/register": ["/query/register", { query_id: "incantation:v", view_plan: "SELECT * FROM h1dden" }, "incantation:v", "NO_SSP_AVAILABLE"],
     "POST /ssp/register": ["/ssp/register", { ssp_id: "alice", url: "http://169.254.169.254" }, "alice", "INVALID_REQUEST"],
     "POST /ssp/deregister": ["/ssp/deregister", { ssp_id: "alice" }, "alice", "ok"],

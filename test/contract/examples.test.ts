@@ -84,7 +84,7 @@ const orders = {
   ],
   scheduler: [
     "monitor.health", "monitor.livez", "monitor.readyz", "monitor.info", "data.signin", "data.use", "data.ingest", "data.query", "view.register", "view.registerQuery", "view.views", "view.view", "view.stream", "monitor.debugView", "monitor.overview",
-    "monitor.metrics", "monitor.progress", "integrity.nodes", "job.dispatch", "job.jobs", "job.job", "job.retry", "job.cancel", "job.result", "view.unregister", "ssp.join", "ssp.heartbeat", "ssp.leave"
+    "monitor.metrics", "monitor.progress", "integrity.nodes", "job.dispatch", "job.jobs", "job.job", "job.retry", "job.cancel", "job.result", "view.free", "view.unregister", "ssp.join", "ssp.heartbeat", "ssp.leave"
   ]
 } as const
 

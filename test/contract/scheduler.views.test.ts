@@ -67,7 +67,7 @@ describe("GET /overview of the scheduler", () => {
     expect((await node.get("/overview")).json).toEqual({
       id: "scheduler-test", version: "1.2.3", status: "ready", uptime_seconds: expect.any(Number), used: null, ingest: { bounds_ms: expect.any(Array), counts: expect.any(Array) },
       seq: 2, log: { first: expect.any(Number), events: 2, id: "log-of-the-test", epoch: expect.any(Number) }, snapshot: null, checkpointing: false, clone: null, max_buffer_per_ssp: 10_000,
-      ssps: [ssp("a"), ssp("b")], views: 4, views_waiting: 0, jobs: 0, jobs_waiting: 0, job_tables: []
+      ssps: [ssp("a"), ssp("b")], views: 4, views_waiting: 0, quarantined: [], jobs: 0, jobs_waiting: 0, job_tables: []
     })
   })
 })

@@ -90,7 +90,7 @@ describe("what the declarations say", () => {
   const having = (api: typeof SspApi | typeof SchedulerApi, access: Scope | "open") => [...accessOf(api)].flatMap(([asked, one]) => (one === access ? [asked] : []))
   it("D15 what destroys, repairs or runs again needs admin; Prometheus has a scope of its own; SSPs too", () => {
     expect(having(SspApi, "admin")).toEqual(["POST /reset", "POST /view/free", "GET /integrity/compare", "POST /reconcile", "POST /jobs/:job_id/retry", "POST /jobs/:job_id/cancel"])
-    expect(having(SchedulerApi, "admin")).toEqual(["POST /jobs/:job_id/retry", "POST /jobs/:job_id/cancel"])
+    expect(having(SchedulerApi, "admin")).toEqual(["POST /view/free", "POST /jobs/:job_id/retry", "POST /jobs/:job_id/cancel"])
     expect([having(SspApi, "metrics"), having(SchedulerApi, "metrics")]).toEqual([["GET /metrics"], ["GET /metrics"]])
     expect([having(SspApi, "ssp"), having(SchedulerApi, "ssp")]).toEqual([[], ["POST /ssp/register", "POST /ssp/heartbeat", "POST /ssp/deregister", "POST /job/result"]])
     expect([having(SspApi, "open"), having(SchedulerApi, "open")]).toEqual([["GET /health", "GET /version", "GET /info"], ["GET /health", "GET /livez", "GET /readyz"]])

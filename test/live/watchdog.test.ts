@@ -10,6 +10,7 @@ import { send } from "../kit/contract.ts"
 import { Door, freePort, sleep, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { change, create, registration } from "../kit/registration.ts"
+import { ProcessCluster } from "../kit/processCluster.ts"
 import { workshop } from "../kit/workshop.ts"
 
 /** Takes about a millisecond for each that `n` counts. */
@@ -96,5 +97,26 @@ describe("D48 a view that kills", () => {
     expect((await send(third, { ask: "POST /ingest", body: create("t:quick", { n: 1 }) })).status).toBe(200)
     expect((await send(third, { ask: "POST /view/free", body: { id: "incantation:kills" } })).json).toEqual({ status: "ok" })
     expect((await send(third, { ask: "GET /view/kills" })).json).toMatchObject({ result_data: [["t:quick", 1]] })
+  })
+})
+
+describe("D48 a registration that kills", () => {
+  it("is not carried to a third SSP, and is taken again when it is freed", async ({ onTestFinished }) => {
+    const cluster = await ProcessCluster.start(3, { SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "60000" }, () => patient)
+    onTestFinished(() => cluster.close())
+    const { scheduler, ssps } = cluster
+    const post = (path: string, body: unknown) => scheduler.ask({ method: "POST", path, body }, 60_000)
+    expect((await post("/ingest", create("t:slow", { n: forever })))?.status).toBe(200)
+    const answer = await post("/view/register", registration("incantation:kills", hangs))
+    expect([answer?.status, answer?.json]).toEqual([409, { code: "VIEW_QUARANTINED", message: expect.stringContaining("POST /view/free"), details: { ends: 2, last: expect.any(String) } }])
+    const ended = await Promise.all(ssps.map(async ({ door }) => (door!.logs.includes("SVC_MAX_TURN_MS is") ? (await door!.exited).code : undefined)))
+    expect([...ended].sort()).toEqual([5, 5, undefined])
+    expect((await scheduler.ask({ path: "/overview" }))?.json).toMatchObject({ quarantined: [{ id: "kills", query: hangs, ends: 2 }] })
+    const third = ssps[ended.indexOf(undefined)]!
+    expect((await third.ask({ path: "/health" }))?.status).toBe(200)
+    expect((await post("/view/register", registration("incantation:good", "SELECT VALUE id FROM t")))?.status).toBe(200)
+    expect((await post("/ingest", change("DELETE", "t:slow")))?.status).toBe(200)
+    expect((await post("/view/free", { id: "incantation:kills" }))?.json).toEqual({ status: "ok" })
+    expect((await post("/view/register", registration("incantation:kills", hangs)))?.json).toMatchObject({ ssp_id: third.name })
   })
 })

@@ -30,11 +30,12 @@ export interface Registration extends SspIdentity {
   readonly jobTables: ReadonlyArray<string> | undefined
 }
 
-/** How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not where the connection was `refused`. */
+/** How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not where the connection was `refused`. `lost`: the connection broke off, `late`: there was no answer in time. `quarantined`: the SSP has set the query aside (D48), because so many processes ended in it. */
 export type CallOutcome =
   | { readonly kind: "done" }
   | { readonly kind: "refused"; readonly details: unknown }
-  | { readonly kind: "unreachable"; readonly refused?: true }
+  | { readonly kind: "quarantined"; readonly ends: number }
+  | { readonly kind: "unreachable"; readonly refused?: true; readonly lost?: true; readonly late?: true }
 
 /** `refused`: the connection was, so nobody listens there. */
 export type Health = "ready" | "bootstrapping" | "failed" | "unreachable" | "refused"
@@ -65,6 +66,8 @@ export type Command =
   | { readonly tag: "Compared"; readonly ssp: string; readonly registration: number; readonly equal: boolean }
   | { readonly tag: "RegisterView"; readonly ref: number; readonly view: string; readonly spec: ViewSpec }
   | { readonly tag: "UnregisterView"; readonly ref: number; readonly view: string }
+  /** An operator frees the query of a view that is set aside (D48). */
+  | { readonly tag: "FreeView"; readonly ref: number; readonly view: string }
   /** The database holds nothing of the view any more. */
   | { readonly tag: "ViewCleared"; readonly op: number; readonly view: string }
   | { readonly tag: "ViewCalled"; readonly op: number; readonly view: string; readonly ssp: string; readonly registration: number; readonly outcome: CallOutcome }
@@ -96,6 +99,8 @@ export type Reply =
   | { readonly kind: "assigned"; readonly ssp: string; readonly url: string; readonly assignedAt: number }
   /** 400 of the SSP, passed on. */
   | { readonly kind: "refused"; readonly details: unknown }
+  /** 409 `VIEW_QUARANTINED`. */
+  | { readonly kind: "quarantined"; readonly ends: number; readonly at: number }
   /** 503 `NO_SSP_AVAILABLE`, 404 `VIEW_NOT_FOUND`. */
   | { readonly kind: "noSsp" }
   | { readonly kind: "unknownView" }
@@ -115,6 +120,18 @@ export interface ViewRow {
   readonly placed: boolean
   /** Nobody shall have it any more; kept until no SSP and no database holds anything of it. */
   readonly gone: boolean
+}
+
+/** A query that is set aside (D48). */
+export interface QuarantineRow {
+  /** Parameters and text. */
+  readonly query: string
+  /** The view it was last. */
+  readonly view: string
+  /** SSPs that ended in it. */
+  readonly ends: number
+  /** Unix milliseconds. */
+  readonly at: number
 }
 
 /** An SSP in one registration: after it registers again, what it held is gone. */
@@ -147,6 +164,8 @@ export type Action =
   | { readonly tag: "ForgetMember"; readonly ssp: string }
   | { readonly tag: "PersistView"; readonly row: ViewRow }
   | { readonly tag: "ForgetView"; readonly view: string }
+  | { readonly tag: "PersistQuarantine"; readonly row: QuarantineRow }
+  | { readonly tag: "ForgetQuarantine"; readonly query: string }
   | { readonly tag: "PersistStray"; readonly row: StrayRow }
   | { readonly tag: "ForgetStray"; readonly row: StrayRow }
   | { readonly tag: "PersistJob"; readonly row: JobRow }

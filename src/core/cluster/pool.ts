@@ -6,7 +6,7 @@
  */
 import { HashMap } from "effect"
 import * as Member from "./member.ts"
-import type { Action, Command, JobRow, MemberRow, StrayRow, ViewRow } from "./messages.ts"
+import type { Action, Command, JobRow, MemberRow, QuarantineRow, StrayRow, ViewRow } from "./messages.ts"
 import * as Outbox from "./outbox.ts"
 import * as Delivery from "./poolDelivery.ts"
 import * as Jobs from "./poolJobs.ts"
@@ -86,6 +86,7 @@ const run = (turn: Turn, command: Command): void => {
     case "Compared": return Members.compared(turn, command)
     case "RegisterView": return Views.requested(turn, command.view, { kind: "register", ref: command.ref, spec: command.spec })
     case "UnregisterView": return Views.requested(turn, command.view, { kind: "unregister", ref: command.ref })
+    case "FreeView": return Views.freed(turn, command.view, command.ref)
     case "ViewCalled": return called(turn, command)
     case "ViewCleared": return Views.cleared(turn, command)
     case "ActivityFound": return Views.activityFound(turn, command)
@@ -112,6 +113,7 @@ export interface Saved {
   readonly views: ReadonlyArray<ViewRow>
   readonly strays: ReadonlyArray<StrayRow>
   readonly jobs: ReadonlyArray<JobRow>
+  readonly quarantined?: ReadonlyArray<QuarantineRow>
 }
 
 const restoreMember = (turn: Turn, row: MemberRow): void => {
@@ -129,6 +131,7 @@ export const restore = (state: State.State, now: number, saved: Saved): Decision
   const turn: Turn = { state: { ...state, tickedAt: now }, now, actions: [] }
   const restored = Member.next("Absent", "Restored")
   if (restored.state !== "Replaying") throw new Error("broken invariant: a restored SSP is replayed")
+  for (const row of saved.quarantined ?? []) set(turn, { quarantined: HashMap.set(turn.state.quarantined, row.query, row) })
   for (const row of saved.views) setView(turn, { ...row, settled: true, op: undefined, queue: [] })
   for (const row of saved.jobs) setJob(turn, { ...row, op: undefined })
   for (const row of saved.members) restoreMember(turn, row)

@@ -8,6 +8,7 @@
 import { HashMap } from "effect"
 import * as Balance from "./balance.ts"
 import type { Command, Home } from "./messages.ts"
+import * as Quarantine from "./poolQuarantine.ts"
 import * as State from "./state.ts"
 import { act, buryView, dropView, log, reply, serial, set, setView, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
@@ -47,7 +48,8 @@ const learn = (turn: Turn, home: Home, answered: boolean): void =>
   })
 
 const choose = (turn: Turn, key: string, among: ReadonlyArray<State.SspMember>, tried: ReadonlyArray<string>): State.SspMember | undefined => {
-  const free = among.filter((member) => !tried.includes(member.ssp) && !HashMap.has(member.strays, key))
+  const suspected = Quarantine.deathsOf(turn.state, key) > 0
+  const free = among.filter((member) => !tried.includes(member.ssp) && !HashMap.has(member.strays, key) && !(suspected && Quarantine.isTrying(turn.state, member.ssp, key)))
   const id = turn.state.config.strategy.choose(free.map(State.candidate), turn.state.lastPicked)
   if (id !== undefined) set(turn, { lastPicked: id })
   return free.find((member) => member.ssp === id)
@@ -64,7 +66,7 @@ const destination = (turn: Turn, key: string): State.SspMember | undefined => {
 const start = (turn: Turn, view: State.View, target: State.SspMember, request: RegisterRequest | undefined, tried: ReadonlyArray<string>): void => {
   const stays = State.at(turn.state, view.home)?.ssp === target.ssp
   const moved = stays ? view : { ...view, home: homeOf(target), assignment: serial(turn), assignedAt: turn.now, placed: false }
-  const op: State.ViewOp = { ...homeOf(target), id: serial(turn), kind: "register", request, tried }
+  const op: State.ViewOp = { ...homeOf(target), id: serial(turn), kind: "register", request, tried, at: turn.now }
   if (stays) setView(turn, { ...moved, op })
   else persist(turn, { ...moved, op })
   if (request === undefined) updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
@@ -87,7 +89,7 @@ const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => 
 export const clear = (turn: Turn, key: string): void => {
   const view = State.view(turn.state, key)
   if (view === undefined) return
-  const op: State.ViewOp = { ssp: "", registration: 0, id: serial(turn), kind: "clear", request: undefined, tried: [] }
+  const op: State.ViewOp = { ssp: "", registration: 0, id: serial(turn), kind: "clear", request: undefined, tried: [], at: turn.now }
   buryView(turn, { ...view, op })
   persistGone(turn, key)
   act(turn, { tag: "ClearView", op: op.id, view: key })
@@ -148,7 +150,7 @@ const recall = (turn: Turn, view: State.View, from: State.SspMember): State.View
   const id = serial(turn)
   addStray(turn, from, view, id)
   updateAt(turn, from, (member) => ({ ...member, calls: member.calls + 1 }))
-  return { ...homeOf(from), id, kind: "leave", request: undefined, tried: [] }
+  return { ...homeOf(from), id, kind: "leave", request: undefined, tried: [], at: turn.now }
 }
 
 const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, url: string, gone: boolean): void =>
@@ -175,11 +177,17 @@ export const requested = (turn: Turn, key: string, request: State.Request): void
     if (view !== undefined) remove(turn, view)
     return reply(turn, request.ref, view === undefined ? { kind: "unknownView" } : { kind: "ok" })
   }
+  const aside = Quarantine.of(turn.state, request.spec)
+  if (aside !== undefined) {
+    reply(turn, request.ref, { kind: "quarantined", ends: aside.ends, at: aside.at })
+    return settle(turn, key)
+  }
   const fresh: State.View = { ...unknown, view: key, spec: request.spec, assignedAt: turn.now }
   startFor(turn, view ?? fresh, request, [])
 }
 
 const taken = (turn: Turn, view: State.View, op: State.ViewOp): void => {
+  Quarantine.cleared(turn, view.view)
   const owner = State.at(turn.state, op)
   persist(turn, { ...view, spec: op.request?.spec ?? view.spec, placed: true, settled: true, op: undefined })
   if (op.request !== undefined) reply(turn, op.request.ref, { kind: "assigned", ssp: op.ssp, url: owner?.url ?? "", assignedAt: view.assignedAt })
@@ -198,9 +206,34 @@ const refused = (turn: Turn, view: State.View, op: State.ViewOp, details: unknow
   settle(turn, view.view)
 }
 
-/** No answer: it may hold the view or not, so it is a stray there, and the next SSP is asked. */
-const unanswered = (turn: Turn, view: State.View, op: State.ViewOp): void => {
+/** No SSP is given the query any more: what asked for it is told, the view waits for an operator. `stays`: its SSP has it still, with the query it had. */
+const setAside = (turn: Turn, view: State.View, op: State.ViewOp, ends: number, stays: boolean): void => {
+  const { at } = Quarantine.put(turn, view.view, op.request?.spec ?? view.spec, ends)
+  const answer = (): void => {
+    if (op.request !== undefined) reply(turn, op.request.ref, { kind: "quarantined", ends, at })
+  }
+  if (!view.settled) return forget(turn, view, true, answer)
+  answer()
+  if (stays) setView(turn, { ...view, op: undefined })
+  else persist(turn, { ...view, home: undefined, placed: false, op: undefined })
+  settle(turn, view.view)
+}
+
+/**
+ * Whether an SSP that did not answer has died of the call, for all that is known: its connection broke off, or it has not been heard since. A call that
+ * had just begun is not why: views that are on their way when somebody kills SSPs one after the other must not be set aside.
+ */
+const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly tag: "ViewCalled" }): boolean => {
+  if (outcome.kind !== "unreachable" || turn.now - op.at < turn.state.config.slowCallMs) return false
+  const member = State.member(turn.state, op.ssp)
+  return outcome.lost === true || (outcome.late === true && (member === undefined || member.heardAt <= op.at))
+}
+
+/** No answer: it may hold the view or not, so it is a stray there, and the next SSP is asked, as long as not two have died of it. */
+const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolean): void => {
   addStray(turn, op, view, undefined)
+  const deaths = died ? Quarantine.strike(turn, view.view) : 0
+  if (deaths >= Quarantine.deathsToSetAside) return setAside(turn, view, op, deaths, false)
   const homeless = { ...view, home: undefined, placed: false, op: undefined }
   persist(turn, homeless)
   if (op.request !== undefined) return startFor(turn, homeless, op.request, [...op.tried, op.ssp])
@@ -236,7 +269,8 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   const gone = State.at(turn.state, op) === undefined
   endCall(turn, op, command.outcome.kind !== "unreachable", op.request === undefined)
   learn(turn, op, command.outcome.kind !== "unreachable")
-  if (gone || command.outcome.kind === "unreachable") return unanswered(turn, view, op)
+  if (gone || command.outcome.kind === "unreachable") return unanswered(turn, view, op, hasDied(turn, op, command))
+  if (command.outcome.kind === "quarantined") return setAside(turn, view, op, command.outcome.ends, op.request !== undefined)
   return command.outcome.kind === "done" ? taken(turn, view, op) : refused(turn, view, op, command.outcome.details)
 }
 
@@ -269,7 +303,7 @@ export const pump = (turn: Turn): void => {
   for (const key of Waiting.peek(turn.state.waitingViews, 2 * turn.state.config.maxCalls)) {
     const view = State.view(turn.state, key)
     const home = State.at(turn.state, view?.home)
-    if (view === undefined || view.op !== undefined || (home !== undefined && view.placed)) {
+    if (view === undefined || view.op !== undefined || (home !== undefined && view.placed) || Quarantine.of(turn.state, view.spec) !== undefined) {
       set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, key) })
       continue
     }
@@ -279,6 +313,14 @@ export const pump = (turn: Turn): void => {
     const target = wanted === undefined ? choose(turn, key, rooms, []) : rooms.find((room) => room.ssp === wanted.ssp)
     if (target !== undefined) start(turn, view, target, undefined, [])
   }
+}
+
+/** An operator's word (D48): every view that has the query, and no SSP, waits for one again. */
+export const freed = (turn: Turn, key: string, ref: number): void => {
+  const queries = Quarantine.free(turn, key)
+  if (queries.size === 0) return reply(turn, ref, { kind: "unknownView" })
+  for (const view of HashMap.values(turn.state.views)) if (queries.has(Quarantine.queryOf(view.spec))) settle(turn, view.view)
+  reply(turn, ref, { kind: "ok" })
 }
 
 /** The moves that are due: what the strategy wants, has wanted for a while, and may at the configured rate. */

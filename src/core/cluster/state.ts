@@ -8,7 +8,7 @@ import { HashMap, HashSet, Order, SortedMap } from "effect"
 import { type Candidate, defaultStrategy, strategies, type Strategy } from "./balance.ts"
 import type { Freeze } from "./freeze.ts"
 import type { Member } from "./member.ts"
-import type { Home, JobRow, MemberRow, Registration, StrayRow, ViewRow, ViewSpec } from "./messages.ts"
+import type { Home, JobRow, MemberRow, QuarantineRow, Registration, StrayRow, ViewRow, ViewSpec } from "./messages.ts"
 import * as Outbox from "./outbox.ts"
 import type { SchedulerPhase } from "./schedulerPhase.ts"
 import * as Waiting from "./waiting.ts"
@@ -36,6 +36,8 @@ export interface Config extends Outbox.Limits {
   readonly unevenMs: number
   /** How long an SSP that did not answer a call gets no other of the scheduler's own accord. */
   readonly coolMs: number
+  /** A registration that an SSP dies of has been under way for so long at least (D48). */
+  readonly slowCallMs: number
   /** Requests waiting per view. */
   readonly maxQueue: number
   /** Expired views looked at per tick. */
@@ -47,7 +49,7 @@ export interface Config extends Outbox.Limits {
 export const defaults: Config = {
   strategy: strategies[defaultStrategy], database: false, heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, maxSilenceMs: Infinity, pollIntervalMs: 3000, probeIntervalMs: 1000, confirmMs: 500, maxBuffer: 10_000,
   retryBaseMs: 100, retryMaxMs: 5000, unauthorizedMs: 30_000, maxConflicts: 5, maxBatch: 500, maxCalls: 128, movesPerSecond: 50, unevenMs: 3000,
-  coolMs: 1000, maxQueue: 16, maxExpiries: 256, divergedBaseMs: 60_000
+  coolMs: 1000, slowCallMs: 250, maxQueue: 16, maxExpiries: 256, divergedBaseMs: 60_000
 }
 
 export interface Stray extends StrayRow {
@@ -96,6 +98,8 @@ export interface ViewOp extends Home {
   /** The client's request it serves, if any, and SSPs that did not answer it. */
   readonly request: (Request & { readonly kind: "register" }) | undefined
   readonly tried: ReadonlyArray<string>
+  /** When it was sent. */
+  readonly at: number
 }
 
 export interface View extends ViewRow {
@@ -130,6 +134,10 @@ export interface State {
   readonly views: HashMap.HashMap<string, View>
   readonly expiries: SortedMap.SortedMap<string, true>
   readonly waitingViews: Waiting.Waiting
+  /** Queries that no SSP is given (D48), by parameters and text. */
+  readonly quarantined: HashMap.HashMap<string, QuarantineRow>
+  /** Views that SSPs may have died of, with how many those were. */
+  readonly struck: HashMap.HashMap<string, number>
   readonly jobs: HashMap.HashMap<string, Job>
   readonly waitingJobs: Waiting.Waiting
   /** Registrations, assignments, freezes and calls are numbered by one counter that grows over restarts. */
@@ -150,7 +158,7 @@ const perEpoch = 2 ** 32
 /** A pool that knows nothing yet. `cloned`: the replica is whole already (D25). */
 export const initial = (config: Config, epoch: number, log: Outbox.Log, cloned: boolean): State => ({
   config, log, phase: cloned ? "Ready" : "Cloning", freeze: undefined, checkpointing: false, members: HashMap.empty(), histories: HashMap.empty(),
-  views: HashMap.empty(), expiries: SortedMap.empty(Order.string), waitingViews: Waiting.none, jobs: HashMap.empty(), waitingJobs: Waiting.none,
+  views: HashMap.empty(), expiries: SortedMap.empty(Order.string), waitingViews: Waiting.none, quarantined: HashMap.empty(), struck: HashMap.empty(), jobs: HashMap.empty(), waitingJobs: Waiting.none,
   serial: epoch * perEpoch, lastPicked: undefined, movedAt: 0, uneven: undefined, moving: HashMap.empty(), tickedAt: undefined
 })
 

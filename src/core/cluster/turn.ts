@@ -68,6 +68,7 @@ export const setView = (turn: Turn, view: State.View): void => {
 
 export const dropView = (turn: Turn, view: State.View): void => {
   arrived(turn, view.view)
+  if (HashMap.has(turn.state.struck, view.view)) set(turn, { struck: HashMap.remove(turn.state.struck, view.view) })
   updateAt(turn, view.home, (member) => ({ ...member, views: HashSet.remove(member.views, view.view) }))
   set(turn, {
     views: HashMap.remove(turn.state.views, view.view), expiries: SortedMap.remove(turn.state.expiries, State.expiryOf(view)),

@@ -84,11 +84,11 @@ export class Drive {
   }
 
   /** Ends the calls of the last step about views. */
-  called(kind: CallOutcome["kind"]): this {
+  called(ended: "done" | "refused" | "unreachable" | CallOutcome): this {
     const calls = this.last
     for (const call of calls) {
       if (call.tag !== "CallRegister" && call.tag !== "CallUnregister") continue
-      const outcome: CallOutcome = kind === "refused" ? { kind, details: "why" } : { kind }
+      const outcome: CallOutcome = typeof ended !== "string" ? ended : ended === "refused" ? { kind: ended, details: "why" } : { kind: ended }
       this.do({ tag: "ViewCalled", op: call.op, view: call.view, ssp: call.ssp, registration: call.registration, outcome })
     }
     return this

@@ -1,0 +1,89 @@
+/**
+ * Queries that are not carried to another SSP, because two have died of them (D48): counted, set aside, freed.
+ *
+ * Whoever dies in the middle of a registration may have died of it, or of another that was under way beside it. So every view
+ * that was is a suspect, and of suspects an SSP gets one at a time: the second death says which it was. One that is taken is none.
+ */
+import { HashMap } from "effect"
+import type { QuarantineRow, ViewSpec } from "./messages.ts"
+import * as State from "./state.ts"
+import { act, set, type Turn } from "./turn.ts"
+
+/** SSPs that died of a query, after which it is set aside. */
+export const deathsToSetAside = 2
+
+/** What a query is known by: its parameters as JSON and its text, as they stand in the registration. */
+export const queryOf = ({ body }: ViewSpec): string => {
+  const { params, surql } = typeof body === "object" && body !== null ? (body as { readonly params?: unknown; readonly surql?: unknown }) : {}
+  return `${JSON.stringify(params ?? null)}\n${typeof surql === "string" ? surql : ""}`
+}
+
+/** JSON has no line breaks of its own. */
+export const partsOf = (query: string): { readonly params: unknown; readonly surql: string } => {
+  const end = query.indexOf("\n")
+  return { params: JSON.parse(query.slice(0, end)) as unknown, surql: query.slice(end + 1) }
+}
+
+const rowsOf = (state: State.State, key: string): ReadonlyArray<QuarantineRow> => {
+  const spec = State.view(state, key)?.spec
+  const own = spec === undefined ? undefined : queryOf(spec)
+  return [...HashMap.values(state.quarantined)].filter((row) => row.view === key || row.query === own)
+}
+
+/** What is set aside of a view, by its key. */
+export const under = (state: State.State, key: string): ReadonlyArray<{ readonly params: unknown; readonly surql: string }> => rowsOf(state, key).map(({ query }) => partsOf(query))
+
+/** Why a registration is not carried anywhere; undefined where it is. */
+export const of = (state: State.State, spec: ViewSpec): QuarantineRow | undefined => {
+  if (HashMap.size(state.quarantined) === 0) return undefined
+  const found = HashMap.get(state.quarantined, queryOf(spec))
+  return found._tag === "Some" ? found.value : undefined
+}
+
+/** How many SSPs may have died of a view. */
+export const deathsOf = (state: State.State, key: string): number => {
+  const found = HashMap.get(state.struck, key)
+  return found._tag === "Some" ? found.value : 0
+}
+
+/** An SSP died while it had this view on its way; answers how many that makes. */
+export const strike = (turn: Turn, key: string): number => {
+  const deaths = deathsOf(turn.state, key) + 1
+  set(turn, { struck: HashMap.set(turn.state.struck, key, deaths) })
+  return deaths
+}
+
+/** An SSP has taken it, or nobody shall. */
+export const cleared = (turn: Turn, key: string): void => {
+  if (HashMap.has(turn.state.struck, key)) set(turn, { struck: HashMap.remove(turn.state.struck, key) })
+}
+
+/** Whether another suspect is on its way to this SSP. */
+export const isTrying = (state: State.State, ssp: string, key: string): boolean => {
+  for (const suspect of HashMap.keys(state.struck)) {
+    const op = suspect === key ? undefined : State.view(state, suspect)?.op
+    if (op?.kind === "register" && op.ssp === ssp) return true
+  }
+  return false
+}
+
+/** Sets a query aside, for good until {@link free}. */
+export const put = (turn: Turn, key: string, spec: ViewSpec, ends: number): QuarantineRow => {
+  const row: QuarantineRow = { query: queryOf(spec), view: key, ends, at: turn.now }
+  cleared(turn, key)
+  set(turn, { quarantined: HashMap.set(turn.state.quarantined, row.query, row) })
+  act(turn, { tag: "PersistQuarantine", row })
+  act(turn, { tag: "Log", level: "error", message: `view ${key} is quarantined: ${ends} SSPs ended while they evaluated its query; POST /view/free with its id lets it be placed again` })
+  return row
+}
+
+/** Frees the query of a view, or that which was set aside under its key; answers which those were. */
+export const free = (turn: Turn, key: string): ReadonlySet<string> => {
+  const freed = new Set<string>()
+  for (const row of rowsOf(turn.state, key)) {
+    freed.add(row.query)
+    set(turn, { quarantined: HashMap.remove(turn.state.quarantined, row.query) })
+    act(turn, { tag: "ForgetQuarantine", query: row.query })
+  }
+  return freed
+}
