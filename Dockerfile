@@ -2,8 +2,11 @@
 #
 # Three stages, because better-sqlite3 may have to be compiled and neither a compiler nor the tests' dependencies belong into what
 # runs. The last stage needs no writable root: all that is kept is under /data.
+#
+# Bases stand by digest, so that a tag that is pushed again changes nothing here: `npx vite-node scripts/pinBase.ts <version of node>` takes
+# newer ones.
 
-FROM node:20.20.2-bookworm AS base
+FROM node:24.21.0-bookworm@sha256:6dac556d980b7f0e5498d08f08cee0ca67798b4ad6c23964a9214920e67758d0 AS base
 WORKDIR /app
 COPY package.json package-lock.json ./
 
@@ -19,8 +22,11 @@ RUN npm run build
 FROM base AS production
 # The database's SDK names the compiler as a peer, for its types alone: nothing that runs loads it.
 RUN npm ci --omit=dev --no-audit --no-fund && rm -r node_modules/typescript node_modules/.bin/tsc node_modules/.bin/tsserver
+# What is in the image, as CycloneDX: read from what is installed, after what is not needed has gone.
+COPY scripts/sbom.mjs ./scripts/
+RUN node scripts/sbom.mjs > sbom.cdx.json
 
-FROM node:20.20.2-bookworm-slim
+FROM node:24.21.0-bookworm-slim@sha256:d6aa754f16b3197301076f047b5def2f02ea1dbbc2ca920407d46d7ec7f87b20
 ENV NODE_ENV=production \
     LISTEN_ADDR=:8667 \
     SVC_DATA_DIR=/data \
@@ -28,6 +34,7 @@ ENV NODE_ENV=production \
     SVC_SCHEDULER_WAL_PATH=/data/event_wal.log
 WORKDIR /app
 COPY --from=production /app/node_modules ./node_modules
+COPY --from=production /app/sbom.cdx.json ./
 COPY --from=build /app/dist ./dist
 COPY package.json svc.yml.example ./
 # Owned by root and readable by all; only /data belongs to the service. 1000 is the image's own user `node`.

@@ -40,7 +40,7 @@ const step = ({ rest, word }: Dockerfile.Instruction, folder: string): void => {
       const target = to.endsWith("/") ? join(app, to, basename(path)) : join(app, to)
       cpSync(from === undefined ? join(root, path) : join(folders.get(from)!, path), target, { recursive: true, verbatimSymlinks: true })
     }
-  } else if (word === "RUN" && rest.startsWith("npm ")) sh(rest, app)
+  } else if (word === "RUN" && /^(?:npm|node) /.test(rest)) sh(rest, app)
 }
 
 const build = (): string => {
@@ -81,6 +81,8 @@ const serves = async (app: string, door: string, alive: string): Promise<void> =
 try {
   const app = join(build(), "app")
   for (const unwanted of ["typescript", "vitest", "deno", "esbuild", "playwright-core", "@surrealdb/node", "vega-datasets"]) if (existsSync(join(app, "node_modules", unwanted))) throw new Error(`the image holds ${unwanted}`)
+  const bill = JSON.parse(readFileSync(join(app, "sbom.cdx.json"), "utf8")) as { readonly components: ReadonlyArray<{ readonly name: string }> }
+  console.log(`sbom.cdx.json names ${bill.components.length} packages`)
   sh("du -sh node_modules dist && du -s --block-size=1M node_modules/* node_modules/@*/* | sort -rn | head -8", app)
   await serves(app, "dist/ssp.js", "/version")
   await serves(app, "dist/scheduler.js", "/livez")

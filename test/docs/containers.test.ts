@@ -5,8 +5,10 @@
  * The settings of each container are read by the same code that its door reads them with.
  */
 import { Effect, Either } from "effect"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { execFile } from "node:child_process"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
 import { defaultName } from "../../src/core/leastPrivilege.ts"
@@ -15,7 +17,8 @@ import * as SchedulerConfig from "../../src/scheduler/Config.ts"
 import * as SspCli from "../../src/ssp/Cli.ts"
 import * as SspConfig from "../../src/ssp/Config.ts"
 import { endpoints } from "../kit/contractTables.ts"
-import { all, env as envOf, stages } from "../kit/dockerfile.ts"
+import { all, baseFaults, env as envOf, nodeVersion, repinned, stages } from "../kit/dockerfile.ts"
+import { removeFolder, temporaryFolder } from "../kit/Door.ts"
 import { root } from "../kit/source.ts"
 
 type Json = { readonly [key: string]: unknown }
@@ -64,14 +67,57 @@ const flagsOf = (door: string): string => (door === "dist/scheduler.js" ? Schedu
 
 describe("Dockerfile", () => {
   it("builds from exact tags, and what runs has neither a compiler nor the tests' dependencies", () => {
+    expect(baseFaults(text("Dockerfile"))).toEqual([])
     const bases = docker.map((stage) => /^(\S+)/.exec(all(stage, "FROM")[0] ?? "")?.[1] ?? "")
     const named = docker.flatMap((stage) => /AS (\S+)$/.exec(all(stage, "FROM")[0] ?? "")?.[1] ?? [])
-    expect(bases.filter((base) => !named.includes(base) && !/^node:\d+\.\d+\.\d+-bookworm(?:-slim)?$/.test(base))).toEqual([])
-    expect(bases.at(-1)).toMatch(/-slim$/)
+    expect(bases.at(-1)).toMatch(/-slim@/)
     expect(all(last, "COPY").filter((rest) => rest.startsWith("--from=")).map((rest) => /^--from=(\S+)/.exec(rest)?.[1]).filter((from) => !named.includes(from ?? ""))).toEqual([])
     expect(docker.flatMap((stage) => all(stage, "RUN")).filter((rest) => /npm (?:i|install)\b|curl|wget|sudo|latest/.test(rest))).toEqual([])
     expect(all(docker.find((stage) => / AS production$/.test(all(stage, "FROM")[0] ?? "")) ?? [], "RUN")[0]).toMatch(/^npm ci --omit=dev\b/)
     expect(docker.flatMap((stage) => all(stage, "ADD"))).toEqual([])
+  })
+  it("runs on the newest Node of those that the package says it runs on and the tests run it on", () => {
+    const { engines } = JSON.parse(text("package.json")) as { readonly engines: { readonly node: string } }
+    const majors = engines.node.split(" || ").map((range) => Number(/^\^(\d+)\.\d+\.\d+$/.exec(range)?.[1]))
+    const { dependencies } = JSON.parse(text("test/runtimes/package.json")) as { readonly dependencies: { readonly [name: string]: string } }
+    const tested = Object.values(dependencies).map((spec) => spec.split("@")[1] ?? "")
+    expect(majors).toEqual([20, ...tested.map((each) => Number(each.split(".")[0]))])
+    expect(tested.at(-1)).toBe(nodeVersion(text("Dockerfile")))
+  })
+  it("a base without a digest, with a malformed one, or of another version is refused; pinBase takes what the registry says and nothing else", () => {
+    const source = text("Dockerfile"), digest = "0123456789abcdef".repeat(4)
+    const slim = /node:\S+-slim@\S+/.exec(source)?.[0] ?? ""
+    for (const wrong of ["node:24-slim", "node:latest", slim.split("@")[0]!, slim.slice(0, -1), `${slim}0`, slim.replace("sha256", "sha512"), slim.replace(/@sha256:./, "@sha256:G"), slim.replace(/node:\d+/, "node:22"), `evil.example/${slim}`]) {
+      expect(baseFaults(source.replace(slim, wrong)), wrong).toHaveLength(1)
+    }
+    const asked: Array<string> = []
+    const moved = repinned(source, "24.99.1", (tag) => (asked.push(tag), `sha256:${digest}`))
+    expect([asked, baseFaults(moved), nodeVersion(moved)]).toEqual([["node:24.99.1-bookworm", "node:24.99.1-bookworm-slim"], [], "24.99.1"])
+    expect(moved.split("\n").filter((line, n) => line !== source.split("\n")[n]).every((line) => line.startsWith("FROM node:24.99.1-bookworm"))).toBe(true)
+    for (const answer of ["", "sha256:", "error: not found", digest]) expect(() => repinned(source, "24.99.1", () => answer)).toThrow(/does not stand by exact version and digest/)
+    expect(() => repinned(source, "24", () => `sha256:${digest}`)).toThrow(/exact version/)
+  })
+  it("says what is in it: sbom.cdx.json is made of what is installed, without what is not, and comes along", async () => {
+    const folder = temporaryFolder()
+    try {
+      cpSync(join(root, "package.json"), join(folder, "package.json"))
+      cpSync(join(root, "package-lock.json"), join(folder, "package-lock.json"))
+      const runs = ["effect", "@effect/platform", "better-sqlite3"]
+      for (const name of runs) cpSync(join(root, "node_modules", name, "package.json"), join(folder, "node_modules", name, "package.json"))
+      const sbom = async () => JSON.parse((await promisify(execFile)(process.execPath, [join(root, "scripts/sbom.mjs"), folder], { maxBuffer: 1 << 26 })).stdout) as { readonly bomFormat: string; readonly metadata: Json; readonly components: ReadonlyArray<Json>; readonly dependencies: ReadonlyArray<Json> }
+      const bill = await sbom()
+      expect([bill.bomFormat, at(bill.metadata, "component", "name"), at(bill.metadata, "component", "version")]).toEqual(["CycloneDX", image.split(":")[0], version])
+      expect(bill.components.map(({ hashes, name }) => [name, at(hashes, 0, "alg")]).sort()).toEqual(runs.map((name) => [name, "SHA-512"]).sort())
+      expect(bill.dependencies).toHaveLength(1 + runs.length)
+      mkdirSync(join(folder, "node_modules/smuggled"))
+      writeFileSync(join(folder, "node_modules/smuggled/package.json"), JSON.stringify({ name: "smuggled", version: "1.0.0" }))
+      await expect(sbom()).rejects.toThrow(/not in package-lock\.json: smuggled@1\.0\.0/)
+    } finally {
+      removeFolder(folder)
+    }
+    const production = docker.find((stage) => / AS production$/.test(all(stage, "FROM")[0] ?? "")) ?? []
+    expect(all(production, "RUN").at(-1)).toBe("node scripts/sbom.mjs > sbom.cdx.json")
+    expect(all(last, "COPY")).toContain("--from=production /app/sbom.cdx.json ./")
   })
   it("runs node itself as process 1, unprivileged, by commands without a shell that the doors know", () => {
     expect(all(last, "ENTRYPOINT")).toEqual([`["node"]`])
