@@ -1,7 +1,7 @@
 /**
- * What an instance is made of, and what the engine lends it.
+ * What a view is made of, and what the engine lends it.
  *
- * Why apart: the engine and the instance know each other through these, and neither through the other's insides.
+ * Why apart: the engine and the view know each other through these, and neither through the other's insides.
  */
 import type { Scope } from "../surql/scope.ts"
 import type { Evaluating } from "./evaluating.ts"
@@ -16,7 +16,7 @@ import type { TrackedSource } from "./view/source.ts"
 import type { WorkCounters } from "./workCounters.ts"
 import type { Store } from "./store/store.ts"
 
-/** What the engine lends an instance. */
+/** What the engine lends a view. */
 export interface EngineContext {
   readonly store: Store
   /** Scopes that note what is read; one evaluation at a time. */
@@ -35,13 +35,13 @@ export interface EngineContext {
   readonly watch: (reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>) => void
   /** Whether a row of this reader has read anything. */
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
-  /** Called when a step first changes this instance. */
+  /** Called when a step first changes this view. */
   readonly dirty: (view: IncrementalView) => void
   /** The number of the step that runs now. */
   readonly step: () => number
 }
 
-/** What makes an instance the one it is. */
+/** What makes a view the one it is. */
 export interface ViewSpec {
   readonly key: string
   readonly shape: Shape

@@ -1,10 +1,10 @@
 /**
- * The view engine: the store, the shapes and the instances, and the one step that moves them all (laws L1-L6).
+ * The view engine: the store, the shapes and the views, and the one step that moves them all (laws L1-L6).
  *
  * Mutable inside, sealed outside: synchronous, deterministic, one owner. Changes go `plan` (pure) -> the owner makes them
- * durable -> `apply`, which cannot fail. A step works from the inside out: an instance is settled after the subqueries
- * it holds (its rank is how deep they nest), and what a settled instance changed is read again by exactly the rows that
- * hold it. Cost of a step: per shape on the table two index lookups, per instance found one evaluation and O(log n), per
+ * durable -> `apply`, which cannot fail. A step works from the inside out: a view is settled after the subqueries
+ * it holds (its stratum is how deep they nest), and what a settled view changed is read again by exactly the rows that
+ * hold it. Cost of a step: per shape on the table two index lookups, per view found one evaluation and O(log n), per
  * row that had read what changed one evaluation; nothing per registered view.
  */
 import { Either } from "effect"
@@ -120,14 +120,14 @@ export class Engine {
     return this.step(writes.length > 1 ? netOf(writes) : writes)
   }
 
-  /** Puts a record (or a tombstone) in place before any instance exists: restore and bootstrap. */
+  /** Puts a record (or a tombstone) in place before any view exists: restore and bootstrap. */
   load(id: RecordId, version: number, doc: Obj | undefined): void {
     const slot = this.store.slotOf(id)
     this.store.apply({ id, slot, before: slot.doc, after: doc, version })
   }
 
   /**
-   * The instance for a query and its parameters, made and filled when it is not there yet, at the generation given then.
+   * The view for a query and its parameters, made and filled when it is not there yet, at the generation given then.
    * Each call needs one {@link release}. Refuses what a live view cannot be, with the offset in the query text.
    */
   acquire(select: Select, params: Params, generation = 1): Either.Either<View, Refused> {
@@ -136,7 +136,7 @@ export class Engine {
 
   /**
    * {@link acquire} in slices: pauses between a few hundred rows, and changes may be applied meanwhile. Ended early, it
-   * leaves nothing behind. `slot`: of the view it is for (`Evaluating`); it is given back with the instance, or when there is another that shows the same.
+   * leaves nothing behind. `slot`: of the view it is for (`Evaluating`); it is given back with the view, or when there is another that shows the same.
    */
   *acquireSliced(select: Select, params: Params, generation = 1, watchSlot = noSlot): Slices<Either.Either<View, Refused>> {
     this.evaluating.begin(watchSlot)
@@ -185,7 +185,7 @@ export class Engine {
     this.releases.tidy()
   }
 
-  /** Forgets all records and instances; what fills meanwhile has to begin again. */
+  /** Forgets all records and views; what fills meanwhile has to begin again. */
   clear(): void {
     for (const { view } of this.held.values()) this.evaluating.release(view)
     this.held.clear()
@@ -199,7 +199,7 @@ export class Engine {
     this.store.clear()
   }
 
-  /** The shapes in use and how many instances each has. */
+  /** The shapes in use and how many views each has. */
   shapes(): ReturnType<typeof shapesOf> {
     return shapesOf(this.kept.views)
   }
@@ -247,7 +247,7 @@ export class Engine {
     for (let i = 0; i < routers.length; i++) if (routers[i]!.shape.stratum === stratum) routers[i]!.route(write)
   }
 
-  /** Ends the step for the instances that moved: their net delta, and word to the rows that hold them. */
+  /** Ends the step for the views that moved: their net delta, and word to the rows that hold them. */
   private settle(relistings: Relists, told: Told): Told {
     const { dirty } = this
     if (dirty === undefined) return told
@@ -366,7 +366,7 @@ export class Engine {
     return router
   }
 
-  /** Lets an instance go that no view holds, no row shows and no other is filed by. */
+  /** Lets a view go that no view holds, no row shows and no other is filed by. */
   private drop(given: View): void {
     const held = this.held.get(given.key)
     if (held === undefined || held.view !== given) return
@@ -393,6 +393,6 @@ export class Engine {
 
 const none: ReadonlyArray<never> = []
 
-/** Results of subqueries fail where views leave rows out, so they are instances of their own. */
+/** Results of subqueries fail where views leave rows out, so they are views of their own. */
 const strictPrefix = "\u0001"
 

@@ -32,7 +32,7 @@ export class Evaluating {
     if (!this.isWhole) this.memory[cells.slot] = noSlot
   }
 
-  /** This instance is let go. The result of a subquery stands under the slot of the view that it was made for. */
+  /** This view is let go. The result of a subquery stands under the slot of the view that it was made for. */
   release(instance: { readonly watchSlot: number; readonly failsAsWhole?: boolean }): void {
     if (instance.failsAsWhole !== true) this.close(instance.watchSlot)
   }

@@ -2,7 +2,7 @@
  * How much an engine holds for its views: counted where it lies, so that what nobody remembers to count is counted too.
  *
  * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory. Those that
- * take a pass over every record are for tests; {@link Figures} are a pass over the instances.
+ * take a pass over every record are for tests; {@link Figures} are a pass over the views.
  */
 import type { SecondaryIndexes } from "./index/secondaryIndexes.ts"
 import type { View } from "./view/view.ts"
@@ -26,7 +26,7 @@ export interface Holdings extends Figures {
   readonly indexEntries: number
   /** Rows that have read something beside themselves. */
   readonly readingRows: number
-  /** Instances let go of which something is left. */
+  /** Views let go of which something is left. */
   readonly departing: number
 }
 
@@ -55,7 +55,7 @@ export const holdingsOf = (held: Kept): Holdings => ({
   departing: held.releases.size
 })
 
-/** The shapes in use and how many instances each has. */
+/** The shapes in use and how many views each has. */
 export const shapesOf = (views: Iterable<View>): ReadonlyArray<{ readonly shape: string; readonly instances: number }> => {
   const counts = new Map<string, number>()
   for (const { shape } of views) counts.set(shape, (counts.get(shape) ?? 0) + 1)

@@ -1,7 +1,7 @@
 /**
- * What is left to do when instances are let go: records hold what they held of them, results of subqueries know their readers.
+ * What is left to do when views are let go: records hold what they held of them, results of subqueries know their readers.
  *
- * An instance that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may be
+ * A view that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may be
  * a million. Rule: it costs changes nothing, since they come by what is left without a look; the youngest first, so that what a
  * large view lets go in turn is gone before more of it is; and whoever fills a view takes back twice as much as he looks at,
  * so that views that come and go by turns never leave more behind than was shown at once.
@@ -15,7 +15,7 @@ import type { Dependencies } from "./view/dependencies.ts"
 /** Runs what may take long, a piece at a time, while changes are applied. */
 export type Later = (work: () => Slices<void>) => void
 
-/** How much is done before whoever let go of an instance goes on, in rows and things they had read. */
+/** How much is done before whoever let go of a view goes on, in rows and things they had read. */
 const atOnce = 512
 
 /** As much between two pauses. */
@@ -37,7 +37,7 @@ interface Departing {
 }
 
 export class Releases {
-  /** Instances that nobody may hold any more: views that were let go, results of subqueries that no row reads, or none yet. */
+  /** Views that nobody may hold any more: views that were let go, results of subqueries that no row reads, or none yet. */
   readonly idle: Array<View> = []
   private readonly departing: Array<Departing> = []
   private readonly dependencies: Dependencies
@@ -54,7 +54,7 @@ export class Releases {
     this.atOnce = taking.later === undefined ? Infinity : taking.atOnce ?? atOnce
   }
 
-  /** An instance that nobody finds any more. */
+  /** A view that nobody finds any more. */
   add(view: IncrementalView): void {
     this.departing.push({ view, work: takenBack(view, this.dependencies), done: 0 })
   }
@@ -75,7 +75,7 @@ export class Releases {
     if (this.departing.length > 0) this.sweep(2 * sliceRows)
   }
 
-  /** Takes back about so many rows, of as many instances as there are beyond `down`. */
+  /** Takes back about so many rows, of as many views as there are beyond `down`. */
   sweep(rows: number, down = 0): void {
     for (let left = rows; left > 0 && this.departing.length > down;) {
       const youngest = this.departing.at(-1)!
@@ -91,7 +91,7 @@ export class Releases {
     }
   }
 
-  /** Instances of which something is left. */
+  /** Views of which something is left. */
   get size(): number {
     return this.departing.length
   }
@@ -119,7 +119,7 @@ export class Releases {
   }
 }
 
-/** Takes back what an instance holds of records and what its rows have read. */
+/** Takes back what a view holds of records and what its rows have read. */
 function* takenBack(view: IncrementalView, dependencies: Dependencies): Generator<number, void, void> {
   for (const row of view.matching()) {
     row.slot.letGo(row)

@@ -5,7 +5,7 @@
  */
 
 export interface WorkCounters {
-  /** Changed rows shown to instances. */
+  /** Changed rows shown to views. */
   views: number
   /** Rows evaluated. */
   rows: number

@@ -252,7 +252,7 @@ const aggregate = (g: G): string => {
   const { rng } = g
   const of = rng.pick(["n", "m", "n", "s", "flag", ...(g.mask.has("links") ? ["friend.n"] : [])])
   if (of === "friend.n") tag(g, "link", ...(g.mask.has("records") ? [] : ["unlike" as const]))
-  const simple = rng.pick(["count()", "count()", `count(${of} > 1)`, `count(${of})`, `math::sum(${of})`, `math::mean(${of})`, `math::min(${of})`, `math::max(${of})`, `array::group(${of})`, `array::distinct(${of})`, of, `math::median(${of})`, `math::variance(${of})`, `math::stddev(${of})`, `array::len(array::group(${of}))`, "time::max(d)"])
+  const simple = rng.pick(["count()", "count()", `count(${of} > 1)`, `count(${of})`, `math::sum(${of})`, `math::mean(${of})`, `math::min(${of})`, `math::max(${of})`, `math::spread(${of})`, `array::group(${of})`, `array::distinct(${of})`, of, `math::median(${of})`, `math::variance(${of})`, `math::stddev(${of})`, `array::len(array::group(${of}))`, "time::max(d)"])
   if (/median|variance|stddev|time/.test(simple)) tag(g, "unlike")
   const form = rng.pick([simple, simple, simple, `${/count|sum/.test(simple) ? simple : "count()"} * 2 + 1`, `[count(), ${simple}]`, `{ c: ${simple} }`, `(IF count() > 2 { ${simple} } ELSE { 'few' })`, ...(g.mask.has("failing") ? [`math::sum(n) / count()`, `math::sum(n + 1)`] : [])])
   // What is no number or string of its own stands otherwise inside an expression in each of the database's evaluators.

@@ -47,6 +47,22 @@ test("L1 floats that were rounded while a large value was there are whole again 
   expect(texts(view)).toEqual(["{ m: NaN, s: 0 }"])
 })
 
+test("L1 a spread follows its least and greatest values and keeps their kinds", () => {
+  const desk = new Desk()
+  const view = grouped(desk, "SELECT math::spread(n) AS s FROM t GROUP ALL")
+  const shown = (): string => texts(view)[0] ?? ""
+  expect(shown()).toBe("{ s: NaN }")
+  desk.put("t:1", { n: 3 }).put("t:2", { n: 10 }).put("t:3", { n: 4 }).put("t:4", { n: "text" })
+  expect(shown()).toBe("{ s: 7 }")
+  desk.remove("t:2")
+  expect(shown()).toBe("{ s: 1 }")
+  put(desk, "t:5", { n: float(4) })
+  expect(shown(), "of 4 and 4f the last").toBe("{ s: 1f }")
+  put(desk, "t:6", { n: dec("4.5") })
+  expect(shown()).toBe("{ s: 1.5dec }")
+  expect(view.view.plan().every((row) => row.incremental)).toBe(true)
+})
+
 test("L1 sums of floats are taken in the order of the records, whatever the order of the changes", () => {
   const desk = new Desk()
   const view = grouped(desk, "SELECT g, math::sum(n) AS s FROM t GROUP BY g")

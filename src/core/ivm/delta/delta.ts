@@ -14,7 +14,7 @@ export interface Shown {
   readonly key: string
   /** What it is a row of. */
   readonly slot?: unknown
-  /** That of its place, where it is the only row of it: it tells rows apart without a look at their keys. Else -1, or none. */
+  /** The number of its slot, where it is the slot's only row: it tells rows apart without a look at their keys. Else -1, or none. */
   readonly number?: number
   readonly version: number
   readonly digest: string | undefined
@@ -152,7 +152,7 @@ export class DeltaBuilder implements Hash64 {
     if (this.byKey !== undefined) return this.byKey.get(key)
     const { moves } = this
     if (moves === undefined) return undefined
-    // Numbers first, and nothing else where they tell: a row that nobody has named lately has its place and its text elsewhere, cold.
+    // Numbers first, and nothing else where they tell: the slot and the text of a row that nobody has named lately are cold.
     for (let i = 0; i < moves.length; i++) if (moves[i]!.number === number && (number !== -1 || moves[i]!.key === key)) return moves[i]
     return undefined
   }

@@ -1,5 +1,5 @@
 /**
- * What a step did to one instance, as the engine hears it and as its owner is told.
+ * What a step did to one view, as the engine hears it and as its owner is told.
  *
  * Why a class for the latter: the hash is kept as numbers and becomes text when somebody reads it; most steps nobody streams.
  */
@@ -9,7 +9,7 @@ import { type Hash64, hashText } from "./hash.ts"
 import type { View, Touched } from "../view/view.ts"
 import type { ValueSetDelta } from "../index/subqueryValues.ts"
 
-/** What a step did to an instance. */
+/** What a step did to a view. */
 export interface StepEnd {
   /** Its net effect; undefined where there is none. */
   readonly delta: Delta | undefined
@@ -21,8 +21,8 @@ export interface StepEnd {
 }
 
 /**
- * What the running step has moved so far. Results and instances keep the place of theirs here and not the thing: they are old
- * and cold, and to put something new into each costs the garbage collector more than all else a step does to it.
+ * What the running step has changed so far. Results and views keep positions in this log and not the entries themselves:
+ * writing a young object into an old one costs more than everything else that a step does to it (layout rule 1).
  */
 export class StepLog {
   private builders: Array<DeltaBuilder> | undefined = undefined
@@ -42,7 +42,7 @@ export class StepLog {
     return this.builders![place]!
   }
 
-  /** Keeps what the step did to an instance until the next one. */
+  /** Keeps what the step did to a view until the next one. */
   end(ended: StepEnd): number {
     this.ends = append(this.ends, ended)
     return this.ends.length - 1

@@ -1,9 +1,9 @@
 /**
- * All instances of one shape, and the ways to find those a change can concern.
+ * All views of one shape, and the ways to find those a change can concern.
  *
- * Rule: an instance is filed by its arguments, and a changed row is shown to those its old or its new state meets, and to
- * nobody else (see lane.ts). Instances of single records are filed under their records. Cost: a few lookups per shape,
- * whatever the number of instances. A shape of whole tables without indexed conjuncts, and an instance whose arguments
+ * Rule: a view is filed by its arguments, and a changed row is shown to those its old or its new state meets, and to
+ * nobody else (see view index.ts). Views of single records are filed under their records. Cost: a few lookups per shape,
+ * whatever the number of views. A shape of whole tables without indexed conjuncts, and a view whose arguments
  * have no exact key, are shown every change.
  */
 import { addTo, removeFrom } from "../../multimap.ts"
@@ -28,17 +28,17 @@ export class ViewRouter {
   /** The one there is, if there is one. */
   private lone: IncrementalView | undefined = undefined
   private readonly indexes: SecondaryIndexes
-  /** Where instances are filed; made with their first one. */
+  /** Where views are filed; made with their first one. */
   private usual: ViewIndex | undefined = undefined
   private ranges: ViewIndex | undefined = undefined
-  /** Where all of them stand again under what never leaves a row, if the shape also has paths that may. */
+  /** All views again, by conjuncts of single-step paths only, for rows whose longer path crosses a link. Undefined if no path does. */
   private coarse: ViewIndex | undefined = undefined
-  /** Instances of a shape with indexed conjuncts that are filed nowhere. */
+  /** Views of a shape with indexed conjuncts that are filed nowhere. */
   private readonly everywhere = new Set<IncrementalView>()
-  /** Instances whose parameters say what they read: those of tables and ranges by table, those of records by record. */
+  /** Views whose parameters say what they read: those of tables and ranges by table, those of records by record. */
   private readonly byTable = new Map<string, Set<IncrementalView>>()
   private readonly byRecord = new Map<string, Set<IncrementalView>>()
-  /** How many instances read each table. */
+  /** How many views read each table. */
   private readonly reading = new Map<string, number>()
 
   constructor(shape: Shape, indexes: SecondaryIndexes) {
@@ -53,7 +53,7 @@ export class ViewRouter {
       const viewKey = this.viewKey(view)
       if (viewKey === undefined) this.everywhere.add(view)
       else {
-        this.laneOf(viewKey).add(viewKey, view)
+        this.indexOf(viewKey).add(viewKey, view)
         const coarse = this.coarsely(view)
         if (coarse !== undefined) (this.coarse ??= this.newCoarse()).add(coarse, view)
       }
@@ -80,7 +80,7 @@ export class ViewRouter {
     return this.reading.has(table)
   }
 
-  /** Shows a new instance the rows it has to look at: those under its key where there is an index, else its sources. Pauses. */
+  /** Shows a new view the rows it has to look at: those under its key where there is an index, else its sources. Pauses. */
   *fill(view: IncrementalView, store: Store): Slices<void> {
     let count = 0
     for (const candidate of this.candidates(view, store)) {
@@ -93,32 +93,33 @@ export class ViewRouter {
   }
 
   /**
-   * What shows every row of its key, and no more than can be filed again at once, stands for them in the index. Only subqueries
-   * ask an index in the middle of a step, and what cannot fail has none: all that keeps rows is up to date before any is made.
+   * A view of at most `maxCovered` rows that shows every row of its key covers that key in the index. This is safe in the
+   * middle of a step: an index is read then only for new results of subqueries, and a view that can cover has no subquery,
+   * no residual filter and no expression that fails, so it is up to date before any of those is filled.
    */
   private keep(view: IncrementalView): void {
     const { access, list, residual, total } = this.shape
     const viewKey = access !== undefined && list === undefined && residual === undefined && total ? this.viewKey(view) : undefined
-    if (viewKey !== undefined && !viewKey.inRange && view.matches <= maxCovered) this.laneOf(viewKey).cover(viewKey, view)
+    if (viewKey !== undefined && !viewKey.inRange && view.matches <= maxCovered) this.indexOf(viewKey).cover(viewKey, view)
   }
 
-  /** The rows a new instance has to look at; undefined for one that is passed over, where the caller may pause. */
+  /** The rows a new view has to look at; undefined for one that is passed over, where the caller may pause. */
   private *candidates(view: IncrementalView, store: Store): Generator<Candidate | undefined, void, void> {
     const viewKey = this.shape.access && this.viewKey(view)
     if (viewKey !== undefined) {
       const coarse = this.coarsely(view)
-      return yield* this.laneOf(viewKey).candidates(viewKey, store, coarse && { viewIndex: this.coarse!, viewKey: coarse })
+      return yield* this.indexOf(viewKey).candidates(viewKey, store, coarse && { viewIndex: this.coarse!, viewKey: coarse })
     }
     for (const slot of view.boundSources === undefined ? store.rows(this.shape.table!) : view.boundSources.rows(store)) yield { slot, routed: false }
   }
 
-  /** Files an instance by the values its list has gained and lost; what it returns shows it the rows those concern. */
+  /** Files a view by the values its list has gained and lost; what it returns shows it the rows those concern. */
   relist(view: IncrementalView, { gained, lost }: ValueSetDelta, store: Store): () => void {
     const { access, list } = this.shape
     const under = (values: ReadonlyArray<Value>): ViewKey | undefined => viewKeyOf(access!, { ...view.params, [list!.name]: values }, true)
     const from = under(lost), to = under(gained)
     if (this.everywhere.has(view) || from === undefined || to === undefined) return () => this.showAll(view, store)
-    const viewIndex = this.laneOf(to)
+    const viewIndex = this.indexOf(to)
     const coarse = access!.coarse
     if (coarse?.member?.lists.includes(list!.name) === true && this.coarsely(view) !== undefined) {
       this.coarse!.refile(viewKeyOf(coarse, { ...view.params, [list!.name]: lost }, true)!, viewKeyOf(coarse, { ...view.params, [list!.name]: gained }, true)!, view)
@@ -131,17 +132,17 @@ export class ViewRouter {
     }
   }
 
-  /** Shows an instance every row there is. */
+  /** Shows a view every row there is. */
   showAll(view: IncrementalView, store: Store): void {
     for (const slot of store.rows(this.shape.table!)) view.update(slot, slot.doc, false)
   }
 
-  /** Shows one changed record to the instances it can concern; the indexes have been moved already. */
+  /** Shows one changed record to the views it can concern; the indexes have been moved already. */
   route(write: Write): void {
     const { after, slot } = write
     const { shape } = this
     if (shape.table === undefined) return this.routeBySource(slot, after)
-    // Of a lone instance the filter costs less than the keys; where it can fail or look elsewhere, it is asked as often as that of many.
+    // Of a lone view the filter costs less than the keys; where it can fail or look elsewhere, it is asked as often as that of many.
     if (this.lone !== undefined && (shape.access === undefined || (shape.total && !shape.reaches))) return this.lone.update(slot, after, false)
     const followers = shape.access === undefined ? this.views : this.everywhere
     if (followers.size > 0) for (const view of followers) view.update(slot, after, false)
@@ -161,19 +162,19 @@ export class ViewRouter {
     else this.everyone(this.usual!, found)
   }
 
-  /** All instances of a lane. */
+  /** All views of a view index. */
   private everyone(viewIndex: ViewIndex, found: (view: IncrementalView) => void): void {
     const inRange = viewIndex === this.ranges
     for (const view of this.views) if (viewIndex.size === this.views.size || (!this.everywhere.has(view) && this.viewKey(view)!.inRange === inRange)) found(view)
   }
 
-  /** Undefined for an instance that has to see every change. Where a row of it must fail that no index leads to, all rows are looked at. */
+  /** Undefined for a view that has to see every change. Where a row of it must fail that no index leads to, all rows are looked at. */
   private viewKey({ params, failsAsWhole }: IncrementalView): ViewKey | undefined {
     const access = this.shape.access!
     return failsAsWhole && access.failsFirst ? undefined : viewKeyOf(access, params, this.shape.list !== undefined)
   }
 
-  /** Where an instance of the usual lane stands among the coarse ones; undefined where it does not. */
+  /** Where a view of the usual view index stands among the coarse ones; undefined where it does not. */
   private coarsely(view: IncrementalView): ViewKey | undefined {
     const coarse = this.shape.access!.coarse
     const viewKey = coarse && viewKeyOf(coarse, view.params, this.shape.list !== undefined)
@@ -184,14 +185,14 @@ export class ViewRouter {
     return new ViewIndex(this.shape.table!, this.shape.access!.coarse!.spec, this.indexes, { byId: false, exact: false })
   }
 
-  private laneOf({ inRange }: ViewKey): ViewIndex {
+  private indexOf({ inRange }: ViewKey): ViewIndex {
     const { access, table } = this.shape
     if (inRange) return (this.ranges ??= new ViewIndex(table!, access!.rangeSpec!, this.indexes, { byId: false, exact: false }))
     return (this.usual ??= new ViewIndex(table!, access!.spec, this.indexes, { byId: access!.byId, exact: true }))
   }
 
   private unfile(viewKey: ViewKey, view: IncrementalView): void {
-    const viewIndex = this.laneOf(viewKey), coarse = this.coarsely(view)
+    const viewIndex = this.indexOf(viewKey), coarse = this.coarsely(view)
     if (coarse !== undefined) {
       this.coarse!.remove(coarse, view)
       if (this.coarse!.size === 0) this.coarse = undefined

@@ -2,12 +2,12 @@
  * A secondary index of one table: which rows have this key, in this range of values?
  *
  * Filed when it pays: one view alone reads its table once, the index is filled when a second one asks, shared by all
- * shapes that want the same, and dropped with the last (the engine counts). Rows without a fixed key are `dynamic`.
+ * shapes that want the same, and dropped with the last (the engine counts). Rows without a fixed key are `unindexable`.
  * Cost per change: O(1) when the keys stay, two set operations per key that moves; with an order two of O(log n).
  *
- * Where an instance shows every row of a key, it is filed in their place and the rows are not: nothing has to be done for
- * a row that both would be told of, and the list would be a second one of the same rows, which a change finds cold. One that
- * has grown large stands for them no longer: its rows are filed while there are few enough to be filed at once.
+ * A view that shows every row of a key covers the key: the view is filed under it, its rows are not, so they are not listed
+ * twice and a change updates one list. A view that has grown large covers its key no longer: its rows are filed while
+ * there are few enough to be filed at once.
  */
 import sortedBTree from "sorted-btree"
 import { compare } from "../../surql/order.ts"
@@ -33,7 +33,7 @@ interface Filing {
   readonly add: (key: FiledKey, value: Value, slot: RecordSlot) => void
   readonly remove: (key: FiledKey, value: Value, slot: RecordSlot) => void
   readonly slots: (key: FiledKey, interval: Interval | undefined) => Iterable<RecordSlot>
-  /** Rows filed, and instances that stand for theirs; a pass over all. */
+  /** Rows filed, and views that stand for theirs; a pass over all. */
   readonly entries: () => number
 }
 
@@ -109,7 +109,7 @@ class ByKey implements Filing {
 
   /**
    * What has twice as many rows as it may begin with stands for them no longer: the row that is one too many files them all.
-   * No row of this step is forgotten: indexes are moved before any instance is, so the first row that came in it was asked the same.
+   * No row of this step is forgotten: indexes are moved before any view is, so the first row that came in it was asked the same.
    */
   private outgrow(key: FiledKey, covering: CoveringView, slot: RecordSlot): void {
     if (covering.matches >= 2 * maxCovered) this.byKey.set(key, new Set(this.keptUnder(key, covering)).add(slot))

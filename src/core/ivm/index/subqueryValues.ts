@@ -36,7 +36,7 @@ export class SubqueryValues {
   private inexact = 0
   private cached: ReadonlyArray<Value> | undefined = undefined
 
-  /** Rows by their places, and what each gives. */
+  /** Slots of rows, and the value that each gives. */
   constructor(rows: ReadonlyArray<readonly [slot: unknown, value: Value]>) {
     this.turn(rows.map(([slot, value]) => [slot, { value }]))
     this.renew()

@@ -1,10 +1,10 @@
 /**
- * The instances of one shape filed by their arguments, and the rows filed the same way: which instances does this change
- * concern, and which rows does this instance start from?
+ * The views of one shape filed by their arguments, and the rows filed the same way: which views does this change
+ * concern, and which rows does this view start from?
  *
- * A shape has one lane, and one more for views whose IN has a range. Rule: a changed row is shown to the instances its new
+ * A shape has one view index, and one more for views whose IN has a range. Rule: a changed row is shown to the views its new
  * state meets, and is taken from those that only its old state met. Cost per change: one lookup per key of the two states,
- * with a range O(log n) more, and then what is found. A row without a fixed key is shown to every instance.
+ * with a range O(log n) more, and then what is found. A row without a fixed key is shown to every view.
  */
 import { compare } from "../../surql/order.ts"
 import * as Ids from "../../surql/recordId.ts"
@@ -19,22 +19,22 @@ import type { SecondaryIndex } from "./secondaryIndex.ts"
 import { absent, unindexable, type Keys, keysOf, type KeySpec, orderOf, sameKeys, someKey } from "./indexKey.ts"
 import type { Store, Write } from "../store/store.ts"
 
-/** What is filed under one key; a lone instance stands for itself. */
+/** What is filed under one key; a lone view stands for itself. */
 type Filed = IncrementalView | Set<IncrementalView> | IntervalTree<IncrementalView>
 
-/** A row for a new instance to look at, and whether its indexed conjuncts are known to hold. */
+/** A row for a new view to look at, and whether its indexed conjuncts are known to hold. */
 export interface Candidate {
   readonly slot: Live
   readonly routed: boolean
 }
 
-/** The lane of an instance's conjuncts that never leave the row, and its place there. */
+/** The view index by conjuncts of single-step paths only, and the view's key there. */
 export interface Coarse {
   readonly viewIndex: ViewIndex
   readonly viewKey: ViewKey
 }
 
-/** Calls `found` with the instances that the state of a row without a fixed key may concern. */
+/** Calls `found` with the views that the state of a row without a fixed key may concern. */
 export type Loose = (doc: Obj, found: (view: IncrementalView) => void) => void
 
 export interface ViewIndexOptions {
@@ -45,14 +45,14 @@ export interface ViewIndexOptions {
 }
 
 export class ViewIndex {
-  /** Instances filed here. */
+  /** Views filed here. */
   size = 0
   private readonly table: string
   private readonly indexes: SecondaryIndexes
   private readonly index: SecondaryIndex
   private readonly options: ViewIndexOptions
   private readonly byKey = new FiledMap<Filed>()
-  /** Instances under several keys. */
+  /** Views under several keys. */
   private several = 0
 
   constructor(table: string, spec: KeySpec, indexes: SecondaryIndexes, options: ViewIndexOptions) {
@@ -69,7 +69,7 @@ export class ViewIndex {
     for (const key of keys) this.file(key, interval, view)
   }
 
-  /** An instance that shows all rows of its key stands for them in the index, where there is one. */
+  /** A view that shows all rows of its key stands for them in the index, where there is one. */
   cover({ interval, keys }: ViewKey, view: IncrementalView): void {
     if (interval === undefined && !Array.isArray(keys) && this.index.spec.each === undefined) this.index.cover(keys, view)
   }
@@ -82,7 +82,7 @@ export class ViewIndex {
     for (const key of keys) this.unfile(key, interval, view)
   }
 
-  /** Files an instance under some keys more and others no more. */
+  /** Files a view under some keys more and others no more. */
   refile(lost: ViewKey, gained: ViewKey, view: IncrementalView): void {
     for (const key of listOf(lost.keys)) this.unfile(key, lost.interval, view)
     for (const key of listOf(gained.keys)) this.file(key, gained.interval, view)
@@ -93,7 +93,7 @@ export class ViewIndex {
     if (!this.options.byId) this.indexes.file(this.table, this.index)
   }
 
-  /** Shows one changed record to the instances it concerns; `loose` finds those for a state without a fixed key. */
+  /** Shows one changed record to the views it concerns; `loose` finds those for a state without a fixed key. */
   route({ after, before, slot }: Write, loose: Loose): void {
     const { newKeys, newValue, oldKeys, oldValue } = this.index.states(before, after)
     const simple = this.several === 0 && this.index.spec.each === undefined && this.index.spec.range === undefined
@@ -114,7 +114,7 @@ export class ViewIndex {
     else if (!sameKeys(oldKeys, newKeys) || compare(oldValue, newValue) !== 0) this.find(oldKeys, oldValue, show(undefined, true))
   }
 
-  /** The instances a state meets; all of them where it has no fixed key. */
+  /** The views a state meets; all of them where it has no fixed key. */
   meeting(doc: Obj, everyone: Iterable<IncrementalView>, found: (view: IncrementalView) => void): void {
     const keys = keysOf(doc, this.index.spec)
     if (keys === unindexable) for (const view of everyone) found(view)
@@ -122,7 +122,7 @@ export class ViewIndex {
   }
 
   /**
-   * The rows a new instance has to look at; undefined for one that is passed over, where the caller may pause. Changes may
+   * The rows a new view has to look at; undefined for one that is passed over, where the caller may pause. Changes may
    * come meanwhile: a row is looked up, and its keys compared, when its turn comes. `coarse` leads to rows without a fixed key.
    */
   *candidates({ interval, keys }: ViewKey, store: Store, coarse?: Coarse): Generator<Candidate | undefined, void, void> {
@@ -173,7 +173,7 @@ export class ViewIndex {
     for (const key of listOf(keys)) yield* this.index.slots(key, interval)
   }
 
-  /** Shows a row, or that it is no more, to the instances under one key of a lane without ranges. */
+  /** Shows a row, or that it is no more, to the views under one key of a view index without ranges. */
   private show(key: FiledKey, slot: RecordSlot, doc: Obj | undefined): void {
     const filed = key === absent ? undefined : this.byKey.get(key)
     if (filed instanceof Set) for (const view of filed) view.update(slot, doc, true)

@@ -4,11 +4,13 @@
  * Formulas and cost: `count(x)` a number, O(1). Sum and mean: a sum of floats depends on its order, so a running sum stands
  * only while every partial sum in any order is exact: all values are whole multiples of one power of two, 2^-k, and the sum
  * of their magnitudes stays below 2^53 of it (ints: k = 0); O(1). Otherwise there is no answer here, and the group is added
- * up again in scan order, as the plain evaluator does. Extremes: a tree by value and place, O(log n); of equal values of
+ * up again in scan order, as the plain evaluator does. Extremes: a tree by value and source order, O(log n); of equal values of
  * different kinds (1, 1.0, 1dec) the first in scan order is the answer, as it is there.
  */
 import sortedBTree from "sorted-btree"
+import { subtractWrapping } from "../../surql/arithmetic.ts"
 import { usable } from "../../surql/group.ts"
+import type { NumberValue } from "../../surql/number.ts"
 import { compare } from "../../surql/order.ts"
 import { Float, float, isInt, type Value } from "../../surql/value.ts"
 import { compareSourceOrder, type Entry } from "./groupScan.ts"
@@ -40,7 +42,7 @@ export const accumulating = (name: string, column: number): Accumulating | undef
     case "count": return { text: `count ${column}`, make: () => new Count(column) }
     case "math::sum": return { text: `sum ${column}`, make: () => new Sum(column, usable(name)) }
     case "math::mean": return { text: `mean ${column}`, make: () => new Sum(column, usable(name)) }
-    case "math::min": case "math::max": return { text: `numbers ${column}`, make: () => new Extremes(column, usable(name)) }
+    case "math::min": case "math::max": case "math::spread": return { text: `numbers ${column}`, make: () => new Extremes(column, usable(name)) }
     case "time::min": case "time::max": return { text: `times ${column}`, make: () => new Extremes(column, usable(name)) }
     default: return undefined
   }
@@ -196,11 +198,18 @@ class Extremes implements Accumulator {
   renew(): void {}
 
   result(name: string): Value {
+    if (name === "math::spread") return this.spread()
     const least = name.endsWith("min")
     const found = least ? this.tree.minKey() : this.tree.maxKey()
     if (found === undefined) return name.startsWith("time") ? undefined : least ? Infinity : -Infinity
     if (least) return found.values[this.column]
     const first = this.tree.nextHigherKey({ ...found, sourceIndex: -Infinity })
     return first!.values[this.column]
+  }
+
+  /** Of equal values of different kinds the last greatest and the first least, as the function over an array takes them. */
+  private spread(): Value {
+    const least = this.tree.minKey()?.values[this.column], greatest = this.tree.maxKey()?.values[this.column]
+    return least === undefined ? NaN : subtractWrapping(this.take(greatest) as NumberValue, this.take(least) as NumberValue)
   }
 }

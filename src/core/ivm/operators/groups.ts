@@ -1,5 +1,5 @@
 /**
- * The groups of one instance (GROUP BY, GROUP ALL), kept up to date while rows come, go and change.
+ * The groups of one view (GROUP BY, GROUP ALL), kept up to date while rows come, go and change.
  *
  * State: per group how many rows, the accumulators, the row it shows; once something depends on the order of rows, their
  * scan. Rule: a change marks the groups it leaves and enters, unless it brings the same as before; when the step ends each
@@ -100,7 +100,7 @@ class Group {
   }
 }
 
-/** What an instance lends its groups. */
+/** What a view lends its groups. */
 export interface GroupOwner {
   /** A step marks a group for the first time. */
   readonly changed: () => void

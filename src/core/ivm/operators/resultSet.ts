@@ -1,5 +1,5 @@
 /**
- * The shown rows of one instance: order, window, ONLY, hash and delta, whatever the rows are (records, parts of a split
+ * The shown rows of one view: order, window, ONLY, hash and delta, whatever the rows are (records, parts of a split
  * record, groups).
  *
  * State: the rows by key, under START/LIMIT/ONLY the same rows in a {@link Window}; the running hash; what the current

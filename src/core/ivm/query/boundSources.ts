@@ -1,5 +1,5 @@
 /**
- * Where the rows of one instance come from: whole tables, ranges of records, single records, in the order written.
+ * Where the rows of one view come from: whole tables, ranges of records, single records, in the order written.
  *
  * Each is a slot; a record belongs to at most one, so that rows are named by their records. Sources that overlap (a record
  * twice, a table and a part of it) are declined, and the view is run as a whole.
@@ -19,7 +19,7 @@ interface TableSlot {
   readonly sourceIndex: number
 }
 
-/** The slots of one instance. */
+/** The slots of one view. */
 export class BoundSources {
   /** Whole tables and ranges. */
   readonly scanned: ReadonlyArray<TableSlot>

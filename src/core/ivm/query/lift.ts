@@ -2,7 +2,7 @@
  * Lifting out of a query what does not depend on its rows: `author = user:1`, `author = $u` and `author = $parent.id` become
  * one shape with one argument.
  *
- * Why: all instances of one shape share one set of compiled closures and one argument index, so that a change costs the
+ * Why: all views of one shape share one set of compiled closures and one argument index, so that a change costs the
  * number of shapes and not the number of views (law L4). Constants are lifted from FROM, WHERE, START and LIMIT only: in
  * the projection their text names the output field. A constant that cannot be evaluated stays where it is and fails row
  * by row, as it does in the database. Regular expressions stay too: equality with one is a match and cannot be indexed.

@@ -3,7 +3,7 @@
  *
  * `plan` decides here, per query, whether its result can be maintained row by row; where it cannot, it says why and
  * the engine recomputes that view (law L6). The indexed conjuncts are parts of the filter that must hold for every
- * matching row (argumentIndex.ts chooses them); the rest is the residual. Subqueries shown as fields are the shape's children:
+ * matching row (indexPlan.ts chooses them); the rest is the residual. Subqueries shown as fields are the shape's children:
  * a row holds their results and shows them, and changes when they do.
  */
 import { Either } from "effect"
@@ -49,7 +49,7 @@ export interface Shape {
   readonly sources: ReadonlyArray<Expr>
   /** Tables named along the way; a link may lead to others still. */
   readonly otherTables: ReadonlyArray<string>
-  /** What leads from a changed row to the instances it can concern; undefined where nothing does. */
+  /** What leads from a changed row to the views it can concern; undefined where nothing does. */
   readonly access: IndexPlan | undefined
   readonly filter: Compiled | undefined
   /** The filter without the indexed conjuncts. */
@@ -219,11 +219,11 @@ const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: ViewRow, b: ViewRow): num
   return sort.length === 0 && a.sourceIndex !== b.sourceIndex ? a.sourceIndex - b.sourceIndex : compareRecords(a.slot.id, b.slot.id)
 }
 
-/** START and LIMIT of one instance, as the database reads them: whole and not negative. */
+/** START and LIMIT of one view, as the database reads them: whole and not negative. */
 export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope): Either.Either<Bounds, string> => {
   const bound = (name: string, expr: Expr | undefined, missing: number): Either.Either<number, string> => {
     if (expr === undefined) return Either.right(missing)
-    // Lifted bounds are parameters, and subqueries have one instance for each row around them: nothing is compiled for that.
+    // Lifted bounds are parameters, and subqueries have one view for each row around them: nothing is compiled for that.
     const value = expr.kind === "param" ? Either.right(field(scope.params, expr.name)) : run(compile(expr), scope)
     if (Either.isLeft(value)) return Either.left(value.left.reason)
     if (!isInt(value.right) || value.right < 0) return Either.left(`${name} must be a non-negative integer`)

@@ -1,27 +1,26 @@
 /**
- * Where one record stands, from its first change on: its state now, its version, and what the instances hold of it.
+ * One record of the store, from its first change on: its current document, its version, and back pointers to its rows in views.
  *
- * Why it holds what others hold: a change finds its record once, by id, and from there everything that shows it; a map by
- * id in each instance would be one more cold lookup for each. A place outlives deletion, so it is also what a row is named
- * by. And why it is the state and does not point to one: that would be one more thing to load for every change. The documents
- * of counted keys stand in the array of their table all the same: an old object that is given something young costs the
- * garbage collector's notes of it, which are cold for an object and at hand for one array.
+ * Why the back pointers stand here: a change finds its record once, by id, and from there every row that shows it. A map by
+ * id in each view would cost one more cache miss per view. A slot outlives the deletion of its record, so views name their
+ * rows by it. Documents of counted keys stand in one array of the table and not in the slot: writing a young document into an
+ * old object triggers a write barrier on a cold page, writing it into the table's array does not (layout rule 1, docs/engine.md).
  */
 import * as Ids from "../../surql/recordId.ts"
 import { type Obj, RecordId } from "../../surql/value.ts"
 import type { Table } from "./table.ts"
 
-/** Something an instance holds of a record. */
+/** A row of a view, as its record's slot points to it. */
 export interface Holding {
   readonly owner: object
   /** Of the state of the record it was made for. */
   version: number
 }
 
-/** Nearly every record is held by a few instances; only beyond this are they found by a map. */
+/** Nearly every record is held by a few views; only beyond this are they found by a map. */
 const few = 8
 
-/** Where the table has the document of a place that nobody finds yet, and of one that keeps it itself. */
+/** Values of `at` that are no position: `unkept`, the table does not find this slot yet; `inPlace`, the slot has its document itself. */
 const unkept = -2, inPlace = -1
 
 export class RecordSlot {
@@ -29,10 +28,10 @@ export class RecordSlot {
   table: Table
   /** Of the record, or the last one of a deleted record. */
   version: number
-  /** Another one for each place of a store: what tells places apart without a look at either. */
+  /** A number that no other slot of the store has: it tells slots apart without a look at their ids. */
   readonly number: number
   private held: Holding | Array<Holding> | Map<object, Holding> | undefined = undefined
-  /** Its place among the documents of the table, or one of the two above. */
+  /** Position of the document in the table's array, or one of the two values above. */
   private at = unkept
   private own: Obj | undefined = undefined
   /** Its id, where neither a document has it nor a counted key says it: each record that has changed would keep a second one for nothing. */
@@ -120,14 +119,14 @@ export class RecordSlot {
     }
   }
 
-  /** An instance that is let go holds this no more. What is left takes no more room than it needs: nobody may ever come by again. */
+  /** A view that is let go holds this no more. What is left takes no more room than it needs: nobody may ever come by again. */
   letGo(holding: Holding): void {
     if (this.heldBy(holding.owner) !== holding) return
     this.exchange(holding, undefined)
     if (Array.isArray(this.held)) this.held = this.held.length === 1 ? this.held[0] : this.held.slice()
   }
 
-  /** What is held, of how many instances. */
+  /** What is held, of how many views. */
   get holdings(): number {
     const { held } = this
     return held === undefined ? 0 : held instanceof Map ? held.size : Array.isArray(held) ? held.length : 1
@@ -144,7 +143,7 @@ export class RecordSlot {
   }
 }
 
-/** A place with a record. */
+/** A slot whose record exists. */
 export type Live = RecordSlot & { readonly doc: Obj }
 
 export const isLive = (slot: RecordSlot): slot is Live => slot.doc !== undefined

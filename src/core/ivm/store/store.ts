@@ -1,5 +1,5 @@
 /**
- * The records of this SSP, each held once: their places by table, versions (D4), and what was deleted.
+ * The records of this SSP, each held once: their slots by table, versions (D4), and what was deleted.
  *
  * Documents are never mutated, so a view may hold the one it last saw and compare by identity. Changes are applied in two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable
  * in between and a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
@@ -44,7 +44,7 @@ export class Store {
   private readonly deleted = new Tombstones()
   /** Places made so far. */
   private madeSlots = 0
-  /** Records without a place were never deleted with a version above this. */
+  /** No record without a slot was ever deleted with a version above this. */
   private floor = 0
   private edgeIndex: EdgeIndex | undefined = undefined
   /** The table of the last record asked for: names come new from the wire, and a map would have to hash each. */
@@ -91,7 +91,7 @@ export class Store {
     if (this.last === table) this.last = new Table("")
   }
 
-  /** Where a record stands; a place of its own, not kept, where it was never seen. */
+  /** The slot of a record; a new one that the table does not keep, where the record was never seen. */
   slotOf(id: RecordId): RecordSlot {
     return this.slotIn(this.seen(id.table), id)
   }
@@ -132,7 +132,7 @@ export class Store {
     return this.deleted.size
   }
 
-  /** What instances hold of records, deleted ones too; a pass over all. */
+  /** What views hold of records, deleted ones too; a pass over all. */
   holdings(): number {
     let holdings = 0
     for (const table of this.tables.values()) for (const slot of table.all()) holdings += slot.holdings

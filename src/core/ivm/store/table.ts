@@ -1,5 +1,5 @@
 /**
- * One table of the store: the places of its records, and who is told of each write to it.
+ * One table of the store: the slots of its records, and the indexes and view routers that follow its writes.
  *
  * Why the followers stand here: a change looks up its table once, by name, and finds in it all that the name leads to.
  */
@@ -19,16 +19,16 @@ export class Table {
   readonly name: string
   /** The secondary indexes that have rows filed. */
   readonly indexes: Array<SecondaryIndex> = []
-  /** The shapes with instances that read it. */
+  /** The shapes with views that read it. */
   readonly routers: Array<ViewRouter> = []
   /**
-   * Records and tombstones by key; those with other keys than numbers and text by their text. Beside the place of a counted key
-   * stands its document: looked up at once, so that one is loaded beside the other and not after it. All others are in their places.
+   * Records and tombstones by key; those with other keys than numbers and text by their text. Beside the slot of a counted key
+   * stands its document: both are loaded by one lookup. All other documents are in their slots.
    */
   private readonly slots = new DenseMap<RecordSlot, Obj>(2)
   private readonly others = new Map<string, RecordSlot>()
   private live = 0
-  /** Records without a place were never deleted with a version above this. */
+  /** No record without a slot was ever deleted with a version above this. */
   floor = 0
   /** Ids in record-key order; built when somebody first scans the table, kept from then on. */
   private order: InstanceType<typeof BTree<RecordId, undefined>> | undefined = undefined
@@ -50,7 +50,7 @@ export class Table {
     return typeof key === "number" || typeof key === "string" ? this.slots.get(key) : this.others.get(text)
   }
 
-  /** The document of a place, found without looking at the place where that can be. */
+  /** The document of a slot, found without loading the slot where its key is counted. */
   docOf(slot: RecordSlot, { key }: RecordId): RecordSlot["doc"] {
     return (this.slots.isCounted(key) ? this.slots.beside(key) : undefined) ?? slot.doc
   }
@@ -71,7 +71,7 @@ export class Table {
     for (const slot of this.others.values()) if (isLive(slot)) yield slot
   }
 
-  /** Puts a record's state in its place; undefined: it is gone, and the place remembers its version. */
+  /** Writes a record's new state into its slot. Undefined: the record is deleted, and the slot keeps its version. */
   put(slot: RecordSlot, id: RecordId, doc: RecordSlot["doc"], version: number): void {
     const { doc: before } = slot
     const { key, text } = id

@@ -1,12 +1,12 @@
 /**
- * The places of deleted records, the longest deleted first.
+ * The slots of deleted records, the longest deleted first.
  *
- * Why a queue that is cleared up now and then, and no set: every deletion comes by, and a set of places would have to look
+ * Why a queue that is cleared up now and then, and no set: every deletion comes by, and a set of slots would have to look
  * one up at random among all of them. Cost: O(1) per deletion on average.
  */
 import type { RecordSlot } from "./recordSlot.ts"
 
-/** Entries that may be out of date beyond as many as there are graves. */
+/** Entries that may be out of date beyond as many as there are tombstones. */
 const slack = 1_024
 
 /** Deleted records whose version is remembered; beyond it a floor per store keeps versions growing. */
@@ -45,7 +45,7 @@ export class Tombstones {
     this.buried = 0
   }
 
-  /** Leaves one entry for each grave: its last. */
+  /** Leaves one entry for each tombstone: its last. */
   private clearUp(): void {
     const last = new Set<RecordSlot>()
     for (let i = this.queue.length - 1; i >= 0; i--) if (this.queue[i]!.doc === undefined) last.add(this.queue[i]!)

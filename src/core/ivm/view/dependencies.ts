@@ -1,5 +1,5 @@
 /**
- * Read tracking: which rows of which instances looked at something other than themselves: a record, the edges of one, a
+ * Read tracking: which rows of which views looked at something other than themselves: a record, the edges of one, a
  * whole table, or the result of a subquery.
  *
  * When that changes, exactly these rows are evaluated again. Rows that read nothing (the usual case) cost nothing.
@@ -8,7 +8,7 @@
  */
 import type { RecordSlot } from "../store/recordSlot.ts"
 
-/** A row of a reader: the place of its record, or the name of a group. */
+/** A row of a reader: the slot of its record, or the name of a group. */
 export type ReaderRow = RecordSlot | string
 
 /** Something that can evaluate one of its rows again. */
@@ -16,7 +16,7 @@ export interface Reader {
   readonly reread: (row: ReaderRow, cause: ReadResult | undefined) => void
 }
 
-/** Something a row can have read: named by a text (records, edges, tables), or the instance of a subquery itself. */
+/** Something a row can have read: named by a text (records, edges, tables), or the view of a subquery itself. */
 export type Read = string | ReadResult
 
 /** What rows have read. Its readers stand in it: nobody looks them up, and a lone one is there without a map. */

@@ -56,7 +56,7 @@ export class DirtyRows implements DirtyRowSink {
     this.all = this.byRow = undefined
   }
 
-  /** Reads again the rows of the instances of one rank. */
+  /** Reads again the rows of the views of one stratum. */
   run(stratum: number): void {
     const all = this.all ?? none
     for (let i = 0; i < all.length; i++) if (all[i]!.view.stratum === stratum) all[i]!.view.reread(all[i]!.row, all[i]!.cause)

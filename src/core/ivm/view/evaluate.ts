@@ -1,7 +1,7 @@
 /**
- * One row against one instance: does it match, where does it stand, and what does it show besides itself?
+ * One row against one view: does it match, where does it stand, and what does it show besides itself?
  *
- * Why apart: this is all that is evaluated for a changed row; keeping the answer is the instance's work (maintained.ts).
+ * Why apart: this is all that is evaluated for a changed row; keeping the answer is the view's work (incrementalView.ts).
  */
 import { Either } from "effect"
 import { encode } from "../../surql/encode.ts"
@@ -18,7 +18,7 @@ import { type Shape, sortValues, unsorted } from "../query/shape.ts"
 import { splitRow } from "../operators/split.ts"
 import type { EngineContext } from "../context.ts"
 
-/** What of an instance decides. */
+/** What of a view decides. */
 export interface Matching {
   readonly plainShape: Shape
   readonly failsAsWhole: boolean

@@ -1,5 +1,5 @@
 /**
- * One instance kept up to date row by row: filter, sort keys, projection check, children, and the shown rows.
+ * One view kept up to date row by row: filter, sort keys, projection check, children, and the shown rows.
  *
  * State: the matching rows by id, the rows that fail, and which other things each row's evaluation read. Rule per changed
  * row: evaluate it afresh, compare with what is held, move the difference. Cost: O(log n) per row; nothing else of the
@@ -37,7 +37,7 @@ import type { ViewSpec, EngineContext } from "../context.ts"
 import { isBehindWindow, isBlind } from "./unread.ts"
 import type { Bounds } from "../operators/window.ts"
 
-/** What has been read of an instance since it last moved. */
+/** What has been read of a view since it last moved. */
 interface Cache {
   sorted?: ReadonlyArray<Output>
   answer?: Value
@@ -48,7 +48,7 @@ interface Cache {
 
 /** It is the result of its rows, and no object beside it: a change finds either cold. */
 export class IncrementalView extends ResultSet<Output> implements View, Reader, ReadResult, ChildResult, GroupOwner, Matching {
-  // What a change comes by stands first: that much less of a cold instance is loaded.
+  // What a change comes by stands first: that much less of a cold view is loaded.
   declare readonly around: EngineContext
   readonly plainShape: Shape
   readonly params: Params
@@ -156,7 +156,7 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
 
   /** Which source a row comes from; undefined for none. */
   private sourceIndexOf(slot: RecordSlot): number | undefined {
-    // A shape of one whole table says so: the slots of an instance stand at its end.
+    // A shape of one whole table says so: the slots of a view stand at its end.
     return this.plainShape.table !== undefined ? 0 : this.boundSources!.of(slot.id)
   }
 

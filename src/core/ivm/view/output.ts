@@ -1,5 +1,5 @@
 /**
- * What an instance shows: matching rows, pieces of rows that are split, or groups; all in one kind of result.
+ * What a view shows: matching rows, pieces of rows that are split, or groups; all in one kind of result.
  *
  * Why one: order, window, ONLY, hash and delta are the same for all three. What moves differs: a row comes as it is, a row
  * that is split as its pieces, a group when the step that changed it ends.

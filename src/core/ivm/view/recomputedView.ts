@@ -1,5 +1,5 @@
 /**
- * One instance whose query is not maintained row by row: it is run again by the plain evaluator whenever a table it
+ * One view whose query is not maintained row by row: it is run again by the plain evaluator whenever a table it
  * reads changes, and compared with what it showed before (law L6: exact, and it says so).
  *
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.

@@ -11,7 +11,7 @@ import type { BoundSources } from "../query/boundSources.ts"
 import type { EngineContext } from "../context.ts"
 import type { Bounds } from "../operators/window.ts"
 
-/** What of an instance decides. */
+/** What of a view decides. */
 export interface Windowed {
   readonly knownAt: (position: number) => Output | undefined
   readonly plainShape: Shape

@@ -1,7 +1,7 @@
 /**
  * What the engine offers of one maintained result, however it is maintained.
  *
- * An instance is a shape with its arguments; several view ids share one. The engine owns its changes; readers see a
+ * A view is a shape with its arguments; several view ids share one. The engine owns its changes; readers see a
  * result, a hash and a generation that always belong together (law L3).
  */
 import type { Value } from "../../surql/value.ts"
@@ -36,7 +36,7 @@ export interface PlanRow {
 export interface View {
   /** Of the view that its evaluation is put down to, in a watchdog's memory (`Evaluating`). */
   watchSlot: number
-  /** Shape and arguments as text; equal keys are the same instance. */
+  /** Shape and arguments as text; equal keys are the same view. */
   readonly key: string
   readonly shape: string
   /** The table of the main rows, and those only read along the way. */
@@ -64,7 +64,7 @@ export interface View {
 export interface Touched {
   readonly view: View
   readonly delta: Delta
-  /** Generation and hash of the instance right after the step. */
+  /** Generation and hash of the view right after the step. */
   readonly generation: number
   readonly hash: string
 }

@@ -1,5 +1,5 @@
 /**
- * A matching row as an instance holds it.
+ * A matching row as a view holds it.
  *
  * Several kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large
  * service holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
@@ -15,7 +15,7 @@ import type { Piece } from "../operators/split.ts"
 export interface ViewRow extends Shown, Holding, Showable {
   version: number
   readonly slot: RecordSlot
-  /** Where it stands among the members of its owner. */
+  /** Position among the rows of its view. */
   at: number
   /** Which of the query's sources it comes from. */
   readonly sourceIndex: number
@@ -23,7 +23,7 @@ export interface ViewRow extends Shown, Holding, Showable {
   readonly sort: ReadonlyArray<Value>
   /** The value of the only ORDER BY term, which then is not in `sort`: ordered trees compare it all the time. */
   readonly lead: Value
-  /** Why it cannot be shown, in a result that fails where it is shown; in a view, why a piece of it is left out. */
+  /** Why the row fails. In the result of a subquery, projecting it fails the whole result; in a view, one of its SPLIT pieces is left out. */
   readonly failure: string | undefined
   /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
   readonly part: Entry | ReadonlyArray<ViewRow> | Piece | undefined

@@ -1,7 +1,7 @@
 /**
- * The matching rows of one instance, in no order: each is found from its record's place, and knows where it stands here.
+ * The matching rows of one view, in no order: each is found from its record's slot, and knows its position here.
  *
- * Why no Map by id: the place has led to the row already (see place.ts). Nor is there a list until there are two: most
+ * Why no Map by id: the slot has led to the row already (recordSlot.ts). Nor is there a list until there are two: most
  * views of a large service show one row or none. Nor an object of its own: a change would find it cold. Cost of each
  * change: O(1).
  */
