@@ -75,20 +75,6 @@ export const lengthOf = (v: Value): number => {
   return v instanceof SetValue ? v.items.length : v instanceof Bytes ? v.value.length : 0
 }
 
-/** Comparing two values that are no small ones: never more than the smaller of the two. */
-export const compared = (b: Budget, left: Value, right: Value): void => {
-  if (typeof left === "string" && typeof right === "string") return spend(b, Math.min(left.length, right.length) >> 6)
-  const x = partsOf(left, within(b)), y = partsOf(right, within(b))
-  if (left instanceof Regex || right instanceof Regex) return spend(b, matching(x, y))
-  spend(b, 3 * Math.min(x, y))
-}
-
-/** Steps of a regular expression of so many parts over a text of so many. */
-const matching = (x: number, y: number): number => 64 * (1 + x) * (1 + y)
-
-/** How many comparisons or movements sorting so many takes, at most. */
-export const sortSteps = (n: number): number => (n < 2 ? n : n * Math.ceil(Math.log2(n)))
-
 /** Texts up to so many characters compare in no time. */
 const shortText = 256
 
@@ -99,6 +85,24 @@ const allSmall = (items: ReadonlyArray<Value>): boolean => {
   for (let i = 0; i < items.length; i++) if (!isSmall(items[i])) return false
   return true
 }
+
+/** A few primitives, whose number is all there is to count. */
+const isShort = (v: Value): boolean => Array.isArray(v) && v.length <= 16 && allSmall(v as ReadonlyArray<Value>)
+
+/** Comparing two values that are no small ones: never more than the smaller of the two. */
+export const compared = (b: Budget, left: Value, right: Value): void => {
+  if (typeof left === "string" && typeof right === "string") return spend(b, Math.min(left.length, right.length) >> 6)
+  if (isShort(left) && isShort(right)) return spend(b, 3 * Math.min((left as ReadonlyArray<Value>).length, (right as ReadonlyArray<Value>).length))
+  const x = partsOf(left, within(b)), y = partsOf(right, within(b))
+  if (left instanceof Regex || right instanceof Regex) return spend(b, matching(x, y))
+  spend(b, 3 * Math.min(x, y))
+}
+
+/** Steps of a regular expression of so many parts over a text of so many. */
+const matching = (x: number, y: number): number => 64 * (1 + x) * (1 + y)
+
+/** How many comparisons or movements sorting so many takes, at most. */
+export const sortSteps = (n: number): number => (n < 2 ? n : n * Math.ceil(Math.log2(n)))
 
 /** Pays for looking into a container of any kind for values. */
 export const contained = (b: Budget, container: Value, wanted: Value): void => {

@@ -193,13 +193,16 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
     if (type === undefined) return args[i]
     return coerce(type, args[i], () => raise(`Incorrect arguments for function ANONYMOUS(). Expected a value of type '${type}' for argument $${expr.params[i]!}`))
   }
-  return (s) => new Closure(expr.params.length, (args) => {
-    spend(s.budget, callSteps + steps + widthOf(s))
-    const params: Record<string, Value> = { ...s.params }
-    for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
-    const out = weighed(body({ ...s, params }))
-    return result === undefined ? out : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`ANONYMOUS\`: ${why}`))
-  }, text)
+  return (s) => {
+    const price = callSteps + steps + widthOf(s)
+    return new Closure(expr.params.length, (args) => {
+      spend(s.budget, price)
+      const params: Record<string, Value> = { ...s.params }
+      for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
+      const out = weighed(body({ ...s, params }))
+      return result === undefined ? out : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`ANONYMOUS\`: ${why}`))
+    }, text)
+  }
 }
 
 /** How many parameters there are, which a call copies. */
