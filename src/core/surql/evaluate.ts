@@ -184,6 +184,9 @@ const call = (name: string, args: ReadonlyArray<Compiled>): Compiled => {
 /** Steps of a call of a closure, beside those of its body. */
 const callSteps = 16
 
+/** Steps of weighing what is no primitive: its size is remembered. */
+const weighSteps = 32
+
 const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
   const body = compile(expr.body)
   const text = printName(expr), { types, result } = expr
@@ -200,6 +203,7 @@ const closure = (expr: Extract<Expr, { kind: "closure" }>): Compiled => {
       const params: Record<string, Value> = { ...s.params }
       for (let i = 0; i < expr.params.length; i++) setField(params, expr.params[i]!, given(args, i))
       const out = weighed(body({ ...s, params }))
+      if (typeof out === "object" && out !== null) spend(s.budget, weighSteps)
       return result === undefined ? out : coerce(result, out, (why) => raise(`Couldn't coerce return value from function \`ANONYMOUS\`: ${why}`))
     }, text)
   }
