@@ -65,6 +65,12 @@ for (const [name, make] of [["memory", memory], ["SQLite", () => sqlite(`pool-${
       expect(saved.jobs).toStrictEqual([job])
       expect(new Set(saved.strays)).toStrictEqual(new Set([stray("a", "x"), stray("a", 'y"'), stray("ab", "x")]))
     })
+    it("D48 a query that is set aside is there after a restart, until it is freed", async () => {
+      const restart = make(), row = { query: "null\nSELECT 'a\u0000' FROM t", view: "v", ends: 2, at: 5 }
+      await restart((store) => Effect.zipRight(store.open("log"), store.write([{ tag: "PersistQuarantine", row }, { tag: "PersistQuarantine", row: { ...row, query: "null\nSELECT b FROM t" } }])))
+      await restart((store) => Effect.zipRight(store.open("log"), store.write([{ tag: "ForgetQuarantine", query: "null\nSELECT b FROM t" }])))
+      expect((await restart((store) => store.open("log"))).saved.quarantined).toStrictEqual([row])
+    })
     it("D31 what is forgotten is gone, an SSP with its strays and nobody else's", async () => {
       const restart = make()
       await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))
