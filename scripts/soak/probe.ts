@@ -47,10 +47,26 @@ export const inspect = (logs: string, commands: ReadonlyArray<readonly [method: 
     }
   })
 
-/** Bytes that are still held after a collection. Two, for what the first one's finalizers let go of. */
-const heapUsed = async (logs: string): Promise<number> => {
-  const answers = await inspect(logs, [["HeapProfiler.collectGarbage"], ["HeapProfiler.collectGarbage"], ["Runtime.evaluate", { expression: "process.memoryUsage().heapUsed", returnByValue: true }]])
-  return (answers[2] as { readonly result: { readonly value: number } }).result.value
+/** Bytes of a heap after a collection. */
+export interface Heap {
+  /** What the program holds. */
+  readonly data: number
+  /** Machine code, byte code and what V8 notes about them. */
+  readonly code: number
+}
+
+/**
+ * Asked after two collections, the second for what the finalizers of the first let go of. Code is counted by itself: V8 goes on
+ * compiling for hours, function by function and again after each wrong guess, and what that takes is bounded by the program and
+ * not by what it has done.
+ */
+const heap = async (logs: string): Promise<Heap> => {
+  const expression = `(() => { const { bytecode_and_metadata_size: byte, code_and_metadata_size: machine } = process.getBuiltinModule("v8").getHeapCodeStatistics(); return [process.memoryUsage().heapUsed, byte + machine] })()`
+  const answers = await inspect(logs, [["HeapProfiler.collectGarbage"], ["HeapProfiler.collectGarbage"], ["Runtime.evaluate", { expression, returnByValue: true }]])
+  const { exceptionDetails, result } = answers[2] as { readonly exceptionDetails?: { readonly text: string }; readonly result: { readonly value: readonly [used: number, code: number] } }
+  if (exceptionDetails !== undefined) throw new Error(`the heap cannot be read: ${exceptionDetails.text}`)
+  const [used, code] = result.value
+  return { data: used - code, code }
 }
 
 /** Figures of `/metrics` by name; those with labels are added up. */
@@ -72,7 +88,7 @@ export const read = async (process: Process): Promise<Figures | undefined> => {
 
 export interface Look {
   readonly cpuSeconds: number
-  readonly heapBytes: number
+  readonly heap: Heap
   readonly figures: Figures
 }
 
@@ -80,9 +96,9 @@ export interface Look {
 export const look = async (process: Process): Promise<{ readonly look: Look; readonly cpuAfter: number } | undefined> => {
   const before = await read(process)
   if (before === undefined) return undefined
-  const heapBytes = await heapUsed(process.logs).catch(() => undefined)
+  const seen = await heap(process.logs).catch(() => undefined)
   const after = await read(process)
-  if (heapBytes === undefined || after === undefined) return undefined
+  if (seen === undefined || after === undefined) return undefined
   const cpu = "process_cpu_seconds_total"
-  return { look: { cpuSeconds: before.get(cpu) ?? Number.NaN, heapBytes, figures: before }, cpuAfter: after.get(cpu) ?? Number.NaN }
+  return { look: { cpuSeconds: before.get(cpu) ?? Number.NaN, heap: seen, figures: before }, cpuAfter: after.get(cpu) ?? Number.NaN }
 }

@@ -187,13 +187,13 @@ export class Soak {
     const life = same ? before : { process, startedAt, fromChanges: before === undefined ? 0 : before.changes, minutes: [], cpuSeconds: 0, changes }
     this.#lives.set(process, life)
     const cpuMicrosPerChange = same ? (look.cpuSeconds - life.cpuSeconds) * 1e6 / Math.max(1, changes - life.changes) : Number.NaN
-    if (same) life.minutes.push({ changes: changes - life.fromChanges, heapBytes: look.heapBytes, cpuMicrosPerChange })
+    if (same) life.minutes.push({ changes: changes - life.fromChanges, heapBytes: look.heap.data, cpuMicrosPerChange })
     life.cpuSeconds = cpuAfter
     life.changes = this.#sent
     this.#options.say(this.#line(minute, process.name, changes, cpuMicrosPerChange, look))
   }
 
-  #line(minute: number, name: string, changes: number, cpu: number, { figures, heapBytes }: Probe.Look): string {
+  #line(minute: number, name: string, changes: number, cpu: number, { figures, heap }: Probe.Look): string {
     const count = (...names: ReadonlyArray<string>): string => {
       const found = names.flatMap((each) => figures.get(each) ?? [])
       return found.length === 0 ? "-" : found.reduce((sum, each) => sum + each, 0).toLocaleString("en")
@@ -204,7 +204,7 @@ export class Soak {
         ["views", count("svc_ssp_views")], ["rows", count("svc_ssp_view_rows")], ["records", count("svc_ssp_records")], ["instances", count("svc_ssp_instances")], ["held", count("svc_ssp_held_rows")],
         ["tombstones", count("svc_ssp_tombstones")], ["streams", count("svc_ssp_streams")], ["jobs", count("svc_ssp_jobs")], ["waiting", count("svc_ingest_pending_changes", "svc_ssp_edges_pending")]
       ]
-    const figuresShown = [["changes", changes.toLocaleString("en")], ["CPU us/change", Number.isNaN(cpu) ? "-" : cpu.toFixed(1)], ["heap MiB", (heapBytes / 1_048_576).toFixed(2)], ...shown]
+    const figuresShown = [["changes", changes.toLocaleString("en")], ["CPU us/change", Number.isNaN(cpu) ? "-" : cpu.toFixed(1)], ["heap MiB", (heap.data / 1_048_576).toFixed(2)], ["code MiB", (heap.code / 1_048_576).toFixed(2)], ...shown]
     return `minute ${minute} ${name}: ${figuresShown.map(([what, value]) => `${what} ${value}`).join(", ")}`
   }
 
