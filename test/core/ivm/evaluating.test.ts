@@ -43,7 +43,9 @@ describe("D48 what is evaluated is noted", () => {
     put("t:1", { n: 1 })
     for (const [surql, slot] of [["SELECT id FROM t WHERE n > 0", 1], ["SELECT n, count() FROM t GROUP BY n", 2], ["SELECT id, (SELECT id FROM u WHERE t = $parent.id) AS us FROM t", 3], ["SELECT * FROM t ORDER BY n LIMIT 1", 4]] as const) acquire(surql, slot)
     acquire("SELECT * FROM type::table($name)", 5, { name: "v" })
-    expect(put("t:1", { n: 2 }).sort()).toEqual([1, 2, 3, 4])
+    // Evaluated, and nothing of it changes.
+    acquire("SELECT id FROM t WHERE n > 100 OR n < -100", 6)
+    expect(put("t:1", { n: 2 }).sort()).toEqual([1, 2, 3, 4, 6])
     expect(put("w:1", {})).toEqual([])
   })
 
