@@ -1,5 +1,5 @@
 /**
- * Audit lines as data: who did what to what, from where, and how it ended (D50).
+ * Audit lines as data: who did what to what, from where, and how it ended (D53).
  *
  * Why every text is made harmless here and not where it is printed: a line is evidence, and view ids, SSP names and job ids
  * are chosen by the caller. Neither a secret nor the query of a request is ever a part of one.

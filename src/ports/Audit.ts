@@ -1,5 +1,5 @@
 /**
- * Where audit lines go: the process's own log, whatever its level, marked so that a collector can keep them apart (D50).
+ * Where audit lines go: the process's own log, whatever its level, marked so that a collector can keep them apart (D53).
  *
  * Why the log and no file of its own: its lines are already carried to where an operator looks, and a second file needs a
  * second rotation, a second disk that is full and a second thing to forget.

@@ -1,5 +1,5 @@
 /**
- * The guard before every handler: reads what the endpoint declares, judges the caller, and says who it is (D15); whoever is turned away is an audit line (D50).
+ * The guard before every handler: reads what the endpoint declares, judges the caller, and says who it is (D15); whoever is turned away is an audit line (D53).
  *
  * Shared by both servers. It knows its endpoint by the route that was found, so an endpoint cannot be guarded by the scope of another.
  */

@@ -11,7 +11,7 @@ import type { Scope } from "../core/scopes.ts"
 /** The scope that an endpoint asks for; `open` asks nobody. */
 export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open">() {}
 
-/** What an endpoint does that an operator wants to know afterwards: the operation of its audit lines (D50). */
+/** What an endpoint does that an operator wants to know afterwards: the operation of its audit lines (D53). */
 export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() {}
 
 /** Who asks, once the guard has let them in. */

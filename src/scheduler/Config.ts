@@ -133,7 +133,7 @@ export interface SchedulerConfigShape extends Plain {
   readonly allowedHosts: ReadonlyArray<string> | undefined
   /** Names an open server may be asked under. */
   readonly hosts: ReadonlyArray<string> | undefined
-  /** What an SSP is sent now: the secret that has its name and the scope `ssp` (D51), else the one of all. */
+  /** What an SSP is sent now: the secret that has its name and the scope `ssp` (D54), else the one of all. */
   readonly sspSecret: (ssp: string) => Redacted.Redacted<string> | undefined
   /** Secrets that are let in now; undefined: nobody is asked for one. */
   readonly bearers: (() => ReadonlyArray<ScopedSecrets.KnownSecret>) | undefined

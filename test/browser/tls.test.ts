@@ -14,7 +14,7 @@ import { create, registration } from "../kit/registration.ts"
 import { workshop } from "../kit/workshop.ts"
 
 describe.skipIf(missing !== undefined)(named("the dashboard over TLS"), () => {
-  it("D49 is loaded, unlocked, and follows a view", async ({ onTestFinished }) => {
+  it("D52 is loaded, unlocked, and follows a view", async ({ onTestFinished }) => {
     const shop = workshop(onTestFinished)
     const folder = shop.folder()
     const { node, root } = authority()

@@ -1,5 +1,5 @@
 /**
- * Audit lines of both servers (D50): who did what to what, from where, and how it ended, for every operation that is declared.
+ * Audit lines of both servers (D53): who did what to what, from where, and how it ended, for every operation that is declared.
  *
  * On the process for the SSP, because what counts is the line that an operator's collector gets.
  */
@@ -38,10 +38,10 @@ const ask = (url: string, asked: string, token: string, body: unknown = {}): Pro
 type Asked = { readonly [route: string]: readonly [path: string, body: unknown, object: string, outcome: string] }
 
 const walk = (server: () => { readonly url: string; readonly lines: () => ReadonlyArray<Line> }, api: typeof SspApi | typeof SchedulerApi, asked: Asked): void => {
-  it("D50 the table below has every operation", () => expect(Object.keys(asked).sort()).toEqual([...auditedOf(api).keys()].sort()))
+  it("D53 the table below has every operation", () => expect(Object.keys(asked).sort()).toEqual([...auditedOf(api).keys()].sort()))
   for (const [route, operation] of auditedOf(api)) {
     const [path, body, object, outcome] = asked[route] ?? ["", {}, "", ""]
-    it(`D50 ${route} is the audit line ${operation}, ${outcome}`, async () => {
+    it(`D53 ${route} is the audit line ${operation}, ${outcome}`, async () => {
       const { lines, url } = server()
       for (const [token, name] of [[alice, "alice"], [secret, "default"]] as const) {
         const before = lines().length
@@ -51,7 +51,7 @@ const walk = (server: () => { readonly url: string; readonly lines: () => Readon
       }
     })
   }
-  it("D50 whoever is turned away is a line that names the secret, never its text, and nothing of the request but its route", async () => {
+  it("D53 whoever is turned away is a line that names the secret, never its text, and nothing of the request but its route", async () => {
     const { lines, url } = server()
     for (const [route, token, name, outcome] of [
       ["POST /ingest", prometheus, "prometheus", "SCOPE_REQUIRED"], ["POST /ingest", "a-guess-of-somebody", "unknown", "UNAUTHORIZED"],
@@ -82,20 +82,20 @@ describe("an SSP", () => {
     "POST /jobs/:job_id/retry": ["/jobs/mail_job:1/retry", {}, "mail_job:1", "JOB_NOT_FOUND"],
     "POST /jobs/:job_id/cancel": ["/jobs/mail_job:1/cancel", {}, "mail_job:1", "JOB_NOT_FOUND"]
   })
-  it("D50 a line break, a quote or an escape in an id makes no second line and no second field", async () => {
+  it("D53 a line break, a quote or an escape in an id makes no second line and no second field", async () => {
     const id = `incantation:x\n{"audit":true,"operation":"reset","secret":"alice"}\u001b[2J\u2028"`
     const before = lines().length
     await ask(door.url, "POST /view/unregister", alice, { id })
     await until("the line", () => lines().length > before)
     expect(lines().slice(before).map(({ operation, secret }) => [operation, secret])).toEqual([["view.unregister", "alice"]])
   })
-  it("D50 what a client writes to the log cannot pass for an audit line", async () => {
+  it("D53 what a client writes to the log cannot pass for an audit line", async () => {
     const before = lines().length
     await ask(door.url, "POST /log", secret, { level: "error", message: "audit", data: { audit: true, operation: "reset" } })
     await until("the log", () => door.logs.includes("\"from\":\"client\""))
     expect(lines()).toHaveLength(before)
   })
-  it("D50 a flood of guesses writes no more lines than are allowed, and the end says how many were left out", async () => {
+  it("D53 a flood of guesses writes no more lines than are allowed, and the end says how many were left out", async () => {
     for (let i = 0; i < 100; i++) await ask(door.url, "POST /ingest", `a-guess-of-somebody-${i}`)
     for (let i = 0; i < 100; i++) await ask(door.url, "GET /views", `a-guess-of-somebody-${i}`)
     const unknown = () => lines().filter(({ secret }) => secret === "unknown")
@@ -125,10 +125,10 @@ describe("a scheduler", () => {
     "POST /jobs/:job_id/retry": ["/jobs/mail_job:1/retry", {}, "mail_job:1", "NO_SSP_AVAILABLE"],
     "POST /jobs/:job_id/cancel": ["/jobs/mail_job:1/cancel", {}, "mail_job:1", "NO_SSP_AVAILABLE"]
   })
-  it("D50 nothing of a secret or a query is in any line", () => expect(JSON.stringify(node.annotated)).not.toMatch(/the-secret-of|a-guess-of|h1dden|s3cret-for/))
+  it("D53 nothing of a secret or a query is in any line", () => expect(JSON.stringify(node.annotated)).not.toMatch(/the-secret-of|a-guess-of|h1dden|s3cret-for/))
 })
 
-it("D50 an open scheduler names nobody, and writes the line all the same", async () => {
+it("D53 an open scheduler names nobody, and writes the line all the same", async () => {
   const node = await Node.start()
   try {
     await node.post("/ssp/deregister", { ssp_id: "x" })
@@ -139,7 +139,7 @@ it("D50 an open scheduler names nobody, and writes the line all the same", async
   }
 })
 
-it("D50 docs/security.md names every operation", () => {
+it("D53 docs/security.md names every operation", () => {
   const page = readFileSync(join(root, "docs/security.md"), "utf8")
   expect([...auditedOf(SspApi).values(), ...auditedOf(SchedulerApi).values(), "access"].filter((operation) => !page.includes(`\`${operation}\``))).toEqual([])
 })

@@ -1,5 +1,5 @@
 /**
- * A secret for each SSP of a cluster (D51): what one of them opens, and what whoever stole it cannot do to the others.
+ * A secret for each SSP of a cluster (D54): what one of them opens, and what whoever stole it cannot do to the others.
  *
  * Against SSPs that remember what they were sent, and once with real ones, because the secret goes both ways.
  */
@@ -40,7 +40,7 @@ describe("three SSPs, two of them with a secret of their own", () => {
     await node.close()
   })
 
-  it("POST /ssp/register 202 D51 with the secret of its name; 403 FORBIDDEN for the name of another, and an audit line", async () => {
+  it("POST /ssp/register 202 D54 with the secret of its name; 403 FORBIDDEN for the name of another, and an audit line", async () => {
     expect((await enter(first, one)).status).toBe(202)
     const refused = await ask(node.url, "POST /ssp/register", one, { ssp_id: "ssp-2", url: first.url })
     expect(expectError(refused, 403, "FORBIDDEN")["message"]).toMatch(/the secret "ssp-1" speaks for the SSP of that name alone, not for "ssp-2"/)
@@ -49,7 +49,7 @@ describe("three SSPs, two of them with a secret of their own", () => {
     expect((await enter(second, two)).status).toBe(202)
     expect((await enter(third, "the-only-one")).status).toBe(202)
   })
-  it("POST /ssp/heartbeat, /ssp/deregister and /job/result 403 FORBIDDEN D51 for another, who is not touched", async () => {
+  it("POST /ssp/heartbeat, /ssp/deregister and /job/result 403 FORBIDDEN D54 for another, who is not touched", async () => {
     await until("three are ready", async () => ((await ask(node.url, "GET /info", owner)).json as ReadonlyArray<{ entity: string; status: string }>).filter(({ entity, status }) => entity === "ssp" && status === "ready").length === 3)
     for (const [asked, body] of [["POST /ssp/heartbeat", { ssp_id: "ssp-2", timestamp: 1, views: 0 }], ["POST /ssp/deregister", { ssp_id: "ssp-2" }], ["POST /job/result", { job_id: "mail_job:1", status: "failed", ssp_id: "ssp-2" }]] as const) {
       expectError(await ask(node.url, asked, one, body), 403, "FORBIDDEN")
@@ -57,24 +57,24 @@ describe("three SSPs, two of them with a secret of their own", () => {
     }
     expect((await ask(node.url, "GET /info", owner)).json).toEqual(expect.arrayContaining([expect.objectContaining({ id: "ssp-2", status: "ready" })]))
   })
-  it("D51 it opens nothing that is not an SSP's: no views, no changes, no repairs", async () => {
+  it("D54 it opens nothing that is not an SSP's: no views, no changes, no repairs", async () => {
     for (const asked of ["POST /view/register", "POST /ingest", "POST /jobs/mail_job:1/retry", "POST /job/dispatch"]) expectError(await ask(node.url, asked, one), 403, "SCOPE_REQUIRED")
     expect((await ask(node.url, "POST /proxy/query", one, { query: "RETURN 1" })).status).toBe(200)
   })
-  it("D51 an SSP is sent its own secret alone, and one without the secret of all", async () => {
+  it("D54 an SSP is sent its own secret alone, and one without the secret of all", async () => {
     expect((await ask(node.url, "POST /ingest", owner, create("t:1"))).status).toBe(200)
     const heard = (ssp: FakeSsp) => [...new Set(ssp.told.filter(({ path }) => path === "/ingest").map(({ authorization }) => authorization))]
     await until("all have heard", () => [first, second, third].every((ssp) => heard(ssp).length > 0))
     expect([first, second, third].map(heard)).toEqual([[`Bearer ${one}`], [`Bearer ${two}`], [`Bearer ${cluster}`]])
     expect(JSON.stringify(first.told)).not.toMatch(/ssp-2"|of-all|the-only-one|owner/)
   })
-  it("D51 GET /view/:view_id passes the caller on with the SSP's own secret", async () => {
+  it("D54 GET /view/:view_id passes the caller on with the SSP's own secret", async () => {
     expect((await ask(node.url, "POST /view/register", owner, registration("incantation:v", "SELECT * FROM t"))).status).toBe(200)
     const holder = await until("somebody has it", () => [first, second, third].find((ssp) => ssp.calls("/view/register").length > 0))
     expect((await ask(node.url, "GET /view/incantation:v", owner)).status).toBe(200)
     expect(holder.told.filter(({ path }) => path.startsWith("/view/incantation")).map(({ authorization }) => authorization)).toEqual([`Bearer ${{ "ssp-1": one, "ssp-2": two }[holder.id] ?? cluster}`])
   })
-  it("POST /job/result D51 of a job that another has decides nothing, however well it ended; its holder's does", async () => {
+  it("POST /job/result D54 of a job that another has decides nothing, however well it ended; its holder's does", async () => {
     const job = { job_id: "mail_job:7", table: "mail_job", payload: { path: "/send", body: {} } }
     const dispatched = await ask(node.url, "POST /job/dispatch", owner, job)
     const holder = dispatched.json as string
@@ -90,7 +90,7 @@ describe("three SSPs, two of them with a secret of their own", () => {
 })
 
 describe("a cluster of real SSPs without a secret of all", () => {
-  it("D51 joins, takes changes, serves views and runs jobs; a stolen secret opens one SSP and not the other", async () => {
+  it("D54 joins, takes changes, serves views and runs jobs; a stolen secret opens one SSP and not the other", async () => {
     const folder = temporaryFolder()
     const backend = await TestBackend.start()
     const config = join(folder, "svc.yml")

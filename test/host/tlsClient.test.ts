@@ -42,7 +42,7 @@ const asking = <A>(tls: Tls, use: (client: SspClientShape) => Effect.Effect<A>):
 
 const kinds = (client: SspClientShape, urls: ReadonlyArray<string>) => Effect.forEach(urls, (url) => Effect.map(client.deliver({ ssp: "a", registration: 1, url }, "{}"), ({ kind }) => kind))
 
-it("D49 an SSP is told something only when its certificate is the authority's and for the name it registered; ours is shown", async () => {
+it("D52 an SSP is told something only when its certificate is the authority's and for the name it registered; ours is shown", async () => {
   const right = await serve(node({ hosts: ["ssp.internal"] }))
   const wrong = await serve(authority().node({ hosts: ["ssp.internal"] }))
   const mine = tlsOf(node(), root.cert)
@@ -52,19 +52,19 @@ it("D49 an SSP is told something only when its certificate is the authority's an
   expect([right.told, wrong.told]).toEqual([["true ssp.internal Bearer s3cret"], []])
 })
 
-it("D49 without an authority an SSP at https:// is verified against those that the machine trusts", async () => {
+it("D52 without an authority an SSP at https:// is verified against those that the machine trusts", async () => {
   const unknown = await serve(node({ hosts: ["ssp.internal"] }))
   expect(await asking(tlsOf(node()), (client) => kinds(client, [`https://ssp.internal:${unknown.port}`]))).toEqual(["unavailable"])
   expect(unknown.told).toEqual([])
 })
 
-it("D49 a registration in the clear is refused where nodes show certificates", async () => {
+it("D52 a registration in the clear is refused where nodes show certificates", async () => {
   const checked = (url: string) => asking(tlsOf(node(), root.cert), (client) => client.check(url))
   expect(await checked("https://127.0.0.1:1")).toEqual(Either.right("https://127.0.0.1:1"))
   expect(await checked("http://127.0.0.1:1")).toEqual(Either.left("must be an https:// address where SVC_TLS_CA_FILE is set"))
 })
 
-it("D49 a command trusts the process that has its own certificate, whatever that is for, and nobody else it would not trust anyway", async () => {
+it("D52 a command trusts the process that has its own certificate, whatever that is for, and nobody else it would not trust anyway", async () => {
   const own = issue({ common: "self", hosts: ["elsewhere.example"] })
   const [itself, stranger] = [await serve(own), await serve(node({ hosts: ["127.0.0.1"] }))]
   const get = (port: number, tls: Tls) => HttpClient.get(`https://127.0.0.1:${port}/`).pipe(Effect.map(({ status }) => status), Effect.scoped, Effect.either, Effect.provide(TlsClient.layerOwn(tls)), Effect.runPromise)

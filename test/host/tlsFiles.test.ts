@@ -63,19 +63,19 @@ const ssps: typeof faulty = [
 for (const [who, read] of Object.entries(readers)) {
   describe(`the TLS files of the ${who}`, () => {
     for (const [what, env, fault] of [...faulty, ...(who === "SSP" ? ssps : [])]) {
-      it(`D49 ${what} is a fault that names setting and file, and shows nothing of them`, () => {
+      it(`D52 ${what} is a fault that names setting and file, and shows nothing of them`, () => {
         const refused = Effect.runSync(Effect.flip(read(env)))
         expect([refused.exitCode, refused.message]).toEqual([2, expect.stringMatching(fault)])
         expect(refused.message).not.toMatch(/BEGIN (?!CERTIFICATE)|MII/)
       })
     }
-    it("D49 a certificate that is over, or of another authority, is warned about", () => {
+    it("D52 a certificate that is over, or of another authority, is warned about", () => {
       const fine = (env: Env) => Effect.runSync(read(env))
       expect(fine(named("expired.pem", "expired.key")).warnings.join()).toMatch(/SVC_TLS_CERT_FILE: expired\.pem expired on/)
       expect(fine(named("own.pem", "own.key", "stranger.pem")).warnings.join()).toMatch(/own\.pem is not issued by SVC_TLS_CA_FILE/)
       expect(fine(named("chain.pem", "own.key", "ca.pem")).warnings.join()).not.toMatch(/expired on|is not issued/)
     })
-    it("D49 a reload takes new files together, keeps the old ones where one will not do, and tells who listens", () => {
+    it("D52 a reload takes new files together, keeps the old ones where one will not do, and tells who listens", () => {
       const held = { ...files }
       const { reloadSecrets, tls } = Effect.runSync(read(named("own.pem", "own.key", "ca.pem"), held))
       const heard: Array<string | undefined> = []
@@ -94,7 +94,7 @@ for (const [who, read] of Object.entries(readers)) {
   })
 }
 
-it("D24 D49 an SSP with a certificate is reached at https://, unless its address says otherwise", () => {
+it("D24 D52 an SSP with a certificate is reached at https://, unless its address says otherwise", () => {
   const advertised = (env: Env) => Effect.runSync(Ssp.read(source({ ...named("own.pem", "own.key"), ...env }), "u")).advertisedUrl(4000)
   expect([advertised({ LISTEN_ADDR: ":4000" }), advertised({ ADVERTISE_ADDR: "me:1" }), advertised({ ADVERTISE_ADDR: "http://proxy:1" })]).toEqual(["https://h:4000", "https://me:1", "http://proxy:1"])
 })

@@ -79,7 +79,7 @@ const { node, root } = authority()
 const ca = root.cert
 
 describe("a server with a certificate", () => {
-  it("D49 answers hot and declared routes over TLS 1.2 and 1.3, and nothing older", async () => {
+  it("D52 answers hot and declared routes over TLS 1.2 and 1.3, and nothing older", async () => {
     const { ask, port } = await started(filesOf(node()))
     expect((await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: { ca } })).status).toBe(200)
     expect((await ask({ path: "/info", tls: { ca } })).status).toBe(200)
@@ -87,12 +87,12 @@ describe("a server with a certificate", () => {
     await expect(secure(port, { ca, minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" })).rejects.toThrow(/version|protocol/i)
     await expect(ask({ path: "/info", tls: { ca: authority().root.cert } })).rejects.toThrow(/certificate|signature/)
   })
-  it("D47 D49 a page of its own origin may post, one of another may not", async () => {
+  it("D47 D52 a page of its own origin may post, one of another may not", async () => {
     const { ask, port, url } = await started(filesOf(node()))
     const from = async (origin: string): Promise<number> => (await ask({ method: "POST", path: "/ingest", headers: { origin }, body: create("t:1"), tls: { ca } })).status
     expect([await from(url), await from(`https://127.0.0.1:${port + 1}`), await from("https://evil.example")]).toEqual([200, 403, 403])
   })
-  it("D49 who speaks plain HTTP is told so, who speaks something else is hung up on, and others go on", async () => {
+  it("D52 who speaks plain HTTP is told so, who speaks something else is hung up on, and others go on", async () => {
     const { ask, port } = await started(filesOf(node()))
     const plain = await told(await opened(connectPlain(port, "127.0.0.1"), "connect"), get("/info"))
     expect(plain).toMatchObject({ closed: true, error: undefined, text: expect.stringMatching(/^HTTP\/1\.1 400 [^]*INVALID_REQUEST[^]*this port speaks TLS: ask https:/) })
@@ -101,7 +101,7 @@ describe("a server with a certificate", () => {
     }
     expect((await ask({ path: "/info", tls: { ca } })).status).toBe(200)
   })
-  it("D17 D49 a connection beyond the limit is told which, probes are answered, and a body is counted and given back", async () => {
+  it("D17 D52 a connection beyond the limit is told which, probes are answered, and a body is counted and given back", async () => {
     const { ask, port } = await started(filesOf(node()), { maxConnections: 4, maxConnectionsPerAddress: 2, maxBodyBytes: 65_536, maxBodyBytesTotal: 65_536 })
     const held = [await secure(port, { ca }), await opened(connectPlain(port, "127.0.0.1"), "connect")]
     await expect.poll(async () => (await ask({ path: "/info", tls: { ca } })).status, { timeout: 10_000 }).toBe(503)
@@ -118,7 +118,7 @@ describe("a server with a certificate", () => {
     }
     await expect.poll(async () => (await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: { ca } })).status, { timeout: 10_000 }).toBe(200)
   })
-  it("D49 stops though a client has begun no handshake and another follows a view", async () => {
+  it("D52 stops though a client has begun no handshake and another follows a view", async () => {
     const served = await serve({ tls: filesOf(node()) })
     const silent = await opened(connectPlain(served.port, "127.0.0.1"), "connect")
     const following = await secure(served.port, { ca })
@@ -135,7 +135,7 @@ const spelled = ["/ingest", "/INGEST", "//ingest", "/ingest/", "/%69ngest", "/%4
 describe("a server whose nodes show certificates", () => {
   const mutual = (options: Partial<ListenOptions> = {}) => started(filesOf(node(), ca), { nodePaths, ...options })
   const mine = ({ cert, key }: Issued) => ({ ca, cert, key })
-  it("403 D49 what only nodes ask, however it is spelled, needs a certificate of the authority; the secret alone does for the rest", async () => {
+  it("403 D52 what only nodes ask, however it is spelled, needs a certificate of the authority; the secret alone does for the rest", async () => {
     const { ask, port } = await mutual()
     for (const path of spelled) {
       const { text } = await told(await secure(port, { ca }), get(path).replace("GET", "POST"))
@@ -147,12 +147,12 @@ describe("a server whose nodes show certificates", () => {
     expect((await ask({ method: "POST", path: "/ingest", token: undefined, body: create("t:1"), tls: mine(node()) })).status).toBe(401)
     expect((await ask({ path: "/info", tls: { ca } })).status).toBe(200)
   })
-  it("403 D49 where nobody is asked for a secret everything but probes and pages without data needs a certificate", async () => {
+  it("403 D52 where nobody is asked for a secret everything but probes and pages without data needs a certificate", async () => {
     const { ask } = await mutual({ isOpen: true })
     const status = async (path: string, tls: Ask["tls"]) => (await ask({ path, tls })).status
     expect([await status("/info", { ca }), await status("/version", { ca }), await status("/openapi.json", { ca }), await status("/info", mine(node()))]).toEqual([403, 200, 200, 200])
   })
-  it("D49 a session that is resumed proves nothing by itself", async () => {
+  it("D52 a session that is resumed proves nothing by itself", async () => {
     const { port } = await mutual()
     const asked = async (options: ConnectionOptions) => {
       const socket = await secure(port, { ca, ...options })
@@ -173,7 +173,7 @@ describe("a server whose nodes show certificates", () => {
       expect([node1.status, (await asked({ maxVersion, ...mine(node()), session: node1.session })).status]).toEqual([400, 400])
     }
   })
-  it("D49 new files are in force for new connections, those that are open stay, and sessions of an authority that is gone are not resumed", async () => {
+  it("D52 new files are in force for new connections, those that are open stay, and sessions of an authority that is gone are not resumed", async () => {
     const files = filesOf(node({ common: "first" }), ca)
     const { port } = await started(files, { nodePaths })
     const subject = (socket: TLSSocket): string => socket.getPeerX509Certificate()?.subject ?? ""

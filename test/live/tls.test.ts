@@ -73,7 +73,7 @@ const cluster = async (onTestFinished: (cleanup: () => Promise<void>) => void) =
 }
 
 describe("TLS of processes", () => {
-  it("D49 a file that will not do is named by --check-config and at the start, by both processes", async ({ onTestFinished }) => {
+  it("D52 a file that will not do is named by --check-config and at the start, by both processes", async ({ onTestFinished }) => {
     const folder = workshop(onTestFinished).folder()
     const { env, write } = filesIn(folder)
     const [mine, other] = [authority().node(), authority().node()]
@@ -85,7 +85,7 @@ describe("TLS of processes", () => {
     }))
     expect(exits).toEqual(exits.map(() => [2, true]))
   })
-  it("D49 SIGHUP puts new files in force and cuts nobody off; files that will not do leave the old ones, and an error in the log", async ({ onTestFinished }) => {
+  it("D52 SIGHUP puts new files in force and cuts nobody off; files that will not do leave the old ones, and an error in the log", async ({ onTestFinished }) => {
     const shop = workshop(onTestFinished)
     const { node, root } = authority()
     const tls = filesIn(shop.folder())
@@ -119,7 +119,7 @@ describe("TLS of processes", () => {
     expect((await door.stop()).code).toBe(0)
     expect(door.logs).not.toMatch(/PRIVATE KEY|MII/)
   })
-  it("D49 D15 a cluster whose nodes know each other by certificate: everything between them goes on, a neighbour without one is refused, new files need no restart", async ({ onTestFinished }) => {
+  it("D52 D15 a cluster whose nodes know each other by certificate: everything between them goes on, a neighbour without one is refused, new files need no restart", async ({ onTestFinished }) => {
     const { ask, backend, ca, node, ofScheduler, ofSsp, scheduler, ssp } = await cluster(onTestFinished)
     const ingest = async (n: number) => (await ask({ method: "POST", path: "/ingest", body: create(`t:${n}`) })).json
     expect(await ingest(1)).toMatchObject({ delivered: 1 })

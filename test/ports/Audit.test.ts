@@ -1,5 +1,5 @@
 /**
- * Audit lines as they are written (D50): the count of those left out comes at the end of the minute, and at the end of the process.
+ * Audit lines as they are written (D53): the count of those left out comes at the end of the minute, and at the end of the process.
  *
  * On a clock of the test's own, so that a minute takes no time and a wait that does not end is seen.
  */
@@ -26,7 +26,7 @@ const lines = (work: (audit: Audit["Type"]) => Effect.Effect<void>) =>
     return seen
   })
 
-it.effect("D50 beyond the limit they are counted, and each minute ends with the count", () =>
+it.effect("D53 beyond the limit they are counted, and each minute ends with the count", () =>
   Effect.gen(function*() {
     const seen = yield* lines(({ turnedAway }) => Effect.gen(function*() {
       yield* Effect.replicateEffect(turnedAway(guess), 5)
@@ -37,7 +37,7 @@ it.effect("D50 beyond the limit they are counted, and each minute ends with the 
     expect(seen).toEqual([["UNAUTHORIZED", undefined], ["UNAUTHORIZED", undefined], ["left out", 3], ["UNAUTHORIZED", undefined]])
   }))
 
-it.effect("D50 a process that stops says the count, and does not wait for the minute, whoever began it", () =>
+it.effect("D53 a process that stops says the count, and does not wait for the minute, whoever began it", () =>
   Effect.gen(function*() {
     const seen = yield* lines(({ turnedAway }) => Effect.uninterruptible(Effect.replicateEffect(turnedAway(guess), 3)).pipe(Effect.asVoid))
     expect(seen.at(-1)).toEqual(["left out", 1])

@@ -175,7 +175,7 @@ describe("secrets by name and scope", () => {
     expect(JSON.stringify(config.reloadSecrets())).toMatch(/line 1 \(grafana\) has a scope that does not exist, did you mean metrics/)
     expect([judged(config, a), judged(config, b)]).toEqual(["UNAUTHORIZED", "SCOPE_REQUIRED"])
   })
-  it("D51 an SSP is sent the secret of its name, the others the one of all, and a reload replaces it", () => {
+  it("D54 an SSP is sent the secret of its name, the others the one of all, and a reload replaces it", () => {
     const files: Files = { "/run/all": `ssp-1 ssp,read ${a}\nssp-2 read ${b}` }
     const config = scheduler({ SVC_AUTH_SECRETS_FILE: "/run/all" }, files)
     const sent = () => ["ssp-1", "ssp-2", "ssp-3"].map((name) => Redacted.value(config.sspSecret(name) ?? expect.fail("none")))
