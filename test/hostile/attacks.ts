@@ -41,6 +41,7 @@ export const queries: ReadonlyArray<readonly [what: string, query: string]> = [
   ["a list of one list", `RETURN { LET $a = array::range(0, 100000); RETURN array::len(array::flatten([${repeated(5000, "$a")}])) }`],
   ["a text that doubles", "RETURN array::fold(array::range(0, 60), 'ab', |$a, $b| $a + $a)"],
   ["a path of a path of a path", `RETURN type::field('${repeated(15_000, "a", ".")}')`],
+  ["a view whose filter is a constant of what is shared", "SELECT * FROM t WHERE array::repeat(array::repeat(array::range(0, 5000), 5000), 100) ORDER BY n LIMIT 0"],
   ["distinct of ints beyond 53 bits", "RETURN array::distinct(array::range(9007199254740993, 9007199254840993))"],
   ["a closure over a large set", "RETURN set::map(<set> array::range(0, 200000), |$v| $v)"],
   ["a large array as decimals", "RETURN <array<decimal>> array::range(0, 300000)"],

@@ -11,6 +11,7 @@ import { Either } from "effect"
 import type { Expr, Select } from "../../surql/ast.ts"
 import { analyze } from "../../surql/analyze.ts"
 import { encode } from "../../surql/encode.ts"
+import { partsOf } from "../../surql/charge.ts"
 import { compile, isConstant, run } from "../../surql/evaluate.ts"
 import { print } from "../../surql/print.ts"
 import { rewriteRows } from "../../surql/rewrite.ts"
@@ -32,6 +33,12 @@ const listName = `${liftedPrefix}list`
 
 const holdsRegex = (value: Value): boolean =>
   value instanceof Regex || (Array.isArray(value) && (value as ReadonlyArray<Value>).some(holdsRegex))
+
+/** Parts of the largest constant that is an argument: what tells arguments apart is written out, however their parts are shared. */
+const largestArgument = 10_000
+
+/** What stays in the query: nothing that is too large to be told apart from others, and nothing with a pattern in it. */
+const stays = (value: Value): boolean => partsOf(value, largestArgument) > largestArgument || holdsRegex(value)
 
 /** Puts parameters in place of constants; `take` gives the name, or `undefined` to leave one where it is. */
 const withoutConstants = (select: Select, take: (expr: Expr) => string | undefined, wholeBounds: boolean): Select => {
@@ -87,7 +94,7 @@ export const lift = (select: Select, scope: Scope): Lifted => {
   let count = 0
   const lifted = withoutConstants(select, (expr) => {
     const value = run(compile(expr), scope)
-    if (Either.isLeft(value) || holdsRegex(value.right)) return undefined
+    if (Either.isLeft(value) || stays(value.right)) return undefined
     const name = `${liftedPrefix}${count++}`
     args[name] = value.right
     return name
@@ -160,7 +167,7 @@ export const liftOnce = (query: Select, inside: boolean, listText: (query: Selec
       const params: Record<string, Value> = {}
       for (const { name, value } of args) {
         const result = run(value, scope)
-        if (Either.isLeft(result) || holdsRegex(result.right)) return undefined
+        if (Either.isLeft(result) || stays(result.right)) return undefined
         given[name] = result.right
       }
       for (const name of free) setField(params, name, Object.hasOwn(given, name) ? given[name] : field(outer.params, name))
