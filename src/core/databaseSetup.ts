@@ -16,6 +16,8 @@ const common = (url: string): string =>
   `Setup of SurrealDB 3 for surreal-live-sidecar: its tables, the events that post changes to ${url}, and functions for clients. Everything can be run again; run it again when tables are added.
 The server must be allowed to post there: surreal start --allow-net <host:port of that address> (environment SURREAL_CAPS_ALLOW_NET). Without it every write to a table with a synchronous event fails.`
 
+const commonChanges = "Setup of SurrealDB 3 for surreal-live-sidecar: its tables, the events that say which record was written, and functions for clients. Everything can be run again; run it again when tables are added."
+
 const sspAnswers = `  ready: 200 once the change is durable here and in the views. Edges are written behind the answer, never before it: a write must not wait for a second write to the same database.
   older than what is known (a _svc_rv below the version): 200 and dropped, because a write must not fail for having been overtaken.
   starting, bootstrapping or failed: 503 SSP_NOT_READY, the write fails. A change must not be accepted by who cannot keep it; a bootstrap ends with a compare, because such changes are not announced again.
@@ -36,6 +38,12 @@ ${receiver === "ssp" ? sspAnswers : schedulerAnswers}
 A slow answer keeps the transaction open that much longer, so two writers of one record meet more often and one of them is told to retry. Each row of a statement is a request of its own.
 A change that was announced and then rolled back (a later statement failed, the commit met a conflict) stands in the views until the periodic compare takes it out.`
 
+const changes = `CHANGE TABLE: no write waits for this service or fails because of it, and only what was committed is shown.
+The event writes which record was written into ${Schema.changeTable}, in the user's transaction: what is rolled back leaves nothing. The service reads those rows and the records they name in one read transaction, shows them as one step (all records of a transaction together) and deletes the rows when that is durable with it.
+While the service is away the rows stay: the table grows by one small row per written record until it is back, and takes room on the database's disk for as long.
+The server need not be allowed to reach the network for this. Only fn::svc_register, fn::svc_refresh and fn::svc_unregister post, when somebody calls them; where it may not, register at POST /view/register.
+One standalone service reads the table. Tables defined AS SELECT, and surreal import, raise no events: the periodic compare finds what they change.`
+
 const async = `ASYNCHRONOUS events: writes never wait and never fail because of us, and views lag behind.
 The event runs after the commit, in the server's background task (SurrealDB 3 servers; an embedded engine has none and never runs it). What is refused or not answered is tried again ${Feed.retries} times; after that, and when the server ends first, the change is missed until the periodic compare finds it.
 Changes may overtake each other, so an event sends the record as it is when it runs; states in between may never be seen. Rolled back writes are not announced.
@@ -55,6 +63,6 @@ export const script = (feed: Feed.Feed): string => `BEGIN;\n${Schema.script(defi
 /** The same with its reasons, for people; it can be run as it stands. */
 export const printed = (feed: Feed.Feed, receiver: Receiver): string =>
   [
-    ...[common(feed.url), ...(feed.tables.length === 0 ? [noTables] : []), feed.mode === "sync" ? sync(receiver) : async, removing(feed.tables)].map((text) => Schema.comment(text)),
+    ...[feed.mode === "changes" ? commonChanges : common(feed.url), ...(feed.tables.length === 0 ? [noTables] : []), feed.mode === "changes" ? changes : feed.mode === "sync" ? sync(receiver) : async, removing(feed.tables)].map((text) => Schema.comment(text)),
     Schema.printed(definitions(feed))
   ].join("\n")

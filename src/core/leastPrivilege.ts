@@ -6,8 +6,9 @@
  * the database, so that its token names it: `ID` is its name, and tokens of an access method carry that method (`$access`). Probed on 3.0.2.
  */
 import { jobTable as definitionOf, ownerOfJob } from "./jobTableSchema.ts"
+import * as Changes from "./surrealChanges.ts"
 import * as Schema from "./surrealSchema.ts"
-import { quote, tableName } from "./surql/text.ts"
+import { quote, identifier, tableName } from "./surql/text.ts"
 
 export const defaultName = "svc_sidecar"
 
@@ -53,15 +54,19 @@ const worded = (permissions: Permissions): string =>
 
 const ours = (user: string): Schema.Definition => ({
   why: `What ${user} writes: registrations, edges, hashes and leases. Everybody else has the rights there that they had before.`,
-  statements: Schema.ownTables.map(({ name, select }) => `ALTER TABLE ${name} PERMISSIONS FOR select ${select} FOR create, update, delete WHERE ${isUser(user)}`)
+  statements: [
+    ...Schema.ownTables.map(({ name, select }) => `ALTER TABLE ${name} PERMISSIONS FOR select ${select} FOR create, update, delete WHERE ${isUser(user)}`),
+    // Rows come from the user's own transactions; the service only takes them away.
+    ...Changes.table.statements, `ALTER TABLE ${Schema.changeTable} PERMISSIONS FOR delete WHERE ${isUser(user)} FOR select, create, update NONE`
+  ]
 })
 
 const jobs = (user: string, { fields, name, table }: JobTable): Schema.Definition => ({
   why: `Jobs of ${name}: ${user} writes ${writtenFields.join(", ")} and nothing else.`,
   statements: [
-    `ALTER TABLE ${tableName(name)} PERMISSIONS ${worded({ ...table, update: opened(table.update, user) })}`,
+    `ALTER TABLE ${identifier(name)} PERMISSIONS ${worded({ ...table, update: opened(table.update, user) })}`,
     ...Object.entries(fields).filter(([, permissions]) => permissions.update !== true)
-      .map(([field, permissions]) => `ALTER FIELD ${field} ON ${tableName(name)} PERMISSIONS ${worded({ ...permissions, update: opened(permissions.update, user) })}`)
+      .map(([field, permissions]) => `ALTER FIELD ${field} ON ${identifier(name)} PERMISSIONS ${worded({ ...permissions, update: opened(permissions.update, user) })}`)
   ]
 })
 

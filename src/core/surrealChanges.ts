@@ -7,12 +7,15 @@
  * them: record users, who may neither read nor write the table, are announced all the same.
  */
 import { changeTable, type Definition, isOwn, ownPrefix } from "./surrealSchema.ts"
-import { tableName } from "./surql/text.ts"
+import { identifier } from "./surql/text.ts"
 
 export const changeEvent = "svc_change"
 
 /** A row that names this record asks for a compare of everything: what was written while no event stood there is found by it. */
 export const compareKey = "compare"
+
+/** A row that names this record says that registrations have come or gone. */
+export const registrationsKey = "registrations"
 
 /** The table; an operator's own definition stays. */
 export const table: Definition = {
@@ -30,10 +33,16 @@ export const table: Definition = {
 const condition = `WHEN $value.id != NONE AND !string::starts_with(record::tb($value.id), '${ownPrefix}')`
 
 export const event = (name: string): string =>
-  `DEFINE EVENT OVERWRITE ${changeEvent} ON ${tableName(name)} ${condition} THEN { CREATE ${changeTable}:ulid() SET r = $value.id RETURN NONE }`
+  `DEFINE EVENT OVERWRITE ${changeEvent} ON ${identifier(name)} ${condition} THEN { CREATE ${changeTable}:ulid() SET r = $value.id RETURN NONE }`
 
 /** Asks the reader for a compare of everything. */
 export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${compareKey} RETURN NONE`
+
+/** The same where the table may be missing: what was written on either side of a move from one kind of feed to the other is found. */
+export const askCompareIfThere = `IF '${changeTable}' IN object::keys((INFO FOR DB).tables) { ${askCompare} }`
+
+/** Told in the transaction that deletes a registration. */
+export const registrationDeleted = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${registrationsKey} RETURN NONE`
 
 /** Events on these tables; ours are left out whoever names them. */
 export const events = (tables: ReadonlyArray<string>): Definition => ({
@@ -43,4 +52,4 @@ export const events = (tables: ReadonlyArray<string>): Definition => ({
 
 /** Takes the events away; rows that wait are still taken by the reader. */
 export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> =>
-  tables.filter((name) => !isOwn(name)).map((name) => `REMOVE EVENT IF EXISTS ${changeEvent} ON ${tableName(name)}`)
+  tables.filter((name) => !isOwn(name)).map((name) => `REMOVE EVENT IF EXISTS ${changeEvent} ON ${identifier(name)}`)

@@ -6,18 +6,19 @@
  * with those of its caller. So the secret is a parameter nobody can read, and a record user who calls a function only
  * leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
  */
+import * as Changes from "./surrealChanges.ts"
 import { type Definition, isOwn, ownPrefix, queryTable } from "./surrealSchema.ts"
-import { quote, tableName } from "./surql/text.ts"
+import { quote, identifier } from "./surql/text.ts"
 
 export const callTable = "_svc_call"
 export const eventName = "svc_feed"
 
 /**
- * `sync`: posted before the write commits; a post that fails or is refused fails the write, one that takes long holds it
+ * `changes`: written into the change table by the transaction itself; no write waits, and what is rolled back is not told. `sync`: posted before the write commits; a post that fails or is refused fails the write, one that takes long holds it
  * up. `async`: posted after the commit by the database's background task (SurrealDB 3 servers only), tried again when it
  * fails; a write never waits, but changes arrive later and not always in order.
  */
-export type FeedMode = "sync" | "async"
+export type FeedMode = "changes" | "sync" | "async"
 
 export interface Feed {
   /** Base address of the SSP or scheduler as the database reaches it, without a trailing slash. */
@@ -90,21 +91,29 @@ const change = (op: string, id: string, record: string): string =>
   post("/ingest", `{ table: record::tb(${id}), op: ${op}, id: <string> ${id}, record: ${record}, types: object::from_entries(fn::svc_types(${record}).map(|$found| [string::slice($found[0], 1), $found[1]])) }`)
 
 const syncEvent = (table: string): string =>
-  `DEFINE EVENT OVERWRITE ${eventName} ON ${tableName(table)} ${condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
+  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ${condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
 
 /** Sends the record as it is by then, not as it was: what overtakes it has then said the same, or will say later. */
 const asyncEvent = (table: string): string =>
-  `DEFINE EVENT OVERWRITE ${eventName} ON ${tableName(table)} ASYNC RETRY ${retries} ${condition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
+  `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ASYNC RETRY ${retries} ${condition} THEN { LET $id = $value.id; LET $record = (SELECT * FROM $id)[0] ?? {}; ${change("(IF $record = {} THEN 'DELETE' ELSE 'UPDATE' END)", "$id", "$record")} }`
 
-const why: { readonly [M in FeedMode]: string } = {
+const why: { readonly [M in Exclude<FeedMode, "changes">]: string } = {
   sync: "Tells of every change, inside the transaction and before it commits.",
   async: "Tells of every change, behind the commit."
 }
 
-const events = ({ mode, tables }: Feed): Definition => ({
-  why: why[mode],
-  statements: tables.filter((table) => !isOwn(table)).map(mode === "sync" ? syncEvent : asyncEvent)
-})
+const users = (tables: ReadonlyArray<string>): ReadonlyArray<string> => tables.filter((table) => !isOwn(table))
+
+const withoutPosts = (tables: ReadonlyArray<string>): ReadonlyArray<string> => users(tables).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${identifier(table)}`)
+
+/** One kind takes the place of the other in one transaction; rows that still wait are taken, and a compare finds what was in between. */
+const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
+  if (mode === "changes") return [Changes.table, { why: "Events that post, of an earlier setup, go.", statements: withoutPosts(tables) }, Changes.events(tables)]
+  return [
+    { why: why[mode], statements: users(tables).map(mode === "sync" ? syncEvent : asyncEvent) },
+    { why: "Events of a change table, of an earlier setup, go.", statements: [...Changes.removal(tables), Changes.askCompareIfThere] }
+  ]
+}
 
 /** The rule of `viewId.ts`, in the database's own words: who decides whose view it is must read an id as who files it. */
 const key: Definition = {
@@ -128,7 +137,7 @@ const rowOf = (id: string): string => `type::record('${queryTable}', fn::svc_key
 const registrations = (mode: FeedMode): Definition => ({
   why: "A registration that somebody deletes takes its view away. Those we delete ourselves have lost their owner before, so they do not come back to us.",
   statements: [
-    `DEFINE EVENT OVERWRITE svc_deleted ON ${queryTable} ${mode === "sync" ? "" : `ASYNC RETRY ${retries} `}WHEN $event = 'DELETE' AND $before.owner != NONE THEN { ${post("/view/unregister", "{ id: $before.view, deleted: true }")} }`
+    `DEFINE EVENT OVERWRITE svc_deleted ON ${queryTable} ${mode === "async" ? `ASYNC RETRY ${retries} ` : ""}WHEN $event = 'DELETE' AND $before.owner != NONE THEN { ${mode === "changes" ? Changes.registrationDeleted : post("/view/unregister", "{ id: $before.view, deleted: true }")} }`
   ]
 })
 
@@ -161,11 +170,11 @@ const calls = ({ openToRecordUsers }: Feed): Definition => ({
 })
 
 /** Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes what is there. */
-export const feed = (options: Feed): ReadonlyArray<Definition> => [settings(options), types, key, events(options), registrations(options.mode), calls(options)]
+export const feed = (options: Feed): ReadonlyArray<Definition> => [settings(options), ...(options.mode === "changes" ? [] : [types]), key, ...events(options), registrations(options.mode), calls(options)]
 
 /** Takes all of it away again; data and our tables stay. */
 export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> => [
-  ...tables.filter((table) => !isOwn(table)).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${tableName(table)}`),
+  ...withoutPosts(tables), ...Changes.removal(tables), Changes.askCompareIfThere,
   `REMOVE EVENT IF EXISTS svc_deleted ON ${queryTable}`,
   `REMOVE TABLE IF EXISTS ${callTable}`,
   ...["register", "refresh", "unregister", "types", "step", "key"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),

@@ -8,11 +8,11 @@
  */
 import { Duration, Effect, Either, Random } from "effect"
 import type { Readings } from "../core/meters.ts"
-import { compareKey } from "../core/surrealChanges.ts"
+import { compareKey, registrationsKey } from "../core/surrealChanges.ts"
 import { changeTable, isOwn } from "../core/surrealSchema.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import { Progress, type ProgressShape } from "./Progress.ts"
-import type { ChangeRow, ChangesRead, ChangeTable, UpstreamError } from "./Upstream.ts"
+import { type ChangeRow, type ChangesRead, type ChangeTable, UpstreamError } from "./Upstream.ts"
 
 export interface Named {
   readonly id: RecordId
@@ -25,8 +25,8 @@ export interface Sink<E extends { readonly message: string }> {
   readonly apply: (named: ReadonlyArray<Named>) => Effect.Effect<ReadonlySet<string>, E>
   /** Whether anything can be taken now. */
   readonly open: () => boolean
-  /** Compares everything with the database; whoever sets the events up asks for it. */
-  readonly compare: Effect.Effect<void, { readonly message: string }>
+  /** Compares everything with the database, or registrations alone; the setup and the deletion of a registration ask for it there. */
+  readonly compare: (all: boolean) => Effect.Effect<void, { readonly message: string }>
   /** Runs it beside the reader, for as long as that lives. */
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
 }
@@ -95,7 +95,10 @@ export class ChangeReader<E extends { readonly message: string }> {
   /** Reads once and applies what was read. */
   private readonly once: Effect.Effect<ChangesRead | undefined, UpstreamError | E> = Effect.suspend(() => {
     const gone = this.done.length
+    const deleted = new Set(this.done.map(({ text }) => text))
     return this.table.take(this.size, this.done, [...this.apart.values()]).pipe(Effect.tap((read) => {
+      // The database answers a DELETE that is not permitted as if there were nothing to delete.
+      if (read?.rows.some(({ id }) => deleted.has(id.text)) === true) return Effect.fail(new UpstreamError({ reason: "unauthorized", message: `rows of ${changeTable} that were deleted are still there: may the database user of this service delete them?` }))
       this.done = this.done.slice(gone)
       this.installed = read !== undefined
       return read === undefined || read.rows.length + read.unreadable.length === 0 ? Effect.void : this.take(read)
@@ -140,7 +143,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     const comparing = Effect.gen(this, function*() {
       while (this.compares.length > 0) {
         const rows = this.compares
-        const compared = yield* Effect.either(this.sink.compare)
+        const compared = yield* Effect.either(this.sink.compare(rows.some(({ record }) => record.key === compareKey)))
         if (Either.isLeft(compared)) {
           yield* Effect.logWarning(`the compare that was asked for in the database failed: ${compared.left.message}; trying again`)
           yield* Effect.sleep(failureCapMs)
@@ -191,4 +194,4 @@ export const readings = (figures: ReaderFigures | undefined): Readings =>
     changeTableRows: figures.rows, changeTableRecords: figures.records, changeTableFailures: figures.failures, changeTableUnreadable: figures.unreadable, changeTableBehind: figures.catchingUp ? 1 : 0
   }
 
-const asksCompare = ({ record }: ChangeRow): boolean => record.table === changeTable && record.key === compareKey
+const asksCompare = ({ record }: ChangeRow): boolean => record.table === changeTable && (record.key === compareKey || record.key === registrationsKey)

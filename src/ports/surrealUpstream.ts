@@ -7,7 +7,7 @@
  */
 import { Effect, Either, Option, Stream } from "effect"
 import * as Schema from "../core/surrealSchema.ts"
-import { tableName } from "../core/surql/text.ts"
+import { identifier } from "../core/surql/text.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
 import { recordOf } from "./memoryUpstream.ts"
 import { type Bindings, SurrealError, type SurrealShape } from "./SurrealClient.ts"
@@ -76,7 +76,7 @@ const tables = (client: SurrealShape): Effect.Effect<ReadonlyArray<UpstreamTable
     const listed = isObj(info) && isRows(info["tables"]) ? info["tables"] : []
     const users = listed.filter((table) => !Schema.isOwn(String(table["name"])))
     if (users.length === 0) return []
-    const infos = yield* run(client, users.map((table) => `INFO FOR TABLE ${tableName(String(table["name"]))} STRUCTURE`).join(";"))
+    const infos = yield* run(client, users.map((table) => `INFO FOR TABLE ${identifier(String(table["name"]))} STRUCTURE`).join(";"))
     return users.map((table, i) => ({ name: String(table["name"]), types: typesOf(infos[i]), derived: table["view"] !== undefined }))
   })
 

@@ -67,7 +67,7 @@ export class ChangeFeed extends Context.Tag("ssp/ChangeFeed")<ChangeFeed, {
         apply: apply({ views: yield* Views, jobs: yield* JobIntake, meters: yield* Meters }),
         // What memory is brought to while it is not ready is read anew; until then rows wait.
         open: () => phase() === "ready" && overloaded() === undefined,
-        compare: Effect.asVoid(reconcile.now),
+        compare: (all) => (all ? Effect.asVoid(reconcile.now) : reconcile.registrations),
         fork: (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(crashing(later)), scope))
       }, { size: changesPerRead })
       yield* Serving.fork(reader.run)

@@ -25,6 +25,7 @@ const flags = {
 
 /** What follows the commands on a database. */
 const setupOptions = {
+  "--feed": "changes|events: Setup: events that write into a change table, which this service reads (standalone only), or events that post to it inside the writing transaction (the default).",
   "--async": "Setup: events that run behind the commit instead of inside it.",
   "--least-privilege": "Setup: nothing but our tables and the user that the service needs and no more (STORE_SERVICE_USER), run once by an owner; events and functions are defined without it.",
   "--open-to-record-users": "Setup: record users may register queries, which are run with this service's rights: the edges then tell anybody who tries which records match what, permissions or not. Closed without it.",
@@ -41,7 +42,7 @@ const commands: { readonly [flag: string]: Command | "check" } = {
 
 /** What each command has a use for. */
 const uses: { readonly [option: string]: ReadonlyArray<Command | "check"> } = {
-  "--async": ["print", "install"], "--least-privilege": ["print", "install"], "--open-to-record-users": ["print", "install"], "--tables": ["print", "install", "remove", "check"], "--url": ["print", "install", "check"], "--with-secret": ["print"]
+  "--feed": ["print", "install"], "--async": ["print", "install"], "--least-privilege": ["print", "install"], "--open-to-record-users": ["print", "install"], "--tables": ["print", "install", "remove", "check"], "--url": ["print", "install", "check"], "--with-secret": ["print"]
 }
 
 export interface Asked {
@@ -60,10 +61,10 @@ const listOf = (value: string): ReadonlyArray<string> => value.split(",").map((n
 const readWords = (args: ReadonlyArray<string>, faults: Array<string>): Asked & { readonly options: ReadonlyArray<string> } => {
   let flag: Flag | undefined
   const options: Array<string> = []
-  const setup = { mode: "sync" as "sync" | "async", tables: undefined as ReadonlyArray<string> | undefined, url: undefined as string | undefined, withSecret: false, openToRecordUsers: false, leastPrivilege: false }
+  const setup = { mode: "sync" as SetupOptions["mode"], tables: undefined as ReadonlyArray<string> | undefined, url: undefined as string | undefined, withSecret: false, openToRecordUsers: false, leastPrivilege: false }
   for (let i = 0; i < args.length; i++) {
     const word = args[i] ?? ""
-    const [name = "", inline] = word.startsWith("--tables=") || word.startsWith("--url=") ? [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)] : [short[word] ?? word]
+    const [name = "", inline] = /^--(?:tables|url|feed)=/.test(word) ? [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)] : [short[word] ?? word]
     if (isFlag(name)) {
       flag ??= name
       continue
@@ -72,7 +73,11 @@ const readWords = (args: ReadonlyArray<string>, faults: Array<string>): Asked & 
     if (name === "--async") setup.mode = "async"
     else if (name === "--open-to-record-users") setup.openToRecordUsers = true
     else if (name === "--least-privilege") setup.leastPrivilege = true
-    else if (name === "--with-secret") setup.withSecret = true
+    else if (name === "--feed") {
+      const kind = inline ?? args[++i] ?? ""
+      if (kind !== "changes" && kind !== "events") faults.push(`  --feed is ${JSON.stringify(kind)}; must be changes or events`)
+      else if (kind === "changes") setup.mode = "changes"
+    } else if (name === "--with-secret") setup.withSecret = true
     else if (name === "--tables" || name === "--url") {
       const value = inline ?? args[++i] ?? ""
       const url = Address.advertised(value)
@@ -88,6 +93,7 @@ export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFa
   const faults: Array<string> = []
   const { flag, options, setup } = readWords(args, faults)
   const command = flag === undefined ? undefined : commands[flag]
+  if (options.includes("--async") && args.some((word, i) => word === "--feed=changes" || (word === "--feed" && args[i + 1] === "changes"))) faults.push("  --async is a way to post: it goes with --feed events")
   for (const option of options) {
     const takers = Object.keys(commands).filter((name) => uses[option]?.includes(commands[name]!))
     if (uses[option] !== undefined && (command === undefined || !uses[option].includes(command))) faults.push(`  ${option} only goes with ${takers.join(", ")}`)

@@ -89,6 +89,20 @@ const print = (config: Config, options: SetupOptions): Effect.Effect<void, Start
 
 const needsServer = fault("STORE_ADDR names no database server to work on; set it, STORE_NS, STORE_DB and, where it asks for one, STORE_USER and STORE_PASS")
 
+const notOfACluster = fault("--feed changes is for an SSP on its own: a scheduler does not read the change table yet; use --feed events")
+
+const what: { readonly [M in Feed.FeedMode]: string } = { changes: "events that write into the change table", sync: "synchronous events that post", async: "asynchronous events that post" }
+
+/** Whether the database may reach us at all: where it may not, every write to a table with such an event would fail. What answers there, if anything, is not asked. */
+const mayPost = (url: string): Effect.Effect<void, StartFault, SurrealClient> =>
+  Effect.flatMap(SurrealClient, ({ query }) => query("RETURN http::head($url)", { url })).pipe(
+    Effect.catchAll((error) =>
+      /not allowed|capabilit/i.test(error.message)
+        ? Effect.fail(fault(`the database may not reach ${url}, so every write to a table with an event that posts would fail: start it with --allow-net <host:port of that address> (environment SURREAL_CAPS_ALLOW_NET), or use --feed changes (${error.message})`))
+        : Effect.void),
+    Effect.asVoid
+  )
+
 /** Defines all of it in one transaction, again and again if asked. */
 const install = (config: Config, options: SetupOptions): Effect.Effect<void, StartFault, Upstream | SurrealClient> =>
   Effect.gen(function*() {
@@ -96,14 +110,16 @@ const install = (config: Config, options: SetupOptions): Effect.Effect<void, Sta
     if (!upstream.present) return yield* needsServer
     if (options.leastPrivilege) return yield* ServiceUser.install(config)
     const url = yield* urlOf(config, options)
-    if (misses(url, config.storeAddr)) return yield* fault(`${url} is this machine only, and the database is on another: say with --url where it reaches this service`)
+    if (options.mode !== "changes" && misses(url, config.storeAddr)) return yield* fault(`${url} is this machine only, and the database is on another: say with --url where it reaches this service`)
+    if (options.mode === "changes" && receiver(config) === "scheduler") return yield* notOfACluster
+    if (options.mode !== "changes") yield* mayPost(url)
     if (receiver(config) === "ssp" && config.authSecret === undefined) return yield* fault("SVC_AUTH_SECRET is not set: every post of the database would be answered 401, and fail the write that caused it")
     const held = secretOf(config)
     const secret = held === undefined ? undefined : Redacted.value(held)
     const tables = yield* tablesOf(options, upstream)
     const { query } = yield* SurrealClient
     yield* Effect.mapError(query(Setup.script({ url, secret, tables, mode: options.mode, openToRecordUsers: options.openToRecordUsers })), failed)
-    yield* Console.log(`installed: ${options.mode === "sync" ? "synchronous" : "asynchronous"} events that post to ${url} on ${tables.length === 0 ? "no table, because there is none yet" : `${tables.length} tables (${tables.join(", ")})`}. Run it again when tables are added.`)
+    yield* Console.log(`installed: ${what[options.mode]}${options.mode === "changes" ? "" : ` to ${url}`} on ${tables.length === 0 ? "no table, because there is none yet" : `${tables.length} tables (${tables.join(", ")})`}. Run it again when tables are added.`)
     if (options.mode === "sync") yield* Console.log("From now on a write to them fails while nothing answers there: start the service, or take the events away with --remove-database-setup.")
   })
 

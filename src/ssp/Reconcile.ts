@@ -44,6 +44,8 @@ export interface ReconcileShape {
   readonly bootstrap: (exhausted: Effect.Effect<void>) => Effect.Effect<void>
   /** One compare of everything, now; one at a time. */
   readonly now: Effect.Effect<Compared, Failure>
+  /** The same of registrations alone. */
+  readonly registrations: Effect.Effect<void, Failure>
 }
 
 export class Reconcile extends Context.Tag("ssp/Reconcile")<Reconcile, ReconcileShape>() {
@@ -57,7 +59,7 @@ export class Reconcile extends Context.Tag("ssp/Reconcile")<Reconcile, Reconcile
         const scope = yield* Effect.scope
         const { withPermits } = yield* Effect.makeSemaphore(1)
         const work = new Work(parts, (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(later.pipe(Effect.catchAllCause((cause) => Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))), scope)))
-        return { bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)), now: withPermits(1)(work.now) }
+        return { bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)), now: withPermits(1)(work.now), registrations: withPermits(1)(work.followed) }
       })
     )
 
@@ -189,6 +191,8 @@ class Work {
     const still = ({ id }: Change): boolean => Compare.same(records.get(id), known.get(id.text))
     return Effect.map(Effect.forEach(parts(differences.map(Compare.changeOf)), (part) => repair(part, still)), (applied) => applied.flat().map(({ id }) => id))
   }
+
+  readonly followed: Effect.Effect<void, Failure> = Effect.suspend(() => this.registrations.follow)
 
   /** Compares everything while changes flow. */
   readonly now: Effect.Effect<Compared, Failure> = Effect.suspend(() => Effect.zipLeft(this.live.now, this.registrations.follow))

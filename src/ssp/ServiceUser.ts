@@ -6,7 +6,7 @@
  */
 import { Console, Effect, Redacted } from "effect"
 import * as LeastPrivilege from "../core/leastPrivilege.ts"
-import { tableName } from "../core/surql/text.ts"
+import { identifier } from "../core/surql/text.ts"
 import { isObj, type Value } from "../core/surql/value.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { SurrealClient, type SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
@@ -35,7 +35,7 @@ const thereOf = ({ query }: SurrealShape, names: ReadonlyArray<string>): Effect.
   Effect.gen(function*() {
     const [info] = yield* query("INFO FOR DB STRUCTURE")
     const there = rowsOf(info, "tables").flatMap((table) => (isObj(table) && names.includes(String(table["name"])) ? [{ name: String(table["name"]), table: permissionsOf(table["permissions"], true) }] : []))
-    return yield* Effect.forEach(there, ({ name, table }) => Effect.map(query(`INFO FOR TABLE ${tableName(name)} STRUCTURE`), ([found]) => {
+    return yield* Effect.forEach(there, ({ name, table }) => Effect.map(query(`INFO FOR TABLE ${identifier(name)} STRUCTURE`), ([found]) => {
       const fields = rowsOf(found, "fields").flatMap((field) => (isObj(field) && LeastPrivilege.writtenFields.includes(String(field["name"])) ? [[String(field["name"]), permissionsOf(field["permissions"], false)] as const] : []))
       return { name, table, fields: Object.fromEntries(fields) }
     }))

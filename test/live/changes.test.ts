@@ -8,9 +8,11 @@ import { join } from "node:path"
 import type { Surreal } from "surrealdb"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Changes from "../../src/core/surrealChanges.ts"
+import * as Feed from "../../src/core/surrealFeed.ts"
 import * as Schema from "../../src/core/surrealSchema.ts"
 import { Range } from "../../src/core/surql/value.ts"
-import { temporaryFolder, until } from "../kit/Door.ts"
+import { secret, temporaryFolder, until } from "../kit/Door.ts"
+import { FeedPort } from "../kit/feedPort.ts"
 import { differing, type NodeBeside, startBeside } from "../kit/nodeBeside.ts"
 import { rng, runs, seed } from "../kit/random.ts"
 import { registration } from "../kit/registration.ts"
@@ -143,6 +145,42 @@ test("D44 a record that the database fails to read holds up no other, and is tak
   await server.ask("n", "d", Changes.askCompare)
   await until("compared", async () => [...node.records.rowsBetween("part", new Range(undefined, undefined))].some(({ id }) => id.text === "part:4"))
 })
+
+test("D44 D21 moving between the change table and events that post, while somebody writes, loses nothing; a registration that is deleted there is followed", async () => {
+  const port = await FeedPort.start()
+  onTestFinished(() => port.close())
+  const server = await RpcServer.start({ path: `surrealkv://${fresh()}`, capabilities: { network_targets: true } })
+  onTestFinished(() => server.kill())
+  await server.ask("n", "d", `DEFINE TABLE item; ${Schema.script(Schema.shared)}`)
+  const node = await start(server.port)
+  await node.ready()
+  port.behind = node
+  await register(node, "all", "SELECT id FROM item")
+  const db = await rootClient(server)
+  const run = async (query: string): Promise<void> => {
+    for (;;) {
+      const failed = await db.query(query).then(() => undefined, (error: unknown) => String(error))
+      if (failed === undefined) return
+      if (!/transaction/i.test(failed)) throw new Error(failed)
+    }
+  }
+  let writing = true
+  const writer = (async () => {
+    for (let i = 0; writing; i++) await run(i % 5 === 4 ? `DELETE item:${i % 23}` : `UPSERT item:${i % 23} SET n = ${i}`)
+  })()
+  for (const mode of ["changes", "sync", "changes", "sync"] as const) {
+    await run(`BEGIN; ${Schema.script(Feed.feed({ url: port.url, secret, tables: ["item"], mode, openToRecordUsers: false }))}COMMIT`)
+    await new Promise((done) => setTimeout(done, 150))
+  }
+  await run(`BEGIN; ${Schema.script(Feed.feed({ url: port.url, secret, tables: ["item"], mode: "changes", openToRecordUsers: false }))}COMMIT`)
+  writing = false
+  await writer
+  await taken(server)
+  expect(await differing(node, "item")).toEqual([])
+  await run("DELETE _svc_query:all")
+  await until("the view is gone", async () => (await node.ask("GET", "/view/all")).status === 404)
+  await db.close()
+}, 60_000)
 
 test("an SSP whose database is gone stops in time, with edges that wait for it", async () => {
   const server = await serve()

@@ -49,7 +49,8 @@ test("D41 D21 the feed is installed, a change behind its back is named and repai
     expect(await ask("SELECT * FROM _svc_query; SELECT * FROM _svc_list_ref")).toEqual([[], []])
   }
 
-  await ask(Feed.removal(["item", "note"]).join("; "))
+  // Without the compare that the removal asks a running reader for: what is written next must be found by the check.
+  await ask(Feed.removal(["item", "note"]).filter((statement) => statement.startsWith("REMOVE ")).join("; "))
   await ask("UPDATE item:7 SET n = '7'; DELETE item:8; CREATE note:late")
   const differing = await command("--check-integrity", "--url", door.url)
   expect(differing.code).toBe(1)

@@ -63,7 +63,7 @@ const database = async (tables = "DEFINE TABLE item; DEFINE TABLE `odd ``name'`;
   return { ask, name, run, state }
 }
 
-for (const mode of ["sync", "async"] as const) {
+for (const mode of ["sync", "async", "changes"] as const) {
   test(`D21 what is printed for ${mode} events can be run as it stands, twice, and is what is installed`, async () => {
     const [byHand, installed] = [await database(), await database()]
     const { out } = await byHand.run("print", { mode, url: receiverUrl() })
@@ -71,7 +71,7 @@ for (const mode of ["sync", "async"] as const) {
     for (const _again of [1, 2]) expect((await installed.run("install", { mode, url: receiverUrl() })).fault).toBeUndefined()
     const state = await installed.state()
     expect(await byHand.state()).toBe(state)
-    expect(state.match(/DEFINE EVENT svc_feed/g)).toHaveLength(2)
+    expect(state.match(mode === "changes" ? /DEFINE EVENT svc_change/g : /DEFINE EVENT svc_feed/g)).toHaveLength(2)
     expect(state.match(/ASYNC RETRY/g) ?? []).toHaveLength(mode === "async" ? 3 : 0)
   })
 }
@@ -89,6 +89,51 @@ test("what is installed posts with the secret, and is taken away twice without a
   expect(posts).toHaveLength(1)
   expect(await ask("INFO FOR TABLE item")).toEqual(before)
   expect(await state()).not.toMatch(/svc_feed|svc_register|\$svc_url/)
+})
+
+test("D44 the change table needs no network, moving between it and posts leaves one of them, and a database that may not post is refused events that do", async () => {
+  const closed = await RpcServer.start()
+  const open = server
+  try {
+    server = closed
+    const { ask, run } = await database()
+    expect((await run("install", { url: receiverUrl() })).fault).toMatch(/--allow-net.*SURREAL_CAPS_ALLOW_NET.*--feed changes/)
+    expect(JSON.stringify(await ask("INFO FOR DB; INFO FOR TABLE item"))).not.toMatch(/svc_feed|svc_change/)
+    expect((await run("install", { mode: "changes" })).fault).toBeUndefined()
+    await ask("DELETE _svc_change; BEGIN; CREATE item:1; UPDATE item:1 SET n = 1; CANCEL").catch(() => undefined)
+    await ask("CREATE item:2; UPSERT item:2 SET n = 1")
+    expect(await ask("SELECT VALUE r FROM _svc_change")).toMatchObject([[{ id: 2 }, { id: 2 }]])
+    expect((await run("install", { mode: "changes" }, { SCHEDULER_URL: "http://s:9667" })).fault).toMatch(/--feed events/)
+  } finally {
+    server = open
+    await closed.kill()
+  }
+  const { ask, run } = await database()
+  const events = async () => JSON.stringify(await ask("INFO FOR TABLE item")).match(/DEFINE EVENT svc_\w+/g)
+  const found: Array<unknown> = []
+  for (const step of ["sync", "changes", "async", "changes", "sync"] as const) {
+    expect((await run("install", { mode: step, url: receiverUrl() })).fault).toBeUndefined()
+    found.push(await events())
+  }
+  await run("remove")
+  expect([...found, await events()]).toEqual([["DEFINE EVENT svc_feed"], ["DEFINE EVENT svc_change"], ["DEFINE EVENT svc_feed"], ["DEFINE EVENT svc_change"], ["DEFINE EVENT svc_feed"], null])
+})
+
+/** Words that the language uses itself, and one that is no word at all. */
+const keywords = "access after all alter analyzer and as asc async at before begin between break by cancel changefeed comment commit computed content continue create database default define delete desc diff drop else end enforced event exists explain fetch field fields flexible for from full function functions group having if in index info insert into is kill let like limit live merge namespace none not null on only option or order out overwrite param patch permissions readonly rebuild record relate remove replace return roles root schemafull schemaless scope select session set show since sleep split start structure table tables then throw timeout to token transaction true type unique unset update upsert use user value values version view when where with 7 a-b".split(" ")
+
+test("D44 tables, ids and fields may have the name of any word of the language, for either kind of event", async () => {
+  const quoted = keywords.map((word) => `\`${word}\``)
+  const { ask, run } = await database(quoted.map((name) => `DEFINE TABLE ${name}`).join(";"))
+  for (const mode of ["sync", "changes"] as const) {
+    const { fault } = await run("install", { mode, url: receiverUrl() })
+    expect(fault).toBeUndefined()
+  }
+  await ask("DELETE _svc_change")
+  await ask(keywords.map((word) => `CREATE type::record('${word}', '${word}') SET \`${word}\` = 1`).join(";"))
+  const [named] = await ask<[ReadonlyArray<{ readonly tb: string; readonly id: string }>]>("SELECT VALUE { tb: record::tb(r), id: record::id(r) } FROM _svc_change")
+  expect(named.map(({ id, tb }) => `${tb}:${id}`).toSorted()).toEqual(keywords.map((word) => `${word}:${word}`).toSorted())
+  expect((await run("remove")).fault).toBeUndefined()
 })
 
 test("removing from a database that was never set up is no fault, and installing on one without tables says so", async () => {

@@ -38,7 +38,7 @@ describe("the life of a standalone SSP beside a database", () => {
     Effect.gen(function*() {
       const orders = yield* Queue.unbounded<"exhausted" | "done">()
       const obey = (exhausted: Effect.Effect<void>): Effect.Effect<void> => Effect.flatMap(Queue.take(orders), (order) => (order === "done" ? Effect.void : Effect.zipRight(exhausted, obey(exhausted))))
-      const { loaded, phase } = yield* build({ bootstrap: obey, now: nothing })
+      const { loaded, phase } = yield* build({ bootstrap: obey, registrations: Effect.void, now: nothing })
       const seen: Array<Phase> = []
       yield* loaded
       for (const order of ["exhausted", "done"] as const) {
@@ -53,7 +53,7 @@ describe("the life of a standalone SSP beside a database", () => {
     Effect.gen(function*() {
       let bootstraps = 0
       let gate = yield* Deferred.make<void>()
-      const { emptying, phase } = yield* build({ bootstrap: () => Effect.suspend(() => Effect.zipRight(Effect.sync(() => bootstraps++), Deferred.await(gate))), now: nothing })
+      const { emptying, phase } = yield* build({ bootstrap: () => Effect.suspend(() => Effect.zipRight(Effect.sync(() => bootstraps++), Deferred.await(gate))), registrations: Effect.void, now: nothing })
       yield* TestClock.adjust(0)
       // In the middle of the first one: it begins anew, behind the emptying.
       expect(yield* emptying(Effect.sync(() => bootstraps))).toBe(1)
@@ -76,7 +76,7 @@ describe("the life of a standalone SSP beside a database", () => {
 
   it.scoped("D16 without a database it stays ready, and nothing is compared", () =>
     Effect.gen(function*() {
-      const { emptying, phase } = yield* build({ bootstrap: () => Effect.die("there is no database"), now: Effect.die("there is no database") }, { present: false })
+      const { emptying, phase } = yield* build({ bootstrap: () => Effect.die("there is no database"), registrations: Effect.void, now: Effect.die("there is no database") }, { present: false })
       yield* TestClock.adjust("1 hour")
       expect([phase(), yield* emptying(Effect.sync(phase))]).toEqual(["ready", "ready"])
     }))
@@ -89,7 +89,7 @@ describe("the life of a standalone SSP beside a database", () => {
         at.push(ms / 1000)
         return at.length === 3 ? Effect.fail(new UpstreamError({ reason: "unreachable", message: "nobody there" })) : nothing
       })
-      yield* build({ bootstrap: () => Deferred.await(gate), now }, { env: { SVC_RECONCILE_INTERVAL_SECS: "100" } })
+      yield* build({ registrations: Effect.void, bootstrap: () => Deferred.await(gate), now }, { env: { SVC_RECONCILE_INTERVAL_SECS: "100" } })
       yield* TestClock.adjust("45 seconds")
       expect(at).toEqual([])
       yield* Deferred.succeed(gate, undefined)
@@ -99,7 +99,7 @@ describe("the life of a standalone SSP beside a database", () => {
 
   it.scoped("SVC_RECONCILE_INTERVAL_SECS=0 turns the compare off", () =>
     Effect.gen(function*() {
-      const { phase } = yield* build({ bootstrap: () => Effect.void, now: Effect.die("it is off") }, { env: { SVC_RECONCILE_INTERVAL_SECS: "0" } })
+      const { phase } = yield* build({ bootstrap: () => Effect.void, registrations: Effect.void, now: Effect.die("it is off") }, { env: { SVC_RECONCILE_INTERVAL_SECS: "0" } })
       yield* TestClock.adjust("10 hours")
       expect(phase()).toBe("ready")
     }))

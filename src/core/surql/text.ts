@@ -72,6 +72,9 @@ const beginnings: ReadonlySet<string> = new Set((
 const tableText = (name: string): string =>
   plain.test(name) && !beginnings.has(name.toLowerCase()) && name !== "NaN" && name !== "Infinity" ? name : "`" + escapeWith(name, "`") + "`"
 
+/** A name in a statement: always in back-ticks, because a bare one may be a keyword (`INFO FOR TABLE delete STRUCTURE` deletes). */
+export const identifier = (name: string): string => "`" + escapeWith(name, "`") + "`"
+
 const keyString = (key: string): string =>
   plainKey.test(key) && key !== "NaN" && key !== "Infinity" ? key : "`" + escapeWith(key, "`") + "`"
 
