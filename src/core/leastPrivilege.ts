@@ -57,7 +57,7 @@ const ours = (user: string): Schema.Definition => ({
   statements: [
     ...Schema.ownTables.map(({ name, select }) => `ALTER TABLE ${name} PERMISSIONS FOR select ${select} FOR create, update, delete WHERE ${isUser(user)}`),
     // Rows come from the user's own transactions; the service only takes them away.
-    ...Changes.table.statements, `ALTER TABLE ${Schema.changeTable} PERMISSIONS FOR delete WHERE ${isUser(user)} FOR select, create, update NONE`
+    ...Changes.definition.statements, `ALTER TABLE ${Schema.changeTable} PERMISSIONS FOR delete WHERE ${isUser(user)} FOR select, create, update NONE`
   ]
 })
 

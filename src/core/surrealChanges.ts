@@ -18,7 +18,7 @@ export const compareKey = "compare"
 export const registrationsKey = "registrations"
 
 /** The table; an operator's own definition stays. */
-export const table: Definition = {
+export const definition: Definition = {
   why: "Which records were written, one row per write, until this service has them durable: then it deletes the rows. Nobody else reads or writes it.",
   statements: [
     `DEFINE TABLE IF NOT EXISTS ${changeTable} TYPE NORMAL SCHEMAFULL PERMISSIONS NONE`,

@@ -108,7 +108,7 @@ const withoutPosts = (tables: ReadonlyArray<string>): ReadonlyArray<string> => u
 
 /** One kind takes the place of the other in one transaction; rows that still wait are taken, and a compare finds what was in between. */
 const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
-  if (mode === "changes") return [Changes.table, { why: "Events that post, of an earlier setup, go.", statements: withoutPosts(tables) }, Changes.events(tables)]
+  if (mode === "changes") return [Changes.definition, { why: "Events that post, of an earlier setup, go.", statements: withoutPosts(tables) }, Changes.events(tables)]
   return [
     { why: why[mode], statements: users(tables).map(mode === "sync" ? syncEvent : asyncEvent) },
     { why: "Events of a change table, of an earlier setup, go.", statements: [...Changes.removal(tables), Changes.askCompareIfThere] }

@@ -20,7 +20,7 @@ test("D44 a database that is killed under writes loses none of them", async () =
   let server = await ServerProcess.start({ path: `surrealkv://${join(folder, "killed")}` })
   onTestFinished(() => server.kill())
   const admin = await rootClient(server)
-  await admin.query(`DEFINE TABLE item; ${Schema.script([...Schema.shared, Changes.table, Changes.events(["item"])])}`)
+  await admin.query(`DEFINE TABLE item; ${Schema.script([...Schema.shared, Changes.definition, Changes.events(["item"])])}`)
   await admin.close()
   const node = await startBeside(server.port, join(folder, "node"))
   onTestFinished(() => node.stop())

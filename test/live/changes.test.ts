@@ -37,7 +37,7 @@ const start = async (port: number, dataDir = fresh(), env?: { readonly [name: st
   return node
 }
 
-const install = (...tables: ReadonlyArray<string>): string => Schema.script([...Schema.shared, Changes.table, Changes.events(tables)])
+const install = (...tables: ReadonlyArray<string>): string => Schema.script([...Schema.shared, Changes.definition, Changes.events(tables)])
 type Asked = Pick<RpcServer, "ask">
 
 const left = async (server: Asked): Promise<number> => (await server.ask<[ReadonlyArray<unknown>]>("n", "d", `SELECT id FROM ${Schema.changeTable}`))[0].length
