@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => door.close())
 
 /** Only where there is a database, a scheduler, a job. */
-const elsewhere = /^svc_ssp_(?:edge|log_seq$|jobs$|job_(?:attempts|leases_lost)_total$)|^svc_reconcile_age/
+const elsewhere = /^svc_ssp_(?:edge|log_seq$|jobs$|job_(?:attempts|leases_lost)_total$)|^svc_reconcile_age|^svc_change_table_/
 
 const read = async (): Promise<ReadonlyMap<string, ReadFamily>> => {
   const answer = await send(door, { ask: "GET /metrics" })
