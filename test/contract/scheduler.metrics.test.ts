@@ -40,7 +40,7 @@ describe("GET /metrics", () => {
       expect(answer.headers["content-type"]).toBe("text/plain; version=0.0.4; charset=utf-8")
       const families = parse(answer.text)
       // No runtime tells this node about its process, and no database stands beside it.
-      const own = metrics.filter(({ name, on }) => on !== "ssp" && !/^process_|^svc_(?:heap|event_loop|reconcile_age)/.test(name))
+      const own = metrics.filter(({ name, on }) => on !== "ssp" && !/^process_|^svc_(?:heap|event_loop|reconcile_age|change_table_)/.test(name))
       expect([...families.keys()]).toEqual(own.map(({ name }) => name))
       for (const { help, name, type } of own) expect([families.get(name)?.type, families.get(name)?.help]).toEqual([type, help])
     }
