@@ -9,13 +9,13 @@ import * as BackendClient from "./host/backendClient.ts"
 import * as Pages from "./host/pages.ts"
 import * as ProcessFigures from "./host/processFigures.ts"
 import * as Quickstart from "./host/quickstart.ts"
+import * as NodeClient from "./host/nodeClient.ts"
 import { layerNode } from "./host/readBody.ts"
 import * as Released from "./host/release.ts"
 import * as Reload from "./host/reload.ts"
 import * as Server from "./host/Server.ts"
 import * as Stores from "./host/stores.ts"
 import * as Telemetry from "./host/telemetry.ts"
-import * as TlsClient from "./host/tlsClient.ts"
 import { layerTurn } from "./host/turn.ts"
 import * as Watchdog from "./host/watchdog.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
@@ -27,7 +27,7 @@ import { storeText } from "./ssp/storeText.ts"
 
 const drivers = (config: SspConfigShape) => Layer.mergeAll(
   Watchdog.behind(Stores.layer(config, fromDatabase), { ...config, slowMs: config.slowEvaluationMs, folder: Stores.folderOf(config) }), layerNode, layerTurn, Pages.layer, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
-  config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret), TlsClient.layer(config.tls))
+  config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret), NodeClient.layer(config.tls))
 )
 
 /** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */

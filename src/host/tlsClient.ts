@@ -40,8 +40,8 @@ const over = (connect: buildConnector.connector): Layer.Layer<HttpClient.HttpCli
     (agent) => NodeHttpClient.makeUndici(agent)
   ))
 
-/** For calls to other nodes; the runtime's own client where they show no certificates. */
-export const layer = (tls: Tls | undefined): Layer.Layer<HttpClient.HttpClient> => (tls?.isMutual === true ? over(connectorOf(tls, {})) : FetchHttpClient.layer)
+/** For calls to other nodes that ask for a certificate. */
+export const layerMutual = (tls: Tls): Layer.Layer<HttpClient.HttpClient> => over(connectorOf(tls, {}))
 
 const isOwn = (socket: TLSSocket, { cert }: TlsMaterial): boolean => socket.getPeerX509Certificate()?.fingerprint256 === new X509Certificate(cert).fingerprint256
 
