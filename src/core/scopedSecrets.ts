@@ -8,7 +8,7 @@
 import { sha256 } from "@noble/hashes/sha2.js"
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
 import { isScope, type Scope, scopes } from "./scopes.ts"
-import { closest, type Knob, secret } from "./settings.ts"
+import { closest, type Knob, nodeName, nodeNameAllowed, secret } from "./settings.ts"
 
 /** A secret that is let in. */
 export interface KnownSecret {
@@ -26,9 +26,6 @@ export const reserved = { one: "default", open: "none", unknown: "unknown" } as 
 const fewestCharacters = 16
 /** Each request is compared with all of them. */
 const mostEntries = 1000
-
-/** As of SSPs, which a secret of the scope `ssp` is named after. */
-const nameRule = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/
 
 /** SHA-256 of a text in lower-case hex. */
 export const hashOf = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))
@@ -59,7 +56,7 @@ const heldOf = (field: string): Held | string => {
 }
 
 const faultsOf = (name: string, words: ReadonlyArray<string>, held: Held | string): ReadonlyArray<string> => [
-  ...(nameRule.test(name) ? [] : ["has a name that is not 1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot"]),
+  ...(nodeName.test(name) ? [] : [`has a name that is not ${nodeNameAllowed}`]),
   ...(Object.values<string>(reserved).includes(name) ? ["has a name that is taken"] : []),
   ...words.filter((word) => !isScope(word)).slice(0, 1).map(scopeFault),
   ...(new Set(words).size < words.length ? ["has a scope twice"] : []),
@@ -81,7 +78,7 @@ const lineOf = (number: number, fields: ReadonlyArray<string>): Line => {
   const words = scopeField.split(",")
   const held = heldOf(secretField)
   const faults = faultsOf(name, words, held)
-  const place = nameRule.test(name) && words.some((word) => nearOf(word) !== undefined) && typeof held !== "string" ? `line ${number} (${name})` : `line ${number}`
+  const place = nodeName.test(name) && words.some((word) => nearOf(word) !== undefined) && typeof held !== "string" ? `line ${number} (${name})` : `line ${number}`
   return { entry: faults.length > 0 || typeof held === "string" ? undefined : { name, scopes: words.filter(isScope), ...held }, place, faults }
 }
 

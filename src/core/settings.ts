@@ -115,6 +115,15 @@ export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
   }
 }
 
+/** Names of SSPs and schedulers, and of the secrets of SSPs. */
+export const nodeName = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/
+export const nodeNameAllowed = "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot"
+
+/** The settings of a server's port, the same for both servers. */
+export const server = {
+  tlsCertFile, tlsKeyFile, tlsCaFile, maxConnections, maxConnectionsPerAddress, maxBodyBytesTotal, requestTimeoutSecs, rateLimit, maxTurnMs, auditTurnedPerMinute, corsOrigins
+}
+
 export interface ReadSources {
   readonly env: { readonly [name: string]: string | undefined }
   readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }

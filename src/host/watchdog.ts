@@ -4,15 +4,18 @@
  * Built behind whatever locks the folder: what lies there is about the process before this one, and no other may be about to
  * write it. Without a folder it still ends a turn that is too long, and remembers nothing.
  */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect, Layer } from "effect"
 import { createHash } from "node:crypto"
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { Evaluating } from "../core/ivm/evaluating.ts"
 import { reasonOf } from "../core/reason.ts"
 import { type Bounds, cellCount, cells } from "../core/watch.ts"
 import { bytesFor, Labels, nameBytes } from "../core/watchLabels.ts"
+import { inFile } from "../ports/SavedState.ts"
 import { turnTooLong } from "../ports/StartFault.ts"
 import { type Unfinished, Watchdog, type WatchdogShape } from "../ports/Watchdog.ts"
 import type { ThreadData } from "./watchdogThread.ts"
@@ -39,18 +42,6 @@ const readUnfinished = (path: string): Unfinished | undefined => {
   const { format, id, query, since } = left
   if (format !== 1 || typeof id !== "string" || typeof query !== "string" || typeof since !== "number") throw new Error("it is of another version")
   return { id, query, since }
-}
-
-/** Replaced at once: a crash leaves the old text or the new one. */
-const write = (path: string, text: string): void => {
-  const handle = openSync(`${path}.new`, "w", 0o600)
-  try {
-    writeSync(handle, text)
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
-  renameSync(`${path}.new`, path)
 }
 
 const digest = (params: string, surql: string) => createHash("sha256").update(`${params}\n${surql}`)
@@ -83,11 +74,11 @@ const make = (options: Options) =>
   Effect.gen(function*() {
     const { folder, logFormat, maxTurnMs, maxViews, slowMs } = options
     const file = folder === undefined ? undefined : join(folder, "evaluating.json")
-    const keptIn = folder === undefined ? undefined : join(folder, "quarantine.json")
+    const quarantine = folder === undefined ? undefined : yield* inFile(join(folder, "quarantine.json"))
     const unfinished = yield* Effect.try(() => (file === undefined ? undefined : readUnfinished(file))).pipe(
       Effect.catchAll((error) => Effect.as(Effect.logWarning(`${file} says what the last process was evaluating and cannot be read: ${reasonOf(error)}`), undefined))
     )
-    const kept = keptIn !== undefined && existsSync(keptIn) ? readFileSync(keptIn, "utf8") : undefined
+    const kept = quarantine === undefined ? undefined : yield* Effect.orDie(quarantine.load)
     const memory = new SharedArrayBuffer(cellCount * Int32Array.BYTES_PER_ELEMENT)
     const shared = new SharedArrayBuffer(bytesFor(Math.min(mostSlots, maxViews + Math.ceil(maxViews / 4) + spare)))
     const labels = new Labels(new Uint8Array(shared))
@@ -99,20 +90,16 @@ const make = (options: Options) =>
       open: ({ id, params, surql }) => labels.open(digest(params, surql).digest(), id),
       queryOf: ({ params, surql }) => digest(params, surql).digest("hex").slice(0, 2 * nameBytes),
       unfinished, kept,
-      keep: (text) => keptIn === undefined ? Effect.void : Effect.try({
-        try: () => {
-          mkdirSync(folder!, { recursive: true, mode: 0o700 })
-          write(keptIn, text)
-          // What it says of the process before this one is in the text now.
-          rmSync(file!, { force: true })
-        },
-        catch: (error) => `${keptIn}: ${reasonOf(error)}`
-      })
+      
+      keep: (text) => quarantine === undefined ? Effect.void : Effect.zipRight(
+        Effect.mapError(quarantine.save(text), ({ message }) => message),
+        Effect.mapError(Effect.try(() => rmSync(file!, { force: true })), (error) => `${file}: ${reasonOf(error)}`)
+      )
     } satisfies WatchdogShape
   })
 
 /** Watches this process while the scope is open. */
-export const layer = (options: Options): Layer.Layer<Watchdog> => Layer.scoped(Watchdog, make(options))
+export const layer = (options: Options): Layer.Layer<Watchdog> => Layer.scoped(Watchdog, make(options)).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
 
 /** Stores, and behind them a watchdog: they lock the folder in which it keeps what it knows. */
 export const behind = <A, E, R>(stores: Layer.Layer<A, E, R>, options: Options): Layer.Layer<A | Watchdog, E, R> =>

@@ -10,15 +10,44 @@ import { Context, Data, Effect, Layer } from "effect"
 
 export class SavedStateError extends Data.TaggedError("SavedStateError")<{ readonly message: string; readonly cause?: unknown }> {}
 
-/** The saved state of an SSP, a text; `layerFile` over a platform's file system. */
-export class SavedState extends Context.Tag("ports/SavedState")<SavedState, {
+export interface SavedStateShape {
   /** The text last saved; undefined when there is none. */
   readonly load: Effect.Effect<string | undefined, SavedStateError>
   /** Replaces it at once: a reader, or a crash, sees the old text or the new one. */
   readonly save: (text: string) => Effect.Effect<void, SavedStateError>
   /** Moves a text that cannot be used out of the way; answers where it went. */
   readonly setAside: Effect.Effect<string, SavedStateError>
-}>() {
+}
+
+/** A text in a file, replaced by rename. The folder is made when it is missing. */
+export const inFile = (file: string): Effect.Effect<SavedStateShape, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const failed = (cause: unknown) => new SavedStateError({ message: `${file}: ${cause instanceof Error ? cause.message : String(cause)}`, cause })
+    const temporary = `${file}.new`
+    return {
+      load: fs.exists(file).pipe(
+        Effect.flatMap((exists) => (exists ? fs.readFileString(file) : Effect.succeed(undefined))),
+        Effect.mapError(failed)
+      ),
+      save: (text: string) =>
+        Effect.gen(function*() {
+          yield* fs.makeDirectory(path.dirname(file), { recursive: true })
+          const written = Effect.gen(function*() {
+            const handle = yield* fs.open(temporary, { flag: "w" })
+            yield* handle.writeAll(new TextEncoder().encode(text))
+            yield* handle.sync
+          })
+          yield* Effect.scoped(written)
+          yield* fs.rename(temporary, file)
+        }).pipe(Effect.mapError(failed)),
+      setAside: fs.rename(file, `${file}.damaged`).pipe(Effect.as(`${file}.damaged`), Effect.mapError(failed))
+    }
+  })
+
+/** The saved state of an SSP, a text; `layerFile` over a platform's file system. */
+export class SavedState extends Context.Tag("ports/SavedState")<SavedState, SavedStateShape>() {
   static readonly layerMemory: Layer.Layer<SavedState> = Layer.sync(SavedState, () => {
     let text: string | undefined
     return {
@@ -31,33 +60,5 @@ export class SavedState extends Context.Tag("ports/SavedState")<SavedState, {
     }
   })
 
-  /** One file, replaced by rename. The folder is made when it is missing. */
-  static readonly layerFile = (file: string): Layer.Layer<SavedState, never, FileSystem.FileSystem | Path.Path> =>
-    Layer.effect(
-      SavedState,
-      Effect.gen(function*() {
-        const fs = yield* FileSystem.FileSystem
-        const path = yield* Path.Path
-        const failed = (cause: unknown) => new SavedStateError({ message: `${file}: ${cause instanceof Error ? cause.message : String(cause)}`, cause })
-        const temporary = `${file}.new`
-        return {
-          load: fs.exists(file).pipe(
-            Effect.flatMap((exists) => (exists ? fs.readFileString(file) : Effect.succeed(undefined))),
-            Effect.mapError(failed)
-          ),
-          save: (text: string) =>
-            Effect.gen(function*() {
-              yield* fs.makeDirectory(path.dirname(file), { recursive: true })
-              const written = Effect.gen(function*() {
-                const handle = yield* fs.open(temporary, { flag: "w" })
-                yield* handle.writeAll(new TextEncoder().encode(text))
-                yield* handle.sync
-              })
-              yield* Effect.scoped(written)
-              yield* fs.rename(temporary, file)
-            }).pipe(Effect.mapError(failed)),
-          setAside: fs.rename(file, `${file}.damaged`).pipe(Effect.as(`${file}.damaged`), Effect.mapError(failed))
-        }
-      })
-    )
+  static readonly layerFile = (file: string): Layer.Layer<SavedState, never, FileSystem.FileSystem | Path.Path> => Layer.effect(SavedState, inFile(file))
 }

@@ -6,11 +6,12 @@
  * least as new as the row that named it, and what is written later has a row of its own. A database that is away or hangs
  * is asked again with pauses that grow; its writers never notice, their rows wait.
  */
-import { Duration, Effect, Either, Random } from "effect"
+import { Duration, Effect, Either } from "effect"
 import type { Readings } from "../core/meters.ts"
 import { compareKey, registrationsKey } from "../core/surrealChanges.ts"
 import { changeTable, isOwn } from "../core/surrealSchema.ts"
 import type { RecordId } from "../core/surql/value.ts"
+import * as Backoff from "./backoff.ts"
 import { Progress, type ProgressShape } from "./Progress.ts"
 import { type ChangeRow, type ChangesRead, type ChangeTable, UpstreamError } from "./Upstream.ts"
 
@@ -58,8 +59,7 @@ const idleMs = 200
 /** While there is no change table, or nothing may be taken. */
 const absentMs = 1_000
 const closedMs = 50
-const failureBaseMs = 50
-const failureCapMs = 2_000
+const failing = { baseMs: 50, capMs: 2_000 }
 /** What could not be read is asked for again after this. */
 const unreadableMs = 30_000
 const smallest = 100
@@ -146,7 +146,7 @@ export class ChangeReader<E extends { readonly message: string }> {
         const compared = yield* Effect.either(this.sink.compare(rows.some(({ record }) => record.key === compareKey)))
         if (Either.isLeft(compared)) {
           yield* Effect.logWarning(`the compare that was asked for in the database failed: ${compared.left.message}; trying again`)
-          yield* Effect.sleep(failureCapMs)
+          yield* Effect.sleep(failing.capMs)
           continue
         }
         this.compares = this.compares.slice(rows.length)
@@ -183,8 +183,7 @@ export class ChangeReader<E extends { readonly message: string }> {
     this.size = Math.max(Math.min(smallest, this.max), Math.floor(this.size / 2))
     this.counts.failures++
     const told = this.failedInARow++ > 0 ? Effect.logDebug(`the change table could not be read and applied: ${error.message}`) : Effect.logWarning(`the change table cannot be read and applied: ${error.message}; what is written waits there, trying again`)
-    const ceiling = Math.min(failureCapMs, failureBaseMs * 2 ** Math.min(this.failedInARow, 16))
-    return Effect.zipRight(told, Effect.flatMap(Random.next, (part) => Effect.sleep(Duration.millis(Math.ceil(part * ceiling)))))
+    return Effect.zipRight(told, Backoff.pause(failing, this.failedInARow))
   }
 }
 

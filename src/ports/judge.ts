@@ -12,6 +12,7 @@ import type { Names } from "./Names.ts"
 const resolvedForMs = 10_000
 const unknownForMs = 1000
 const maxResolved = 1000
+
 /** What a URL's name stands for now, and what follows from it. */
 export interface Judged {
   /** Undefined where the URL has an address. */
@@ -59,4 +60,3 @@ export const makeJudge = (names: typeof Names.Service, allowedHosts: ReadonlyArr
   }
   return { addressesOf, judge }
 }
-

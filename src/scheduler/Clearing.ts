@@ -5,13 +5,14 @@
  * first, so that whoever still writes them loses, and then removed; many views in one question, tried again until the database has answered. The pool
  * lets nobody register the view meanwhile.
  */
-import { Duration, Effect, Either, Random } from "effect"
+import { Effect, Either } from "effect"
 import type { Command } from "../core/cluster/messages.ts"
+import * as Backoff from "../ports/backoff.ts"
 import type { UpstreamError, UpstreamShape } from "../ports/Upstream.ts"
 
 /** Views taken away in one go. */
 const size = 50
-const backoffMs = { first: 200, most: 10_000 }
+const failing = { baseMs: 200, capMs: 10_000 }
 
 export class Clearing {
   private readonly upstream: UpstreamShape
@@ -49,7 +50,7 @@ export class Clearing {
         yield* Effect.logWarning(`${batch.length} views that are gone cannot be removed from the database: ${removed.left.message}; trying again`)
         // One that the database refuses must not hold up the others.
         for (const [view, op] of batch.slice(0, 1)) if (this.asked.delete(view)) this.asked.set(view, op)
-        yield* Effect.sleep(Duration.millis(Math.ceil((yield* Random.next) * Math.min(backoffMs.most, backoffMs.first * 2 ** Math.min(failures++, 10)))))
+        yield* Backoff.pause(failing, failures++)
         continue
       }
       failures = 0

@@ -6,7 +6,7 @@
  * refused here (D20). A database that cannot be reached is tried again for ever, at the key where the walk stood; versions that were lost restart above the highest that
  * a client may have seen (D4). A replica that is whole is compared while the node serves, in `Reconcile.ts`.
  */
-import { Duration, Effect, Either, Fiber, Random } from "effect"
+import { Effect, Either, Fiber } from "effect"
 import { type Change, decodeChange } from "../core/change.ts"
 import type { RawChange } from "../core/event.ts"
 import * as Compare from "../core/reconcile.ts"
@@ -16,6 +16,7 @@ import * as Ids from "../core/surql/recordId.ts"
 import type { RecordId, RecordKey } from "../core/surql/value.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import * as Version from "../core/version.ts"
+import * as Backoff from "../ports/backoff.ts"
 import type { ReplicaError, ReplicaRecord, ReplicaShape } from "../ports/Replica.ts"
 import type { UpstreamRecord, UpstreamShape } from "../ports/Upstream.ts"
 
@@ -54,7 +55,7 @@ export interface Parts {
 
 /** Walks at most: as long as the last one found something, but not for ever under heavy writes. */
 const maxWalks = 4
-const backoffMs = { first: 500, most: 30_000 }
+const failing = { baseMs: 500, capMs: 30_000 }
 
 const hopeless = (error: Trouble): error is ReplicaError => "_tag" in error && error._tag === "ReplicaError" && "reason" in error && (error.reason === "damaged" || error.reason === "newer")
 
@@ -67,7 +68,7 @@ export const patiently = (what: string) => <A>(effect: Effect.Effect<A, Trouble>
       if (hopeless(tried.left)) return yield* Effect.fail(tried.left)
       const text = `${what} failed (${failures + 1} in a row): ${tried.left.message}; trying again`
       yield* (failures % 10 === 9 ? Effect.logError(`${text}. Check db.url, db.namespace, db.database and the credentials`) : Effect.logWarning(text))
-      yield* Effect.sleep(Duration.millis(Math.round((yield* Random.next) * Math.min(backoffMs.most, backoffMs.first * 2 ** Math.min(failures, 10)))))
+      yield* Backoff.pause(failing, failures)
     }
   })
 

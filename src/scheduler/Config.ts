@@ -61,8 +61,8 @@ export const knobs = {
     allowed: "hosts separated by commas", read: (text) => (Hosts.parseList(text) === undefined ? undefined : text)
   }),
   schedulerId: Settings.text("SCHEDULER_ID", {
-    meaning: "Name of this scheduler.", defaultText: "scheduler-<uuid>", allowed: "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot",
-    read: (text) => (/^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/.test(text) ? text : undefined)
+    meaning: "Name of this scheduler.", defaultText: "scheduler-<uuid>", allowed: Settings.nodeNameAllowed,
+    read: (text) => (Settings.nodeName.test(text) ? text : undefined)
   }),
   authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Secret sent to SSPs as bearer, but to those that have one of their own in SVC_AUTH_SECRETS; unset, they answer 401." }),
   schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", { meaning: "Bearer secret that every endpoint but `/health`, `/livez`, `/readyz` and the static pages asks for, from SSPs too; unset, none does." }),
@@ -71,17 +71,7 @@ export const knobs = {
   configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file.", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
   maxBodyBytes: Settings.maxBodyBytes("Deliveries of several events to an SSP are kept below it."),
   maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the log; beyond it 503 OVERLOADED." }),
-  tlsCertFile: Settings.tlsCertFile,
-  tlsKeyFile: Settings.tlsKeyFile,
-  tlsCaFile: Settings.tlsCaFile,
-  maxConnections: Settings.maxConnections,
-  maxConnectionsPerAddress: Settings.maxConnectionsPerAddress,
-  maxBodyBytesTotal: Settings.maxBodyBytesTotal,
-  requestTimeoutSecs: Settings.requestTimeoutSecs,
-  rateLimit: Settings.rateLimit,
-  maxTurnMs: Settings.maxTurnMs,
-  auditTurnedPerMinute: Settings.auditTurnedPerMinute,
-  corsOrigins: Settings.corsOrigins,
+  ...Settings.server,
   queryRowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one row of a query, in steps (a row read, an element touched)." }),
   querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, { unit: "steps", meaning: "Most work for one query of `/proxy/query`, in steps." }),
   queryBytes: Settings.integer(limits.queryBytes.setting, limits.queryBytes.value, { min: 65_536, max: 1e12 }, {

@@ -48,8 +48,8 @@ export const knobs = {
   }),
   schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", { meaning: "Bearer secret the scheduler asks for; sent to SCHEDULER_URL, and by the database's events to the scheduler." }),
   sspId: Settings.text("SSP_ID", {
-    meaning: "Name of this SSP.", defaultText: "ssp-<uuid>", allowed: "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot",
-    read: (text) => (/^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/.test(text) ? text : undefined)
+    meaning: "Name of this SSP.", defaultText: "ssp-<uuid>", allowed: Settings.nodeNameAllowed,
+    read: (text) => (Settings.nodeName.test(text) ? text : undefined)
   }),
   advertiseAddr: Settings.text("ADVERTISE_ADDR", {
     meaning: "Address others reach this SSP at.", defaultText: "from LISTEN_ADDR", allowed: "host:port or an http:// or https:// address",
@@ -67,18 +67,8 @@ export const knobs = {
   maxTombstones: Settings.integer("SVC_MAX_TOMBSTONES", defaultTombstones, { min: 0, max: 100_000_000 }, {
     unit: "records", meaning: "Most deleted records that are remembered (each about 230 bytes of memory), so that one created again goes on from its last version; of older ones only the highest version is known, and they go on from there."
   }),
-  tlsCertFile: Settings.tlsCertFile,
-  tlsKeyFile: Settings.tlsKeyFile,
-  tlsCaFile: Settings.tlsCaFile,
-  maxConnections: Settings.maxConnections,
-  maxConnectionsPerAddress: Settings.maxConnectionsPerAddress,
-  maxBodyBytesTotal: Settings.maxBodyBytesTotal,
-  requestTimeoutSecs: Settings.requestTimeoutSecs,
-  rateLimit: Settings.rateLimit,
-  maxTurnMs: Settings.maxTurnMs,
+  ...Settings.server,
   slowEvaluationMs: Settings.integer("SVC_SLOW_EVALUATION_MS", 250, { min: 0, max: hour }, { unit: "ms", meaning: "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended twice is set aside. 0 writes nothing down." }),
-  auditTurnedPerMinute: Settings.auditTurnedPerMinute,
-  corsOrigins: Settings.corsOrigins,
   rowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, {
     unit: "steps", meaning: "Most work for one row of a view, in steps (a row read, an element touched), or for a view that is run whole at each change; a row that needs more is left out and named, a whole run shows no rows and says so."
   }),

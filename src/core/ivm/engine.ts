@@ -136,7 +136,7 @@ export class Engine {
 
   /**
    * {@link acquire} in slices: pauses between a few hundred rows, and changes may be applied meanwhile. Ended early, it
-   * leaves nothing behind. `slot`: of the view it is for (`Evaluating`); it is given back with the view, or when there is another that shows the same.
+   * leaves nothing behind. `watchSlot`: of the view it is for (`Evaluating`); it is given back with the view, or when there is another that shows the same.
    */
   *acquireSliced(select: Select, params: Params, generation = 1, watchSlot = noSlot): Slices<Either.Either<View, Refused>> {
     this.evaluating.begin(watchSlot)

@@ -33,8 +33,8 @@ export class Evaluating {
   }
 
   /** This view is let go. The result of a subquery stands under the slot of the view that it was made for. */
-  release(instance: { readonly watchSlot: number; readonly failsAsWhole?: boolean }): void {
-    if (instance.failsAsWhole !== true) this.close(instance.watchSlot)
+  release(view: { readonly watchSlot: number; readonly failsAsWhole?: boolean }): void {
+    if (view.failsAsWhole !== true) this.close(view.watchSlot)
   }
 
   /** Of what is evaluated now. */

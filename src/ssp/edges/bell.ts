@@ -4,11 +4,11 @@
  * Why a bell and not a queue of things to do: what is to be done stands elsewhere and changes until it is done; that there
  * is something needs to be said only once.
  */
-import { Effect, Queue, Random } from "effect"
+import { Effect, Queue } from "effect"
+import * as Backoff from "../../ports/backoff.ts"
 
-const baseMs = 50
-/** So that edges are right soon after the database is back. */
-const capMs = 2_000
+/** The cap is low, so that edges are right soon after the database is back. */
+const limits = { baseMs: 50, capMs: 2_000 }
 
 export class Bell {
   private readonly queue: Queue.Queue<void>
@@ -29,6 +29,5 @@ export class Bell {
 
 export const bell: Effect.Effect<Bell> = Effect.map(Queue.sliding<void>(1), (queue) => new Bell(queue))
 
-/** A pause drawn evenly below a ceiling that doubles with every failure. */
-export const backoff = (failures: number): Effect.Effect<void> =>
-  Effect.flatMap(Random.next, (part) => Effect.sleep(Math.ceil(part * Math.min(capMs, baseMs * 2 ** Math.min(failures, 16)))))
+/** The pause after so many failures in a row. */
+export const backoff = (failures: number): Effect.Effect<void> => Backoff.pause(limits, failures)
