@@ -14,6 +14,7 @@ import { judge, type Minute } from "./judge.ts"
 import * as Nodes from "./nodes.ts"
 import * as Probe from "./probe.ts"
 import { chance } from "./random.ts"
+import { Reference } from "./reference.ts"
 import { insist, Views } from "./views.ts"
 import { type Change, jobTable, World } from "./world.ts"
 
@@ -54,6 +55,7 @@ export class Soak {
   readonly #world: World
   readonly #views: Views
   readonly #signal: AbortSignal
+  readonly #reference = new Reference()
   readonly #restarting = new Set<Process>()
   readonly #lives = new Map<Process, Life>()
   readonly #past: Array<Life> = []
@@ -86,6 +88,7 @@ export class Soak {
     this.#endAt = performance.now() + minutes * 60_000
     await this.#lookAtAll(0)
     await Promise.all([this.#changes(), this.#every(viewsPerSecond, () => this.#views.act()), this.#every(streamsPerSecond, () => this.#views.stir()), this.#minutes(), this.#restartsOf(), this.#alive()].map((loop) => this.#guard(loop)))
+    this.#reference.stop()
     this.#views.closeStreams()
     if (this.#signal.aborted) return ["it was stopped before its time"]
     if (this.#failure !== undefined) return [this.#failure.message, ...this.#troubles()]
@@ -167,6 +170,7 @@ export class Soak {
   }
 
   async #lookAtAll(minute: number): Promise<void> {
+    const referenceMicros = this.#reference.take()
     for (const process of this.#nodes.all) {
       if (this.#restarting.has(process)) continue
       const changes = this.#sent
@@ -175,11 +179,11 @@ export class Soak {
         this.#options.say(`minute ${minute} ${process.name}: no answer`)
         continue
       }
-      this.#note(minute, process, changes, seen)
+      this.#note(minute, process, changes, { ...seen, referenceMicros })
     }
   }
 
-  #note(minute: number, process: Process, changes: number, { cpuAfter, look }: { readonly look: Probe.Look; readonly cpuAfter: number }): void {
+  #note(minute: number, process: Process, changes: number, { cpuAfter, look, referenceMicros }: { readonly look: Probe.Look; readonly cpuAfter: number; readonly referenceMicros: number }): void {
     const startedAt = startOf(look.figures)
     const before = this.#lives.get(process)
     const same = before !== undefined && Math.abs(before.startedAt - startedAt) < 1
@@ -187,13 +191,13 @@ export class Soak {
     const life = same ? before : { process, startedAt, fromChanges: before === undefined ? 0 : before.changes, minutes: [], cpuSeconds: 0, changes }
     this.#lives.set(process, life)
     const cpuMicrosPerChange = same ? (look.cpuSeconds - life.cpuSeconds) * 1e6 / Math.max(1, changes - life.changes) : Number.NaN
-    if (same) life.minutes.push({ changes: changes - life.fromChanges, heapBytes: look.heap.data, cpuMicrosPerChange })
+    if (same) life.minutes.push({ changes: changes - life.fromChanges, heapBytes: look.heap.data, cpuMicrosPerChange, referenceMicros })
     life.cpuSeconds = cpuAfter
     life.changes = this.#sent
-    this.#options.say(this.#line(minute, process.name, changes, cpuMicrosPerChange, look))
+    this.#options.say(this.#line(minute, process.name, changes, { cpu: cpuMicrosPerChange, reference: referenceMicros }, look))
   }
 
-  #line(minute: number, name: string, changes: number, cpu: number, { figures, heap }: Probe.Look): string {
+  #line(minute: number, name: string, changes: number, micros: { readonly cpu: number; readonly reference: number }, { figures, heap }: Probe.Look): string {
     const count = (...names: ReadonlyArray<string>): string => {
       const found = names.flatMap((each) => figures.get(each) ?? [])
       return found.length === 0 ? "-" : found.reduce((sum, each) => sum + each, 0).toLocaleString("en")
@@ -204,7 +208,7 @@ export class Soak {
         ["views", count("svc_ssp_views")], ["rows", count("svc_ssp_view_rows")], ["records", count("svc_ssp_records")], ["instances", count("svc_ssp_instances")], ["held", count("svc_ssp_held_rows")],
         ["tombstones", count("svc_ssp_tombstones")], ["streams", count("svc_ssp_streams")], ["jobs", count("svc_ssp_jobs")], ["waiting", count("svc_ingest_pending_changes", "svc_ssp_edges_pending")]
       ]
-    const figuresShown = [["changes", changes.toLocaleString("en")], ["CPU us/change", Number.isNaN(cpu) ? "-" : cpu.toFixed(1)], ["heap MiB", (heap.data / 1_048_576).toFixed(2)], ["code MiB", (heap.code / 1_048_576).toFixed(2)], ...shown]
+    const figuresShown = [["changes", changes.toLocaleString("en")], ["CPU us/change", Number.isNaN(micros.cpu) ? "-" : micros.cpu.toFixed(1)], ["reference us", micros.reference.toFixed(0)], ["heap MiB", (heap.data / 1_048_576).toFixed(2)], ["code MiB", (heap.code / 1_048_576).toFixed(2)], ...shown]
     return `minute ${minute} ${name}: ${figuresShown.map(([what, value]) => `${what} ${value}`).join(", ")}`
   }
 

@@ -32,7 +32,7 @@ describe.skipIf(!existsSync("/proc/self/environ"))("npm run soak", () => {
       onTestFinished(() => door.close())
       const exit = await door.exited
       expect([exit.code, door.logs], door.logs).toEqual([0, expect.stringContaining("the soak held")])
-      expect(door.logs.match(/^minute 2 ssp.*: changes [\d,]+, CPU us\/change [\d.]+, heap MiB [\d.]+, views \d+/m), door.logs).not.toBeNull()
+      expect(door.logs.match(/^minute 2 ssp.*: changes [\d,]+, CPU us\/change [\d.]+, reference us \d+, heap MiB [\d.]+, code MiB [\d.]+, views \d+/m), door.logs).not.toBeNull()
       expect(door.logs).toContain("at the end every view equals a fresh run")
       expect([livingIn(folder), readdirSync(folder).filter((name) => name.startsWith("live-sidecar-"))]).toEqual([[], []])
     }, 600_000)

@@ -14,7 +14,8 @@ const life = (heapPerMillion: number, cpuPerMillion: number, minutes = 30): Read
     const changes = (n + 1) * 100_000
     return {
       changes, heapBytes: (60 + heapPerMillion * changes / 1e6 + [0, 2, -1, 1.5, -2][n % 5]!) * mebi,
-      cpuMicrosPerChange: 100 + cpuPerMillion * 100 * changes / 1e6 + [3, 0, -4, 9, 1][n % 5]!
+      cpuMicrosPerChange: 100 + cpuPerMillion * 100 * changes / 1e6 + [3, 0, -4, 9, 1][n % 5]!,
+      referenceMicros: 900
     }
   })
 
@@ -29,7 +30,12 @@ describe("the soak's judge", () => {
   })
   it("names a change that becomes dearer by more than 10 % per million", () => {
     expect(judge("ssp", life(0, 0.04)).faults).toEqual([])
-    expect(judge("ssp", life(0, 0.3)).faults).toEqual([expect.stringMatching(/^ssp: CPU per change grows by \d\d\.\d % per million changes/)])
+    expect(judge("ssp", life(0, 0.3)).faults).toEqual([expect.stringMatching(/^ssp: CPU per change, beside a fixed piece of work, grows by \d\d\.\d % per million changes/)])
+  })
+  it("blames the machine, and not the process, for what becomes dearer for everything", () => {
+    const slower = (minutes: ReadonlyArray<Minute>) => minutes.map((minute, n) => ({ ...minute, cpuMicrosPerChange: minute.cpuMicrosPerChange * (1 + n / 20), referenceMicros: 900 * (1 + n / 20) }))
+    expect(judge("ssp", slower(life(0, 0))).faults).toEqual([])
+    expect(judge("ssp", slower(life(0, 0.3))).faults).toHaveLength(1)
   })
   it("looks behind the first million only, and says when there is too little behind it", () => {
     const settling = life(0, 0).map((minute) => (minute.changes < 1e6 ? { ...minute, heapBytes: minute.changes, cpuMicrosPerChange: 5 } : minute))
