@@ -28,6 +28,6 @@ export default defineConfig({
     minWorkers: 1,
     testTimeout: campaign ? 1_800_000 : 120_000,
     hookTimeout: 120_000,
-    reporters: ["default", new TallyReporter()],
-  },
+    reporters: ["default", new TallyReporter()]
+  }
 })

@@ -1,9 +1,11 @@
 /**
- * Bundles what the doors load behind them: `dist/ssp.js`, `dist/scheduler.js` and `dist/jobs.js` become one line each that loads `dist/bundle`.
+ * Bundles what the doors load behind them: `dist/ssp.js`, `dist/scheduler.js` and `dist/jobs.js` become one line each
+ * that loads `dist/bundle`.
  *
- * Finding and reading some 900 small modules was more than half of a start, which is time without an SSP after each crash. Only what is ours and Effect
- * go in; every other package stays where it is, drivers with native code first. The modules beside remain as they are, for those who compose their own.
- * Without this step the doors work as the compiler wrote them; without the compiler the doors work too, which is what `npm start` makes use of.
+ * Finding and reading some 900 small modules was more than half of a start, which is time without an SSP after each
+ * crash. Only what is ours and Effect go in; every other package stays where it is, drivers with native code first. The
+ * modules beside remain as they are, for those who compose their own. Without this step the doors work as the compiler
+ * wrote them; without the compiler the doors work too, which is what `npm start` makes use of.
  */
 // @ts-check
 import { build } from "esbuild"
@@ -23,7 +25,9 @@ const door = (name) => `#!/usr/bin/env node\nimport "./bundle/${name}.js"\n`
 /** Of all that goes into the bundle: our sources, the versions of the packages, and how it is made. */
 const digest = () => {
   const hash = createHash("sha256")
-  const sources = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+  const sources = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
   for (const file of [...sources.sort(), join(root, "package-lock.json"), fileURLToPath(import.meta.url)]) {
     const text = readFileSync(file)
     hash.update(`${file.slice(root.length)} ${text.length}\n`).update(text)
@@ -37,7 +41,8 @@ const stamp = join(root, "dist/bundle/sources.sha256")
 const contentOf = (file) => (existsSync(file) ? readFileSync(file, "utf8") : "")
 
 /** Whether `dist` has what the doors need, made from the sources as they are now. */
-const isBuilt = () => contentOf(stamp) === digest() && doors.every((name) => contentOf(join(root, `dist/${name}.js`)) === door(name))
+const isBuilt = () =>
+  contentOf(stamp) === digest() && doors.every((name) => contentOf(join(root, `dist/${name}.js`)) === door(name))
 
 /** Makes the doors, what they load, and the dashboard they serve. */
 const bundle = async () => {
@@ -45,12 +50,28 @@ const bundle = async () => {
   rmSync(join(root, "dist/bundle"), { recursive: true, force: true })
   await build({
     // All in one folder one below `dist`, as the modules are that look for files by where they are themselves.
-    absWorkingDir: root, entryPoints: [...doors.map((name) => ({ in: `src/${name}.ts`, out: name })), { in: "src/host/watchdogThread.ts", out: "watchdogThread" }], outdir: "dist/bundle", chunkNames: "chunk-[hash]",
-    bundle: true, splitting: true, format: "esm", platform: "node", target: "node20", logLevel: "warning",
-    plugins: [{
-      name: "packages",
-      setup: ({ onResolve }) => onResolve({ filter: /^[^./]/ }, ({ kind, path }) => (kind === "entry-point" || inside.test(path) ? undefined : { path, external: true }))
-    }]
+    absWorkingDir: root,
+    entryPoints: [
+      ...doors.map((name) => ({ in: `src/${name}.ts`, out: name })),
+      { in: "src/host/watchdogThread.ts", out: "watchdogThread" }
+    ],
+    outdir: "dist/bundle",
+    chunkNames: "chunk-[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    logLevel: "warning",
+    plugins: [
+      {
+        name: "packages",
+        setup: ({ onResolve }) =>
+          onResolve({ filter: /^[^./]/ }, ({ kind, path }) =>
+            kind === "entry-point" || inside.test(path) ? undefined : { path, external: true }
+          )
+      }
+    ]
   })
   mkdirSync(join(root, "dist"), { recursive: true })
   for (const name of doors) writeFileSync(join(root, `dist/${name}.js`), door(name))
@@ -66,5 +87,8 @@ if (ask && isBuilt()) console.log("built before, and no source has changed since
 else {
   if (ask) console.log("building the two servers and the dashboard ...")
   await bundle()
-  if (ask) console.log(`built in ${((performance.now() - begun) / 1000).toFixed(1)} s, without the type checker, which is for npm run build`)
+  if (ask)
+    console.log(
+      `built in ${((performance.now() - begun) / 1000).toFixed(1)} s, without the type checker, which is for npm run build`
+    )
 }

@@ -1,7 +1,8 @@
 /**
  * Records the real engine's answers into `test/corpus/*.surql`: `npx vite-node scripts/corpus.ts`.
  *
- * Why so: expectations come from the database, never from us; after adding queries to a file, run this and read the diff.
+ * Why so: expectations come from the database, never from us; after adding queries to a file, run this and read the
+ * diff.
  */
 import { writeFileSync } from "node:fs"
 import { folder, printFile, readCorpus, tablesOf } from "../test/core/surql/corpusFile.ts"

@@ -1,8 +1,10 @@
 /**
- * What an open dashboard costs the service, and how soon it answers a person: 1,000 views, 500 events a second, Chromium; on an SSP, and on a scheduler with two.
+ * What an open dashboard costs the service, and how soon it answers a person: 1,000 views, 500 events a second,
+ * Chromium; on an SSP, and on a scheduler with two.
  *
- * As ratios within one run: rounds without and with the page open follow each other, so that whatever else the machine does falls on both. Run by
- * `npx vite-node scripts/dashboardLoad.ts` after a build; skipped with a word where there is no Chromium.
+ * As ratios within one run: rounds without and with the page open follow each other, so that whatever else the machine
+ * does falls on both. Run by `npx vite-node scripts/dashboardLoad.ts` after a build; skipped with a word where there is
+ * no Chromium.
  */
 import { Chromium, missing } from "../test/kit/browser.ts"
 import { Door, secret, sleep } from "../test/kit/Door.ts"
@@ -26,7 +28,12 @@ class Feed {
     while (!this.ended) {
       const due = ((performance.now() - begun) / 1000) * perSecond
       while (this.sent < due) {
-        const body = Array.from({ length: 5 }, () => ({ table: "item", op: "UPDATE", id: `item:${this.sent % 5000}`, record: { n: this.sent++, group: this.sent % views } }))
+        const body = Array.from({ length: 5 }, () => ({
+          table: "item",
+          op: "UPDATE",
+          id: `item:${this.sent % 5000}`,
+          record: { n: this.sent++, group: this.sent % views }
+        }))
         await request(url, { method: "POST", path: "/ingest", token: secret, body })
       }
       await sleep(5)
@@ -38,9 +45,14 @@ class Feed {
   }
 }
 
-/** Milliseconds from a key to the next frame after it was handled, over sections and the search, as the browser itself measures them. */
+/**
+ * Milliseconds from a key to the next frame after it was handled, over sections and the search, as the browser itself
+ * measures them.
+ */
 const inputToPaint = async (page: Awaited<ReturnType<Chromium["visit"]>>["page"]): Promise<ReadonlyArray<number>> => {
-  await page.evaluate("window.__took = []; new PerformanceObserver((list) => { for (const e of list.getEntries()) window.__took.push(e.duration) }).observe({ type: 'event', durationThreshold: 16, buffered: true }); document.addEventListener('keydown', () => { const at = performance.now(); requestAnimationFrame(() => setTimeout(() => window.__took.push(performance.now() - at))) }, true)")
+  await page.evaluate(
+    "window.__took = []; new PerformanceObserver((list) => { for (const e of list.getEntries()) window.__took.push(e.duration) }).observe({ type: 'event', durationThreshold: 16, buffered: true }); document.addEventListener('keydown', () => { const at = performance.now(); requestAnimationFrame(() => setTimeout(() => window.__took.push(performance.now() - at))) }, true)"
+  )
   for (const key of ["2", "j", "j", "k", "1", "3", "2", "/", "i", "t", "e", "m", "Escape"]) {
     await page.keyboard.press(key)
     await sleep(150)
@@ -64,12 +76,25 @@ const standalone = async (): Promise<Service> => {
 
 const cluster = async (): Promise<Service> => {
   const running = await ProcessCluster.start(2)
-  return { name: "a scheduler with two SSPs", url: running.scheduler.url, pids: running.all.map(({ door }) => door!.pid), asksSecret: false, close: () => running.close() }
+  return {
+    name: "a scheduler with two SSPs",
+    url: running.scheduler.url,
+    pids: running.all.map(({ door }) => door!.pid),
+    asksSecret: false,
+    close: () => running.close()
+  }
 }
 
 const measure = async ({ asksSecret, name, pids, url }: Service, chromium: Chromium): Promise<void> => {
   for (let i = 0; i < views; i++) {
-    const answer = await request(url, { method: "POST", path: "/view/register", token: secret, body: registration(`view-${i}`, "SELECT * FROM item WHERE group = $g ORDER BY n DESC LIMIT 10", { params: { g: i } }) })
+    const answer = await request(url, {
+      method: "POST",
+      path: "/view/register",
+      token: secret,
+      body: registration(`view-${i}`, "SELECT * FROM item WHERE group = $g ORDER BY n DESC LIMIT 10", {
+        params: { g: i }
+      })
+    })
     if (answer.status !== 200) throw new Error(answer.text)
   }
   const feed = new Feed()
@@ -105,7 +130,7 @@ const measure = async ({ asksSecret, name, pids, url }: Service, chromium: Chrom
         await seen.page.goto("about:blank")
         without.push(await cost())
       }
-      if (isOpen) took.push(...await inputToPaint(seen.page))
+      if (isOpen) took.push(...(await inputToPaint(seen.page)))
     }
   }
   feed.end()
@@ -113,9 +138,15 @@ const measure = async ({ asksSecret, name, pids, url }: Service, chromium: Chrom
   await seen.close()
   const each = within.map((cost, i) => cost / without[i]!)
   const worst = [...took].sort((a, b) => a - b)
-  console.log(`dashboard of ${name}, ${views} views, ${perSecond} events/s wanted, ${rounds} rounds of ${roundMs / 1000} s:`)
-  console.log(`  CPU per event, µs: ${without.map((n) => n.toFixed(0)).join(" ")} without, ${within.map((n) => n.toFixed(0)).join(" ")} with; ratio median ${median(each).toFixed(3)} (${each.map((n) => n.toFixed(2)).join(" ")})`)
-  console.log(`  input to paint, ms: median ${median(took).toFixed(0)}, p95 ${worst[Math.floor(worst.length * 0.95)]?.toFixed(0)}, worst ${worst.at(-1)?.toFixed(0)} of ${took.length}`)
+  console.log(
+    `dashboard of ${name}, ${views} views, ${perSecond} events/s wanted, ${rounds} rounds of ${roundMs / 1000} s:`
+  )
+  console.log(
+    `  CPU per event, µs: ${without.map((n) => n.toFixed(0)).join(" ")} without, ${within.map((n) => n.toFixed(0)).join(" ")} with; ratio median ${median(each).toFixed(3)} (${each.map((n) => n.toFixed(2)).join(" ")})`
+  )
+  console.log(
+    `  input to paint, ms: median ${median(took).toFixed(0)}, p95 ${worst[Math.floor(worst.length * 0.95)]?.toFixed(0)}, worst ${worst.at(-1)?.toFixed(0)} of ${took.length}`
+  )
 }
 
 const main = async (): Promise<void> => {

@@ -15,11 +15,13 @@ import { SspConfig } from "./ssp/Config.ts"
 
 const config = Effect.provide(SspConfig, Layer.provide(SspConfig.layerEnv, ConfigFile.layer))
 
-Process.run(Effect.gen(function*() {
-  const asked = yield* Cli.parse(Process.args())
-  const { version } = yield* Release
-  if (!("options" in asked)) return yield* Console.log(asked.command === "help" ? Cli.help(version) : version)
-  const { env } = yield* ConfigSource
-  const tools = yield* Effect.promise(() => import("./jobsTools.ts"))
-  return yield* tools.run(asked, config, env["SVC_CONFIG_PATH"] || "./svc.yml")
-}).pipe(Effect.provide([Released.layer, ConfigFile.layer])))
+Process.run(
+  Effect.gen(function* () {
+    const asked = yield* Cli.parse(Process.args())
+    const { version } = yield* Release
+    if (!("options" in asked)) return yield* Console.log(asked.command === "help" ? Cli.help(version) : version)
+    const { env } = yield* ConfigSource
+    const tools = yield* Effect.promise(() => import("./jobsTools.ts"))
+    return yield* tools.run(asked, config, env["SVC_CONFIG_PATH"] || "./svc.yml")
+  }).pipe(Effect.provide([Released.layer, ConfigFile.layer]))
+)

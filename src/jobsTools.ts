@@ -1,5 +1,6 @@
 /**
- * What the jobs door loads to do what it was asked: files for the generators, drivers for the runner, a client for questions.
+ * What the jobs door loads to do what it was asked: files for the generators, drivers for the runner, a client for
+ * questions.
  *
  * Apart from the door because help and refusals do not wait for any of it.
  */
@@ -19,14 +20,35 @@ import type { SspConfigShape } from "./ssp/Config.ts"
 import * as Polling from "./ssp/jobs/polling.ts"
 
 const drivers = (config: SspConfigShape) =>
-  Layer.mergeAll(Layer.provide(JobStore.layerSurreal, ServerClient.layer(config)), BackendClient.layer({ jobTables: config.jobTables, schedulerUrl: undefined, schedulerSecret: () => undefined }), Reload.layer(config.reloadSecrets).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel))))
+  Layer.mergeAll(
+    Layer.provide(JobStore.layerSurreal, ServerClient.layer(config)),
+    BackendClient.layer({ jobTables: config.jobTables, schedulerUrl: undefined, schedulerSecret: () => undefined }),
+    Reload.layer(config.reloadSecrets).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel)))
+  )
 
-export const run = ({ args, command, options }: Extract<Asked, { readonly options: unknown }>, config: Effect.Effect<SspConfigShape, StartFault>, path: string): Effect.Effect<void, StartFault> => {
+export const run = (
+  { args, command, options }: Extract<Asked, { readonly options: unknown }>,
+  config: Effect.Effect<SspConfigShape, StartFault>,
+  path: string
+): Effect.Effect<void, StartFault> => {
   const files = Effect.promise(() => OutboxFiles.read(path))
   switch (command) {
-    case "run": return Effect.flatMap(config, (settings) => Effect.scoped(Polling.serve(settings)).pipe(Effect.provide(drivers(settings))))
-    case "types": return Generate.types(files)
-    case "schema": return Generate.schema(options["table"], Effect.sync(() => OutboxFiles.schemas(path)))
-    default: return Effect.flatMap(config, (settings) => AskSsp.ask({ args, command, options }, AskSsp.sspOf(settings, options["url"])).pipe(Effect.provide(TlsClient.layerOwn(settings.tls))))
+    case "run":
+      return Effect.flatMap(config, (settings) =>
+        Effect.scoped(Polling.serve(settings)).pipe(Effect.provide(drivers(settings)))
+      )
+    case "types":
+      return Generate.types(files)
+    case "schema":
+      return Generate.schema(
+        options["table"],
+        Effect.sync(() => OutboxFiles.schemas(path))
+      )
+    default:
+      return Effect.flatMap(config, (settings) =>
+        AskSsp.ask({ args, command, options }, AskSsp.sspOf(settings, options["url"])).pipe(
+          Effect.provide(TlsClient.layerOwn(settings.tls))
+        )
+      )
   }
 }

@@ -21,7 +21,11 @@ export interface FromDocuments {
 
 /** Rejects with `OutboxConfigInvalid`, naming every fault, when files or documents cannot be used. */
 export const outbox = async <T = AnyBackends>(db: Connection, config: FromFile | FromDocuments): Promise<Outbox<T>> => {
-  if ("backends" in config) return Run.make<T>(db, config.backends.map((source) => ({ ...source, spec: "document" })))
+  if ("backends" in config)
+    return Run.make<T>(
+      db,
+      config.backends.map((source) => ({ ...source, spec: "document" }))
+    )
   const files = await OutboxFiles.read(config.path)
   if ("faults" in files) throw OutboxConfigInvalid.of(files.faults.map((reason) => ({ path: "svc.yml", reason })))
   return Run.make<T>(db, files.backends)

@@ -15,12 +15,19 @@ import { SchedulerConfig } from "./scheduler/Config.ts"
 
 const config = Effect.provide(SchedulerConfig, Layer.provide(SchedulerConfig.layerEnv, ConfigFile.layer))
 
-const serve = Effect.gen(function*() {
+const serve = Effect.gen(function* () {
   const settings = yield* config
   const node = yield* Effect.promise(() => import("./schedulerServe.ts"))
   return yield* node.serve(settings)
 })
 
-const files = Effect.flatMap(Effect.promise(() => import("./checkTools.ts")), (tools) => tools.run)
+const files = Effect.flatMap(
+  Effect.promise(() => import("./checkTools.ts")),
+  (tools) => tools.run
+)
 
-Process.run(Cli.main(Process.args(), { serve, files, config, health: Health.check, verify: WalFile.verify }).pipe(Effect.provide(Released.layer)))
+Process.run(
+  Cli.main(Process.args(), { serve, files, config, health: Health.check, verify: WalFile.verify }).pipe(
+    Effect.provide(Released.layer)
+  )
+)

@@ -23,14 +23,44 @@ import * as Scheduler from "./scheduler/Scheduler.ts"
 /** A call to an SSP that takes longer has failed; below the time-out after which the SSP itself is given up. */
 const callTimeoutMs = ({ heartbeatTimeoutMs }: SchedulerConfigShape): number => Math.min(10_000, heartbeatTimeoutMs)
 
-const drivers = (config: SchedulerConfigShape) => Layer.mergeAll(
-  Stores.layer(config), Watchdog.layer({ ...config, maxViews: 0, slowMs: 0, folder: undefined }), layerNode, layerTurn, Released.layer, Pages.layer, ProcessFigures.layer, Layer.succeed(SchedulerConfig, config), Balance.layerNamed(config.loadBalance),
-  sspCalls({ tls: config.tls, secret: config.sspSecret, allowedHosts: config.allowedHosts, timeoutMs: callTimeoutMs(config) }).pipe(Layer.provide(Names.layer))
-)
+const drivers = (config: SchedulerConfigShape) =>
+  Layer.mergeAll(
+    Stores.layer(config),
+    Watchdog.layer({ ...config, maxViews: 0, slowMs: 0, folder: undefined }),
+    layerNode,
+    layerTurn,
+    Released.layer,
+    Pages.layer,
+    ProcessFigures.layer,
+    Layer.succeed(SchedulerConfig, config),
+    Balance.layerNamed(config.loadBalance),
+    sspCalls({
+      tls: config.tls,
+      secret: config.sspSecret,
+      allowedHosts: config.allowedHosts,
+      timeoutMs: callTimeoutMs(config)
+    }).pipe(Layer.provide(Names.layer))
+  )
 
 /** Serves until the process is told to stop. */
 export const serve = (config: SchedulerConfigShape) => {
-  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "SVC_SCHEDULER_INGEST_PORT", nodePaths, stoppingCode: "OVERLOADED", isOpen: config.bearers === undefined })
+  const server = Server.layer({
+    ...config,
+    host: config.listen.host,
+    port: config.listen.port,
+    setting: "SVC_SCHEDULER_INGEST_PORT",
+    nodePaths,
+    stoppingCode: "OVERLOADED",
+    isOpen: config.bearers === undefined
+  })
   const telemetry = Telemetry.layers({ server: "scheduler", id: config.schedulerId }, config)
-  return Scheduler.serve(config).pipe(Effect.provide(Layer.mergeAll(server, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers(config)), Layer.provide(telemetry.around))))
+  return Scheduler.serve(config).pipe(
+    Effect.provide(
+      Layer.mergeAll(server, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(
+        Layer.provideMerge(Scheduler.layer),
+        Layer.provide(drivers(config)),
+        Layer.provide(telemetry.around)
+      )
+    )
+  )
 }

@@ -13,16 +13,31 @@ import * as Released from "./host/release.ts"
 import * as Cli from "./ssp/Cli.ts"
 import { SspConfig } from "./ssp/Config.ts"
 
-const configFrom = (source: typeof ConfigFile.layer) => Effect.provide(SspConfig, Layer.provide(SspConfig.layerEnv, source))
+const configFrom = (source: typeof ConfigFile.layer) =>
+  Effect.provide(SspConfig, Layer.provide(SspConfig.layerEnv, source))
 
-const serve = (quickstart: boolean) => Effect.gen(function*() {
-  const config = yield* configFrom(quickstart ? Layer.provide(Quickstart.layerSecret, ConfigFile.layer) : ConfigFile.layer)
-  const node = yield* Effect.promise(() => import("./sspServe.ts"))
-  return yield* node.serve(config, quickstart)
-})
+const serve = (quickstart: boolean) =>
+  Effect.gen(function* () {
+    const config = yield* configFrom(
+      quickstart ? Layer.provide(Quickstart.layerSecret, ConfigFile.layer) : ConfigFile.layer
+    )
+    const node = yield* Effect.promise(() => import("./sspServe.ts"))
+    return yield* node.serve(config, quickstart)
+  })
 
-const work: Cli.Deeds<never, never, never>["work"] = (...asked) => Effect.flatMap(Effect.promise(() => import("./sspTools.ts")), (tools) => tools.run(...asked))
+const work: Cli.Deeds<never, never, never>["work"] = (...asked) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./sspTools.ts")),
+    (tools) => tools.run(...asked)
+  )
 
-const files = Effect.flatMap(Effect.promise(() => import("./checkTools.ts")), (tools) => tools.run)
+const files = Effect.flatMap(
+  Effect.promise(() => import("./checkTools.ts")),
+  (tools) => tools.run
+)
 
-Process.run(Cli.main(Process.args(), { serve, files, health: Health.check, work }, configFrom(ConfigFile.layer)).pipe(Effect.provide(Released.layer)))
+Process.run(
+  Cli.main(Process.args(), { serve, files, health: Health.check, work }, configFrom(ConfigFile.layer)).pipe(
+    Effect.provide(Released.layer)
+  )
+)

@@ -25,15 +25,54 @@ import { fromDatabase } from "./ssp/Lifecycle.ts"
 import * as Ssp from "./ssp/Ssp.ts"
 import { storeText } from "./ssp/storeText.ts"
 
-const drivers = (config: SspConfigShape) => Layer.mergeAll(
-  Watchdog.behind(Stores.layer(config, fromDatabase), { ...config, slowMs: config.slowEvaluationMs, folder: Stores.folderOf(config) }), layerNode, layerTurn, Pages.layer, ProcessFigures.layer, Released.layer, Layer.succeed(SspConfig, config), BackendClient.layer(config),
-  config.schedulerUrl === undefined ? SchedulerClient.layerNone : Layer.provide(SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret), NodeClient.layer(config.tls))
-)
+const drivers = (config: SspConfigShape) =>
+  Layer.mergeAll(
+    Watchdog.behind(Stores.layer(config, fromDatabase), {
+      ...config,
+      slowMs: config.slowEvaluationMs,
+      folder: Stores.folderOf(config)
+    }),
+    layerNode,
+    layerTurn,
+    Pages.layer,
+    ProcessFigures.layer,
+    Released.layer,
+    Layer.succeed(SspConfig, config),
+    BackendClient.layer(config),
+    config.schedulerUrl === undefined
+      ? SchedulerClient.layerNone
+      : Layer.provide(
+          SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret),
+          NodeClient.layer(config.tls)
+        )
+  )
 
 /** Serves until the process is told to stop; with `quickstart` it greets with commands to try. */
 export const serve = (config: SspConfigShape, quickstart: boolean) => {
-  const server = Server.layer({ ...config, host: config.listen.host, port: config.listen.port, setting: "LISTEN_ADDR", nodePaths: config.mode === "scheduler" ? nodePaths : [] })
-  const greeting = quickstart && config.authSecret !== undefined ? Quickstart.layerGreeting(config.listen, config.tls === undefined ? "http" : "https", Redacted.value(config.authSecret), storeText(config)) : Layer.empty
+  const server = Server.layer({
+    ...config,
+    host: config.listen.host,
+    port: config.listen.port,
+    setting: "LISTEN_ADDR",
+    nodePaths: config.mode === "scheduler" ? nodePaths : []
+  })
+  const greeting =
+    quickstart && config.authSecret !== undefined
+      ? Quickstart.layerGreeting(
+          config.listen,
+          config.tls === undefined ? "http" : "https",
+          Redacted.value(config.authSecret),
+          storeText(config)
+        )
+      : Layer.empty
   const telemetry = Telemetry.layers({ server: "ssp", id: config.sspId }, config)
-  return Ssp.serve(config).pipe(Effect.provide(Layer.mergeAll(server, greeting, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(Layer.provideMerge(Ssp.layer), Layer.provide(drivers(config)), Layer.provide(telemetry.around))))
+  return Ssp.serve(config).pipe(
+    Effect.provide(
+      Layer.mergeAll(server, greeting, telemetry.metrics, Reload.layer(config.reloadSecrets)).pipe(
+        Layer.provideMerge(Ssp.layer),
+        Layer.provide(drivers(config)),
+        Layer.provide(telemetry.around)
+      )
+    )
+  )
 }

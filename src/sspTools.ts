@@ -10,7 +10,11 @@ import * as CheckIntegrity from "./ssp/checkIntegrity.ts"
 import type { SspConfigShape } from "./ssp/Config.ts"
 import * as DatabaseSetup from "./ssp/DatabaseSetup.ts"
 
-export const run = (config: SspConfigShape, command: DatabaseSetup.Command | "check", options: DatabaseSetup.SetupOptions) =>
+export const run = (
+  config: SspConfigShape,
+  command: DatabaseSetup.Command | "check",
+  options: DatabaseSetup.SetupOptions
+) =>
   command === "check"
     ? CheckIntegrity.run(config, options).pipe(Effect.provide(TlsClient.layerOwn(config.tls)))
     : DatabaseSetup.run(config, command, options).pipe(Effect.provide(ServerClient.layer(config)))

@@ -14,7 +14,9 @@ import { testNames } from "./kit/rules.ts"
 
 const readme = readFileSync(join(root, "README.md"), "utf8")
 const page = (name: string): string => readFileSync(join(root, `docs/${name}.md`), "utf8")
-const scripts = (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: { [name: string]: string } }).scripts
+const scripts = (
+  JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: { [name: string]: string } }
+).scripts
 
 describe("README", () => {
   it("is at most 250 lines and begins with the problem and two commands", () => {
@@ -35,7 +37,9 @@ describe("README", () => {
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([])
   })
   it("and the pages beside it name only files and folders that exist", () => {
-    const named = [readme, page("benchmarks"), page("decisions"), page("laws")].flatMap((text) => [...text.matchAll(/`((?:src|test|scripts)\/[\w./-]*)`/g)]).map(([, path]) => path ?? "")
+    const named = [readme, page("benchmarks"), page("decisions"), page("laws")]
+      .flatMap((text) => [...text.matchAll(/`((?:src|test|scripts)\/[\w./-]*)`/g)])
+      .map(([, path]) => path ?? "")
     expect(named.length).toBeGreaterThan(15)
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })

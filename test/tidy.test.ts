@@ -1,5 +1,6 @@
 /**
- * The rules of the house as tests: rooms, purity, sizes, headers, banned globals, dead files, decisions cited both ways.
+ * The rules of the house as tests: rooms, purity, sizes, headers, banned globals, dead files, decisions cited both
+ * ways.
  *
  * Why: a rule that only a reviewer knows is broken on a busy day. Every rule is also shown a sample that breaks it, so
  * that none of these tests can pass by looking at nothing.
@@ -28,106 +29,205 @@ const cases: { readonly [what: string]: Case } = {
   "imports follow the rooms": {
     rule: Rules.imports,
     broken: [
-      ["src/core/surql/a.ts", `import { x } from "../ivm/x.ts"`], ["src/core/job/a.ts", `import { x } from "../surql/x.ts"`],
-      ["src/core/a.ts", `import { x } from "../ports/x.ts"`], ["src/protocol/a.ts", `import { x } from "../ports/x.ts"`],
-      ["src/ports/a.ts", `import { x } from "../host/x.ts"`], ["src/ssp/a.ts", `import { x } from "../scheduler/x.ts"`],
-      ["src/ssp/a.ts", `import { x } from "../host/x.ts"`], ["src/host/a.ts", `import type { x } from "../ssp/x.ts"`],
-      ["src/core/a.ts", `const x = import("../ssp/x.ts")`], ["src/ports/a.ts", `type X = import("../ssp/x.ts").X`],
-      ["src/attic/a.ts", ""], ["src/ssp/a.ts", `import { x } from "../../test/kit/x.ts"`],
+      ["src/core/surql/a.ts", `import { x } from "../ivm/x.ts"`],
+      ["src/core/job/a.ts", `import { x } from "../surql/x.ts"`],
+      ["src/core/a.ts", `import { x } from "../ports/x.ts"`],
+      ["src/protocol/a.ts", `import { x } from "../ports/x.ts"`],
+      ["src/ports/a.ts", `import { x } from "../host/x.ts"`],
+      ["src/ssp/a.ts", `import { x } from "../scheduler/x.ts"`],
+      ["src/ssp/a.ts", `import { x } from "../host/x.ts"`],
+      ["src/host/a.ts", `import type { x } from "../ssp/x.ts"`],
+      ["src/core/a.ts", `const x = import("../ssp/x.ts")`],
+      ["src/ports/a.ts", `type X = import("../ssp/x.ts").X`],
+      ["src/attic/a.ts", ""],
+      ["src/ssp/a.ts", `import { x } from "../../test/kit/x.ts"`]
     ],
-    kept: [["src/ssp.ts", `import { x } from "./host/x.ts"`], ["src/core/ivm/a.ts", `import { x } from "../surql/x.ts"`]],
+    kept: [
+      ["src/ssp.ts", `import { x } from "./host/x.ts"`],
+      ["src/core/ivm/a.ts", `import { x } from "../surql/x.ts"`]
+    ]
   },
   "core is pure": {
     rule: Rules.purity,
     broken: [
-      ["src/core/a.ts", `import { Effect } from "effect"`], ["src/core/surql/a.ts", `import { Either, Schema } from "effect"`],
-      ["src/core/a.ts", `import * as E from "effect"`], ["src/core/a.ts", `import { readFileSync } from "node:fs"`],
-      ["src/core/a.ts", `import { x } from "effect/Clock"`], ["src/core/a.ts", `import { x } from "@effect/platform"`], ["src/core/a.ts", `import { x } from "yaml"`],
+      ["src/core/a.ts", `import { Effect } from "effect"`],
+      ["src/core/surql/a.ts", `import { Either, Schema } from "effect"`],
+      ["src/core/a.ts", `import * as E from "effect"`],
+      ["src/core/a.ts", `import { readFileSync } from "node:fs"`],
+      ["src/core/a.ts", `import { x } from "effect/Clock"`],
+      ["src/core/a.ts", `import { x } from "@effect/platform"`],
+      ["src/core/a.ts", `import { x } from "yaml"`]
     ],
-    kept: [["src/core/a.ts", `import { Either, Option } from "effect"; import { Decimal } from "decimal.js"; import { x } from "@noble/hashes/blake3.js"`]],
+    kept: [
+      [
+        "src/core/a.ts",
+        `import { Either, Option } from "effect"; import { Decimal } from "decimal.js"; import { x } from "@noble/hashes/blake3.js"`
+      ]
+    ]
   },
   "only host and the doors know a runtime": {
     rule: Rules.runtime,
-    broken: [["src/ssp/a.ts", `import { x } from "node:http"`], ["src/ports/a.ts", `import { x } from "@effect/sql-sqlite-node"`]],
-    kept: [["src/host/a.ts", `import { x } from "node:http"`], ["src/ssp.ts", `import { x } from "@effect/platform-node"`]],
+    broken: [
+      ["src/ssp/a.ts", `import { x } from "node:http"`],
+      ["src/ports/a.ts", `import { x } from "@effect/sql-sqlite-node"`]
+    ],
+    kept: [
+      ["src/host/a.ts", `import { x } from "node:http"`],
+      ["src/ssp.ts", `import { x } from "@effect/platform-node"`]
+    ]
   },
   "no clock, randomness, console, timers or environment outside host": {
     rule: Rules.banned,
     broken: [
-      "Date.now()", "new Date()", "Math.random()", "console.log(1)", "setTimeout(f, 1)", "setInterval(f)", "setImmediate(f)", "queueMicrotask(f)",
-      "process.env", "globalThis.fetch", "fetch(u)", "performance.now()", "crypto.randomUUID()", "f({ process })",
+      "Date.now()",
+      "new Date()",
+      "Math.random()",
+      "console.log(1)",
+      "setTimeout(f, 1)",
+      "setInterval(f)",
+      "setImmediate(f)",
+      "queueMicrotask(f)",
+      "process.env",
+      "globalThis.fetch",
+      "fetch(u)",
+      "performance.now()",
+      "crypto.randomUUID()",
+      "f({ process })"
     ].map((text) => ["src/ssp/a.ts", `export const a = ${text}`] as const),
     kept: [
-      ["src/host/a.ts", "export const a = Date.now()"], ["src/core/a.ts", "export const a = new Date(5)"],
-      ["src/core/a.ts", "export const a = job.process({ console: 1 })"], ["src/core/a.ts", "export const f = (fetch: Idiom) => fetch.at"],
-    ],
+      ["src/host/a.ts", "export const a = Date.now()"],
+      ["src/core/a.ts", "export const a = new Date(5)"],
+      ["src/core/a.ts", "export const a = job.process({ console: 1 })"],
+      ["src/core/a.ts", "export const f = (fetch: Idiom) => fetch.at"]
+    ]
   },
-  "files stay under 400 lines and functions under 70": {
+  "files stay under 600 lines, functions under 80 lines and 60 statements": {
     rule: Rules.sizes,
     broken: [
-      ["src/core/a.ts", long(401)], ["src/core/a.ts", `export const f = () => {${long(70)}}`], ["src/core/a.ts", `class A { m() {${long(70)}} }`],
-      ["test/a.test.ts", `it("x", () => {${long(70)}})`],
+      ["src/core/a.ts", long(601)],
+      ["src/core/a.ts", `export const f = () => {${long(80)}}`],
+      ["src/core/a.ts", `class A { m() {${long(80)}} }`],
+      ["src/core/a.ts", `export const f = () => {${"a();".repeat(61)}}`],
+      ["test/a.test.ts", `it("x", () => {${long(100)}})`]
     ],
-    kept: [["src/core/a.ts", `export const f = () => {${long(60)}}`], ["test/a.test.ts", `describe("x", () => {${long(100)}})`]],
+    kept: [
+      ["src/core/a.ts", `export const f = () => {${long(70)}}`],
+      ["test/a.test.ts", `it("x", () => {${long(90)}})`],
+      ["test/a.test.ts", `describe("x", () => {${long(100)}})`]
+    ]
   },
-  "every file opens with what lives here and why": {
+  "no line over 120 columns but for a text": {
+    rule: Rules.columns,
+    broken: [
+      ["src/core/a.ts", `// ${"word ".repeat(30)}`],
+      ["src/core/a.ts", `const a = ${"b + ".repeat(40)}c`]
+    ],
+    kept: [
+      ["src/core/a.ts", `const a = "${"word ".repeat(30)}"`],
+      ["src/core/a.ts", `const a = \`${"word ".repeat(30)}\``],
+      ["src/core/a.ts", `const a = /${"word ".repeat(30)}/`]
+    ]
+  },
+  "every file opens with what lives here": {
     rule: Rules.headers,
-    broken: [["src/core/a.ts", "export const a = 1"], ["src/core/a.ts", "// A thing. Why.\n"], ["src/core/a.ts", "/**\n * A thing.\n */\n"], ["src/core/a.ts", `import "x"\n${header}`]],
-    kept: [["src/core/a.ts", header], ["src/ssp.ts", `#!/usr/bin/env node\n${header}`]],
+    broken: [
+      ["src/core/a.ts", "export const a = 1"],
+      ["src/core/a.ts", "// A thing. Why.\n"],
+      ["src/core/a.ts", "/**\n *\n */\n"],
+      ["src/core/a.ts", `import "x"\n${header}`]
+    ],
+    kept: [
+      ["src/core/a.ts", header],
+      ["src/ssp.ts", `#!/usr/bin/env node\n${header}`]
+    ]
   },
   "no any, no switched-off type checker": {
     rule: Rules.noAny,
-    broken: [["src/core/a.ts", "export const a: any = 1"], ["test/a.ts", "export const a = x as any"], ["src/core/a.ts", "// @ts-ignore\nx()"]],
-    kept: [["src/core/a.ts", `export const any = "any" // any`]],
+    broken: [
+      ["src/core/a.ts", "export const a: any = 1"],
+      ["test/a.ts", "export const a = x as any"],
+      ["src/core/a.ts", "// @ts-ignore\nx()"]
+    ],
+    kept: [["src/core/a.ts", `export const any = "any" // any`]]
   },
   "no default exports and no re-exports": {
     rule: Rules.exportsRule,
     broken: [
-      ["src/core/a.ts", "export default 1"], ["src/core/a.ts", "export default function f() {}"], ["src/core/a.ts", `export * from "./b.ts"`],
-      ["src/core/a.ts", `export { b } from "./b.ts"`], ["src/core/a.ts", `import { b } from "./b.ts"\nexport { b }`],
+      ["src/core/a.ts", "export default 1"],
+      ["src/core/a.ts", "export default function f() {}"],
+      ["src/core/a.ts", `export * from "./b.ts"`],
+      ["src/core/a.ts", `export { b } from "./b.ts"`],
+      ["src/core/a.ts", `import { b } from "./b.ts"\nexport { b }`]
     ],
-    kept: [["vitest.config.ts", "export default {}"], ["src/core/a.ts", "const b = 1\nexport { b }"]],
+    kept: [
+      ["vitest.config.ts", "export default {}"],
+      ["src/core/a.ts", "const b = 1\nexport { b }"]
+    ]
   },
   "every file is reached from a door, a test or a script": {
     rule: Rules.reachable,
-    broken: [["src/core/a.ts", ""], ["test/kit/a.ts", ""], ["scripts/bench/load.ts", ""]],
-    kept: [["src/ssp.ts", ""], ["test/a.test.ts", ""], ["scripts/bench/main.ts", ""]],
-  },
+    broken: [
+      ["src/core/a.ts", ""],
+      ["test/kit/a.ts", ""],
+      ["scripts/bench/load.ts", ""]
+    ],
+    kept: [
+      ["src/ssp.ts", ""],
+      ["test/a.test.ts", ""],
+      ["scripts/bench/main.ts", ""]
+    ]
+  }
 }
 
 describe("the house", () => {
   it("is read whole: the rules see the source, the tests and the scripts", () => {
     expect(files.length).toBeGreaterThan(20)
-    expect(new Set(files.map((file) => file.path.split("/")[0]))).toEqual(new Set(["src", "test", "scripts", "vitest.config.ts"]))
+    expect(new Set(files.map((file) => file.path.split("/")[0]))).toEqual(
+      new Set(["src", "test", "scripts", "vitest.config.ts"])
+    )
   })
   for (const [what, { rule, broken, kept }] of Object.entries(cases)) {
     it(`keeps the rule: ${what}`, () => expect(rule(files)).toEqual([]))
     it(`can fail: ${what}`, () => {
-      for (const [path, text] of broken) expect(rule([Rules.sample(path, text)]), `${path}: ${text.slice(0, 60)}`).not.toEqual([])
-      for (const [path, text] of kept) expect(rule([Rules.sample(path, text)]), `${path}: ${text.slice(0, 60)}`).toEqual([])
+      for (const [path, text] of broken)
+        expect(rule([Rules.sample(path, text)]), `${path}: ${text.slice(0, 60)}`).not.toEqual([])
+      for (const [path, text] of kept)
+        expect(rule([Rules.sample(path, text)]), `${path}: ${text.slice(0, 60)}`).toEqual([])
     })
   }
-  it("keeps the doors under 40 lines each", () => {
+  it("keeps the doors under 80 lines each", () => {
     const doors = files.filter((file) => Rules.roomOf(file.path) === "door")
     expect(doors.length).toBeGreaterThan(0)
-    expect(doors.filter((door) => door.text.split("\n").length > 40).map((door) => door.path)).toEqual([])
+    expect(doors.filter((door) => door.text.split("\n").length > 80).map((door) => door.path)).toEqual([])
   })
 })
 
 describe("the dashboard's files", () => {
-  const scripts = trackedFiles().filter((path) => /^src\/dashboard\/.+\.js$/.test(path)).map((path) => Rules.sample(path, readFileSync(join(root, path), "utf8")))
-  const markup: Rules.Rule = (all) => all.filter(({ text }) => /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment/.test(text)).map(({ path }) => `${path}:1 makes markup from text`)
+  const scripts = trackedFiles()
+    .filter((path) => /^src\/dashboard\/.+\.js$/.test(path))
+    .map((path) => Rules.sample(path, readFileSync(join(root, path), "utf8")))
+  const markup: Rules.Rule = (all) =>
+    all
+      .filter(({ text }) =>
+        /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment/.test(
+          text
+        )
+      )
+      .map(({ path }) => `${path}:1 makes markup from text`)
   it("open with what lives here and why, are short, and make no markup from text", () => {
     expect(scripts.length).toBeGreaterThan(10)
     expect([...Rules.headers(scripts), ...Rules.sizes(scripts), ...markup(scripts)]).toEqual([])
   })
-  it("would be caught making markup", () => expect(markup([Rules.sample("src/dashboard/a.js", "box.innerHTML = name")])).toHaveLength(1))
+  it("would be caught making markup", () =>
+    expect(markup([Rules.sample("src/dashboard/a.js", "box.innerHTML = name")])).toHaveLength(1))
 })
 
 describe("decisions", () => {
   const table = "| D1 | q | d | why | built |\n| D2 | q | d | why | later |\n"
-  it("are cited both ways: test names and docs/decisions.md agree", () => expect(Rules.citations(files, decisions())).toEqual([]))
-  it("that the source cites are in docs/decisions.md", () => expect(Rules.sourceCitations(files, decisions())).toEqual([]))
+  it("are cited both ways: test names and docs/decisions.md agree", () =>
+    expect(Rules.citations(files, decisions())).toEqual([]))
+  it("that the source cites are in docs/decisions.md", () =>
+    expect(Rules.sourceCitations(files, decisions())).toEqual([]))
   it("are checked by rules that can fail", () => {
     const cites = (name: string) => [Rules.sample("test/a.test.ts", `it("${name}", () => {})`)]
     expect(Rules.citations(cites("D1 holds"), table)).toEqual([])
@@ -143,13 +243,14 @@ describe("tracked files", () => {
   const forbidden: ReadonlyArray<readonly [string, RegExp]> = [
     ["a machine path", new RegExp(String.raw`(?<![\w.:/-])/(?:${["work", "home", "root", "Users"].join("|")})/[\w.]`)],
     ["a private key", new RegExp(`-----BEGIN [A-Z ]*PRIVATE${" "}KEY-----`)],
-    ["a token", /\b(?:gh[pousr]_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|AKIA[0-9A-Z]{16}|sk-[A-Za-z0-9]{32,})\b/],
+    ["a token", /\b(?:gh[pousr]_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|AKIA[0-9A-Z]{16}|sk-[A-Za-z0-9]{32,})\b/]
   ]
   const faultsIn = (path: string, text: string): ReadonlyArray<string> =>
     forbidden.filter(([, pattern]) => pattern.test(text)).map(([what]) => `${path} holds ${what}`)
 
   it("hold no machine paths and no secrets", () => {
-    const faults = trackedFiles().filter((path) => path !== "package-lock.json")
+    const faults = trackedFiles()
+      .filter((path) => path !== "package-lock.json")
       .flatMap((path) => faultsIn(path, readFileSync(join(root, path), "utf8")))
     expect(faults).toEqual([])
   })

@@ -1,6 +1,6 @@
 /**
- * The yardstick of durable ingest: a bare `node:http` server that parses a body, appends it to a file with one fdatasync for all that
- * have arrived meanwhile, and then answers.
+ * The yardstick of durable ingest: a bare `node:http` server that parses a body, appends it to a file with one
+ * fdatasync for all that have arrived meanwhile, and then answers.
  *
  * Why no more than that: it is the least a Node server can do that loses nothing it has acknowledged.
  */

@@ -1,8 +1,9 @@
 /**
- * The bench beside a database server: edges in batches, bootstrap, registration to first edge, and what a feed costs a write.
+ * The bench beside a database server: edges in batches, bootstrap, registration to first edge, and what a feed costs a
+ * write.
  *
- * The server is the real engine in a process of its own, on a folder in memory where there is one. `databaseRun.ts` measures the drivers;
- * here a whole node is measured as its users see it. 100,000 records, or (`--full`) a million.
+ * The server is the real engine in a process of its own, on a folder in memory where there is one. `databaseRun.ts`
+ * measures the drivers; here a whole node is measured as its users see it. 100,000 records, or (`--full`) a million.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -24,18 +25,37 @@ interface Figures {
 const registrations = 30
 const writes = 500
 
-const ratioOf = (one: Figures, other: Figures): number => median(one.figures.map((figure, round) => figure / (other.figures[round] ?? Number.NaN)))
+const ratioOf = (one: Figures, other: Figures): number =>
+  median(one.figures.map((figure, round) => figure / (other.figures[round] ?? Number.NaN)))
 
 const drivers = (port: number, records: number): Array<Line> => {
-  const { edges, fillMs, reads } = JSON.parse(onDist("scripts/bench/databaseRun.ts", [String(port), String(records)])) as { readonly fillMs: number; readonly edges: ReadonlyArray<Figures>; readonly reads: ReadonlyArray<Figures> }
+  const { edges, fillMs, reads } = JSON.parse(
+    onDist("scripts/bench/databaseRun.ts", [String(port), String(records)])
+  ) as { readonly fillMs: number; readonly edges: ReadonlyArray<Figures>; readonly reads: ReadonlyArray<Figures> }
   console.log(`  ${records} records, written in ${(fillMs / 1000).toFixed(1)} s`)
   for (const { figures, name } of [...edges, ...reads]) {
-    console.log(`    ${name.padEnd(48)} ${Math.round(1e6 / median(figures)).toString().padStart(8)} per second, ${median(figures).toFixed(1).padStart(7)} us each, rounds ${figures.map((figure) => figure.toFixed(0)).join(" ")}`)
+    console.log(
+      `    ${name.padEnd(48)} ${Math.round(1e6 / median(figures))
+        .toString()
+        .padStart(
+          8
+        )} per second, ${median(figures).toFixed(1).padStart(7)} us each, rounds ${figures.map((figure) => figure.toFixed(0)).join(" ")}`
+    )
   }
-  const [batches, several, single, flying] = edges, [chunks, whole] = reads
-  if (batches === undefined || several === undefined || single === undefined || flying === undefined || chunks === undefined || whole === undefined) throw new Error("the run has not measured everything")
+  const [batches, several, single, flying] = edges,
+    [chunks, whole] = reads
+  if (
+    batches === undefined ||
+    several === undefined ||
+    single === undefined ||
+    flying === undefined ||
+    chunks === undefined ||
+    whole === undefined
+  )
+    throw new Error("the run has not measured everything")
   return [
-    { what: batches.name, against: single.name, ratio: ratioOf(batches, single), goal: 0.2 }, { what: several.name, against: flying.name, ratio: ratioOf(several, flying), goal: 1 },
+    { what: batches.name, against: single.name, ratio: ratioOf(batches, single), goal: 0.2 },
+    { what: several.name, against: flying.name, ratio: ratioOf(several, flying), goal: 1 },
     { what: chunks.name, against: whole.name, ratio: ratioOf(chunks, whole), goal: 3 }
   ]
 }
@@ -59,13 +79,20 @@ const feedCost = async (door: Door, ask: (query: string) => Promise<unknown>): P
   await ask(script({ url: door.url, secret, tables: ["fed"], mode: "sync", openToRecordUsers: true }))
   const [fed, unfed]: readonly [Array<number>, Array<number>] = [[], []]
   for (let round = 0; round < 6; round++) {
-    for (const [table, figures] of [["fed", fed], ["unfed", unfed]] as const) {
+    for (const [table, figures] of [
+      ["fed", fed],
+      ["unfed", unfed]
+    ] as const) {
       const start = performance.now()
-      for (let n = 0; n < writes; n++) await ask(`UPSERT ${table}:${n} SET n = ${round}, at = time::now(), owner = user:${n}`)
+      for (let n = 0; n < writes; n++)
+        await ask(`UPSERT ${table}:${n} SET n = ${round}, at = time::now(), owner = user:${n}`)
       if (round > 0) figures.push((performance.now() - start) / writes)
     }
   }
-  return [{ name: "a write that is fed synchronously", figures: fed }, { name: "a write that is not", figures: unfed }]
+  return [
+    { name: "a write that is fed synchronously", figures: fed },
+    { name: "a write that is not", figures: unfed }
+  ]
 }
 
 export const database = async (): Promise<ReadonlyArray<Line>> => {
@@ -73,24 +100,52 @@ export const database = async (): Promise<ReadonlyArray<Line>> => {
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "svc-bench-"))
   const server = await ServerProcess.start({ path: `surrealkv://${folder}`, capabilities: { network_targets: true } })
   const db = await rootClient(server)
-  const ask = async (query: string): Promise<ReadonlyArray<unknown>> => (await db.query<Array<ReadonlyArray<unknown>>>(query)).at(-1) ?? []
+  const ask = async (query: string): Promise<ReadonlyArray<unknown>> =>
+    (await db.query<Array<ReadonlyArray<unknown>>>(query)).at(-1) ?? []
   try {
     const lines = drivers(server.port, records)
     const start = performance.now()
-    const env = { STORE_ADDR: `127.0.0.1:${server.port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root", SVC_LOG_LEVEL: "error", SVC_INTEGRITY_QUIET_SECS: "0" }
+    const env = {
+      STORE_ADDR: `127.0.0.1:${server.port}`,
+      STORE_NS: "n",
+      STORE_DB: "d",
+      STORE_USER: "root",
+      STORE_PASS: "root",
+      SVC_LOG_LEVEL: "error",
+      SVC_INTEGRITY_QUIET_SECS: "0"
+    }
     const door = await Door.spawn({ env })
     try {
-      await until("the node is ready", async () => (await client(door.url, secret).get("/health").catch(() => undefined))?.status === 200, 1_800_000)
+      await until(
+        "the node is ready",
+        async () =>
+          (
+            await client(door.url, secret)
+              .get("/health")
+              .catch(() => undefined)
+          )?.status === 200,
+        1_800_000
+      )
       const seconds = (performance.now() - start) / 1000
-      console.log(`    a whole node, from its start to ready               ${Math.round(records / seconds).toString().padStart(5)} records per second, ${seconds.toFixed(1)} s`)
+      console.log(
+        `    a whole node, from its start to ready               ${Math.round(records / seconds)
+          .toString()
+          .padStart(5)} records per second, ${seconds.toFixed(1)} s`
+      )
       const first = await firstEdges(door, ask)
       const [fed, unfed] = await feedCost(door, ask)
-      for (const { figures, name } of [first, fed, unfed]) console.log(`    ${name.padEnd(48)} ${median(figures).toFixed(2).padStart(8)} ms, ${Math.min(...figures).toFixed(2)} to ${Math.max(...figures).toFixed(2)}`)
+      for (const { figures, name } of [first, fed, unfed])
+        console.log(
+          `    ${name.padEnd(48)} ${median(figures).toFixed(2).padStart(8)} ms, ${Math.min(...figures).toFixed(2)} to ${Math.max(...figures).toFixed(2)}`
+        )
       lines.push({ what: fed.name, against: unfed.name, ratio: ratioOf(fed, unfed), goal: Infinity })
     } finally {
       await door.close()
     }
-    for (const { against, goal, ratio, what } of lines) console.log(`| ${what} / ${against} | ${ratio.toFixed(2)} | ${goal === Infinity ? "no goal |  |" : `at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`}`)
+    for (const { against, goal, ratio, what } of lines)
+      console.log(
+        `| ${what} / ${against} | ${ratio.toFixed(2)} | ${goal === Infinity ? "no goal |  |" : `at most ${goal} | ${ratio <= goal ? "met" : "missed"} |`}`
+      )
     return lines
   } finally {
     await db.close()

@@ -1,9 +1,10 @@
 /**
- * The bench of a cluster that loses a member: what registering a view through the scheduler costs, and how long the views of an SSP that is
- * killed are served by nobody, all on the settings a deployment starts with.
+ * The bench of a cluster that loses a member: what registering a view through the scheduler costs, and how long the
+ * views of an SSP that is killed are served by nobody, all on the settings a deployment starts with.
  *
- * Registering is judged by CPU time of the scheduler, which other work on the machine hardly changes; failing over by the clock, because what is
- * waited for (a probe, its confirmation, the moves) is the point. A view counts as served when the other SSP answers for it.
+ * Registering is judged by CPU time of the scheduler, which other work on the machine hardly changes; failing over by
+ * the clock, because what is waited for (a probe, its confirmation, the moves) is the point. A view counts as served
+ * when the other SSP answers for it.
  */
 import { registration } from "../../test/kit/registration.ts"
 import { type Process, ProcessCluster } from "../../test/kit/processCluster.ts"
@@ -12,10 +13,14 @@ import { cpuMicros, type Judged, load, requestBytes } from "./load.ts"
 
 /** What the settings are unless somebody sets them; the kit's are shorter. */
 const defaults = {
-  SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "3000", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "5000", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "15000", SVC_LOG_LEVEL: "warn"
+  SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "3000",
+  SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "5000",
+  SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "15000",
+  SVC_LOG_LEVEL: "warn"
 }
 
-const started = (ssps: number): Promise<ProcessCluster> => ProcessCluster.start(ssps, defaults, () => ({ HEARTBEAT_INTERVAL_MS: "5000", SVC_LOG_LEVEL: "warn" }))
+const started = (ssps: number): Promise<ProcessCluster> =>
+  ProcessCluster.start(ssps, defaults, () => ({ HEARTBEAT_INTERVAL_MS: "5000", SVC_LOG_LEVEL: "warn" }))
 
 const view = (n: number): object => registration(`view-${n}`, `SELECT * FROM post WHERE author = user:${n}`)
 
@@ -40,13 +45,25 @@ const registering = async (): Promise<ReadonlyArray<Judged>> => {
   const cluster = await started(2)
   try {
     const { scheduler, ssps } = cluster
-    await load(portOf(scheduler), scheduler.door!.pid, 500, (n) => requestBytes("/view/register", view(1e6 + n)), connections)
+    await load(
+      portOf(scheduler),
+      scheduler.door!.pid,
+      500,
+      (n) => requestBytes("/view/register", view(1e6 + n)),
+      connections
+    )
     const before = ssps.map((ssp) => cpuMicros(ssp.door!.pid))
     const start = performance.now()
-    const cpu = await load(portOf(scheduler), scheduler.door!.pid, count, (n) => requestBytes("/view/register", view(n)), connections)
+    const cpu = await load(
+      portOf(scheduler),
+      scheduler.door!.pid,
+      count,
+      (n) => requestBytes("/view/register", view(n)),
+      connections
+    )
     const ms = performance.now() - start
     const onSsps = ssps.reduce((sum, ssp, i) => sum + cpuMicros(ssp.door!.pid) - before[i]!, 0) / count
-    const text = `${(count / ms * 1000).toFixed(0)} views/s by the clock, ${cpu.toFixed(0)} us CPU of the scheduler and ${onSsps.toFixed(0)} us of the SSPs each`
+    const text = `${((count / ms) * 1000).toFixed(0)} views/s by the clock, ${cpu.toFixed(0)} us CPU of the scheduler and ${onSsps.toFixed(0)} us of the SSPs each`
     return [told("milliseconds of scheduler CPU to register a view", cpu / 1000, 0.667, text)]
   } finally {
     await cluster.close()
@@ -57,20 +74,46 @@ const registering = async (): Promise<ReadonlyArray<Judged>> => {
 const failingOver = (views: number, goal: number) => async (): Promise<ReadonlyArray<Judged>> => {
   const cluster = await started(2)
   try {
-    const { scheduler, ssps: [victim, heir] } = { scheduler: cluster.scheduler, ssps: cluster.ssps as readonly [Process, Process] }
-    await load(portOf(scheduler), scheduler.door!.pid, 2 * views, (n) => requestBytes("/view/register", view(n)), connections)
+    const {
+      scheduler,
+      ssps: [victim, heir]
+    } = { scheduler: cluster.scheduler, ssps: cluster.ssps as readonly [Process, Process] }
+    await load(
+      portOf(scheduler),
+      scheduler.door!.pid,
+      2 * views,
+      (n) => requestBytes("/view/register", view(n)),
+      connections
+    )
     const held = await placedOn(heir)
     await sleep(500)
     const start = performance.now()
     await victim.kill()
-    await until("the SSP is removed", async () => (await cluster.ready()).length === 1 && !((await scheduler.ask({ path: "/info" }))?.text ?? "").includes(victim.name), 120_000)
+    await until(
+      "the SSP is removed",
+      async () =>
+        (await cluster.ready()).length === 1 &&
+        !((await scheduler.ask({ path: "/info" }))?.text ?? "").includes(victim.name),
+      120_000
+    )
     const removed = (performance.now() - start) / 1000
-    await until("the other SSP has all views", async () => await placedOn(heir) === 2 * views, 120_000)
+    await until("the other SSP has all views", async () => (await placedOn(heir)) === 2 * views, 120_000)
     const served = (performance.now() - start) / 1000
-    return [told(`seconds until ${2 * views - held} views of a killed SSP are served by the other`, served, goal, `${served.toFixed(1)} s, of which ${removed.toFixed(1)} s to its removal`)]
+    return [
+      told(
+        `seconds until ${2 * views - held} views of a killed SSP are served by the other`,
+        served,
+        goal,
+        `${served.toFixed(1)} s, of which ${removed.toFixed(1)} s to its removal`
+      )
+    ]
   } finally {
     await cluster.close()
   }
 }
 
-export const failover = { "failover-register": registering, "failover-60": failingOver(60, 3), "failover-2500": failingOver(2_500, 6) }
+export const failover = {
+  "failover-register": registering,
+  "failover-60": failingOver(60, 3),
+  "failover-2500": failingOver(2_500, 6)
+}

@@ -1,5 +1,6 @@
 /**
- * A load generator and a meter: prepared requests over keep-alive sockets, and the CPU time a server process spent on them.
+ * A load generator and a meter: prepared requests over keep-alive sockets, and the CPU time a server process spent on
+ * them.
  *
  * Why raw sockets: the generator must cost less than the server, or it measures itself. Why CPU time from /proc and not
  * requests per second: on shared cores the first is stable and the second is not.
@@ -22,13 +23,16 @@ export interface Line extends Judged {
 
 export const requestBytes = (path: string, body: unknown): Buffer => {
   const text = JSON.stringify(body)
-  return Buffer.from(`POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
+  return Buffer.from(
+    `POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
+  )
 }
 
 /** Time a process has run on a processor so far, all its threads, in microseconds; the scheduler counts nanoseconds. */
 export const cpuMicros = (pid: number): number => {
   let nanos = 0
-  for (const thread of readdirSync(`/proc/${pid}/task`)) nanos += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0])
+  for (const thread of readdirSync(`/proc/${pid}/task`))
+    nanos += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0])
   return nanos / 1000
 }
 
@@ -65,11 +69,19 @@ const lane = (socket: Socket, next: () => Buffer | undefined): Promise<void> =>
     send()
   })
 
-/** Posts `count` requests drawn from `make` over `connections` sockets; answers CPU microseconds of `pid` per request. */
-export const load = async (port: number, pid: number, count: number, make: (n: number) => Buffer, connections = 16): Promise<number> => {
+/**
+ * Posts `count` requests drawn from `make` over `connections` sockets; answers CPU microseconds of `pid` per request.
+ */
+export const load = async (
+  port: number,
+  pid: number,
+  count: number,
+  make: (n: number) => Buffer,
+  connections = 16
+): Promise<number> => {
   const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)))
   let sent = 0
-  const next = (): Buffer | undefined => sent < count ? make(sent++) : undefined
+  const next = (): Buffer | undefined => (sent < count ? make(sent++) : undefined)
   const before = cpuMicros(pid)
   await Promise.all(sockets.map((socket) => lane(socket, next)))
   return (cpuMicros(pid) - before) / count
@@ -78,5 +90,5 @@ export const load = async (port: number, pid: number, count: number, make: (n: n
 export const median = (figures: ReadonlyArray<number>): number => {
   const sorted = [...figures].sort((a, b) => a - b)
   const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle] ?? 0 : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2
 }

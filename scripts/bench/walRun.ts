@@ -1,8 +1,9 @@
 /**
- * Measures what a start does with a log of 100,000 events, in this process, round by round beside plainly reading the same file line by line.
+ * Measures what a start does with a log of 100,000 events, in this process, round by round beside plainly reading the
+ * same file line by line.
  *
- * Opened where the replica has everything, as after a stop; and with all of it to be applied to an empty replica on disk, which is the most a crash can leave behind. Started by
- * `wal.ts`, which points the imports of `src` at `dist`.
+ * Opened where the replica has everything, as after a stop; and with all of it to be applied to an empty replica on
+ * disk, which is the most a crash can leave behind. Started by `wal.ts`, which points the imports of `src` at `dist`.
  */
 // Loaded before the first dynamic import of it: in a program given as text that one comes out empty.
 import "@effect/sql-sqlite-node/SqliteClient"
@@ -22,17 +23,31 @@ const folder = mkdtempSync(join(tmpdir(), "svc-bench-wal-"))
 const walPath = join(folder, "wal.log")
 
 const line = (n: number): string =>
-  JSON.stringify({ table: "post", op: "UPDATE", id: `post:${n % 20_000}`, record: { author: `user:${n % 1000}`, title: `Post number ${n}`, likes: n, tags: ["a", "b"], draft: false, _svc_rv: 1 + Math.floor(n / 20_000) } })
+  JSON.stringify({
+    table: "post",
+    op: "UPDATE",
+    id: `post:${n % 20_000}`,
+    record: {
+      author: `user:${n % 1000}`,
+      title: `Post number ${n}`,
+      likes: n,
+      tags: ["a", "b"],
+      draft: false,
+      _svc_rv: 1 + Math.floor(n / 20_000)
+    }
+  })
 
-const fill = Effect.gen(function*() {
+const fill = Effect.gen(function* () {
   const wal = yield* Wal
-  for (let i = 0; i < count; i += 1000) yield* wal.append(Array.from({ length: Math.min(1000, count - i) }, (_, n) => line(i + n)))
+  for (let i = 0; i < count; i += 1000)
+    yield* wal.append(Array.from({ length: Math.min(1000, count - i) }, (_, n) => line(i + n)))
 }).pipe(Effect.provide(layerFile(walPath)))
 
 const recover = (replicaDbPath: string) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const log = yield* Recovery.recover({ walPath, replicaDbPath }, yield* Wal, yield* Replica, false)
-    if (log.head !== count || (yield* (yield* Replica).applied) !== count) throw new Error(`recovered ${log.head} of ${count}`)
+    if (log.head !== count || (yield* (yield* Replica).applied) !== count)
+      throw new Error(`recovered ${log.head} of ${count}`)
   }).pipe(Effect.provide(Layer.mergeAll(layerFile(walPath), layerReplica(replicaDbPath))))
 
 const plain = Effect.sync(() => {

@@ -35,9 +35,10 @@ export const start = async (token: string): Promise<Backend> => {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls: () => calls,
-    close: () => new Promise((done) => {
-      server.closeAllConnections()
-      server.close(() => done())
-    })
+    close: () =>
+      new Promise((done) => {
+        server.closeAllConnections()
+        server.close(() => done())
+      })
   }
 }

@@ -1,24 +1,33 @@
 /**
- * What a process under soak uses: its heap after a forced collection, asked through the inspector it was started with, and
- * its processor time and counts, as it tells them at `/metrics`.
+ * What a process under soak uses: its heap after a forced collection, asked through the inspector it was started with,
+ * and its processor time and counts, as it tells them at `/metrics`.
  *
- * Through the inspector, because a collection cannot be asked for from outside otherwise, and the product must not have a
- * way in for it. A connection for each look and nothing switched on: an inspector that stays would itself keep things.
+ * Through the inspector, because a collection cannot be asked for from outside otherwise, and the product must not have
+ * a way in for it. A connection for each look and nothing switched on: an inspector that stays would itself keep
+ * things.
  */
 import { createRequire } from "node:module"
 import { secret } from "../../test/kit/Door.ts"
 import type { Process } from "../../test/kit/processCluster.ts"
 
-const { WebSocket: Socket } = createRequire(import.meta.url)("ws") as { readonly WebSocket: new(url: string) => WebSocket }
+const { WebSocket: Socket } = createRequire(import.meta.url)("ws") as {
+  readonly WebSocket: new (url: string) => WebSocket
+}
 
-/** Node's options for a process under soak: the inspector on a free port of this machine, and an end when its parent is gone, however that went. */
+/**
+ * Node's options for a process under soak: the inspector on a free port of this machine, and an end when its parent is
+ * gone, however that went.
+ */
 export const nodeOptions = `--inspect=127.0.0.1:0 --import data:text/javascript,${encodeURIComponent("const p=process.ppid;setInterval(()=>{if(process.ppid!==p)process.kill(process.pid,'SIGTERM')},500).unref()")}`
 
 /** Longest wait for an answer of the inspector; a collection of a large heap takes seconds. */
 const boundMs = 60_000
 
 /** What the inspector answers to a list of commands, one after the other. */
-export const inspect = (logs: string, commands: ReadonlyArray<readonly [method: string, params?: object]>): Promise<ReadonlyArray<unknown>> =>
+export const inspect = (
+  logs: string,
+  commands: ReadonlyArray<readonly [method: string, params?: object]>
+): Promise<ReadonlyArray<unknown>> =>
   new Promise((done, failed) => {
     const url = [...logs.matchAll(/^Debugger listening on (ws:\S+)/gm)].at(-1)?.[1]
     if (url === undefined) return failed(new Error("the process has no inspector"))
@@ -39,7 +48,11 @@ export const inspect = (logs: string, commands: ReadonlyArray<readonly [method: 
     socket.onopen = ask
     socket.onerror = () => end(new Error("the inspector cannot be reached"))
     socket.onmessage = ({ data }) => {
-      const message = JSON.parse(String(data)) as { readonly id?: number; readonly result?: unknown; readonly error?: { readonly message: string } }
+      const message = JSON.parse(String(data)) as {
+        readonly id?: number
+        readonly result?: unknown
+        readonly error?: { readonly message: string }
+      }
       if (message.id === undefined) return
       if (message.error !== undefined) return end(new Error(message.error.message))
       answers.push(message.result)
@@ -56,14 +69,21 @@ export interface Heap {
 }
 
 /**
- * Asked after two collections, the second for what the finalizers of the first let go of. Code is counted by itself: V8 goes on
- * compiling for hours, function by function and again after each wrong guess, and what that takes is bounded by the program and
- * not by what it has done.
+ * Asked after two collections, the second for what the finalizers of the first let go of. Code is counted by itself: V8
+ * goes on compiling for hours, function by function and again after each wrong guess, and what that takes is bounded by
+ * the program and not by what it has done.
  */
 const heap = async (logs: string): Promise<Heap> => {
   const expression = `(() => { const { bytecode_and_metadata_size: byte, code_and_metadata_size: machine } = process.getBuiltinModule("v8").getHeapCodeStatistics(); return [process.memoryUsage().heapUsed, byte + machine] })()`
-  const answers = await inspect(logs, [["HeapProfiler.collectGarbage"], ["HeapProfiler.collectGarbage"], ["Runtime.evaluate", { expression, returnByValue: true }]])
-  const { exceptionDetails, result } = answers[2] as { readonly exceptionDetails?: { readonly text: string }; readonly result: { readonly value: readonly [used: number, code: number] } }
+  const answers = await inspect(logs, [
+    ["HeapProfiler.collectGarbage"],
+    ["HeapProfiler.collectGarbage"],
+    ["Runtime.evaluate", { expression, returnByValue: true }]
+  ])
+  const { exceptionDetails, result } = answers[2] as {
+    readonly exceptionDetails?: { readonly text: string }
+    readonly result: { readonly value: readonly [used: number, code: number] }
+  }
   if (exceptionDetails !== undefined) throw new Error(`the heap cannot be read: ${exceptionDetails.text}`)
   const [used, code] = result.value
   return { data: used - code, code }
@@ -92,13 +112,21 @@ export interface Look {
   readonly figures: Figures
 }
 
-/** A look at a process; undefined where it is down or does not answer. What the look itself cost is in none of its figures but `after`. */
-export const look = async (process: Process): Promise<{ readonly look: Look; readonly cpuAfter: number } | undefined> => {
+/**
+ * A look at a process; undefined where it is down or does not answer. What the look itself cost is in none of its
+ * figures but `after`.
+ */
+export const look = async (
+  process: Process
+): Promise<{ readonly look: Look; readonly cpuAfter: number } | undefined> => {
   const before = await read(process)
   if (before === undefined) return undefined
   const seen = await heap(process.logs).catch(() => undefined)
   const after = await read(process)
   if (seen === undefined || after === undefined) return undefined
   const cpu = "process_cpu_seconds_total"
-  return { look: { cpuSeconds: before.get(cpu) ?? Number.NaN, heap: seen, figures: before }, cpuAfter: after.get(cpu) ?? Number.NaN }
+  return {
+    look: { cpuSeconds: before.get(cpu) ?? Number.NaN, heap: seen, figures: before },
+    cpuAfter: after.get(cpu) ?? Number.NaN
+  }
 }

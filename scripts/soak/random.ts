@@ -1,8 +1,9 @@
 /**
  * Chance for a soak: one sequence per concern, all drawn from one seed.
  *
- * One each, because changes, views, streams and restarts run beside each other: with one sequence for all, what is chosen
- * would hang on who comes first, and the seed would repeat nothing. From Effect and not from the tests' kit, which needs the test runner.
+ * One each, because changes, views, streams and restarts run beside each other: with one sequence for all, what is
+ * chosen would hang on who comes first, and the seed would repeat nothing. From Effect and not from the tests' kit,
+ * which needs the test runner.
  */
 import { PCGRandom } from "effect/Utils"
 import type { Rng } from "../../test/kit/random.ts"

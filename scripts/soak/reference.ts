@@ -1,15 +1,24 @@
 /**
- * What the machine gives for a second of processor time: a fixed piece of work, measured again and again beside the soak.
+ * What the machine gives for a second of processor time: a fixed piece of work, measured again and again beside the
+ * soak.
  *
- * Other programs on a machine take its caches and its clock rate, so that the same change costs more processor time while they run.
- * The piece does what the nodes do (it reads JSON, looks up records in a map larger than the caches, makes short-lived objects),
- * so its cost moves with theirs, and the cost of a change is judged in pieces instead of microseconds.
+ * Other programs on a machine take its caches and its clock rate, so that the same change costs more processor time
+ * while they run. The piece does what the nodes do (it reads JSON, looks up records in a map larger than the caches,
+ * makes short-lived objects), so its cost moves with theirs, and the cost of a change is judged in pieces instead of
+ * microseconds.
  */
 const records = 200_000
 const lookupsPerPiece = 1_000
 const pauseMs = 500
 
-const text = JSON.stringify(Array.from({ length: 20 }, (_, i) => ({ id: `item:${i}`, title: `a title of a record ${i}`, likes: i * 7, tags: ["one", "two"] })))
+const text = JSON.stringify(
+  Array.from({ length: 20 }, (_, i) => ({
+    id: `item:${i}`,
+    title: `a title of a record ${i}`,
+    likes: i * 7,
+    tags: ["one", "two"]
+  }))
+)
 
 /** Measures pieces of work from when it is made until it is stopped. */
 export class Reference {

@@ -1,8 +1,10 @@
 /**
- * One soak: load at a fixed rate for so many minutes, a line for each process every minute, and at the end what is wrong.
+ * One soak: load at a fixed rate for so many minutes, a line for each process every minute, and at the end what is
+ * wrong.
  *
- * The rate is fixed and not "as fast as it goes", so that a change costs the same at every minute unless the node has become slower.
- * What goes wrong on the way (an answer nobody expects, a process that ends by itself) ends the run and is its fault.
+ * The rate is fixed and not "as fast as it goes", so that a change costs the same at every minute unless the node has
+ * become slower. What goes wrong on the way (an answer nobody expects, a process that ends by itself) ends the run and
+ * is its fault.
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -76,7 +78,11 @@ export class Soak {
   /** What the nodes are told of jobs. */
   static config(folder: string, backend: Backend, token: string): string {
     const path = join(folder, "svc.yml")
-    writeFileSync(path, `job_tables:\n  ${jobTable}: { name: soak, base_url: "${backend.url}", auth_token: ${token}, timeout_ms: 5000, concurrency: 32 }\n`, { mode: 0o600 })
+    writeFileSync(
+      path,
+      `job_tables:\n  ${jobTable}: { name: soak, base_url: "${backend.url}", auth_token: ${token}, timeout_ms: 5000, concurrency: 32 }\n`,
+      { mode: 0o600 }
+    )
     return path
   }
 
@@ -87,18 +93,29 @@ export class Soak {
     await this.#views.fill()
     this.#endAt = performance.now() + minutes * 60_000
     await this.#lookAtAll(0)
-    await Promise.all([this.#changes(), this.#every(viewsPerSecond, () => this.#views.act()), this.#every(streamsPerSecond, () => this.#views.stir()), this.#minutes(), this.#restartsOf(), this.#alive()].map((loop) => this.#guard(loop)))
+    await Promise.all(
+      [
+        this.#changes(),
+        this.#every(viewsPerSecond, () => this.#views.act()),
+        this.#every(streamsPerSecond, () => this.#views.stir()),
+        this.#minutes(),
+        this.#restartsOf(),
+        this.#alive()
+      ].map((loop) => this.#guard(loop))
+    )
     this.#reference.stop()
     this.#views.closeStreams()
     if (this.#signal.aborted) return ["it was stopped before its time"]
     if (this.#failure !== undefined) return [this.#failure.message, ...this.#troubles()]
-    const faults = [...await this.#compare("at the end")]
+    const faults = [...(await this.#compare("at the end"))]
     if (this.#nodes.last !== undefined) {
       await Nodes.restart(this.#nodes.last, "kill")
       await this.#nodes.settled()
-      faults.push(...await this.#compare("after a last kill -9 and start"))
+      faults.push(...(await this.#compare("after a last kill -9 and start")))
     }
-    say(`done: ${JSON.stringify({ ...this.#world.made, ...this.#views.done, calls: this.#backend.calls(), restarts: this.#restarts })}`)
+    say(
+      `done: ${JSON.stringify({ ...this.#world.made, ...this.#views.done, calls: this.#backend.calls(), restarts: this.#restarts })}`
+    )
     for (const life of [...this.#past, ...this.#lives.values()]) {
       const verdict = judge(life.process.name, life.minutes)
       if (life.minutes.length > 1) say(verdict.text)
@@ -122,7 +139,11 @@ export class Soak {
   }
 
   async #send(batch: ReadonlyArray<Change>): Promise<void> {
-    await insist(() => request(this.#nodes.url, { method: "POST", path: "/ingest", token: secret, body: batch }), [200], () => this.#stopped())
+    await insist(
+      () => request(this.#nodes.url, { method: "POST", path: "/ingest", token: secret, body: batch }),
+      [200],
+      () => this.#stopped()
+    )
     this.#sent += batch.length
   }
 
@@ -140,13 +161,14 @@ export class Soak {
       const { rate } = this.#options
       let [from, made] = [performance.now(), 0]
       while (!this.#over()) {
-        const due = (performance.now() - from) / 1000 * rate
+        const due = ((performance.now() - from) / 1000) * rate
         if (due - made > rate) [from, made] = [performance.now(), 0]
         else if (made >= due || queues.some((queue) => queue.length > perRequest * 3)) await sleep(5)
-        else for (const change of this.#world.next()) {
-          queues[laneOf(change)]!.push(change)
-          made++
-        }
+        else
+          for (const change of this.#world.next()) {
+            queues[laneOf(change)]!.push(change)
+            made++
+          }
       }
       done = true
     }
@@ -183,32 +205,87 @@ export class Soak {
     }
   }
 
-  #note(minute: number, process: Process, changes: number, { cpuAfter, look, referenceMicros }: { readonly look: Probe.Look; readonly cpuAfter: number; readonly referenceMicros: number }): void {
+  #note(
+    minute: number,
+    process: Process,
+    changes: number,
+    {
+      cpuAfter,
+      look,
+      referenceMicros
+    }: { readonly look: Probe.Look; readonly cpuAfter: number; readonly referenceMicros: number }
+  ): void {
     const startedAt = startOf(look.figures)
     const before = this.#lives.get(process)
     const same = before !== undefined && Math.abs(before.startedAt - startedAt) < 1
     if (before !== undefined && !same) this.#past.push(before)
-    const life = same ? before : { process, startedAt, fromChanges: before === undefined ? 0 : before.changes, minutes: [], cpuSeconds: 0, changes }
+    const life = same
+      ? before
+      : {
+          process,
+          startedAt,
+          fromChanges: before === undefined ? 0 : before.changes,
+          minutes: [],
+          cpuSeconds: 0,
+          changes
+        }
     this.#lives.set(process, life)
-    const cpuMicrosPerChange = same ? (look.cpuSeconds - life.cpuSeconds) * 1e6 / Math.max(1, changes - life.changes) : Number.NaN
-    if (same) life.minutes.push({ changes: changes - life.fromChanges, heapBytes: look.heap.data, cpuMicrosPerChange, referenceMicros })
+    const cpuMicrosPerChange = same
+      ? ((look.cpuSeconds - life.cpuSeconds) * 1e6) / Math.max(1, changes - life.changes)
+      : Number.NaN
+    if (same)
+      life.minutes.push({
+        changes: changes - life.fromChanges,
+        heapBytes: look.heap.data,
+        cpuMicrosPerChange,
+        referenceMicros
+      })
     life.cpuSeconds = cpuAfter
     life.changes = this.#sent
-    this.#options.say(this.#line(minute, process.name, changes, { cpu: cpuMicrosPerChange, reference: referenceMicros }, look))
+    this.#options.say(
+      this.#line(minute, process.name, changes, { cpu: cpuMicrosPerChange, reference: referenceMicros }, look)
+    )
   }
 
-  #line(minute: number, name: string, changes: number, micros: { readonly cpu: number; readonly reference: number }, { figures, heap }: Probe.Look): string {
+  #line(
+    minute: number,
+    name: string,
+    changes: number,
+    micros: { readonly cpu: number; readonly reference: number },
+    { figures, heap }: Probe.Look
+  ): string {
     const count = (...names: ReadonlyArray<string>): string => {
       const found = names.flatMap((each) => figures.get(each) ?? [])
       return found.length === 0 ? "-" : found.reduce((sum, each) => sum + each, 0).toLocaleString("en")
     }
-    const shown: ReadonlyArray<readonly [string, string]> = name === "scheduler"
-      ? [["views", count("svc_scheduler_views")], ["jobs", count("svc_scheduler_jobs")], ["log events", count("svc_scheduler_log_events")], ["lag", count("svc_scheduler_ssp_lag_events")], ["overflows", count("svc_scheduler_ssp_overflows_total")]]
-      : [
-        ["views", count("svc_ssp_views")], ["rows", count("svc_ssp_view_rows")], ["records", count("svc_ssp_records")], ["instances", count("svc_ssp_instances")], ["held", count("svc_ssp_held_rows")],
-        ["tombstones", count("svc_ssp_tombstones")], ["streams", count("svc_ssp_streams")], ["jobs", count("svc_ssp_jobs")], ["waiting", count("svc_ingest_pending_changes", "svc_ssp_edges_pending")]
-      ]
-    const figuresShown = [["changes", changes.toLocaleString("en")], ["CPU us/change", Number.isNaN(micros.cpu) ? "-" : micros.cpu.toFixed(1)], ["reference us", micros.reference.toFixed(0)], ["heap MiB", (heap.data / 1_048_576).toFixed(2)], ["code MiB", (heap.code / 1_048_576).toFixed(2)], ...shown]
+    const shown: ReadonlyArray<readonly [string, string]> =
+      name === "scheduler"
+        ? [
+            ["views", count("svc_scheduler_views")],
+            ["jobs", count("svc_scheduler_jobs")],
+            ["log events", count("svc_scheduler_log_events")],
+            ["lag", count("svc_scheduler_ssp_lag_events")],
+            ["overflows", count("svc_scheduler_ssp_overflows_total")]
+          ]
+        : [
+            ["views", count("svc_ssp_views")],
+            ["rows", count("svc_ssp_view_rows")],
+            ["records", count("svc_ssp_records")],
+            ["instances", count("svc_ssp_instances")],
+            ["held", count("svc_ssp_held_rows")],
+            ["tombstones", count("svc_ssp_tombstones")],
+            ["streams", count("svc_ssp_streams")],
+            ["jobs", count("svc_ssp_jobs")],
+            ["waiting", count("svc_ingest_pending_changes", "svc_ssp_edges_pending")]
+          ]
+    const figuresShown = [
+      ["changes", changes.toLocaleString("en")],
+      ["CPU us/change", Number.isNaN(micros.cpu) ? "-" : micros.cpu.toFixed(1)],
+      ["reference us", micros.reference.toFixed(0)],
+      ["heap MiB", (heap.data / 1_048_576).toFixed(2)],
+      ["code MiB", (heap.code / 1_048_576).toFixed(2)],
+      ...shown
+    ]
     return `minute ${minute} ${name}: ${figuresShown.map(([what, value]) => `${what} ${value}`).join(", ")}`
   }
 
@@ -233,7 +310,8 @@ export class Soak {
       await sleep(500)
       for (const process of this.#nodes.all) {
         const exit = this.#restarting.has(process) ? undefined : process.door?.exit
-        if (exit !== undefined) throw new Error(`${process.name} ended by itself, ${exit.signal ?? `code ${exit.code}`}`)
+        if (exit !== undefined)
+          throw new Error(`${process.name} ended by itself, ${exit.signal ?? `code ${exit.code}`}`)
       }
     }
   }
@@ -245,14 +323,21 @@ export class Soak {
     for (;;) {
       const wrong = await this.#views.compare(this.#world.mirror)
       if (wrong.length === 0) this.#options.say(`${when} every view equals a fresh run`)
-      if (wrong.length === 0 || this.#stopped() || performance.now() > deadline) return wrong.map((text) => `${when}: ${text}`)
+      if (wrong.length === 0 || this.#stopped() || performance.now() > deadline)
+        return wrong.map((text) => `${when}: ${text}`)
       await sleep(500)
     }
   }
 
   /** What the processes have logged last, all of it warnings and worse. */
   #troubles(): ReadonlyArray<string> {
-    return this.#nodes.all.flatMap(({ logs, name }) => logs.split("\n").filter((line) => line.startsWith("{")).slice(-5).map((line) => `${name} logged: ${line.slice(0, 600)}`))
+    return this.#nodes.all.flatMap(({ logs, name }) =>
+      logs
+        .split("\n")
+        .filter((line) => line.startsWith("{"))
+        .slice(-5)
+        .map((line) => `${name} logged: ${line.slice(0, 600)}`)
+    )
   }
 }
 

@@ -1,8 +1,10 @@
 /**
- * The views and streams of a soak: registered, replaced, refreshed, unregistered and expiring, opened and closed, all the while.
+ * The views and streams of a soak: registered, replaced, refreshed, unregistered and expiring, opened and closed, all
+ * the while.
  *
- * So many views at any time, each of its kind, so that a node that grows grows by what it should have let go. A node that is just
- * being restarted is asked again until it answers: what is registered must be known exactly for the compare at the end.
+ * So many views at any time, each of its kind, so that a node that grows grows by what it should have let go. A node
+ * that is just being restarted is asked again until it answers: what is registered must be known exactly for the
+ * compare at the end.
  */
 import { isDeepStrictEqual } from "node:util"
 import { secret, sleep } from "../../test/kit/Door.ts"
@@ -21,14 +23,21 @@ const briefTtl = "3s"
 const patienceMs = 180_000
 
 /** Asks until the answer is one of `statuses`; a node that is down, starting or just losing the view is asked again. */
-export const insist = async (ask: () => Promise<Answer>, statuses: ReadonlyArray<number>, stopped: () => boolean): Promise<Answer | undefined> => {
+export const insist = async (
+  ask: () => Promise<Answer>,
+  statuses: ReadonlyArray<number>,
+  stopped: () => boolean
+): Promise<Answer | undefined> => {
   const deadline = performance.now() + patienceMs
   for (;;) {
     const answer = await ask().catch((error: unknown) => String(error))
     if (typeof answer !== "string" && statuses.includes(answer.status)) return answer
     if (stopped()) return undefined
     const again = typeof answer === "string" || answer.status === 502 || answer.status === 503
-    if (!again || performance.now() > deadline) throw new Error(`answered ${typeof answer === "string" ? answer : `${answer.status} ${answer.text.slice(0, 500)}`}`)
+    if (!again || performance.now() > deadline)
+      throw new Error(
+        `answered ${typeof answer === "string" ? answer : `${answer.status} ${answer.text.slice(0, 500)}`}`
+      )
     await sleep(100)
   }
 }
@@ -48,7 +57,16 @@ export class Views {
   readonly #held = new Map<string, Query>()
   #streams: Array<EventStream> = []
   #briefs = 0
-  readonly done = { registered: 0, replaced: 0, refreshed: 0, unregistered: 0, expiring: 0, opened: 0, closed: 0, events: 0 }
+  readonly done = {
+    registered: 0,
+    replaced: 0,
+    refreshed: 0,
+    unregistered: 0,
+    expiring: 0,
+    opened: 0,
+    closed: 0,
+    events: 0
+  }
 
   constructor(url: string, rng: Rng, streamRng: Rng, stopped: () => boolean) {
     this.#url = url
@@ -84,7 +102,11 @@ export class Views {
       await this.#register(id, query(kind, this.#rng))
     } else {
       const { params, surql } = query(kind, this.#rng)
-      await this.#post("/view/register", registration(`brief:${this.#briefs++}`, surql, { params, ttl: briefTtl }), [200])
+      await this.#post(
+        "/view/register",
+        registration(`brief:${this.#briefs++}`, surql, { params, ttl: briefTtl }),
+        [200]
+      )
       this.done.expiring++
     }
   }
@@ -111,9 +133,13 @@ export class Views {
     for (const [id, { grouped, params, surql }] of this.#held) {
       const fresh = freshRun(surql, params, mirror, "all")
       const tree = await this.#rows(id, "tree")
-      if (!isDeepStrictEqual(tree, fresh.rows)) wrong.push(`${id} is not a fresh run of ${surql} with ${JSON.stringify(params)}: ${first(tree, fresh.rows)}`)
-      const keys = grouped ? [] : (await this.#rows(id, "flat") as ReadonlyArray<readonly [string, number]>).map(([key]) => key)
-      if (!grouped && !surql.includes("SPLIT") && !isDeepStrictEqual(keys, fresh.keys)) wrong.push(`${id} lists other records than a fresh run of ${surql}: ${first(keys, fresh.keys)}`)
+      if (!isDeepStrictEqual(tree, fresh.rows))
+        wrong.push(`${id} is not a fresh run of ${surql} with ${JSON.stringify(params)}: ${first(tree, fresh.rows)}`)
+      const keys = grouped
+        ? []
+        : ((await this.#rows(id, "flat")) as ReadonlyArray<readonly [string, number]>).map(([key]) => key)
+      if (!grouped && !surql.includes("SPLIT") && !isDeepStrictEqual(keys, fresh.keys))
+        wrong.push(`${id} lists other records than a fresh run of ${surql}: ${first(keys, fresh.keys)}`)
     }
     return wrong
   }
@@ -125,7 +151,11 @@ export class Views {
   }
 
   async #rows(id: string, format: string): Promise<unknown> {
-    const answer = await insist(() => request(this.#url, { path: `/view/${encodeURIComponent(id)}?format=${format}`, token: secret }), [200], this.#stopped)
+    const answer = await insist(
+      () => request(this.#url, { path: `/view/${encodeURIComponent(id)}?format=${format}`, token: secret }),
+      [200],
+      this.#stopped
+    )
     return (answer?.json as { readonly result_data?: unknown } | undefined)?.result_data
   }
 

@@ -15,7 +15,12 @@ export interface Change {
   readonly record: object
 }
 
-const change = (op: Change["op"], id: string, record: object = {}): Change => ({ table: id.slice(0, id.indexOf(":")), op, id, record })
+const change = (op: Change["op"], id: string, record: object = {}): Change => ({
+  table: id.slice(0, id.indexOf(":")),
+  op,
+  id,
+  record
+})
 
 export const counts = { team: 20, person: 1_500, post: 2_000, likes: 2_500 } as const
 export type Table = keyof typeof counts
@@ -47,7 +52,9 @@ export class World {
 
   /** All that is there at the beginning, in the order of the tables, so that links have somewhere to lead. */
   filling(): ReadonlyArray<Change> {
-    return (Object.keys(counts) as ReadonlyArray<Table>).flatMap((table) => Array.from({ length: counts[table] }, () => this.#create(table)))
+    return (Object.keys(counts) as ReadonlyArray<Table>).flatMap((table) =>
+      Array.from({ length: counts[table] }, () => this.#create(table))
+    )
   }
 
   /** The id of a record that is there now. */
@@ -59,15 +66,29 @@ export class World {
   next(): ReadonlyArray<Change> {
     const roll = this.#rng.next()
     if (roll < 0.012) return this.#job()
-    const table = this.#rng.next() < 0.003 ? "team" : this.#rng.pick(["person", "person", "post", "post", "likes"] as const)
+    const table =
+      this.#rng.next() < 0.003 ? "team" : this.#rng.pick(["person", "person", "post", "post", "likes"] as const)
     return roll < 0.25 ? [this.#delete(table), this.#create(table)] : [this.#update(table)]
   }
 
   #record(table: Table, n: number): JsonObject {
     const rng = this.#rng
     if (table === "team") return { name: `team ${n}`, kind: rng.pick(["red", "green", "blue"]), score: rng.below(100) }
-    if (table === "person") return { name: `person ${n} ${rng.below(1_000)}`, group: rng.below(groups), score: rng.below(ranks), team: this.any("team"), ...(this.#live.person.length > 0 ? { friend: this.any("person") } : {}) }
-    if (table === "post") return { title: `post ${n} ${rng.below(1_000)}`, author: this.any("person"), rank: rng.below(ranks), tags: Array.from({ length: 1 + rng.below(3) }, () => rng.pick(["a", "b", "c", "d", "e"])) }
+    if (table === "person")
+      return {
+        name: `person ${n} ${rng.below(1_000)}`,
+        group: rng.below(groups),
+        score: rng.below(ranks),
+        team: this.any("team"),
+        ...(this.#live.person.length > 0 ? { friend: this.any("person") } : {})
+      }
+    if (table === "post")
+      return {
+        title: `post ${n} ${rng.below(1_000)}`,
+        author: this.any("person"),
+        rank: rng.below(ranks),
+        tags: Array.from({ length: 1 + rng.below(3) }, () => rng.pick(["a", "b", "c", "d", "e"]))
+      }
     return { in: this.any("person"), out: this.any("post"), weight: rng.below(10) }
   }
 

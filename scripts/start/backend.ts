@@ -1,8 +1,8 @@
 /**
  * A backend for the jobs of the local cluster: takes alerts over HTTP, takes its time, and does not always succeed.
  *
- * Failures by the number in the key and not by chance, so that each kind is seen within the first ten: a backend that is
- * down for two attempts, one that refuses for good, one that never recovers.
+ * Failures by the number in the key and not by chance, so that each kind is seen within the first ten: a backend that
+ * is down for two attempts, one that refuses for good, one that never recovers.
  */
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -19,7 +19,9 @@ const answerOf = (number: number, attempt: number): number => {
 }
 
 const listening = (server: Server): Promise<number> =>
-  new Promise((done, failed) => server.on("error", failed).listen(0, "127.0.0.1", () => done((server.address() as AddressInfo).port)))
+  new Promise((done, failed) =>
+    server.on("error", failed).listen(0, "127.0.0.1", () => done((server.address() as AddressInfo).port))
+  )
 
 export const start = async (token: string): Promise<Backend> => {
   const attempts = new Map<string, number>()
@@ -32,15 +34,28 @@ export const start = async (token: string): Promise<Backend> => {
     request.resume().on("end", () => {
       if (request.headers.authorization !== `Bearer ${token}`) return void response.writeHead(401).end()
       const status = answerOf(number, attempt)
-      setTimeout(() => response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(status === 200 ? { sent: true } : { reason: status === 422 ? "nobody to alert there" : "the gateway is down" })), 50 + (number * 37) % 700)
+      setTimeout(
+        () =>
+          response
+            .writeHead(status, { "content-type": "application/json" })
+            .end(
+              JSON.stringify(
+                status === 200
+                  ? { sent: true }
+                  : { reason: status === 422 ? "nobody to alert there" : "the gateway is down" }
+              )
+            ),
+        50 + ((number * 37) % 700)
+      )
     })
   })
   const port = await listening(server)
   return {
     url: `http://127.0.0.1:${port}`,
-    close: () => new Promise((done) => {
-      server.closeAllConnections()
-      server.close(() => done())
-    })
+    close: () =>
+      new Promise((done) => {
+        server.closeAllConnections()
+        server.close(() => done())
+      })
   }
 }

@@ -1,8 +1,9 @@
 /**
  * A door of the service as a child process that ends with us, however we end.
  *
- * In a process group of its own, because a terminal sends Ctrl-C to a whole group, and to the doors a second signal means
- * "at once". That the parent is gone is seen on a pipe that nobody writes to: it ends also when we are killed with SIGKILL.
+ * In a process group of its own, because a terminal sends Ctrl-C to a whole group, and to the doors a second signal
+ * means "at once". That the parent is gone is seen on a pipe that nobody writes to: it ends also when we are killed
+ * with SIGKILL.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { constants } from "node:os"
@@ -16,7 +17,8 @@ export interface Exit {
 }
 
 /** What a shell would say of an end that is none of ours. */
-export const exitCodeOf = ({ code, signal }: Exit): number => (code !== null && code !== 0 ? code : signal === null ? 1 : 128 + constants.signals[signal])
+export const exitCodeOf = ({ code, signal }: Exit): number =>
+  code !== null && code !== 0 ? code : signal === null ? 1 : 128 + constants.signals[signal]
 
 /** Loaded before the door: stops it, as SIGTERM does, when the pipe from us ends. */
 const follow = `data:text/javascript,${encodeURIComponent(`process.stdin.on("close", () => process.kill(process.pid, "SIGTERM")).resume()`)}`
@@ -32,11 +34,25 @@ export class Child {
   readonly #lines: Array<string> = []
   #exit: Exit | undefined
 
-  /** `script` is a built door with its arguments, `env` all that it is told; `say` hears every line it prints, without it our own output is its. */
-  constructor(name: string, script: ReadonlyArray<string>, env: NodeJS.ProcessEnv, cwd: string, say?: (line: string) => void) {
+  /**
+   * `script` is a built door with its arguments, `env` all that it is told; `say` hears every line it prints, without
+   * it our own output is its.
+   */
+  constructor(
+    name: string,
+    script: ReadonlyArray<string>,
+    env: NodeJS.ProcessEnv,
+    cwd: string,
+    say?: (line: string) => void
+  ) {
     this.name = name
     const output = say === undefined ? "inherit" : "pipe"
-    this.#process = spawn(process.execPath, ["--import", follow, ...script], { cwd, env, stdio: ["pipe", output, output], detached: true })
+    this.#process = spawn(process.execPath, ["--import", follow, ...script], {
+      cwd,
+      env,
+      stdio: ["pipe", output, output],
+      detached: true
+    })
     this.pid = this.#process.pid
     for (const stream of [this.#process.stdout, this.#process.stderr]) {
       let rest = ""
@@ -51,7 +67,7 @@ export class Child {
       })
     }
     this.exited = new Promise((done) => {
-      const end = (exit: Exit): void => done(this.#exit ??= exit)
+      const end = (exit: Exit): void => done((this.#exit ??= exit))
       this.#process.on("error", (error) => {
         this.#lines.push(String(error))
         end({ code: 1, signal: null })

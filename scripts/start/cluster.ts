@@ -43,10 +43,15 @@ const canListen = (port: number): Promise<number | undefined> =>
   })
 
 /** `port`, or a free one where that is taken. */
-const portNear = async (port: number): Promise<number> => await canListen(port) ?? await canListen(0) ?? port
+const portNear = async (port: number): Promise<number> => (await canListen(port)) ?? (await canListen(0)) ?? port
 
-/** Ports of the cluster: the usual ones as far as they are free, free ones for `0`, and a chosen one as it is, so that its door says what is wrong with it. */
-const portsFor = async (chosen: string): Promise<{ readonly scheduler: string; readonly ssps: ReadonlyArray<number> }> => {
+/**
+ * Ports of the cluster: the usual ones as far as they are free, free ones for `0`, and a chosen one as it is, so that
+ * its door says what is wrong with it.
+ */
+const portsFor = async (
+  chosen: string
+): Promise<{ readonly scheduler: string; readonly ssps: ReadonlyArray<number> }> => {
   const [first, ...rest] = chosen === "0" ? [0, 0, 0] : [wanted.scheduler, ...wanted.ssps]
   const ssps: Array<number> = []
   for (const port of rest) ssps.push(await portNear(port))
@@ -98,7 +103,13 @@ const trouble = (line: string): string | undefined => {
 const howOf = ({ code, signal }: Exit): string => (signal === null ? `with code ${code}` : `by ${signal}`)
 
 const failureOf = (child: Child, exit: Exit): StartFailed =>
-  new StartFailed(`${child.name} (process ${child.pid}) ended ${howOf(exit)}; it said last:\n${child.lastLines.slice(-10).map((line) => `  ${line}`).join("\n")}`, exitCodeOf(exit))
+  new StartFailed(
+    `${child.name} (process ${child.pid}) ended ${howOf(exit)}; it said last:\n${child.lastLines
+      .slice(-10)
+      .map((line) => `  ${line}`)
+      .join("\n")}`,
+    exitCodeOf(exit)
+  )
 
 export class Cluster {
   readonly #options: Options
@@ -111,12 +122,17 @@ export class Cluster {
   #up = false
   #stopping: Promise<void> | undefined
   #failed: (error: StartFailed) => void = () => {}
-  /** Rejects when a process ends that nobody stopped and that is not started again: anything before all are up, the scheduler, an SSP that does not get ready. */
+  /**
+   * Rejects when a process ends that nobody stopped and that is not started again: anything before all are up, the
+   * scheduler, an SSP that does not get ready.
+   */
   readonly failure: Promise<never>
 
   constructor(options: Options) {
     this.#options = options
-    this.failure = new Promise<never>((_, failed) => { this.#failed = failed })
+    this.failure = new Promise<never>((_, failed) => {
+      this.#failed = failed
+    })
     this.failure.catch(() => {})
   }
 
@@ -129,14 +145,30 @@ export class Cluster {
     const url = `http://127.0.0.1:${ports.scheduler}`
     const token = randomBytes(18).toString("base64url")
     this.#backend = await Backend.start(token)
-    writeFileSync(join(this.#folder, "svc.yml"), `job_tables:\n  alert:\n    name: alerts\n    base_url: ${this.#backend.url}\n    auth_token: ${token}\n`, { mode: 0o600 })
+    writeFileSync(
+      join(this.#folder, "svc.yml"),
+      `job_tables:\n  alert:\n    name: alerts\n    base_url: ${this.#backend.url}\n    auth_token: ${token}\n`,
+      { mode: 0o600 }
+    )
     const bearerFile = join(this.#folder, "bearer")
     writeFileSync(bearerFile, `authorization: Bearer ${secret}\n`, { mode: 0o600 })
     say("starting a scheduler and two SSPs ...")
-    this.#scheduler = this.#spawn("scheduler", "dist/scheduler.js", {
-      SVC_AUTH_SECRET: secret, SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: ports.scheduler, SCHEDULER_ID: "scheduler", SVC_SCHEDULER_REPLICA_DB_PATH: join(this.#folder, "replica"),
-      SVC_SCHEDULER_WAL_PATH: join(this.#folder, "event_wal.log"), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: String(silenceMs), SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "500"
-    }, (exit, child) => this.#failed(failureOf(child, exit)))
+    this.#scheduler = this.#spawn(
+      "scheduler",
+      "dist/scheduler.js",
+      {
+        SVC_AUTH_SECRET: secret,
+        SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+        SVC_SCHEDULER_INGEST_PORT: ports.scheduler,
+        SCHEDULER_ID: "scheduler",
+        SVC_SCHEDULER_REPLICA_DB_PATH: join(this.#folder, "replica"),
+        SVC_SCHEDULER_WAL_PATH: join(this.#folder, "event_wal.log"),
+        SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200",
+        SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: String(silenceMs),
+        SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "500"
+      },
+      (exit, child) => this.#failed(failureOf(child, exit))
+    )
     await this.#until(async () => (await fetch(`${url}/readyz`)).ok)
     for (const [n, port] of ports.ssps.entries()) this.#join(`ssp-${n + 1}`, port, url, secret)
     const world = new World(() => new Date(), Math.random)
@@ -144,7 +176,11 @@ export class Cluster {
     say(`loading ${filling.length.toLocaleString("en")} records ...`)
     await Feed.fill(url, filling)
     say("waiting for both SSPs to have them ...")
-    await this.#until(async () => (await (await fetch(`${url}/metrics`)).json() as { readonly scheduler: { readonly ready_ssps: number } }).scheduler.ready_ssps === ports.ssps.length)
+    await this.#until(
+      async () =>
+        ((await (await fetch(`${url}/metrics`)).json()) as { readonly scheduler: { readonly ready_ssps: number } })
+          .scheduler.ready_ssps === ports.ssps.length
+    )
     say(`registering ${views.length} views ...`)
     for (const view of views) await register(url, view)
     this.#up = true
@@ -154,13 +190,13 @@ export class Cluster {
 
   /** Ends everything, SSPs before the scheduler they sign off at; may be called at any time, and again. */
   stop(): Promise<void> {
-    return this.#stopping ??= (async () => {
+    return (this.#stopping ??= (async () => {
       await this.#feed?.stop()
       await Promise.all(this.#ssps.map(({ child }) => child.stop(8000)))
       await this.#scheduler?.stop(8000)
       await this.#backend?.close()
       rmSync(this.#folder, { recursive: true, force: true })
-    })()
+    })())
   }
 
   /** Ends everything at once. */
@@ -169,12 +205,23 @@ export class Cluster {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  #spawn(name: string, script: string, settings: { readonly [name: string]: string }, onDeath: (exit: Exit, child: Child) => void): Child {
+  #spawn(
+    name: string,
+    script: string,
+    settings: { readonly [name: string]: string },
+    onDeath: (exit: Exit, child: Child) => void
+  ): Child {
     const kept = Object.fromEntries(Object.entries(this.#options.env).filter(([key]) => inherited.test(key)))
-    const child = new Child(name, [`${root}/${script}`], { ...kept, SVC_LOG_FORMAT: "json", SVC_CONFIG_PATH: join(this.#folder, "svc.yml"), ...settings }, this.#folder, (line) => {
-      const text = this.#stopping === undefined ? trouble(line) : undefined
-      if (text !== undefined) this.#options.complain(`[${name}] ${text}`)
-    })
+    const child = new Child(
+      name,
+      [`${root}/${script}`],
+      { ...kept, SVC_LOG_FORMAT: "json", SVC_CONFIG_PATH: join(this.#folder, "svc.yml"), ...settings },
+      this.#folder,
+      (line) => {
+        const text = this.#stopping === undefined ? trouble(line) : undefined
+        if (text !== undefined) this.#options.complain(`[${name}] ${text}`)
+      }
+    )
     void child.exited.then((exit) => {
       if (this.#stopping === undefined) onDeath(exit, child)
     })
@@ -183,12 +230,24 @@ export class Cluster {
 
   /** Starts an SSP, and again whenever it dies once the cluster is up. */
   #join(id: string, port: number, scheduler: string, secret: string): void {
-    const spawn = (): Child => this.#spawn(id, "dist/ssp.js", {
-      SVC_AUTH_SECRET: secret, LISTEN_ADDR: `127.0.0.1:${port}`, SCHEDULER_URL: scheduler, SSP_ID: id, HEARTBEAT_INTERVAL_MS: "1000", SVC_DATA_DIR: join(this.#folder, id), SVC_JOB_RETRY_BASE_MS: "500"
-    }, (exit, child) => {
-      if (!this.#up || member.failures === mostFailures) this.#failed(failureOf(child, exit))
-      else void this.#restart(member, exit, spawn)
-    })
+    const spawn = (): Child =>
+      this.#spawn(
+        id,
+        "dist/ssp.js",
+        {
+          SVC_AUTH_SECRET: secret,
+          LISTEN_ADDR: `127.0.0.1:${port}`,
+          SCHEDULER_URL: scheduler,
+          SSP_ID: id,
+          HEARTBEAT_INTERVAL_MS: "1000",
+          SVC_DATA_DIR: join(this.#folder, id),
+          SVC_JOB_RETRY_BASE_MS: "500"
+        },
+        (exit, child) => {
+          if (!this.#up || member.failures === mostFailures) this.#failed(failureOf(child, exit))
+          else void this.#restart(member, exit, spawn)
+        }
+      )
     const member: Member = { id, url: `http://127.0.0.1:${port}`, child: spawn(), failures: 0 }
     this.#ssps.push(member)
   }
@@ -197,13 +256,20 @@ export class Cluster {
   async #restart(member: Member, exit: Exit, spawn: () => Child): Promise<void> {
     const { complain } = this.#options
     member.failures++
-    complain(`${member.id} (process ${member.child.pid}) ended ${howOf(exit)}: the scheduler gives its views and jobs to another SSP; it is started again in ${awayMs / 1000} seconds`)
+    complain(
+      `${member.id} (process ${member.child.pid}) ended ${howOf(exit)}: the scheduler gives its views and jobs to another SSP; it is started again in ${awayMs / 1000} seconds`
+    )
     await sleep(awayMs, undefined, { ref: false })
     if (this.#stopping !== undefined) return
-    const child = member.child = spawn()
+    const child = (member.child = spawn())
     complain(`${member.id} starts again (process ${child.pid}) and pulls the records`)
     while (this.#stopping === undefined && member.child === child && !child.ended) {
-      if (await fetch(`${member.url}/health`).then(({ ok }) => ok, () => false)) {
+      if (
+        await fetch(`${member.url}/health`).then(
+          ({ ok }) => ok,
+          () => false
+        )
+      ) {
         member.failures = 0
         return complain(`${member.id} is ready again`)
       }
@@ -223,6 +289,9 @@ export class Cluster {
 /** Registers a view for a day. */
 const register = async (url: string, { id, params, surql }: (typeof views)[number]): Promise<void> => {
   const plan = { surql, params: params ?? {}, clientId: "demo", ttl: "1d", format: "tree" }
-  const answer = await fetch(`${url}/query/register`, { method: "POST", body: JSON.stringify({ query_id: id, view_plan: plan }) })
+  const answer = await fetch(`${url}/query/register`, {
+    method: "POST",
+    body: JSON.stringify({ query_id: id, view_plan: plan })
+  })
   if (!answer.ok) throw new StartFailed(`view ${id} was refused: ${answer.status} ${await answer.text()}`, 1)
 }

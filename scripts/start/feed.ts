@@ -1,7 +1,8 @@
 /**
  * Changes into the scheduler's `/ingest`: everything that is there at the beginning, then a steady run of what happens.
  *
- * One request at a time: a feed must keep the order of its changes, and a service that is busy slows it down by answering later.
+ * One request at a time: a feed must keep the order of its changes, and a service that is busy slows it down by
+ * answering later.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Change, World } from "./data.ts"
@@ -24,7 +25,9 @@ export interface Feed {
   readonly stop: () => Promise<void>
 }
 
-/** Sends `perSecond` things that happen each second until it is stopped; what is not taken is sent again, and said once. */
+/**
+ * Sends `perSecond` things that happen each second until it is stopped; what is not taken is sent again, and said once.
+ */
 export const run = (url: string, world: World, perSecond: number, complain: (what: string) => void): Feed => {
   const stopping = new AbortController()
   const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: stopping.signal }).catch(() => {})
@@ -37,7 +40,8 @@ export const run = (url: string, world: World, perSecond: number, complain: (wha
       if (waiting.length === 0) waiting = Array.from({ length: Math.floor(owed) }, () => world.next()).flat()
       owed -= Math.floor(owed)
       try {
-        for (; waiting.length > 0; waiting = waiting.slice(batch)) await post(url, waiting.slice(0, batch), stopping.signal)
+        for (; waiting.length > 0; waiting = waiting.slice(batch))
+          await post(url, waiting.slice(0, batch), stopping.signal)
         failing = false
       } catch (error) {
         if (!failing && !stopping.signal.aborted) complain(`the feed waits: ${String(error)}`)

@@ -1,8 +1,8 @@
 /**
  * `npm start`: a local cluster with data that changes, its dashboard's address, its secret, and commands to try.
  *
- * `npm start -- --standalone` is the SSP alone, as `node dist/ssp.js --quickstart` serves it. Exit codes are the service's: 0 after
- * Ctrl-C or SIGTERM, the code of a process that died, 2 for a command line that is not understood.
+ * `npm start -- --standalone` is the SSP alone, as `node dist/ssp.js --quickstart` serves it. Exit codes are the
+ * service's: 0 after Ctrl-C or SIGTERM, the code of a process that died, 2 for a command line that is not understood.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
@@ -65,21 +65,27 @@ const onStop = (stop: () => void, kill: () => void): void => {
     first ??= now
   }
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, signalled)
-  if (process.env["npm_lifecycle_event"] === "start") onOrphaned(() => {
-    if (first === undefined) signalled()
-  })
+  if (process.env["npm_lifecycle_event"] === "start")
+    onOrphaned(() => {
+      if (first === undefined) signalled()
+    })
 }
 
 const serveCluster = async (perSecond: number): Promise<number> => {
   const cluster = new Cluster({ perSecond, env: process.env, say, complain })
   let asked = false
-  const stopped = new Promise<number>((done) => onStop(() => {
-    asked = true
-    void cluster.stop().then(() => done(0))
-  }, () => {
-    cluster.kill()
-    process.exit(1)
-  }))
+  const stopped = new Promise<number>((done) =>
+    onStop(
+      () => {
+        asked = true
+        void cluster.stop().then(() => done(0))
+      },
+      () => {
+        cluster.kill()
+        process.exit(1)
+      }
+    )
+  )
   const running = cluster.start().then((ready) => {
     if (!asked) say(greeting(ready, perSecond))
     return cluster.failure
@@ -97,21 +103,32 @@ const serveCluster = async (perSecond: number): Promise<number> => {
 /** The SSP on the terminal as it is, with our environment. */
 const serveAlone = async (): Promise<number> => {
   const ssp = new Child("ssp", [`${root}/dist/ssp.js`, "--quickstart"], process.env, root)
-  onStop(() => void ssp.stop(11_000), () => ssp.kill())
+  onStop(
+    () => void ssp.stop(11_000),
+    () => ssp.kill()
+  )
   const exit = await ssp.exited
   return exit.code === 0 ? 0 : exitCodeOf(exit)
 }
 
 const main = async (): Promise<number> => {
   const read = (): { readonly standalone: boolean; readonly help: boolean; readonly rate: number } => {
-    const { values } = parseArgs({ args: process.argv.slice(2).filter((arg) => arg !== "--"), options: { standalone: { type: "boolean", default: false }, rate: { type: "string", default: "20" }, help: { type: "boolean", short: "h", default: false } } })
+    const { values } = parseArgs({
+      args: process.argv.slice(2).filter((arg) => arg !== "--"),
+      options: {
+        standalone: { type: "boolean", default: false },
+        rate: { type: "string", default: "20" },
+        help: { type: "boolean", short: "h", default: false }
+      }
+    })
     const rate = Number(values.rate)
-    if (!(rate >= 0 && rate <= 10_000)) throw new Error(`--rate is ${JSON.stringify(values.rate)}; must be a number from 0 to 10000`)
+    if (!(rate >= 0 && rate <= 10_000))
+      throw new Error(`--rate is ${JSON.stringify(values.rate)}; must be a number from 0 to 10000`)
     return { ...values, rate }
   }
   try {
     const { help, rate, standalone } = read()
-    if (help) return say(usage), 0
+    if (help) return (say(usage), 0)
     return await (standalone ? serveAlone() : serveCluster(rate))
   } catch (error) {
     complain(`${error instanceof Error ? error.message : String(error)}\n${usage}`)

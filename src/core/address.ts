@@ -1,6 +1,6 @@
 /**
- * Addresses as operators write them: of listeners and servers (D24), `host:port`, `:port`, `[ipv6]:port`, with or without
- * a scheme; and of stores (D22).
+ * Addresses as operators write them: of listeners and servers (D24), `host:port`, `:port`, `[ipv6]:port`, with or
+ * without a scheme; and of stores (D22).
  *
  * Pure text work; resolving names is nobody's business here.
  */
@@ -55,7 +55,8 @@ export const httpBase = (text: string): string | undefined => {
 export type Scheme = "http" | "https"
 
 /** `ADVERTISE_ADDR`: a scheme is added where there is none. */
-export const advertised = (text: string, scheme: Scheme = "http"): string | undefined => httpBase(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `${scheme}://${text}`)
+export const advertised = (text: string, scheme: Scheme = "http"): string | undefined =>
+  httpBase(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `${scheme}://${text}`)
 
 /** What others can reach a listener at: its host, or the machine's name where it listens on all interfaces. */
 export const reachable = (listen: HostPort, port: number, machine: string, scheme: Scheme = "http"): string => {
@@ -91,8 +92,9 @@ const serverUrl = (text: string): string | undefined => {
 }
 
 /**
- * `STORE_ADDR`: `memory://`; `ws://`, `wss://`, `http://`, `https://` or bare `host:port` (taken as `ws://`) for a server;
- * `mem://`, `surrealkv://folder`, `rocksdb://folder` for the database inside the process. Undefined when it is none of them.
+ * `STORE_ADDR`: `memory://`; `ws://`, `wss://`, `http://`, `https://` or bare `host:port` (taken as `ws://`) for a
+ * server; `mem://`, `surrealkv://folder`, `rocksdb://folder` for the database inside the process. Undefined when it is
+ * none of them.
  */
 export const store = (text: string): Store | undefined => {
   if (text === "memory://") return { kind: "memory" }

@@ -1,8 +1,8 @@
 /**
  * Audit lines as data: who did what to what, from where, and how it ended (D53).
  *
- * Why every text is made harmless here and not where it is printed: a line is evidence, and view ids, SSP names and job ids
- * are chosen by the caller. Neither a secret nor the query of a request is ever a part of one.
+ * Why every text is made harmless here and not where it is printed: a line is evidence, and view ids, SSP names and job
+ * ids are chosen by the caller. Neither a secret nor the query of a request is ever a part of one.
  */
 
 export interface AuditEntry {
@@ -10,7 +10,10 @@ export interface AuditEntry {
   readonly operation: string
   /** What it was done to: a view, a job, an SSP, an endpoint; empty for the whole server. */
   readonly object: string
-  /** Name of the caller's secret; `default` for the one of the specification, `none` where none was asked for, `unknown` for nobody's. */
+  /**
+   * Name of the caller's secret; `default` for the one of the specification, `none` where none was asked for, `unknown`
+   * for nobody's.
+   */
   readonly secret: string
   /** Of the connection. */
   readonly address: string
@@ -24,22 +27,37 @@ const most = 200
 /** Everything that could end a line, hide a part of it or turn it around is shown as its code point. */
 const harmless = (text: string): string => {
   const shortened = text.length > most ? `${text.slice(0, most)}…` : text
-  return shortened.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
+  return shortened.replace(
+    /[\p{C}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
+  )
 }
 
 /** An IPv4 address as a socket for both families gives it is shown as IPv4. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "")
 
 /** What is logged beside the message `audit`. `audit` marks the line. */
-export const annotationsOf = ({ address, object, operation, outcome, secret }: AuditEntry): { readonly [name: string]: unknown } =>
-  ({ audit: true, operation, object: harmless(object), secret, address: harmless(plainAddress(address)), outcome: harmless(outcome) })
+export const annotationsOf = ({
+  address,
+  object,
+  operation,
+  outcome,
+  secret
+}: AuditEntry): { readonly [name: string]: unknown } => ({
+  audit: true,
+  operation,
+  object: harmless(object),
+  secret,
+  address: harmless(plainAddress(address)),
+  outcome: harmless(outcome)
+})
 
 /** How long callers who are turned away are counted together. */
 export const windowMs = 60_000
 
 /**
- * Bounds the lines about callers who were turned away: so many for each secret in a window, the rest are counted. Whoever
- * shows no known secret is one of them, so that a flood of guesses does not hide what a known secret tries.
+ * Bounds the lines about callers who were turned away: so many for each secret in a window, the rest are counted.
+ * Whoever shows no known secret is one of them, so that a flood of guesses does not hide what a known secret tries.
  */
 export class TurnedAway {
   private readonly most: number
@@ -63,7 +81,9 @@ export class TurnedAway {
 
   /** Ends the window: how many were not written, by secret. */
   end(): ReadonlyArray<readonly [secret: string, count: number]> {
-    const leftOut = [...this.counts].flatMap(([secret, count]) => (count > this.most ? [[secret, count - this.most] as const] : []))
+    const leftOut = [...this.counts].flatMap(([secret, count]) =>
+      count > this.most ? [[secret, count - this.most] as const] : []
+    )
     this.counts.clear()
     return leftOut
   }

@@ -5,7 +5,9 @@
  * page must set itself. So `*` is no more than "any page that knows the secret".
  */
 
-export interface Headers { readonly [name: string]: string }
+export interface Headers {
+  readonly [name: string]: string
+}
 
 /** What a page may send beside what browsers let through anyway, and what it may read of an answer. */
 const requestHeaders = "authorization, content-type, last-event-id, traceparent"
@@ -13,7 +15,13 @@ const exposed = "retry-after, svc-snapshot-seq, www-authenticate"
 
 /** The origin that may be told, or undefined. */
 const told = (origins: ReadonlyArray<string>, origin: string | undefined): string | undefined =>
-  origin === undefined ? undefined : origins[0] === "*" ? "*" : origins.includes(origin.toLowerCase()) ? origin : undefined
+  origin === undefined
+    ? undefined
+    : origins[0] === "*"
+      ? "*"
+      : origins.includes(origin.toLowerCase())
+        ? origin
+        : undefined
 
 /** A cache must not give one origin's answer to another. */
 const vary = (origins: ReadonlyArray<string>): Headers => (origins[0] === "*" ? {} : { vary: "Origin" })
@@ -22,14 +30,30 @@ const vary = (origins: ReadonlyArray<string>): Headers => (origins[0] === "*" ? 
 export const headersFor = (origins: ReadonlyArray<string>, origin: string | undefined): Headers | undefined => {
   if (origins.length === 0) return undefined
   const allowed = told(origins, origin)
-  return allowed === undefined ? vary(origins) : { ...vary(origins), "access-control-allow-origin": allowed, "access-control-expose-headers": exposed }
+  return allowed === undefined
+    ? vary(origins)
+    : { ...vary(origins), "access-control-allow-origin": allowed, "access-control-expose-headers": exposed }
 }
 
-/** Headers of the answer to a preflight, which is 204 without a body; undefined for what is none, or from a page that may not call. */
-export const preflight = (origins: ReadonlyArray<string>, method: string, origin: string | undefined, requestMethod: string | undefined): Headers | undefined => {
+/**
+ * Headers of the answer to a preflight, which is 204 without a body; undefined for what is none, or from a page that
+ * may not call.
+ */
+export const preflight = (
+  origins: ReadonlyArray<string>,
+  method: string,
+  origin: string | undefined,
+  requestMethod: string | undefined
+): Headers | undefined => {
   if (method !== "OPTIONS" || requestMethod === undefined) return undefined
   const allowed = told(origins, origin)
-  return allowed === undefined ? undefined : {
-    ...vary(origins), "access-control-allow-origin": allowed, "access-control-allow-methods": "GET, HEAD, POST", "access-control-allow-headers": requestHeaders, "access-control-max-age": "600"
-  }
+  return allowed === undefined
+    ? undefined
+    : {
+        ...vary(origins),
+        "access-control-allow-origin": allowed,
+        "access-control-allow-methods": "GET, HEAD, POST",
+        "access-control-allow-headers": requestHeaders,
+        "access-control-max-age": "600"
+      }
 }

@@ -1,14 +1,17 @@
 /**
- * What a SurrealDB needs to work with this service, as one text: our tables, the feed, and what all of it means for those who write.
+ * What a SurrealDB needs to work with this service, as one text: our tables, the feed, and what all of it means for
+ * those who write.
  *
- * Printed for the person who defines schemas by hand, defined by a command for everybody else; both are this one list, so
- * what was read is what is run. A choice that can fail other people's writes has to be made by them: hence the long words.
+ * Printed for the person who defines schemas by hand, defined by a command for everybody else; both are this one list,
+ * so what was read is what is run. A choice that can fail other people's writes has to be made by them: hence the long
+ * words.
  */
 import * as Feed from "./surrealFeed.ts"
 import * as Schema from "./surrealSchema.ts"
 
 /** Stands for the secret where it is not to be shown. */
-export const secretPlaceholder = (receiver: "ssp" | "scheduler"): string => (receiver === "ssp" ? "<SVC_AUTH_SECRET>" : "<SVC_SCHEDULER_AUTH_SECRET>")
+export const secretPlaceholder = (receiver: "ssp" | "scheduler"): string =>
+  receiver === "ssp" ? "<SVC_AUTH_SECRET>" : "<SVC_SCHEDULER_AUTH_SECRET>"
 
 export type Receiver = "ssp" | "scheduler"
 
@@ -16,7 +19,8 @@ const common = (url: string): string =>
   `Setup of SurrealDB 3 for surreal-live-sidecar: its tables, the events that post changes to ${url}, and functions for clients. Everything can be run again; run it again when tables are added.
 The server must be allowed to post there: surreal start --allow-net <host:port of that address> (environment SURREAL_CAPS_ALLOW_NET). Without it every write to a table with a synchronous event fails.`
 
-const commonChanges = "Setup of SurrealDB 3 for surreal-live-sidecar: its tables, the events that say which record was written, and functions for clients. Everything can be run again; run it again when tables are added."
+const commonChanges =
+  "Setup of SurrealDB 3 for surreal-live-sidecar: its tables, the events that say which record was written, and functions for clients. Everything can be run again; run it again when tables are added."
 
 const sspAnswers = `  ready: 200 once the change is durable here and in the views. Edges are written behind the answer, never before it: a write must not wait for a second write to the same database.
   older than what is known (a _svc_rv below the version): 200 and dropped, because a write must not fail for having been overtaken.
@@ -50,9 +54,12 @@ Changes may overtake each other, so an event sends the record as it is when it r
 The choice: synchronous where a view must not lag and the service is as available as the database; asynchronous where a write must never fail because of a sidecar.`
 
 const removing = (tables: ReadonlyArray<string>): string =>
-  `To take the feed away again (data, our tables and fn::svc_owns stay), run:\n${Feed.removal(tables).map((statement) => `  ${statement};`).join("\n")}`
+  `To take the feed away again (data, our tables and fn::svc_owns stay), run:\n${Feed.removal(tables)
+    .map((statement) => `  ${statement};`)
+    .join("\n")}`
 
-const noTables = "No table is named, so no events are defined below: name them with --tables a,b, or set STORE_ADDR to a database server, whose tables are read then."
+const noTables =
+  "No table is named, so no events are defined below: name them with --tables a,b, or set STORE_ADDR to a database server, whose tables are read then."
 
 /** Every statement, in the order they have to run in. */
 export const definitions = (feed: Feed.Feed): ReadonlyArray<Schema.Definition> => [...Schema.shared, ...Feed.feed(feed)]
@@ -63,6 +70,11 @@ export const script = (feed: Feed.Feed): string => `BEGIN;\n${Schema.script(defi
 /** The same with its reasons, for people; it can be run as it stands. */
 export const printed = (feed: Feed.Feed, receiver: Receiver): string =>
   [
-    ...[feed.mode === "changes" ? commonChanges : common(feed.url), ...(feed.tables.length === 0 ? [noTables] : []), feed.mode === "changes" ? changes : feed.mode === "sync" ? sync(receiver) : async, removing(feed.tables)].map((text) => Schema.comment(text)),
+    ...[
+      feed.mode === "changes" ? commonChanges : common(feed.url),
+      ...(feed.tables.length === 0 ? [noTables] : []),
+      feed.mode === "changes" ? changes : feed.mode === "sync" ? sync(receiver) : async,
+      removing(feed.tables)
+    ].map((text) => Schema.comment(text)),
     Schema.printed(definitions(feed))
   ].join("\n")

@@ -1,5 +1,6 @@
 /**
- * Counts by size in buckets that only grow, with their sum: a histogram whose memory and cost do not depend on how much is counted.
+ * Counts by size in buckets that only grow, with their sum: a histogram whose memory and cost do not depend on how much
+ * is counted.
  */
 
 export class Distribution {

@@ -1,8 +1,9 @@
 /**
- * A record change as the scheduler's log keeps it and as SSPs get it: one line of JSON, the decided version inside the record (D4, D5).
+ * A record change as the scheduler's log keeps it and as SSPs get it: one line of JSON, the decided version inside the
+ * record (D4, D5).
  *
- * Made by joining texts: the record is written once, when it arrives, and the position is added to the line it became, so that
- * delivering an event a hundred times costs no encoding.
+ * Made by joining texts: the record is written once, when it arrives, and the position is added to the line it became,
+ * so that delivering an event a hundred times costs no encoding.
  */
 import { Either } from "effect"
 import { type Change, type ChangeRefused, decodeChange, type Schema, versionField } from "./change.ts"
@@ -21,7 +22,9 @@ const recordText = (record: { readonly [key: string]: unknown }, version: number
   return `${text.slice(0, -1)}${text.length > 2 ? "," : ""}"${versionField}":${version}}`
 }
 
-/** The line of the log. Whatever the change brought along beyond the specification's fields and its types is left out. */
+/**
+ * The line of the log. Whatever the change brought along beyond the specification's fields and its types is left out.
+ */
 export const toLine = (raw: RawChange, op: Change["op"], version: number, assignee: string | undefined): string => {
   const record = op === "DELETE" ? `{"${versionField}":${version}}` : recordText(raw.record, version)
   const types = raw.types === undefined || raw.types === null ? "" : `,"types":${JSON.stringify(raw.types)}`
@@ -41,5 +44,8 @@ export interface Logged {
 /** Reads a line back, typed as it was when it came in, by the same declarations; left: it is none of ours. */
 export const ofLine = (line: string, schema?: Schema): Either.Either<Logged, ChangeRefused> => {
   const json = JSON.parse(line) as { readonly record?: { readonly [key: string]: unknown } }
-  return Either.map(decodeChange(json, schema), (change) => ({ change, version: Number(json.record?.[versionField] ?? 0) }))
+  return Either.map(decodeChange(json, schema), (change) => ({
+    change,
+    version: Number(json.record?.[versionField] ?? 0)
+  }))
 }

@@ -1,13 +1,17 @@
 /**
  * Hosts of addresses that an SSP registers (D15): which may be told a secret, which may never be called.
  *
- * The scheduler calls addresses it is given by whoever can reach it. So the addresses by which clouds hand out credentials are
- * refused whatever the configuration says, and a secret travels only inside: to loopback, private networks, and hosts listed.
+ * The scheduler calls addresses it is given by whoever can reach it. So the addresses by which clouds hand out
+ * credentials are refused whatever the configuration says, and a secret travels only inside: to loopback, private
+ * networks, and hosts listed.
  */
 import { Either } from "effect"
 import * as Address from "./address.ts"
 
-/** `never`: link-local and metadata addresses; `inside`: loopback and private; `outside`: anything else that is an IP address. */
+/**
+ * `never`: link-local and metadata addresses; `inside`: loopback and private; `outside`: anything else that is an IP
+ * address.
+ */
 export type Place = "never" | "inside" | "outside"
 
 const v4 = (text: string): ReadonlyArray<number> | undefined => {
@@ -26,19 +30,25 @@ const placeOfV4 = ([a = 0, b = 0, c = 0, d = 0]: ReadonlyArray<number>): Place =
 const metadataV6 = new Set(["fd00:ec2::254", "fd20:ce::254"])
 
 /**
- * The IPv4 address that stands inside: mapped and compatible (`::ffff:a.b.c.d`, `::a.b.c.d`), translated (`::ffff:0:a.b.c.d`), NAT64
- * (64:ff9b::/96, 64:ff9b:1::/48), 6to4 (2002::/16).
+ * The IPv4 address that stands inside: mapped and compatible (`::ffff:a.b.c.d`, `::a.b.c.d`), translated
+ * (`::ffff:0:a.b.c.d`), NAT64 (64:ff9b::/96, 64:ff9b:1::/48), 6to4 (2002::/16).
  */
-const embeddedV4 = ([a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, high = 0, low = 0]: ReadonlyArray<number>): ReadonlyArray<number> | undefined => {
+const embeddedV4 = ([a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, high = 0, low = 0]: ReadonlyArray<number>):
+  | ReadonlyArray<number>
+  | undefined => {
   const bytes = (x: number, y: number): ReadonlyArray<number> => [x >> 8, x & 255, y >> 8, y & 255]
   if (a === 0x2002) return bytes(b, c)
-  const prefixed = a === 0 && b === 0 && c === 0 && d === 0 && ((e === 0 && (f === 0xffff || f === 0)) || (e === 0xffff && f === 0))
+  const prefixed =
+    a === 0 && b === 0 && c === 0 && d === 0 && ((e === 0 && (f === 0xffff || f === 0)) || (e === 0xffff && f === 0))
   return prefixed || (a === 0x64 && b === 0xff9b && c <= 1) ? bytes(high, low) : undefined
 }
 
 /** An address with an IPv4 address inside leads out through somebody's translator, so it is never "inside". */
 const placeOfV6 = (text: string): Place => {
-  const embedded = text === "::" || text === "::1" ? undefined : embeddedV4(Address.ipv6Groups(text).map((group) => parseInt(group, 16)))
+  const embedded =
+    text === "::" || text === "::1"
+      ? undefined
+      : embeddedV4(Address.ipv6Groups(text).map((group) => parseInt(group, 16)))
   if (embedded !== undefined) return placeOfV4(embedded) === "never" ? "never" : "outside"
   if (text === "::" || /^fe[89ab]/.test(text) || metadataV6.has(text)) return "never"
   return text === "::1" || /^f[cd]/.test(text) ? "inside" : "outside"
@@ -57,14 +67,22 @@ export const placeOf = (address: string): Place | undefined => {
 const metadataNames = new Set(["metadata.google.internal", "metadata", "instance-data", "instance-data.ec2.internal"])
 
 /** Host of a URL without brackets and a trailing dot, in lower case. */
-export const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "").toLowerCase()
+export const hostOf = (url: string): string =>
+  new URL(url).hostname
+    .replace(/^\[|\]$/g, "")
+    .replace(/\.$/, "")
+    .toLowerCase()
 
 /** One entry of `SVC_SCHEDULER_SSP_URL_ALLOW`: a host, or `*.domain` for every host below it. */
 const entry = /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$|^[0-9a-f:.]*:[0-9a-f:.]*$/
 
 /** The list, separated by commas or blanks; undefined when an entry is none. */
 export const parseList = (text: string): ReadonlyArray<string> | undefined => {
-  const entries = text.toLowerCase().split(/[\s,]+/).filter((each) => each !== "").map((each) => each.replace(/^\[|\]$/g, ""))
+  const entries = text
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((each) => each !== "")
+    .map((each) => each.replace(/^\[|\]$/g, ""))
   return entries.length > 0 && entries.every((each) => entry.test(each)) ? entries : undefined
 }
 
@@ -76,20 +94,30 @@ export const isNeverCalled = (host: string, resolved: ReadonlyArray<string>): bo
   metadataNames.has(host) || [host, ...resolved].some((each) => placeOf(each) === "never")
 
 /**
- * The address an SSP registers, without a trailing slash, or why it is refused. `resolved`: what its name stands for, empty when it is
- * an IP address or nobody knows.
+ * The address an SSP registers, without a trailing slash, or why it is refused. `resolved`: what its name stands for,
+ * empty when it is an IP address or nobody knows.
  */
-export const checkUrl = (url: string, list: ReadonlyArray<string> | undefined, resolved: ReadonlyArray<string>): Either.Either<string, string> => {
+export const checkUrl = (
+  url: string,
+  list: ReadonlyArray<string> | undefined,
+  resolved: ReadonlyArray<string>
+): Either.Either<string, string> => {
   const base = Address.httpBase(url)
-  if (base === undefined) return Either.left("must be an http:// or https:// address without user, password, query and fragment")
+  if (base === undefined)
+    return Either.left("must be an http:// or https:// address without user, password, query and fragment")
   const host = hostOf(base)
   if (isNeverCalled(host, resolved)) return Either.left("is a link-local or metadata address, which is never called")
-  if (list !== undefined && !isListed(host, list)) return Either.left(`has a host that is not in SVC_SCHEDULER_SSP_URL_ALLOW: ${host}`)
+  if (list !== undefined && !isListed(host, list))
+    return Either.left(`has a host that is not in SVC_SCHEDULER_SSP_URL_ALLOW: ${host}`)
   return Either.right(base)
 }
 
 /** Whether a secret may go there. */
-export const mayHearSecret = (url: string, list: ReadonlyArray<string> | undefined, resolved: ReadonlyArray<string>): boolean => {
+export const mayHearSecret = (
+  url: string,
+  list: ReadonlyArray<string> | undefined,
+  resolved: ReadonlyArray<string>
+): boolean => {
   const host = hostOf(url)
   const addresses = placeOf(host) === undefined ? resolved : [host]
   return isListed(host, list) || (addresses.length > 0 && addresses.every((each) => placeOf(each) === "inside"))

@@ -1,7 +1,8 @@
 /**
  * How deep a JSON value nests, looked at only as far as the limit (D17).
  *
- * After parsing rather than on the text: it costs a fraction of the parse, and the walk never goes deeper than the limit.
+ * After parsing rather than on the text: it costs a fraction of the parse, and the walk never goes deeper than the
+ * limit.
  */
 
 /** Levels a body may have; the outermost object is level 1. */
@@ -21,4 +22,5 @@ const deeper = (value: object, left: number): boolean => {
 }
 
 /** Whether `value` nests beyond the limit. An outermost array (a batch of changes) does not count as a level. */
-export const tooDeep = (value: unknown): boolean => typeof value === "object" && value !== null && deeper(value, Array.isArray(value) ? maxDepth + 1 : maxDepth)
+export const tooDeep = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && deeper(value, Array.isArray(value) ? maxDepth + 1 : maxDepth)

@@ -1,9 +1,11 @@
 /**
- * The database user that the service needs and no more, as SurrealQL: it reads everything and writes nothing but our tables and the state of jobs.
+ * The database user that the service needs and no more, as SurrealQL: it reads everything and writes nothing but our
+ * tables and the state of jobs.
  *
- * Why a VIEWER and not an EDITOR, the role above it: an editor writes every record and defines whatever it likes. A viewer reads all tables and all
- * definitions, which no record user may; where it writes, the database asks the table's permissions, and ours admit this one user. It signs in at
- * the database, so that its token names it: `ID` is its name, and tokens of an access method carry that method (`$access`). Probed on 3.0.2.
+ * Why a VIEWER and not an EDITOR, the role above it: an editor writes every record and defines whatever it likes. A
+ * viewer reads all tables and all definitions, which no record user may; where it writes, the database asks the table's
+ * permissions, and ours admit this one user. It signs in at the database, so that its token names it: `ID` is its name,
+ * and tokens of an access method carry that method (`$access`). Probed on 3.0.2.
  */
 import { jobTable as definitionOf, ownerOfJob } from "./jobTableSchema.ts"
 import * as Changes from "./surrealChanges.ts"
@@ -43,21 +45,37 @@ export const specifiedJobTable = (name: string): JobTable => ({
 })
 
 /** Whether a session is this user's. */
-const isUser = (user: string): string => `$access = NONE AND $auth = NONE AND $token.DB != NONE AND $token.ID = ${quote(user)}`
+const isUser = (user: string): string =>
+  `$access = NONE AND $auth = NONE AND $token.DB != NONE AND $token.ID = ${quote(user)}`
 
 /** The clause opened to the user; one that is already stays as it is. */
 const opened = (clause: Clause, user: string): Clause =>
-  clause === true ? true : clause === false ? isUser(user) : clause.includes(isUser(user)) ? clause : `(${clause}) OR (${isUser(user)})`
+  clause === true
+    ? true
+    : clause === false
+      ? isUser(user)
+      : clause.includes(isUser(user))
+        ? clause
+        : `(${clause}) OR (${isUser(user)})`
 
 const worded = (permissions: Permissions): string =>
-  Object.entries(permissions).map(([action, clause]) => `FOR ${action} ${clause === true ? "FULL" : clause === false ? "NONE" : `WHERE ${String(clause)}`}`).join(" ")
+  Object.entries(permissions)
+    .map(
+      ([action, clause]) =>
+        `FOR ${action} ${clause === true ? "FULL" : clause === false ? "NONE" : `WHERE ${String(clause)}`}`
+    )
+    .join(" ")
 
 const ours = (user: string): Schema.Definition => ({
   why: `What ${user} writes: registrations, edges, hashes and leases. Everybody else has the rights there that they had before.`,
   statements: [
-    ...Schema.ownTables.map(({ name, select }) => `ALTER TABLE ${name} PERMISSIONS FOR select ${select} FOR create, update, delete WHERE ${isUser(user)}`),
+    ...Schema.ownTables.map(
+      ({ name, select }) =>
+        `ALTER TABLE ${name} PERMISSIONS FOR select ${select} FOR create, update, delete WHERE ${isUser(user)}`
+    ),
     // Rows come from the user's own transactions; the service only takes them away.
-    ...Changes.definition.statements, `ALTER TABLE ${Schema.changeTable} PERMISSIONS FOR delete WHERE ${isUser(user)} FOR select, create, update NONE`
+    ...Changes.definition.statements,
+    `ALTER TABLE ${Schema.changeTable} PERMISSIONS FOR delete WHERE ${isUser(user)} FOR select, create, update NONE`
   ]
 })
 
@@ -65,8 +83,12 @@ const jobs = (user: string, { fields, name, table }: JobTable): Schema.Definitio
   why: `Jobs of ${name}: ${user} writes ${writtenFields.join(", ")} and nothing else.`,
   statements: [
     `ALTER TABLE ${identifier(name)} PERMISSIONS ${worded({ ...table, update: opened(table.update, user) })}`,
-    ...Object.entries(fields).filter(([, permissions]) => permissions.update !== true)
-      .map(([field, permissions]) => `ALTER FIELD ${field} ON ${identifier(name)} PERMISSIONS ${worded({ ...permissions, update: opened(permissions.update, user) })}`)
+    ...Object.entries(fields)
+      .filter(([, permissions]) => permissions.update !== true)
+      .map(
+        ([field, permissions]) =>
+          `ALTER FIELD ${field} ON ${identifier(name)} PERMISSIONS ${worded({ ...permissions, update: opened(permissions.update, user) })}`
+      )
   ]
 })
 
@@ -83,12 +105,19 @@ export interface ServiceUser {
 const hashPlaceholder = "<hash of its password>"
 
 /** Our tables, the user, and what it may write, in the order they have to run in; can be run again. */
-export const definitions = ({ jobTables, name, newJobTables, passHash }: ServiceUser): ReadonlyArray<Schema.Definition> => [
+export const definitions = ({
+  jobTables,
+  name,
+  newJobTables,
+  passHash
+}: ServiceUser): ReadonlyArray<Schema.Definition> => [
   ...Schema.shared,
   ...newJobTables.map(definitionOf),
   {
     why: `The user of the service (STORE_USER, SVC_SCHEDULER_DB_USERNAME). It reads every record of this database, and its definitions.${passHash === undefined ? `\nPut the hash of its password in: RETURN crypto::argon2::generate('the password'). As it stands nobody can sign in.` : ""}`,
-    statements: [`DEFINE USER OVERWRITE ${tableName(name)} ON DATABASE PASSHASH ${quote(passHash ?? hashPlaceholder)} ROLES VIEWER`]
+    statements: [
+      `DEFINE USER OVERWRITE ${tableName(name)} ON DATABASE PASSHASH ${quote(passHash ?? hashPlaceholder)} ROLES VIEWER`
+    ]
   },
   ours(name),
   ...[...jobTables, ...newJobTables.map(specifiedJobTable)].map((table) => jobs(name, table))
@@ -102,4 +131,5 @@ To take it away: REMOVE USER ${tableName(name)} ON DATABASE;`
 export const script = (user: ServiceUser): string => `BEGIN;\n${Schema.script(definitions(user))}COMMIT;\n`
 
 /** The same with its reasons; runs as it stands. */
-export const printed = (user: ServiceUser): string => [Schema.comment(about(user.name)), Schema.printed(definitions(user))].join("\n")
+export const printed = (user: ServiceUser): string =>
+  [Schema.comment(about(user.name)), Schema.printed(definitions(user))].join("\n")

@@ -1,8 +1,8 @@
 /**
  * Pages of a long list in the order of its keys: the next few behind a key, found in one pass.
  *
- * Because the lists (views by id) are maps that nothing keeps sorted, and sorting a hundred thousand keys for a page of fifty would hold up whatever else
- * the process does. O(n) comparisons for a page, O(limit) for what is kept.
+ * Because the lists (views by id) are maps that nothing keeps sorted, and sorting a hundred thousand keys for a page of
+ * fifty would hold up whatever else the process does. O(n) comparisons for a page, O(limit) for what is kept.
  */
 
 export interface Page<A> {
@@ -24,7 +24,14 @@ const placeOf = (keys: ReadonlyArray<string>, key: string): number => {
 }
 
 /** At most `limit` of the items that `wanted` lets through, those with the lowest keys above `after`. */
-export const page = <A>(all: Iterable<readonly [key: string, item: A]>, { after, limit, wanted }: { readonly after: string | undefined; readonly limit: number; readonly wanted: (item: A) => boolean }): Page<A> => {
+export const page = <A>(
+  all: Iterable<readonly [key: string, item: A]>,
+  {
+    after,
+    limit,
+    wanted
+  }: { readonly after: string | undefined; readonly limit: number; readonly wanted: (item: A) => boolean }
+): Page<A> => {
   const keys: Array<string> = []
   const items: Array<A> = []
   let more = false

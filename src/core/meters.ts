@@ -1,9 +1,9 @@
 /**
  * What counts while the service runs, and the figures of one moment, as plain data.
  *
- * Counters are numbers and histograms arrays with fixed buckets, because they are written on the way of every request; whatever can be asked for
- * when somebody looks (views, queues, lag) is a reading and costs nothing in between. Both become families of series, which are then written as
- * Prometheus text or as OTLP.
+ * Counters are numbers and histograms arrays with fixed buckets, because they are written on the way of every request;
+ * whatever can be asked for when somebody looks (views, queues, lag) is a reading and costs nothing in between. Both
+ * become families of series, which are then written as Prometheus text or as OTLP.
  */
 import { Distribution } from "./distribution.ts"
 import { declared, type Declared, type Metric, type MetricKey } from "./metrics.ts"
@@ -19,27 +19,55 @@ export class Counter {
 type Instrument<M extends Metric> = M["type"] extends "histogram" ? Distribution : Counter
 
 /** One per value of the one label, where there is a label. */
-type Instruments<M extends Metric> = Record<never, never> extends M["labels"] ? Instrument<M>
-  : M["labels"][keyof M["labels"]] extends ReadonlyArray<infer V extends string> ? { readonly [value in V]: Instrument<M> } : never
+type Instruments<M extends Metric> =
+  Record<never, never> extends M["labels"]
+    ? Instrument<M>
+    : M["labels"][keyof M["labels"]] extends ReadonlyArray<infer V extends string>
+      ? { readonly [value in V]: Instrument<M> }
+      : never
 
 /** What is counted as it happens; everything else is read when somebody looks. */
 const recorded = [
-  "taskDuration", "taskFailures", "exportFailures", "ingestRefused", "ingestChanges", "sspViewUpdates", "storeCommit", "storeFailures", "edgeFlush", "jobCalls", "jobsEnded",
-  "reconcileDifferences", "walAppend", "walFailures", "replicaCommit", "replicaFailures", "deliveries", "registrations", "overflows", "integrityCompares"
+  "taskDuration",
+  "taskFailures",
+  "exportFailures",
+  "ingestRefused",
+  "ingestChanges",
+  "sspViewUpdates",
+  "storeCommit",
+  "storeFailures",
+  "edgeFlush",
+  "jobCalls",
+  "jobsEnded",
+  "reconcileDifferences",
+  "walAppend",
+  "walFailures",
+  "replicaCommit",
+  "replicaFailures",
+  "deliveries",
+  "registrations",
+  "overflows",
+  "integrityCompares"
 ] as const satisfies ReadonlyArray<MetricKey>
 
 type Recorded = (typeof recorded)[number]
 
 export type Meters = { readonly [K in Recorded]: Instruments<Declared[K]> }
 
-const instrumentOf = (metric: Metric): Counter | Distribution => (metric.type === "histogram" ? new Distribution(metric.buckets ?? []) : new Counter())
+const instrumentOf = (metric: Metric): Counter | Distribution =>
+  metric.type === "histogram" ? new Distribution(metric.buckets ?? []) : new Counter()
 
-const instrumentsOf = (metric: Metric): Counter | Distribution | { readonly [value: string]: Counter | Distribution } => {
+const instrumentsOf = (
+  metric: Metric
+): Counter | Distribution | { readonly [value: string]: Counter | Distribution } => {
   const values = Object.values(metric.labels)[0]
-  return Array.isArray(values) ? Object.fromEntries(values.map((value: string) => [value, instrumentOf(metric)])) : instrumentOf(metric)
+  return Array.isArray(values)
+    ? Object.fromEntries(values.map((value: string) => [value, instrumentOf(metric)]))
+    : instrumentOf(metric)
 }
 
-export const make = (): Meters => Object.fromEntries(recorded.map((key) => [key, instrumentsOf(declared[key])])) as unknown as Meters
+export const make = (): Meters =>
+  Object.fromEntries(recorded.map((key) => [key, instrumentsOf(declared[key])])) as unknown as Meters
 
 export interface Histogram {
   readonly bounds: ReadonlyArray<number>
@@ -48,7 +76,11 @@ export interface Histogram {
 }
 
 /** Undefined: nobody knows. Rows: values of the labels in their order, and the figure. */
-export type Reading = number | undefined | Histogram | ReadonlyArray<readonly [labels: ReadonlyArray<string>, value: number]>
+export type Reading =
+  | number
+  | undefined
+  | Histogram
+  | ReadonlyArray<readonly [labels: ReadonlyArray<string>, value: number]>
 
 export type Readings = { readonly [K in Exclude<MetricKey, Recorded>]?: Reading }
 
@@ -64,9 +96,13 @@ export interface Family {
 
 const valueOf = (of: Counter | Distribution): number | Histogram => (of instanceof Counter ? of.value : of)
 
-const seriesOfMeter = (metric: Metric, of: Counter | Distribution | { readonly [value: string]: Counter | Distribution }): ReadonlyArray<Series> => {
+const seriesOfMeter = (
+  metric: Metric,
+  of: Counter | Distribution | { readonly [value: string]: Counter | Distribution }
+): ReadonlyArray<Series> => {
   const label = Object.keys(metric.labels)[0]
-  if (of instanceof Counter || of instanceof Distribution || label === undefined) return [{ labels: [], value: valueOf(of as Counter | Distribution) }]
+  if (of instanceof Counter || of instanceof Distribution || label === undefined)
+    return [{ labels: [], value: valueOf(of as Counter | Distribution) }]
   return Object.entries(of).map(([value, each]) => ({ labels: [[label, value]], value: valueOf(each) }))
 }
 
@@ -82,9 +118,13 @@ export const families = (on: "ssp" | "scheduler", meters: Meters, readings: Read
   (Object.keys(declared) as ReadonlyArray<MetricKey>).flatMap((key) => {
     const metric: Metric = declared[key]
     if (metric.on !== "both" && metric.on !== on) return []
-    const series = key in meters ? seriesOfMeter(metric, meters[key as Recorded]) : seriesOfReading(metric, readings[key as keyof Readings])
+    const series =
+      key in meters
+        ? seriesOfMeter(metric, meters[key as Recorded])
+        : seriesOfReading(metric, readings[key as keyof Readings])
     return series.length === 0 ? [] : [{ metric, series }]
   })
 
 /** One row per value, 1 for the one that holds. */
-export const oneOf = (values: ReadonlyArray<string>, now: string): Reading => values.map((value) => [[value], value === now ? 1 : 0] as const)
+export const oneOf = (values: ReadonlyArray<string>, now: string): Reading =>
+  values.map((value) => [[value], value === now ? 1 : 0] as const)

@@ -1,8 +1,8 @@
 /**
  * A map from keys to sets of values that holds no empty set: `addTo` and `removeFrom`; and lists that are used as sets.
  *
- * The engine and the services file things under a key in many places; an empty set left behind is a slow leak. A list is for
- * the few things that are gone through for every change: to go through a set costs more than to have so few.
+ * The engine and the services file things under a key in many places; an empty set left behind is a slow leak. A list
+ * is for the few things that are gone through for every change: to go through a set costs more than to have so few.
  */
 
 export const addTo = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void => {
@@ -17,8 +17,8 @@ export const removeFrom = <K, V>(map: Map<K, Set<V>>, key: K, value: V): void =>
 }
 
 /**
- * A list with one item more; undefined: there is none yet. Lists that mostly get one item are made with it: the first push to
- * an empty one would give it room for seventeen.
+ * A list with one item more; undefined: there is none yet. Lists that mostly get one item are made with it: the first
+ * push to an empty one would give it room for seventeen.
  */
 export const append = <A>(list: Array<A> | undefined, item: A): Array<A> => {
   if (list === undefined) return [item]

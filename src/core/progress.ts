@@ -1,7 +1,8 @@
 /**
  * How far long work is, in words and figures: the line of a log, the bar of a terminal, the entry of `/progress` (D34).
  *
- * Pure, so that all of them say the same. Rates are over the whole time of the work: that is steady, and what is left is guessed from it.
+ * Pure, so that all of them say the same. Rates are over the whole time of the work: that is steady, and what is left
+ * is guessed from it.
  */
 import type { TaskKind } from "./metrics.ts"
 
@@ -27,7 +28,10 @@ export interface Pace {
 
 export const paceOf = ({ done, elapsedMs, total }: Task): Pace => {
   const perSecond = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0
-  return { perSecond, remainingMs: total === undefined || perSecond === 0 ? undefined : (Math.max(0, total - done) * 1000) / perSecond }
+  return {
+    perSecond,
+    remainingMs: total === undefined || perSecond === 0 ? undefined : (Math.max(0, total - done) * 1000) / perSecond
+  }
 }
 
 const grouped = (count: number): string => String(Math.round(count)).replace(/\B(?=(?:\d{3})+$)/g, ",")
@@ -40,11 +44,14 @@ export const timeText = (ms: number): string => {
   return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-const part = ({ done, total }: Task): number | undefined => (total === undefined || total <= 0 ? undefined : Math.min(1, done / total))
+const part = ({ done, total }: Task): number | undefined =>
+  total === undefined || total <= 0 ? undefined : Math.min(1, done / total)
 
 const amount = (task: Task): string => {
   const known = part(task)
-  return known === undefined ? `${grouped(task.done)} ${task.unit}` : `${grouped(task.done)} of ${grouped(task.total ?? 0)} ${task.unit}, ${Math.floor(known * 100)} %`
+  return known === undefined
+    ? `${grouped(task.done)} ${task.unit}`
+    : `${grouped(task.done)} of ${grouped(task.total ?? 0)} ${task.unit}, ${Math.floor(known * 100)} %`
 }
 
 const nameOf = ({ at, kind, what }: Task): string => `${kind} of ${what}${at === undefined ? "" : ` (${at})`}`

@@ -24,7 +24,10 @@ export interface Entry {
 export const isSetAside = ({ ends }: Entry): boolean => ends >= endsToSetAside
 
 /** With one more abnormal end in a query. */
-export const struck = (entries: ReadonlyArray<Entry>, { id, last, query }: Omit<Entry, "ends">): ReadonlyArray<Entry> => {
+export const struck = (
+  entries: ReadonlyArray<Entry>,
+  { id, last, query }: Omit<Entry, "ends">
+): ReadonlyArray<Entry> => {
   const before = entries.find((entry) => entry.query === query)
   const others = entries.filter((entry) => entry !== before)
   return [...others, { query, id, last, ends: (before?.ends ?? 0) + 1 }].slice(-mostRemembered)

@@ -1,8 +1,9 @@
 /**
  * How often one client may ask: a token bucket per client address, refilled each second to what one second may take.
  *
- * Cost per request: one look-up and one write, O(1). Kept: two generations of buckets, swapped each second. A bucket that
- * nobody touched for a second is full again, and a full bucket is the same as none, so forgetting it changes nothing.
+ * Cost per request: one look-up and one write, O(1). Kept: two generations of buckets, swapped each second. A bucket
+ * that nobody touched for a second is full again, and a full bucket is the same as none, so forgetting it changes
+ * nothing.
  */
 import { ipv6Groups } from "./address.ts"
 
@@ -20,7 +21,9 @@ const generationMs = 1000
 export const clientOf = (address: string): string => {
   const v4 = /^(?:::ffff:)?(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   if (v4 !== null) return v4[1] ?? address
-  return ipv6Groups((address.split("%")[0] ?? "").toLowerCase()).slice(0, 4).join(":")
+  return ipv6Groups((address.split("%")[0] ?? "").toLowerCase())
+    .slice(0, 4)
+    .join(":")
 }
 
 export class RateLimit {

@@ -1,4 +1,7 @@
-/** Why something failed, from an error that wraps others: the innermost message says most, `connect ECONNREFUSED 127.0.0.1:4000`. */
+/**
+ * Why something failed, from an error that wraps others: the innermost message says most, `connect ECONNREFUSED
+ * 127.0.0.1:4000`.
+ */
 export const reasonOf = (error: unknown): string => {
   let inner = error
   for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
@@ -18,9 +21,15 @@ export const isLost = (error: unknown): boolean => {
 }
 
 /** Whether there was no answer in time. */
-export const isLate = (error: unknown): boolean => typeof error === "object" && error !== null && (("late" in error && error.late === true) || ("_tag" in error && error._tag === "TimeoutException"))
+export const isLate = (error: unknown): boolean =>
+  typeof error === "object" &&
+  error !== null &&
+  (("late" in error && error.late === true) || ("_tag" in error && error._tag === "TimeoutException"))
 
-/** Whether a connection was refused, from an error that wraps others: who listened there is gone, which a time-out or a reset does not say. */
+/**
+ * Whether a connection was refused, from an error that wraps others: who listened there is gone, which a time-out or a
+ * reset does not say.
+ */
 export const isRefused = (error: unknown): boolean => {
   let inner: unknown = error
   for (let depth = 0; depth < 5 && typeof inner === "object" && inner !== null; depth++) {

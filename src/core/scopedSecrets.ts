@@ -1,9 +1,9 @@
 /**
  * Secrets by name, each for some scopes, and the lines that declare them (D15).
  *
- * One line per secret, `<name> <scope>[,<scope>...] <secret>`; a line that is empty or begins with `#` says nothing. The
- * secret may be given as `sha256:<hex>` of itself, so that whoever reads the file cannot use it. What a fault shows is
- * chosen with care: an operator who swaps two fields must not find the secret in the log.
+ * One line per secret, `<name> <scope>[,<scope>...] <secret>`; a line that is empty or begins with `#` says nothing.
+ * The secret may be given as `sha256:<hex>` of itself, so that whoever reads the file cannot use it. What a fault shows
+ * is chosen with care: an operator who swaps two fields must not find the secret in the log.
  */
 import { sha256 } from "@noble/hashes/sha2.js"
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
@@ -49,19 +49,28 @@ type Held = Pick<KnownSecret, "text" | "sha256">
 const heldOf = (field: string): Held | string => {
   if (field.startsWith("sha256:")) {
     const hex = field.slice("sha256:".length).toLowerCase()
-    return /^[0-9a-f]{64}$/.test(hex) ? { text: undefined, sha256: hex } : "has a hash that is not 64 hexadecimal digits behind `sha256:`"
+    return /^[0-9a-f]{64}$/.test(hex)
+      ? { text: undefined, sha256: hex }
+      : "has a hash that is not 64 hexadecimal digits behind `sha256:`"
   }
   if (!/^[\x21-\x7e]+$/.test(field)) return "has a secret that is not visible ASCII characters"
-  return field.length < fewestCharacters ? `has a secret of fewer than ${fewestCharacters} characters` : { text: field, sha256: undefined }
+  return field.length < fewestCharacters
+    ? `has a secret of fewer than ${fewestCharacters} characters`
+    : { text: field, sha256: undefined }
 }
 
 const faultsOf = (name: string, words: ReadonlyArray<string>, held: Held | string): ReadonlyArray<string> => [
   ...(nodeName.test(name) ? [] : [`has a name that is not ${nodeNameAllowed}`]),
   ...(Object.values<string>(reserved).includes(name) ? ["has a name that is taken"] : []),
-  ...words.filter((word) => !isScope(word)).slice(0, 1).map(scopeFault),
+  ...words
+    .filter((word) => !isScope(word))
+    .slice(0, 1)
+    .map(scopeFault),
   ...(new Set(words).size < words.length ? ["has a scope twice"] : []),
   ...(typeof held === "string" ? [held] : []),
-  ...(typeof held !== "string" && held.text === undefined && words.includes("ssp") ? ["has the scope ssp and a hash; the scheduler sends this secret to the SSP, so it must be in the clear"] : [])
+  ...(typeof held !== "string" && held.text === undefined && words.includes("ssp")
+    ? ["has the scope ssp and a hash; the scheduler sends this secret to the SSP, so it must be in the clear"]
+    : [])
 ]
 
 interface Line {
@@ -74,21 +83,36 @@ interface Line {
 /** The name is shown only where the two fields behind it are what they should be: else it may be the secret. */
 const lineOf = (number: number, fields: ReadonlyArray<string>): Line => {
   const [name = "", scopeField = "", secretField = ""] = fields
-  if (fields.length !== 3) return { entry: undefined, place: `line ${number}`, faults: [`has ${fields.length} field${fields.length === 1 ? "" : "s"} and not three`] }
+  if (fields.length !== 3)
+    return {
+      entry: undefined,
+      place: `line ${number}`,
+      faults: [`has ${fields.length} field${fields.length === 1 ? "" : "s"} and not three`]
+    }
   const words = scopeField.split(",")
   const held = heldOf(secretField)
   const faults = faultsOf(name, words, held)
-  const place = nodeName.test(name) && words.some((word) => nearOf(word) !== undefined) && typeof held !== "string" ? `line ${number} (${name})` : `line ${number}`
-  return { entry: faults.length > 0 || typeof held === "string" ? undefined : { name, scopes: words.filter(isScope), ...held }, place, faults }
+  const place =
+    nodeName.test(name) && words.some((word) => nearOf(word) !== undefined) && typeof held !== "string"
+      ? `line ${number} (${name})`
+      : `line ${number}`
+  return {
+    entry: faults.length > 0 || typeof held === "string" ? undefined : { name, scopes: words.filter(isScope), ...held },
+    place,
+    faults
+  }
 }
 
 /** Every entry, and every fault with its line. No fault shows a secret. */
-export const parse = (text: string): { readonly entries: ReadonlyArray<KnownSecret>; readonly faults: ReadonlyArray<string> } => {
+export const parse = (
+  text: string
+): { readonly entries: ReadonlyArray<KnownSecret>; readonly faults: ReadonlyArray<string> } => {
   const lines = text.split(/\r?\n/).flatMap((line, n) => {
     const fields = line.split(/[ \t]+/).filter((field) => field !== "")
     return fields.length === 0 || fields[0]?.startsWith("#") ? [] : [lineOf(n + 1, fields)]
   })
-  if (lines.length === 0 || lines.length > mostEntries) return { entries: [], faults: [`it has ${lines.length} entries; must be 1 to ${mostEntries}`] }
+  if (lines.length === 0 || lines.length > mostEntries)
+    return { entries: [], faults: [`it has ${lines.length} entries; must be 1 to ${mostEntries}`] }
   const faults: Array<string> = []
   const names = new Map<string, string>()
   const secrets = new Map<string, string>()
@@ -111,7 +135,8 @@ export const sameAs = (entries: ReadonlyArray<KnownSecret>, others: ReadonlyArra
 }
 
 /** The secret that the scheduler and the SSP of this name know each other by; undefined where there is none. */
-export const ofSsp = (entries: ReadonlyArray<KnownSecret>, ssp: string): string | undefined => entries.find(({ name, scopes }) => name === ssp && scopes.includes("ssp"))?.text
+export const ofSsp = (entries: ReadonlyArray<KnownSecret>, ssp: string): string | undefined =>
+  entries.find(({ name, scopes }) => name === ssp && scopes.includes("ssp"))?.text
 
 /** The setting, the same for both servers. */
 export const knob: Knob<ReadonlyArray<KnownSecret> | undefined> = {

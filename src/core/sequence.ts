@@ -30,7 +30,10 @@ const firstMissing = ({ seq }: Applied, changes: ReadonlyArray<Change>): number 
   seq === null ? changes.find((change) => change.position !== undefined)?.position?.seq : seq + 1
 
 /** Changes to apply and the position after them. A change without a position is taken as it comes. */
-export const admit = <P extends Applied>(position: P, changes: ReadonlyArray<Change>): Either.Either<Admitted<P>, Rejected> => {
+export const admit = <P extends Applied>(
+  position: P,
+  changes: ReadonlyArray<Change>
+): Either.Either<Admitted<P>, Rejected> => {
   if (changes.every((change) => change.position === undefined)) return Either.right({ changes, position })
   const fresh: Array<Change> = []
   let at = position
@@ -41,12 +44,26 @@ export const admit = <P extends Applied>(position: P, changes: ReadonlyArray<Cha
       continue
     }
     if (at.logId !== null && next.logId !== undefined && next.logId !== at.logId) {
-      return Either.left({ kind: "stale", reason: `log_id ${next.logId} is not the log this SSP follows (${at.logId})`, otherLog: true })
+      return Either.left({
+        kind: "stale",
+        reason: `log_id ${next.logId} is not the log this SSP follows (${at.logId})`,
+        otherLog: true
+      })
     }
     if (at.epoch !== null && next.epoch !== undefined && next.epoch < at.epoch) {
-      return Either.left({ kind: "stale", reason: `epoch ${next.epoch} is older than ${at.epoch}, which this SSP has already seen`, otherLog: false })
+      return Either.left({
+        kind: "stale",
+        reason: `epoch ${next.epoch} is older than ${at.epoch}, which this SSP has already seen`,
+        otherLog: false
+      })
     }
-    if (at.seq !== null && next.seq > at.seq + 1) return Either.left({ kind: "gap", expected: firstMissing(position, changes) ?? at.seq + 1, got: next.seq, behind: at.seq })
+    if (at.seq !== null && next.seq > at.seq + 1)
+      return Either.left({
+        kind: "gap",
+        expected: firstMissing(position, changes) ?? at.seq + 1,
+        got: next.seq,
+        behind: at.seq
+      })
     const known = at.seq !== null && next.seq <= at.seq
     at = { ...at, seq: known ? at.seq : next.seq, logId: next.logId ?? at.logId, epoch: next.epoch ?? at.epoch }
     if (!known) fresh.push(change)

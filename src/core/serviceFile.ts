@@ -29,8 +29,18 @@ export interface ServiceFile {
 
 /** Keys of the scheduler (specification, scheduler configuration). */
 export const schedulerKeys: ReadonlyArray<string> = [
-  "load_balance", "heartbeat_interval_ms", "heartbeat_timeout_ms", "bootstrap_chunk_size", "bootstrap_timeout_secs", "ingest_host", "ingest_port",
-  "replica_db_path", "wal_path", "ssp_poll_interval_ms", "max_buffer_per_ssp", "snapshot_update_interval_secs"
+  "load_balance",
+  "heartbeat_interval_ms",
+  "heartbeat_timeout_ms",
+  "bootstrap_chunk_size",
+  "bootstrap_timeout_secs",
+  "ingest_host",
+  "ingest_port",
+  "replica_db_path",
+  "wal_path",
+  "ssp_poll_interval_ms",
+  "max_buffer_per_ssp",
+  "snapshot_update_interval_secs"
 ]
 
 const dbKeys = ["url", "namespace", "database", "username", "password"]
@@ -62,7 +72,10 @@ export const backendKeys = {
   "method.schema": "File that defines the table; `jobs schema` prints it, `--check-config` reads it."
 } as const
 
-const below = (key: string): ReadonlyArray<string> => Object.keys(backendKeys).filter((each) => each.startsWith(`${key}.`)).map((each) => each.slice(key.length + 1))
+const below = (key: string): ReadonlyArray<string> =>
+  Object.keys(backendKeys)
+    .filter((each) => each.startsWith(`${key}.`))
+    .map((each) => each.slice(key.length + 1))
 const jobKeys = Object.keys(jobTableKeys)
 const backendTopKeys = [...new Set(Object.keys(backendKeys).map((key) => key.split(".")[0] ?? ""))]
 
@@ -109,7 +122,8 @@ class Reader {
 
   oneOf(key: string, only: string): void {
     const value = this.text(key, true)
-    if (value !== undefined && value !== only) this.fault(key, `is ${JSON.stringify(value)}; must be ${only}, nothing else is supported`)
+    if (value !== undefined && value !== only)
+      this.fault(key, `is ${JSON.stringify(value)}; must be ${only}, nothing else is supported`)
   }
 
   url(key: string): string | undefined {
@@ -148,7 +162,9 @@ const jobTable = (table: string, value: unknown, faults: Array<string>): JobTabl
   const token = tokenOf(reader, "auth_token", false)
   const timeoutMs = reader.integer("timeout_ms", defaultTimeoutMs, 3_600_000)
   const concurrency = reader.integer("concurrency", defaultConcurrency, 1000)
-  return name === undefined || baseUrl === undefined ? undefined : { table, name, baseUrl, ...token, timeoutMs, concurrency }
+  return name === undefined || baseUrl === undefined
+    ? undefined
+    : { table, name, baseUrl, ...token, timeoutMs, concurrency }
 }
 
 const backend = (name: string, value: unknown, faults: Array<string>): JobTable | undefined => {
@@ -167,13 +183,19 @@ const backend = (name: string, value: unknown, faults: Array<string>): JobTable 
     auth.oneOf("type", "token")
     token = tokenOf(auth, "token", true)
   }
-  return baseUrl === undefined || table === undefined ? undefined : { table, name, baseUrl, ...token, timeoutMs: defaultTimeoutMs, concurrency: defaultConcurrency }
+  return baseUrl === undefined || table === undefined
+    ? undefined
+    : { table, name, baseUrl, ...token, timeoutMs: defaultTimeoutMs, concurrency: defaultConcurrency }
 }
 
 /** The tables that `job_tables` names, in either form. */
 export const tableNames = (content: unknown): ReadonlyArray<string> => {
   const jobs = isMapping(content) ? content["job_tables"] : undefined
-  return Array.isArray(jobs) ? jobs.filter((table) => typeof table === "string") : isMapping(jobs) ? Object.keys(jobs) : []
+  return Array.isArray(jobs)
+    ? jobs.filter((table) => typeof table === "string")
+    : isMapping(jobs)
+      ? Object.keys(jobs)
+      : []
 }
 
 /** A backend as a client of the outbox sees it: where jobs are written, and what they may say. */
@@ -185,23 +207,41 @@ export interface OutboxBackend {
   readonly schema: string
 }
 
-/** The backends of the parsed file. Tokens are not looked at: a client has none, and the environment need not either. */
-export const outboxBackends = (content: unknown, env: { readonly [name: string]: string | undefined }, faults: Array<string>): ReadonlyArray<OutboxBackend> => {
+/**
+ * The backends of the parsed file. Tokens are not looked at: a client has none, and the environment need not either.
+ */
+export const outboxBackends = (
+  content: unknown,
+  env: { readonly [name: string]: string | undefined },
+  faults: Array<string>
+): ReadonlyArray<OutboxBackend> => {
   const top = isMapping(content) ? content["backends"] : undefined
   if (top === undefined) return []
   const map = new Reader("backends", top, undefined, faults).map
   return Object.entries(map).flatMap(([name, value]) => {
     const { auth: _, ...rest } = isMapping(value) ? value : {}
-    const reader = new Reader(`backends.${name}`, isMapping(value) ? interpolate(rest, env, faults, `backends.${name}`) : value, backendTopKeys, faults)
+    const reader = new Reader(
+      `backends.${name}`,
+      isMapping(value) ? interpolate(rest, env, faults, `backends.${name}`) : value,
+      backendTopKeys,
+      faults
+    )
     if (!isMapping(value)) return []
     const method = new Reader(reader.at("method"), reader.map["method"], below("method"), faults)
-    const table = method.text("table", true), schema = method.text("schema", true), spec = reader.text("spec", true)
+    const table = method.text("table", true),
+      schema = method.text("schema", true),
+      spec = reader.text("spec", true)
     return table === undefined || schema === undefined || spec === undefined ? [] : [{ name, table, spec, schema }]
   })
 }
 
 /** Replaces `${NAME}` in every text by the environment; an unset name is a fault. Nothing else is touched. */
-export const interpolate = (value: unknown, env: { readonly [name: string]: string | undefined }, faults: Array<string>, path = ""): unknown => {
+export const interpolate = (
+  value: unknown,
+  env: { readonly [name: string]: string | undefined },
+  faults: Array<string>,
+  path = ""
+): unknown => {
   if (typeof value === "string") {
     return value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, name: string) => {
       const found = env[name]
@@ -211,10 +251,17 @@ export const interpolate = (value: unknown, env: { readonly [name: string]: stri
   }
   if (Array.isArray(value)) return value.map((item, index) => interpolate(item, env, faults, `${path}[${index}]`))
   if (!isMapping(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, interpolate(item, env, faults, path === "" ? key : `${path}.${key}`)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      interpolate(item, env, faults, path === "" ? key : `${path}.${key}`)
+    ])
+  )
 }
 
-/** Reads the parsed file, references already replaced. The SSP's share of it; other processes check their own values. */
+/**
+ * Reads the parsed file, references already replaced. The SSP's share of it; other processes check their own values.
+ */
 export const read = (content: unknown, faults: Array<string>): ServiceFile => {
   if (content === null || content === undefined) return { jobTables: [], tablesWithoutBackend: [] }
   const top = new Reader("", content, topKeys, faults)

@@ -18,7 +18,9 @@ export interface Knob<A> {
   readonly secret: boolean
   readonly fallback: A
   readonly read: (text: string) => A | undefined
-  /** What is wrong with a text that {@link read} refuses, where more can be said than what is allowed; shows no secret. */
+  /**
+   * What is wrong with a text that {@link read} refuses, where more can be said than what is allowed; shows no secret.
+   */
   readonly explain?: (text: string) => ReadonlyArray<string>
 }
 
@@ -33,8 +35,15 @@ interface Words {
 /** What every kind of knob shares. */
 const documented = (env: string, { meaning, unit = "" }: Words) => ({ env, unit, secret: false, meaning })
 
-export const integer = (env: string, fallback: number, range: { readonly min: number; readonly max: number }, words: Words): Knob<number> => ({
-  ...documented(env, words), fallback, defaultText: String(fallback),
+export const integer = (
+  env: string,
+  fallback: number,
+  range: { readonly min: number; readonly max: number },
+  words: Words
+): Knob<number> => ({
+  ...documented(env, words),
+  fallback,
+  defaultText: String(fallback),
   allowed: `a whole number from ${range.min} to ${range.max}`,
   read: (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN
@@ -42,27 +51,50 @@ export const integer = (env: string, fallback: number, range: { readonly min: nu
   }
 })
 
-export const choice = <const A extends string>(env: string, options: ReadonlyArray<A>, fallback: A | undefined, words: Words & { readonly defaultText?: string }): Knob<A | undefined> => ({
-  ...documented(env, words), fallback, defaultText: words.defaultText ?? fallback ?? "",
+export const choice = <const A extends string>(
+  env: string,
+  options: ReadonlyArray<A>,
+  fallback: A | undefined,
+  words: Words & { readonly defaultText?: string }
+): Knob<A | undefined> => ({
+  ...documented(env, words),
+  fallback,
+  defaultText: words.defaultText ?? fallback ?? "",
   allowed: `one of ${options.join(", ")}`,
   read: (text) => options.find((option) => option === text.toLowerCase())
 })
 
-export const text = (env: string, words: Words & { readonly defaultText?: string; readonly allowed?: string; readonly read?: (text: string) => string | undefined }): Knob<string | undefined> => ({
-  ...documented(env, words), fallback: undefined, defaultText: words.defaultText ?? "",
-  allowed: words.allowed ?? "text", read: words.read ?? ((value) => value)
+export const text = (
+  env: string,
+  words: Words & {
+    readonly defaultText?: string
+    readonly allowed?: string
+    readonly read?: (text: string) => string | undefined
+  }
+): Knob<string | undefined> => ({
+  ...documented(env, words),
+  fallback: undefined,
+  defaultText: words.defaultText ?? "",
+  allowed: words.allowed ?? "text",
+  read: words.read ?? ((value) => value)
 })
 
 /** What a header can carry: visible ASCII, no blanks. */
 export const secret = (env: string, words: Words): Knob<string | undefined> => ({
-  ...documented(env, words), fallback: undefined, defaultText: "", secret: true,
+  ...documented(env, words),
+  fallback: undefined,
+  defaultText: "",
+  secret: true,
   allowed: "visible ASCII characters without blanks",
   read: (value) => (/^[\x21-\x7e]+$/.test(value) ? value : undefined)
 })
 
 /** One or several of them; what separates them cannot be in one. */
 export const secrets = (env: string, words: Words): Knob<ReadonlyArray<string> | undefined> => ({
-  ...documented(env, words), fallback: undefined, defaultText: "", secret: true,
+  ...documented(env, words),
+  fallback: undefined,
+  defaultText: "",
+  secret: true,
   allowed: "one or several secrets of visible ASCII characters, separated by blanks or line breaks",
   read: (value) => {
     const all = value.split(/\s+/).filter((each) => each !== "")
@@ -72,45 +104,133 @@ export const secrets = (env: string, words: Words): Knob<ReadonlyArray<string> |
 
 /** Anything but NUL; for passwords that never travel in a header. */
 export const password = (env: string, words: Words): Knob<string | undefined> => ({
-  ...secret(env, words), allowed: "any text", read: (value) => (value.includes("\0") ? undefined : value)
+  ...secret(env, words),
+  allowed: "any text",
+  read: (value) => (value.includes("\0") ? undefined : value)
 })
 
 /** What both servers limit alike. */
-export const requestTimeoutSecs = integer("SVC_REQUEST_TIMEOUT_SECS", 120, { min: 1, max: 3600 }, { unit: "s", meaning: "Longest time for a request to arrive whole (beyond it 408), and longest time in which a client takes nothing of its answer (beyond it the connection is cut)." })
+export const requestTimeoutSecs = integer(
+  "SVC_REQUEST_TIMEOUT_SECS",
+  120,
+  { min: 1, max: 3600 },
+  {
+    unit: "s",
+    meaning:
+      "Longest time for a request to arrive whole (beyond it 408), and longest time in which a client takes nothing of its answer (beyond it the connection is cut)."
+  }
+)
 
 /** Largest request body, in bytes, where nothing is set. */
 export const defaultBodyBytes = 2_097_152
 
 /** Largest request body; each server says what else it means for it. */
-export const maxBodyBytes = (meaning: string): Knob<number> => integer("SVC_MAX_BODY_BYTES", defaultBodyBytes, { min: 1024, max: 268_435_456 }, { unit: "bytes", meaning: `Largest request body; beyond it 413. ${meaning}` })
+export const maxBodyBytes = (meaning: string): Knob<number> =>
+  integer(
+    "SVC_MAX_BODY_BYTES",
+    defaultBodyBytes,
+    { min: 1024, max: 268_435_456 },
+    { unit: "bytes", meaning: `Largest request body; beyond it 413. ${meaning}` }
+  )
 
 /** Bounds on what clients may hold of a server, the same for both. */
-export const maxConnections = integer("SVC_MAX_CONNECTIONS", 10_000, { min: 1, max: 1_000_000 }, { unit: "connections", meaning: "Most open connections. One beyond it may ask a probe (`/health`, `/livez`, `/readyz`, `/version`) or is told 503 OVERLOADED, and closes; 32 of those at once." })
-export const maxConnectionsPerAddress = integer("SVC_MAX_CONNECTIONS_PER_ADDRESS", 0, { min: 0, max: 1_000_000 }, { unit: "connections", meaning: "Most of them from one client address (of IPv6, from one /64), with the same answer beyond it; 0 for half of SVC_MAX_CONNECTIONS. Clients behind one proxy have one address: with a proxy in front set it to SVC_MAX_CONNECTIONS, and limit clients there." })
-export const maxBodyBytesTotal = integer("SVC_MAX_BODY_BYTES_TOTAL", 67_108_864, { min: 1024, max: 1e12 }, { unit: "bytes", meaning: "Most bytes of request bodies that have begun and not ended, all together; beyond it 503 OVERLOADED. Where no secret is asked for, a quarter for one address. One body of the largest size always fits." })
+export const maxConnections = integer(
+  "SVC_MAX_CONNECTIONS",
+  10_000,
+  { min: 1, max: 1_000_000 },
+  {
+    unit: "connections",
+    meaning:
+      "Most open connections. One beyond it may ask a probe (`/health`, `/livez`, `/readyz`, `/version`) or is told 503 OVERLOADED, and closes; 32 of those at once."
+  }
+)
+export const maxConnectionsPerAddress = integer(
+  "SVC_MAX_CONNECTIONS_PER_ADDRESS",
+  0,
+  { min: 0, max: 1_000_000 },
+  {
+    unit: "connections",
+    meaning:
+      "Most of them from one client address (of IPv6, from one /64), with the same answer beyond it; 0 for half of SVC_MAX_CONNECTIONS. Clients behind one proxy have one address: with a proxy in front set it to SVC_MAX_CONNECTIONS, and limit clients there."
+  }
+)
+export const maxBodyBytesTotal = integer(
+  "SVC_MAX_BODY_BYTES_TOTAL",
+  67_108_864,
+  { min: 1024, max: 1e12 },
+  {
+    unit: "bytes",
+    meaning:
+      "Most bytes of request bodies that have begun and not ended, all together; beyond it 503 OVERLOADED. Where no secret is asked for, a quarter for one address. One body of the largest size always fits."
+  }
+)
 
-export const maxTurnMs = integer("SVC_MAX_TURN_MS", 30_000, { min: 0, max: 3_600_000 }, { unit: "ms", meaning: "Longest turn of the event loop: a process that computes for longer without a pause says what it evaluates and ends with exit code 5. Time in which it did not compute (a suspended machine, a debugger) does not count. 0 for no limit." })
+export const maxTurnMs = integer(
+  "SVC_MAX_TURN_MS",
+  30_000,
+  { min: 0, max: 3_600_000 },
+  {
+    unit: "ms",
+    meaning:
+      "Longest turn of the event loop: a process that computes for longer without a pause says what it evaluates and ends with exit code 5. Time in which it did not compute (a suspended machine, a debugger) does not count. 0 for no limit."
+  }
+)
 
-export const rateLimit = integer("SVC_RATE_LIMIT", 0, { min: 0, max: 1_000_000 }, { unit: "requests/s", meaning: "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted." })
+export const rateLimit = integer(
+  "SVC_RATE_LIMIT",
+  0,
+  { min: 0, max: 1_000_000 },
+  {
+    unit: "requests/s",
+    meaning:
+      "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted."
+  }
+)
 
-const pem = (env: string, meaning: string): Knob<string | undefined> => text(env, { meaning, allowed: "the path of a PEM file" })
+const pem = (env: string, meaning: string): Knob<string | undefined> =>
+  text(env, { meaning, allowed: "the path of a PEM file" })
 
 /** TLS of a server and between nodes; `ports/tls.ts` says what the files mean for each other. */
-export const tlsCertFile = pem("SVC_TLS_CERT_FILE", "Certificate of this server, its chain behind it; with SVC_TLS_KEY_FILE the port speaks TLS (1.2 or later) and nothing else. Read again on SIGHUP.")
+export const tlsCertFile = pem(
+  "SVC_TLS_CERT_FILE",
+  "Certificate of this server, its chain behind it; with SVC_TLS_KEY_FILE the port speaks TLS (1.2 or later) and nothing else. Read again on SIGHUP."
+)
 export const tlsKeyFile = pem("SVC_TLS_KEY_FILE", "Private key of SVC_TLS_CERT_FILE, without a passphrase.")
-export const tlsCaFile = pem("SVC_TLS_CA_FILE", "Certificates of the authority of a cluster's nodes. Scheduler and SSPs then speak TLS with each other only, each shows its certificate, and each is verified against these alone; what only nodes ask is answered 403 to everybody else.")
-export const auditTurnedPerMinute = integer("SVC_AUDIT_TURNED_PER_MINUTE", 20, { min: 0, max: 1_000_000 }, { unit: "lines", meaning: "Most audit lines a minute about callers with one secret, or with none that is known, who are turned away (401, 403); the rest are counted, and the count is a line." })
+export const tlsCaFile = pem(
+  "SVC_TLS_CA_FILE",
+  "Certificates of the authority of a cluster's nodes. Scheduler and SSPs then speak TLS with each other only, each shows its certificate, and each is verified against these alone; what only nodes ask is answered 403 to everybody else."
+)
+export const auditTurnedPerMinute = integer(
+  "SVC_AUDIT_TURNED_PER_MINUTE",
+  20,
+  { min: 0, max: 1_000_000 },
+  {
+    unit: "lines",
+    meaning:
+      "Most audit lines a minute about callers with one secret, or with none that is known, who are turned away (401, 403); the rest are counted, and the count is a line."
+  }
+)
 
 const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/
 
 /** Origins as browsers send them: scheme, host and port, nothing behind. */
 export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
-  ...documented("SVC_CORS_ORIGINS", { meaning: "Origins whose pages may call this service from a browser; `*` for any. Cookies are never asked for: a page needs the secret." }),
-  fallback: undefined, defaultText: "none",
+  ...documented("SVC_CORS_ORIGINS", {
+    meaning:
+      "Origins whose pages may call this service from a browser; `*` for any. Cookies are never asked for: a page needs the secret."
+  }),
+  fallback: undefined,
+  defaultText: "none",
   allowed: "origins as `https://app.example.com`, separated by commas, or `*` alone",
   read: (text) => {
-    const all = text.split(/[\s,]+/).filter((each) => each !== "").map((each) => each.toLowerCase())
-    const fine = all.length > 0 && (all.every((each) => origin.test(each) && URL.canParse(each) && new URL(each).origin === each) || (all.length === 1 && all[0] === "*"))
+    const all = text
+      .split(/[\s,]+/)
+      .filter((each) => each !== "")
+      .map((each) => each.toLowerCase())
+    const fine =
+      all.length > 0 &&
+      (all.every((each) => origin.test(each) && URL.canParse(each) && new URL(each).origin === each) ||
+        (all.length === 1 && all[0] === "*"))
     return fine ? all : undefined
   }
 }
@@ -121,7 +241,17 @@ export const nodeNameAllowed = "1 to 128 letters, digits, `_`, `-`, `.` or `:`, 
 
 /** The settings of a server's port, the same for both servers. */
 export const server = {
-  tlsCertFile, tlsKeyFile, tlsCaFile, maxConnections, maxConnectionsPerAddress, maxBodyBytesTotal, requestTimeoutSecs, rateLimit, maxTurnMs, auditTurnedPerMinute, corsOrigins
+  tlsCertFile,
+  tlsKeyFile,
+  tlsCaFile,
+  maxConnections,
+  maxConnectionsPerAddress,
+  maxBodyBytesTotal,
+  requestTimeoutSecs,
+  rateLimit,
+  maxTurnMs,
+  auditTurnedPerMinute,
+  corsOrigins
 }
 
 export interface ReadSources {
@@ -142,8 +272,17 @@ const found = (knob: Knob<unknown>, { env, readText }: ReadSources, faults: Arra
   return secretFile(`${knob.env}_FILE`, path, { readText }, faults)
 }
 
-/** What a file with a secret holds, without the line break at its end. `name`: who names the file, for faults; `what`: what it should hold. */
-export const secretFile = (name: string, path: string, { readText }: Pick<ReadSources, "readText">, faults: Array<string>, what = "the secret"): string | undefined => {
+/**
+ * What a file with a secret holds, without the line break at its end. `name`: who names the file, for faults; `what`:
+ * what it should hold.
+ */
+export const secretFile = (
+  name: string,
+  path: string,
+  { readText }: Pick<ReadSources, "readText">,
+  faults: Array<string>,
+  what = "the secret"
+): string | undefined => {
   const content = readText(path)
   if ("fault" in content) {
     faults.push(`${name}: ${path} cannot be read (${content.fault}); must name a readable file that holds ${what}`)
@@ -155,15 +294,25 @@ export const secretFile = (name: string, path: string, { readText }: Pick<ReadSo
 }
 
 /** A token that travels in a header, from a file. */
-export const tokenFile = (name: string, path: string, sources: Pick<ReadSources, "readText">, faults: Array<string>): string | undefined => {
+export const tokenFile = (
+  name: string,
+  path: string,
+  sources: Pick<ReadSources, "readText">,
+  faults: Array<string>
+): string | undefined => {
   const before = faults.length
   const token = secretFile(name, path, sources, faults)
-  if (token !== undefined && faults.length === before && !/^[\x21-\x7e]+$/.test(token)) faults.push(`${name}: ${path} holds a value that is not shown; must be visible ASCII characters without blanks`)
+  if (token !== undefined && faults.length === before && !/^[\x21-\x7e]+$/.test(token))
+    faults.push(`${name}: ${path} holds a value that is not shown; must be visible ASCII characters without blanks`)
   return token
 }
 
 /** The value that a secret's file has now; undefined when the secret comes from no file. */
-export const reread = <A>(knob: Knob<A>, sources: ReadSources, faults: Array<string>): { readonly value: A } | undefined => {
+export const reread = <A>(
+  knob: Knob<A>,
+  sources: ReadSources,
+  faults: Array<string>
+): { readonly value: A } | undefined => {
   if ((sources.env[`${knob.env}_FILE`] ?? "") === "") return undefined
   const text = found(knob, sources, faults)
   if (faults.length > 0) return undefined
@@ -175,13 +324,19 @@ export const reread = <A>(knob: Knob<A>, sources: ReadSources, faults: Array<str
 /** User names and passwords inside an address are not shown either. */
 const masked = (value: string): string => value.replace(/\/\/[^@/]*@/, "//…@")
 
-const shown = (knob: Knob<unknown>, value: string): string => (knob.secret ? "a value that is not shown" : JSON.stringify(masked(value.length > 80 ? `${value.slice(0, 80)}…` : value)))
+const shown = (knob: Knob<unknown>, value: string): string =>
+  knob.secret
+    ? "a value that is not shown"
+    : JSON.stringify(masked(value.length > 80 ? `${value.slice(0, 80)}…` : value))
 
 /** `begin`: the name and a verb. */
 const refusal = (knob: Knob<unknown>, begin: string, text: string): string =>
   `${begin} ${shown(knob, text)}${knob.explain === undefined ? "" : ` in which ${knob.explain(text).slice(0, 20).join(", ")}`}; must be ${knob.allowed}`
 
-/** Every knob's value. Empty text counts as unset. Faults are added to `faults`, each naming key, value and what is allowed. */
+/**
+ * Every knob's value. Empty text counts as unset. Faults are added to `faults`, each naming key, value and what is
+ * allowed.
+ */
 export const readAll = <const K extends Knobs>(knobs: K, sources: ReadSources, faults: Array<string>): Values<K> => {
   const values: { [name: string]: unknown } = {}
   for (const [name, knob] of Object.entries(knobs)) {
@@ -215,7 +370,11 @@ export const suggestion = (name: string, known: Iterable<string>): string => {
 }
 
 /** Names in `env` that look like ours and are not (D5a): warned about, because platforms inject such names. */
-export const unknownNames = (env: { readonly [name: string]: string | undefined }, knobs: Knobs, others: ReadonlyArray<string>): ReadonlyArray<string> => {
+export const unknownNames = (
+  env: { readonly [name: string]: string | undefined },
+  knobs: Knobs,
+  others: ReadonlyArray<string>
+): ReadonlyArray<string> => {
   const known = new Set<string>(others)
   for (const knob of Object.values(knobs)) {
     known.add(knob.env)
@@ -229,9 +388,11 @@ export const unknownNames = (env: { readonly [name: string]: string | undefined 
 
 /** Rows for `--help`, name and default first, the meaning below. */
 export const helpRows = (knobs: Knobs): string =>
-  Object.values(knobs).map((knob) => {
-    const unit = knob.unit === "" ? "" : ` ${knob.unit}`
-    const fallback = knob.defaultText === "" ? "unset" : `default ${knob.defaultText}${unit}`
-    const file = knob.secret ? ` (or ${knob.env}_FILE)` : ""
-    return `  ${knob.env}${file}, ${fallback}\n      ${knob.meaning} Allowed: ${knob.allowed}.`
-  }).join("\n")
+  Object.values(knobs)
+    .map((knob) => {
+      const unit = knob.unit === "" ? "" : ` ${knob.unit}`
+      const fallback = knob.defaultText === "" ? "unset" : `default ${knob.defaultText}${unit}`
+      const file = knob.secret ? ` (or ${knob.env}_FILE)` : ""
+      return `  ${knob.env}${file}, ${fallback}\n      ${knob.meaning} Allowed: ${knob.allowed}.`
+    })
+    .join("\n")

@@ -1,5 +1,6 @@
 /**
- * Text of somebody else's as our messages show it: quoted, so that it cannot pass for our own words, and cut where it is long.
+ * Text of somebody else's as our messages show it: quoted, so that it cannot pass for our own words, and cut where it
+ * is long.
  */
 
 /** Characters that are shown. */

@@ -2,16 +2,19 @@
  * The change table (a transactional outbox inside the user's database), as SurrealQL: which record was written, in the
  * transaction that wrote it.
  *
- * Only the id is kept. The reader reads the record as it is by then, so order among the rows says nothing and repeats do
- * no harm; what is rolled back leaves no row, and nobody waits for us. The events run with the rights of whoever defined
- * them: record users, who may neither read nor write the table, are announced all the same.
+ * Only the id is kept. The reader reads the record as it is by then, so order among the rows says nothing and repeats
+ * do no harm; what is rolled back leaves no row, and nobody waits for us. The events run with the rights of whoever
+ * defined them: record users, who may neither read nor write the table, are announced all the same.
  */
 import { changeTable, type Definition, isOwn, ownPrefix } from "./surrealSchema.ts"
 import { identifier } from "./surql/text.ts"
 
 export const changeEvent = "svc_change"
 
-/** A row that names this record asks for a compare of everything: what was written while no event stood there is found by it. */
+/**
+ * A row that names this record asks for a compare of everything: what was written while no event stood there is found
+ * by it.
+ */
 export const compareKey = "compare"
 
 /** A row that names this record says that registrations have come or gone. */
@@ -27,8 +30,8 @@ export const definition: Definition = {
 }
 
 /**
- * An edge that goes with its record is announced by the record's table (3.0.2), so the table is taken from the id. One that
- * the same transaction had made comes without an id; when it was made it was named.
+ * An edge that goes with its record is announced by the record's table (3.0.2), so the table is taken from the id. One
+ * that the same transaction had made comes without an id; when it was made it was named.
  */
 const condition = `WHEN $value.id != NONE AND !string::starts_with(record::tb($value.id), '${ownPrefix}')`
 
@@ -38,7 +41,10 @@ export const event = (name: string): string =>
 /** Asks the reader for a compare of everything. */
 export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${compareKey} RETURN NONE`
 
-/** The same where the table may be missing: what was written on either side of a move from one kind of feed to the other is found. */
+/**
+ * The same where the table may be missing: what was written on either side of a move from one kind of feed to the other
+ * is found.
+ */
 export const askCompareIfThere = `IF '${changeTable}' IN object::keys((INFO FOR DB).tables) { ${askCompare} }`
 
 /** Told in the transaction that deletes a registration. */

@@ -2,9 +2,9 @@
  * What makes a SurrealDB tell us of every change, as SurrealQL: events that post to `/ingest`, and functions with which
  * clients register, refresh and unregister views.
  *
- * Why the posting is done by events and not by functions: an event runs with the rights of whoever defined it, a function
- * with those of its caller. So the secret is a parameter nobody can read, and a record user who calls a function only
- * leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
+ * Why the posting is done by events and not by functions: an event runs with the rights of whoever defined it, a
+ * function with those of its caller. So the secret is a parameter nobody can read, and a record user who calls a
+ * function only leaves a note (`_svc_call`) that an event picks up, checks and removes in the same transaction.
  */
 import * as Changes from "./surrealChanges.ts"
 import { type Definition, isOwn, ownPrefix, queryTable } from "./surrealSchema.ts"
@@ -14,9 +14,10 @@ export const callTable = "_svc_call"
 export const eventName = "svc_feed"
 
 /**
- * `changes`: written into the change table by the transaction itself; no write waits, and what is rolled back is not told. `sync`: posted before the write commits; a post that fails or is refused fails the write, one that takes long holds it
- * up. `async`: posted after the commit by the database's background task (SurrealDB 3 servers only), tried again when it
- * fails; a write never waits, but changes arrive later and not always in order.
+ * `changes`: written into the change table by the transaction itself; no write waits, and what is rolled back is not
+ * told. `sync`: posted before the write commits; a post that fails or is refused fails the write, one that takes long
+ * holds it up. `async`: posted after the commit by the database's background task (SurrealDB 3 servers only), tried
+ * again when it fails; a write never waits, but changes arrive later and not always in order.
  */
 export type FeedMode = "changes" | "sync" | "async"
 
@@ -29,8 +30,8 @@ export interface Feed {
   readonly tables: ReadonlyArray<string>
   readonly mode: FeedMode
   /**
-   * Whether record users may register queries by themselves. Such a query is run with the rights of this service, and the
-   * edges say which records matched: whoever registers at will can find out any value, permissions or not.
+   * Whether record users may register queries by themselves. Such a query is run with the rights of this service, and
+   * the edges say which records matched: whoever registers at will can find out any value, permissions or not.
    */
   readonly openToRecordUsers: boolean
 }
@@ -49,8 +50,9 @@ const settings = ({ secret, url }: Feed): Definition => ({
 })
 
 /**
- * The types JSON cannot tell, found in the value itself: declared or not, they arrive as they were. Elements of a list that are all of a
- * kind are named once (`.*`), others by their place; names with anything odd in them stand in back-ticks.
+ * The types JSON cannot tell, found in the value itself: declared or not, they arrive as they were. Elements of a list
+ * that are all of a kind are named once (`.*`), others by their place; names with anything odd in them stand in
+ * back-ticks.
  */
 const types: Definition = {
   why: "Names the values of a record that JSON has no type for, by path: links, datetimes, durations, decimals, uuids, sets, bytes, geometries, whole floats, ints beyond 53 bits.",
@@ -81,14 +83,18 @@ const types: Definition = {
 }
 
 /**
- * Deleting a record runs its own table's event for the edges that go with it, and not theirs (3.0.2). So the table is taken
- * from the id, and edges of ours, which every record in a view has, are left out. An edge that the same transaction has made
- * comes without its id (3.0.2): nobody can be told which it is, the write must not fail, and the next compare finds it.
+ * Deleting a record runs its own table's event for the edges that go with it, and not theirs (3.0.2). So the table is
+ * taken from the id, and edges of ours, which every record in a view has, are left out. An edge that the same
+ * transaction has made comes without its id (3.0.2): nobody can be told which it is, the write must not fail, and the
+ * next compare finds it.
  */
 const condition = `WHEN $value.id != NONE AND !string::starts_with(record::tb($value.id), '${ownPrefix}')`
 
 const change = (op: string, id: string, record: string): string =>
-  post("/ingest", `{ table: record::tb(${id}), op: ${op}, id: <string> ${id}, record: ${record}, types: object::from_entries(fn::svc_types(${record}).map(|$found| [string::slice($found[0], 1), $found[1]])) }`)
+  post(
+    "/ingest",
+    `{ table: record::tb(${id}), op: ${op}, id: <string> ${id}, record: ${record}, types: object::from_entries(fn::svc_types(${record}).map(|$found| [string::slice($found[0], 1), $found[1]])) }`
+  )
 
 const syncEvent = (table: string): string =>
   `DEFINE EVENT OVERWRITE ${eventName} ON ${identifier(table)} ${condition} THEN { LET $record = $after ?? {}; ${change("$event", "$value.id", "$record")} }`
@@ -104,18 +110,32 @@ const why: { readonly [M in Exclude<FeedMode, "changes">]: string } = {
 
 const users = (tables: ReadonlyArray<string>): ReadonlyArray<string> => tables.filter((table) => !isOwn(table))
 
-const withoutPosts = (tables: ReadonlyArray<string>): ReadonlyArray<string> => users(tables).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${identifier(table)}`)
+const withoutPosts = (tables: ReadonlyArray<string>): ReadonlyArray<string> =>
+  users(tables).map((table) => `REMOVE EVENT IF EXISTS ${eventName} ON ${identifier(table)}`)
 
-/** One kind takes the place of the other in one transaction; rows that still wait are taken, and a compare finds what was in between. */
+/**
+ * One kind takes the place of the other in one transaction; rows that still wait are taken, and a compare finds what
+ * was in between.
+ */
 const events = ({ mode, tables }: Feed): ReadonlyArray<Definition> => {
-  if (mode === "changes") return [Changes.definition, { why: "Events that post, of an earlier setup, go.", statements: withoutPosts(tables) }, Changes.events(tables)]
+  if (mode === "changes")
+    return [
+      Changes.definition,
+      { why: "Events that post, of an earlier setup, go.", statements: withoutPosts(tables) },
+      Changes.events(tables)
+    ]
   return [
     { why: why[mode], statements: users(tables).map(mode === "sync" ? syncEvent : asyncEvent) },
-    { why: "Events of a change table, of an earlier setup, go.", statements: [...Changes.removal(tables), Changes.askCompareIfThere] }
+    {
+      why: "Events of a change table, of an earlier setup, go.",
+      statements: [...Changes.removal(tables), Changes.askCompareIfThere]
+    }
   ]
 }
 
-/** The rule of `viewId.ts`, in the database's own words: who decides whose view it is must read an id as who files it. */
+/**
+ * The rule of `viewId.ts`, in the database's own words: who decides whose view it is must read an id as who files it.
+ */
 const key: Definition = {
   why: "The key a view is filed under, however its id is written.",
   statements: [
@@ -133,7 +153,10 @@ const key: Definition = {
 
 const rowOf = (id: string): string => `type::record('${queryTable}', fn::svc_key(${id}))`
 
-/** `deleted` says that nothing is left to be written to the row: a second write to it would fail the one that deletes it. */
+/**
+ * `deleted` says that nothing is left to be written to the row: a second write to it would fail the one that deletes
+ * it.
+ */
 const registrations = (mode: FeedMode): Definition => ({
   why: "A registration that somebody deletes takes its view away. Those we delete ourselves have lost their owner before, so they do not come back to us.",
   statements: [
@@ -158,26 +181,47 @@ const calls = ({ openToRecordUsers }: Feed): Definition => ({
   statements: [
     `DEFINE TABLE OVERWRITE ${callTable} SCHEMAFULL PERMISSIONS FOR create WHERE fn::svc_owns(clientId)${openToRecordUsers ? "" : " AND op != 'register'"} FOR select, update, delete NONE`,
     `DEFINE FIELD IF NOT EXISTS op ON ${callTable} TYPE string ASSERT $value IN ['register', 'refresh', 'unregister']`,
-    ...[["view", "string"], ["clientId", "string"], ["surql", "option<string>"], ["params", "any"], ["ttl", "option<duration>"]].map(([name, type]) => `DEFINE FIELD IF NOT EXISTS ${name} ON ${callTable} TYPE ${type}`),
+    ...[
+      ["view", "string"],
+      ["clientId", "string"],
+      ["surql", "option<string>"],
+      ["params", "any"],
+      ["ttl", "option<duration>"]
+    ].map(([name, type]) => `DEFINE FIELD IF NOT EXISTS ${name} ON ${callTable} TYPE ${type}`),
     callEvent,
     `DEFINE FUNCTION OVERWRITE fn::svc_register($id: string, $surql: string, $params: option<object>, $ttl: duration, $client: option<string>) {
   CREATE ${callTable} SET op = 'register', view = $id, surql = $surql, params = $params, ttl = $ttl, clientId = ${client} RETURN NONE;
   RETURN ${rowOf("$id")};
 } PERMISSIONS ${openToRecordUsers ? "FULL" : "WHERE $auth.id = NONE"}`,
-    ...["refresh", "unregister"].map((op) =>
-      `DEFINE FUNCTION OVERWRITE fn::svc_${op}($id: string, $client: option<string>) { CREATE ${callTable} SET op = '${op}', view = $id, clientId = ${client} RETURN NONE; RETURN NONE; } PERMISSIONS FULL`)
+    ...["refresh", "unregister"].map(
+      (op) =>
+        `DEFINE FUNCTION OVERWRITE fn::svc_${op}($id: string, $client: option<string>) { CREATE ${callTable} SET op = '${op}', view = $id, clientId = ${client} RETURN NONE; RETURN NONE; } PERMISSIONS FULL`
+    )
   ]
 })
 
-/** Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes what is there. */
-export const feed = (options: Feed): ReadonlyArray<Definition> => [settings(options), ...(options.mode === "changes" ? [] : [types]), key, ...events(options), registrations(options.mode), calls(options)]
+/**
+ * Needs the tables of ours (`surrealSchema.ts`) to be defined first. Can be run again; then it changes what is there.
+ */
+export const feed = (options: Feed): ReadonlyArray<Definition> => [
+  settings(options),
+  ...(options.mode === "changes" ? [] : [types]),
+  key,
+  ...events(options),
+  registrations(options.mode),
+  calls(options)
+]
 
 /** Takes all of it away again; data and our tables stay. */
 export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> => [
-  ...withoutPosts(tables), ...Changes.removal(tables), Changes.askCompareIfThere,
+  ...withoutPosts(tables),
+  ...Changes.removal(tables),
+  Changes.askCompareIfThere,
   `REMOVE EVENT IF EXISTS svc_deleted ON ${queryTable}`,
   `REMOVE TABLE IF EXISTS ${callTable}`,
-  ...["register", "refresh", "unregister", "types", "step", "key"].map((name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`),
-  "REMOVE PARAM IF EXISTS $svc_url", "REMOVE PARAM IF EXISTS $svc_headers"
+  ...["register", "refresh", "unregister", "types", "step", "key"].map(
+    (name) => `REMOVE FUNCTION IF EXISTS fn::svc_${name}`
+  ),
+  "REMOVE PARAM IF EXISTS $svc_url",
+  "REMOVE PARAM IF EXISTS $svc_headers"
 ]
-

@@ -1,9 +1,9 @@
 /**
  * The tables of ours in somebody's database, as SurrealQL to run at start or to hand to the person who defines schemas.
  *
- * Everything is `IF NOT EXISTS`: it can be run again and again, by several nodes at once, never rebuilds an index and never
- * takes back what an operator has changed. Record users read what belongs to their client and write nothing; who a
- * client is, is one function, so that it can be answered otherwise without touching the tables.
+ * Everything is `IF NOT EXISTS`: it can be run again and again, by several nodes at once, never rebuilds an index and
+ * never takes back what an operator has changed. Record users read what belongs to their client and write nothing; who
+ * a client is, is one function, so that it can be answered otherwise without touching the tables.
  */
 
 export const queryTable = "_svc_query"
@@ -27,7 +27,8 @@ export interface Definition {
   readonly statements: ReadonlyArray<string>
 }
 
-const field = (table: string, name: string, type: string): string => `DEFINE FIELD IF NOT EXISTS ${name} ON ${table} TYPE ${type}`
+const field = (table: string, name: string, type: string): string =>
+  `DEFINE FIELD IF NOT EXISTS ${name} ON ${table} TYPE ${type}`
 
 const table = (name: string, select: string, how: "IF NOT EXISTS" | "OVERWRITE" = "IF NOT EXISTS"): string =>
   `DEFINE TABLE ${how} ${name} TYPE NORMAL SCHEMAFULL PERMISSIONS FOR select ${select} FOR create, update, delete NONE`
@@ -36,7 +37,9 @@ const ofOwnClient = "WHERE fn::svc_owns(clientId)"
 
 const owner: Definition = {
   why: "Whose views a record user may read: those registered with its own record id as clientId, or with the claim clientId of its signed token. Define it yourself beforehand to answer otherwise; never let it depend on what the user may write.",
-  statements: ["DEFINE FUNCTION IF NOT EXISTS fn::svc_owns($clientId: string) { RETURN $auth.id != NONE AND ($clientId = <string> $auth.id OR ($token.clientId != NONE AND $clientId = $token.clientId)); } PERMISSIONS FULL"]
+  statements: [
+    "DEFINE FUNCTION IF NOT EXISTS fn::svc_owns($clientId: string) { RETURN $auth.id != NONE AND ($clientId = <string> $auth.id OR ($token.clientId != NONE AND $clientId = $token.clientId)); } PERMISSIONS FULL"
+  ]
 }
 
 const queries: Definition = {
@@ -57,9 +60,9 @@ const queries: Definition = {
 
 /**
  * A normal table with `in` and `out`, because the rows of a RELATION table are shown to everybody by a graph step
- * (`item:1<-(SELECT * FROM _svc_list_ref)`): the database does not ask for permissions there (3.0.2). The deletion of a record
- * leaves rows of a normal table alone, too, so a transaction that deletes one never meets ours. Edges are made again from the
- * results whenever a view's are compared, so those of the former type are deleted and not moved.
+ * (`item:1<-(SELECT * FROM _svc_list_ref)`): the database does not ask for permissions there (3.0.2). The deletion of a
+ * record leaves rows of a normal table alone, too, so a transaction that deletes one never meets ours. Edges are made
+ * again from the results whenever a view's are compared, so those of the former type are deleted and not moved.
  */
 const edges: Definition = {
   why: "One edge per view, alias path, parent and record: from the registration (`in`) to the record (`out`). `version` grows with the record's content; rows of subqueries name their parent row and the alias they stand under.",
@@ -100,7 +103,10 @@ const leases: Definition = {
 
 /** Our tables beside somebody's data, with who may read them. */
 export const ownTables: ReadonlyArray<{ readonly name: string; readonly select: string }> = [
-  { name: queryTable, select: ofOwnClient }, { name: edgeTable, select: ofOwnClient }, { name: integrityTable, select: "NONE" }, { name: jobTable, select: "NONE" }
+  { name: queryTable, select: ofOwnClient },
+  { name: edgeTable, select: ofOwnClient },
+  { name: integrityTable, select: "NONE" },
+  { name: jobTable, select: "NONE" }
 ]
 
 /** What the running of jobs needs beside the job tables. */
@@ -110,27 +116,39 @@ export const jobs: ReadonlyArray<Definition> = [leases]
 export const shared: ReadonlyArray<Definition> = [owner, queries, edges, integrity, leases]
 
 /** What the embedded store needs: registrations, and the records and position that a real database has elsewhere. */
-export const embedded: ReadonlyArray<Definition> = [owner, queries, {
-  why: "Records as they were ingested, by the text of their id, their content in the service's own encoding; the position in the log.",
-  statements: [
-    table(recordTable, "NONE"),
-    field(recordTable, "version", "int"),
-    field(recordTable, "content", "option<string>"),
-    table(stateTable, "NONE"),
-    field(stateTable, "writes", "int"),
-    field(stateTable, "seq", "option<int>"),
-    field(stateTable, "logId", "option<string>"),
-    field(stateTable, "epoch", "option<int>"),
-    field(stateTable, "layout", "int")
-  ]
-}]
+export const embedded: ReadonlyArray<Definition> = [
+  owner,
+  queries,
+  {
+    why: "Records as they were ingested, by the text of their id, their content in the service's own encoding; the position in the log.",
+    statements: [
+      table(recordTable, "NONE"),
+      field(recordTable, "version", "int"),
+      field(recordTable, "content", "option<string>"),
+      table(stateTable, "NONE"),
+      field(stateTable, "writes", "int"),
+      field(stateTable, "seq", "option<int>"),
+      field(stateTable, "logId", "option<string>"),
+      field(stateTable, "epoch", "option<int>"),
+      field(stateTable, "layout", "int")
+    ]
+  }
+]
 
 /** One text of many statements. */
-export const script = (definitions: ReadonlyArray<Definition>): string => definitions.flatMap(({ statements }) => statements).join(";\n") + ";\n"
+export const script = (definitions: ReadonlyArray<Definition>): string =>
+  definitions.flatMap(({ statements }) => statements).join(";\n") + ";\n"
 
 /** Text for people, as the language takes it. */
-export const comment = (text: string): string => text.split("\n").map((line) => `-- ${line}\n`).join("")
+export const comment = (text: string): string =>
+  text
+    .split("\n")
+    .map((line) => `-- ${line}\n`)
+    .join("")
 
 /** The same with its reasons, for people. */
 export const printed = (definitions: ReadonlyArray<Definition>): string =>
-  definitions.filter(({ statements }) => statements.length > 0).map(({ statements, why }) => `${comment(why)}${statements.join(";\n")};\n`).join("\n")
+  definitions
+    .filter(({ statements }) => statements.length > 0)
+    .map(({ statements, why }) => `${comment(why)}${statements.join(";\n")};\n`)
+    .join("\n")

@@ -1,7 +1,8 @@
 /**
  * The `traceparent` header of W3C Trace Context: read, checked, written.
  *
- * Whatever does not follow the form is as if it were not there: a wrong header of a client must not break the trace of everybody behind it.
+ * Whatever does not follow the form is as if it were not there: a wrong header of a client must not break the trace of
+ * everybody behind it.
  */
 
 export interface TraceContext {
@@ -20,7 +21,8 @@ export const parse = (text: unknown): TraceContext | undefined => {
   return { traceId: found[1]!, spanId: found[2]!, sampled: (Number.parseInt(found[3]!, 16) & 1) === 1 }
 }
 
-export const write = ({ sampled, spanId, traceId }: TraceContext): string => `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`
+export const write = ({ sampled, spanId, traceId }: TraceContext): string =>
+  `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`
 
 /** The text itself where it is well-formed. */
 export const valid = (text: unknown): string | undefined => (parse(text) === undefined ? undefined : (text as string))

@@ -8,7 +8,10 @@
 
 const prefixes: ReadonlyArray<string> = ["incantation:", "_svc_query:"]
 
-/** A key as the database writes one that is not plain: in back-ticks or angle brackets, with back-slashes before what would end it. */
+/**
+ * A key as the database writes one that is not plain: in back-ticks or angle brackets, with back-slashes before what
+ * would end it.
+ */
 const quoted = /^(?:`((?:[^`\\]|\\[`\\])*)`|⟨((?:[^⟩\\]|\\[⟩\\])*)⟩)$/u
 
 const read = (text: string): string => {
@@ -16,7 +19,10 @@ const read = (text: string): string => {
   return (match?.[1] ?? match?.[2] ?? "").replace(/\\(.)/gu, "$1")
 }
 
-/** The key a view is filed under, undefined when the id holds none (empty, a bare prefix, quotes that do not end where the id ends). */
+/**
+ * The key a view is filed under, undefined when the id holds none (empty, a bare prefix, quotes that do not end where
+ * the id ends).
+ */
 export const viewKey = (id: string): string | undefined => {
   const prefix = prefixes.find((candidate) => id.startsWith(candidate))
   const text = prefix === undefined ? id : id.slice(prefix.length)

@@ -1,5 +1,6 @@
 /**
- * The times of a view registration (D14): its time to live and its last activity, read with faults that name what is wrong.
+ * The times of a view registration (D14): its time to live and its last activity, read with faults that name what is
+ * wrong.
  *
  * Apart from the schemas, which cannot word these well; both servers read them alike.
  */
@@ -22,20 +23,37 @@ const iso = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2
 
 const timestampMs = (text: string): number | undefined => {
   if (!iso.test(text)) return undefined
-  const zoned = text.includes("T") || text.includes("t") ? (/(?:Z|[+-]\d{2}:?\d{2})$/i.test(text) ? text : `${text}Z`) : text
+  const zoned =
+    text.includes("T") || text.includes("t") ? (/(?:Z|[+-]\d{2}:?\d{2})$/i.test(text) ? text : `${text}Z`) : text
   const ms = Date.parse(zoned)
   return Number.isNaN(ms) ? undefined : ms
 }
 
 /** `nowMs` stands in for an absent `lastActiveAt`. */
-export const read = (wire: { readonly ttl: string; readonly lastActiveAt?: string | undefined }, nowMs: number): Either.Either<ViewTimes, ReadonlyArray<TimeFault>> => {
+export const read = (
+  wire: { readonly ttl: string; readonly lastActiveAt?: string | undefined },
+  nowMs: number
+): Either.Either<ViewTimes, ReadonlyArray<TimeFault>> => {
   const ttlMs = Ttl.parseMs(wire.ttl)
   const lastActiveAtMs = wire.lastActiveAt === undefined ? nowMs : timestampMs(wire.lastActiveAt)
   const faults: Array<TimeFault> = []
-  if (ttlMs === undefined) faults.push({ path: "ttl", reason: `must be a duration such as 30s, 10m, 1h30m or 1d, got ${JSON.stringify(wire.ttl.slice(0, 60))}` })
-  if (lastActiveAtMs === undefined) faults.push({ path: "lastActiveAt", reason: `must be an ISO 8601 timestamp, got ${JSON.stringify((wire.lastActiveAt ?? "").slice(0, 60))}` })
-  return ttlMs === undefined || lastActiveAtMs === undefined ? Either.left(faults) : Either.right({ ttlMs, lastActiveAtMs })
+  if (ttlMs === undefined)
+    faults.push({
+      path: "ttl",
+      reason: `must be a duration such as 30s, 10m, 1h30m or 1d, got ${JSON.stringify(wire.ttl.slice(0, 60))}`
+    })
+  if (lastActiveAtMs === undefined)
+    faults.push({
+      path: "lastActiveAt",
+      reason: `must be an ISO 8601 timestamp, got ${JSON.stringify((wire.lastActiveAt ?? "").slice(0, 60))}`
+    })
+  return ttlMs === undefined || lastActiveAtMs === undefined
+    ? Either.left(faults)
+    : Either.right({ ttlMs, lastActiveAtMs })
 }
 
-/** A time as listings and registrations write it; one beyond what a date can hold (8.64e15 ms on either side of 1970) as the last that can. */
+/**
+ * A time as listings and registrations write it; one beyond what a date can hold (8.64e15 ms on either side of 1970) as
+ * the last that can.
+ */
 export const isoOf = (ms: number): string => new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString()

@@ -1,14 +1,15 @@
 /**
  * The WAL's file format: how a record becomes a line, what a line must be, and what a file with bad lines means.
  *
- * A line is `<checksum> <seq> <record as JSON>`: CRC-32 of everything behind the first space, in eight lower-case hexadecimal
- * digits, so that a person can read a log with `less` and a machine knows what it reads. The first line of every file, its header,
- * is `<checksum> <JSON>` and says all of this itself; its shape stays the same for all format versions.
+ * A line is `<checksum> <seq> <record as JSON>`: CRC-32 of everything behind the first space, in eight lower-case
+ * hexadecimal digits, so that a person can read a log with `less` and a machine knows what it reads. The first line of
+ * every file, its header, is `<checksum> <JSON>` and says all of this itself; its shape stays the same for all format
+ * versions.
  *
- * The decision: lines follow each other without gap or repeat. A line that is not whole is a torn tail when a crash can have made
- * it: nothing good follows, and it either has no end or lacks a whole sector, as pages do that never reached the disk. Anything
- * else has been flushed and damaged since, perhaps after it was acknowledged, so it is never cut: cutting it would give its `seq` to
- * another record, which those that have applied the first would then drop.
+ * The decision: lines follow each other without gap or repeat. A line that is not whole is a torn tail when a crash can
+ * have made it: nothing good follows, and it either has no end or lacks a whole sector, as pages do that never reached
+ * the disk. Anything else has been flushed and damaged since, perhaps after it was acknowledged, so it is never cut:
+ * cutting it would give its `seq` to another record, which those that have applied the first would then drop.
  */
 import { Either } from "effect"
 
@@ -93,13 +94,25 @@ export const encodeLines = (seq: number, records: ReadonlyArray<string>): Uint8A
   const bytes = new Uint8Array(most)
   let at = 0
   for (let i = 0; i < records.length; i++) {
-    at = seal(bytes, at, at + prefix + encoder.encodeInto(`${seq + i} ${records[i]!}`, bytes.subarray(at + prefix)).written)
+    at = seal(
+      bytes,
+      at,
+      at + prefix + encoder.encodeInto(`${seq + i} ${records[i]!}`, bytes.subarray(at + prefix)).written
+    )
   }
   return bytes.subarray(0, at)
 }
 
 export const encodeHeader = ({ after, logId, segment }: Header): Uint8Array => {
-  const text = encoder.encode(JSON.stringify({ svc_wal: formatVersion, log_id: logId, segment, after, lines: "<CRC-32 of the rest of the line> <seq> <record as JSON>" }))
+  const text = encoder.encode(
+    JSON.stringify({
+      svc_wal: formatVersion,
+      log_id: logId,
+      segment,
+      after,
+      lines: "<CRC-32 of the rest of the line> <seq> <record as JSON>"
+    })
+  )
   const bytes = new Uint8Array(prefix + text.length + 1)
   bytes.set(text, prefix)
   seal(bytes, 0, prefix + text.length)
@@ -145,23 +158,32 @@ const parseJson = (text: string): { readonly [key: string]: unknown } | undefine
   }
 }
 
-/** The header at the start of a file. It is flushed before its file gets its name, so a crash does not explain a bad one. */
+/**
+ * The header at the start of a file. It is flushed before its file gets its name, so a crash does not explain a bad
+ * one.
+ */
 export const decodeHeader = (bytes: Uint8Array): Either.Either<ReadHeader, HeaderFault> => {
   const end = bytes.indexOf(newline)
   const damaged = (reason: string) => Either.left<HeaderFault>({ kind: "damaged", reason })
-  if (end < 0 || !isWhole(bytes, 0, end)) return damaged("the first line is no header of a WAL, or its checksum is wrong")
+  if (end < 0 || !isWhole(bytes, 0, end))
+    return damaged("the first line is no header of a WAL, or its checksum is wrong")
   const json = parseJson(decoder.decode(bytes.subarray(prefix, end)))
   const version = json?.["svc_wal"]
   if (json === undefined || !isCount(version) || version < 1) return damaged("the first line is no header of a WAL")
-  if (version > formatVersion) return Either.left({ kind: "newer", reason: `written by a later version of this service (format ${version}, this one knows ${formatVersion})` })
+  if (version > formatVersion)
+    return Either.left({
+      kind: "newer",
+      reason: `written by a later version of this service (format ${version}, this one knows ${formatVersion})`
+    })
   const { after, log_id: logId, segment } = json
-  if (typeof logId !== "string" || !isCount(segment) || !isCount(after)) return damaged("the header lacks log_id, segment or after")
+  if (typeof logId !== "string" || !isCount(segment) || !isCount(after))
+    return damaged("the header lacks log_id, segment or after")
   return Either.right({ logId, segment, after, end: end + 1 })
 }
 
 /** Whether some sector of [from, to), which ends the file, holds nothing but zeros. */
 const lacksSector = (bytes: Uint8Array, from: number): boolean => {
-  for (let at = from; at < bytes.length;) {
+  for (let at = from; at < bytes.length; ) {
     const end = Math.min(bytes.length, at - (at % sectorBytes) + sectorBytes)
     let i = at
     while (i < end && bytes[i] === 0) i++
@@ -175,22 +197,24 @@ const lacksSector = (bytes: Uint8Array, from: number): boolean => {
 const judge = (bytes: Uint8Array, at: number, end: number, seq: number, sealed: boolean): WalFault => {
   const damaged = (reason: string): WalFault => ({ kind: "damaged", offset: at, seq, reason })
   if (sealed) return damaged("the line is not what was written, in a file that was complete")
-  for (let from = end + 1; end >= 0 && from < bytes.length;) {
+  for (let from = end + 1; end >= 0 && from < bytes.length; ) {
     const to = bytes.indexOf(newline, from)
     if (to < 0) break
     const good = seqOf(bytes, from, to)
-    if (good !== undefined) return damaged(`the line is not what was written, and good ones follow it (seq ${good} at offset ${from})`)
+    if (good !== undefined)
+      return damaged(`the line is not what was written, and good ones follow it (seq ${good} at offset ${from})`)
     from = to + 1
   }
   const unended = bytes[bytes.length - 1] !== newline
   if (unended && isWhole(bytes, at, bytes.length - 1)) return damaged("the last line is whole but for its line break")
-  if (end < 0 || lacksSector(bytes, at)) return { kind: "torn", offset: at, seq, reason: "the last write did not reach the disk whole" }
+  if (end < 0 || lacksSector(bytes, at))
+    return { kind: "torn", offset: at, seq, reason: "the last write did not reach the disk whole" }
   return damaged("the last line has its end but is not what was written")
 }
 
 /**
- * Reads the lines of a file from offset `from`; the record there comes after position `after`. Marks lie 64 KiB apart. Cost: one pass; a
- * second one from the first bad line on.
+ * Reads the lines of a file from offset `from`; the record there comes after position `after`. Marks lie 64 KiB apart.
+ * Cost: one pass; a second one from the first bad line on.
  */
 export const scan = (bytes: Uint8Array, from: number, after: number, sealed: boolean): Scanned => {
   const marks: Array<Mark> = []
@@ -202,7 +226,10 @@ export const scan = (bytes: Uint8Array, from: number, after: number, sealed: boo
     const seq = end < 0 ? undefined : seqOf(bytes, at, end)
     if (seq === undefined) return { last, end: at, marks, fault: judge(bytes, at, end, last + 1, sealed) }
     if (seq !== last + 1) {
-      const reason = seq > last + 1 ? `the line holds seq ${seq}: ${seq - last - 1} before it are missing` : `the line holds seq ${seq}, which has been there before`
+      const reason =
+        seq > last + 1
+          ? `the line holds seq ${seq}: ${seq - last - 1} before it are missing`
+          : `the line holds seq ${seq}, which has been there before`
       return { last, end: at, marks, fault: { kind: "damaged", offset: at, seq: last + 1, reason } }
     }
     if (at - marked >= bytesPerMark) {
@@ -228,14 +255,27 @@ export interface Page {
   readonly fault: WalFault | undefined
 }
 
-/** The whole lines of a piece of a flushed file that begins at a line. A piece may end within a line, which is then left for the next. */
+/**
+ * The whole lines of a piece of a flushed file that begins at a line. A piece may end within a line, which is then left
+ * for the next.
+ */
 export const readPage = (bytes: Uint8Array, after: number): Page => {
   const records: Array<WalRecord> = []
   let at = 0
   for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, at)) {
     const due = after + records.length + 1
     const seq = seqOf(bytes, at, end)
-    if (seq !== due) return { records, end: at, fault: { kind: "damaged", offset: at, seq: due, reason: seq === undefined ? "the line is not what was written" : `the line holds seq ${seq}` } }
+    if (seq !== due)
+      return {
+        records,
+        end: at,
+        fault: {
+          kind: "damaged",
+          offset: at,
+          seq: due,
+          reason: seq === undefined ? "the line is not what was written" : `the line holds seq ${seq}`
+        }
+      }
     records.push({ seq, json: decoder.decode(bytes.subarray(at + prefix + String(seq).length + 1, end)) })
     at = end + 1
   }

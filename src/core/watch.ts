@@ -1,11 +1,12 @@
 /**
- * What a watchdog concludes from looks at another thread: which evaluation is slow, which turn of the event loop is too long.
+ * What a watchdog concludes from looks at another thread: which evaluation is slow, which turn of the event loop is too
+ * long.
  *
  * The watched thread only writes numbers into shared memory: a beat at each turn that a timer gets, the slot of what it
- * evaluates, and a count of evaluations. It keeps no clock, so that a change costs two writes. Time is the watchdog's own,
- * and counts only as far as the process computed in it: of the time between two looks, the smaller of what went by and of
- * the CPU time used. A machine that was suspended, a process that was stopped, and one that stands in a debugger use none;
- * one that gets little of the CPU is judged later, never earlier.
+ * evaluates, and a count of evaluations. It keeps no clock, so that a change costs two writes. Time is the watchdog's
+ * own, and counts only as far as the process computed in it: of the time between two looks, the smaller of what went by
+ * and of the CPU time used. A machine that was suspended, a process that was stopped, and one that stands in a debugger
+ * use none; one that gets little of the CPU is judged later, never earlier.
  */
 
 /** Where the watched thread writes, in an `Int32Array`. */
@@ -80,7 +81,8 @@ export class Watch {
       this.isSlow = true
       findings.push({ kind: "slow", slot: seen.slot, computedMs: this.evaluationMs })
     }
-    if (maxTurnMs > 0 && this.turnMs > maxTurnMs) findings.push({ kind: "tooLong", slot: seen.slot, computedMs: this.turnMs })
+    if (maxTurnMs > 0 && this.turnMs > maxTurnMs)
+      findings.push({ kind: "tooLong", slot: seen.slot, computedMs: this.turnMs })
     return findings
   }
 }

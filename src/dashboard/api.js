@@ -1,14 +1,22 @@
 /**
- * Asking the service: one way for all requests, secrets in memory alone, errors with code and message, event streams by `fetch`.
+ * Asking the service: one way for all requests, secrets in memory alone, errors with code and message, event streams by
+ * `fetch`.
  *
- * Not `EventSource`: it cannot send a header, and a secret in an address ends up in logs. Secrets are forgotten with the page.
+ * Not `EventSource`: it cannot send a header, and a secret in an address ends up in logs. Secrets are forgotten with
+ * the page.
  */
 // @ts-check
 
-/** Which secret a request needs: that of the node this page came from, or that of the SSPs behind a scheduler. @typedef {"node" | "ssp"} Door */
+/**
+ * Which secret a request needs: that of the node this page came from, or that of the SSPs behind a scheduler. @typedef
+ * {"node" | "ssp"} Door
+ */
 
 export class Refused extends Error {
-  /** @param {number} status @param {string | undefined} code @param {string} message @param {unknown} details @param {Door} door @param {string | undefined} [secret] that the request was sent with */
+  /**
+   * @param {number} status @param {string | undefined} code @param {string} message @param {unknown} details @param
+   * {Door} door @param {string | undefined} [secret] that the request was sent with
+   */
   constructor(status, code, message, details, door, secret) {
     super(message)
     this.secret = secret
@@ -22,13 +30,19 @@ export class Refused extends Error {
 /** @type {{ [door in Door]: string | undefined }} */
 const secrets = { node: undefined, ssp: undefined }
 
-/** A scheduler that asks for a secret itself judges what it passes on by that, and the SSPs are asked with theirs. @param {Door} door */
+/**
+ * A scheduler that asks for a secret itself judges what it passes on by that, and the SSPs are asked with theirs.
+ * @param {Door} door
+ */
 const secretFor = (door) => secrets[door] ?? secrets.node
 
 /** @param {Door} door */
 export const hasSecret = (door) => secrets[door] !== undefined
 
-/** Whether a refused request was sent with the secret that is known now: another may have been given while it was on its way. @param {Refused} refused */
+/**
+ * Whether a refused request was sent with the secret that is known now: another may have been given while it was on its
+ * way. @param {Refused} refused
+ */
 export const isRefused = ({ door, secret }) => secretFor(door) === secret
 
 /** @param {Door} door @param {string | undefined} secret */
@@ -40,14 +54,26 @@ export const forgetSecrets = () => {
   secrets.node = secrets.ssp = undefined
 }
 
-/** @typedef {{ method?: string, body?: unknown, door?: Door, signal?: AbortSignal, keepalive?: boolean, headers?: { [name: string]: string } }} Ask */
+/**
+ * @typedef {{ method?: string, body?: unknown, door?: Door, signal?: AbortSignal, keepalive?: boolean, headers?: {
+ * [name: string]: string } }} Ask
+ */
 
 /** @param {string} path @param {Ask} ask */
 const send = async (path, { body, door = "node", headers = {}, keepalive = false, method = "GET", signal }) => {
   const secret = secretFor(door)
   const response = await fetch(path, {
-    method, keepalive, cache: "no-store", credentials: "omit", redirect: "error", ...(signal === undefined ? {} : { signal }),
-    headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }), ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }) },
+    method,
+    keepalive,
+    cache: "no-store",
+    credentials: "omit",
+    redirect: "error",
+    ...(signal === undefined ? {} : { signal }),
+    headers: {
+      ...headers,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` })
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) })
   }).catch((error) => {
     if (signal?.aborted) throw error
@@ -59,8 +85,17 @@ const send = async (path, { body, door = "node", headers = {}, keepalive = false
   let error = {}
   try {
     error = JSON.parse(text)
-  } catch { /* An answer of a proxy in between: its status is all there is to say. */ }
-  throw new Refused(response.status, typeof error.code === "string" ? error.code : `HTTP ${response.status}`, typeof error.message === "string" ? error.message : response.statusText || "no reason given", error.details, door, secret)
+  } catch {
+    /* An answer of a proxy in between: its status is all there is to say. */
+  }
+  throw new Refused(
+    response.status,
+    typeof error.code === "string" ? error.code : `HTTP ${response.status}`,
+    typeof error.message === "string" ? error.message : response.statusText || "no reason given",
+    error.details,
+    door,
+    secret
+  )
 }
 
 /** @param {string} path @param {Ask} [ask] @returns {Promise<any>} */

@@ -12,10 +12,26 @@ import { brief, count } from "./format.js"
 const pageSize = 50
 const everyMs = 3000
 
-const statuses = /** @type {const} */ ([["pending", "wait"], ["processing", "warn"], ["success", "good"], ["failed", "bad"]])
+const statuses = /** @type {const} */ ([
+  ["pending", "wait"],
+  ["processing", "warn"],
+  ["success", "good"],
+  ["failed", "bad"]
+])
 
 /** @param {any} error */
-const errorLine = (error) => h("li", {}, h("b", { class: "num" }, error?.attempt === 0 ? "operator" : `attempt ${error?.attempt ?? "?"}`), " ", error?.code ? h("code", {}, String(error.code)) : null, " ", brief(error?.reason, 400), " ", h("span", { class: "note" }, typeof error?.at === "string" ? since(error.at) : null))
+const errorLine = (error) =>
+  h(
+    "li",
+    {},
+    h("b", { class: "num" }, error?.attempt === 0 ? "operator" : `attempt ${error?.attempt ?? "?"}`),
+    " ",
+    error?.code ? h("code", {}, String(error.code)) : null,
+    " ",
+    brief(error?.reason, 400),
+    " ",
+    h("span", { class: "note" }, typeof error?.at === "string" ? since(error.at) : null)
+  )
 
 export class Jobs {
   /** @param {"ssp" | "scheduler"} kind */
@@ -39,10 +55,45 @@ export class Jobs {
     this.states = h("div", { class: "chips", role: "group", "aria-label": "Status" })
     this.message = h("div", {})
     this.body = h("tbody", {})
-    this.back = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } }, "Previous")
-    this.forth = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } }, "Next")
-    this.list = h("div", { class: "card scroll" }, h("table", { class: "rows", "aria-label": "Jobs" }, h("thead", {}, h("tr", {}, h("th", {}, "Job"), h("th", {}, "State"), h("th", { class: "optional" }, "Path"), h("th", {}, "Errors, answer"), h("th", { class: "optional" }, "Runs on"), h("th", { class: "num optional" }, "Changed"), h("th", {}, h("span", { class: "unseen" }, "Action")))), this.body))
-    byId("jobs").replaceChildren(h("div", { class: "bar" }, this.tables, this.states, h("span", { class: "spacer" }), this.back, this.forth), this.message, this.list)
+    this.back = h(
+      "button",
+      { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } },
+      "Previous"
+    )
+    this.forth = h(
+      "button",
+      { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } },
+      "Next"
+    )
+    this.list = h(
+      "div",
+      { class: "card scroll" },
+      h(
+        "table",
+        { class: "rows", "aria-label": "Jobs" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", {}, "Job"),
+            h("th", {}, "State"),
+            h("th", { class: "optional" }, "Path"),
+            h("th", {}, "Errors, answer"),
+            h("th", { class: "optional" }, "Runs on"),
+            h("th", { class: "num optional" }, "Changed"),
+            h("th", {}, h("span", { class: "unseen" }, "Action"))
+          )
+        ),
+        this.body
+      )
+    )
+    byId("jobs").replaceChildren(
+      h("div", { class: "bar" }, this.tables, this.states, h("span", { class: "spacer" }), this.back, this.forth),
+      this.message,
+      this.list
+    )
     this.showStates()
   }
 
@@ -54,11 +105,26 @@ export class Jobs {
   /** @param {any} o */
   told(o) {
     const running = typeof o.jobs === "number" ? [] : o.jobs
-    const names = typeof o.jobs === "number" ? [...new Set([...o.job_tables ?? [], ...o.ssps.flatMap((/** @type {any} */ { job_tables: tables }) => tables ?? [])])] : running.map((/** @type {any} */ { table }) => table)
+    const names =
+      typeof o.jobs === "number"
+        ? [
+            ...new Set([
+              ...(o.job_tables ?? []),
+              ...o.ssps.flatMap((/** @type {any} */ { job_tables: tables }) => tables ?? [])
+            ])
+          ]
+        : running.map((/** @type {any} */ { table }) => table)
     this.showTables(names, running)
     if (names.length === 0) {
       this.list.hidden = true
-      this.message.replaceChildren(empty("No job tables", "Name tables and their backends in ", h("code", {}, "svc.yml"), " (job_tables); their pending records are then called as jobs and show here."))
+      this.message.replaceChildren(
+        empty(
+          "No job tables",
+          "Name tables and their backends in ",
+          h("code", {}, "svc.yml"),
+          " (job_tables); their pending records are then called as jobs and show here."
+        )
+      )
       return
     }
     this.list.hidden = false
@@ -71,14 +137,45 @@ export class Jobs {
     const key = JSON.stringify([names, this.table, running])
     if (key === this.known) return
     this.known = key
-    this.tables.replaceChildren(...names.map((name) => {
-      const figures = running.find(({ table }) => table === name)
-      return h("button", { type: "button", class: "chip mono", "aria-pressed": String(name === this.table), on: { click: () => this.choose(name, this.status) } }, name, figures === undefined || figures.running + figures.queued + figures.waiting === 0 ? null : h("span", { class: "note" }, ` ${count(figures.running)} running, ${count(figures.queued)} queued, ${count(figures.waiting)} to retry`))
-    }))
+    this.tables.replaceChildren(
+      ...names.map((name) => {
+        const figures = running.find(({ table }) => table === name)
+        return h(
+          "button",
+          {
+            type: "button",
+            class: "chip mono",
+            "aria-pressed": String(name === this.table),
+            on: { click: () => this.choose(name, this.status) }
+          },
+          name,
+          figures === undefined || figures.running + figures.queued + figures.waiting === 0
+            ? null
+            : h(
+                "span",
+                { class: "note" },
+                ` ${count(figures.running)} running, ${count(figures.queued)} queued, ${count(figures.waiting)} to retry`
+              )
+        )
+      })
+    )
   }
 
   showStates() {
-    this.states.replaceChildren(...statuses.map(([status]) => h("button", { type: "button", class: "chip", "aria-pressed": String(status === this.status), on: { click: () => this.choose(this.table, status) } }, status)))
+    this.states.replaceChildren(
+      ...statuses.map(([status]) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: "chip",
+            "aria-pressed": String(status === this.status),
+            on: { click: () => this.choose(this.table, status) }
+          },
+          status
+        )
+      )
+    )
   }
 
   /** @param {string | undefined} table @param {string} status */
@@ -102,13 +199,27 @@ export class Jobs {
     if (this.table === undefined) return
     this.askedAt = performance.now()
     const after = this.behind.at(-1)
-    const words = new URLSearchParams({ table: this.table, status: this.status, limit: String(pageSize), ...(after === undefined ? {} : { after }) })
+    const words = new URLSearchParams({
+      table: this.table,
+      status: this.status,
+      limit: String(pageSize),
+      ...(after === undefined ? {} : { after })
+    })
     try {
       this.show(await unlocked(() => call(`/jobs?${words}`, { door: this.door })))
     } catch (error) {
       this.askedAt = error instanceof Cancelled ? Number.POSITIVE_INFINITY : this.askedAt
       this.rows = keep(this.body, new Map(), [], String, () => h("tr"))
-      this.message.replaceChildren(error instanceof Cancelled ? empty("Locked", "Jobs are shown to whoever has the secret: ", h("button", { type: "button", class: "link", on: { click: () => void this.load() } }, "enter it"), ".") : failure(error instanceof Refused ? error : { message: String(error) }))
+      this.message.replaceChildren(
+        error instanceof Cancelled
+          ? empty(
+              "Locked",
+              "Jobs are shown to whoever has the secret: ",
+              h("button", { type: "button", class: "link", on: { click: () => void this.load() } }, "enter it"),
+              "."
+            )
+          : failure(error instanceof Refused ? error : { message: String(error) })
+      )
     }
   }
 
@@ -118,26 +229,103 @@ export class Jobs {
     this.back.disabled = this.behind.length === 0
     this.forth.disabled = next === null
     this.message.replaceChildren()
-    this.rows = keep(this.body, this.rows, jobs, ({ id }) => id, (job) => this.row(job))
+    this.rows = keep(
+      this.body,
+      this.rows,
+      jobs,
+      ({ id }) => id,
+      (job) => this.row(job)
+    )
     tellTimes(this.body)
-    if (jobs.length === 0) this.body.replaceChildren(h("tr", {}, h("td", { colspan: 7 }, empty(`No ${this.status} jobs`, this.status === "failed" ? "Nothing to look after. Other states are a click away." : "Jobs show here while they are in this state."))))
+    if (jobs.length === 0)
+      this.body.replaceChildren(
+        h(
+          "tr",
+          {},
+          h(
+            "td",
+            { colspan: 7 },
+            empty(
+              `No ${this.status} jobs`,
+              this.status === "failed"
+                ? "Nothing to look after. Other states are a click away."
+                : "Jobs show here while they are in this state."
+            )
+          )
+        )
+      )
   }
 
   /** @param {any} job */
   row(job) {
     const tone = statuses.find(([status]) => status === job.status)?.[1] ?? "calm"
     const last = job.errors.at(-1)
-    return h("tr", { tabindex: 0, "data-row": job.id },
-      h("td", { class: "mono clip id" }, brief(job.id, 60)), h("td", {}, pill(tone, job.status)), h("td", { class: "mono clip optional" }, brief(job.path, 60)),
-      h("td", {}, job.errors.length === 0 ? null : h("details", {}, h("summary", {}, `${count(job.errors.length)} · ${last?.code ? `${last.code} ` : ""}${brief(last?.reason, 60)}`), h("ul", { class: "errors" }, ...job.errors.map(errorLine))), job.result ? h("details", {}, h("summary", {}, "answer"), h("code", { class: "wrap" }, brief(JSON.stringify(job.result), 4000))) : job.errors.length === 0 ? "–" : null),
-      h("td", { class: "mono optional" }, job.holder ?? "–"), h("td", { class: "num optional" }, since(job.updated_at)),
-      h("td", { class: "num" }, job.status === "failed" ? this.button(job, "retry", "Retry", "ghost small") : job.status === "success" ? null : this.button(job, "cancel", "Cancel", "ghost small danger")))
+    return h(
+      "tr",
+      { tabindex: 0, "data-row": job.id },
+      h("td", { class: "mono clip id" }, brief(job.id, 60)),
+      h("td", {}, pill(tone, job.status)),
+      h("td", { class: "mono clip optional" }, brief(job.path, 60)),
+      h(
+        "td",
+        {},
+        job.errors.length === 0
+          ? null
+          : h(
+              "details",
+              {},
+              h(
+                "summary",
+                {},
+                `${count(job.errors.length)} · ${last?.code ? `${last.code} ` : ""}${brief(last?.reason, 60)}`
+              ),
+              h("ul", { class: "errors" }, ...job.errors.map(errorLine))
+            ),
+        job.result
+          ? h(
+              "details",
+              {},
+              h("summary", {}, "answer"),
+              h("code", { class: "wrap" }, brief(JSON.stringify(job.result), 4000))
+            )
+          : job.errors.length === 0
+            ? "–"
+            : null
+      ),
+      h("td", { class: "mono optional" }, job.holder ?? "–"),
+      h("td", { class: "num optional" }, since(job.updated_at)),
+      h(
+        "td",
+        { class: "num" },
+        job.status === "failed"
+          ? this.button(job, "retry", "Retry", "ghost small")
+          : job.status === "success"
+            ? null
+            : this.button(job, "cancel", "Cancel", "ghost small danger")
+      )
+    )
   }
 
   /** @param {any} job @param {"retry" | "cancel"} what @param {string} word @param {string} look */
   button(job, what, word, look) {
-    const text = what === "retry" ? `${job.id} is called again at once, with its attempts counted anew.` : `${job.id} becomes failed and is not called again; a call under way on its SSP is cut off.`
-    return h("button", { type: "button", class: look, on: { click: () => void confirmed(`${word} this job?`, text, `${word} it`).then((yes) => (yes ? this.act(job, what) : undefined)) } }, word)
+    const text =
+      what === "retry"
+        ? `${job.id} is called again at once, with its attempts counted anew.`
+        : `${job.id} becomes failed and is not called again; a call under way on its SSP is cut off.`
+    return h(
+      "button",
+      {
+        type: "button",
+        class: look,
+        on: {
+          click: () =>
+            void confirmed(`${word} this job?`, text, `${word} it`).then((yes) =>
+              yes ? this.act(job, what) : undefined
+            )
+        }
+      },
+      word
+    )
   }
 
   /** @param {any} job @param {"retry" | "cancel"} what */
@@ -146,7 +334,8 @@ export class Jobs {
       await unlocked(() => call(`/jobs/${encodeURIComponent(job.id)}/${what}`, { method: "POST", door: this.door }))
       await this.load()
     } catch (error) {
-      if (!(error instanceof Cancelled)) this.message.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }))
+      if (!(error instanceof Cancelled))
+        this.message.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }))
     }
   }
 }

@@ -1,8 +1,10 @@
 /**
- * A view's result as it changes: follows the event stream, reads the rows again when they changed, and marks what is new.
+ * A view's result as it changes: follows the event stream, reads the rows again when they changed, and marks what is
+ * new.
  *
- * Deltas name rows and versions, not their content, so the rows are read again, at most once a second and only while there are few; of a large result
- * the ids are shown, so that looking at a view costs the service no more than any client does.
+ * Deltas name rows and versions, not their content, so the rows are read again, at most once a second and only while
+ * there are few; of a large result the ids are shown, so that looking at a view costs the service no more than any
+ * client does.
  */
 // @ts-check
 import { call, follow, Refused } from "./api.js"
@@ -30,7 +32,17 @@ export class LiveResult {
     this.head = h("thead", {})
     this.body = h("tbody", {})
     this.note = h("div", {})
-    this.element = h("div", { class: "live" }, h("div", { class: "row" }, h("strong", {}, "Result"), this.state, this.stats), this.note, h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows of the result" }, h("table", { class: "result", "aria-label": "Result" }, this.head, this.body)))
+    this.element = h(
+      "div",
+      { class: "live" },
+      h("div", { class: "row" }, h("strong", {}, "Result"), this.state, this.stats),
+      this.note,
+      h(
+        "div",
+        { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows of the result" },
+        h("table", { class: "result", "aria-label": "Result" }, this.head, this.body)
+      )
+    )
     /** @type {AbortController | undefined} */
     this.abort = undefined
     /** @type {Map<string, { text: string, element: HTMLElement }>} */
@@ -80,7 +92,10 @@ export class LiveResult {
     }
   }
 
-  /** One stream from its snapshot to its end; the reason, where nothing comes after it. @param {string} path @param {AbortSignal} signal @returns {Promise<string | undefined>} */
+  /**
+   * One stream from its snapshot to its end; the reason, where nothing comes after it. @param {string} path @param
+   * {AbortSignal} signal @returns {Promise<string | undefined>}
+   */
   async once(path, signal) {
     /** @type {string | undefined} */
     let reason
@@ -99,8 +114,17 @@ export class LiveResult {
     this.note.replaceChildren()
     if (flat.length <= maxWhole) this.read(path, signal)
     else {
-      this.note.replaceChildren(h("p", { class: "note" }, `${count(flat.length)} rows are too many to read again at every change: the ids and versions of the first ${maxShown}, as they were.`))
-      this.paint(["id", "version"], flat.slice(0, maxShown).map(([key, version]) => ({ key, cells: [key, version] })))
+      this.note.replaceChildren(
+        h(
+          "p",
+          { class: "note" },
+          `${count(flat.length)} rows are too many to read again at every change: the ids and versions of the first ${maxShown}, as they were.`
+        )
+      )
+      this.paint(
+        ["id", "version"],
+        flat.slice(0, maxShown).map(([key, version]) => ({ key, cells: [key, version] }))
+      )
     }
     this.tell()
   }
@@ -115,28 +139,44 @@ export class LiveResult {
   }
 
   tell() {
-    const last = this.lastAt === 0 ? "no change yet" : `${count(this.changes)} ${this.changes === 1 ? "change" : "changes"}, the last ${duration((performance.now() - this.lastAt) / 1000)} ago`
+    const last =
+      this.lastAt === 0
+        ? "no change yet"
+        : `${count(this.changes)} ${this.changes === 1 ? "change" : "changes"}, the last ${duration((performance.now() - this.lastAt) / 1000)} ago`
     say(this.stats, `${count(this.size)} rows, ${last}`)
   }
 
-  /** Soon, and not again before it is due. A change that comes while the rows are on their way, and a read that failed, have them read once more: no later delta need come that would. @param {string} path @param {AbortSignal} signal */
+  /**
+   * Soon, and not again before it is due. A change that comes while the rows are on their way, and a read that failed,
+   * have them read once more: no later delta need come that would. @param {string} path @param {AbortSignal} signal
+   */
   read(path, signal) {
     this.stale = true
     if (this.timer !== undefined) return
-    this.timer = setTimeout(async () => {
-      this.readAt = performance.now()
-      this.stale = false
-      // Where it failed, the stream says what is wrong.
-      const answer = await call(`${path}?format=tree`, { door: this.door, signal }).catch(() => undefined)
-      if (answer === undefined) this.stale = true
-      else {
-        const { errors, result_data: data } = answer
-        this.show(data)
-        if (errors !== undefined) this.note.replaceChildren(h("p", { class: "note" }, `${count(errors.length)} rows are left out because an expression fails on them: ${brief(errors[0]?.id, 60)}, ${brief(errors[0]?.reason, 160)}`))
-      }
-      this.timer = undefined
-      if (this.stale && !signal.aborted) this.read(path, signal)
-    }, Math.max(0, this.readAt + readEveryMs - performance.now()))
+    this.timer = setTimeout(
+      async () => {
+        this.readAt = performance.now()
+        this.stale = false
+        // Where it failed, the stream says what is wrong.
+        const answer = await call(`${path}?format=tree`, { door: this.door, signal }).catch(() => undefined)
+        if (answer === undefined) this.stale = true
+        else {
+          const { errors, result_data: data } = answer
+          this.show(data)
+          if (errors !== undefined)
+            this.note.replaceChildren(
+              h(
+                "p",
+                { class: "note" },
+                `${count(errors.length)} rows are left out because an expression fails on them: ${brief(errors[0]?.id, 60)}, ${brief(errors[0]?.reason, 160)}`
+              )
+            )
+        }
+        this.timer = undefined
+        if (this.stale && !signal.aborted) this.read(path, signal)
+      },
+      Math.max(0, this.readAt + readEveryMs - performance.now())
+    )
   }
 
   /** @param {unknown} data */
@@ -144,30 +184,76 @@ export class LiveResult {
     const values = Array.isArray(data) ? data : data === null ? [] : [data]
     this.size = values.length
     this.tell()
-    const isObject = (/** @type {unknown} */ value) => typeof value === "object" && value !== null && !Array.isArray(value)
-    const columns = [...new Set(values.slice(0, 50).flatMap((value) => (isObject(value) ? Object.keys(value) : ["value"])))].sort((a, b) => Number(b === "id") - Number(a === "id")).slice(0, maxColumns)
+    const isObject = (/** @type {unknown} */ value) =>
+      typeof value === "object" && value !== null && !Array.isArray(value)
+    const columns = [
+      ...new Set(values.slice(0, 50).flatMap((value) => (isObject(value) ? Object.keys(value) : ["value"])))
+    ]
+      .sort((a, b) => Number(b === "id") - Number(a === "id"))
+      .slice(0, maxColumns)
     const seen = new Map()
     const rows = values.slice(0, maxShown).map((value, i) => {
       const name = isObject(value) && typeof value.id === "string" ? value.id : String(i)
       const n = seen.get(name) ?? 0
       seen.set(name, n + 1)
-      return { key: `${name} ${n}`, cells: columns.map((column) => (isObject(value) ? value[column] : column === "value" ? value : undefined)) }
+      return {
+        key: `${name} ${n}`,
+        cells: columns.map((column) => (isObject(value) ? value[column] : column === "value" ? value : undefined))
+      }
     })
     this.paint(columns, rows)
-    if (values.length > maxShown) this.note.replaceChildren(h("p", { class: "note" }, `The first ${maxShown} of ${count(values.length)} rows.`))
+    if (values.length > maxShown)
+      this.note.replaceChildren(h("p", { class: "note" }, `The first ${maxShown} of ${count(values.length)} rows.`))
   }
 
-  /** Rows that are as they were stay as they are. @param {ReadonlyArray<string>} columns @param {ReadonlyArray<Row>} rows */
+  /**
+   * Rows that are as they were stay as they are. @param {ReadonlyArray<string>} columns @param {ReadonlyArray<Row>}
+   * rows
+   */
   paint(columns, rows) {
     const first = this.columns === ""
     const key = JSON.stringify(columns)
     if (key !== this.columns) {
       this.columns = key
       this.rows.clear()
-      this.head.replaceChildren(h("tr", {}, ...columns.map((column, i) => h("th", { class: rows.length > 0 && rows.every(({ cells }) => typeof cells[i] === "number") ? "num" : undefined }, column))))
+      this.head.replaceChildren(
+        h(
+          "tr",
+          {},
+          ...columns.map((column, i) =>
+            h(
+              "th",
+              { class: rows.length > 0 && rows.every(({ cells }) => typeof cells[i] === "number") ? "num" : undefined },
+              column
+            )
+          )
+        )
+      )
     }
-    this.rows = keep(this.body, this.rows, rows, ({ key }) => key, ({ cells }, isNew) => h("tr", first ? {} : { class: isNew ? "added" : "changed" }, ...cells.map((cell) => h("td", { class: typeof cell === "number" ? "num" : "clip" }, brief(cell)))))
-    if (rows.length === 0) this.body.replaceChildren(h("tr", {}, h("td", { colspan: Math.max(1, columns.length) }, empty("No rows", "The query matches nothing now. Rows appear here as soon as a change makes them match."))))
+    this.rows = keep(
+      this.body,
+      this.rows,
+      rows,
+      ({ key }) => key,
+      ({ cells }, isNew) =>
+        h(
+          "tr",
+          first ? {} : { class: isNew ? "added" : "changed" },
+          ...cells.map((cell) => h("td", { class: typeof cell === "number" ? "num" : "clip" }, brief(cell)))
+        )
+    )
+    if (rows.length === 0)
+      this.body.replaceChildren(
+        h(
+          "tr",
+          {},
+          h(
+            "td",
+            { colspan: Math.max(1, columns.length) },
+            empty("No rows", "The query matches nothing now. Rows appear here as soon as a change makes them match.")
+          )
+        )
+      )
   }
 
   /** @param {string} reason */

@@ -1,5 +1,6 @@
 /**
- * The page's heart: finds out which node it is on, asks for its overview once a second while somebody looks, and shows one section at a time.
+ * The page's heart: finds out which node it is on, asks for its overview once a second while somebody looks, and shows
+ * one section at a time.
  *
  * Nothing is asked while the tab is hidden, and one question at a time, so that a slow node is not asked twice.
  */
@@ -56,18 +57,36 @@ const stale = (is) => byId("content").classList.toggle("stale", is)
 /** When the last answer came, on this page's clock. */
 let heardAt = 0
 
-const tones = /** @type {{ [status: string]: "good" | "warn" | "bad" }} */ ({ ready: "good", frozen: "good", updating: "good", failed: "bad" })
+const tones = /** @type {{ [status: string]: "good" | "warn" | "bad" }} */ ({
+  ready: "good",
+  frozen: "good",
+  updating: "good",
+  failed: "bad"
+})
 
 /** @param {any} o */
 const show = (o) => {
   latest = o
-  const lag = o.ssps === undefined ? { changes: o.pending.changes, edges: o.pending.edges } : Object.fromEntries(o.ssps.map((/** @type {any} */ { id, waiting }) => [id, waiting]))
+  const lag =
+    o.ssps === undefined
+      ? { changes: o.pending.changes, edges: o.pending.edges }
+      : Object.fromEntries(o.ssps.map((/** @type {any} */ { id, waiting }) => [id, waiting]))
   const sample = samples.add(o, Date.now() / 1000, o.seq !== null && o.ssps !== undefined ? o.seq : o.writes, lag)
   say(byId("node-name"), o.id)
-  say(byId("node-sub"), `${o.ssps === undefined ? (o.mode === "scheduler" ? "SSP of a cluster" : "standalone SSP") : "scheduler"} · ${o.version}`)
+  say(
+    byId("node-sub"),
+    `${o.ssps === undefined ? (o.mode === "scheduler" ? "SSP of a cluster" : "standalone SSP") : "scheduler"} · ${o.version}`
+  )
   status(tones[o.status] ?? "warn", o.status)
   say(byId("views-count"), count(o.views))
-  const jobs = typeof o.jobs === "number" ? o.jobs : o.jobs.reduce((/** @type {number} */ sum, /** @type {any} */ { queued, running, waiting }) => sum + queued + running + waiting, 0)
+  const jobs =
+    typeof o.jobs === "number"
+      ? o.jobs
+      : o.jobs.reduce(
+          (/** @type {number} */ sum, /** @type {any} */ { queued, running, waiting }) =>
+            sum + queued + running + waiting,
+          0
+        )
   say(byId("jobs-count"), jobs === 0 ? "" : count(jobs))
   overview.show(o, samples, sample)
   parts[current()]?.told(o)
@@ -82,13 +101,16 @@ const tick = async () => {
     notice(undefined)
     stale(false)
     show(o)
-    if (o.status !== "ready" || Math.floor(begun / everyMs) % 5 === 0) overview.showTasks(o, (await call("/progress")).tasks ?? [])
+    if (o.status !== "ready" || Math.floor(begun / everyMs) % 5 === 0)
+      overview.showTasks(o, (await call("/progress")).tasks ?? [])
   } catch (error) {
     if (error instanceof Refused && (error.status === 401 || error.code === "SCOPE_REQUIRED")) return gate(error)
     failures++
     status("bad", "no answer")
     stale(latest !== undefined)
-    notice(`${error instanceof Refused && error.code !== undefined ? `${error.code}: ` : ""}${error instanceof Error ? error.message : String(error)} ${latest === undefined ? "Trying again." : `The figures below are ${duration((performance.now() - heardAt) / 1000)} old; trying again.`}`)
+    notice(
+      `${error instanceof Refused && error.code !== undefined ? `${error.code}: ` : ""}${error instanceof Error ? error.message : String(error)} ${latest === undefined ? "Trying again." : `The figures below are ${duration((performance.now() - heardAt) / 1000)} old; trying again.`}`
+    )
   }
   schedule(Math.max(100, Math.min(slowestMs, everyMs * 2 ** Math.min(failures, 4)) - (performance.now() - begun)))
 }
@@ -107,11 +129,23 @@ const gate = async (refused) => {
   notice(undefined)
   latest = undefined
   stale(false)
-  const wrong = refused !== undefined && hasSecret("node") ? `${refused.code ?? ""}: ${refused.status === 401 ? "that secret was refused" : refused.message}.` : undefined
+  const wrong =
+    refused !== undefined && hasSecret("node")
+      ? `${refused.code ?? ""}: ${refused.status === 401 ? "that secret was refused" : refused.message}.`
+      : undefined
   forgetSecrets()
   document.dispatchEvent(new Event("secret"))
   document.getElementById("gate")?.remove()
-  const wall = h("div", { id: "gate" }, empty("Locked", "This node shows its figures to whoever has its secret."), h("p", { class: "centred" }, h("button", { type: "button", class: "primary", on: { click: () => void unlock() } }, "Enter the secret")))
+  const wall = h(
+    "div",
+    { id: "gate" },
+    empty("Locked", "This node shows its figures to whoever has its secret."),
+    h(
+      "p",
+      { class: "centred" },
+      h("button", { type: "button", class: "primary", on: { click: () => void unlock() } }, "Enter the secret")
+    )
+  )
   const unlock = async () => {
     try {
       await askSecret("node", wrong)
@@ -151,11 +185,15 @@ const toggleLock = async (kind) => {
 
 const toggleTheme = () => {
   const root = document.documentElement
-  const dark = root.dataset["theme"] === "dark" || (root.dataset["theme"] === undefined && matchMedia("(prefers-color-scheme: dark)").matches)
+  const dark =
+    root.dataset["theme"] === "dark" ||
+    (root.dataset["theme"] === undefined && matchMedia("(prefers-color-scheme: dark)").matches)
   root.dataset["theme"] = dark ? "light" : "dark"
   try {
     localStorage.setItem("theme", root.dataset["theme"])
-  } catch { /* Then it holds for this page only. */ }
+  } catch {
+    /* Then it holds for this page only. */
+  }
   overview.redraw()
 }
 
@@ -169,7 +207,8 @@ const moveRow = (from, step) => {
 /** @param {KeyboardEvent} event @param {"ssp" | "scheduler"} kind */
 const onKey = (event, kind) => {
   const target = /** @type {HTMLElement} */ (event.target)
-  if (event.ctrlKey || event.metaKey || event.altKey || isOpen() || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return
+  if (event.ctrlKey || event.metaKey || event.altKey || isOpen() || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+    return
   const section = sections[Number(event.key) - 1]
   const row = /** @type {HTMLElement | null} */ (target.closest("[data-row]"))
   if (section !== undefined) location.hash = section

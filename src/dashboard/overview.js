@@ -1,5 +1,6 @@
 /**
- * The first page: figures of now, plots of the last minutes, the cluster or the node itself, its log and snapshot, and long work.
+ * The first page: figures of now, plots of the last minutes, the cluster or the node itself, its log and snapshot, and
+ * long work.
  *
  * Built once; each second only texts that differ are set, so that an open page costs next to nothing.
  */
@@ -16,7 +17,12 @@ const tile = (label, sparkling) => {
   const value = h("div", { class: "value" }, "–")
   const note = h("div", { class: "note" })
   const spark = sparkling ? new Spark() : undefined
-  return { element: h("div", { class: "tile card" }, h("div", { class: "label" }, label), value, note, spark?.element), value, note, spark }
+  return {
+    element: h("div", { class: "tile card" }, h("div", { class: "label" }, label), value, note, spark?.element),
+    value,
+    note,
+    spark
+  }
 }
 
 /** @param {Tile} tile @param {string} value @param {string} note */
@@ -50,33 +56,45 @@ class Facts {
 }
 
 /** @param {any} log @param {any} o */
-const logFacts = (log, o) => /** @type {const} */ ([
-  ["Position", `seq ${count(o.seq)}`],
-  ["In the log", `${count(log.events)} events`],
-  ["Oldest kept", log.events === 0 ? "none" : `seq ${count(log.first)}`],
-  ["Snapshot", o.snapshot === null ? "thawed, nobody bootstraps" : `frozen at ${count(o.snapshot.seq)} for ${duration(o.snapshot.age_seconds)}`],
-  ["Held for", o.snapshot === null ? "nobody" : o.snapshot.owners.join(", ")],
-  ["Checkpoint", o.checkpointing ? "under way" : "idle"],
-  ["Epoch", count(log.epoch)],
-  ["Log id", log.id]
-])
+const logFacts = (log, o) =>
+  /** @type {const} */ ([
+    ["Position", `seq ${count(o.seq)}`],
+    ["In the log", `${count(log.events)} events`],
+    ["Oldest kept", log.events === 0 ? "none" : `seq ${count(log.first)}`],
+    [
+      "Snapshot",
+      o.snapshot === null
+        ? "thawed, nobody bootstraps"
+        : `frozen at ${count(o.snapshot.seq)} for ${duration(o.snapshot.age_seconds)}`
+    ],
+    ["Held for", o.snapshot === null ? "nobody" : o.snapshot.owners.join(", ")],
+    ["Checkpoint", o.checkpointing ? "under way" : "idle"],
+    ["Epoch", count(log.epoch)],
+    ["Log id", log.id]
+  ])
 
 /** @param {any} o */
-const storeFacts = (o) => /** @type {const} */ ([
-  ["Store", o.store],
-  ["Records", count(o.records)],
-  ["Writes", count(o.writes)],
-  ["Position", o.seq === null ? "standalone, no log" : `seq ${count(o.seq)}`],
-  ["Waiting changes", `${count(o.pending.changes)} of ${count(o.pending.max_changes)}`],
-  ["Waiting edges", `${count(o.pending.edges)} of ${count(o.pending.max_edges)}`],
-  ["Streams", `${count(o.streams)} of ${count(o.max_streams)}`],
-  ["Views", `${count(o.views)} of ${count(o.max_views)}`]
-])
+const storeFacts = (o) =>
+  /** @type {const} */ ([
+    ["Store", o.store],
+    ["Records", count(o.records)],
+    ["Writes", count(o.writes)],
+    ["Position", o.seq === null ? "standalone, no log" : `seq ${count(o.seq)}`],
+    ["Waiting changes", `${count(o.pending.changes)} of ${count(o.pending.max_changes)}`],
+    ["Waiting edges", `${count(o.pending.edges)} of ${count(o.pending.max_edges)}`],
+    ["Streams", `${count(o.streams)} of ${count(o.max_streams)}`],
+    ["Views", `${count(o.views)} of ${count(o.max_views)}`]
+  ])
 
 /** Which views of a cluster nobody serves now. @param {any} o */
 const unserved = (o) => {
-  const silent = o.ssps.filter((/** @type {any} */ ssp) => !answers(ssp)).reduce((/** @type {number} */ sum, /** @type {any} */ { views }) => sum + views, 0)
-  const said = [...(o.views_waiting > 0 ? [`${count(o.views_waiting)} wait for an SSP`] : []), ...(silent > 0 ? [`${count(silent)} on an SSP that does not answer`] : [])]
+  const silent = o.ssps
+    .filter((/** @type {any} */ ssp) => !answers(ssp))
+    .reduce((/** @type {number} */ sum, /** @type {any} */ { views }) => sum + views, 0)
+  const said = [
+    ...(o.views_waiting > 0 ? [`${count(o.views_waiting)} wait for an SSP`] : []),
+    ...(silent > 0 ? [`${count(silent)} on an SSP that does not answer`] : [])
+  ]
   return said.length === 0 ? "all placed" : said.join(", ")
 }
 
@@ -84,23 +102,69 @@ const unserved = (o) => {
 const bar = (share) => h("progress", { max: 1, value: Math.min(1, Math.max(0, share)).toFixed(3) })
 
 /** @param {any} task */
-const taskRow = (task) => h("li", {},
-  h("div", { class: "row" }, h("strong", {}, task.kind), h("span", { class: "mono clip" }, `${task.of}${task.at === null ? "" : ` · ${task.at}`}`), h("span", { class: "num" }, task.total === null ? `${count(task.done)} ${task.unit}` : `${count(task.done)} of ${count(task.total)} ${task.unit}`)),
-  task.total === null ? h("progress", {}) : bar(task.total === 0 ? 1 : task.done / task.total),
-  h("div", { class: "note" }, `${rate(task.per_second)} a second`, task.remaining_seconds === null ? "" : `, about ${duration(task.remaining_seconds)} to go`))
+const taskRow = (task) =>
+  h(
+    "li",
+    {},
+    h(
+      "div",
+      { class: "row" },
+      h("strong", {}, task.kind),
+      h("span", { class: "mono clip" }, `${task.of}${task.at === null ? "" : ` · ${task.at}`}`),
+      h(
+        "span",
+        { class: "num" },
+        task.total === null
+          ? `${count(task.done)} ${task.unit}`
+          : `${count(task.done)} of ${count(task.total)} ${task.unit}`
+      )
+    ),
+    task.total === null ? h("progress", {}) : bar(task.total === 0 ? 1 : task.done / task.total),
+    h(
+      "div",
+      { class: "note" },
+      `${rate(task.per_second)} a second`,
+      task.remaining_seconds === null ? "" : `, about ${duration(task.remaining_seconds)} to go`
+    )
+  )
 
 /** @param {{ id: string, query: string | null, ends: number, last: string }} aside */
-const asideRow = ({ ends, id, last, query }) => h("li", {},
-  h("div", { class: "row" }, h("strong", { class: "mono clip" }, id), h("span", { class: "num" }, `${count(ends)} processes ended in it, last ${last}`)),
-  ...(query === null ? [] : [h("div", { class: "mono clip" }, query)]),
-  h("div", { class: "note" }, "Neither filled nor maintained. ", h("code", {}, "POST /view/free"), " with its id serves it again."))
+const asideRow = ({ ends, id, last, query }) =>
+  h(
+    "li",
+    {},
+    h(
+      "div",
+      { class: "row" },
+      h("strong", { class: "mono clip" }, id),
+      h("span", { class: "num" }, `${count(ends)} processes ended in it, last ${last}`)
+    ),
+    ...(query === null ? [] : [h("div", { class: "mono clip" }, query)]),
+    h(
+      "div",
+      { class: "note" },
+      "Neither filled nor maintained. ",
+      h("code", {}, "POST /view/free"),
+      " with its id serves it again."
+    )
+  )
 
 export class Overview {
   /** @param {"ssp" | "scheduler"} kind @param {(id: string) => void} openSsp */
   constructor(kind, openSsp) {
     this.kind = kind
-    this.tiles = { events: tile("Events per second", true), latency: tile("Ingest latency p99", true), lag: tile(kind === "scheduler" ? "Furthest behind" : "Waiting for the store", true), views: tile("Views", false), used: tile("CPU", true) }
-    this.plots = { events: new Plot("Events per second", rate), latency: new Plot("Ingest latency", millis), lag: new Plot(kind === "scheduler" ? "Events each SSP lacks" : "Changes and edges waiting", count, true) }
+    this.tiles = {
+      events: tile("Events per second", true),
+      latency: tile("Ingest latency p99", true),
+      lag: tile(kind === "scheduler" ? "Furthest behind" : "Waiting for the store", true),
+      views: tile("Views", false),
+      used: tile("CPU", true)
+    }
+    this.plots = {
+      events: new Plot("Events per second", rate),
+      latency: new Plot("Ingest latency", millis),
+      lag: new Plot(kind === "scheduler" ? "Events each SSP lacks" : "Changes and edges waiting", count, true)
+    }
     this.map = kind === "scheduler" ? new ClusterMap(openSsp) : undefined
     this.facts = new Facts(kind === "scheduler" ? "Log and snapshot" : "Store")
     this.tables = h("tbody", {})
@@ -110,13 +174,26 @@ export class Overview {
     this.asideCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Quarantined views"), this.aside)
     this.tableKey = ""
     byId("overview").replaceChildren(
-      h("div", { class: "tiles" }, ...Object.values(this.tiles).map(({ element }) => element)), this.asideCard, this.long,
+      h("div", { class: "tiles" }, ...Object.values(this.tiles).map(({ element }) => element)),
+      this.asideCard,
+      this.long,
       h("div", { class: "plots" }, ...Object.values(this.plots).map(({ element }) => element)),
-      h("div", { class: "split" }, this.map?.element ?? this.tableCard(), this.facts.element))
+      h("div", { class: "split" }, this.map?.element ?? this.tableCard(), this.facts.element)
+    )
   }
 
   tableCard() {
-    return h("section", { class: "card" }, h("h2", {}, "Tables"), h("table", { "aria-label": "Tables" }, h("thead", {}, h("tr", {}, h("th", {}, "Table"), h("th", { class: "num" }, "Records"))), this.tables))
+    return h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Tables"),
+      h(
+        "table",
+        { "aria-label": "Tables" },
+        h("thead", {}, h("tr", {}, h("th", {}, "Table"), h("th", { class: "num" }, "Records"))),
+        this.tables
+      )
+    )
   }
 
   /** @param {any} o @param {import("./samples.js").Samples} samples @param {import("./samples.js").Sample} sample */
@@ -124,11 +201,33 @@ export class Overview {
     const { events, lag, latency, used, views } = this.tiles
     const lags = Object.entries(sample.lag)
     const worst = lags.reduce((most, each) => (each[1] > most[1] ? each : most), ["", 0])
-    show(events, rate(sample.events ?? undefined), this.kind === "scheduler" ? `seq ${count(o.seq)}` : `${count(o.writes)} writes in all`)
-    show(latency, millis(sample.p99), sample.p50 === null ? "nothing came in this second" : `median ${millis(sample.p50)}`)
-    show(lag, count(worst[1]), worst[1] === 0 ? (this.kind === "scheduler" && o.ssps.length === 0 ? "no SSP yet" : "all up to date") : `${worst[0]}`)
+    show(
+      events,
+      rate(sample.events ?? undefined),
+      this.kind === "scheduler" ? `seq ${count(o.seq)}` : `${count(o.writes)} writes in all`
+    )
+    show(
+      latency,
+      millis(sample.p99),
+      sample.p50 === null ? "nothing came in this second" : `median ${millis(sample.p50)}`
+    )
+    show(
+      lag,
+      count(worst[1]),
+      worst[1] === 0
+        ? this.kind === "scheduler" && o.ssps.length === 0
+          ? "no SSP yet"
+          : "all up to date"
+        : `${worst[0]}`
+    )
     show(views, count(o.views), this.kind === "scheduler" ? unserved(o) : `${count(o.streams)} followed now`)
-    show(used, percent(sample.cpu), o.used === null ? `up ${duration(o.uptime_seconds)}` : `${megabytes(o.used.memory_megabytes)}, up ${duration(o.uptime_seconds)}`)
+    show(
+      used,
+      percent(sample.cpu),
+      o.used === null
+        ? `up ${duration(o.uptime_seconds)}`
+        : `${megabytes(o.used.memory_megabytes)}, up ${duration(o.uptime_seconds)}`
+    )
     events.spark?.show(samples.values((s) => s.events))
     latency.spark?.show(samples.values((s) => s.p99))
     lag.spark?.show(samples.values((s) => Math.max(0, ...Object.values(s.lag))))
@@ -137,8 +236,16 @@ export class Overview {
     this.aside.replaceChildren(...o.quarantined.map(asideRow))
     if (byId("overview").hidden) return
     this.plots.events.show(samples, [{ label: "now", colour: palette[0] ?? "", read: (s) => s.events }])
-    this.plots.latency.show(samples, [{ label: "median", colour: palette[1] ?? "", read: (s) => s.p50 }, { label: "p99", colour: palette[2] ?? "", read: (s) => s.p99 }])
-    this.plots.lag.show(samples, lags.slice(0, palette.length).map(([label], i) => ({ label, colour: palette[i] ?? "", read: (s) => s.lag[label] })))
+    this.plots.latency.show(samples, [
+      { label: "median", colour: palette[1] ?? "", read: (s) => s.p50 },
+      { label: "p99", colour: palette[2] ?? "", read: (s) => s.p99 }
+    ])
+    this.plots.lag.show(
+      samples,
+      lags
+        .slice(0, palette.length)
+        .map(([label], i) => ({ label, colour: palette[i] ?? "", read: (s) => s.lag[label] }))
+    )
     this.map?.show(o, samples)
     this.facts.show(this.kind === "scheduler" ? logFacts(o.log, o) : storeFacts(o))
     if (this.kind === "ssp") this.showTables(o.tables)
@@ -149,13 +256,47 @@ export class Overview {
     const key = JSON.stringify(tables)
     if (key === this.tableKey) return
     this.tableKey = key
-    this.tables.replaceChildren(...(tables.length === 0 ? [h("tr", {}, h("td", { colspan: 2 }, empty("No records yet", "Send a change to ", h("code", {}, "POST /ingest"), ", or let the database's events do it.")))]
-      : tables.map(({ records, table }) => h("tr", {}, h("td", { class: "mono clip" }, table), h("td", { class: "num" }, count(records))))))
+    this.tables.replaceChildren(
+      ...(tables.length === 0
+        ? [
+            h(
+              "tr",
+              {},
+              h(
+                "td",
+                { colspan: 2 },
+                empty(
+                  "No records yet",
+                  "Send a change to ",
+                  h("code", {}, "POST /ingest"),
+                  ", or let the database's events do it."
+                )
+              )
+            )
+          ]
+        : tables.map(({ records, table }) =>
+            h("tr", {}, h("td", { class: "mono clip" }, table), h("td", { class: "num" }, count(records)))
+          ))
+    )
   }
 
   /** @param {any} o @param {ReadonlyArray<any>} tasks */
   showTasks(o, tasks) {
-    const clone = o.clone === undefined || o.clone === null || tasks.length > 0 ? [] : [{ kind: "clone", of: o.clone.table, at: `walk ${o.clone.walk}, ${count(o.clone.written)} written`, unit: "records compared", done: o.clone.compared, total: null, per_second: 0, remaining_seconds: null }]
+    const clone =
+      o.clone === undefined || o.clone === null || tasks.length > 0
+        ? []
+        : [
+            {
+              kind: "clone",
+              of: o.clone.table,
+              at: `walk ${o.clone.walk}, ${count(o.clone.written)} written`,
+              unit: "records compared",
+              done: o.clone.compared,
+              total: null,
+              per_second: 0,
+              remaining_seconds: null
+            }
+          ]
     const all = [...tasks, ...clone]
     this.long.hidden = all.length === 0
     this.tasks.replaceChildren(...all.map(taskRow))

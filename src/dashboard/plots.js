@@ -7,7 +7,10 @@
 import { h } from "./dom.js"
 import { span } from "./samples.js"
 
-/** @typedef {{ label: string, colour: string, read: (sample: import("./samples.js").Sample) => number | null | undefined }} Line */
+/**
+ * @typedef {{ label: string, colour: string, read: (sample: import("./samples.js").Sample) => number | null | undefined
+ * }} Line
+ */
 
 const colour = (/** @type {string} */ name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
@@ -15,19 +18,32 @@ const colour = (/** @type {string} */ name) => getComputedStyle(document.documen
 export const palette = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"]
 
 const axis = (/** @type {object} */ more) => ({
-  stroke: () => colour("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: () => colour("--grid"), width: 1 }, ...more
+  stroke: () => colour("--muted"),
+  font: "11px system-ui, sans-serif",
+  ticks: { show: false },
+  grid: { stroke: () => colour("--grid"), width: 1 },
+  ...more
 })
 
-/** Times of day on an axis, to the second where a minute has several marks. @param {any} _ @param {ReadonlyArray<number>} at @param {number} _axis @param {number} _space @param {number} step */
-const clock = (_, at, _axis, _space, step) => at.map((s) => new Date(s * 1000).toTimeString().slice(0, step < 60 ? 8 : 5))
+/**
+ * Times of day on an axis, to the second where a minute has several marks. @param {any} _ @param
+ * {ReadonlyArray<number>} at @param {number} _axis @param {number} _space @param {number} step
+ */
+const clock = (_, at, _axis, _space, step) =>
+  at.map((s) => new Date(s * 1000).toTimeString().slice(0, step < 60 ? 8 : 5))
 
-const wholeSteps = [1, 2, 5].flatMap((n) => Array.from({ length: 9 }, (_, power) => n * 10 ** power)).sort((a, b) => a - b)
+const wholeSteps = [1, 2, 5]
+  .flatMap((n) => Array.from({ length: 9 }, (_, power) => n * 10 ** power))
+  .sort((a, b) => a - b)
 
 /** uPlot, as its script leaves it. @returns {any} */
 const library = () => /** @type {any} */ (globalThis).uPlot
 
 export class Plot {
-  /** @param {string} title @param {(value: number) => string} print @param {boolean} [whole] whether only whole numbers make sense on its scale */
+  /**
+   * @param {string} title @param {(value: number) => string} print @param {boolean} [whole] whether only whole numbers
+   * make sense on its scale
+   */
   constructor(title, print, whole = false) {
     this.print = print
     this.whole = whole
@@ -45,7 +61,8 @@ export class Plot {
 
   /** @param {import("./samples.js").Samples} samples @param {ReadonlyArray<Line>} lines */
   show(samples, lines) {
-    if (lines.length !== this.lines.length || lines.some(({ label }, i) => label !== this.lines[i]?.label)) this.build(lines)
+    if (lines.length !== this.lines.length || lines.some(({ label }, i) => label !== this.lines[i]?.label))
+      this.build(lines)
     const last = samples.list.at(-1)
     this.lines.forEach(({ read }, i) => {
       const value = last === undefined ? undefined : read(last)
@@ -62,7 +79,10 @@ export class Plot {
     })
   }
 
-  /** A little above the highest value, and never so low that noise looks like a mountain. @param {import("./samples.js").Samples} samples */
+  /**
+   * A little above the highest value, and never so low that noise looks like a mountain. @param
+   * {import("./samples.js").Samples} samples
+   */
   top(samples) {
     let most = 0
     for (const sample of samples.list) for (const { read } of this.lines) most = Math.max(most, read(sample) ?? 0)
@@ -75,19 +95,46 @@ export class Plot {
     this.plot?.destroy()
     const values = lines.map(() => h("b", {}, "–"))
     this.values = values
-    this.legend.replaceChildren(...lines.map(({ colour: name, label }, i) => {
-      const swatch = h("i", {})
-      swatch.style.setProperty("background", `var(${name})`)
-      return h("span", {}, swatch, label, " ", values[i])
-    }))
+    this.legend.replaceChildren(
+      ...lines.map(({ colour: name, label }, i) => {
+        const swatch = h("i", {})
+        swatch.style.setProperty("background", `var(${name})`)
+        return h("span", {}, swatch, label, " ", values[i])
+      })
+    )
     const make = library()
     if (make === undefined) return
-    this.plot = new make({
-      width: Math.max(200, this.box.clientWidth), height: 132, padding: [8, 18, 0, 0], legend: { show: false }, cursor: { show: false }, pxAlign: 1,
-      scales: { x: { time: true, auto: false }, y: { auto: false } },
-      axes: [axis({ size: 22, space: 70, values: clock }), axis({ size: 54, space: 30, ...(this.whole ? { incrs: wholeSteps } : {}), values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((value) => this.print(value)) })],
-      series: [{}, ...lines.map(({ colour: name }, i) => ({ stroke: () => colour(name), width: 1.5, points: { show: false }, ...(lines.length === 1 && i === 0 ? { fill: () => `${colour(name)}22` } : {}) }))]
-    }, [[], ...lines.map(() => [])], this.box)
+    this.plot = new make(
+      {
+        width: Math.max(200, this.box.clientWidth),
+        height: 132,
+        padding: [8, 18, 0, 0],
+        legend: { show: false },
+        cursor: { show: false },
+        pxAlign: 1,
+        scales: { x: { time: true, auto: false }, y: { auto: false } },
+        axes: [
+          axis({ size: 22, space: 70, values: clock }),
+          axis({
+            size: 54,
+            space: 30,
+            ...(this.whole ? { incrs: wholeSteps } : {}),
+            values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((value) => this.print(value))
+          })
+        ],
+        series: [
+          {},
+          ...lines.map(({ colour: name }, i) => ({
+            stroke: () => colour(name),
+            width: 1.5,
+            points: { show: false },
+            ...(lines.length === 1 && i === 0 ? { fill: () => `${colour(name)}22` } : {})
+          }))
+        ]
+      },
+      [[], ...lines.map(() => [])],
+      this.box
+    )
   }
 
   resize() {
@@ -106,13 +153,25 @@ const height = 22
 export class Spark {
   constructor() {
     this.line = h("polyline", { points: "", fill: "none" })
-    this.element = h("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" }, this.line)
+    this.element = h(
+      "svg",
+      { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+      this.line
+    )
   }
 
   /** @param {ReadonlyArray<number | null>} values */
   show(values) {
     const shown = values.slice(-60).map((value) => value ?? 0)
     const most = Math.max(1, ...shown)
-    this.line.setAttribute("points", shown.map((value, i) => `${((i + 60 - shown.length) / 59 * width).toFixed(1)},${(height - 1 - (value / most) * (height - 3)).toFixed(1)}`).join(" "))
+    this.line.setAttribute(
+      "points",
+      shown
+        .map(
+          (value, i) =>
+            `${(((i + 60 - shown.length) / 59) * width).toFixed(1)},${(height - 1 - (value / most) * (height - 3)).toFixed(1)}`
+        )
+        .join(" ")
+    )
   }
 }

@@ -1,7 +1,8 @@
 /**
  * A query tried out: registered as a view with a short time to live, followed live, and unregistered on leaving.
  *
- * Its time is renewed while it is looked at, so what this page leaves behind when it cannot say goodbye is gone within two minutes.
+ * Its time is renewed while it is looked at, so what this page leaves behind when it cannot say goodbye is gone within
+ * two minutes.
  */
 // @ts-check
 import { call, Refused } from "./api.js"
@@ -13,12 +14,15 @@ const timeToLive = "2m"
 const renewMs = 45_000
 
 /** A name nobody else has; available on plain http too, where `randomUUID` is not. */
-const newId = () => `incantation:dashboard-${[...crypto.getRandomValues(new Uint8Array(9))].map((byte) => byte.toString(36).padStart(2, "0")).join("")}`
+const newId = () =>
+  `incantation:dashboard-${[...crypto.getRandomValues(new Uint8Array(9))].map((byte) => byte.toString(36).padStart(2, "0")).join("")}`
 
 /** The line the service names, and where in it. @param {string} text @param {any} details */
 const place = (text, details) => {
   const line = typeof details?.line === "number" ? text.split("\n")[details.line - 1] : undefined
-  return line === undefined ? null : h("pre", { class: "place" }, `${line}\n${" ".repeat(Math.max(0, details.column - 1))}^`)
+  return line === undefined
+    ? null
+    : h("pre", { class: "place" }, `${line}\n${" ".repeat(Math.max(0, details.column - 1))}^`)
 }
 
 export class QueryBox {
@@ -27,7 +31,15 @@ export class QueryBox {
     this.kind = kind
     /** @type {{ id: string, live: LiveResult, timer: ReturnType<typeof setInterval> } | undefined} */
     this.running = undefined
-    this.text = h("textarea", { id: "surql", rows: 4, spellcheck: "false", autocapitalize: "off", autocomplete: "off", placeholder: "SELECT * FROM …", on: { keydown: (event) => this.key(/** @type {KeyboardEvent} */ (event)) } })
+    this.text = h("textarea", {
+      id: "surql",
+      rows: 4,
+      spellcheck: "false",
+      autocapitalize: "off",
+      autocomplete: "off",
+      placeholder: "SELECT * FROM …",
+      on: { keydown: (event) => this.key(/** @type {KeyboardEvent} */ (event)) }
+    })
     this.run = h("button", { type: "submit", class: "primary", title: "Ctrl + Enter" }, "Run live")
     this.stop = h("button", { type: "button", class: "ghost", hidden: true, on: { click: () => this.end() } }, "Stop")
     this.tables = h("div", { class: "chips" })
@@ -35,12 +47,36 @@ export class QueryBox {
     this.message = h("div", {})
     this.known = ""
     byId("query").replaceChildren(
-      h("form", { class: "card form", on: { submit: (event) => {
-        event.preventDefault()
-        void this.start()
-      } } }, h("label", { for: "surql" }, "A SELECT, kept live while you look"), this.text, this.tables,
-      h("div", { class: "actions" }, h("span", { class: "note" }, `Registers a temporary view that lives ${timeToLive} and is taken back when you leave.`), h("span", { class: "spacer" }), this.stop, this.run)),
-      this.message, this.result)
+      h(
+        "form",
+        {
+          class: "card form",
+          on: {
+            submit: (event) => {
+              event.preventDefault()
+              void this.start()
+            }
+          }
+        },
+        h("label", { for: "surql" }, "A SELECT, kept live while you look"),
+        this.text,
+        this.tables,
+        h(
+          "div",
+          { class: "actions" },
+          h(
+            "span",
+            { class: "note" },
+            `Registers a temporary view that lives ${timeToLive} and is taken back when you leave.`
+          ),
+          h("span", { class: "spacer" }),
+          this.stop,
+          this.run
+        )
+      ),
+      this.message,
+      this.result
+    )
     addEventListener("pagehide", () => this.end(true))
   }
 
@@ -60,16 +96,36 @@ export class QueryBox {
 
   /** Tables to begin with, where it is known which there are. */
   async offerTables() {
-    const names = this.kind === "ssp" ? (await call("/overview").catch(() => ({ tables: [] }))).tables.map((/** @type {any} */ { table }) => table)
-      : Object.keys((await call("/proxy/query", { method: "POST", body: { query: "INFO FOR DB" } }).catch(() => ({}))).tables ?? {})
+    const names =
+      this.kind === "ssp"
+        ? (await call("/overview").catch(() => ({ tables: [] }))).tables.map((/** @type {any} */ { table }) => table)
+        : Object.keys(
+            (await call("/proxy/query", { method: "POST", body: { query: "INFO FOR DB" } }).catch(() => ({}))).tables ??
+              {}
+          )
     const shown = names.filter((/** @type {string} */ name) => !name.startsWith("_svc_")).slice(0, 8)
     if (shown.join() === this.known) return
     this.known = shown.join()
-    const quoted = (/** @type {string} */ name) => (/^[A-Za-z_]\w*$/.test(name) ? name : `\`${name.replaceAll("`", "\\`")}\``)
-    this.tables.replaceChildren(...shown.map((/** @type {string} */ name) => h("button", { type: "button", class: "chip mono", on: { click: () => {
-      this.text.value = `SELECT * FROM ${quoted(name)} LIMIT 20`
-      this.text.focus()
-    } } }, name)))
+    const quoted = (/** @type {string} */ name) =>
+      /^[A-Za-z_]\w*$/.test(name) ? name : `\`${name.replaceAll("`", "\\`")}\``
+    this.tables.replaceChildren(
+      ...shown.map((/** @type {string} */ name) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: "chip mono",
+            on: {
+              click: () => {
+                this.text.value = `SELECT * FROM ${quoted(name)} LIMIT 20`
+                this.text.focus()
+              }
+            }
+          },
+          name
+        )
+      )
+    )
   }
 
   async start() {
@@ -90,7 +146,13 @@ export class QueryBox {
       void live.start(body.id)
     } catch (error) {
       this.result.hidden = true
-      if (!(error instanceof Cancelled)) this.message.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }, error instanceof Refused ? place(surql, error.details) : null))
+      if (!(error instanceof Cancelled))
+        this.message.replaceChildren(
+          failure(
+            error instanceof Refused ? error : { message: String(error) },
+            error instanceof Refused ? place(surql, error.details) : null
+          )
+        )
     } finally {
       this.run.disabled = false
     }

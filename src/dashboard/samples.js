@@ -1,5 +1,6 @@
 /**
- * What the page remembers of the last minutes: one sample a second, rates and percentiles made from counts that only grow.
+ * What the page remembers of the last minutes: one sample a second, rates and percentiles made from counts that only
+ * grow.
  *
  * Kept here and not in the service, so that looking costs it nothing; a restart of the service begins anew.
  */
@@ -9,28 +10,48 @@ import { quantile } from "./format.js"
 /** Seconds kept. */
 export const span = 180
 
-/** @typedef {{ at: number, events: number | null, p50: number | null, p99: number | null, cpu: number | null, lag: { [name: string]: number } }} Sample */
+/**
+ * @typedef {{ at: number, events: number | null, p50: number | null, p99: number | null, cpu: number | null, lag: {
+ * [name: string]: number } }} Sample
+ */
 
 export class Samples {
   constructor() {
     /** @type {Array<Sample>} */
     this.list = []
-    /** @type {{ at: number, total: number, counts: ReadonlyArray<number>, cpu: number | undefined, uptime: number } | undefined} */
+    /**
+     * @type {{ at: number, total: number, counts: ReadonlyArray<number>, cpu: number | undefined, uptime: number } |
+     * undefined}
+     */
     this.before = undefined
   }
 
   /**
-   * @param {any} overview @param {number} at seconds @param {number} total record changes so far @param {{ [name: string]: number }} lag
+   * @param {any} overview @param {number} at seconds @param {number} total record changes so far @param {{ [name:
+   * string]: number }} lag
    * @returns {Sample}
    */
   add(overview, at, total, lag) {
-    const now = { at, total, counts: overview.ingest.counts, cpu: overview.used?.cpu_seconds, uptime: overview.uptime_seconds }
-    const before = this.before !== undefined && this.before.uptime <= now.uptime && this.before.total <= total ? this.before : undefined
+    const now = {
+      at,
+      total,
+      counts: overview.ingest.counts,
+      cpu: overview.used?.cpu_seconds,
+      uptime: overview.uptime_seconds
+    }
+    const before =
+      this.before !== undefined && this.before.uptime <= now.uptime && this.before.total <= total
+        ? this.before
+        : undefined
     this.before = now
     const seconds = before === undefined ? 0 : Math.max(0.2, at - before.at)
-    const counts = before === undefined ? [] : now.counts.map((/** @type {number} */ n, /** @type {number} */ i) => n - (before.counts[i] ?? 0))
+    const counts =
+      before === undefined
+        ? []
+        : now.counts.map((/** @type {number} */ n, /** @type {number} */ i) => n - (before.counts[i] ?? 0))
     const sample = {
-      at, lag,
+      at,
+      lag,
       events: before === undefined ? null : (total - before.total) / seconds,
       p50: quantile(overview.ingest.bounds_ms, counts, 0.5) ?? null,
       p99: quantile(overview.ingest.bounds_ms, counts, 0.99) ?? null,

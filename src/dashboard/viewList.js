@@ -1,7 +1,8 @@
 /**
  * The registered views, a page at a time, and the panel of the one that is looked at.
  *
- * Asked when the section opens, when somebody searches or turns the page, and every few seconds while it is looked at; never all views at once.
+ * Asked when the section opens, when somebody searches or turns the page, and every few seconds while it is looked at;
+ * never all views at once.
  */
 // @ts-check
 import { call, Refused } from "./api.js"
@@ -27,10 +28,21 @@ const columns = {
     { title: "Active", class: "num optional", read: ({ last_active_at: at }) => since(at) }
   ],
   ssp: [
-    { title: "Rows", class: "num", read: ({ errors, rows }) => (errors > 0 ? h("span", { title: `${errors} left out` }, `${count(rows)} `, pill("bad", `${errors} failing`)) : count(rows)) },
+    {
+      title: "Rows",
+      class: "num",
+      read: ({ errors, rows }) =>
+        errors > 0
+          ? h("span", { title: `${errors} left out` }, `${count(rows)} `, pill("bad", `${errors} failing`))
+          : count(rows)
+    },
     { title: "Last cost", class: "num optional", read: ({ last_cost: cost }) => count(cost) },
     { title: "Cost", class: "num", read: ({ total_cost: cost }) => count(cost) },
-    { title: "Kept", class: "optional", read: ({ incremental }) => (incremental ? pill("good", "by change") : pill("warn", "run again")) },
+    {
+      title: "Kept",
+      class: "optional",
+      read: ({ incremental }) => (incremental ? pill("good", "by change") : pill("warn", "run again"))
+    },
     { title: "Followed", class: "num optional", read: ({ streams }) => (streams === 0 ? "–" : count(streams)) },
     { title: "Client", class: "clip optional", read: ({ client_id: client }) => brief(client, 40) },
     { title: "TTL", class: "num optional", read: ({ ttl_seconds: seconds }) => ttl(seconds) }
@@ -50,19 +62,63 @@ export class ViewList {
     /** @type {Map<string, { text: string, element: HTMLElement }>} */
     this.rows = new Map()
     this.panel = new ViewPanel(kind)
-    this.search = h("input", { type: "search", id: "search", placeholder: "Search id, client or query", "aria-label": "Search the views", spellcheck: "false", on: { input: () => this.searched() } })
+    this.search = h("input", {
+      type: "search",
+      id: "search",
+      placeholder: "Search id, client or query",
+      "aria-label": "Search the views",
+      spellcheck: "false",
+      on: { input: () => this.searched() }
+    })
     this.ofWhom = h("button", { type: "button", class: "chip", hidden: true, on: { click: () => this.ofSsp("") } })
     this.total = h("span", { class: "note" })
     this.body = h("tbody", {})
     this.message = h("div", {})
-    this.back = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } }, "Previous")
-    this.forth = h("button", { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } }, "Next")
-    this.table = h("table", { class: "rows", "aria-label": "Views" }, h("thead", {}, h("tr", {}, h("th", {}, "View"), h("th", {}, "Query"), ...this.columns.map(({ class: name, title }) => h("th", { class: name }, title)))), this.body)
+    this.back = h(
+      "button",
+      { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(-1) } },
+      "Previous"
+    )
+    this.forth = h(
+      "button",
+      { type: "button", class: "ghost", disabled: true, on: { click: () => this.turn(1) } },
+      "Next"
+    )
+    this.table = h(
+      "table",
+      { class: "rows", "aria-label": "Views" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", {}, "View"),
+          h("th", {}, "Query"),
+          ...this.columns.map(({ class: name, title }) => h("th", { class: name }, title))
+        )
+      ),
+      this.body
+    )
     /** @type {string | null} */
     this.next = null
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.typing = undefined
-    byId("views").replaceChildren(h("div", { class: "bar" }, this.search, this.ofWhom, this.total, h("span", { class: "spacer" }), this.back, this.forth), this.message, h("div", { class: "card scroll" }, this.table), this.panel.element)
+    byId("views").replaceChildren(
+      h(
+        "div",
+        { class: "bar" },
+        this.search,
+        this.ofWhom,
+        this.total,
+        h("span", { class: "spacer" }),
+        this.back,
+        this.forth
+      ),
+      this.message,
+      h("div", { class: "card scroll" }, this.table),
+      this.panel.element
+    )
   }
 
   /** @param {boolean} is */
@@ -105,7 +161,12 @@ export class ViewList {
     this.askedAt = performance.now()
     const asked = ++this.asking
     const after = this.behind.at(-1)
-    const words = new URLSearchParams({ limit: String(pageSize), ...(after === undefined ? {} : { after }), ...(this.search.value === "" ? {} : { search: this.search.value }), ...(this.ssp === "" ? {} : { ssp: this.ssp }) })
+    const words = new URLSearchParams({
+      limit: String(pageSize),
+      ...(after === undefined ? {} : { after }),
+      ...(this.search.value === "" ? {} : { search: this.search.value }),
+      ...(this.ssp === "" ? {} : { ssp: this.ssp })
+    })
     try {
       const answer = await unlocked(() => call(`/views?${words}`))
       if (asked === this.asking) this.show(answer)
@@ -120,27 +181,63 @@ export class ViewList {
     this.next = next
     this.message.replaceChildren()
     const from = this.behind.length * pageSize
-    say(this.total, views.length === 0 ? "" : this.search.value === "" && this.ssp === "" ? `${count(from + 1)}–${count(from + views.length)} of ${count(total)}` : `${count(from + 1)}–${count(from + views.length)} that match, of ${count(total)}`)
+    say(
+      this.total,
+      views.length === 0
+        ? ""
+        : this.search.value === "" && this.ssp === ""
+          ? `${count(from + 1)}–${count(from + views.length)} of ${count(total)}`
+          : `${count(from + 1)}–${count(from + views.length)} that match, of ${count(total)}`
+    )
     this.back.disabled = this.behind.length === 0
     this.forth.disabled = next === null
-    this.rows = keep(this.body, this.rows, views, ({ id }) => id, (view) => this.row(view))
+    this.rows = keep(
+      this.body,
+      this.rows,
+      views,
+      ({ id }) => id,
+      (view) => this.row(view)
+    )
     tellTimes(this.body)
-    if (views.length === 0) this.body.replaceChildren(h("tr", {}, h("td", { colspan: this.columns.length + 2 }, this.nothing(total))))
+    if (views.length === 0)
+      this.body.replaceChildren(h("tr", {}, h("td", { colspan: this.columns.length + 2 }, this.nothing(total))))
   }
 
   /** @param {number} total */
   nothing(total) {
-    return total > 0 ? empty("Nothing matches", "Search for another part of an id, a client or a query.") : empty("No views yet", "Register one with ", h("code", {}, "POST /view/register"), ", or try a query in ", h("a", { href: "#query" }, "Query"), ".")
+    return total > 0
+      ? empty("Nothing matches", "Search for another part of an id, a client or a query.")
+      : empty(
+          "No views yet",
+          "Register one with ",
+          h("code", {}, "POST /view/register"),
+          ", or try a query in ",
+          h("a", { href: "#query" }, "Query"),
+          "."
+        )
   }
 
   /** @param {any} view */
   row(view) {
     const look = () => void this.panel.open(view)
-    return h("tr", { tabindex: 0, "data-row": view.id, on: { click: look, keydown: (event) => {
-      if (/** @type {KeyboardEvent} */ (event).key !== "Enter") return
-      // Else the same key presses the button that has the focus then.
-      event.preventDefault()
-      look()
-    } } }, h("td", { class: "mono clip id" }, brief(view.id, 60)), h("td", { class: "mono clip query" }, brief(view.query, 160)), ...this.columns.map(({ class: name, read }) => h("td", { class: name }, read(view))))
+    return h(
+      "tr",
+      {
+        tabindex: 0,
+        "data-row": view.id,
+        on: {
+          click: look,
+          keydown: (event) => {
+            if (/** @type {KeyboardEvent} */ (event).key !== "Enter") return
+            // Else the same key presses the button that has the focus then.
+            event.preventDefault()
+            look()
+          }
+        }
+      },
+      h("td", { class: "mono clip id" }, brief(view.id, 60)),
+      h("td", { class: "mono clip query" }, brief(view.query, 160)),
+      ...this.columns.map(({ class: name, read }) => h("td", { class: name }, read(view)))
+    )
   }
 }

@@ -11,13 +11,48 @@ import { ago, brief, count, ttl } from "./format.js"
 import { LiveResult } from "./liveResult.js"
 
 /** @param {ReadonlyArray<readonly [string, import("./dom.js").Child]>} pairs */
-const facts = (pairs) => h("dl", { class: "facts" }, ...pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))))
+const facts = (pairs) =>
+  h("dl", { class: "facts" }, ...pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))))
 
 /** @param {ReadonlyArray<any>} plan */
-const planTable = (plan) => h("table", { "aria-label": "Plan" },
-  h("thead", {}, h("tr", {}, h("th", {}, "Operator"), h("th", {}, "Maintained"), h("th", { class: "num" }, "Rows"), h("th", { class: "num" }, "Last cost"), h("th", { class: "num" }, "Cost"))),
-  h("tbody", {}, ...plan.map((row) => h("tr", {}, h("td", { class: "mono" }, row.operator), h("td", {}, row.incremental ? pill("good", "by change") : pill("warn", "run again"), row.reason === null ? null : h("span", { class: "note" }, ` ${row.reason}`)),
-    h("td", { class: "num" }, count(row.rows)), h("td", { class: "num" }, count(row.last_cost)), h("td", { class: "num" }, count(row.total_cost))))))
+const planTable = (plan) =>
+  h(
+    "table",
+    { "aria-label": "Plan" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", {}, "Operator"),
+        h("th", {}, "Maintained"),
+        h("th", { class: "num" }, "Rows"),
+        h("th", { class: "num" }, "Last cost"),
+        h("th", { class: "num" }, "Cost")
+      )
+    ),
+    h(
+      "tbody",
+      {},
+      ...plan.map((row) =>
+        h(
+          "tr",
+          {},
+          h("td", { class: "mono" }, row.operator),
+          h(
+            "td",
+            {},
+            row.incremental ? pill("good", "by change") : pill("warn", "run again"),
+            row.reason === null ? null : h("span", { class: "note" }, ` ${row.reason}`)
+          ),
+          h("td", { class: "num" }, count(row.rows)),
+          h("td", { class: "num" }, count(row.last_cost)),
+          h("td", { class: "num" }, count(row.total_cost))
+        )
+      )
+    )
+  )
 
 export class ViewPanel {
   /** @param {"ssp" | "scheduler"} kind */
@@ -28,9 +63,16 @@ export class ViewPanel {
     /** @type {LiveResult | undefined} */
     this.live = undefined
     // The browser's own: what is behind it cannot be reached, and Escape closes it wherever the focus is.
-    this.element = h("dialog", { class: "panel", "aria-labelledby": "panel-title", on: { close: () => this.closed(), click: (event) => {
-      if (event.target === this.element) this.close()
-    } } })
+    this.element = h("dialog", {
+      class: "panel",
+      "aria-labelledby": "panel-title",
+      on: {
+        close: () => this.closed(),
+        click: (event) => {
+          if (event.target === this.element) this.close()
+        }
+      }
+    })
     /** Id of the view that is looked at. */
     this.id = ""
   }
@@ -43,10 +85,37 @@ export class ViewPanel {
     this.live = live
     const inside = h("div", { class: "inside" })
     this.element.replaceChildren(
-      h("div", { class: "row head" }, h("h2", { class: "mono wrap", id: "panel-title" }, brief(view.id, 2000)), h("button", { type: "button", class: "ghost icon", autofocus: true, "aria-label": "Close", title: "Close (Esc)", on: { click: () => this.close() } }, "×")),
+      h(
+        "div",
+        { class: "row head" },
+        h("h2", { class: "mono wrap", id: "panel-title" }, brief(view.id, 2000)),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "ghost icon",
+            autofocus: true,
+            "aria-label": "Close",
+            title: "Close (Esc)",
+            on: { click: () => this.close() }
+          },
+          "×"
+        )
+      ),
       h("pre", { class: "query" }, view.query),
-      facts([["Owner", view.owner ?? (this.kind === "ssp" ? "this SSP" : "waits for an SSP")], ["Client", brief(view.client_id, 80)], ["Format", view.format], ["Time to live", ttl(view.ttl_seconds)], ["Last active", ago(view.last_active_at)], ...(view.params === null ? [] : [/** @type {const} */ (["Parameters", h("code", { class: "wrap" }, brief(view.params, 2000))])])]),
-      inside, live.element)
+      facts([
+        ["Owner", view.owner ?? (this.kind === "ssp" ? "this SSP" : "waits for an SSP")],
+        ["Client", brief(view.client_id, 80)],
+        ["Format", view.format],
+        ["Time to live", ttl(view.ttl_seconds)],
+        ["Last active", ago(view.last_active_at)],
+        ...(view.params === null
+          ? []
+          : [/** @type {const} */ (["Parameters", h("code", { class: "wrap" }, brief(view.params, 2000))])])
+      ]),
+      inside,
+      live.element
+    )
     if (!this.element.open) this.element.showModal()
     this.element.scrollTop = 0
     void live.start(view.id)
@@ -58,12 +127,46 @@ export class ViewPanel {
     try {
       const debug = await unlocked(() => call(`/debug/view/${encodeURIComponent(view.id)}`, { door: this.door }))
       inside.replaceChildren(
-        facts([["Rows", count(debug.cache_size)], ["Generation", count(debug.content_generation)], ["Tables", debug.referenced_tables.join(", ")], ["Hash", h("code", {}, brief(debug.last_hash, 24))]]),
-        h("div", { class: "row" }, h("h3", {}, "Plan"), h("span", { class: "spacer" }), h("button", { type: "button", class: "ghost small", on: { click: () => void this.look(view, inside) } }, "Read again")),
-        h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Operators of the plan" }, planTable(debug.plan)),
-        ...(debug.errors.length === 0 ? [] : [h("h3", {}, `${count(debug.errors.length)} rows left out`), h("ul", { class: "errors" }, ...debug.errors.slice(0, 20).map((/** @type {any} */ { id, reason }) => h("li", {}, h("code", {}, brief(id, 60)), " ", brief(reason, 300))))]))
+        facts([
+          ["Rows", count(debug.cache_size)],
+          ["Generation", count(debug.content_generation)],
+          ["Tables", debug.referenced_tables.join(", ")],
+          ["Hash", h("code", {}, brief(debug.last_hash, 24))]
+        ]),
+        h(
+          "div",
+          { class: "row" },
+          h("h3", {}, "Plan"),
+          h("span", { class: "spacer" }),
+          h(
+            "button",
+            { type: "button", class: "ghost small", on: { click: () => void this.look(view, inside) } },
+            "Read again"
+          )
+        ),
+        h(
+          "div",
+          { class: "scroll", tabindex: 0, role: "group", "aria-label": "Operators of the plan" },
+          planTable(debug.plan)
+        ),
+        ...(debug.errors.length === 0
+          ? []
+          : [
+              h("h3", {}, `${count(debug.errors.length)} rows left out`),
+              h(
+                "ul",
+                { class: "errors" },
+                ...debug.errors
+                  .slice(0, 20)
+                  .map((/** @type {any} */ { id, reason }) =>
+                    h("li", {}, h("code", {}, brief(id, 60)), " ", brief(reason, 300))
+                  )
+              )
+            ])
+      )
     } catch (error) {
-      if (!(error instanceof Cancelled)) inside.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }))
+      if (!(error instanceof Cancelled))
+        inside.replaceChildren(failure(error instanceof Refused ? error : { message: String(error) }))
     }
   }
 
@@ -77,9 +180,10 @@ export class ViewPanel {
     this.live?.stop()
     this.live = undefined
     this.element.replaceChildren()
-    // The browser has given the focus back, unless the row is another element by now. Where the focus is somewhere, somebody
-    // may have moved it meanwhile.
+    // The browser has given the focus back, unless the row is another element by now. Where the focus is somewhere,
+    // somebody may have moved it meanwhile.
     if (document.activeElement !== null && document.activeElement !== document.body) return
-    for (const row of document.querySelectorAll("#views [data-row]")) if (/** @type {HTMLElement} */ (row).dataset["row"] === this.id) /** @type {HTMLElement} */ (row).focus()
+    for (const row of document.querySelectorAll("#views [data-row]"))
+      if (/** @type {HTMLElement} */ (row).dataset["row"] === this.id) /** @type {HTMLElement} */ (row).focus()
   }
 }

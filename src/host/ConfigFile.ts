@@ -10,7 +10,8 @@ import { type Document, isCollection, isScalar, parseDocument, type Range, visit
 import { type ConfigFile, ConfigSource } from "../ports/ConfigSource.ts"
 import { judgeTls } from "./tlsFiles.ts"
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message.split("\n")[0] ?? "" : String(error))
+const reasonOf = (error: unknown): string =>
+  error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)
 
 /** A file that is larger is no configuration, and no secret either. */
 const maxConfigBytes = 1024 * 1024
@@ -19,7 +20,10 @@ const maxAliases = 100
 export const maxDepth = 64
 
 /** A regular file of bounded size: a device or a pipe never ends, or keeps the start waiting. */
-export const readText = (path: string, maxBytes = maxConfigBytes): { readonly text: string } | { readonly fault: string } => {
+export const readText = (
+  path: string,
+  maxBytes = maxConfigBytes
+): { readonly text: string } | { readonly fault: string } => {
   try {
     const stats = statSync(path)
     if (!stats.isFile()) return { fault: "it is not a regular file" }
@@ -31,8 +35,8 @@ export const readText = (path: string, maxBytes = maxConfigBytes): { readonly te
 }
 
 /**
- * What is well-formed and still no configuration, with its place in the text: an alias inside what it stands for has no end, thousands of
- * them take minutes, and so do the library's own looks for keys that stand twice.
+ * What is well-formed and still no configuration, with its place in the text: an alias inside what it stands for has no
+ * end, thousands of them take minutes, and so do the library's own looks for keys that stand twice.
  */
 const faultIn = (document: Document.Parsed): { readonly at: number; readonly what: string } | undefined => {
   let aliases = 0
@@ -41,13 +45,18 @@ const faultIn = (document: Document.Parsed): { readonly at: number; readonly wha
     fault = { at: node.range?.[0] ?? 0, what }
     return visit.BREAK
   }
-  const tooDeep = (node: { readonly range?: Range | null | undefined }, path: ReadonlyArray<unknown>): symbol | undefined =>
+  const tooDeep = (
+    node: { readonly range?: Range | null | undefined },
+    path: ReadonlyArray<unknown>
+  ): symbol | undefined =>
     path.filter(isCollection).length >= maxDepth ? stop(node, `is nested more than ${maxDepth} levels deep`) : undefined
   visit(document, {
     Seq: (_, list, path) => tooDeep(list, path),
     Alias: (_, node, path) => {
       if (++aliases > maxAliases) return stop(node, `has more than ${maxAliases} aliases`)
-      return path.some((above) => isCollection(above) && above.anchor === node.source) ? stop(node, `has the alias *${node.source} inside what it stands for`) : undefined
+      return path.some((above) => isCollection(above) && above.anchor === node.source)
+        ? stop(node, `has the alias *${node.source} inside what it stands for`)
+        : undefined
     },
     Map: (_, map, path) => {
       const seen = new Set<unknown>()
@@ -68,7 +77,8 @@ export const parseText = (text: string): { readonly content: unknown; readonly f
   try {
     const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false })
     const [error] = document.errors
-    if (error !== undefined) return { content: undefined, fault: `line ${lineOf(error.pos[0])} is not YAML: ${error.message}` }
+    if (error !== undefined)
+      return { content: undefined, fault: `line ${lineOf(error.pos[0])} is not YAML: ${error.message}` }
     const fault = faultIn(document)
     if (fault !== undefined) return { content: undefined, fault: `line ${lineOf(fault.at)} ${fault.what}` }
     return { content: document.toJS({ maxAliasCount: maxAliases }) as unknown, fault: undefined }
@@ -79,7 +89,13 @@ export const parseText = (text: string): { readonly content: unknown; readonly f
 
 export const parse = (path: string): ConfigFile => {
   const read = readText(path)
-  return "fault" in read ? { path, content: undefined, fault: `cannot be read (${read.fault}); SVC_CONFIG_PATH must name a readable YAML file` } : { path, ...parseText(read.text) }
+  return "fault" in read
+    ? {
+        path,
+        content: undefined,
+        fault: `cannot be read (${read.fault}); SVC_CONFIG_PATH must name a readable YAML file`
+      }
+    : { path, ...parseText(read.text) }
 }
 
 const defaultPath = "./svc.yml"

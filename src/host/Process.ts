@@ -2,7 +2,8 @@
  * A program as an operating system process: signals, the time limit of a stop, exit codes.
  *
  * Our own and not the platform's runner: a second signal must end at once, a stop must end within 10 s whatever hangs,
- * and a fault must leave with its own code. 0 clean stop, 2 configuration, 3 damaged data, 1 anything else; 5 comes from the watchdog.
+ * and a fault must leave with its own code. 0 clean stop, 2 configuration, 3 damaged data, 1 anything else; 5 comes
+ * from the watchdog.
  */
 import { Cause, Effect, Exit } from "effect"
 import { StartFault } from "../ports/StartFault.ts"
@@ -49,7 +50,8 @@ export const run = (program: Effect.Effect<unknown, unknown>): void => {
   }
   process.on("SIGTERM", onSignal)
   process.on("SIGINT", onSignal)
-  // The terminal is gone; elsewhere it asks for a reload (`reload.ts`), and must not end a process that has nothing to reload.
+  // The terminal is gone; elsewhere it asks for a reload (`reload.ts`), and must not end a process that has nothing to
+  // reload.
   process.on("SIGHUP", process.stdout.isTTY ? onSignal : () => {})
   fiber.addObserver((exit) => leave(codeOf(exit)))
 }

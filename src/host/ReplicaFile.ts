@@ -1,7 +1,8 @@
 /**
  * The replica's file: `replica.db` in the folder that `replica_db_path` names, held by one process.
  *
- * Here because files and drivers are a runtime's. A lock beside the file and not SQLite's own, because that one would keep out our own connections that read.
+ * Here because files and drivers are a runtime's. A lock beside the file and not SQLite's own, because that one would
+ * keep out our own connections that read.
  */
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, type Scope } from "effect"
@@ -16,13 +17,24 @@ export const fileName = "replica.db"
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 const unusable = (folder: string, reason: string): ReplicaError =>
-  new ReplicaError({ reason: "failed", message: `the replica's folder ${folder} cannot be used: ${reason}; set replica_db_path to one that this user may write to` })
+  new ReplicaError({
+    reason: "failed",
+    message: `the replica's folder ${folder} cannot be used: ${reason}; set replica_db_path to one that this user may write to`
+  })
 
 const lock = (folder: string): Effect.Effect<void, ReplicaError, Scope.Scope> =>
   Effect.acquireRelease(
     privateFolder(folder, (reason) => unusable(folder, reason)).pipe(
-      Effect.zipRight(Effect.tryPromise({ try: () => lockFile(join(folder, `${fileName}.lock`)), catch: (cause) => unusable(folder, textOf(cause)) })),
-      Effect.filterOrFail((held) => held !== undefined, () => new ReplicaError({ reason: "locked", message: `${join(folder, fileName)}: another process has it` }))
+      Effect.zipRight(
+        Effect.tryPromise({
+          try: () => lockFile(join(folder, `${fileName}.lock`)),
+          catch: (cause) => unusable(folder, textOf(cause))
+        })
+      ),
+      Effect.filterOrFail(
+        (held) => held !== undefined,
+        () => new ReplicaError({ reason: "locked", message: `${join(folder, fileName)}: another process has it` })
+      )
     ),
     (held) => Effect.promise(() => held.release())
   ).pipe(Effect.asVoid)
@@ -34,6 +46,9 @@ export const layerReplica = (folder: string): Layer.Layer<Replica, ReplicaError>
     Effect.map((context) => Context.get(context, SqlClient.SqlClient)),
     Effect.mapError(({ cause, message, reason }) => new ReplicaError({ reason, message, cause }))
   )
-  const named = ({ cause, message, reason }: ReplicaError): ReplicaError => new ReplicaError({ reason, message: message.includes(folder) ? message : `${file}: ${message}`, cause })
-  return Layer.unwrapScoped(Effect.as(lock(folder), Replica.layerSqlite(open))).pipe(Layer.catchAll((error) => Layer.fail(named(error))))
+  const named = ({ cause, message, reason }: ReplicaError): ReplicaError =>
+    new ReplicaError({ reason, message: message.includes(folder) ? message : `${file}: ${message}`, cause })
+  return Layer.unwrapScoped(Effect.as(lock(folder), Replica.layerSqlite(open))).pipe(
+    Layer.catchAll((error) => Layer.fail(named(error)))
+  )
 }

@@ -77,31 +77,61 @@ const openPages = ["/docs", "/openapi.json"]
 
 const send = (response: ServerResponse, { body, headers, status }: Answer): void => {
   if (response.headersSent || response.destroyed) return
-  const own = { "content-type": "application/json", "content-length": Buffer.byteLength(body), "x-content-type-options": "nosniff" }
+  const own = {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    "x-content-type-options": "nosniff"
+  }
   response.writeHead(status, headers === undefined ? own : { ...own, ...headers })
   response.end(body)
 }
 
 /** What a request gets that comes while the process stops. */
-export const stoppingAnswer = (code: "SSP_NOT_READY" | "OVERLOADED"): Answer =>
-  ({ status: 503, headers: { connection: "close", ...(code === "OVERLOADED" ? { "retry-after": "1" } : {}) }, body: JSON.stringify({ code, message: "this process is stopping" }) })
+export const stoppingAnswer = (code: "SSP_NOT_READY" | "OVERLOADED"): Answer => ({
+  status: 503,
+  headers: { connection: "close", ...(code === "OVERLOADED" ? { "retry-after": "1" } : {}) },
+  body: JSON.stringify({ code, message: "this process is stopping" })
+})
 
 const noHost: Answer = {
-  status: 400, headers: { connection: "close" },
-  body: JSON.stringify({ code: "INVALID_REQUEST", message: "request has no Host header", details: [{ path: "", reason: "has no Host header" }] })
+  status: 400,
+  headers: { connection: "close" },
+  body: JSON.stringify({
+    code: "INVALID_REQUEST",
+    message: "request has no Host header",
+    details: [{ path: "", reason: "has no Host header" }]
+  })
 }
 
-const tooMany = (limit: number, waitSecs: number): Answer => toAnswer({ code: "RATE_LIMITED", message: `more than ${limit} requests per second from one address (setting SVC_RATE_LIMIT)`, retryAfterSecs: waitSecs })
+const tooMany = (limit: number, waitSecs: number): Answer =>
+  toAnswer({
+    code: "RATE_LIMITED",
+    message: `more than ${limit} requests per second from one address (setting SVC_RATE_LIMIT)`,
+    retryAfterSecs: waitSecs
+  })
 
-const internal: Answer = { status: 500, body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" }) }
+const internal: Answer = {
+  status: 500,
+  body: JSON.stringify({ code: "INTERNAL", message: "a fault of the service itself; its log says more" })
+}
 
-const traceOf = ({ headers: { traceparent } }: IncomingMessage): string | undefined => (typeof traceparent === "string" ? traceparent : undefined)
+const traceOf = ({ headers: { traceparent } }: IncomingMessage): string | undefined =>
+  typeof traceparent === "string" ? traceparent : undefined
 
 const noTextAnswer = (route: HotRoute, { message = "", reason }: NoText): Answer =>
-  reason === "too large" ? route.tooLarge : reason === "not utf-8" ? route.notText : toAnswer({ code: "OVERLOADED", message, retryAfterSecs: 1 })
+  reason === "too large"
+    ? route.tooLarge
+    : reason === "not utf-8"
+      ? route.notText
+      : toAnswer({ code: "OVERLOADED", message, retryAfterSecs: 1 })
 
 /** `onDefect` hears what the route throws, whichever callback it comes from; the client gets a 500. */
-const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerResponse, onDefect: (error: unknown) => void): void => {
+const serveHot = (
+  route: HotRoute,
+  request: IncomingMessage,
+  response: ServerResponse,
+  onDefect: (error: unknown) => void
+): void => {
   const answer = (given: Answer): void => {
     route.answered?.(given.status)
     send(response, given)
@@ -116,7 +146,11 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
   }
   guarded(() => {
     const registration = request.headers[registrationHeader]
-    const refused = route.admit(request.headers.authorization, typeof registration === "string" ? registration : undefined, request.socket.remoteAddress)
+    const refused = route.admit(
+      request.headers.authorization,
+      typeof registration === "string" ? registration : undefined,
+      request.socket.remoteAddress
+    )
     if (refused !== undefined) return answer(refused)
     readBody(request, route.maxBodyBytes, (body) => {
       if (typeof body === "string") return guarded(() => route.accept(body, answer, traceOf(request)))
@@ -125,12 +159,35 @@ const serveHot = (route: HotRoute, request: IncomingMessage, response: ServerRes
   })
 }
 
-const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): Callers.Caller =>
-  ({ method, path: url.split("?", 1)[0] ?? "", host: headers.host, origin: headers.origin, contentType: headers["content-type"], address: socket.remoteAddress ?? "", isNode: TlsServer.isProven(socket) })
+const callerOf = ({ headers, method = "", socket, url = "" }: IncomingMessage): Callers.Caller => ({
+  method,
+  path: url.split("?", 1)[0] ?? "",
+  host: headers.host,
+  origin: headers.origin,
+  contentType: headers["content-type"],
+  address: socket.remoteAddress ?? "",
+  isNode: TlsServer.isProven(socket)
+})
 
-/** What every request meets first: a process that stops, a limit that is reached, a request that names no host, a caller who may not ask. */
-const makeAdmission = (options: ListenOptions, staticPaths: ReadonlySet<string>, isStopping: () => boolean, limits: ConnectionLimits) => {
-  const { corsOrigins = [], hosts, isOpen = false, nodePaths = [], rateLimit = 0, stoppingCode = "SSP_NOT_READY", tls } = options
+/**
+ * What every request meets first: a process that stops, a limit that is reached, a request that names no host, a caller
+ * who may not ask.
+ */
+const makeAdmission = (
+  options: ListenOptions,
+  staticPaths: ReadonlySet<string>,
+  isStopping: () => boolean,
+  limits: ConnectionLimits
+) => {
+  const {
+    corsOrigins = [],
+    hosts,
+    isOpen = false,
+    nodePaths = [],
+    rateLimit = 0,
+    stoppingCode = "SSP_NOT_READY",
+    tls
+  } = options
   const stopping = stoppingAnswer(stoppingCode)
   const limit = rateLimit > 0 ? new RateLimit(rateLimit) : undefined
   const rules = { isOpen, corsOrigins, hosts, staticPaths, nodePaths, asksCertificates: tls?.isMutual ?? false }
@@ -141,7 +198,8 @@ const makeAdmission = (options: ListenOptions, staticPaths: ReadonlySet<string>,
     const beyond = limits.refusal(request.socket)
     if (beyond !== undefined) {
       response.setHeader("connection", "close")
-      if (!Callers.probes.has(request.url ?? "")) return toAnswer({ code: "OVERLOADED", message: beyond, retryAfterSecs: 1 })
+      if (!Callers.probes.has(request.url ?? ""))
+        return toAnswer({ code: "OVERLOADED", message: beyond, retryAfterSecs: 1 })
     }
     if (limit !== undefined && !Callers.probes.has(request.url ?? "")) {
       const waitSecs = limit.take(clientOf(request.socket.remoteAddress ?? ""), Date.now())
@@ -155,10 +213,16 @@ const makeAdmission = (options: ListenOptions, staticPaths: ReadonlySet<string>,
 }
 
 /**
- * A connection on which nothing moves for `silenceMs` is closed; streams send a comment every 15 s. Set per request and not
- * on hot routes: their bodies are bounded by `requestTimeout`, and a timer per request is a tenth of their cost.
+ * A connection on which nothing moves for `silenceMs` is closed; streams send a comment every 15 s. Set per request and
+ * not on hot routes: their bodies are bounded by `requestTimeout`, and a timer per request is a tenth of their cost.
  */
-const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, admit: ReturnType<typeof makeAdmission>, silenceMs: number, onDefect: (error: unknown) => void): RequestListener => {
+const makeListener = (
+  routes: ReadonlyArray<HotRoute>,
+  rest: RequestListener,
+  admit: ReturnType<typeof makeAdmission>,
+  silenceMs: number,
+  onDefect: (error: unknown) => void
+): RequestListener => {
   const hot = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
   return (request, response) => {
     const refused = admit(request, response)
@@ -174,8 +238,13 @@ const makeListener = (routes: ReadonlyArray<HotRoute>, rest: RequestListener, ad
 /** A server with its bounds: connections, bytes of unfinished bodies. */
 const makeServer = (options: ListenOptions, limitMs: number) => {
   const { isOpen = false, maxConnections, tls } = options
-  const { maxBodyBytes = Settings.defaultBodyBytes, maxBodyBytesTotal = Settings.maxBodyBytesTotal.fallback, maxConnectionsPerAddress = Settings.maxConnectionsPerAddress.fallback } = options
-  const server = tls === undefined ? createServer(serverOptions(limitMs)) : TlsServer.createTlsServer(serverOptions(limitMs), tls)
+  const {
+    maxBodyBytes = Settings.defaultBodyBytes,
+    maxBodyBytesTotal = Settings.maxBodyBytesTotal.fallback,
+    maxConnectionsPerAddress = Settings.maxConnectionsPerAddress.fallback
+  } = options
+  const server =
+    tls === undefined ? createServer(serverOptions(limitMs)) : TlsServer.createTlsServer(serverOptions(limitMs), tls)
   const limits = new ConnectionLimits(server, { maxConnections, maxConnectionsPerAddress })
   new BodyBudget(boundsOf(maxBodyBytesTotal, maxBodyBytes, isOpen)).follow(server)
   answerBrokenRequests(server)
@@ -186,8 +255,20 @@ const listen = (server: Server, { host, port, setting }: ListenOptions): Effect.
   Effect.async<number, StartFault>((resume) => {
     const onError = (error: NodeJS.ErrnoException): void => {
       const where = `${host ?? "all interfaces"}, port ${port}`
-      const why = error.code === "EADDRINUSE" ? "it is in use by another process" : error.code === "EACCES" ? "this user may not" : error.message
-      resume(Effect.fail(new StartFault({ exitCode: 1, message: `cannot listen on ${where}: ${why}; set ${setting} to an address that is free` })))
+      const why =
+        error.code === "EADDRINUSE"
+          ? "it is in use by another process"
+          : error.code === "EACCES"
+            ? "this user may not"
+            : error.message
+      resume(
+        Effect.fail(
+          new StartFault({
+            exitCode: 1,
+            message: `cannot listen on ${where}: ${why}; set ${setting} to an address that is free`
+          })
+        )
+      )
     }
     server.once("error", onError)
     server.listen({ port, ...(host === undefined ? {} : { host }) }, () => {
@@ -200,33 +281,58 @@ const listen = (server: Server, { host, port, setting }: ListenOptions): Effect.
 /** New files of TLS are in force for connections that begin after a reload. */
 const followFiles = (server: Server, tls: Tls) =>
   Effect.flatMap(Effect.runtime(), (runtime) => {
-    const onFailure = (error: unknown): void => void Effect.runFork(Effect.provide(Effect.logError("new files of TLS are not taken, the old ones stay in force", error), runtime))
-    return Effect.acquireRelease(Effect.sync(() => TlsServer.followFiles(server, tls, onFailure)), (end) => Effect.sync(end))
+    const onFailure = (error: unknown): void =>
+      void Effect.runFork(
+        Effect.provide(Effect.logError("new files of TLS are not taken, the old ones stay in force", error), runtime)
+      )
+    return Effect.acquireRelease(
+      Effect.sync(() => TlsServer.followFiles(server, tls, onFailure)),
+      (end) => Effect.sync(end)
+    )
   })
 
 /** Serves until its scope closes; then stops accepting, ends streams, finishes what is in flight. */
 export const layer = (options: ListenOptions) =>
   Layer.scopedDiscard(
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const serving = yield* Serving
       const app = yield* HttpApiBuilder.httpApp
-      const handler = yield* NodeHttpServer.makeHandler(app).pipe(Effect.locally(HttpMiddleware.currentTracerDisabledWhen, () => true))
+      const handler = yield* NodeHttpServer.makeHandler(app).pipe(
+        Effect.locally(HttpMiddleware.currentTracerDisabledWhen, () => true)
+      )
       const runtime = yield* Effect.runtime()
-      const log = (error: unknown): void => void Effect.runFork(Effect.provide(Effect.logError("a request met a fault of the service itself", error), runtime))
+      const log = (error: unknown): void =>
+        void Effect.runFork(
+          Effect.provide(Effect.logError("a request met a fault of the service itself", error), runtime)
+        )
       let stopped = false
       const limitMs = (options.requestTimeoutSecs ?? defaultLimitSecs) * 1000
       const { connections, limits, server } = makeServer(options, limitMs)
-      const listener = makeListener(yield* HotRoutes, handler, makeAdmission(options, new Set([...openPages, ...yield* Pages.paths]), () => stopped, limits), limitMs, log)
+      const listener = makeListener(
+        yield* HotRoutes,
+        handler,
+        makeAdmission(options, new Set([...openPages, ...(yield* Pages.paths)]), () => stopped, limits),
+        limitMs,
+        log
+      )
       if (options.tls !== undefined) yield* followFiles(server, options.tls)
       server.on("request", listener)
       server.on("checkExpectation", listener)
       yield* Effect.acquireRelease(listen(server, options), () =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           stopped = true
           yield* serving.stop
-          yield* Effect.logInfo(`stopping: no new connections, ${connections.inFlight().length} requests and streams to finish`)
-          const cut = yield* Effect.async<number>((resume) => connections.close(drainMs, (count) => resume(Effect.succeed(count))))
+          yield* Effect.logInfo(
+            `stopping: no new connections, ${connections.inFlight().length} requests and streams to finish`
+          )
+          const cut = yield* Effect.async<number>((resume) =>
+            connections.close(drainMs, (count) => resume(Effect.succeed(count)))
+          )
           if (cut > 0) yield* Effect.logWarning(`${cut} connections were still busy after ${drainMs} ms and were cut`)
-        })).pipe(Effect.flatMap(serving.listening))
+        })
+      ).pipe(Effect.flatMap(serving.listening))
     })
-  ).pipe(Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer]), Layer.provide(NodeHttpServer.layerContext))
+  ).pipe(
+    Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer]),
+    Layer.provide(NodeHttpServer.layerContext)
+  )

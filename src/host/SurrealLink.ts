@@ -1,9 +1,9 @@
 /**
  * One connection to a SurrealDB, signed in, until it breaks: never mended, always replaced.
  *
- * Why the SDK may not reconnect by itself: it would send again what was in flight, writes included, and restore sessions
- * by rules of its own. A broken link fails what was in flight and is thrown away; the next one signs in afresh, which is
- * also how an expired session is renewed.
+ * Why the SDK may not reconnect by itself: it would send again what was in flight, writes included, and restore
+ * sessions by rules of its own. A broken link fails what was in flight and is thrown away; the next one signs in
+ * afresh, which is also how an expired session is renewed.
  */
 import { Effect, Redacted } from "effect"
 import { type Engines, Surreal, type SystemAuth } from "surrealdb"
@@ -42,14 +42,20 @@ const credentials = ({ database, namespace, pass, user }: Access, level: AuthLev
 export class SurrealLink {
   private readonly db: Surreal
   #broken = false
-  /** What the engine has not answered yet. To close one that is in this process under a request ends the whole process. */
+  /**
+   * What the engine has not answered yet. To close one that is in this process under a request ends the whole process.
+   */
   readonly #pending = new Set<Promise<unknown>>()
   #wire: Wire | undefined
   #token = ""
   /** Why the connection attempt failed, where only the engine knows. */
   #reason: unknown
 
-  private constructor(patience: Patience, engines: (watch: SurrealEngines.Watch) => Engines, failed: (error: unknown) => void) {
+  private constructor(
+    patience: Patience,
+    engines: (watch: SurrealEngines.Watch) => Engines,
+    failed: (error: unknown) => void
+  ) {
     const watch = {
       failed: (error: unknown) => {
         this.#reason = error
@@ -89,11 +95,17 @@ export class SurrealLink {
   /** Ends it in order; a server that does not answer is not waited for. */
   readonly close: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#broken) return Effect.void
-    return Effect.promise(() => this.db.close().catch(() => undefined)).pipe(Effect.timeout("1 second"), Effect.ignore, Effect.ensuring(Effect.sync(() => this.#wire?.terminate())))
+    return Effect.promise(() => this.db.close().catch(() => undefined)).pipe(
+      Effect.timeout("1 second"),
+      Effect.ignore,
+      Effect.ensuring(Effect.sync(() => this.#wire?.terminate()))
+    )
   })
 
   /** As `close`, for the engine in this process: behind its last answer. */
-  readonly closeBehind: Effect.Effect<void> = Effect.suspend(() => Effect.promise(() => Promise.allSettled(this.#pending)).pipe(Effect.zipRight(this.close)))
+  readonly closeBehind: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.promise(() => Promise.allSettled(this.#pending)).pipe(Effect.zipRight(this.close))
+  )
 
   #watched<A>(answer: Promise<A>): Promise<A> {
     this.#pending.add(answer)
@@ -103,27 +115,57 @@ export class SurrealLink {
   }
 
   /** A connection to a server. The error says `unauthorized` when the credentials are not those of this level. */
-  static readonly toServer = (address: ServerStore, access: Access, level: AuthLevel, patience: Patience): Effect.Effect<SurrealLink, SurrealError> =>
+  static readonly toServer = (
+    address: ServerStore,
+    access: Access,
+    level: AuthLevel,
+    patience: Patience
+  ): Effect.Effect<SurrealLink, SurrealError> =>
     Effect.async<SurrealLink, SurrealError>((resume) => {
       const link = new SurrealLink(patience, SurrealEngines.remote, () => undefined)
-      // A refused connection never settles the SDK's promise, it only ends; where the promise does settle, it says more.
-      link.db.subscribe("disconnected", () => void setImmediate(() => resume(Effect.fail(failureOf(link.#reason ?? new Error("the connection ended before it was usable"))))))
+      // A refused connection never settles the SDK's promise, it only ends; where the promise does settle, it says
+      // more.
+      link.db.subscribe(
+        "disconnected",
+        () =>
+          void setImmediate(() =>
+            resume(Effect.fail(failureOf(link.#reason ?? new Error("the connection ended before it was usable"))))
+          )
+      )
       const auth = credentials(access, level)
       const { database, namespace } = access
-      link.db.connect(address.url, { namespace, database, reconnect: false, ...(auth === undefined ? {} : { authentication: () => auth }) }).then(
-        () => resume(Effect.succeed(link)),
-        (error: unknown) => {
-          link.cut()
-          resume(Effect.fail(failureOf(error)))
-        }
-      )
+      link.db
+        .connect(address.url, {
+          namespace,
+          database,
+          reconnect: false,
+          ...(auth === undefined ? {} : { authentication: () => auth })
+        })
+        .then(
+          () => resume(Effect.succeed(link)),
+          (error: unknown) => {
+            link.cut()
+            resume(Effect.fail(failureOf(error)))
+          }
+        )
       return Effect.sync(() => link.cut())
     })
 
-  /** The database inside this process; its engine is the optional package's. Nobody signs in: nobody else can reach it. */
-  static readonly inProcess = (address: EmbeddedStore, access: Access, engines: Engines, patience: Patience): Effect.Effect<SurrealLink, SurrealError> =>
+  /**
+   * The database inside this process; its engine is the optional package's. Nobody signs in: nobody else can reach it.
+   */
+  static readonly inProcess = (
+    address: EmbeddedStore,
+    access: Access,
+    engines: Engines,
+    patience: Patience
+  ): Effect.Effect<SurrealLink, SurrealError> =>
     Effect.async<SurrealLink, SurrealError>((resume) => {
-      const link: SurrealLink = new SurrealLink(patience, (watch) => SurrealEngines.embedded(engines, address.url, watch), (error) => resume(Effect.fail(openFailureOf(error))))
+      const link: SurrealLink = new SurrealLink(
+        patience,
+        (watch) => SurrealEngines.embedded(engines, address.url, watch),
+        (error) => resume(Effect.fail(openFailureOf(error)))
+      )
       link.#watched(link.db.connect(address.url, { namespace: access.namespace, database: access.database })).then(
         () => resume(Effect.succeed(link)),
         (error: unknown) => resume(Effect.fail(openFailureOf(error)))
@@ -134,7 +176,10 @@ export class SurrealLink {
 }
 
 /** The optional package's engines, or what to install. */
-export const embeddedEngines = (address: EmbeddedStore, load: () => Promise<{ readonly createNodeEngines: () => Engines }>): Effect.Effect<Engines, StartFault> =>
+export const embeddedEngines = (
+  address: EmbeddedStore,
+  load: () => Promise<{ readonly createNodeEngines: () => Engines }>
+): Effect.Effect<Engines, StartFault> =>
   Effect.tryPromise({
     try: async () => (await load()).createNodeEngines(),
     catch: (error) =>

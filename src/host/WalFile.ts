@@ -18,7 +18,8 @@ export interface WalFileOptions {
   readonly disk?: WalDisk
 }
 
-const attempt = <A>(path: string, run: () => Promise<A>): Effect.Effect<A, WalFailed> => Effect.tryPromise({ try: run, catch: (error) => Segments.failure(path, error) })
+const attempt = <A>(path: string, run: () => Promise<A>): Effect.Effect<A, WalFailed> =>
+  Effect.tryPromise({ try: run, catch: (error) => Segments.failure(path, error) })
 
 const read = (path: string, log: WalLog, afterSeq: number): Stream.Stream<WalRecord, WalFailed> =>
   Stream.suspend(() => {
@@ -26,33 +27,52 @@ const read = (path: string, log: WalLog, afterSeq: number): Stream.Stream<WalRec
     if (afterSeq >= upTo) return Stream.empty
     const first: Cursor = { from: afterSeq, upTo, at: undefined }
     return Stream.paginateChunkEffect(first, (cursor) =>
-      Effect.map(attempt(path, () => log.page(cursor)), ({ next, records }) => [Chunk.unsafeFromArray(records), next.at !== undefined && next.at.after >= upTo ? Option.none() : Option.some(next)] as const))
+      Effect.map(
+        attempt(path, () => log.page(cursor)),
+        ({ next, records }) =>
+          [
+            Chunk.unsafeFromArray(records),
+            next.at !== undefined && next.at.after >= upTo ? Option.none() : Option.some(next)
+          ] as const
+      )
+    )
   })
 
 const shapeOf = (path: string, log: WalLog, disk: WalDisk): WalShape => ({
   logId: log.logId,
   lastSeq: Effect.sync(() => log.lastSeq),
   keptAfter: Effect.sync(() => log.keptAfter),
-  append: (records) => checked(records, Effect.async((resume) => log.submit(records, resume))),
+  append: (records) =>
+    checked(
+      records,
+      Effect.async((resume) => log.submit(records, resume))
+    ),
   read: (afterSeq) => read(path, log, afterSeq),
   dropBefore: (seq) => attempt(path, () => log.dropBefore(seq)),
-  usage: Effect.map(Effect.promise(async () => disk.free?.(dirname(path)).catch(() => undefined)), (freeBytes) => ({ bytes: log.bytes, freeBytes }))
+  usage: Effect.map(
+    Effect.promise(async () => disk.free?.(dirname(path)).catch(() => undefined)),
+    (freeBytes) => ({ bytes: log.bytes, freeBytes })
+  )
 })
 
 /** The log at `path`, with its complete files beside it; made where there is none. Closing it ends what waits first. */
 export const layerFile = (path: string, options: WalFileOptions = {}): Layer.Layer<Wal, WalFailed> =>
   Layer.scoped(
     Wal,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { disk = nodeDisk, segmentBytes = defaultSegmentBytes } = options
       const opened = attempt(path, () => WalLog.open(disk, path, randomUUID, segmentBytes))
       const { log, tail } = yield* Effect.acquireRelease(opened, (own) => Effect.promise(() => own.log.close()))
-      if (tail !== undefined) yield* Effect.logWarning(`${tail.file}, offset ${tail.offset}, seq ${log.lastSeq + 1}: cut off ${tail.bytes} bytes of a write that was never finished`)
+      if (tail !== undefined)
+        yield* Effect.logWarning(
+          `${tail.file}, offset ${tail.offset}, seq ${log.lastSeq + 1}: cut off ${tail.bytes} bytes of a write that was never finished`
+        )
       return shapeOf(path, log, disk)
     })
   )
 
-const lineOf = ({ after, last, path, size }: Segments.Segment): string => `${path}: ${last === after ? `no records behind seq ${after}` : `seq ${after + 1} to ${last}`}, ${size} bytes`
+const lineOf = ({ after, last, path, size }: Segments.Segment): string =>
+  `${path}: ${last === after ? `no records behind seq ${after}` : `seq ${after + 1} to ${last}`}, ${size} bytes`
 
 /** Names change while a log is in use: what does not fit together is read again when they have. */
 const loadInUse = async (path: string, disk: WalDisk): Promise<Segments.Loaded | undefined> => {
@@ -66,12 +86,26 @@ const loadInUse = async (path: string, disk: WalDisk): Promise<Segments.Loaded |
   }
 }
 
-/** Reads every line of the log at `path`, also while it is in use, and changes nothing; answers what it found, line by line. */
+/**
+ * Reads every line of the log at `path`, also while it is in use, and changes nothing; answers what it found, line by
+ * line.
+ */
 export const verify = (path: string, disk: WalDisk = nodeDisk): Effect.Effect<ReadonlyArray<string>, WalFailed> =>
-  Effect.flatMap(attempt(path, () => loadInUse(path, disk)), (loaded) => {
-    if (loaded === undefined) return new WalFailed({ reason: "failed", file: path, message: `${path}: there is no WAL` })
-    const { logId, segments, tail } = loaded
-    const records = segments.at(-1)!.last - segments[0]!.after
-    const lines = [`log ${logId}: ${records} records, all as they were written`, ...segments.map(lineOf)]
-    return Effect.succeed(tail === undefined ? lines : [...lines, `${tail.file}, offset ${tail.offset}: ${tail.bytes} bytes of a write that is not finished; the next start cuts them off`])
-  })
+  Effect.flatMap(
+    attempt(path, () => loadInUse(path, disk)),
+    (loaded) => {
+      if (loaded === undefined)
+        return new WalFailed({ reason: "failed", file: path, message: `${path}: there is no WAL` })
+      const { logId, segments, tail } = loaded
+      const records = segments.at(-1)!.last - segments[0]!.after
+      const lines = [`log ${logId}: ${records} records, all as they were written`, ...segments.map(lineOf)]
+      return Effect.succeed(
+        tail === undefined
+          ? lines
+          : [
+              ...lines,
+              `${tail.file}, offset ${tail.offset}: ${tail.bytes} bytes of a write that is not finished; the next start cuts them off`
+            ]
+      )
+    }
+  )

@@ -11,9 +11,23 @@ export const layer: Layer.Layer<Backend> = Layer.scoped(
   Backend,
   Effect.map(Exchange.make, (send) => ({
     call: ({ body, headers, keptBytes, timeoutMs, url }) =>
-      send({ method: "POST", url, headers, body, withinMs: timeoutMs, bodyWithinMs, keptBytes: keptOf(keptBytes), readBytes }).pipe(
+      send({
+        method: "POST",
+        url,
+        headers,
+        body,
+        withinMs: timeoutMs,
+        bodyWithinMs,
+        keptBytes: keptOf(keptBytes),
+        readBytes
+      }).pipe(
         Effect.map(({ retryAfter, status, text }) => ({ status, retryAfter, body: text })),
-        Effect.mapError(({ late, message }) => new BackendFailed({ message: `no answer from the backend${late ? ` within ${timeoutMs} ms` : `: ${message}`}` }))
+        Effect.mapError(
+          ({ late, message }) =>
+            new BackendFailed({
+              message: `no answer from the backend${late ? ` within ${timeoutMs} ms` : `: ${message}`}`
+            })
+        )
       )
   }))
 )

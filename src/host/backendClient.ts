@@ -16,12 +16,30 @@ export interface JobSettings {
   readonly tls?: Tls | undefined
 }
 
-const calls = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./backendCalls.ts")), ({ layer }) => layer))
+const calls = Layer.unwrapEffect(
+  Effect.map(
+    Effect.promise(() => import("./backendCalls.ts")),
+    ({ layer }) => layer
+  )
+)
 
 const reports = (url: string, secret: JobSettings["schedulerSecret"], tls: Tls | undefined): Layer.Layer<JobReports> =>
-  Layer.unwrapScoped(Effect.flatMap(Effect.promise(() => import("./exchange.ts")), ({ between }) => Effect.map(between(tls), (send) => JobReports.layerHttp(url, secret, send))))
+  Layer.unwrapScoped(
+    Effect.flatMap(
+      Effect.promise(() => import("./exchange.ts")),
+      ({ between }) => Effect.map(between(tls), (send) => JobReports.layerHttp(url, secret, send))
+    )
+  )
 
-export const layer = ({ jobTables, schedulerSecret, schedulerUrl, tls }: JobSettings): Layer.Layer<Backend | JobReports> =>
+export const layer = ({
+  jobTables,
+  schedulerSecret,
+  schedulerUrl,
+  tls
+}: JobSettings): Layer.Layer<Backend | JobReports> =>
   jobTables.length === 0
     ? Layer.merge(Backend.layerNone, JobReports.layerNone)
-    : Layer.merge(calls, schedulerUrl === undefined ? JobReports.layerNone : reports(schedulerUrl, schedulerSecret, tls))
+    : Layer.merge(
+        calls,
+        schedulerUrl === undefined ? JobReports.layerNone : reports(schedulerUrl, schedulerSecret, tls)
+      )

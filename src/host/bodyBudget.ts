@@ -1,9 +1,11 @@
 /**
- * How many bytes of unfinished request bodies a server holds: in all, and for one address where nobody is asked for a secret.
+ * How many bytes of unfinished request bodies a server holds: in all, and for one address where nobody is asked for a
+ * secret.
  *
  * Each body is bounded by itself, but many at once are not: a client that begins a body and does not end it makes the
- * server hold what has come until the time-out. So what has come is counted until the body is whole or its connection is
- * gone; what was only announced costs nothing and is not. Cost: two additions per chunk, nothing per request without one.
+ * server hold what has come until the time-out. So what has come is counted until the body is whole or its connection
+ * is gone; what was only announced costs nothing and is not. Cost: two additions per chunk, nothing per request without
+ * one.
  */
 import type { IncomingMessage, Server } from "node:http"
 import type { Socket } from "node:net"
@@ -28,7 +30,10 @@ const shareOfStranger = 4
 
 export const boundsOf = (total: number, maxBodyBytes: number, isOpen: boolean): BodyBounds => {
   const least = Math.ceil(maxBodyBytes * 1.125) + envelopeBytes
-  return { total: Math.max(total, least), perAddress: isOpen ? Math.max(Math.floor(total / shareOfStranger), least) : undefined }
+  return {
+    total: Math.max(total, least),
+    perAddress: isOpen ? Math.max(Math.floor(total / shareOfStranger), least) : undefined
+  }
 }
 
 const accounts = new WeakMap<Socket, Account>()
@@ -94,10 +99,12 @@ export class BodyBudget {
 
   take(client: string, bytes: number): string | undefined {
     const { perAddress, total } = this.bounds
-    if (this.sum + bytes > total) return `unfinished request bodies hold ${this.sum} bytes, the limit is ${total} (setting SVC_MAX_BODY_BYTES_TOTAL)`
+    if (this.sum + bytes > total)
+      return `unfinished request bodies hold ${this.sum} bytes, the limit is ${total} (setting SVC_MAX_BODY_BYTES_TOTAL)`
     if (perAddress !== undefined) {
       const own = this.byClient.get(client) ?? 0
-      if (own + bytes > perAddress) return `unfinished request bodies from the address of this client hold ${own} bytes, the limit for one address is ${perAddress} where no secret is asked for (a quarter of SVC_MAX_BODY_BYTES_TOTAL)`
+      if (own + bytes > perAddress)
+        return `unfinished request bodies from the address of this client hold ${own} bytes, the limit for one address is ${perAddress} where no secret is asked for (a quarter of SVC_MAX_BODY_BYTES_TOTAL)`
       this.byClient.set(client, own + bytes)
     }
     this.sum += bytes

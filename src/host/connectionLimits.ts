@@ -1,10 +1,11 @@
 /**
  * How many connections there may be, in all and from one address, and the few beyond that are kept for probes.
  *
- * Node's own limit closes what comes beyond it without a word, probes included: whoever fills it makes a healthy process
- * look dead. Here a connection beyond a limit is lent for one request: a probe is answered, anything else is told which
- * limit it met, and the connection closes. When all that are lent are taken, the oldest makes room, so a probe that asks
- * as soon as it is connected gets through however many others only wait. Cost: O(1) per connection, none per request.
+ * Node's own limit closes what comes beyond it without a word, probes included: whoever fills it makes a healthy
+ * process look dead. Here a connection beyond a limit is lent for one request: a probe is answered, anything else is
+ * told which limit it met, and the connection closes. When all that are lent are taken, the oldest makes room, so a
+ * probe that asks as soon as it is connected gets through however many others only wait. Cost: O(1) per connection,
+ * none per request.
  */
 import type { Server } from "node:http"
 import { Socket } from "node:net"
@@ -43,8 +44,16 @@ export class ConnectionLimits {
   private connected(socket: Socket): void {
     const client = clientOf(socket.remoteAddress ?? "")
     const own = this.byClient.get(client) ?? 0
-    if (own >= this.share) return this.lend(socket, `${own} connections are open from the address of this client, the limit for one address is ${this.share} (setting SVC_MAX_CONNECTIONS_PER_ADDRESS)`)
-    if (this.open >= this.max) return this.lend(socket, `${this.open} connections are open, the limit is ${this.max} (setting SVC_MAX_CONNECTIONS)`)
+    if (own >= this.share)
+      return this.lend(
+        socket,
+        `${own} connections are open from the address of this client, the limit for one address is ${this.share} (setting SVC_MAX_CONNECTIONS_PER_ADDRESS)`
+      )
+    if (this.open >= this.max)
+      return this.lend(
+        socket,
+        `${this.open} connections are open, the limit is ${this.max} (setting SVC_MAX_CONNECTIONS)`
+      )
     this.open++
     this.byClient.set(client, own + 1)
     socket.once("close", () => {

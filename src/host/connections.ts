@@ -16,18 +16,24 @@ const lingerMs = 1000
 /** A whole response as text, for a connection that has no parser any more. */
 export const rawResponse = ({ body, headers, status }: Answer): string => {
   const lines = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, "connection: close", "content-type: application/json", "x-content-type-options: nosniff", `content-length: ${Buffer.byteLength(body)}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
+    "connection: close",
+    "content-type: application/json",
+    "x-content-type-options: nosniff",
+    `content-length: ${Buffer.byteLength(body)}`,
     ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`)
   ]
   return `${lines.join("\r\n")}\r\n\r\n${body}`
 }
 
 const refusal = (status: number, reason: string): Answer => ({
-  status, body: JSON.stringify({ code: "INVALID_REQUEST", message: `request ${reason}`, details: [{ path: "", reason }] })
+  status,
+  body: JSON.stringify({ code: "INVALID_REQUEST", message: `request ${reason}`, details: [{ path: "", reason }] })
 })
 
 const byParser = (code: string, detail: string): Answer => {
-  if (code === "HPE_HEADER_OVERFLOW") return refusal(431, "has headers larger than the limit of 16384 bytes (fixed, no setting)")
+  if (code === "HPE_HEADER_OVERFLOW")
+    return refusal(431, "has headers larger than the limit of 16384 bytes (fixed, no setting)")
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return refusal(408, "was not received in time")
   return refusal(400, `is not valid HTTP: ${detail}`)
 }
@@ -45,14 +51,26 @@ export const answerBrokenRequests = (server: Server): void => {
     if (refused.has(socket)) return
     refused.add(socket)
     const plain = plainSide(socket, error.code)
-    if (plain === undefined && (!socket.writable || error.code === "ECONNRESET" || answering(socket))) return void socket.destroy()
-    const answer = plain === undefined ? byParser(error.code ?? "", error.reason ?? "it could not be read") : refusal(400, "is plain HTTP, and this port speaks TLS: ask https://")
+    if (plain === undefined && (!socket.writable || error.code === "ECONNRESET" || answering(socket)))
+      return void socket.destroy()
+    const answer =
+      plain === undefined
+        ? byParser(error.code ?? "", error.reason ?? "it could not be read")
+        : refusal(400, "is plain HTTP, and this port speaks TLS: ask https://")
     ;(plain ?? socket).end(rawResponse(answer))
     setTimeout(() => socket.destroy(), lingerMs).unref()
   })
   server.on("connect", (request: IncomingMessage, socket: Duplex) => {
     socket.on("error", () => socket.destroy())
-    socket.end(rawResponse({ status: 404, body: JSON.stringify({ code: "NOT_FOUND", message: `CONNECT ${String(request.url).slice(0, 300)}: no such route` }) }))
+    socket.end(
+      rawResponse({
+        status: 404,
+        body: JSON.stringify({
+          code: "NOT_FOUND",
+          message: `CONNECT ${String(request.url).slice(0, 300)}: no such route`
+        })
+      })
+    )
   })
 }
 
@@ -82,7 +100,10 @@ export class Connections {
       socket.once("close", () => this.sockets.delete(socket))
     })
     if (isTls) this.followHandshakes()
-    server.on("request", (request: IncomingMessage, response: ServerResponse) => void this.sockets.set(request.socket, response))
+    server.on(
+      "request",
+      (request: IncomingMessage, response: ServerResponse) => void this.sockets.set(request.socket, response)
+    )
   }
 
   private followHandshakes(): void {
@@ -98,7 +119,10 @@ export class Connections {
 
   /** Requests and streams that are not answered yet. */
   inFlight(): ReadonlyArray<ServerResponse> {
-    return [...this.sockets.values()].filter((response): response is ServerResponse => response !== undefined && !response.writableFinished && !response.destroyed)
+    return [...this.sockets.values()].filter(
+      (response): response is ServerResponse =>
+        response !== undefined && !response.writableFinished && !response.destroyed
+    )
   }
 
   /**

@@ -1,9 +1,10 @@
 /**
- * An OpenAPI document from its files, references between them resolved: regular files of bounded size, below one folder, never an address.
+ * An OpenAPI document from its files, references between them resolved: regular files of bounded size, below one
+ * folder, never an address.
  *
- * Why bounded here and not by the library: it reads devices and pipes to their end, which they do not have, and follows every reference
- * wherever it leads. Bundling costs it the cube of the number of references, so it is left out where all of them stay within one file,
- * and has a budget where they do not.
+ * Why bounded here and not by the library: it reads devices and pipes to their end, which they do not have, and follows
+ * every reference wherever it leads. Bundling costs it the cube of the number of references, so it is left out where
+ * all of them stay within one file, and has a budget where they do not.
  */
 import { $RefParser, type FileInfo } from "@apidevtools/json-schema-ref-parser"
 import { realpathSync } from "node:fs"
@@ -28,7 +29,8 @@ export const limits = {
   steps: 200_000
 } as const
 
-const isMapping = (u: unknown): u is { readonly [key: string]: unknown } => typeof u === "object" && u !== null && !Array.isArray(u)
+const isMapping = (u: unknown): u is { readonly [key: string]: unknown } =>
+  typeof u === "object" && u !== null && !Array.isArray(u)
 
 const below = (folder: string, path: string): boolean => {
   const way = relative(folder, path)
@@ -59,7 +61,9 @@ class Reading {
   private readonly folders: ReadonlyArray<string>
   private readonly root: string
 
-  /** `root` is the document itself, which may lie anywhere; what it refers to lies below its folder or below `folder`. */
+  /**
+   * `root` is the document itself, which may lie anywhere; what it refers to lies below its folder or below `folder`.
+   */
   constructor(root: string, folder: string) {
     this.root = root
     this.folders = [dirname(root), folder].map((path) => realpathSync(path))
@@ -74,14 +78,26 @@ class Reading {
   }
 
   private refuse(what: string): never {
-    throw new Error(this.fault ??= what)
+    throw new Error((this.fault ??= what))
   }
 
   private async resolved(): Promise<unknown> {
-    const only = { text: false, binary: false, json: false, yaml: { order: 1, canParse: true, parse: (file: FileInfo) => this.parse(file) } } as const
+    const only = {
+      text: false,
+      binary: false,
+      json: false,
+      yaml: { order: 1, canParse: true, parse: (file: FileInfo) => this.parse(file) }
+    } as const
     const parser = new $RefParser()
-    const resolve = { http: false, file: { order: 1, canRead: true, read: (file: FileInfo) => this.read(file.url) } } as const
-    const options = { parse: only, resolve, bundle: { excludedPathMatcher: () => this.step(1), onBundle: () => void this.step(1 + this.refs / 100) } }
+    const resolve = {
+      http: false,
+      file: { order: 1, canRead: true, read: (file: FileInfo) => this.read(file.url) }
+    } as const
+    const options = {
+      parse: only,
+      resolve,
+      bundle: { excludedPathMatcher: () => this.step(1), onBundle: () => void this.step(1 + this.refs / 100) }
+    }
     const content: unknown = await parser.parse(this.root, options)
     if (!this.leavesFile) return content
     this.checkRefs()
@@ -90,13 +106,17 @@ class Reading {
 
   private step(cost: number): false {
     this.steps += cost
-    if (this.steps > limits.steps) this.refuse(`its references take more than ${limits.steps} steps to put together; keep them in one file, or use fewer`)
+    if (this.steps > limits.steps)
+      this.refuse(
+        `its references take more than ${limits.steps} steps to put together; keep them in one file, or use fewer`
+      )
     return false
   }
 
   private checkRefs(): void {
     const most = this.leavesFile ? limits.refsOfSeveral : limits.refs
-    if (this.refs > most) this.refuse(`it has more than ${most} references${this.leavesFile ? " and refers to other files" : ""}`)
+    if (this.refs > most)
+      this.refuse(`it has more than ${most} references${this.leavesFile ? " and refers to other files" : ""}`)
   }
 
   /** The text of a file that may be read. */
@@ -106,16 +126,19 @@ class Reading {
     const found = readText(path, isJson(url) ? limits.jsonBytes : limits.yamlBytes)
     if ("fault" in found) this.refuse(path === this.root ? found.fault : `${path}: ${found.fault}`)
     this.bytes += found.text.length * (isJson(url) ? 1 : 8)
-    if (this.bytes > limits.totalBytes) this.refuse(`its files have more than ${limits.totalBytes} bytes together, YAML counted eightfold`)
+    if (this.bytes > limits.totalBytes)
+      this.refuse(`its files have more than ${limits.totalBytes} bytes together, YAML counted eightfold`)
     return found.text
   }
 
   /** The file that a reference names, links followed; only what lies below the folders may be one. */
   private allowed(url: string): string {
-    if (/^[a-z][a-z\d+.-]*:/i.test(url) && !url.startsWith("file:")) this.refuse(`$ref names the address ${url}; only files are read`)
+    if (/^[a-z][a-z\d+.-]*:/i.test(url) && !url.startsWith("file:"))
+      this.refuse(`$ref names the address ${url}; only files are read`)
     const named = url.startsWith("file:") ? fileURLToPath(url) : decodeURIComponent(url)
     const path = this.real(named)
-    if (!this.folders.some((folder) => below(folder, path))) this.refuse(`$ref names ${path}, which is outside ${[...new Set(this.folders)].join(" and ")}`)
+    if (!this.folders.some((folder) => below(folder, path)))
+      this.refuse(`$ref names ${path}, which is outside ${[...new Set(this.folders)].join(" and ")}`)
     return path
   }
 
@@ -149,5 +172,8 @@ class Reading {
   }
 }
 
-/** The document at `path` with references to other files made references within it. Rejects with what is wrong, in one line. */
+/**
+ * The document at `path` with references to other files made references within it. Rejects with what is wrong, in one
+ * line.
+ */
 export const bundled = (path: string, folder: string): Promise<unknown> => new Reading(path, folder).bundled()

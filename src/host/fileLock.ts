@@ -1,9 +1,11 @@
 /**
- * A lock that one process holds and that ends with it, however it ends: a socket that listens under a name in the file system.
+ * A lock that one process holds and that ends with it, however it ends: a socket that listens under a name in the file
+ * system.
  *
- * Why a socket: `node:fs` has no flock, and a file with a process id lies after a crash (ids are used again, in a container it is 1
- * each time). Whoever wants the lock connects: an answer means it is held, also by a process that is stopped; a refusal means
- * that its holder is gone. The holder can also ask whether the name still is its own, so that two that took over at once find out.
+ * Why a socket: `node:fs` has no flock, and a file with a process id lies after a crash (ids are used again, in a
+ * container it is 1 each time). Whoever wants the lock connects: an answer means it is held, also by a process that is
+ * stopped; a refusal means that its holder is gone. The holder can also ask whether the name still is its own, so that
+ * two that took over at once find out.
  */
 import { randomBytes } from "node:crypto"
 import { statSync } from "node:fs"
@@ -61,8 +63,8 @@ const addressOf = async (path: string): Promise<{ readonly address: string; read
 const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
 
 /**
- * Takes the name from a holder that is gone; false when it is not. Renamed first, because between the question and the answer somebody else
- * may have taken over: what was renamed is asked again, and gets its name back if it lives.
+ * Takes the name from a holder that is gone; false when it is not. Renamed first, because between the question and the
+ * answer somebody else may have taken over: what was renamed is asked again, and gets its name back if it lives.
  */
 const takeOver = async (path: string, address: string): Promise<boolean> => {
   const suffix = `.${randomBytes(3).toString("hex")}`
@@ -72,7 +74,7 @@ const takeOver = async (path: string, address: string): Promise<boolean> => {
     if (codeOf(error) === "ENOENT") return true
     throw error
   }
-  const alive = await answers(address + suffix) === true
+  const alive = (await answers(address + suffix)) === true
   if (alive) {
     await fs.link(path + suffix, path).catch((error: unknown) => {
       if (codeOf(error) !== "EEXIST") throw error
@@ -88,13 +90,14 @@ export const lockFile = async (path: string): Promise<FileLock | undefined> => {
   for (let attempt = 0; attempt < attempts; attempt++) {
     const server = await listen(address)
     if (server === undefined) {
-      if (await answers(address) === true || !await takeOver(path, address)) break
+      if ((await answers(address)) === true || !(await takeOver(path, address))) break
       continue
     }
     const inode = inodeOf(path)
     const held = (): boolean => inode !== undefined && inodeOf(path) === inode
     const release = async (): Promise<void> => {
-      // Closing removes the name. One that is another's by now is left alone: our socket has no name any more and ends with the process.
+      // Closing removes the name. One that is another's by now is left alone: our socket has no name any more and ends
+      // with the process.
       if (held()) await new Promise<void>((done) => server.close(() => done()))
       await close()
     }

@@ -1,8 +1,8 @@
 /**
  * Asks the process that listens with the same configuration whether it lives, for health checks of containers.
  *
- * A command of the door and not a shell with curl: images without a shell have neither. Liveness and not readiness, because
- * whoever restarts what is unhealthy must not restart what only bootstraps.
+ * A command of the door and not a shell with curl: images without a shell have neither. Liveness and not readiness,
+ * because whoever restarts what is unhealthy must not restart what only bootstraps.
  */
 import { Effect } from "effect"
 import * as Http from "node:http"
@@ -14,10 +14,13 @@ import type { Tls } from "../ports/tls.ts"
 const withinMs = 4000
 
 /**
- * Fails unless `path` answers 200 in time. Nothing is told to who answers, and only its life is asked for: its certificate, which
- * need not name this address, is not looked at.
+ * Fails unless `path` answers 200 in time. Nothing is told to who answers, and only its life is asked for: its
+ * certificate, which need not name this address, is not looked at.
  */
-export const check = ({ listen, tls }: { readonly listen: HostPort; readonly tls: Tls | undefined }, path: string): Effect.Effect<void, StartFault> => {
+export const check = (
+  { listen, tls }: { readonly listen: HostPort; readonly tls: Tls | undefined },
+  path: string
+): Effect.Effect<void, StartFault> => {
   const url = `${reachable(listen, listen.port, "127.0.0.1", tls === undefined ? "http" : "https")}${path}`
   const get = tls === undefined ? Http.get : Https.get
   return Effect.async<void, StartFault>((resume) => {

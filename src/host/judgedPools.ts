@@ -1,20 +1,22 @@
 /**
  * Connections to addresses that were judged under a name (`ports/judge.ts`): the name is not looked up again.
  *
- * A pool for each origin, and another as soon as its name stands for other addresses: a kept connection must never carry
- * what only its name's new addresses may hear.
+ * A pool for each origin, and another as soon as its name stands for other addresses: a kept connection must never
+ * carry what only its name's new addresses may hear.
  */
 import { Dispatcher, Pool } from "@effect/platform-node/Undici"
 import { isIPv6, type LookupFunction } from "node:net"
 
 /** Answers what is known already; in both forms that a connection may ask in. */
-const lookupOf = (addresses: ReadonlyArray<string>): LookupFunction => (hostname, { all }, done) => {
-  const found = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }))
-  const [first] = found
-  if (first === undefined) return done(new Error(`nobody knows the name ${hostname}`), "")
-  if (all === true) done(null, found)
-  else done(null, first.address, first.family)
-}
+const lookupOf =
+  (addresses: ReadonlyArray<string>): LookupFunction =>
+  (hostname, { all }, done) => {
+    const found = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }))
+    const [first] = found
+    if (first === undefined) return done(new Error(`nobody knows the name ${hostname}`), "")
+    if (all === true) done(null, found)
+    else done(null, first.address, first.family)
+  }
 
 /** Origins with kept connections; those of SSPs that came and went make room. */
 const maxOrigins = 1000
@@ -51,11 +53,11 @@ export class JudgedPools {
   /** For a client that goes to `judged` only. */
   dispatcher(judged: ReadonlyArray<string>): Dispatcher {
     const at = (origin: string): Pool => this.at(origin, judged)
-    return new class extends Dispatcher {
+    return new (class extends Dispatcher {
       override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
         return at(String(options.origin)).dispatch(options, handler)
       }
-    }()
+    })()
   }
 
   async destroy(): Promise<void> {

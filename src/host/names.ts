@@ -8,5 +8,10 @@ import { lookup } from "node:dns"
 import { Names } from "../ports/Names.ts"
 
 export const layer: Layer.Layer<Names> = Layer.succeed(Names, {
-  resolve: (host) => Effect.async<ReadonlyArray<string>>((resume) => lookup(host, { all: true }, (error, found) => resume(Effect.succeed(error === null ? found.map(({ address }) => address) : []))))
+  resolve: (host) =>
+    Effect.async<ReadonlyArray<string>>((resume) =>
+      lookup(host, { all: true }, (error, found) =>
+        resume(Effect.succeed(error === null ? found.map(({ address }) => address) : []))
+      )
+    )
 })

@@ -9,4 +9,11 @@ import { Effect, Layer } from "effect"
 import type { Tls } from "../ports/tls.ts"
 
 export const layer = (tls: Tls | undefined): Layer.Layer<HttpClient.HttpClient> =>
-  tls?.isMutual === true ? Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./tlsClient.ts")), (client) => client.layerMutual(tls))) : FetchHttpClient.layer
+  tls?.isMutual === true
+    ? Layer.unwrapEffect(
+        Effect.map(
+          Effect.promise(() => import("./tlsClient.ts")),
+          (client) => client.layerMutual(tls)
+        )
+      )
+    : FetchHttpClient.layer

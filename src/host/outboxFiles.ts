@@ -1,7 +1,9 @@
 /**
- * The files of the outbox: `svc.yml`, the OpenAPI documents its backends name, references between files resolved, and the schemas of their job tables.
+ * The files of the outbox: `svc.yml`, the OpenAPI documents its backends name, references between files resolved, and
+ * the schemas of their job tables.
  *
- * Only files are read: a document that names an address is refused, because reading configuration must not call anybody.
+ * Only files are read: a document that names an address is refused, because reading configuration must not call
+ * anybody.
  */
 import { dirname, resolve } from "node:path"
 import * as ServiceFile from "../core/serviceFile.ts"
@@ -14,7 +16,8 @@ export interface BackendFiles extends ServiceFile.OutboxBackend {
 
 export type Read = { readonly backends: ReadonlyArray<BackendFiles> } | { readonly faults: ReadonlyArray<string> }
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message.split("\n")[0] ?? "" : String(error))
+const reasonOf = (error: unknown): string =>
+  error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)
 
 export const read = async (path: string): Promise<Read> => {
   const file = parse(path)
@@ -23,7 +26,10 @@ export const read = async (path: string): Promise<Read> => {
   const backends: Array<BackendFiles> = []
   for (const backend of ServiceFile.outboxBackends(file.content, process.env, faults)) {
     try {
-      backends.push({ ...backend, document: await bundled(resolve(dirname(path), backend.spec), resolve(dirname(path))) })
+      backends.push({
+        ...backend,
+        document: await bundled(resolve(dirname(path), backend.spec), resolve(dirname(path)))
+      })
     } catch (error) {
       faults.push(`backends.${backend.name}.spec: ${backend.spec} cannot be read: ${reasonOf(error)}`)
     }
@@ -35,11 +41,15 @@ export interface SchemaFile extends ServiceFile.OutboxBackend {
   readonly text: string
 }
 
-export type Schemas = { readonly schemas: ReadonlyArray<SchemaFile>; readonly tables: ReadonlyArray<string> } | { readonly faults: ReadonlyArray<string> }
+export type Schemas =
+  | { readonly schemas: ReadonlyArray<SchemaFile>; readonly tables: ReadonlyArray<string> }
+  | { readonly faults: ReadonlyArray<string> }
 
 /** Whether a schema defines this table, however its name is quoted. */
 const defines = (text: string, table: string): boolean =>
-  [...text.matchAll(/\bDEFINE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+|OVERWRITE\s+)?(`[^`]*`|⟨[^⟩]*⟩|\w+)/gi)].some(([, name = ""]) => name.replace(/^[`⟨]|[`⟩]$/g, "") === table)
+  [...text.matchAll(/\bDEFINE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+|OVERWRITE\s+)?(`[^`]*`|⟨[^⟩]*⟩|\w+)/gi)].some(
+    ([, name = ""]) => name.replace(/^[`⟨]|[`⟩]$/g, "") === table
+  )
 
 /** The schema file of each backend, and the job tables that are named without a backend, which have none. */
 export const schemas = (path: string): Schemas => {
@@ -51,10 +61,13 @@ export const schemas = (path: string): Schemas => {
     const { name, schema, table } = backend
     const write = `\`jobs schema --table ${table}\` prints one to begin with`
     const read = readText(resolve(dirname(path), schema))
-    if ("fault" in read) faults.push(`backends.${name}.method.schema: ${schema} cannot be read: ${read.fault}; ${write}`)
+    if ("fault" in read)
+      faults.push(`backends.${name}.method.schema: ${schema} cannot be read: ${read.fault}; ${write}`)
     else if (defines(read.text, table)) found.push({ ...backend, text: read.text })
     else faults.push(`backends.${name}.method.schema: ${schema} has no DEFINE TABLE ${table}; ${write}`)
   }
   const known = new Set(found.map(({ table }) => table))
-  return faults.length > 0 ? { faults: faults.map((fault) => `${path}: ${fault}`) } : { schemas: found, tables: ServiceFile.tableNames(file.content).filter((table) => !known.has(table)) }
+  return faults.length > 0
+    ? { faults: faults.map((fault) => `${path}: ${fault}`) }
+    : { schemas: found, tables: ServiceFile.tableNames(file.content).filter((table) => !known.has(table)) }
 }

@@ -1,8 +1,9 @@
 /**
  * Folders for data, which only the service's own user may open.
  *
- * What is kept there are everybody's records in the clear. A process mask sees to the files, because SQLite and the log make
- * theirs by themselves; a folder that was there before keeps its mode, since somebody may have meant it, and is warned about.
+ * What is kept there are everybody's records in the clear. A process mask sees to the files, because SQLite and the log
+ * make theirs by themselves; a folder that was there before keeps its mode, since somebody may have meant it, and is
+ * warned about.
  */
 import { Effect } from "effect"
 import { mkdirSync, statSync } from "node:fs"
@@ -14,7 +15,10 @@ export const closeToOthers = (): void => {
   if (process.platform !== "win32") process.umask(others)
 }
 
-/** Makes the folder if it is missing; throws the file system's error. Answers what is to be said of its mode, if anything. */
+/**
+ * Makes the folder if it is missing; throws the file system's error. Answers what is to be said of its mode, if
+ * anything.
+ */
 const make = (folder: string): string | undefined => {
   if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) return undefined
   const mode = statSync(folder).mode & 0o777
@@ -25,6 +29,9 @@ const make = (folder: string): string | undefined => {
 /** Makes the folder if it is missing and warns about one that others may open. */
 export const privateFolder = <E>(folder: string, asFault: (reason: string) => E): Effect.Effect<void, E> =>
   Effect.flatMap(
-    Effect.try({ try: () => make(folder), catch: (error) => asFault(error instanceof Error ? error.message : String(error)) }),
+    Effect.try({
+      try: () => make(folder),
+      catch: (error) => asFault(error instanceof Error ? error.message : String(error))
+    }),
     (warning) => (warning === undefined ? Effect.void : Effect.logWarning(warning))
   )

@@ -1,8 +1,9 @@
 /**
  * What this process uses, as Node and Deno tell it.
  *
- * A file of its own so that whoever composes a node of their own can take it or leave it. The event loop is watched by the runtime itself, from the first
- * look on that asks for it; of two windows of time the worse one is told, so that a look right behind another still sees what was.
+ * A file of its own so that whoever composes a node of their own can take it or leave it. The event loop is watched by
+ * the runtime itself, from the first look on that asks for it; of two windows of time the worse one is told, so that a
+ * look right behind another still sees what was.
  */
 import { Effect, Layer } from "effect"
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks"
@@ -15,7 +16,8 @@ const resolutionMs = 10
 type Lag = NonNullable<Figures["loopLag"]>
 
 const lagOf = (histogram: IntervalHistogram): Lag => {
-  const seconds = (nanos: number): number => Math.max(0, (Number.isFinite(nanos) ? nanos : 0) / 1e9 - resolutionMs / 1000)
+  const seconds = (nanos: number): number =>
+    Math.max(0, (Number.isFinite(nanos) ? nanos : 0) / 1e9 - resolutionMs / 1000)
   return { p99Secs: seconds(histogram.percentile(99)), maxSecs: seconds(histogram.max) }
 }
 
@@ -30,7 +32,7 @@ const watchLoop = (): IntervalHistogram | undefined => {
   }
 }
 
-const lagReader = (histogram: IntervalHistogram | undefined): () => Lag | undefined => {
+const lagReader = (histogram: IntervalHistogram | undefined): (() => Lag | undefined) => {
   let begun = performance.now()
   let before: Lag = { p99Secs: 0, maxSecs: 0 }
   return () => {
@@ -48,8 +50,10 @@ const lagReader = (histogram: IntervalHistogram | undefined): () => Lag | undefi
 
 export const layer = Layer.scoped(
   ProcessFigures,
-  Effect.gen(function*() {
-    const histogram = yield* Effect.acquireRelease(Effect.sync(watchLoop), (watched) => Effect.sync(() => watched?.disable()))
+  Effect.gen(function* () {
+    const histogram = yield* Effect.acquireRelease(Effect.sync(watchLoop), (watched) =>
+      Effect.sync(() => watched?.disable())
+    )
     const lag = lagReader(histogram)
     const startedAtSecs = Date.now() / 1000 - process.uptime()
     return Effect.sync(() => {

@@ -1,7 +1,8 @@
 /**
  * A first run without any set-up: a secret for this run, and commands that work as they are printed.
  *
- * Only on request: a secret that appears in a log must never be one that somebody chose. Such a one is lent to the commands by a file instead.
+ * Only on request: a secret that appears in a log must never be one that somebody chose. Such a one is lent to the
+ * commands by a file instead.
  */
 import { Effect, Layer, type Scope } from "effect"
 import { randomBytes } from "node:crypto"
@@ -12,19 +13,29 @@ import { type HostPort, reachable, type Scheme } from "../core/address.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
 import { Serving } from "../ports/Front.ts"
 
-const isSet = (source: ConfigSourceShape): boolean => ["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => source.env[name] !== undefined && source.env[name] !== "")
+const isSet = (source: ConfigSourceShape): boolean =>
+  ["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => source.env[name] !== undefined && source.env[name] !== "")
 
 /** The source as it is, with a made-up secret where there is none. */
 export const layerSecret: Layer.Layer<ConfigSource, never, ConfigSource> = Layer.effect(
   ConfigSource,
-  Effect.map(ConfigSource, (source) => (isSet(source) ? source : { ...source, env: { ...source.env, SVC_AUTH_SECRET: randomBytes(18).toString("base64url") } }))
+  Effect.map(ConfigSource, (source) =>
+    isSet(source)
+      ? source
+      : { ...source, env: { ...source.env, SVC_AUTH_SECRET: randomBytes(18).toString("base64url") } }
+  )
 )
 
 /** How curl is given the secret: as it is where this run made it up, else by the file that has it. */
 const bearerOf = (secret: string, made: boolean): Effect.Effect<string, never, Scope.Scope> =>
-  made ? Effect.succeed(`-H 'Authorization: Bearer ${secret}'`) : Effect.map(headerFile(secret), (path) => `-H '@${path}'`)
+  made
+    ? Effect.succeed(`-H 'Authorization: Bearer ${secret}'`)
+    : Effect.map(headerFile(secret), (path) => `-H '@${path}'`)
 
-/** A secret that somebody chose is never printed, and no other terminal knows it: a file with the header, for this user alone, as long as the process lives. */
+/**
+ * A secret that somebody chose is never printed, and no other terminal knows it: a file with the header, for this user
+ * alone, as long as the process lives.
+ */
 const headerFile = (secret: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -42,7 +53,9 @@ const lines = (url: string, secret: string | undefined, bearer: string, store: s
     "",
     `  address      ${url}   (docs at ${url}/docs)`,
     `  store        ${store}`,
-    secret === undefined ? "  secret       the one you set   (the lines below read it from a file that only you can read and that goes with this process)" : `  secret       ${secret}   (made up for this run; set SVC_AUTH_SECRET to choose one)`,
+    secret === undefined
+      ? "  secret       the one you set   (the lines below read it from a file that only you can read and that goes with this process)"
+      : `  secret       ${secret}   (made up for this run; set SVC_AUTH_SECRET to choose one)`,
     "",
     "Try it in another terminal: a view, its stream for five seconds, meanwhile a change, and what the view shows now:",
     "",
@@ -55,14 +68,24 @@ const lines = (url: string, secret: string | undefined, bearer: string, store: s
 }
 
 /** Prints once the server listens. `secret` is shown only when this run made it up. */
-export const layerGreeting = (listen: HostPort, scheme: Scheme, secret: string, store: string): Layer.Layer<never, never, Serving> =>
+export const layerGreeting = (
+  listen: HostPort,
+  scheme: Scheme,
+  secret: string,
+  store: string
+): Layer.Layer<never, never, Serving> =>
   Layer.scopedDiscard(
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const serving = yield* Serving
       const made = !["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => (process.env[name] ?? "") !== "")
       const bearer = yield* bearerOf(secret, made)
       yield* serving.port.pipe(
-        Effect.map((port) => void process.stdout.write(`${lines(reachable(listen, port, "127.0.0.1", scheme), made ? secret : undefined, bearer, store).join("\n")}\n`)),
+        Effect.map(
+          (port) =>
+            void process.stdout.write(
+              `${lines(reachable(listen, port, "127.0.0.1", scheme), made ? secret : undefined, bearer, store).join("\n")}\n`
+            )
+        ),
         Effect.forkScoped
       )
     })

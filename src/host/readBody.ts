@@ -29,7 +29,11 @@ const notUtf8: NoText = { reason: "not utf-8" }
  * `done` is called once, with the text or why there is none; not at all when the client goes away before the end: there
  * is nobody to answer. Returns how to stop listening.
  */
-export const readBody = (message: IncomingMessage, maxBytes: number, done: (body: string | NoText) => void): () => void => {
+export const readBody = (
+  message: IncomingMessage,
+  maxBytes: number,
+  done: (body: string | NoText) => void
+): (() => void) => {
   let first: Buffer | undefined
   let chunks: Array<Buffer> | undefined
   let size = 0
@@ -85,7 +89,9 @@ export const layerNode: Layer.Layer<RequestBody> = Layer.succeed(RequestBody, {
   text: (request, maxBytes) =>
     Effect.async<string, BodyRefused>((resume) => {
       const message = NodeHttpServerRequest.toIncomingMessage(request)
-      const stop = readBody(message, maxBytes, (body) => resume(typeof body === "string" ? Effect.succeed(body) : Effect.fail(new BodyRefused(body))))
+      const stop = readBody(message, maxBytes, (body) =>
+        resume(typeof body === "string" ? Effect.succeed(body) : Effect.fail(new BodyRefused(body)))
+      )
       // Comes after every end too; the first answer is the one that counts.
       message.on("close", () => resume(Effect.failSync(() => new BodyRefused({ reason: "aborted" }))))
       return Effect.sync(stop)

@@ -9,6 +9,7 @@ import { Release } from "../ports/Release.ts"
 
 export const layer: Layer.Layer<Release> = Layer.sync(Release, () => {
   const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
-  const version = typeof manifest === "object" && manifest !== null && "version" in manifest ? String(manifest.version) : "unknown"
+  const version =
+    typeof manifest === "object" && manifest !== null && "version" in manifest ? String(manifest.version) : "unknown"
   return { version }
 })

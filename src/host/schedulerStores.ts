@@ -1,8 +1,9 @@
 /**
- * Where a scheduler keeps what is its own: the log, the replica, the pool, each in its place and held by this process alone.
+ * Where a scheduler keeps what is its own: the log, the replica, the pool, each in its place and held by this process
+ * alone.
  *
- * Here because files, folders and drivers are a runtime's. Whatever cannot be opened becomes one fault with the exit code
- * that belongs to it.
+ * Here because files, folders and drivers are a runtime's. Whatever cannot be opened becomes one fault with the exit
+ * code that belongs to it.
  */
 import { Effect, Layer, type Redacted } from "effect"
 import { dirname, join } from "node:path"
@@ -35,29 +36,56 @@ export interface SourceDatabase {
 }
 
 const poolFault = ({ message, reason }: DatabaseError): StartFault =>
-  new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message: `${message}; the pool lies in replica_db_path (SVC_SCHEDULER_REPLICA_DB_PATH)` })
+  new StartFault({
+    exitCode: reason === "damaged" || reason === "newer" ? 3 : 1,
+    message: `${message}; the pool lies in replica_db_path (SVC_SCHEDULER_REPLICA_DB_PATH)`
+  })
 
 const folderOf = (walPath: string): Effect.Effect<void, StartFault> =>
-  privateFolder(dirname(walPath), (reason) => new StartFault({ exitCode: 1, message: `the folder of ${walPath} cannot be made: ${reason}; set wal_path (SVC_SCHEDULER_WAL_PATH)` }))
+  privateFolder(
+    dirname(walPath),
+    (reason) =>
+      new StartFault({
+        exitCode: 1,
+        message: `the folder of ${walPath} cannot be made: ${reason}; set wal_path (SVC_SCHEDULER_WAL_PATH)`
+      })
+  )
 
 /** The database that is cloned; the SDK is loaded by those who use one. */
 const upstreamOf = (database: SourceDatabase | undefined): Layer.Layer<Upstream> => {
   if (database === undefined) return Upstream.layerNone
   const { authLevel, name, namespace, url, username } = database
   const access = {
-    namespace, database: name, user: username, authLevel,
+    namespace,
+    database: name,
+    user: username,
+    authLevel,
     get pass() {
       return database.password
     }
   }
-  const client = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./Surreal.ts")), (drivers) => drivers.layerServer({ kind: "server", url }, access)))
+  const client = Layer.unwrapEffect(
+    Effect.map(
+      Effect.promise(() => import("./Surreal.ts")),
+      (drivers) => drivers.layerServer({ kind: "server", url }, access)
+    )
+  )
   return Layer.provide(Upstream.layerSurreal, client)
 }
 
 /** The replica first: its lock keeps a second scheduler out before anything is touched. */
-export const layer = ({ database, replicaDbPath, walPath }: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault> => {
+export const layer = ({
+  database,
+  replicaDbPath,
+  walPath
+}: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault> => {
   const replica = layerReplica(replicaDbPath).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
-  const pool = PoolStore.layerSqlite.pipe(Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))), Layer.catchAll((error) => Layer.fail(poolFault(error))))
-  const wal = Layer.unwrapEffect(Effect.as(folderOf(walPath), layerFile(walPath).pipe(Layer.catchAll((error) => Layer.fail(walFault(error))))))
+  const pool = PoolStore.layerSqlite.pipe(
+    Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))),
+    Layer.catchAll((error) => Layer.fail(poolFault(error)))
+  )
+  const wal = Layer.unwrapEffect(
+    Effect.as(folderOf(walPath), layerFile(walPath).pipe(Layer.catchAll((error) => Layer.fail(walFault(error)))))
+  )
   return Layer.mergeAll(pool, wal, upstreamOf(database), layerNamed).pipe(Layer.provideMerge(replica))
 }

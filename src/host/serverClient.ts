@@ -14,7 +14,9 @@ import type { StoreSettings } from "./stores.ts"
 const patience = { connectTimeoutMs: 5_000, requestTimeoutMs: 15_000, maxPauseMs: 1_000 }
 
 const none: Layer.Layer<SurrealClient> = Layer.sync(SurrealClient, () => {
-  const refusal = Effect.fail(new SurrealError({ reason: "refused", message: "STORE_ADDR names no database server", uncertain: false }))
+  const refusal = Effect.fail(
+    new SurrealError({ reason: "refused", message: "STORE_ADDR names no database server", uncertain: false })
+  )
   return { ask: () => refusal, query: () => refusal }
 })
 
@@ -23,8 +25,19 @@ export const layer = (settings: StoreSettings): Layer.Layer<SurrealClient | Upst
   const { storeAddr, storeAuthLevel, storeDb, storeNs, storePass, storeUser } = settings
   const address = storeAddr === undefined ? undefined : Address.store(storeAddr)
   if (address?.kind !== "server") return Layer.merge(none, Upstream.layerNone)
-  if (storeDb === undefined || storeNs === undefined) return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it` }))
+  if (storeDb === undefined || storeNs === undefined)
+    return Layer.fail(
+      new StartFault({
+        exitCode: 2,
+        message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it`
+      })
+    )
   const access = { namespace: storeNs, database: storeDb, user: storeUser, pass: storePass, authLevel: storeAuthLevel }
-  const client = Layer.unwrapEffect(Effect.map(Effect.promise(() => import("./Surreal.ts")), (drivers) => drivers.layerServer(address, access, patience)))
+  const client = Layer.unwrapEffect(
+    Effect.map(
+      Effect.promise(() => import("./Surreal.ts")),
+      (drivers) => drivers.layerServer(address, access, patience)
+    )
+  )
   return Layer.provideMerge(Upstream.layerSurreal, client)
 }

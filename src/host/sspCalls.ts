@@ -10,5 +10,12 @@ import type { Tls } from "../ports/tls.ts"
 import * as Exchange from "./exchange.ts"
 
 /** With an authority of the cluster only over TLS. */
-export const layer = ({ tls, ...options }: Omit<Options, "isTlsOnly"> & { readonly tls?: Tls | undefined }): Layer.Layer<SspClient, never, Names> =>
-  Layer.unwrapScoped(Effect.map(Exchange.transport(tls), (transport) => SspClient.layerOver(transport, { ...options, isTlsOnly: tls?.isMutual ?? false })))
+export const layer = ({
+  tls,
+  ...options
+}: Omit<Options, "isTlsOnly"> & { readonly tls?: Tls | undefined }): Layer.Layer<SspClient, never, Names> =>
+  Layer.unwrapScoped(
+    Effect.map(Exchange.transport(tls), (transport) =>
+      SspClient.layerOver(transport, { ...options, isTlsOnly: tls?.isMutual ?? false })
+    )
+  )

@@ -3,10 +3,10 @@
  * process, or a database server.
  *
  * With a server its tables are where records come from (`Upstream`), and what is the node's own (versions, positions,
- * registrations, the records as it last knew them) stays in the data folder: a restart then compares instead of guessing
- * versions (D23). In a cluster the scheduler has the records and their versions, so that an SSP keeps none of them; a server
- * then takes edges and registrations only. Folders are made here, because a missing one is the most common first-run fault
- * and the easiest to fix.
+ * registrations, the records as it last knew them) stays in the data folder: a restart then compares instead of
+ * guessing versions (D23). In a cluster the scheduler has the records and their versions, so that an SSP keeps none of
+ * them; a server then takes edges and registrations only. Folders are made here, because a missing one is the most
+ * common first-run fault and the easiest to fix.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
@@ -52,77 +52,145 @@ const main = "main"
 const layerMemory: Stores = Layer.mergeAll(Database.layerNone, SavedState.layerMemory, noUpstream)
 
 const makeFolder = (folder: string): Effect.Effect<void, StartFault> =>
-  privateFolder(folder, (reason) => new StartFault({ exitCode: 1, message: `the data folder ${folder} cannot be made: ${reason}; set SVC_DATA_DIR to a folder this user may write to` }))
+  privateFolder(
+    folder,
+    (reason) =>
+      new StartFault({
+        exitCode: 1,
+        message: `the data folder ${folder} cannot be made: ${reason}; set SVC_DATA_DIR to a folder this user may write to`
+      })
+  )
 
-const stateIn = (folder: string): Layer.Layer<SavedState> => SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
+const stateIn = (folder: string): Layer.Layer<SavedState> =>
+  SavedState.layerFile(join(folder, "state.json")).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
 
 /** A store in a folder that is made for it, and the saved state beside it. */
-const keptIn = (folder: string, database: Layer.Layer<Database, DatabaseError | StartFault>, asFault: AsFault): Layer.Layer<Database | SavedState, StartFault> =>
-  Layer.merge(Layer.catchAll(database, (error) => Layer.fail(error._tag === "StartFault" ? error : asFault(error))), stateIn(folder)).pipe(Layer.provide(Layer.merge(Layer.effectDiscard(makeFolder(folder)), layerNamed)))
+const keptIn = (
+  folder: string,
+  database: Layer.Layer<Database, DatabaseError | StartFault>,
+  asFault: AsFault
+): Layer.Layer<Database | SavedState, StartFault> =>
+  Layer.merge(
+    Layer.catchAll(database, (error) => Layer.fail(error._tag === "StartFault" ? error : asFault(error))),
+    stateIn(folder)
+  ).pipe(Layer.provide(Layer.merge(Layer.effectDiscard(makeFolder(folder)), layerNamed)))
 
 /** A folder without a store has nothing else that keeps a second process out. */
 const locked = (folder: string, asFault: AsFault): Layer.Layer<never, StartFault> =>
-  Layer.scopedDiscard(Effect.acquireRelease(
-    Effect.promise(() => lockFile(join(folder, "lock"))).pipe(
-      Effect.flatMap((lock) => (lock === undefined ? Effect.fail(asFault(new DatabaseError({ reason: "locked", message: `${folder} is in use` }))) : Effect.succeed(lock)))
-    ),
-    (lock) => Effect.promise(lock.release)
-  ))
+  Layer.scopedDiscard(
+    Effect.acquireRelease(
+      Effect.promise(() => lockFile(join(folder, "lock"))).pipe(
+        Effect.flatMap((lock) =>
+          lock === undefined
+            ? Effect.fail(asFault(new DatabaseError({ reason: "locked", message: `${folder} is in use` })))
+            : Effect.succeed(lock)
+        )
+      ),
+      (lock) => Effect.promise(lock.release)
+    )
+  )
 
 /** The password as it is at each sign-in: a reload replaces it. */
 const accessOf = (settings: StoreSettings, namespace: string, database: string): Access => ({
-  namespace, database, user: settings.storeUser, authLevel: settings.storeAuthLevel,
+  namespace,
+  database,
+  user: settings.storeUser,
+  authLevel: settings.storeAuthLevel,
   get pass() {
     return settings.storePass
   }
 })
 
-const openFault = (url: string, asFault: AsFault) => (error: DatabaseError | StartFault | SurrealError): StartFault => {
-  if (error._tag === "StartFault") return error
-  const reason = error.reason === "damaged" || error.reason === "locked" || error.reason === "newer" ? error.reason : "failed"
-  return asFault(new DatabaseError({ reason, message: `${url}: ${error.message}`, cause: error }))
-}
+const openFault =
+  (url: string, asFault: AsFault) =>
+  (error: DatabaseError | StartFault | SurrealError): StartFault => {
+    if (error._tag === "StartFault") return error
+    const reason =
+      error.reason === "damaged" || error.reason === "locked" || error.reason === "newer" ? error.reason : "failed"
+    return asFault(new DatabaseError({ reason, message: `${url}: ${error.message}`, cause: error }))
+  }
 
 const layerInProcess = (address: Address.EmbeddedStore, settings: StoreSettings, asFault: AsFault): Stores => {
   const { dataDir, storeDb = main, storeNs = main } = settings
-  const client = Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerEmbedded(address, accessOf(settings, storeNs, storeDb))))
-  const database = SurrealDatabase.layer.pipe(Layer.provide(client), Layer.catchAll((error) => Layer.fail(openFault(address.url, asFault)(error))))
+  const client = Layer.unwrapEffect(
+    Effect.map(surreal, (drivers) => drivers.layerEmbedded(address, accessOf(settings, storeNs, storeDb)))
+  )
+  const database = SurrealDatabase.layer.pipe(
+    Layer.provide(client),
+    Layer.catchAll((error) => Layer.fail(openFault(address.url, asFault)(error)))
+  )
   const state = address.url === "mem://" ? SavedState.layerMemory : stateIn(dataDir)
   return Layer.mergeAll(database, state, noUpstream)
 }
 
-const upstreamOf = (address: Address.ServerStore, settings: StoreSettings): Layer.Layer<Upstream | DatabaseJobs, StartFault> => {
+const upstreamOf = (
+  address: Address.ServerStore,
+  settings: StoreSettings
+): Layer.Layer<Upstream | DatabaseJobs, StartFault> => {
   const { storeDb, storeNs } = settings
   if (storeDb === undefined || storeNs === undefined) {
-    return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it` }))
+    return Layer.fail(
+      new StartFault({
+        exitCode: 2,
+        message: `STORE_ADDR=${address.url} names a database server: set STORE_NS and STORE_DB to the namespace and the database on it`
+      })
+    )
   }
-  return Layer.merge(Upstream.layerSurreal, DatabaseJobs.layerSurreal).pipe(Layer.provide(Layer.unwrapEffect(Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb))))))
+  return Layer.merge(Upstream.layerSurreal, DatabaseJobs.layerSurreal).pipe(
+    Layer.provide(
+      Layer.unwrapEffect(
+        Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb)))
+      )
+    )
+  )
 }
 
 const layerStandalone = (address: Address.Store | undefined, settings: StoreSettings, asFault: AsFault): Stores => {
   const { dataDir } = settings
-  if (address === undefined) return Layer.merge(keptIn(dataDir, Layer.provide(Database.layerSqlite, layerSqlite(join(dataDir, "store.db"))), asFault), noUpstream)
-  if (address.kind === "server") return Layer.merge(keptIn(dataDir, layerRebuildable(join(dataDir, "upstream.db")), asFault), upstreamOf(address, settings))
+  if (address === undefined)
+    return Layer.merge(
+      keptIn(dataDir, Layer.provide(Database.layerSqlite, layerSqlite(join(dataDir, "store.db"))), asFault),
+      noUpstream
+    )
+  if (address.kind === "server")
+    return Layer.merge(
+      keptIn(dataDir, layerRebuildable(join(dataDir, "upstream.db")), asFault),
+      upstreamOf(address, settings)
+    )
   return address.kind === "memory" ? layerMemory : layerInProcess(address, settings, asFault)
 }
 
 const layerInCluster = (address: Address.Store | undefined, settings: StoreSettings, asFault: AsFault): Stores => {
   if (address?.kind === "memory") return layerMemory
   const { dataDir } = settings
-  const kept = Layer.mergeAll(Database.layerNone, stateIn(dataDir), locked(dataDir, asFault)).pipe(Layer.provide(Layer.effectDiscard(makeFolder(dataDir))))
+  const kept = Layer.mergeAll(Database.layerNone, stateIn(dataDir), locked(dataDir, asFault)).pipe(
+    Layer.provide(Layer.effectDiscard(makeFolder(dataDir)))
+  )
   return Layer.merge(kept, address?.kind === "server" ? upstreamOf(address, settings) : noUpstream)
 }
 
 /** The data folder, where this store keeps anything in it. */
-export const folderOf = ({ dataDir, mode, storeAddr }: Pick<StoreSettings, "dataDir" | "storeAddr"> & { readonly mode: "standalone" | "scheduler" }): string | undefined => {
+export const folderOf = ({
+  dataDir,
+  mode,
+  storeAddr
+}: Pick<StoreSettings, "dataDir" | "storeAddr"> & { readonly mode: "standalone" | "scheduler" }):
+  | string
+  | undefined => {
   const address = storeAddr === undefined ? undefined : Address.store(storeAddr)
   if (address === undefined || address.kind === "server") return dataDir
   return address.kind === "memory" || (mode === "standalone" && address.url === "mem://") ? undefined : dataDir
 }
 
-export const layer = (settings: StoreSettings & { readonly mode: "standalone" | "scheduler" }, asFault: AsFault): Stores => {
+export const layer = (
+  settings: StoreSettings & { readonly mode: "standalone" | "scheduler" },
+  asFault: AsFault
+): Stores => {
   const { mode, storeAddr } = settings
   const address = storeAddr === undefined ? undefined : Address.store(storeAddr)
-  if (storeAddr !== undefined && address === undefined) return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${storeAddr} is no address of a store` }))
-  return mode === "standalone" ? layerStandalone(address, settings, asFault) : layerInCluster(address, settings, asFault)
+  if (storeAddr !== undefined && address === undefined)
+    return Layer.fail(new StartFault({ exitCode: 2, message: `STORE_ADDR=${storeAddr} is no address of a store` }))
+  return mode === "standalone"
+    ? layerStandalone(address, settings, asFault)
+    : layerInCluster(address, settings, asFault)
 }

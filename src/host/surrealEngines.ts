@@ -1,12 +1,18 @@
 /**
  * The SDK's engines with the edges taken off that hurt a service that runs for months.
  *
- * What is changed, each found by running it: a failed connection attempt is reported instead of never settling; a session's
- * token stays here instead of with the SDK, which renews it in a busy loop when it is good for more than 24 days; a ping
- * that is in flight when its connection ends fails unheard instead of ending the process; a folder's name reaches the
- * embedded engine as it was written, not percent-encoded. Values pass through our own codec.
+ * What is changed, each found by running it: a failed connection attempt is reported instead of never settling; a
+ * session's token stays here instead of with the SDK, which renews it in a busy loop when it is good for more than 24
+ * days; a ping that is in flight when its connection ends fails unheard instead of ending the process; a folder's name
+ * reaches the embedded engine as it was written, not percent-encoded. Values pass through our own codec.
  */
-import { type ConnectionState, createRemoteEngines, type DriverContext, type Engines, type SurrealEngine } from "surrealdb"
+import {
+  type ConnectionState,
+  createRemoteEngines,
+  type DriverContext,
+  type Engines,
+  type SurrealEngine
+} from "surrealdb"
 import * as Cbor from "../core/surql/cbor.ts"
 import type { Value } from "../core/surql/value.ts"
 
@@ -27,7 +33,10 @@ type Factory = Engines[string]
 
 type Send = (request: { readonly method: string }) => Promise<unknown>
 
-/** The engine sends pings by itself and listens to none of their answers; whoever asks for something else hears of a broken connection too. */
+/**
+ * The engine sends pings by itself and listens to none of their answers; whoever asks for something else hears of a
+ * broken connection too.
+ */
 const withQuietPings = (engine: SurrealEngine & { send?: Send }): void => {
   const send = engine.send?.bind(engine)
   if (send === undefined) return
@@ -38,17 +47,19 @@ const withQuietPings = (engine: SurrealEngine & { send?: Send }): void => {
   }
 }
 
-const watched = (factory: Factory, watch: Watch) => (context: DriverContext): SurrealEngine => {
-  const engine = factory(context)
-  const signin = engine.signin.bind(engine)
-  engine.subscribe("error", watch.failed)
-  withQuietPings(engine)
-  engine.signin = async (auth, session) => {
-    watch.signedIn((await signin(auth, session)).access)
-    return { access: "" }
+const watched =
+  (factory: Factory, watch: Watch) =>
+  (context: DriverContext): SurrealEngine => {
+    const engine = factory(context)
+    const signin = engine.signin.bind(engine)
+    engine.subscribe("error", watch.failed)
+    withQuietPings(engine)
+    engine.signin = async (auth, session) => {
+      watch.signedIn((await signin(auth, session)).access)
+      return { access: "" }
+    }
+    return engine
   }
-  return engine
-}
 
 /** The state the embedded engine opens with: the same, but its address is the text the operator wrote. */
 const addressedBy = (text: string, state: ConnectionState): ConnectionState => {
@@ -57,17 +68,20 @@ const addressedBy = (text: string, state: ConnectionState): ConnectionState => {
   return Object.create(state, { url: { value: url } }) as ConnectionState
 }
 
-const opening = (factory: Factory, text: string) => (context: DriverContext): SurrealEngine => {
-  const engine = factory(context)
-  const open = engine.open.bind(engine)
-  engine.open = (state) => open(addressedBy(text, state))
-  return engine
-}
+const opening =
+  (factory: Factory, text: string) =>
+  (context: DriverContext): SurrealEngine => {
+    const engine = factory(context)
+    const open = engine.open.bind(engine)
+    engine.open = (state) => open(addressedBy(text, state))
+    return engine
+  }
 
 const mapFactories = (engines: Engines, wrap: (factory: Factory) => Factory): Engines =>
   Object.fromEntries(Object.entries(engines).map(([scheme, factory]) => [scheme, wrap(factory)]))
 
-export const remote = (watch: Watch): Engines => mapFactories(createRemoteEngines(), (factory) => watched(factory, watch))
+export const remote = (watch: Watch): Engines =>
+  mapFactories(createRemoteEngines(), (factory) => watched(factory, watch))
 
 /** `engines` of the optional package, opened at `address` as it is written. */
 export const embedded = (engines: Engines, address: string, watch: Watch): Engines =>

@@ -14,12 +14,16 @@ export interface Wire {
 
 // The package ships no types; these are the parts used here.
 const { WebSocket: Ws } = createRequire(import.meta.url)("ws") as {
-  readonly WebSocket: new(url: string, protocols: string | Array<string>, options: {
-    readonly allowSynchronousEvents: boolean
-    readonly handshakeTimeout: number
-    readonly maxPayload: number
-    readonly perMessageDeflate: boolean
-  }) => Wire
+  readonly WebSocket: new (
+    url: string,
+    protocols: string | Array<string>,
+    options: {
+      readonly allowSynchronousEvents: boolean
+      readonly handshakeTimeout: number
+      readonly maxPayload: number
+      readonly perMessageDeflate: boolean
+    }
+  ) => Wire
 }
 
 /** One answer may be this large; chunks and batches stay far below it. */
@@ -29,7 +33,12 @@ const maxPayload = 512 * 1024 * 1024
 export const socketClass = (handshakeTimeoutMs: number, made: (wire: Wire) => void): typeof WebSocket => {
   class Socket extends Ws {
     constructor(url: string, protocols: string | Array<string>) {
-      super(url, protocols, { allowSynchronousEvents: false, handshakeTimeout: handshakeTimeoutMs, maxPayload, perMessageDeflate: false })
+      super(url, protocols, {
+        allowSynchronousEvents: false,
+        handshakeTimeout: handshakeTimeoutMs,
+        maxPayload,
+        perMessageDeflate: false
+      })
       made(this)
     }
   }

@@ -1,5 +1,6 @@
 /**
- * OpenTelemetry by the standard variables of the environment: spans, figures and log records to a collector, or nothing at all.
+ * OpenTelemetry by the standard variables of the environment: spans, figures and log records to a collector, or nothing
+ * at all.
  *
  * What sends is loaded only by a process that sends: the others do not wait for it, and their hot path finds no tracer.
  */
@@ -20,20 +21,36 @@ export interface Identity {
 }
 
 export interface Layers {
-  /** The log, on a terminal the bar, and spans (`ports/Tracing`) and log records to the collector; outside of everything that makes them. */
+  /**
+   * The log, on a terminal the bar, and spans (`ports/Tracing`) and log records to the collector; outside of everything
+   * that makes them.
+   */
   readonly around: Layer.Layer<never>
   /** The figures of the node. */
   readonly metrics: Layer.Layer<never, never, NodeFigures | Release>
 }
 
-const warned = (warnings: ReadonlyArray<string>): Layer.Layer<never> => Layer.effectDiscard(Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true }))
+const warned = (warnings: ReadonlyArray<string>): Layer.Layer<never> =>
+  Layer.effectDiscard(Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true }))
 
-export const layers = (identity: Identity, { logFormat, logLevel }: { readonly logFormat: Logs.Format | undefined; readonly logLevel: Logs.Level }, env: Otel.Env = process.env): Layers => {
+export const layers = (
+  identity: Identity,
+  { logFormat, logLevel }: { readonly logFormat: Logs.Format | undefined; readonly logLevel: Logs.Level },
+  env: Otel.Env = process.env
+): Layers => {
   const settings = Otel.read(env)
-  const own = Layer.provideMerge(Layer.merge(warned(settings.warnings), TerminalBar.layer(logFormat)), Logs.layer(logFormat, logLevel))
+  const own = Layer.provideMerge(
+    Layer.merge(warned(settings.warnings), TerminalBar.layer(logFormat)),
+    Logs.layer(logFormat, logLevel)
+  )
   if (signals.every((signal) => settings.sending[signal] === undefined)) return { around: own, metrics: Layer.empty }
   const loaded = Effect.promise(() => import("./otlp.ts"))
   // The node's own counters: the same layer, so the same ones.
-  const outer = Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerOuter(settings, identity))).pipe(Layer.provide([Released.layer, Meters.layer]))
-  return { around: Layer.provideMerge(outer, own), metrics: Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerMetrics(settings, identity))) }
+  const outer = Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerOuter(settings, identity))).pipe(
+    Layer.provide([Released.layer, Meters.layer])
+  )
+  return {
+    around: Layer.provideMerge(outer, own),
+    metrics: Layer.unwrapEffect(Effect.map(loaded, (otlp) => otlp.layerMetrics(settings, identity)))
+  }
 }

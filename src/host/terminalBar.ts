@@ -1,7 +1,8 @@
 /**
  * One line at the bottom of a terminal that shows how far long work is, and gives way to the lines of the log.
  *
- * Only where standard error is a terminal: elsewhere the log has a line every few seconds (`ports/Progress`). One per process, as there is one terminal.
+ * Only where standard error is a terminal: elsewhere the log has a line every few seconds (`ports/Progress`). One per
+ * process, as there is one terminal.
  */
 import { Effect, Layer } from "effect"
 import { bar, type Task } from "../core/progress.ts"
@@ -39,7 +40,10 @@ export class TerminalBar {
   }
 }
 
-export const terminal = new TerminalBar((text) => void process.stderr.write(text), () => process.stderr.columns ?? 80)
+export const terminal = new TerminalBar(
+  (text) => void process.stderr.write(text),
+  () => process.stderr.columns ?? 80
+)
 
 /** A bar where somebody watches; the log's lines where nobody does, or where machines read. */
 export const layer = (format: "json" | "text" | undefined): Layer.Layer<never> => {

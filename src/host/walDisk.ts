@@ -1,8 +1,8 @@
 /**
  * What the WAL needs of a disk, and the disk of this machine through `node:fs`, which Node and Deno both have.
  *
- * A seam, because what matters about a log is what it does when a disk is full, fails or loses power, and no real disk does that on
- * request: tests put one here that does.
+ * A seam, because what matters about a log is what it does when a disk is full, fails or loses power, and no real disk
+ * does that on request: tests put one here that does.
  */
 import * as fs from "node:fs/promises"
 import { renameSync, writeSync } from "node:fs"
@@ -13,7 +13,10 @@ export interface WalHandle {
   readonly read: (at: number, length: number) => Promise<Uint8Array>
   /** All of `bytes` at `at`; when it fails, some of them may be there. */
   readonly write: (bytes: Uint8Array, at: number) => Promise<void>
-  /** fdatasync: what has been written is on the disk when it is done. After it failed, nothing about those bytes is known. */
+  /**
+   * fdatasync: what has been written is on the disk when it is done. After it failed, nothing about those bytes is
+   * known.
+   */
   readonly sync: () => Promise<void>
   readonly truncate: (length: number) => Promise<void>
   readonly size: () => Promise<number>
@@ -37,7 +40,10 @@ export interface WalDisk {
   readonly lock: (path: string) => Promise<FileLock | undefined>
 }
 
-/** Up to this length a write is a copy into the machine's memory, done at once: a thread for it takes longer, and everybody whose event is in it waits for that. */
+/**
+ * Up to this length a write is a copy into the machine's memory, done at once: a thread for it takes longer, and
+ * everybody whose event is in it waits for that.
+ */
 const inPlace = 256 * 1024
 
 const handleOf = (file: fs.FileHandle): WalHandle => ({
@@ -53,8 +59,10 @@ const handleOf = (file: fs.FileHandle): WalHandle => ({
   },
   write: async (bytes, at) => {
     const small = bytes.length <= inPlace
-    for (let done = 0; done < bytes.length;) {
-      done += small ? writeSync(file.fd, bytes, done, bytes.length - done, at + done) : (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten
+    for (let done = 0; done < bytes.length; ) {
+      done += small
+        ? writeSync(file.fd, bytes, done, bytes.length - done, at + done)
+        : (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten
     }
   },
   sync: () => file.datasync(),

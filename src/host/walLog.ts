@@ -1,10 +1,12 @@
 /**
- * One open WAL: the only writer of its files, which makes many waiting appends durable with one write and one fdatasync.
+ * One open WAL: the only writer of its files, which makes many waiting appends durable with one write and one
+ * fdatasync.
  *
- * Everything that changes a file is a turn of one queue, so orders cannot differ: write -> fdatasync -> positions move -> answer. When a write or a
- * flush fails, all that waited for it fail, and the handle is never trusted again: the operating system may have forgotten what it could
- * not write. The file is opened anew, its end checked and what was not flushed cut off, at once if that works, else before the
- * next append; until then every append fails. Nothing runs by timer: whoever appends tries, so the log is well as soon as the disk is.
+ * Everything that changes a file is a turn of one queue, so orders cannot differ: write -> fdatasync -> positions move
+ * -> answer. When a write or a flush fails, all that waited for it fail, and the handle is never trusted again: the
+ * operating system may have forgotten what it could not write. The file is opened anew, its end checked and what was
+ * not flushed cut off, at once if that works, else before the next append; until then every append fails. Nothing runs
+ * by timer: whoever appends tries, so the log is well as soon as the disk is.
  */
 import { Either } from "effect"
 import { dirname } from "node:path"
@@ -68,13 +70,23 @@ export class WalLog {
   }
 
   /** Takes the lock, checks everything there is, cuts a torn tail, makes a new log where there is none. */
-  static async open(disk: WalDisk, path: string, newLogId: () => string, segmentBytes: number): Promise<{ readonly log: WalLog; readonly tail: Segments.Tail | undefined }> {
+  static async open(
+    disk: WalDisk,
+    path: string,
+    newLogId: () => string,
+    segmentBytes: number
+  ): Promise<{ readonly log: WalLog; readonly tail: Segments.Tail | undefined }> {
     await disk.makeFolder(dirname(path))
     const lockPath = `${path}.lock`
     const lock = await disk.lock(lockPath)
-    if (lock === undefined) throw new WalFailed({ reason: "locked", file: lockPath, message: `${path}: another process has this WAL open (it holds ${lockPath})` })
+    if (lock === undefined)
+      throw new WalFailed({
+        reason: "locked",
+        file: lockPath,
+        message: `${path}: another process has this WAL open (it holds ${lockPath})`
+      })
     try {
-      const loaded = await Segments.load(disk, path) ?? { logId: newLogId(), segments: [], tail: undefined }
+      const loaded = (await Segments.load(disk, path)) ?? { logId: newLogId(), segments: [], tail: undefined }
       const log = new WalLog(disk, path, lock, segmentBytes, loaded)
       await log.ready()
       return { log, tail: loaded.tail }
@@ -106,7 +118,15 @@ export class WalLog {
     const length = records.reduce((sum, record) => sum + record.length, 0)
     if (this.closed) return done(Either.left(this.closedError()))
     if (this.waitingLength > 0 && this.waitingLength + length > maxWaitingLength) {
-      return done(Either.left(new WalFailed({ reason: "overloaded", file: this.path, message: `${this.path}: ${this.waitingLength} characters are waiting for the disk, the limit is ${maxWaitingLength}` })))
+      return done(
+        Either.left(
+          new WalFailed({
+            reason: "overloaded",
+            file: this.path,
+            message: `${this.path}: ${this.waitingLength} characters are waiting for the disk, the limit is ${maxWaitingLength}`
+          })
+        )
+      )
     }
     this.waitingLength += length
     this.enqueue({ records, length, done })
@@ -126,7 +146,11 @@ export class WalLog {
   }
 
   /** The next records of a reader. */
-  async page({ at, from: wanted, upTo }: Cursor): Promise<{ readonly records: ReadonlyArray<Format.WalRecord>; readonly next: Cursor }> {
+  async page({
+    at,
+    from: wanted,
+    upTo
+  }: Cursor): Promise<{ readonly records: ReadonlyArray<Format.WalRecord>; readonly next: Cursor }> {
     const after = Math.max(wanted, at?.after ?? 0)
     if (after < this.keptAfter) throw dropped(after, this.keptAfter)
     const segment = this.segments.find(({ last }) => last > after)!
@@ -135,16 +159,31 @@ export class WalLog {
     for (let length = pageBytes; ; length *= 2) {
       const bytes = await this.readPiece(segment, from.offset, Math.min(length, size - from.offset), after)
       const page = Format.readPage(bytes, from.after)
-      if (page.fault !== undefined) throw Segments.faultIn(segment.path, { ...page.fault, offset: from.offset + page.fault.offset })
+      if (page.fault !== undefined)
+        throw Segments.faultIn(segment.path, { ...page.fault, offset: from.offset + page.fault.offset })
       const read = page.records.at(-1)?.seq
-      if (read === undefined && from.offset + length >= size) throw Segments.faultIn(segment.path, { kind: "damaged", offset: from.offset, seq: from.after + 1, reason: tooShort })
+      if (read === undefined && from.offset + length >= size)
+        throw Segments.faultIn(segment.path, {
+          kind: "damaged",
+          offset: from.offset,
+          seq: from.after + 1,
+          reason: tooShort
+        })
       if (read === undefined) continue
       const records = page.records.filter(({ seq }) => seq > wanted && seq <= upTo)
-      return { records, next: { from: wanted, upTo, at: { segment: segment.number, offset: from.offset + page.end, after: read } } }
+      return {
+        records,
+        next: { from: wanted, upTo, at: { segment: segment.number, offset: from.offset + page.end, after: read } }
+      }
     }
   }
 
-  private async readPiece(segment: Segments.Segment, offset: number, length: number, after: number): Promise<Uint8Array> {
+  private async readPiece(
+    segment: Segments.Segment,
+    offset: number,
+    length: number,
+    after: number
+  ): Promise<Uint8Array> {
     for (;;) {
       const { path } = segment
       let handle: WalHandle
@@ -232,16 +271,25 @@ export class WalLog {
     const bytes = Format.encodeLines(active.last + 1, records)
     await this.handle!.write(bytes, active.size)
     await this.handle!.sync()
-    if (active.size + bytes.length - (active.marks.at(-1)?.offset ?? 0) >= pageBytes || active.marks.length === 0) active.marks.push({ seq: active.last + 1, offset: active.size })
+    if (active.size + bytes.length - (active.marks.at(-1)?.offset ?? 0) >= pageBytes || active.marks.length === 0)
+      active.marks.push({ seq: active.last + 1, offset: active.size })
     active.last += records.length
     active.size += bytes.length
   }
 
   private checkLock(): void {
-    if (!this.lock.held()) throw new WalFailed({ reason: "locked", file: this.path, message: `${this.path}: ${this.path}.lock is ours no longer: the folder was changed from outside, or another process has taken the WAL over` })
+    if (!this.lock.held())
+      throw new WalFailed({
+        reason: "locked",
+        file: this.path,
+        message: `${this.path}: ${this.path}.lock is ours no longer: the folder was changed from outside, or another process has taken the WAL over`
+      })
   }
 
-  /** After a fault: cuts off what those who waited are told was not written. If that fails too, the next append tries again. */
+  /**
+   * After a fault: cuts off what those who waited are told was not written. If that fails too, the next append tries
+   * again.
+   */
   private async mend(): Promise<void> {
     await this.letGo()
     // What is not mended here is tried again, and reported, by whoever appends next.
@@ -270,7 +318,13 @@ export class WalLog {
     try {
       const from = placeOf(active, active.last)
       const scanned = Format.scan(await handle.read(from.offset, active.size - from.offset), 0, from.after, true)
-      if (scanned.last !== active.last) throw Segments.faultIn(active.path, { kind: "damaged", offset: from.offset + scanned.end, seq: scanned.last + 1, reason: scanned.fault?.reason ?? tooShort })
+      if (scanned.last !== active.last)
+        throw Segments.faultIn(active.path, {
+          kind: "damaged",
+          offset: from.offset + scanned.end,
+          seq: scanned.last + 1,
+          reason: scanned.fault?.reason ?? tooShort
+        })
       await handle.truncate(active.size)
       await handle.sync()
       return handle
@@ -333,5 +387,7 @@ const placeOf = (segment: Segments.Segment, after: number): { readonly offset: n
     else high = middle
   }
   const mark = segment.marks[low - 1] ?? segment.marks[0]
-  return mark === undefined ? { offset: segment.size, after: segment.after } : { offset: mark.offset, after: mark.seq - 1 }
+  return mark === undefined
+    ? { offset: segment.size, after: segment.after }
+    : { offset: mark.offset, after: mark.seq - 1 }
 }

@@ -1,8 +1,9 @@
 /**
- * The command line of the outbox: what may be asked of `node dist/jobs.js`, read and refused; what is done lies elsewhere.
+ * The command line of the outbox: what may be asked of `node dist/jobs.js`, read and refused; what is done lies
+ * elsewhere.
  *
- * One door for everything about jobs that is not serving: the polling runner, what is generated from the configuration, and
- * looking after jobs that failed.
+ * One door for everything about jobs that is not serving: the polling runner, what is generated from the configuration,
+ * and looking after jobs that failed.
  */
 import { Either } from "effect"
 import * as Settings from "../core/settings.ts"
@@ -17,10 +18,22 @@ interface About {
 }
 
 const commands = {
-  run: { meaning: "Run the jobs of the database that STORE_ADDR names, without an SSP; polls its job tables.", takes: [], options: [] },
+  run: {
+    meaning: "Run the jobs of the database that STORE_ADDR names, without an SSP; polls its job tables.",
+    takes: [],
+    options: []
+  },
   types: { meaning: "Print TypeScript types of the backends and their routes.", takes: [], options: [] },
-  schema: { meaning: "Print the job tables as SurrealQL, with their permissions; --table for one that is in no file.", takes: [], options: ["--table"] },
-  list: { meaning: "List jobs of a table, failed ones unless --status says otherwise.", takes: ["<table>"], options: ["--status", "--after", "--limit", "--url"] },
+  schema: {
+    meaning: "Print the job tables as SurrealQL, with their permissions; --table for one that is in no file.",
+    takes: [],
+    options: ["--table"]
+  },
+  list: {
+    meaning: "List jobs of a table, failed ones unless --status says otherwise.",
+    takes: ["<table>"],
+    options: ["--status", "--after", "--limit", "--url"]
+  },
   show: { meaning: "Show a job with its errors.", takes: ["<job id>"], options: ["--url"] },
   retry: { meaning: "Run a failed job again.", takes: ["<job id>"], options: ["--url"] },
   cancel: { meaning: "End a job that is not over.", takes: ["<job id>"], options: ["--url"] }
@@ -30,18 +43,25 @@ export type CommandName = keyof typeof commands
 
 export type Asked =
   | { readonly command: "help" | "version" }
-  | { readonly command: CommandName; readonly args: ReadonlyArray<string>; readonly options: { readonly [name: string]: string } }
+  | {
+      readonly command: CommandName
+      readonly args: ReadonlyArray<string>
+      readonly options: { readonly [name: string]: string }
+    }
 
 const names = Object.keys(commands)
 const isCommand = (text: string): text is CommandName => Object.hasOwn(commands, text)
 
-const refused = (what: string): Either.Either<never, StartFault> => Either.left(new StartFault({ exitCode: 2, message: `the command line is not understood: ${what}` }))
+const refused = (what: string): Either.Either<never, StartFault> =>
+  Either.left(new StartFault({ exitCode: 2, message: `the command line is not understood: ${what}` }))
 
 export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFault> => {
   const [first, ...rest] = args
-  if (first === undefined || first === "--help" || first === "-h" || first === "help") return Either.right({ command: "help" })
+  if (first === undefined || first === "--help" || first === "-h" || first === "help")
+    return Either.right({ command: "help" })
   if (first === "--version" || first === "-v") return Either.right({ command: "version" })
-  if (!isCommand(first)) return refused(`${first} is not a command${Settings.suggestion(first, names)} Known: ${names.join(", ")}`)
+  if (!isCommand(first))
+    return refused(`${first} is not a command${Settings.suggestion(first, names)} Known: ${names.join(", ")}`)
   const { options: known, takes }: About = commands[first]
   const options: Record<string, string> = {}
   const given: Array<string> = []
@@ -51,12 +71,18 @@ export const parse = (args: ReadonlyArray<string>): Either.Either<Asked, StartFa
       given.push(arg)
       continue
     }
-    if (!known.includes(arg)) return refused(`${arg} is not an option of ${first}${Settings.suggestion(arg, known)}${known.length === 0 ? " It has none" : ` Known: ${known.join(", ")}`}`)
+    if (!known.includes(arg))
+      return refused(
+        `${arg} is not an option of ${first}${Settings.suggestion(arg, known)}${known.length === 0 ? " It has none" : ` Known: ${known.join(", ")}`}`
+      )
     const value = rest[++i]
     if (value === undefined) return refused(`${arg} needs a value`)
     options[arg.slice(2)] = value
   }
-  if (given.length !== takes.length) return refused(`${first} takes ${takes.length === 0 ? "no argument" : takes.join(" ")}, got ${given.length === 0 ? "none" : given.join(" ")}`)
+  if (given.length !== takes.length)
+    return refused(
+      `${first} takes ${takes.length === 0 ? "no argument" : takes.join(" ")}, got ${given.length === 0 ? "none" : given.join(" ")}`
+    )
   return Either.right({ command: first, args: given, options })
 }
 
@@ -65,7 +91,10 @@ export const help = (version: string): string =>
     `surreal-live-sidecar ${version}: jobs and the outbox`,
     "",
     "Usage: jobs <command>",
-    ...Object.entries(commands).map(([name, { meaning, options, takes }]: [string, About]) => `  ${[name, ...takes].join(" ").padEnd(16)} ${meaning}${options.length === 0 ? "" : ` Options: ${options.join(", ")}.`}`),
+    ...Object.entries(commands).map(
+      ([name, { meaning, options, takes }]: [string, About]) =>
+        `  ${[name, ...takes].join(" ").padEnd(16)} ${meaning}${options.length === 0 ? "" : ` Options: ${options.join(", ")}.`}`
+    ),
     "",
     "Settings are those of the SSP (`ssp --help`): SVC_CONFIG_PATH for job tables and backends, STORE_* for the database,",
     "SVC_AUTH_SECRET and LISTEN_ADDR (or --url) for the SSP that is asked. An SSP does not need `run` beside it; any number may share a database.",

@@ -1,5 +1,6 @@
 /**
- * What a call through the outbox looks like, as types alone: the connection, the options, and `run` over generated backends.
+ * What a call through the outbox looks like, as types alone: the connection, the options, and `run` over generated
+ * backends.
  *
  * Apart from what carries it out, so that generated types and their callers compile without knowing anything else.
  */
@@ -21,5 +22,10 @@ export type AnyBackends = { readonly [backend: string]: { readonly [path: string
 
 export interface Outbox<T = AnyBackends> {
   /** Answers the id of the job record. */
-  readonly run: <B extends keyof T & string, P extends keyof T[B] & string>(backend: B, path: P, payload: T[B][P], options?: RunOptions) => Promise<string>
+  readonly run: <B extends keyof T & string, P extends keyof T[B] & string>(
+    backend: B,
+    path: P,
+    payload: T[B][P],
+    options?: RunOptions
+  ) => Promise<string>
 }

@@ -1,8 +1,9 @@
 /**
- * An OpenAPI document as the outbox needs it: which paths take POST, and the schema of each one's JSON body, as JSON Schema 2020-12.
+ * An OpenAPI document as the outbox needs it: which paths take POST, and the schema of each one's JSON body, as JSON
+ * Schema 2020-12.
  *
- * References to other files are gone when it comes here; those within the document are followed where the shape of a route
- * depends on them, and left to the validator inside schemas, because schemas may be recursive.
+ * References to other files are gone when it comes here; those within the document are followed where the shape of a
+ * route depends on them, and left to the validator inside schemas, because schemas may be recursive.
  */
 import { Either } from "effect"
 import * as DynamicRefs from "./dynamicRefs.ts"
@@ -37,7 +38,10 @@ const unescaped = (step: string): string => {
 /** What a pointer (`#/a/b`) leads to. */
 export const at = (content: Json, pointer: string): unknown => {
   let found: unknown = content
-  for (const step of pointer.replace(/^#\/?/, "").split("/").filter((part) => part !== "")) {
+  for (const step of pointer
+    .replace(/^#\/?/, "")
+    .split("/")
+    .filter((part) => part !== "")) {
     if (Array.isArray(found)) found = (found as ReadonlyArray<unknown>)[Number(step)]
     else found = isMapping(found) && Object.hasOwn(found, unescaped(step)) ? found[unescaped(step)] : undefined
   }
@@ -49,13 +53,15 @@ const resolved = (content: Json, pointer: string): { readonly pointer: string; r
   let place = pointer
   for (let i = 0; i < 20; i++) {
     const value = at(content, place)
-    if (!isMapping(value) || typeof value["$ref"] !== "string" || !value["$ref"].startsWith("#")) return { pointer: place, value }
+    if (!isMapping(value) || typeof value["$ref"] !== "string" || !value["$ref"].startsWith("#"))
+      return { pointer: place, value }
     place = value["$ref"]
   }
   return { pointer: place, value: undefined }
 }
 
-const isJson = (type: string): boolean => /^(?:application\/(?:[\w.+-]+\+)?json|application\/\*|\*\/\*)\s*(?:;|$)/i.test(type)
+const isJson = (type: string): boolean =>
+  /^(?:application\/(?:[\w.+-]+\+)?json|application\/\*|\*\/\*)\s*(?:;|$)/i.test(type)
 
 /** JSON itself before what merely takes it. */
 const bodySchema = (content: Json, operation: string): string | undefined => {
@@ -72,7 +78,8 @@ const bodySchema = (content: Json, operation: string): string | undefined => {
 export const read = (given: unknown): Either.Either<ApiDocument, string> => {
   if (!isMapping(given)) return Either.left("is no OpenAPI document: it must be a mapping")
   const version = given["openapi"]
-  if (typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version)) return Either.left(`is no OpenAPI 3.0 or 3.1 document: its key openapi is ${JSON.stringify(version)}`)
+  if (typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version))
+    return Either.left(`is no OpenAPI 3.0 or 3.1 document: its key openapi is ${JSON.stringify(version)}`)
   const old = version.startsWith("3.0")
   const content = old ? structuredClone(given) : DynamicRefs.settled(given)
   const paths = content["paths"]
@@ -83,14 +90,25 @@ export const read = (given: unknown): Either.Either<ApiDocument, string> => {
     if (!isMapping(item.value) || !isMapping(item.value["post"])) continue
     routes.push({ path, schema: bodySchema(content, `${item.pointer}/post`) })
   }
-  if (old) OpenApi30.convertFrom(routes.map(({ schema }) => (schema === undefined ? undefined : at(content, schema))), (pointer) => at(content, pointer))
+  if (old)
+    OpenApi30.convertFrom(
+      routes.map(({ schema }) => (schema === undefined ? undefined : at(content, schema))),
+      (pointer) => at(content, pointer)
+    )
   return Either.right({ content, routes })
 }
 
-const pattern = (path: string): RegExp => new RegExp(`^${path.split(/\{[^{}]*\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("[^/{}?#]+")}$`)
+const pattern = (path: string): RegExp =>
+  new RegExp(
+    `^${path
+      .split(/\{[^{}]*\}/)
+      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+      .join("[^/{}?#]+")}$`
+  )
 
 /** The route a call's path means: the one written so, else the first whose parameters it fills in. */
 export const match = (document: ApiDocument, path: string): Route | undefined =>
   path.includes("{")
     ? undefined
-    : document.routes.find((route) => route.path === path) ?? document.routes.find((route) => route.path.includes("{") && pattern(route.path).test(path))
+    : (document.routes.find((route) => route.path === path) ??
+      document.routes.find((route) => route.path.includes("{") && pattern(route.path).test(path)))

@@ -1,9 +1,10 @@
 /**
  * `$dynamicRef` where it can lead to one place only: written as the `$ref` it then is.
  *
- * By the standard it leads to the outermost `$dynamicAnchor` of its name on the way that validation has come; where the whole document has one, and no
- * schema is a document of its own (`$id`), that is it, whatever the way. The validator gets anchors in `$defs` wrong, and the types know `$ref` only.
- * What may lead to several places, or stands in a value that is compared, is left as it is, and refused by whoever validates.
+ * By the standard it leads to the outermost `$dynamicAnchor` of its name on the way that validation has come; where the
+ * whole document has one, and no schema is a document of its own (`$id`), that is it, whatever the way. The validator
+ * gets anchors in `$defs` wrong, and the types know `$ref` only. What may lead to several places, or stands in a value
+ * that is compared, is left as it is, and refused by whoever validates.
  */
 type Json = { readonly [key: string]: unknown }
 
@@ -27,10 +28,12 @@ const rewritten = (value: unknown, places: ReadonlyMap<string, string>): unknown
   if (!isMapping(value)) return value
   const ref = value["$dynamicRef"]
   const place = typeof ref === "string" && value["$ref"] === undefined ? places.get(ref) : undefined
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => {
-    if (key === "$dynamicRef" && place !== undefined) return ["$ref", place]
-    return [key, compared.has(key) ? item : rewritten(item, places)]
-  }))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      if (key === "$dynamicRef" && place !== undefined) return ["$ref", place]
+      return [key, compared.has(key) ? item : rewritten(item, places)]
+    })
+  )
 }
 
 export const settled = (content: Json): Json => {
@@ -39,8 +42,8 @@ export const settled = (content: Json): Json => {
   walk(content, "#", (mapping, at) => {
     if (typeof mapping["$id"] === "string") apart = true
     const anchor = mapping["$dynamicAnchor"]
-    if (typeof anchor === "string") found.set(`#${anchor}`, [...found.get(`#${anchor}`) ?? [], at])
+    if (typeof anchor === "string") found.set(`#${anchor}`, [...(found.get(`#${anchor}`) ?? []), at])
   })
   const places = new Map([...found].flatMap(([name, all]) => (all.length === 1 ? [[name, all[0]!] as const] : [])))
-  return apart || places.size === 0 ? content : rewritten(content, places) as Json
+  return apart || places.size === 0 ? content : (rewritten(content, places) as Json)
 }

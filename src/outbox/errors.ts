@@ -11,28 +11,57 @@ export interface Fault {
   readonly reason: string
 }
 
-const textOf = (faults: ReadonlyArray<Fault>): string => faults.map(({ path, reason }) => `${path} ${reason}`).join("; ")
+const textOf = (faults: ReadonlyArray<Fault>): string =>
+  faults.map(({ path, reason }) => `${path} ${reason}`).join("; ")
 
-const listed = (known: ReadonlyArray<string>): string => (known.length === 0 ? "none is known" : `known: ${known.join(", ")}`)
+const listed = (known: ReadonlyArray<string>): string =>
+  known.length === 0 ? "none is known" : `known: ${known.join(", ")}`
 
 /** The configuration, or an OpenAPI document it names, cannot be used. */
-export class OutboxConfigInvalid extends Data.TaggedError("OutboxConfigInvalid")<{ readonly faults: ReadonlyArray<Fault>; readonly message: string }> {
-  static readonly of = (faults: ReadonlyArray<Fault>): OutboxConfigInvalid => new OutboxConfigInvalid({ faults, message: textOf(faults) })
+export class OutboxConfigInvalid extends Data.TaggedError("OutboxConfigInvalid")<{
+  readonly faults: ReadonlyArray<Fault>
+  readonly message: string
+}> {
+  static readonly of = (faults: ReadonlyArray<Fault>): OutboxConfigInvalid =>
+    new OutboxConfigInvalid({ faults, message: textOf(faults) })
 }
 
-export class UnknownBackend extends Data.TaggedError("UnknownBackend")<{ readonly backend: string; readonly known: ReadonlyArray<string>; readonly message: string }> {
-  static readonly of = (backend: string, known: ReadonlyArray<string>): UnknownBackend => new UnknownBackend({ backend, known, message: `there is no backend ${JSON.stringify(backend)}; ${listed(known)}` })
+export class UnknownBackend extends Data.TaggedError("UnknownBackend")<{
+  readonly backend: string
+  readonly known: ReadonlyArray<string>
+  readonly message: string
+}> {
+  static readonly of = (backend: string, known: ReadonlyArray<string>): UnknownBackend =>
+    new UnknownBackend({ backend, known, message: `there is no backend ${JSON.stringify(backend)}; ${listed(known)}` })
 }
 
-export class UnknownRoute extends Data.TaggedError("UnknownRoute")<{ readonly backend: string; readonly route: string; readonly known: ReadonlyArray<string>; readonly message: string }> {
+export class UnknownRoute extends Data.TaggedError("UnknownRoute")<{
+  readonly backend: string
+  readonly route: string
+  readonly known: ReadonlyArray<string>
+  readonly message: string
+}> {
   static readonly of = (backend: string, route: string, known: ReadonlyArray<string>): UnknownRoute =>
-    new UnknownRoute({ backend, route, known, message: `backend ${backend} has no route ${JSON.stringify(route)} that takes POST; ${listed(known)}` })
+    new UnknownRoute({
+      backend,
+      route,
+      known,
+      message: `backend ${backend} has no route ${JSON.stringify(route)} that takes POST; ${listed(known)}`
+    })
 }
 
 /** The payload does not fit the route, or an option is none. */
-export class InvalidCall extends Data.TaggedError("InvalidCall")<{ readonly faults: ReadonlyArray<Fault>; readonly message: string }> {
-  static readonly of = (faults: ReadonlyArray<Fault>): InvalidCall => new InvalidCall({ faults, message: textOf(faults) })
+export class InvalidCall extends Data.TaggedError("InvalidCall")<{
+  readonly faults: ReadonlyArray<Fault>
+  readonly message: string
+}> {
+  static readonly of = (faults: ReadonlyArray<Fault>): InvalidCall =>
+    new InvalidCall({ faults, message: textOf(faults) })
 }
 
 /** The database made no record: its permissions swallowed it, or it refused. */
-export class JobNotCreated extends Data.TaggedError("JobNotCreated")<{ readonly table: string; readonly message: string; readonly cause?: unknown }> {}
+export class JobNotCreated extends Data.TaggedError("JobNotCreated")<{
+  readonly table: string
+  readonly message: string
+  readonly cause?: unknown
+}> {}

@@ -1,23 +1,34 @@
 /**
- * The schemas of an OpenAPI 3.0 document as JSON Schema 2020-12, which OpenAPI 3.1 uses: where the two differ, nothing else.
+ * The schemas of an OpenAPI 3.0 document as JSON Schema 2020-12, which OpenAPI 3.1 uses: where the two differ, nothing
+ * else.
  *
- * By hand, because the converters on npm write an older draft, or take every key of that name for the keyword, also where it is the name of a
- * property or lies in an example. Here only what a route's body leads to is touched, from schema to schema, references followed.
+ * By hand, because the converters on npm write an older draft, or take every key of that name for the keyword, also
+ * where it is the name of a property or lies in an example. Here only what a route's body leads to is touched, from
+ * schema to schema, references followed.
  */
 type Json = { [key: string]: unknown }
 
 const isMapping = (u: unknown): u is Json => typeof u === "object" && u !== null && !Array.isArray(u)
 
-const each = (u: unknown): ReadonlyArray<unknown> => (Array.isArray(u) ? u as ReadonlyArray<unknown> : [])
+const each = (u: unknown): ReadonlyArray<unknown> => (Array.isArray(u) ? (u as ReadonlyArray<unknown>) : [])
 
 /** Schemas directly inside this one. */
 const inner = (schema: Json): ReadonlyArray<unknown> => [
-  ...Object.values(isMapping(schema["properties"]) ? schema["properties"] : {}), schema["items"], schema["additionalProperties"], schema["not"],
-  ...each(schema["allOf"]), ...each(schema["anyOf"]), ...each(schema["oneOf"])
+  ...Object.values(isMapping(schema["properties"]) ? schema["properties"] : {}),
+  schema["items"],
+  schema["additionalProperties"],
+  schema["not"],
+  ...each(schema["allOf"]),
+  ...each(schema["anyOf"]),
+  ...each(schema["oneOf"])
 ]
 
 /** `exclusiveMinimum: true` beside `minimum: 5` is `exclusiveMinimum: 5`. */
-const bound = (schema: Json, limit: "minimum" | "maximum", exclusive: "exclusiveMinimum" | "exclusiveMaximum"): void => {
+const bound = (
+  schema: Json,
+  limit: "minimum" | "maximum",
+  exclusive: "exclusiveMinimum" | "exclusiveMaximum"
+): void => {
   const flag = schema[exclusive]
   if (typeof flag !== "boolean") return
   delete schema[exclusive]
@@ -30,7 +41,11 @@ const bound = (schema: Json, limit: "minimum" | "maximum", exclusive: "exclusive
 const withoutReadOnly = (schema: Json): void => {
   const properties = schema["properties"]
   if (!isMapping(properties) || !Array.isArray(schema["required"])) return
-  const isReadOnly = (name: unknown): boolean => typeof name === "string" && Object.hasOwn(properties, name) && isMapping(properties[name]) && properties[name]["readOnly"] === true
+  const isReadOnly = (name: unknown): boolean =>
+    typeof name === "string" &&
+    Object.hasOwn(properties, name) &&
+    isMapping(properties[name]) &&
+    properties[name]["readOnly"] === true
   schema["required"] = each(schema["required"]).filter((name) => !isReadOnly(name))
 }
 
@@ -50,7 +65,10 @@ const convert = (schema: Json): void => {
   delete schema["discriminator"]
 }
 
-/** Changes the schemas at these places, and all they lead to, in the document itself. `at` answers what a reference leads to. */
+/**
+ * Changes the schemas at these places, and all they lead to, in the document itself. `at` answers what a reference
+ * leads to.
+ */
 export const convertFrom = (schemas: ReadonlyArray<unknown>, at: (pointer: string) => unknown): void => {
   const seen = new Set<unknown>()
   const waiting = [...schemas]

@@ -1,8 +1,10 @@
 /**
- * `db.run(backend, path, payload, options?)` (D40): checks a call against the backend's OpenAPI document and writes its job record.
+ * `db.run(backend, path, payload, options?)` (D40): checks a call against the backend's OpenAPI document and writes its
+ * job record.
  *
- * The client's own connection writes the record, so its permissions decide who may; a record that they swallow is an error
- * here, because a job that is nowhere would never be missed. What is checked is what is written: the payload as JSON.
+ * The client's own connection writes the record, so its permissions decide who may; a record that they swallow is an
+ * error here, because a job that is nowhere would never be missed. What is checked is what is written: the payload as
+ * JSON.
  */
 import * as Ids from "../core/surql/recordId.ts"
 import type { AnyBackends, Connection, Outbox, RunOptions } from "./call.ts"
@@ -28,7 +30,9 @@ interface Ready {
 /** What is wrong with the documents. */
 export const faultsOf = (sources: ReadonlyArray<Source>): ReadonlyArray<Fault> => read(sources).faults
 
-const read = (sources: ReadonlyArray<Source>): { readonly ready: ReadonlyMap<string, Ready>; readonly faults: ReadonlyArray<Fault> } => {
+const read = (
+  sources: ReadonlyArray<Source>
+): { readonly ready: ReadonlyMap<string, Ready>; readonly faults: ReadonlyArray<Fault> } => {
   const faults: Array<Fault> = []
   const ready = new Map<string, Ready>()
   for (const { document: content, name, spec, table } of sources) {
@@ -39,7 +43,11 @@ const read = (sources: ReadonlyArray<Source>): { readonly ready: ReadonlyMap<str
       continue
     }
     const validator = new Validator(document.right)
-    faults.push(...validator.faults(document.right.routes).map(({ path, reason }) => ({ path: at, reason: `(${spec}) ${path} ${reason}` })))
+    faults.push(
+      ...validator
+        .faults(document.right.routes)
+        .map(({ path, reason }) => ({ path: at, reason: `(${spec}) ${path} ${reason}` }))
+    )
     ready.set(name, { table, document: document.right, validator })
   }
   return { ready, faults }
@@ -51,11 +59,22 @@ const prepared = (sources: ReadonlyArray<Source>): ReadonlyMap<string, Ready> =>
   return ready
 }
 
-const optionFaults = ({ assignedTo, max_retries: maxRetries, retry_strategy: strategy, ...rest }: RunOptions): ReadonlyArray<Fault> => {
-  const faults: Array<Fault> = Object.keys(rest).map((key) => ({ path: `options.${key}`, reason: "is no option; known: assignedTo, max_retries, retry_strategy" }))
-  if (assignedTo !== undefined && (typeof assignedTo !== "string" || Ids.parse(assignedTo) === undefined)) faults.push({ path: "options.assignedTo", reason: "must be a record id as text, `table:key`" })
-  if (maxRetries !== undefined && !(Number.isSafeInteger(maxRetries) && maxRetries >= 0)) faults.push({ path: "options.max_retries", reason: "must be a whole number from 0" })
-  if (strategy !== undefined && strategy !== "linear" && strategy !== "exponential") faults.push({ path: "options.retry_strategy", reason: "must be linear or exponential" })
+const optionFaults = ({
+  assignedTo,
+  max_retries: maxRetries,
+  retry_strategy: strategy,
+  ...rest
+}: RunOptions): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = Object.keys(rest).map((key) => ({
+    path: `options.${key}`,
+    reason: "is no option; known: assignedTo, max_retries, retry_strategy"
+  }))
+  if (assignedTo !== undefined && (typeof assignedTo !== "string" || Ids.parse(assignedTo) === undefined))
+    faults.push({ path: "options.assignedTo", reason: "must be a record id as text, `table:key`" })
+  if (maxRetries !== undefined && !(Number.isSafeInteger(maxRetries) && maxRetries >= 0))
+    faults.push({ path: "options.max_retries", reason: "must be a whole number from 0" })
+  if (strategy !== undefined && strategy !== "linear" && strategy !== "exponential")
+    faults.push({ path: "options.retry_strategy", reason: "must be linear or exponential" })
   return faults
 }
 
@@ -69,17 +88,39 @@ const asJson = (payload: unknown): { readonly json: unknown } | Fault => {
   }
 }
 
-const create = async (db: Connection, table: string, path: string, payload: unknown, { assignedTo, max_retries: maxRetries = 3, retry_strategy: strategy = "linear" }: RunOptions): Promise<string> => {
+const create = async (
+  db: Connection,
+  table: string,
+  path: string,
+  payload: unknown,
+  { assignedTo, max_retries: maxRetries = 3, retry_strategy: strategy = "linear" }: RunOptions
+): Promise<string> => {
   const link = assignedTo === undefined ? "" : "assigned_to = type::record($assignedTo), "
   const statement = `CREATE type::table($table) SET ${link}path = $path, payload = $payload, retries = 0, max_retries = $maxRetries, retry_strategy = $strategy, status = 'pending', errors = [],
     updated_at = time::now(), created_at = time::now() RETURN VALUE <string> id`
-  const answers = await Promise.resolve(db.query(statement, { table, path, payload, maxRetries, strategy, ...(assignedTo === undefined ? {} : { assignedTo }) })).catch((cause: unknown) => {
-    throw new JobNotCreated({ table, cause, message: `the database refused the job record in ${table}: ${cause instanceof Error ? cause.message : String(cause)}` })
+  const answers = await Promise.resolve(
+    db.query(statement, {
+      table,
+      path,
+      payload,
+      maxRetries,
+      strategy,
+      ...(assignedTo === undefined ? {} : { assignedTo })
+    })
+  ).catch((cause: unknown) => {
+    throw new JobNotCreated({
+      table,
+      cause,
+      message: `the database refused the job record in ${table}: ${cause instanceof Error ? cause.message : String(cause)}`
+    })
   })
   const [ids] = answers
   const id: unknown = Array.isArray(ids) ? ids[0] : ids
   if (typeof id === "string") return id
-  throw new JobNotCreated({ table, message: `the database made no job record in ${table} and gave no reason: its permissions do not let this user create it${assignedTo === undefined ? " (no options.assignedTo was given)" : ` for ${assignedTo}`}` })
+  throw new JobNotCreated({
+    table,
+    message: `the database made no job record in ${table} and gave no reason: its permissions do not let this user create it${assignedTo === undefined ? " (no options.assignedTo was given)" : ` for ${assignedTo}`}`
+  })
 }
 
 /** Throws {@link OutboxConfigInvalid} when a document cannot be used. */
@@ -90,7 +131,12 @@ export const make = <T = AnyBackends>(db: Connection, sources: ReadonlyArray<Sou
       const found = backends.get(backend)
       if (found === undefined) throw UnknownBackend.of(String(backend), [...backends.keys()])
       const route = Document.match(found.document, String(path))
-      if (route === undefined) throw UnknownRoute.of(backend, String(path), found.document.routes.map((known) => known.path))
+      if (route === undefined)
+        throw UnknownRoute.of(
+          backend,
+          String(path),
+          found.document.routes.map((known) => known.path)
+        )
       const read = asJson(payload)
       const faults = "json" in read ? found.validator.check(route, read.json) : [read]
       const all = [...faults, ...optionFaults(options)]

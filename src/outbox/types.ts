@@ -1,9 +1,9 @@
 /**
  * TypeScript types of backends, routes and payloads, from their OpenAPI documents (`jobs types`).
  *
- * So that a wrong route or a missing parameter does not compile. Types are never narrower than what the validator takes:
- * what TypeScript cannot say (ranges, patterns, conditions) is left to it. Named schemas become named types, so recursive
- * ones work.
+ * So that a wrong route or a missing parameter does not compile. Types are never narrower than what the validator
+ * takes: what TypeScript cannot say (ranges, patterns, conditions) is left to it. Named schemas become named types, so
+ * recursive ones work.
  */
 import * as Document from "./document.ts"
 import type { Source } from "./run.ts"
@@ -11,21 +11,43 @@ import type { Source } from "./run.ts"
 type Json = { readonly [key: string]: unknown }
 
 const isMapping = (u: unknown): u is Json => typeof u === "object" && u !== null && !Array.isArray(u)
-const list = (u: unknown): ReadonlyArray<unknown> => (Array.isArray(u) ? u as ReadonlyArray<unknown> : [])
+const list = (u: unknown): ReadonlyArray<unknown> => (Array.isArray(u) ? (u as ReadonlyArray<unknown>) : [])
 
 const pascal = (text: string): string => {
-  const name = text.split(/[^A-Za-z0-9]+/).filter((part) => part !== "").map((part) => part[0]!.toUpperCase() + part.slice(1)).join("")
+  const name = text
+    .split(/[^A-Za-z0-9]+/)
+    .filter((part) => part !== "")
+    .map((part) => part[0]!.toUpperCase() + part.slice(1))
+    .join("")
   return /^[A-Za-z]/.test(name) ? name : `T${name}`
 }
 
-const commented = (text: unknown, indent: string): string => (typeof text === "string" && text.trim() !== "" ? `${indent}/** ${text.trim().replaceAll("*/", "* /").replace(/\s*\n\s*/g, " ")} */\n` : "")
+const commented = (text: unknown, indent: string): string =>
+  typeof text === "string" && text.trim() !== ""
+    ? `${indent}/** ${text
+        .trim()
+        .replaceAll("*/", "* /")
+        .replace(/\s*\n\s*/g, " ")} */\n`
+    : ""
 
 const union = (types: ReadonlyArray<string>): string => {
   const distinct = [...new Set(types)]
-  return distinct.includes("unknown") ? "unknown" : distinct.length === 0 ? "never" : distinct.length === 1 ? distinct[0]! : `(${distinct.join(" | ")})`
+  return distinct.includes("unknown")
+    ? "unknown"
+    : distinct.length === 0
+      ? "never"
+      : distinct.length === 1
+        ? distinct[0]!
+        : `(${distinct.join(" | ")})`
 }
 
-const primitives: { readonly [type: string]: string } = { string: "string", number: "number", integer: "number", boolean: "boolean", null: "null" }
+const primitives: { readonly [type: string]: string } = {
+  string: "string",
+  number: "number",
+  integer: "number",
+  boolean: "boolean",
+  null: "null"
+}
 
 class Generator {
   private readonly document: Document.ApiDocument
@@ -54,7 +76,9 @@ class Generator {
     for (let n = 2; taken.has(name); n++) name = `${base}${n}`
     this.names.set(pointer, name)
     const text = this.typeOf(target, "")
-    this.declarations.push(`${commented(isMapping(target) ? target["description"] : undefined, "")}export type ${name} = ${text}\n`)
+    this.declarations.push(
+      `${commented(isMapping(target) ? target["description"] : undefined, "")}export type ${name} = ${text}\n`
+    )
     return name
   }
 
@@ -69,7 +93,8 @@ class Generator {
       const own = this.ownType(schema, indent)
       if (own !== undefined) parts.push(own)
     }
-    for (const key of ["oneOf", "anyOf"]) if (Array.isArray(schema[key])) parts.push(union(list(schema[key]).map((branch) => this.typeOf(branch, indent))))
+    for (const key of ["oneOf", "anyOf"])
+      if (Array.isArray(schema[key])) parts.push(union(list(schema[key]).map((branch) => this.typeOf(branch, indent))))
     for (const branch of list(schema["allOf"])) parts.push(this.typeOf(branch, indent))
     const known = [...new Set(parts)].filter((part) => part !== "unknown")
     return known.length === 0 ? "unknown" : known.length === 1 ? known[0]! : `(${known.join(" & ")})`
@@ -78,8 +103,19 @@ class Generator {
   /** What `type` and its keywords say. */
   private ownType(schema: Json, indent: string): string | undefined {
     const types = typeof schema["type"] === "string" ? [schema["type"]] : list(schema["type"]).map(String)
-    if (types.length === 0) return isMapping(schema["properties"]) || Array.isArray(schema["required"]) ? this.objectType(schema, indent) : undefined
-    return union(types.map((type) => (type === "object" ? this.objectType(schema, indent) : type === "array" ? this.arrayType(schema, indent) : primitives[type] ?? "unknown")))
+    if (types.length === 0)
+      return isMapping(schema["properties"]) || Array.isArray(schema["required"])
+        ? this.objectType(schema, indent)
+        : undefined
+    return union(
+      types.map((type) =>
+        type === "object"
+          ? this.objectType(schema, indent)
+          : type === "array"
+            ? this.arrayType(schema, indent)
+            : (primitives[type] ?? "unknown")
+      )
+    )
   }
 
   private arrayType(schema: Json, indent: string): string {
@@ -95,27 +131,44 @@ class Generator {
     const properties = isMapping(schema["properties"]) ? schema["properties"] : {}
     const required = new Set(list(schema["required"]).map(String))
     const inner = `${indent}  `
-    const lines = Object.entries(properties).map(([name, property]) =>
-      `${commented(isMapping(property) ? property["description"] : undefined, inner)}${inner}readonly ${JSON.stringify(name)}${required.has(name) ? "" : "?"}: ${this.typeOf(property, inner)}\n`)
-    for (const name of required) if (!Object.hasOwn(properties, name)) lines.push(`${inner}readonly ${JSON.stringify(name)}: unknown\n`)
+    const lines = Object.entries(properties).map(
+      ([name, property]) =>
+        `${commented(isMapping(property) ? property["description"] : undefined, inner)}${inner}readonly ${JSON.stringify(name)}${required.has(name) ? "" : "?"}: ${this.typeOf(property, inner)}\n`
+    )
+    for (const name of required)
+      if (!Object.hasOwn(properties, name)) lines.push(`${inner}readonly ${JSON.stringify(name)}: unknown\n`)
     const more = schema["additionalProperties"]
     // With named properties an index signature would have to take their types too.
-    if (lines.length === 0) return more === false || more === undefined && !isMapping(schema["patternProperties"]) ? (more === false ? "{ readonly [name: string]: never }" : "{ readonly [name: string]: unknown }") : `{ readonly [name: string]: ${isMapping(more) && !isMapping(schema["patternProperties"]) ? this.typeOf(more, inner) : "unknown"} }`
+    if (lines.length === 0)
+      return more === false || (more === undefined && !isMapping(schema["patternProperties"]))
+        ? more === false
+          ? "{ readonly [name: string]: never }"
+          : "{ readonly [name: string]: unknown }"
+        : `{ readonly [name: string]: ${isMapping(more) && !isMapping(schema["patternProperties"]) ? this.typeOf(more, inner) : "unknown"} }`
     return `{\n${lines.join("")}${more === false || more === undefined ? "" : `${inner}readonly [name: string]: unknown\n`}${indent}}`
   }
 }
 
 /** `/users/{id}/mail` as a type of paths; a template literal where it has parameters. */
-const pathType = (path: string): string => (path.includes("{") ? `[path: \`${path.replaceAll(/[`$\\]/g, "\\$&").replaceAll(/\{[^{}]*\}/g, "${string}")}\`]` : JSON.stringify(path))
+const pathType = (path: string): string =>
+  path.includes("{")
+    ? `[path: \`${path.replaceAll(/[`$\\]/g, "\\$&").replaceAll(/\{[^{}]*\}/g, "${string}")}\`]`
+    : JSON.stringify(path)
 
-/** One module that declares `Backends`. Documents that cannot be read are left out: whoever prints asks for their faults first. */
+/**
+ * One module that declares `Backends`. Documents that cannot be read are left out: whoever prints asks for their faults
+ * first.
+ */
 export const print = (sources: ReadonlyArray<Source>): string => {
   const declarations: Array<string> = []
   const backends = sources.flatMap(({ document, name }) => {
     const read = Document.read(document)
     if (read._tag === "Left") return []
     const generator = new Generator(read.right, pascal(name))
-    const routes = read.right.routes.map(({ path, schema }) => `    readonly ${pathType(path)}: ${schema === undefined ? "{ readonly [name: string]: never }" : generator.typeAt(schema)}\n`)
+    const routes = read.right.routes.map(
+      ({ path, schema }) =>
+        `    readonly ${pathType(path)}: ${schema === undefined ? "{ readonly [name: string]: never }" : generator.typeAt(schema)}\n`
+    )
     declarations.push(...generator.declarations)
     return [`  readonly ${JSON.stringify(name)}: {\n${routes.join("")}  }\n`]
   })

@@ -2,9 +2,10 @@
  * Checks payloads against the schemas of an OpenAPI document: JSON Schema 2020-12, every fault at once.
  *
  * ajv and not a smaller one, because it knows `unevaluated*`, `prefixItems`, references across a document and words its
- * faults. It compiles schemas with `new Function`: a page whose content policy forbids that cannot use it, and is told so.
- * `format` is an annotation, as the standard has it. One thing it gets wrong, `$dynamicRef` to an anchor in `$defs`, so a
- * document where one is left that may lead to several places (`dynamicRefs.ts`) is refused: a payload judged wrongly would be worse.
+ * faults. It compiles schemas with `new Function`: a page whose content policy forbids that cannot use it, and is told
+ * so. `format` is an annotation, as the standard has it. One thing it gets wrong, `$dynamicRef` to an anchor in
+ * `$defs`, so a document where one is left that may lead to several places (`dynamicRefs.ts`) is refused: a payload
+ * judged wrongly would be worse.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import type { ApiDocument, Route } from "./document.ts"
@@ -14,7 +15,12 @@ const base = "spec:///document"
 
 /** `/to/0/name` as `to[0].name`. */
 const dotted = (pointer: string): string =>
-  pointer.split("/").slice(1).map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~")).map((step) => (/^\d+$/.test(step) ? `[${step}]` : `.${step}`)).join("")
+  pointer
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((step) => (/^\d+$/.test(step) ? `[${step}]` : `.${step}`))
+    .join("")
 
 /** A branch says why it does not fit; that its parent does not fit either says nothing. */
 const silent = new Set(["if", "allOf"])
@@ -22,14 +28,18 @@ const silent = new Set(["if", "allOf"])
 const faultOf = ({ instancePath, keyword, message = "is wrong", params }: ErrorObject): Fault => {
   const path = `payload${dotted(instancePath)}`
   if (keyword === "required") return { path: `${path}.${String(params["missingProperty"])}`, reason: "is missing" }
-  if (keyword === "additionalProperties") return { path: `${path}.${String(params["additionalProperty"])}`, reason: "is not a parameter of this route" }
-  if (keyword === "unevaluatedProperties") return { path: `${path}.${String(params["unevaluatedProperty"])}`, reason: "is not a parameter of this route" }
+  if (keyword === "additionalProperties")
+    return { path: `${path}.${String(params["additionalProperty"])}`, reason: "is not a parameter of this route" }
+  if (keyword === "unevaluatedProperties")
+    return { path: `${path}.${String(params["unevaluatedProperty"])}`, reason: "is not a parameter of this route" }
   if (keyword === "enum") return { path, reason: `must be one of ${JSON.stringify(params["allowedValues"])}` }
   if (keyword === "const") return { path, reason: `must be ${JSON.stringify(params["allowedValue"])}` }
   return { path, reason: message }
 }
 
-const distinct = (faults: ReadonlyArray<Fault>): ReadonlyArray<Fault> => [...new Map(faults.map((fault) => [`${fault.path} ${fault.reason}`, fault])).values()]
+const distinct = (faults: ReadonlyArray<Fault>): ReadonlyArray<Fault> => [
+  ...new Map(faults.map((fault) => [`${fault.path} ${fault.reason}`, fault])).values()
+]
 
 /** The first place where `$dynamicRef` stands. */
 const dynamic = (value: unknown, at: string): string | undefined => {
@@ -44,7 +54,14 @@ const dynamic = (value: unknown, at: string): string | undefined => {
 export class Validator {
   /** Why no schema of the document can be used. */
   private readonly unusable: Fault | undefined
-  private readonly ajv = new Ajv2020({ allErrors: true, strict: false, validateSchema: false, validateFormats: false, discriminator: true, logger: false })
+  private readonly ajv = new Ajv2020({
+    allErrors: true,
+    strict: false,
+    validateSchema: false,
+    validateFormats: false,
+    discriminator: true,
+    logger: false
+  })
   private readonly compiled = new Map<string, ValidateFunction>()
 
   constructor(document: ApiDocument) {
@@ -53,7 +70,12 @@ export class Validator {
 
   private add(content: ApiDocument["content"]): Fault | undefined {
     const unsupported = dynamic(content, "#")
-    if (unsupported !== undefined) return { path: unsupported, reason: "is not supported: $dynamicRef is followed where the document has its $dynamicAnchor once and no $id; write it as a $ref" }
+    if (unsupported !== undefined)
+      return {
+        path: unsupported,
+        reason:
+          "is not supported: $dynamicRef is followed where the document has its $dynamicAnchor once and no $id; write it as a $ref"
+      }
     try {
       this.ajv.addSchema(content, base)
       return undefined
@@ -65,7 +87,7 @@ export class Validator {
   /** Compiles the route's schema; throws what is wrong with it. */
   private of(pointer: string): ValidateFunction {
     let validate = this.compiled.get(pointer)
-    if (validate === undefined) this.compiled.set(pointer, validate = this.ajv.compile({ $ref: `${base}${pointer}` }))
+    if (validate === undefined) this.compiled.set(pointer, (validate = this.ajv.compile({ $ref: `${base}${pointer}` })))
     return validate
   }
 
@@ -78,16 +100,24 @@ export class Validator {
         this.of(schema)
         return []
       } catch (error) {
-        return [{ path, reason: `has a schema that cannot be used: ${error instanceof Error ? error.message : String(error)}` }]
+        return [
+          {
+            path,
+            reason: `has a schema that cannot be used: ${error instanceof Error ? error.message : String(error)}`
+          }
+        ]
       }
     })
   }
 
   check(route: Route, payload: unknown): ReadonlyArray<Fault> {
-    if (route.schema === undefined) return payload !== null && typeof payload === "object" && Object.keys(payload).length === 0 ? [] : [{ path: "payload", reason: "must be an empty object: this route takes no body" }]
+    if (route.schema === undefined)
+      return payload !== null && typeof payload === "object" && Object.keys(payload).length === 0
+        ? []
+        : [{ path: "payload", reason: "must be an empty object: this route takes no body" }]
     const validate = this.of(route.schema)
     if (validate(payload)) return []
     const errors = (validate.errors ?? []).filter(({ keyword }) => !silent.has(keyword))
-    return distinct((errors.length > 0 ? errors : validate.errors ?? []).map(faultOf))
+    return distinct((errors.length > 0 ? errors : (validate.errors ?? [])).map(faultOf))
   }
 }

@@ -1,8 +1,9 @@
 /**
- * Where audit lines go: the process's own log, whatever its level, marked so that a collector can keep them apart (D53).
+ * Where audit lines go: the process's own log, whatever its level, marked so that a collector can keep them apart
+ * (D53).
  *
- * Why the log and no file of its own: its lines are already carried to where an operator looks, and a second file needs a
- * second rotation, a second disk that is full and a second thing to forget.
+ * Why the log and no file of its own: its lines are already carried to where an operator looks, and a second file needs
+ * a second rotation, a second disk that is full and a second thing to forget.
  */
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
@@ -18,34 +19,59 @@ const line = (annotations: { readonly [name: string]: unknown }): Effect.Effect<
 export const unknownAddress = "unknown"
 
 /** Writes audit lines. */
-export class Audit extends Context.Tag("ports/Audit")<Audit, {
-  readonly done: (entry: AuditEntry) => Effect.Effect<void>
-  /** Of a caller who was turned away: bounded, so that nobody fills a disk with guesses. */
-  readonly turnedAway: (entry: Omit<AuditEntry, "operation">) => Effect.Effect<void>
-}>() {
+export class Audit extends Context.Tag("ports/Audit")<
+  Audit,
+  {
+    readonly done: (entry: AuditEntry) => Effect.Effect<void>
+    /** Of a caller who was turned away: bounded, so that nobody fills a disk with guesses. */
+    readonly turnedAway: (entry: Omit<AuditEntry, "operation">) => Effect.Effect<void>
+  }
+>() {
   /** `mostTurned`: lines a minute about callers with the same secret, or with none that is known. */
-  static readonly layer = (mostTurned: number): Layer.Layer<Audit> => Layer.scoped(Audit, Effect.gen(function*() {
-    const scope = yield* Effect.scope
-    const turned = new TurnedAway(mostTurned)
-    const ended = Effect.suspend(() =>
-      Effect.forEach(turned.end(), ([secret, count]) => line({ audit: true, operation: "access", secret, left_out: count, outcome: "left out" }), { discard: true }))
-    yield* Effect.addFinalizer(() => ended)
-    return {
-      done: (entry) => line(annotationsOf(entry)),
-      turnedAway: (entry) => Effect.suspend(() => {
-        // Interruptible, though the handler may not be: the end of the process must not wait for the minute.
-        const begin = turned.isIdle ? Effect.asVoid(Effect.forkIn(Effect.interruptible(Effect.zipRight(Effect.sleep(windowMs), ended)), scope)) : Effect.void
-        return Effect.zipRight(begin, turned.take(entry.secret) ? line(annotationsOf({ ...entry, operation: "access" })) : Effect.void)
+  static readonly layer = (mostTurned: number): Layer.Layer<Audit> =>
+    Layer.scoped(
+      Audit,
+      Effect.gen(function* () {
+        const scope = yield* Effect.scope
+        const turned = new TurnedAway(mostTurned)
+        const ended = Effect.suspend(() =>
+          Effect.forEach(
+            turned.end(),
+            ([secret, count]) =>
+              line({ audit: true, operation: "access", secret, left_out: count, outcome: "left out" }),
+            { discard: true }
+          )
+        )
+        yield* Effect.addFinalizer(() => ended)
+        return {
+          done: (entry) => line(annotationsOf(entry)),
+          turnedAway: (entry) =>
+            Effect.suspend(() => {
+              // Interruptible, though the handler may not be: the end of the process must not wait for the minute.
+              const begin = turned.isIdle
+                ? Effect.asVoid(
+                    Effect.forkIn(Effect.interruptible(Effect.zipRight(Effect.sleep(windowMs), ended)), scope)
+                  )
+                : Effect.void
+              return Effect.zipRight(
+                begin,
+                turned.take(entry.secret) ? line(annotationsOf({ ...entry, operation: "access" })) : Effect.void
+              )
+            })
+        }
       })
-    }
-  }))
+    )
 }
 
 /** The address a request came from, as far as the server knows it. */
-export const addressOf = ({ remoteAddress }: HttpServerRequest.HttpServerRequest): string => Option.getOrElse(remoteAddress, () => unknownAddress)
+export const addressOf = ({ remoteAddress }: HttpServerRequest.HttpServerRequest): string =>
+  Option.getOrElse(remoteAddress, () => unknownAddress)
 
 const outcomeOf = (exit: Exit.Exit<unknown, unknown>): string => {
-  if (Exit.isSuccess(exit)) return HttpServerResponse.isServerResponse(exit.value) && exit.value.status >= 400 ? `HTTP ${exit.value.status}` : "ok"
+  if (Exit.isSuccess(exit))
+    return HttpServerResponse.isServerResponse(exit.value) && exit.value.status >= 400
+      ? `HTTP ${exit.value.status}`
+      : "ok"
   if (Cause.isInterruptedOnly(exit.cause)) return "interrupted"
   const error = Cause.squash(exit.cause)
   return isWireError(error) ? error.code : "INTERNAL"
@@ -54,12 +80,23 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): string => {
 /** Around handlers of an Api: writes what the endpoint declares to be done, to `object`, however it ends. */
 export const make = (api: Declaring) => {
   const audited = auditedOf(api)
-  return Effect.map(Audit, ({ done }) => (object: string) => <A, E, R>(work: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(Effect.all([HttpServerRequest.HttpServerRequest, HttpRouter.RouteContext, Caller]), ([request, { route }, { name }]) => {
-      const asked = `${route.method} ${route.path}`
-      const operation = audited.get(asked)
-      if (operation === undefined) return Effect.dieMessage(`broken invariant: ${asked} is audited and declares no operation`)
-      const address = addressOf(request)
-      return Effect.onExit(work, (exit) => done({ operation, object, secret: name, address, outcome: outcomeOf(exit) }))
-    }))
+  return Effect.map(
+    Audit,
+    ({ done }) =>
+      (object: string) =>
+      <A, E, R>(work: Effect.Effect<A, E, R>) =>
+        Effect.flatMap(
+          Effect.all([HttpServerRequest.HttpServerRequest, HttpRouter.RouteContext, Caller]),
+          ([request, { route }, { name }]) => {
+            const asked = `${route.method} ${route.path}`
+            const operation = audited.get(asked)
+            if (operation === undefined)
+              return Effect.dieMessage(`broken invariant: ${asked} is audited and declares no operation`)
+            const address = addressOf(request)
+            return Effect.onExit(work, (exit) =>
+              done({ operation, object, secret: name, address, outcome: outcomeOf(exit) })
+            )
+          }
+        )
+  )
 }

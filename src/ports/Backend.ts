@@ -51,7 +51,10 @@ const bodyOf = (response: HttpClientResponse.HttpClientResponse, keptBytes: numb
 
 const make = (http: HttpClient.HttpClient): BackendShape => {
   // Our own trace context is passed on as it came; a span of the client's would take its place.
-  const client = http.pipe(HttpClient.withTracerDisabledWhen(() => true), HttpClient.withTracerPropagation(false))
+  const client = http.pipe(
+    HttpClient.withTracerDisabledWhen(() => true),
+    HttpClient.withTracerPropagation(false)
+  )
   return {
     call: ({ body, headers, keptBytes, timeoutMs, url }) =>
       HttpClientRequest.post(url).pipe(
@@ -60,9 +63,23 @@ const make = (http: HttpClient.HttpClient): BackendShape => {
         client.execute,
         // Only `fetch` follows by itself, and by GET; the other clients do not look at this.
         Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-        Effect.mapError((error) => new BackendFailed({ message: `no answer from the backend: ${error._tag === "RequestError" ? reasonOf(error) : error.message}` })),
-        Effect.timeoutFail({ duration: Duration.millis(timeoutMs), onTimeout: () => new BackendFailed({ message: `no answer from the backend within ${timeoutMs} ms` }) }),
-        Effect.flatMap((response) => Effect.map(bodyOf(response, keptOf(keptBytes)), (text) => ({ status: response.status, retryAfter: response.headers["retry-after"], body: text }))),
+        Effect.mapError(
+          (error) =>
+            new BackendFailed({
+              message: `no answer from the backend: ${error._tag === "RequestError" ? reasonOf(error) : error.message}`
+            })
+        ),
+        Effect.timeoutFail({
+          duration: Duration.millis(timeoutMs),
+          onTimeout: () => new BackendFailed({ message: `no answer from the backend within ${timeoutMs} ms` })
+        }),
+        Effect.flatMap((response) =>
+          Effect.map(bodyOf(response, keptOf(keptBytes)), (text) => ({
+            status: response.status,
+            retryAfter: response.headers["retry-after"],
+            body: text
+          }))
+        ),
         Effect.scoped,
         Effect.withTracerEnabled(false)
       )
@@ -72,8 +89,13 @@ const make = (http: HttpClient.HttpClient): BackendShape => {
 /** Calls backends of jobs; `layerNone` for a node that runs none. */
 export class Backend extends Context.Tag("ports/Backend")<Backend, BackendShape>() {
   /** For a node without job tables. */
-  static readonly layerNone: Layer.Layer<Backend> = Layer.succeed(Backend, { call: () => Effect.fail(new BackendFailed({ message: "no HTTP client was given to this node" })) })
+  static readonly layerNone: Layer.Layer<Backend> = Layer.succeed(Backend, {
+    call: () => Effect.fail(new BackendFailed({ message: "no HTTP client was given to this node" }))
+  })
 
   /** Over any HTTP client; a process that runs many jobs takes `host/backendCalls.ts`. */
-  static readonly layerHttp: Layer.Layer<Backend, never, HttpClient.HttpClient> = Layer.effect(Backend, Effect.map(HttpClient.HttpClient, make))
+  static readonly layerHttp: Layer.Layer<Backend, never, HttpClient.HttpClient> = Layer.effect(
+    Backend,
+    Effect.map(HttpClient.HttpClient, make)
+  )
 }

@@ -25,16 +25,26 @@ export interface ConfigSourceShape {
   readonly file: ConfigFile | undefined
   /** Content of a file that holds a secret, or why it cannot be read. */
   readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }
-  /** What keeps these files from being used, and what an operator should know about them; `names`: how each is named there. Absent: they are taken as they are. */
+  /**
+   * What keeps these files from being used, and what an operator should know about them; `names`: how each is named
+   * there. Absent: they are taken as they are.
+   */
   readonly judgeTls?: (material: TlsMaterial, names: { readonly [K in keyof TlsMaterial]: string }) => TlsJudged
   /** The machine's name, for addresses that name no host (D24). */
   readonly hostName: string
 }
 
-/** Environment, configuration file and secret files, for the `layerEnv` of both configurations; `layerMemory` for values at hand. */
+/**
+ * Environment, configuration file and secret files, for the `layerEnv` of both configurations; `layerMemory` for values
+ * at hand.
+ */
 export class ConfigSource extends Context.Tag("ports/ConfigSource")<ConfigSource, ConfigSourceShape>() {
   static readonly layerMemory = (given: Partial<ConfigSourceShape>): Layer.Layer<ConfigSource> =>
     Layer.succeed(ConfigSource, {
-      env: {}, file: undefined, readText: () => ({ fault: "no such file" }), hostName: "localhost", ...given
+      env: {},
+      file: undefined,
+      readText: () => ({ fault: "no such file" }),
+      hostName: "localhost",
+      ...given
     })
 }

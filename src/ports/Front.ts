@@ -1,5 +1,6 @@
 /**
- * What a node asks of the server in front of its routes: the routes too hot for a fiber each, and word of when it stops.
+ * What a node asks of the server in front of its routes: the routes too hot for a fiber each, and word of when it
+ * stops.
  *
  * The same decisions serve the declared routes, so a server without a front (tests, other deployments) behaves alike;
  * it is only slower.
@@ -21,8 +22,15 @@ export interface HotRoute {
   readonly method: string
   readonly path: string
   readonly maxBodyBytes: number
-  /** What can be refused before the body is read; undefined to go on. `registration`: the header of that meaning between scheduler and SSP; `address`: the client's. */
-  readonly admit: (authorization: string | undefined, registration: string | undefined, address?: string) => Answer | undefined
+  /**
+   * What can be refused before the body is read; undefined to go on. `registration`: the header of that meaning between
+   * scheduler and SSP; `address`: the client's.
+   */
+  readonly admit: (
+    authorization: string | undefined,
+    registration: string | undefined,
+    address?: string
+  ) => Answer | undefined
   /** `answer` is called exactly once, now or later. */
   readonly accept: (body: string, answer: (answer: Answer) => void, traceparent?: string) => void
   /** Told of the status of every answer, whoever gives it. */
@@ -39,26 +47,31 @@ export class HotRoutes extends Context.Tag("ports/HotRoutes")<HotRoutes, Readonl
 /** What the process ends with: the fault itself where a loop named one. */
 const asFault = (cause: Cause.Cause<unknown>): StartFault => {
   const error = Cause.squash(cause)
-  return error instanceof StartFault ? error : new StartFault({ exitCode: 1, message: `a fault of the service itself: ${Cause.pretty(cause)}` })
+  return error instanceof StartFault
+    ? error
+    : new StartFault({ exitCode: 1, message: `a fault of the service itself: ${Cause.pretty(cause)}` })
 }
 
 /** How the server and the node tell each other where they stand: listening, stopping, broken. */
-export class Serving extends Context.Tag("ports/Serving")<Serving, {
-  readonly listening: (port: number) => Effect.Effect<void>
-  /** Waits until the server listens; its port. */
-  readonly port: Effect.Effect<number>
-  /** Called before the server waits for what is in flight, so that long answers end. */
-  readonly stop: Effect.Effect<void>
-  /** Returns once {@link stop} was called. */
-  readonly stopping: Effect.Effect<void>
-  /** A loop met a defect: the process must not go on as if nothing had happened. */
-  readonly crash: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
-  /** Fails with the first crash, else waits for ever. */
-  readonly crashed: Effect.Effect<never, StartFault>
-}>() {
+export class Serving extends Context.Tag("ports/Serving")<
+  Serving,
+  {
+    readonly listening: (port: number) => Effect.Effect<void>
+    /** Waits until the server listens; its port. */
+    readonly port: Effect.Effect<number>
+    /** Called before the server waits for what is in flight, so that long answers end. */
+    readonly stop: Effect.Effect<void>
+    /** Returns once {@link stop} was called. */
+    readonly stopping: Effect.Effect<void>
+    /** A loop met a defect: the process must not go on as if nothing had happened. */
+    readonly crash: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
+    /** Fails with the first crash, else waits for ever. */
+    readonly crashed: Effect.Effect<never, StartFault>
+  }
+>() {
   static readonly layer: Layer.Layer<Serving> = Layer.effect(
     Serving,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const port = yield* Deferred.make<number>()
       const stop = yield* Deferred.make<void>()
       const crash = yield* Deferred.make<never, StartFault>()
@@ -74,12 +87,18 @@ export class Serving extends Context.Tag("ports/Serving")<Serving, {
   )
 
   /** For a server that is not ours: says which port others reach it at. An SSP of a cluster registers once it knows. */
-  static readonly layerListening = (port: number): Layer.Layer<never, never, Serving> => Layer.effectDiscard(Effect.flatMap(Serving, ({ listening }) => listening(port)))
+  static readonly layerListening = (port: number): Layer.Layer<never, never, Serving> =>
+    Layer.effectDiscard(Effect.flatMap(Serving, ({ listening }) => listening(port)))
 
   /** Runs `loop` as long as the scope lives; a defect in it, or a fault it names, ends the process. */
   static readonly fork = <R>(loop: Effect.Effect<unknown, StartFault, R>) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const serving = yield* Serving
-      yield* loop.pipe(Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : serving.crash(cause))), Effect.forkScoped)
+      yield* loop.pipe(
+        Effect.catchAllCause((cause) =>
+          Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : serving.crash(cause)
+        ),
+        Effect.forkScoped
+      )
     })
 }

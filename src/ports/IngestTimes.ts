@@ -1,7 +1,8 @@
 /**
  * How long this node's answers to `/ingest` took, for those who look at it.
  *
- * A service, because the hot route writes it and the overview reads it, and two nodes in one process must not count each other's.
+ * A service, because the hot route writes it and the overview reads it, and two nodes in one process must not count
+ * each other's.
  */
 import { Context, Effect, Layer } from "effect"
 import { Latency } from "../core/latency.ts"

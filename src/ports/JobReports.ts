@@ -33,10 +33,17 @@ const withinMs = 10_000
 
 /** Tells a scheduler how jobs ended; `layerNone` where there is none. */
 export class JobReports extends Context.Tag("ports/JobReports")<JobReports, JobReportsShape>() {
-  static readonly layerNone: Layer.Layer<JobReports> = Layer.succeed(JobReports, { present: false, report: () => Effect.void })
+  static readonly layerNone: Layer.Layer<JobReports> = Layer.succeed(JobReports, {
+    present: false,
+    report: () => Effect.void
+  })
 
   /** `url` without a trailing slash. `secret`, the scheduler's, is asked for at each report. */
-  static readonly layerHttp = (url: string, secret: () => Redacted.Redacted<string> | undefined, send: Send): Layer.Layer<JobReports> =>
+  static readonly layerHttp = (
+    url: string,
+    secret: () => Redacted.Redacted<string> | undefined,
+    send: Send
+  ): Layer.Layer<JobReports> =>
     Layer.succeed(JobReports, {
       present: true,
       report: (report) => {
@@ -44,7 +51,10 @@ export class JobReports extends Context.Tag("ports/JobReports")<JobReports, JobR
         const headers = { "content-type": json, ...(bearer === undefined ? {} : { authorization: bearerOf(bearer) }) }
         return send({ method: "POST", url: `${url}/job/result`, headers, body: JSON.stringify(report), withinMs }).pipe(
           Effect.mapError(({ message }) => new JobReportFailed({ message: `${url}/job/result: ${message}` })),
-          Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => new JobReportFailed({ message: `${url}/job/result answered ${status}` })),
+          Effect.filterOrFail(
+            ({ status }) => status >= 200 && status < 300,
+            ({ status }) => new JobReportFailed({ message: `${url}/job/result answered ${status}` })
+          ),
           Effect.asVoid
         )
       }

@@ -1,10 +1,10 @@
 /**
  * Where jobs are claimed and their state is written: the job records themselves, and the leases that say who runs them.
  *
- * Why a port of its own: with a real database the records are the user's tables, and of many runners the database decides
- * who wins; without one they are records of this node, changed the way every change is; in a cluster without a database
- * only the scheduler writes. What a runner does is the same on all of them. Every write is bound to the lease: who has
- * lost it writes nothing.
+ * Why a port of its own: with a real database the records are the user's tables, and of many runners the database
+ * decides who wins; without one they are records of this node, changed the way every change is; in a cluster without a
+ * database only the scheduler writes. What a runner does is the same on all of them. Every write is bound to the lease:
+ * who has lost it writes nothing.
  */
 import { Context, Data, Effect, Layer } from "effect"
 import type { Job, JobError } from "../core/job/job.ts"
@@ -18,7 +18,11 @@ import * as Surreal from "./surrealJobs.ts"
 import { SurrealClient } from "./SurrealClient.ts"
 
 /** `transient`: the same call may succeed later; else the store will never take it. */
-export class JobStoreError extends Data.TaggedError("JobStoreError")<{ readonly transient: boolean; readonly message: string; readonly cause?: unknown }> {}
+export class JobStoreError extends Data.TaggedError("JobStoreError")<{
+  readonly transient: boolean
+  readonly message: string
+  readonly cause?: unknown
+}> {}
 
 export interface StoredJob extends Job {
   readonly ref: RecordId
@@ -41,18 +45,38 @@ export interface JobWrite {
   readonly result?: Result
 }
 
-export type Amended = { readonly kind: "done" } | { readonly kind: "missing" } | { readonly kind: "refused"; readonly status: JobStatus }
+export type Amended =
+  | { readonly kind: "done" }
+  | { readonly kind: "missing" }
+  | { readonly kind: "refused"; readonly status: JobStatus }
 
 export interface JobStoreShape {
   /** Makes our own table where there is none; who may not must find it, with the right to write it. */
   readonly prepare: Effect.Effect<void, JobStoreError>
-  /** Ids of jobs that nobody runs: pending, or processing without a live lease; at most `limit`, those that are processing first. */
+  /**
+   * Ids of jobs that nobody runs: pending, or processing without a live lease; at most `limit`, those that are
+   * processing first.
+   */
   readonly open: (table: string, limit: number) => Effect.Effect<ReadonlyArray<RecordId>, JobStoreError>
-  /** Takes what is free, each by compare-and-set, and answers what was won. One's own lease may be taken again: that renews it. */
-  readonly claim: (refs: ReadonlyArray<RecordId>, by: Holder, leaseMs: number) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
+  /**
+   * Takes what is free, each by compare-and-set, and answers what was won. One's own lease may be taken again: that
+   * renews it.
+   */
+  readonly claim: (
+    refs: ReadonlyArray<RecordId>,
+    by: Holder,
+    leaseMs: number
+  ) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
   /** Makes live leases longer; answers the ids (as text) that are still held. */
-  readonly renew: (refs: ReadonlyArray<RecordId>, by: Holder, leaseMs: number) => Effect.Effect<ReadonlySet<string>, JobStoreError>
-  /** Writes status, errors and `updated_at` where the lease is still held; answers the ids (as text) of those. What is over or released gives up its lease. */
+  readonly renew: (
+    refs: ReadonlyArray<RecordId>,
+    by: Holder,
+    leaseMs: number
+  ) => Effect.Effect<ReadonlySet<string>, JobStoreError>
+  /**
+   * Writes status, errors and `updated_at` where the lease is still held; answers the ids (as text) of those. What is
+   * over or released gives up its lease.
+   */
   readonly write: (writes: ReadonlyArray<JobWrite>, by: Holder) => Effect.Effect<ReadonlySet<string>, JobStoreError>
   /** The record as whoever hands on a job has it, for a store that may not have it yet. */
   readonly expect?: (ref: RecordId, doc: Obj) => void
@@ -62,25 +86,45 @@ export interface JobStoreShape {
   readonly forget?: (ref: RecordId) => void
   readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, JobStoreError>
   /** Jobs of a table behind `after`, those that changed last first ({@link Place}). */
-  readonly list: (table: string, status: JobStatus | undefined, after: Place | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
+  readonly list: (
+    table: string,
+    status: JobStatus | undefined,
+    after: Place | undefined,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<StoredJob>, JobStoreError>
   /** What an operator asks for; takes the lease away from whoever has it. */
-  readonly amend: (ref: RecordId, event: "Retried" | "Cancelled", error: JobError) => Effect.Effect<Amended, JobStoreError>
+  readonly amend: (
+    ref: RecordId,
+    event: "Retried" | "Cancelled",
+    error: JobError
+  ) => Effect.Effect<Amended, JobStoreError>
 }
 
 /** Claims jobs and writes their state. A layer of your own passes `conformance.jobStore` of `testing`. */
 export class JobStore extends Context.Tag("ports/JobStore")<JobStore, JobStoreShape>() {
   /** Records in memory, for tests and demonstrations. */
-  static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<JobStore> => Layer.sync(JobStore, () => Records.make(Records.memory(records)))
+  static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<JobStore> =>
+    Layer.sync(JobStore, () => Records.make(Records.memory(records)))
 
   /** Records of this node. */
-  static readonly layerOf = (records: Records.JobRecords): Layer.Layer<JobStore> => Layer.succeed(JobStore, Records.make(records))
+  static readonly layerOf = (records: Records.JobRecords): Layer.Layer<JobStore> =>
+    Layer.succeed(JobStore, Records.make(records))
 
   /** Tables of a SurrealDB. */
-  static readonly layerSurreal: Layer.Layer<JobStore, never, SurrealClient> = Layer.effect(JobStore, Effect.map(SurrealClient, Surreal.make))
+  static readonly layerSurreal: Layer.Layer<JobStore, never, SurrealClient> = Layer.effect(
+    JobStore,
+    Effect.map(SurrealClient, Surreal.make)
+  )
 }
 
-/** The job tables of the database beside this node; undefined where there is none, and the node's own records are all there is. */
+/**
+ * The job tables of the database beside this node; undefined where there is none, and the node's own records are all
+ * there is.
+ */
 export class DatabaseJobs extends Context.Tag("ports/DatabaseJobs")<DatabaseJobs, JobStoreShape | undefined>() {
   static readonly layerNone: Layer.Layer<DatabaseJobs> = Layer.succeed(DatabaseJobs, undefined)
-  static readonly layerSurreal: Layer.Layer<DatabaseJobs, never, SurrealClient> = Layer.effect(DatabaseJobs, Effect.map(SurrealClient, Surreal.make))
+  static readonly layerSurreal: Layer.Layer<DatabaseJobs, never, SurrealClient> = Layer.effect(
+    DatabaseJobs,
+    Effect.map(SurrealClient, Surreal.make)
+  )
 }

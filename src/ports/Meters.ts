@@ -1,8 +1,9 @@
 /**
  * The counters of one node, for whatever counts in it (D34).
  *
- * A reference with a default, so that a part of a node on its own (a test, another composition) counts into the void without being asked to provide
- * anything; a whole node gets its own, so that two in one process do not count each other's.
+ * A reference with a default, so that a part of a node on its own (a test, another composition) counts into the void
+ * without being asked to provide anything; a whole node gets its own, so that two in one process do not count each
+ * other's.
  */
 import { Context, Layer } from "effect"
 import * as Core from "../core/meters.ts"

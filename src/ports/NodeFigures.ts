@@ -1,18 +1,28 @@
 /**
  * The figures of a whole node at this moment, for whoever serves or sends them (D34).
  *
- * A port between the node, which knows what there is, and what writes it: the text at `/metrics` and the exporter say the same.
+ * A port between the node, which knows what there is, and what writes it: the text at `/metrics` and the exporter say
+ * the same.
  */
 import { Context, type Effect } from "effect"
 import type { Family, Readings } from "../core/meters.ts"
 import type { Figures } from "./ProcessFigures.ts"
 
 /** All figures of a node, as `/metrics` prints them. */
-export class NodeFigures extends Context.Tag("ports/NodeFigures")<NodeFigures, Effect.Effect<ReadonlyArray<Family>>>() {}
+export class NodeFigures extends Context.Tag("ports/NodeFigures")<
+  NodeFigures,
+  Effect.Effect<ReadonlyArray<Family>>
+>() {}
 
 /** What any process has; nothing where nobody knows. */
 export const ofProcess = (figures: Figures | undefined): Readings =>
-  figures === undefined ? {} : {
-    processStart: figures.startedAtSecs, processCpu: figures.cpuMicros / 1e6, processMemory: figures.residentBytes, heapUsed: figures.heapBytes,
-    loopLagP99: figures.loopLag?.p99Secs, loopLagMax: figures.loopLag?.maxSecs
-  }
+  figures === undefined
+    ? {}
+    : {
+        processStart: figures.startedAtSecs,
+        processCpu: figures.cpuMicros / 1e6,
+        processMemory: figures.residentBytes,
+        heapUsed: figures.heapBytes,
+        loopLagP99: figures.loopLag?.p99Secs,
+        loopLagMax: figures.loopLag?.maxSecs
+      }

@@ -1,7 +1,9 @@
 /**
- * The files of the dashboard and how they are served: a static shell that holds no data, so it asks for no secret (D34).
+ * The files of the dashboard and how they are served: a static shell that holds no data, so it asks for no secret
+ * (D34).
  *
- * A port with a default, because reading files is a runtime's business, and a deployment of somebody else's may have no dashboard: then `/` is no route.
+ * A port with a default, because reading files is a runtime's business, and a deployment of somebody else's may have no
+ * dashboard: then `/` is no route.
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
@@ -20,28 +22,44 @@ export interface Page {
 /** None by default. */
 export class Pages extends Context.Reference<Pages>()("ports/Pages", { defaultValue: (): ReadonlyArray<Page> => [] }) {}
 
-/** Nothing is loaded from elsewhere, nothing runs that is not a file of ours, nobody frames it, and no form leaves it. */
+/**
+ * Nothing is loaded from elsewhere, nothing runs that is not a file of ours, nobody frames it, and no form leaves it.
+ */
 export const contentSecurityPolicy = [
-  "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'"
 ].join("; ")
 
 const headersOf = ({ etag }: Page) => ({
-  etag, "cache-control": "no-cache", "content-security-policy": contentSecurityPolicy, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
-  "cross-origin-opener-policy": "same-origin", "x-frame-options": "DENY"
+  etag,
+  "cache-control": "no-cache",
+  "content-security-policy": contentSecurityPolicy,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "x-frame-options": "DENY"
 })
 
-const matches = (header: string | undefined, etag: string): boolean => header !== undefined && header.split(",").some((one) => one.trim().replace(/^W\//, "") === etag)
+const matches = (header: string | undefined, etag: string): boolean =>
+  header?.split(",").some((one) => one.trim().replace(/^W\//, "") === etag) === true
 
 const answer = (page: Page) => {
   const headers = headersOf(page)
   const whole = HttpServerResponse.uint8Array(page.body, { contentType: page.contentType, headers })
   const same = HttpServerResponse.empty({ status: 304, headers })
-  return (request: HttpServerRequest.HttpServerRequest) => (matches(request.headers["if-none-match"], page.etag) ? same : whole)
+  return (request: HttpServerRequest.HttpServerRequest) =>
+    matches(request.headers["if-none-match"], page.etag) ? same : whole
 }
 
 /** One route a file. */
 export const layerRoutes = HttpApiBuilder.Router.use((router) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     for (const page of yield* Pages) {
       const respond = answer(page)
       yield* router.get(page.path as `/${string}`, Effect.map(HttpServerRequest.HttpServerRequest, respond))
@@ -51,4 +69,3 @@ export const layerRoutes = HttpApiBuilder.Router.use((router) =>
 
 /** The paths, for the answer to methods they do not take. */
 export const paths: Effect.Effect<ReadonlyArray<string>> = Effect.map(Pages, (pages) => pages.map(({ path }) => path))
-

@@ -1,8 +1,10 @@
 /**
- * What the scheduler knows of its SSPs, views and jobs, kept over restarts (D31): rows by kind and key, written as the pool says.
+ * What the scheduler knows of its SSPs, views and jobs, kept over restarts (D31): rows by kind and key, written as the
+ * pool says.
  *
- * One table of JSON for all kinds, because rows are only ever written one by one and read all at once. Beside them the epoch, which
- * grows with every start and must never be used twice (D5), and the log that the positions are of: in another log they mean nothing.
+ * One table of JSON for all kinds, because rows are only ever written one by one and read all at once. Beside them the
+ * epoch, which grows with every start and must never be used twice (D5), and the log that the positions are of: in
+ * another log they mean nothing.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Effect, Layer } from "effect"
@@ -14,7 +16,23 @@ import { ReplicaError } from "./Replica.ts"
 import { type Link, link as linkOf, type Statement } from "./sqliteLink.ts"
 
 /** The actions of the pool that are about what is kept. */
-export type Write = Extract<Action, { readonly tag: "PersistMember" | "ForgetMember" | "PersistView" | "ForgetView" | "PersistQuarantine" | "ForgetQuarantine" | "PersistStray" | "ForgetStray" | "PersistJob" | "ForgetJob" | "PersistResult" }>
+export type Write = Extract<
+  Action,
+  {
+    readonly tag:
+      | "PersistMember"
+      | "ForgetMember"
+      | "PersistView"
+      | "ForgetView"
+      | "PersistQuarantine"
+      | "ForgetQuarantine"
+      | "PersistStray"
+      | "ForgetStray"
+      | "PersistJob"
+      | "ForgetJob"
+      | "PersistResult"
+  }
+>
 
 export interface Opened {
   /** 1 at the first start, then one more each time (D5). */
@@ -25,7 +43,9 @@ export interface Opened {
 }
 
 export interface PoolStoreShape {
-  /** Begins an epoch with the log `logId`. Results of the last `maxResults` jobs are kept, fewer where they are long. */
+  /**
+   * Begins an epoch with the log `logId`. Results of the last `maxResults` jobs are kept, fewer where they are long.
+   */
   readonly open: (logId: string, maxResults?: number) => Effect.Effect<Opened, DatabaseError>
   /** One step, on disk when it returns. */
   readonly write: (writes: ReadonlyArray<Write>) => Effect.Effect<void, DatabaseError>
@@ -47,16 +67,29 @@ const strayKey = ({ ssp, view }: Pick<StrayRow, "ssp" | "view">): string => JSON
 
 const putsOf = (write: Exclude<Write, { readonly tag: "PersistResult" }>): ReadonlyArray<Put> => {
   switch (write.tag) {
-    case "PersistMember": return [{ kind: "member", key: write.row.ssp, value: write.row }]
-    case "ForgetMember": return [{ kind: "member", key: write.ssp, value: undefined }, { kind: "stray", key: `${JSON.stringify([write.ssp]).slice(0, -1)},`, value: undefined, under: true }]
-    case "PersistView": return [{ kind: "view", key: write.row.view, value: write.row }]
-    case "ForgetView": return [{ kind: "view", key: write.view, value: undefined }]
-    case "PersistQuarantine": return [{ kind: "quarantine", key: write.row.query, value: write.row }]
-    case "ForgetQuarantine": return [{ kind: "quarantine", key: write.query, value: undefined }]
-    case "PersistStray": return [{ kind: "stray", key: strayKey(write.row), value: write.row }]
-    case "ForgetStray": return [{ kind: "stray", key: strayKey(write.row), value: undefined }]
-    case "PersistJob": return [{ kind: "job", key: write.row.job, value: write.row }]
-    case "ForgetJob": return [{ kind: "job", key: write.job, value: undefined }]
+    case "PersistMember":
+      return [{ kind: "member", key: write.row.ssp, value: write.row }]
+    case "ForgetMember":
+      return [
+        { kind: "member", key: write.ssp, value: undefined },
+        { kind: "stray", key: `${JSON.stringify([write.ssp]).slice(0, -1)},`, value: undefined, under: true }
+      ]
+    case "PersistView":
+      return [{ kind: "view", key: write.row.view, value: write.row }]
+    case "ForgetView":
+      return [{ kind: "view", key: write.view, value: undefined }]
+    case "PersistQuarantine":
+      return [{ kind: "quarantine", key: write.row.query, value: write.row }]
+    case "ForgetQuarantine":
+      return [{ kind: "quarantine", key: write.query, value: undefined }]
+    case "PersistStray":
+      return [{ kind: "stray", key: strayKey(write.row), value: write.row }]
+    case "ForgetStray":
+      return [{ kind: "stray", key: strayKey(write.row), value: undefined }]
+    case "PersistJob":
+      return [{ kind: "job", key: write.row.job, value: write.row }]
+    case "ForgetJob":
+      return [{ kind: "job", key: write.job, value: undefined }]
   }
 }
 
@@ -81,7 +114,7 @@ const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
   const saved: Saved = {
     members: sameLog ? (of("member") as ReadonlyArray<MemberRow>).map(whole.member) : [],
     views: (of("view") as ReadonlyArray<ViewRow>).map(whole.view),
-    strays: sameLog ? of("stray") as ReadonlyArray<StrayRow> : [],
+    strays: sameLog ? (of("stray") as ReadonlyArray<StrayRow>) : [],
     jobs: (of("job") as ReadonlyArray<JobRow>).map(whole.job),
     quarantined: of("quarantine") as ReadonlyArray<QuarantineRow>
   }
@@ -90,8 +123,14 @@ const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
 
 /** What an opening leaves behind. */
 const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyArray<Put> => [
-  { kind: "meta", key: "epoch", value: epoch }, { kind: "meta", key: "log", value: logId },
-  ...(lastLogId === undefined || lastLogId === logId ? [] : [{ kind: "member", key: "", value: undefined, under: true }, { kind: "stray", key: "", value: undefined, under: true }] as const)
+  { kind: "meta", key: "epoch", value: epoch },
+  { kind: "meta", key: "log", value: logId },
+  ...(lastLogId === undefined || lastLogId === logId
+    ? []
+    : ([
+        { kind: "member", key: "", value: undefined, under: true },
+        { kind: "stray", key: "", value: undefined, under: true }
+      ] as const))
 ]
 
 /** A row of a result: `at` grows from one to the next, over restarts too. */
@@ -108,7 +147,10 @@ class Results {
   /** Takes over what the rows hold; answers what is to be deleted because there is no room for it any more. */
   open(rows: ReadonlyArray<Row>, maxResults: number | undefined): ReadonlyArray<Put> {
     this.recent = new RecentResults(maxResults)
-    const kept = rows.filter(({ kind }) => kind === "result").map(({ key, value }) => ({ key, ...(value as ResultRow) })).sort((a, b) => a.at - b.at)
+    const kept = rows
+      .filter(({ kind }) => kind === "result")
+      .map(({ key, value }) => ({ key, ...(value as ResultRow) }))
+      .sort((a, b) => a.at - b.at)
     this.at = kept.at(-1)?.at ?? 0
     return kept.flatMap(({ key, result }) => this.recent.put(key, result)).map(forgotten)
   }
@@ -120,7 +162,12 @@ class Results {
     if (write.tag !== "PersistResult") return putsOf(write)
     const { job, result } = write
     const gone = this.recent.put(job, result).map(forgotten)
-    return [result === undefined ? forgotten(job) : { kind: "result", key: job, value: { at: ++this.at, result } satisfies ResultRow }, ...gone]
+    return [
+      result === undefined
+        ? forgotten(job)
+        : { kind: "result", key: job, value: { at: ++this.at, result } satisfies ResultRow },
+      ...gone
+    ]
   }
 }
 
@@ -130,22 +177,35 @@ const forgotten = (job: string): Put => ({ kind: "result", key: job, value: unde
 const layout = 1
 
 const attempt = <A>(body: () => A): Effect.Effect<A, DatabaseError> =>
-  Effect.try({ try: body, catch: (error) => (error instanceof DatabaseError ? error : failure(error instanceof ReplicaError ? error.cause ?? error : error)) })
+  Effect.try({
+    try: body,
+    catch: (error) =>
+      error instanceof DatabaseError ? error : failure(error instanceof ReplicaError ? (error.cause ?? error) : error)
+  })
 
 const prepare = ({ all }: Link): void => {
   all("PRAGMA synchronous = FULL")
   const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
-  if (version > layout) throw new DatabaseError({ reason: "newer", message: `pool.db is written by a later version of this service (layout ${version}, this one knows ${layout})` })
+  if (version > layout)
+    throw new DatabaseError({
+      reason: "newer",
+      message: `pool.db is written by a later version of this service (layout ${version}, this one knows ${layout})`
+    })
   const check = all("PRAGMA quick_check(1)")[0]?.[0]
-  if (check !== "ok") throw new DatabaseError({ reason: "damaged", message: `pool.db: ${check ?? "the integrity check gave no answer"}` })
-  all("CREATE TABLE IF NOT EXISTS pool (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID")
+  if (check !== "ok")
+    throw new DatabaseError({ reason: "damaged", message: `pool.db: ${check ?? "the integrity check gave no answer"}` })
+  all(
+    "CREATE TABLE IF NOT EXISTS pool (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
+  )
   all(`PRAGMA user_version = ${layout}`)
 }
 
 const statementOf = ({ key, kind, under, value }: Put): Statement =>
-  under === true ? ["DELETE FROM pool WHERE kind = ? AND substr(key, 1, length(?)) = ?", [kind, key, key]]
-    : value === undefined ? ["DELETE FROM pool WHERE kind = ? AND key = ?", [kind, key]]
-    : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JSON.stringify(value)]]
+  under === true
+    ? ["DELETE FROM pool WHERE kind = ? AND substr(key, 1, length(?)) = ?", [kind, key, key]]
+    : value === undefined
+      ? ["DELETE FROM pool WHERE kind = ? AND key = ?", [kind, key]]
+      : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JSON.stringify(value)]]
 
 /** Of several writes of one row the last alone: a view that is placed in the same step is written once. */
 const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
@@ -154,7 +214,8 @@ const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
   return [...last.values()]
 }
 
-const putAll = (link: Link, puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> => attempt(() => link.write(lastOf(puts).map(statementOf)))
+const putAll = (link: Link, puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
+  attempt(() => link.write(lastOf(puts).map(statementOf)))
 
 /** Where a scheduler keeps its SSPs, views and jobs over restarts. */
 export class PoolStore extends Context.Tag("ports/PoolStore")<PoolStore, PoolStoreShape>() {
@@ -164,23 +225,31 @@ export class PoolStore extends Context.Tag("ports/PoolStore")<PoolStore, PoolSto
   /** One SQLite file behind the generic `SqlClient`; the door picks the driver. */
   static readonly layerSqlite: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> = Layer.scoped(
     PoolStore,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const link = yield* Effect.mapError(linkOf(yield* SqlClient.SqlClient), failure)
       yield* attempt(() => prepare(link))
       const results = new Results()
       return {
         resultOf: results.of,
-        open: (logId, maxResults) => Effect.gen(function*() {
-          const rows = yield* attempt(() => link.all("SELECT kind, key, value FROM pool ORDER BY kind, key"))
-          const parsed = yield* Effect.try({
-            try: () => rows.map(([kind, key, value]) => ({ kind: String(kind), key: String(key), value: JSON.parse(String(value)) as unknown })),
-            catch: (cause) => new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
-          })
-          const opened = openedFrom(parsed, logId)
-          yield* putAll(link, [...opening(opened, logId), ...results.open(parsed, maxResults)])
-          return opened
-        }),
-        write: (writes) => (writes.length === 0 ? Effect.void : Effect.suspend(() => putAll(link, writes.flatMap(results.puts))))
+        open: (logId, maxResults) =>
+          Effect.gen(function* () {
+            const rows = yield* attempt(() => link.all("SELECT kind, key, value FROM pool ORDER BY kind, key"))
+            const parsed = yield* Effect.try({
+              try: () =>
+                rows.map(([kind, key, value]) => ({
+                  kind: String(kind),
+                  key: String(key),
+                  value: JSON.parse(String(value)) as unknown
+                })),
+              catch: (cause) =>
+                new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
+            })
+            const opened = openedFrom(parsed, logId)
+            yield* putAll(link, [...opening(opened, logId), ...results.open(parsed, maxResults)])
+            return opened
+          }),
+        write: (writes) =>
+          writes.length === 0 ? Effect.void : Effect.suspend(() => putAll(link, writes.flatMap(results.puts)))
       }
     })
   )
@@ -197,12 +266,13 @@ export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
   const results = new Results()
   return {
     resultOf: results.of,
-    open: (logId, maxResults) => Effect.sync(() => {
-      const read = [...rows.values()]
-      const opened = openedFrom(read, logId)
-      for (const put of [...opening(opened, logId), ...results.open(read, maxResults)]) apply(put)
-      return opened
-    }),
+    open: (logId, maxResults) =>
+      Effect.sync(() => {
+        const read = [...rows.values()]
+        const opened = openedFrom(read, logId)
+        for (const put of [...opening(opened, logId), ...results.open(read, maxResults)]) apply(put)
+        return opened
+      }),
     write: (writes) => Effect.sync(() => writes.flatMap(results.puts).forEach(apply))
   }
 }

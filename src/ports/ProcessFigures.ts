@@ -1,7 +1,8 @@
 /**
  * What this process uses of its machine, for heartbeats (D24).
  *
- * A port with a default, because only a runtime knows, and a node without one must do: heartbeats then leave the figures out.
+ * A port with a default, because only a runtime knows, and a node without one must do: heartbeats then leave the
+ * figures out.
  */
 import { Context, Effect } from "effect"
 

@@ -1,8 +1,9 @@
 /**
- * Long work tells how far it is, in one place for all of it: a bar on a terminal, else a line of the log every 5 s, and figures for `/progress` (D34).
+ * Long work tells how far it is, in one place for all of it: a bar on a terminal, else a line of the log every 5 s, and
+ * figures for `/progress` (D34).
  *
- * Telling costs the work an addition; who shows it looks by itself, so that a million records cost a million additions and one line. As
- * `ports/Meters` it has a default that shows nothing.
+ * Telling costs the work an addition; who shows it looks by itself, so that a million records cost a million additions
+ * and one line. As `ports/Meters` it has a default that shows nothing.
  */
 import { Clock, Context, Duration, Effect, Exit, Layer, Queue } from "effect"
 import { taskKinds, type TaskKind } from "../core/metrics.ts"
@@ -39,21 +40,46 @@ export interface Display {
   readonly show: (tasks: ReadonlyArray<Task>) => Effect.Effect<void>
 }
 
-const logLines: Display = { everyMs: 5000, show: (tasks) => Effect.forEach(tasks, (task) => Effect.logInfo(line(task)), { discard: true }) }
+const logLines: Display = {
+  everyMs: 5000,
+  show: (tasks) => Effect.forEach(tasks, (task) => Effect.logInfo(line(task)), { discard: true })
+}
 
 /** How progress is shown; lines of the log by default. */
-export class ProgressDisplay extends Context.Reference<ProgressDisplay>()("ports/ProgressDisplay", { defaultValue: (): Display => logLines }) {}
+export class ProgressDisplay extends Context.Reference<ProgressDisplay>()("ports/ProgressDisplay", {
+  defaultValue: (): Display => logLines
+}) {}
 
 type Ended = (kind: TaskKind, seconds: number, ended: boolean) => void
 
 const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape => {
-  const running = new Set<{ kind: TaskKind; what: string; unit: string; at: string | undefined; done: number; total: number | undefined; from: number }>()
+  const running = new Set<{
+    kind: TaskKind
+    what: string
+    unit: string
+    at: string | undefined
+    done: number
+    total: number | undefined
+    from: number
+  }>()
   const ended = new Map<TaskKind, number>()
   return {
     endedAt: (kind) => ended.get(kind),
-    tasks: () => Array.from(running, ({ from, ...task }) => ({ ...task, elapsedMs: Math.max(0, clock.unsafeCurrentTimeMillis() - from) })),
+    tasks: () =>
+      Array.from(running, ({ from, ...task }) => ({
+        ...task,
+        elapsedMs: Math.max(0, clock.unsafeCurrentTimeMillis() - from)
+      })),
     open: (kind, what, unit) => {
-      const task = { kind, what, unit, at: undefined as string | undefined, done: 0, total: undefined as number | undefined, from: clock.unsafeCurrentTimeMillis() }
+      const task = {
+        kind,
+        what,
+        unit,
+        at: undefined as string | undefined,
+        done: 0,
+        total: undefined as number | undefined,
+        from: clock.unsafeCurrentTimeMillis()
+      }
       running.add(task)
       begun()
       return {
@@ -73,31 +99,56 @@ const make = (clock: Clock.Clock, begun: () => void, over: Ended): ProgressShape
 }
 
 /** Long work tells here how far it is; a part on its own tells nobody. */
-export class Progress extends Context.Reference<Progress>()("ports/Progress", { defaultValue: (): ProgressShape => make(Clock.make(), () => {}, () => {}) }) {
+export class Progress extends Context.Reference<Progress>()("ports/Progress", {
+  defaultValue: (): ProgressShape =>
+    make(
+      Clock.make(),
+      () => {},
+      () => {}
+    )
+}) {
   static readonly layer: Layer.Layer<Progress> = Layer.scoped(
     Progress,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { taskDuration, taskFailures } = yield* Meters
       const { everyMs, show } = yield* ProgressDisplay
       const begun = yield* Queue.sliding<void>(1)
-      const progress = make(yield* Effect.clock, () => begun.unsafeOffer(undefined), (kind, seconds, ended) => (ended ? taskDuration[kind].observe(seconds) : taskFailures[kind].add()))
+      const progress = make(
+        yield* Effect.clock,
+        () => begun.unsafeOffer(undefined),
+        (kind, seconds, ended) => (ended ? taskDuration[kind].observe(seconds) : taskFailures[kind].add())
+      )
       const look: Effect.Effect<void> = Effect.suspend(() => {
         const tasks = progress.tasks()
-        return tasks.length === 0 ? show(tasks) : Effect.zipRight(show(tasks), Effect.zipRight(Effect.sleep(Duration.millis(everyMs)), look))
+        return tasks.length === 0
+          ? show(tasks)
+          : Effect.zipRight(show(tasks), Effect.zipRight(Effect.sleep(Duration.millis(everyMs)), look))
       })
       // What begins is shown after a while: most of it is over by then.
-      yield* Effect.forkScoped(Effect.forever(Effect.zipRight(Queue.take(begun), Effect.zipRight(Effect.sleep(Duration.millis(everyMs)), look))))
+      yield* Effect.forkScoped(
+        Effect.forever(
+          Effect.zipRight(Queue.take(begun), Effect.zipRight(Effect.sleep(Duration.millis(everyMs)), look))
+        )
+      )
       return progress
     })
   )
 
   /** Runs work that tells how far it is; it is over when the work is. */
-  static readonly during = <A, E, R>(kind: TaskKind, what: string, unit: string, work: (step: Step) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.flatMap(Progress, (progress) => Effect.suspend(() => {
-      const step = progress.open(kind, what, unit)
-      return Effect.onExit(work(step), (exit) => Effect.sync(() => step.close(Exit.isSuccess(exit))))
-    }))
+  static readonly during = <A, E, R>(
+    kind: TaskKind,
+    what: string,
+    unit: string,
+    work: (step: Step) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R> =>
+    Effect.flatMap(Progress, (progress) =>
+      Effect.suspend(() => {
+        const step = progress.open(kind, what, unit)
+        return Effect.onExit(work(step), (exit) => Effect.sync(() => step.close(Exit.isSuccess(exit))))
+      })
+    )
 }
 
 /** How many of each kind go on. */
-export const running = (tasks: ReadonlyArray<Task>): ReadonlyArray<readonly [ReadonlyArray<string>, number]> => taskKinds.map((kind) => [[kind], tasks.filter((task) => task.kind === kind).length] as const)
+export const running = (tasks: ReadonlyArray<Task>): ReadonlyArray<readonly [ReadonlyArray<string>, number]> =>
+  taskKinds.map((kind) => [[kind], tasks.filter((task) => task.kind === kind).length] as const)

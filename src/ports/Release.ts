@@ -6,9 +6,12 @@
 import { Context, Layer } from "effect"
 
 /** The version that `/version` answers; `layerOf` gives one. */
-export class Release extends Context.Tag("ports/Release")<Release, {
-  /** As in package.json. */
-  readonly version: string
-}>() {
+export class Release extends Context.Tag("ports/Release")<
+  Release,
+  {
+    /** As in package.json. */
+    readonly version: string
+  }
+>() {
   static readonly layerOf = (version: string): Layer.Layer<Release> => Layer.succeed(Release, { version })
 }

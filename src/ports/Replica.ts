@@ -1,10 +1,11 @@
 /**
- * The scheduler's replica: every record with its version as of a position of the log, and snapshots of it that stand still.
+ * The scheduler's replica: every record with its version as of a position of the log, and snapshots of it that stand
+ * still.
  *
- * It is a cache of what the log and the database say, but one that has to be exact: SSPs bootstrap from it and versions are decided by
- * it (D4). So a commit is one step and carries its position, and a snapshot costs nothing while commits go on. Rows come as the text they are
- * kept as, because most of them leave again as text; {@link docOf} reads one. What a snapshot reads it reads at once, as the evaluator
- * needs it; a fault there is thrown as a {@link ReplicaError}.
+ * It is a cache of what the log and the database say, but one that has to be exact: SSPs bootstrap from it and versions
+ * are decided by it (D4). So a commit is one step and carries its position, and a snapshot costs nothing while commits
+ * go on. Rows come as the text they are kept as, because most of them leave again as text; {@link docOf} reads one.
+ * What a snapshot reads it reads at once, as the evaluator needs it; a fault there is thrown as a {@link ReplicaError}.
  */
 import { Context, Data, type Effect, Layer, type Scope } from "effect"
 import type { Obj, Range, RecordId, RecordKey } from "../core/surql/value.ts"
@@ -27,8 +28,9 @@ export interface ReplicaTable {
 }
 
 /**
- * The replica could not do its work. `damaged`: its content is not what was written; `newer`: written by a later version; `locked`:
- * another process has it; `full`: no room on the disk; `failed`: anything else. The last two keep what was there and are worth another try.
+ * The replica could not do its work. `damaged`: its content is not what was written; `newer`: written by a later
+ * version; `locked`: another process has it; `full`: no room on the disk; `failed`: anything else. The last two keep
+ * what was there and are worth another try.
  */
 export class ReplicaError extends Data.TaggedError("ReplicaError")<{
   readonly reason: "damaged" | "newer" | "locked" | "full" | "failed"
@@ -37,7 +39,8 @@ export class ReplicaError extends Data.TaggedError("ReplicaError")<{
 }> {}
 
 /** Why a node does not start: 3 for data that cannot be used as it is, 1 for anything else. */
-export const startFault = ({ message, reason }: ReplicaError): StartFault => new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message })
+export const startFault = ({ message, reason }: ReplicaError): StartFault =>
+  new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message })
 
 /** A record as it is kept. */
 export interface ReplicaRow {
@@ -48,18 +51,30 @@ export interface ReplicaRow {
   readonly content: string
 }
 
-/** Which rows are wanted for more than their place: those where each field is this string, int or bool, and those where it cannot be told. */
+/**
+ * Which rows are wanted for more than their place: those where each field is this string, int or bool, and those where
+ * it cannot be told.
+ */
 export type RowFilter = ReadonlyArray<readonly [field: string, value: string | number | boolean]>
 
-/** What a read by key order gives; a row that the filter rules out is undefined, so that who reads can count and pause. */
+/**
+ * What a read by key order gives; a row that the filter rules out is undefined, so that who reads can count and pause.
+ */
 export type Rows = Iterable<ReplicaRow | undefined>
 
 /** A state of the replica that stands still. */
 export interface ReplicaSnapshot {
   readonly seq: number
   readonly find: (id: RecordId) => ReplicaRow | undefined
-  /** Rows of a table, or of a range of its keys, in key order, read in small pages as they are taken, never more than `atMost`. */
-  readonly rows: (table: string, range?: Range, options?: { readonly atMost?: number; readonly where?: RowFilter }) => Rows
+  /**
+   * Rows of a table, or of a range of its keys, in key order, read in small pages as they are taken, never more than
+   * `atMost`.
+   */
+  readonly rows: (
+    table: string,
+    range?: Range,
+    options?: { readonly atMost?: number; readonly where?: RowFilter }
+  ) => Rows
   /** Ids of edge records by endpoint, as `Source.edges` wants them. */
   readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => ReadonlyArray<RecordId>
   /** Names of all tables that are declared or have records, sorted. */
@@ -76,24 +91,41 @@ export interface ReplicaShape {
   /** Those of these records that are known, deleted ones included, by id text. */
   readonly current: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError>
   /**
-   * One step; of records with the same id the last wins. What ends before `applied` has been committed already and does nothing; what ends
-   * at it is written (again): so does a clone, whose records have no position of their own. A few records may be left for {@link catchUp}; nobody
-   * can tell, but for a fault of the disk, which the next commit then meets.
+   * One step; of records with the same id the last wins. What ends before `applied` has been committed already and does
+   * nothing; what ends at it is written (again): so does a clone, whose records have no position of their own. A few
+   * records may be left for {@link catchUp}; nobody can tell, but for a fault of the disk, which the next commit then
+   * meets.
    */
-  readonly commit: (batch: { readonly records: ReadonlyArray<ReplicaRecord>; readonly through: number }) => Effect.Effect<void, ReplicaError>
+  readonly commit: (batch: {
+    readonly records: ReadonlyArray<ReplicaRecord>
+    readonly through: number
+  }) => Effect.Effect<void, ReplicaError>
   /** Writes what commits have left for later, for who has time to spare. Whoever reads does it unasked. */
   readonly catchUp: Effect.Effect<void, ReplicaError>
   /** Everything committed is on disk when it returns: the checkpoint. */
   readonly sync: Effect.Effect<void, ReplicaError>
-  /** Keeps the state as it stands for reading under this id until it is thawed; answers its position. An id that is frozen stays what it is. */
+  /**
+   * Keeps the state as it stands for reading under this id until it is thawed; answers its position. An id that is
+   * frozen stays what it is.
+   */
   readonly freeze: (id: number) => Effect.Effect<number, ReplicaError>
   /** Who reads at that moment may finish. */
   readonly thaw: (id: number) => Effect.Effect<void>
   /** The newest frozen state, or, where nothing is frozen, the current one; stands still until the scope is closed. */
   readonly snapshot: Effect.Effect<ReplicaSnapshot, ReplicaError, Scope.Scope>
-  /** Records of a table behind a key in key order, at most `size`, as they are now; deleted ones left out. Fewer than `size` means there are no more. */
-  readonly records: (table: string, after: RecordKey | undefined, size: number) => Effect.Effect<ReadonlyArray<ReplicaRecord>, ReplicaError>
-  /** Records of one Merkle bucket (D41), 0..65535 by the first two bytes of BLAKE3 of the id text, as they are now, in key order; deleted ones left out. */
+  /**
+   * Records of a table behind a key in key order, at most `size`, as they are now; deleted ones left out. Fewer than
+   * `size` means there are no more.
+   */
+  readonly records: (
+    table: string,
+    after: RecordKey | undefined,
+    size: number
+  ) => Effect.Effect<ReadonlyArray<ReplicaRecord>, ReplicaError>
+  /**
+   * Records of one Merkle bucket (D41), 0..65535 by the first two bytes of BLAKE3 of the id text, as they are now, in
+   * key order; deleted ones left out.
+   */
   readonly bucket: (table: string, index: number) => Effect.Effect<ReadonlyArray<ReplicaRecord>, ReplicaError>
   /** Names of all tables that are declared or have records, sorted, as they are now. */
   readonly names: Effect.Effect<ReadonlyArray<string>, ReplicaError>
@@ -113,5 +145,6 @@ export class Replica extends Context.Tag("ports/Replica")<Replica, ReplicaShape>
   static readonly layerMemory: Layer.Layer<Replica> = Layer.sync(Replica, () => Memory.make())
 
   /** One SQLite file, through any driver that answers at once; `open` opens another connection to it. */
-  static readonly layerSqlite = (open: Sqlite.Open): Layer.Layer<Replica, ReplicaError> => Layer.scoped(Replica, Sqlite.make(open))
+  static readonly layerSqlite = (open: Sqlite.Open): Layer.Layer<Replica, ReplicaError> =>
+    Layer.scoped(Replica, Sqlite.make(open))
 }

@@ -2,14 +2,21 @@
  * Reads a request's body as text, bounded, in a way that leaves the connection able to carry the refusal.
  *
  * A port, because the generic reader tears the connection down when it stops early, so that the client never sees the
- * 413; a server that knows its sockets does better and cheaper (`host/readBody.ts`), and bounds what it holds of all unfinished bodies together.
+ * 413; a server that knows its sockets does better and cheaper (`host/readBody.ts`), and bounds what it holds of all
+ * unfinished bodies together.
  */
 import type { HttpServerRequest } from "@effect/platform"
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import { joined } from "../core/bytes.ts"
 
-/** `too large`: beyond the bound; `not utf-8`: the bytes are no text; `aborted`: the client went away; `overloaded`: see `message`. */
-export class BodyRefused extends Data.TaggedError("BodyRefused")<{ readonly reason: "too large" | "not utf-8" | "aborted" | "overloaded"; readonly message?: string }> {}
+/**
+ * `too large`: beyond the bound; `not utf-8`: the bytes are no text; `aborted`: the client went away; `overloaded`: see
+ * `message`.
+ */
+export class BodyRefused extends Data.TaggedError("BodyRefused")<{
+  readonly reason: "too large" | "not utf-8" | "aborted" | "overloaded"
+  readonly message?: string
+}> {}
 
 /** Strict: a byte sequence that is no UTF-8 is undefined, never a replacement character. */
 export const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
@@ -20,7 +27,8 @@ export const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-const declaredLength = (request: HttpServerRequest.HttpServerRequest): number => Number(request.headers["content-length"] ?? 0)
+const declaredLength = (request: HttpServerRequest.HttpServerRequest): number =>
+  Number(request.headers["content-length"] ?? 0)
 
 interface Collected {
   readonly size: number
@@ -28,9 +36,15 @@ interface Collected {
 }
 
 /** Reads bodies of the declared routes; `layer` does for any server. */
-export class RequestBody extends Context.Tag("ports/RequestBody")<RequestBody, {
-  readonly text: (request: HttpServerRequest.HttpServerRequest, maxBytes: number) => Effect.Effect<string, BodyRefused>
-}>() {
+export class RequestBody extends Context.Tag("ports/RequestBody")<
+  RequestBody,
+  {
+    readonly text: (
+      request: HttpServerRequest.HttpServerRequest,
+      maxBytes: number
+    ) => Effect.Effect<string, BodyRefused>
+  }
+>() {
   /** For any server: what lies beyond the bound is read to its end and dropped. */
   static readonly layer: Layer.Layer<RequestBody> = Layer.succeed(RequestBody, {
     text: (request, maxBytes) => {

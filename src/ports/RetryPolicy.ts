@@ -1,8 +1,8 @@
 /**
  * Whether and when a job is called again after an attempt: a decision that a deployment may take itself.
  *
- * A service with a default (D38, `core/job/retry.ts`), so that nobody who wants nothing else provides anything. What is asked is pure: time
- * and chance are arguments, so that a policy can be tried out on values alone.
+ * A service with a default (D38, `core/job/retry.ts`), so that nobody who wants nothing else provides anything. What is
+ * asked is pure: time and chance are arguments, so that a policy can be tried out on values alone.
  */
 import { Context } from "effect"
 import type { Job } from "../core/job/job.ts"
@@ -11,11 +11,14 @@ import * as Retry from "../core/job/retry.ts"
 
 export interface RetryPolicyShape {
   /**
-   * What follows from an attempt. `job.errors` holds the attempts that failed before, `settings` what the configuration says
-   * (`SVC_JOB_RETRY_BASE_MS`, `SVC_JOB_MAX_RETRIES`). The error of the answer is appended to the record; a `delayMs` is at least 0.
+   * What follows from an attempt. `job.errors` holds the attempts that failed before, `settings` what the configuration
+   * says (`SVC_JOB_RETRY_BASE_MS`, `SVC_JOB_MAX_RETRIES`). The error of the answer is appended to the record; a
+   * `delayMs` is at least 0.
    */
   readonly decide: (job: Job, outcome: Outcome, settings: Retry.Policy, draw: Retry.Draw) => Retry.Decision
 }
 
 /** Decides about further attempts of jobs; a layer merged behind the others takes the default's place. */
-export class RetryPolicy extends Context.Reference<RetryPolicy>()("ports/RetryPolicy", { defaultValue: (): RetryPolicyShape => ({ decide: Retry.decide }) }) {}
+export class RetryPolicy extends Context.Reference<RetryPolicy>()("ports/RetryPolicy", {
+  defaultValue: (): RetryPolicyShape => ({ decide: Retry.decide })
+}) {}

@@ -8,7 +8,10 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import { Context, Data, Effect, Layer } from "effect"
 
-export class SavedStateError extends Data.TaggedError("SavedStateError")<{ readonly message: string; readonly cause?: unknown }> {}
+export class SavedStateError extends Data.TaggedError("SavedStateError")<{
+  readonly message: string
+  readonly cause?: unknown
+}> {}
 
 export interface SavedStateShape {
   /** The text last saved; undefined when there is none. */
@@ -21,10 +24,11 @@ export interface SavedStateShape {
 
 /** A text in a file, replaced by rename. The folder is made when it is missing. */
 export const inFile = (file: string): Effect.Effect<SavedStateShape, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
-    const failed = (cause: unknown) => new SavedStateError({ message: `${file}: ${cause instanceof Error ? cause.message : String(cause)}`, cause })
+    const failed = (cause: unknown) =>
+      new SavedStateError({ message: `${file}: ${cause instanceof Error ? cause.message : String(cause)}`, cause })
     const temporary = `${file}.new`
     return {
       load: fs.exists(file).pipe(
@@ -32,9 +36,9 @@ export const inFile = (file: string): Effect.Effect<SavedStateShape, never, File
         Effect.mapError(failed)
       ),
       save: (text: string) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           yield* fs.makeDirectory(path.dirname(file), { recursive: true })
-          const written = Effect.gen(function*() {
+          const written = Effect.gen(function* () {
             const handle = yield* fs.open(temporary, { flag: "w" })
             yield* handle.writeAll(new TextEncoder().encode(text))
             yield* handle.sync
@@ -60,5 +64,6 @@ export class SavedState extends Context.Tag("ports/SavedState")<SavedState, Save
     }
   })
 
-  static readonly layerFile = (file: string): Layer.Layer<SavedState, never, FileSystem.FileSystem | Path.Path> => Layer.effect(SavedState, inFile(file))
+  static readonly layerFile = (file: string): Layer.Layer<SavedState, never, FileSystem.FileSystem | Path.Path> =>
+    Layer.effect(SavedState, inFile(file))
 }

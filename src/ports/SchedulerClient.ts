@@ -1,9 +1,9 @@
 /**
  * The scheduler as an SSP sees it: registration, heartbeats, goodbye, and the snapshot behind the proxy.
  *
- * The layer over HTTP has no schedule of its own; who calls decides when to try again. Answers are told apart by status, and
- * by the code in the body only where the specification has no status of its own: a scheduler that knows nothing but the
- * specification must do.
+ * The layer over HTTP has no schedule of its own; who calls decides when to try again. Answers are told apart by
+ * status, and by the code in the body only where the specification has no status of its own: a scheduler that knows
+ * nothing but the specification must do.
  */
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -13,12 +13,20 @@ import { Context, Data, Duration, Effect, Either, Layer, Option, type Redacted, 
 import { reasonOf } from "../core/reason.ts"
 import * as Encode from "../core/surql/encode.ts"
 import type { Obj } from "../core/surql/value.ts"
-import { exactType, type Heartbeat, snapshotSeqHeader, type SspDeregistration, SspRegistered, type SspRegistration } from "../protocol/wire.ts"
+import {
+  exactType,
+  type Heartbeat,
+  snapshotSeqHeader,
+  type SspDeregistration,
+  SspRegistered,
+  type SspRegistration
+} from "../protocol/wire.ts"
 import { bearerOf } from "./bearer.ts"
 
 /**
- * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `unknown` (404), `conflict` (409);
- * `fenced`: a newer process has this id; `refused`: any other client error; `unreachable`: no answer, a server error, or an answer that is not the contract's.
+ * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `unknown`
+ * (404), `conflict` (409); `fenced`: a newer process has this id; `refused`: any other client error; `unreachable`: no
+ * answer, a server error, or an answer that is not the contract's.
  */
 export class SchedulerError extends Data.TaggedError("SchedulerError")<{
   readonly reason: "cloning" | "overloaded" | "unknown" | "conflict" | "fenced" | "refused" | "unreachable"
@@ -27,7 +35,10 @@ export class SchedulerError extends Data.TaggedError("SchedulerError")<{
   readonly retryAfterMs?: number
 }> {}
 
-/** An answer of `/proxy/query`: its text, JSON or (`exact`) the encoding that loses nothing; the position it was read at, where the scheduler says so. */
+/**
+ * An answer of `/proxy/query`: its text, JSON or (`exact`) the encoding that loses nothing; the position it was read
+ * at, where the scheduler says so.
+ */
 export interface ProxyAnswer {
   readonly seq: number | undefined
   readonly exact: boolean
@@ -36,7 +47,9 @@ export interface ProxyAnswer {
 
 export interface SchedulerClientShape {
   /** Answers the position of the snapshot frozen for this SSP. */
-  readonly register: (registration: typeof SspRegistration.Type) => Effect.Effect<typeof SspRegistered.Type, SchedulerError>
+  readonly register: (
+    registration: typeof SspRegistration.Type
+  ) => Effect.Effect<typeof SspRegistered.Type, SchedulerError>
   readonly heartbeat: (heartbeat: typeof Heartbeat.Type) => Effect.Effect<void, SchedulerError>
   /** Extension (D31). */
   readonly deregister: (goodbye: typeof SspDeregistration.Type) => Effect.Effect<void, SchedulerError>
@@ -58,12 +71,23 @@ const none = Effect.fail(unreachable("no scheduler is configured (setting SCHEDU
 export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<SchedulerClient, SchedulerClientShape>() {
   /** For a standalone SSP, which never calls it. */
   static readonly layerNone: Layer.Layer<SchedulerClient> = Layer.succeed(SchedulerClient, {
-    register: () => none, heartbeat: () => none, deregister: () => none, signin: none, use: none, query: () => none
+    register: () => none,
+    heartbeat: () => none,
+    deregister: () => none,
+    signin: none,
+    use: none,
+    query: () => none
   })
 
   /** `url` without a trailing slash. `secret` is asked for at each call. */
-  static readonly layerHttp = (url: string, secret: () => Redacted.Redacted<string> | undefined = () => undefined): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
-    Layer.effect(SchedulerClient, Effect.map(HttpClient.HttpClient, (client) => make(client, url, secret)))
+  static readonly layerHttp = (
+    url: string,
+    secret: () => Redacted.Redacted<string> | undefined = () => undefined
+  ): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
+    Layer.effect(
+      SchedulerClient,
+      Effect.map(HttpClient.HttpClient, (client) => make(client, url, secret))
+    )
 }
 
 interface Answered {
@@ -72,7 +96,11 @@ interface Answered {
   readonly text: string
 }
 
-const make = (client: HttpClient.HttpClient, url: string, secret: () => Redacted.Redacted<string> | undefined): SchedulerClientShape => {
+const make = (
+  client: HttpClient.HttpClient,
+  url: string,
+  secret: () => Redacted.Redacted<string> | undefined
+): SchedulerClientShape => {
   const signed = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest => {
     const bearer = secret()
     return bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", bearerOf(bearer))
@@ -83,17 +111,28 @@ const make = (client: HttpClient.HttpClient, url: string, secret: () => Redacted
       HttpClientRequest.accept(path === "/proxy/query" ? `${exactType}, application/json` : "application/json"),
       signed,
       client.execute,
-      Effect.flatMap((response: HttpClientResponse.HttpClientResponse) => Effect.map(response.text, (text) => ({ status: response.status, headers: response.headers, text }))),
+      Effect.flatMap((response: HttpClientResponse.HttpClientResponse) =>
+        Effect.map(response.text, (text) => ({ status: response.status, headers: response.headers, text }))
+      ),
       Effect.scoped,
       Effect.mapError((error) => unreachable(error._tag === "RequestError" ? reasonOf(error) : error.message)),
-      Effect.timeoutFail({ duration: within, onTimeout: () => unreachable(`no answer within ${Duration.format(within)}`) }),
-      Effect.flatMap((answer) => (answer.status >= 200 && answer.status < 300 ? Effect.succeed(answer) : Effect.fail(refusal(answer))))
+      Effect.timeoutFail({
+        duration: within,
+        onTimeout: () => unreachable(`no answer within ${Duration.format(within)}`)
+      }),
+      Effect.flatMap((answer) =>
+        answer.status >= 200 && answer.status < 300 ? Effect.succeed(answer) : Effect.fail(refusal(answer))
+      )
     )
   return {
     register: (registration) =>
       post("/ssp/register", registration).pipe(
         // Neither says more here than that the registration is not taken.
-        Effect.mapError((error) => (error.reason === "unknown" || error.reason === "conflict" ? new SchedulerError({ ...error, reason: "refused" }) : error)),
+        Effect.mapError((error) =>
+          error.reason === "unknown" || error.reason === "conflict"
+            ? new SchedulerError({ ...error, reason: "refused" })
+            : error
+        ),
         Effect.flatMap(registered)
       ),
     heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
@@ -101,21 +140,31 @@ const make = (client: HttpClient.HttpClient, url: string, secret: () => Redacted
     signin: Effect.asVoid(post("/proxy/signin", {})),
     use: Effect.asVoid(post("/proxy/use", {})),
     query: (query, params) =>
-      Effect.map(post("/proxy/query", params === undefined ? { query } : { query, params: JSON.parse(Encode.encode(params)) as unknown }, queryTimeout), ({ headers, text }) => ({ seq: seqOf(headers), exact: isExact(headers), text }))
+      Effect.map(
+        post(
+          "/proxy/query",
+          params === undefined ? { query } : { query, params: JSON.parse(Encode.encode(params)) as unknown },
+          queryTimeout
+        ),
+        ({ headers, text }) => ({ seq: seqOf(headers), exact: isExact(headers), text })
+      )
   }
 }
 
 const decodeRegistered = Schema.decodeUnknownEither(Schema.parseJson(SspRegistered))
 
 const registered = ({ status, text }: Answered): Effect.Effect<typeof SspRegistered.Type, SchedulerError> =>
-  Either.mapLeft(decodeRegistered(text), (error) => unreachable(`answered ${status}, but not as agreed: ${error.message}`))
+  Either.mapLeft(decodeRegistered(text), (error) =>
+    unreachable(`answered ${status}, but not as agreed: ${error.message}`)
+  )
 
 const seqOf = (headers: Headers.Headers): number | undefined => {
   const seq = Option.getOrUndefined(Headers.get(headers, snapshotSeqHeader))
   return seq !== undefined && /^\d{1,15}$/.test(seq) ? Number(seq) : undefined
 }
 
-const isExact = (headers: Headers.Headers): boolean => Option.getOrElse(Headers.get(headers, "content-type"), () => "").startsWith(exactType)
+const isExact = (headers: Headers.Headers): boolean =>
+  Option.getOrElse(Headers.get(headers, "content-type"), () => "").startsWith(exactType)
 
 const decodeCode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ code: Schema.String })))
 
@@ -125,7 +174,8 @@ const refusal = ({ headers, status, text }: Answered): SchedulerError => {
   if (status === 409) return new SchedulerError({ reason: code === "SSP_FENCED" ? "fenced" : "conflict", message })
   if (status === 404) return new SchedulerError({ reason: "unknown", message })
   if (status === 503 && code === "SCHEDULER_CLONING") return new SchedulerError({ reason: "cloning", message })
-  if (status === 503 && code === "OVERLOADED") return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
+  if (status === 503 && code === "OVERLOADED")
+    return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
   if (status === 429) return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
   return new SchedulerError({ reason: status >= 400 && status < 500 ? "refused" : "unreachable", message })
 }

@@ -2,8 +2,8 @@
  * Long computations side by side on one thread: each runs in slices of 10 ms, with a turn of the event loop in between.
  *
  * Why so: a view that fills from a large table, or a query over one, must not keep the process from taking changes and
- * answering health checks. All computations of a slicer share one slice per turn, so that a hundred of them hold nothing up
- * longer than one does; who is not done when the slice is over goes behind the others.
+ * answering health checks. All computations of a slicer share one slice per turn, so that a hundred of them hold
+ * nothing up longer than one does; who is not done when the slice is over goes behind the others.
  */
 import { Data, Effect, Exit } from "effect"
 import type { Slices } from "../core/surql/scope.ts"
@@ -43,8 +43,8 @@ export class Slicer {
   }
 
   /**
-   * Runs a computation to its end, then calls `done` in the same breath, so that what it holds is never without an owner. The
-   * answer abandons it; it does nothing once it is done.
+   * Runs a computation to its end, then calls `done` in the same breath, so that what it holds is never without an
+   * owner. The answer abandons it; it does nothing once it is done.
    */
   start<A>(make: () => Slices<A>, done: (result: Exit.Exit<A, Closed>) => void): () => void {
     if (this.closed) {
@@ -71,7 +71,9 @@ export class Slicer {
     between()
   }
 
-  /** As {@link restart}, with a computation at the end of it: the others begin again when that is done. One at a time. */
+  /**
+   * As {@link restart}, with a computation at the end of it: the others begin again when that is done. One at a time.
+   */
   alone<A>(between: () => void, make: () => Slices<A>): Effect.Effect<A, Closed> {
     return Effect.async<A, Closed>((resume) => {
       if (this.closed) return resume(Effect.fail(new Closed()))
@@ -124,7 +126,7 @@ export class Slicer {
     let slices: Slices<A> | undefined
     return {
       goOn: (until) => {
-        const result = this.slice(slices ??= make(), until)
+        const result = this.slice((slices ??= make()), until)
         if (result === undefined) return false
         done(result)
         return true

@@ -6,7 +6,13 @@
 import { Data } from "effect"
 
 /** What a process ends with. */
-export const exitCodes = { 0: "clean stop", 1: "anything else", 2: "configuration fault", 3: "damaged data", 5: "a turn of the event loop longer than SVC_MAX_TURN_MS" } as const
+export const exitCodes = {
+  0: "clean stop",
+  1: "anything else",
+  2: "configuration fault",
+  3: "damaged data",
+  5: "a turn of the event loop longer than SVC_MAX_TURN_MS"
+} as const
 
 /** What the watchdog ends the process with. */
 export const turnTooLong: keyof typeof exitCodes = 5

@@ -3,20 +3,29 @@
  *
  * Why a port below `Database` and `Upstream`: what they say to the database is the same wherever it runs; that it is a
  * server behind a socket or an engine in this process, and how a lost connection is mended, is the driver's business.
- * Values are always bound, never spliced into the text. What was sent is never sent again by the driver once it may have
- * been applied: whoever knows a write to be repeatable repeats it.
+ * Values are always bound, never spliced into the text. What was sent is never sent again by the driver once it may
+ * have been applied: whoever knows a write to be repeatable repeats it.
  */
 import { Context, Data, Effect, Either } from "effect"
 import type { Value } from "../core/surql/value.ts"
 
 /**
- * `unreachable`: no connection, or it broke; `timeout`: no answer in time; `unauthorized`: the credentials were not taken;
- * `forbidden`: these credentials may not do it; `conflict`: another transaction was faster, nothing was applied; `missing`:
- * a table that is not defined; `damaged`, `locked`: the embedded database cannot be opened; `refused`: the database does
- * not do what the statement says.
+ * `unreachable`: no connection, or it broke; `timeout`: no answer in time; `unauthorized`: the credentials were not
+ * taken; `forbidden`: these credentials may not do it; `conflict`: another transaction was faster, nothing was applied;
+ * `missing`: a table that is not defined; `damaged`, `locked`: the embedded database cannot be opened; `refused`: the
+ * database does not do what the statement says.
  */
 export class SurrealError extends Data.TaggedError("SurrealError")<{
-  readonly reason: "unreachable" | "timeout" | "unauthorized" | "forbidden" | "conflict" | "missing" | "damaged" | "locked" | "refused"
+  readonly reason:
+    | "unreachable"
+    | "timeout"
+    | "unauthorized"
+    | "forbidden"
+    | "conflict"
+    | "missing"
+    | "damaged"
+    | "locked"
+    | "refused"
   readonly message: string
   /** Whether a write may have been applied all the same. */
   readonly uncertain: boolean
@@ -32,7 +41,10 @@ export type Bindings = { readonly [name: string]: Value }
 
 export interface SurrealShape {
   /** One answer per statement, in order: its value, or why the database refused it. BEGIN and COMMIT answer NONE. */
-  readonly ask: (statements: string, bindings?: Bindings) => Effect.Effect<ReadonlyArray<Either.Either<Value, SurrealError>>, SurrealError>
+  readonly ask: (
+    statements: string,
+    bindings?: Bindings
+  ) => Effect.Effect<ReadonlyArray<Either.Either<Value, SurrealError>>, SurrealError>
   /** As `ask`, but fails as a whole, with the refusal that says why (not with those that follow from it). */
   readonly query: (statements: string, bindings?: Bindings) => Effect.Effect<ReadonlyArray<Value>, SurrealError>
 }
@@ -59,6 +71,8 @@ export const fromAsk = (ask: SurrealShape["ask"]): SurrealShape => ({
   query: (statements, bindings) =>
     Effect.flatMap(ask(statements, bindings), (answers) => {
       const cause = firstCause(answers)
-      return cause === undefined ? Effect.succeed(answers.map((answer) => Either.getOrThrow(answer))) : Effect.fail(cause)
+      return cause === undefined
+        ? Effect.succeed(answers.map((answer) => Either.getOrThrow(answer)))
+        : Effect.fail(cause)
     })
 })

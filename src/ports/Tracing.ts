@@ -1,8 +1,8 @@
 /**
  * Spans for what a request sets off, by hand and by callback: the ways that matter have no fiber to carry a span.
  *
- * Undefined where nobody collects, so that the hot path asks one question and pays nothing else. A trace context is passed on either way: it is the
- * caller's, and who comes behind may collect.
+ * Undefined where nobody collects, so that the hot path asks one question and pays nothing else. A trace context is
+ * passed on either way: it is the caller's, and who comes behind may collect.
  */
 import { Context } from "effect"
 
@@ -30,4 +30,6 @@ export interface TracingShape {
 }
 
 /** Where spans go; nowhere by default. */
-export class Tracing extends Context.Reference<Tracing>()("ports/Tracing", { defaultValue: (): TracingShape | undefined => undefined }) {}
+export class Tracing extends Context.Reference<Tracing>()("ports/Tracing", {
+  defaultValue: (): TracingShape | undefined => undefined
+}) {}

@@ -7,10 +7,15 @@
 import { Context, Effect, Layer } from "effect"
 
 /** When what has arrived has been read; `layerYield` does where no server is to be waited for. */
-export class Turn extends Context.Tag("ports/Turn")<Turn, {
-  /** Calls back once, later. */
-  readonly next: (run: () => void) => void
-}>() {
+export class Turn extends Context.Tag("ports/Turn")<
+  Turn,
+  {
+    /** Calls back once, later. */
+    readonly next: (run: () => void) => void
+  }
+>() {
   /** For tests and simulations: other fibers run, no input is waited for. */
-  static readonly layerYield: Layer.Layer<Turn> = Layer.succeed(Turn, { next: (run) => void Effect.runFork(Effect.zipRight(Effect.yieldNow(), Effect.sync(run))) })
+  static readonly layerYield: Layer.Layer<Turn> = Layer.succeed(Turn, {
+    next: (run) => void Effect.runFork(Effect.zipRight(Effect.yieldNow(), Effect.sync(run)))
+  })
 }

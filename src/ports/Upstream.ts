@@ -1,9 +1,10 @@
 /**
- * The database whose records we keep views of: read table by table, and given back registrations, edges and integrity hashes.
+ * The database whose records we keep views of: read table by table, and given back registrations, edges and integrity
+ * hashes.
  *
- * Beside `Database`, which is where a node keeps what is its own: user records live in the user's own tables and are never
- * written here. Everything that is written has an id that follows from what it says, so every write can be repeated; a
- * batch of edges is one transaction. Whoever calls retries what is `transient`.
+ * Beside `Database`, which is where a node keeps what is its own: user records live in the user's own tables and are
+ * never written here. Everything that is written has an id that follows from what it says, so every write can be
+ * repeated; a batch of edges is one transaction. Whoever calls retries what is `transient`.
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import type { Obj, RecordId, RecordKey } from "../core/surql/value.ts"
@@ -14,7 +15,9 @@ import * as Surreal from "./surrealUpstream.ts"
 
 export interface UpstreamTable {
   readonly name: string
-  /** Declared types by path (`tags.*`), as the database writes them: what types a record that comes as JSON (D1 rule 2). */
+  /**
+   * Declared types by path (`tags.*`), as the database writes them: what types a record that comes as JSON (D1 rule 2).
+   */
   readonly types: { readonly [path: string]: string }
   /** Computed by the database from other tables. */
   readonly derived: boolean
@@ -72,7 +75,10 @@ export interface IntegrityNode {
   readonly seq: number | null
 }
 
-/** `unreachable`: no answer, worth another try; `unauthorized`: the credentials or the permissions do not do; `refused`: the database says no, or answers what cannot be ours. */
+/**
+ * `unreachable`: no answer, worth another try; `unauthorized`: the credentials or the permissions do not do; `refused`:
+ * the database says no, or answers what cannot be ours.
+ */
 export class UpstreamError extends Data.TaggedError("UpstreamError")<{
   readonly reason: "unreachable" | "unauthorized" | "refused"
   readonly message: string
@@ -93,7 +99,10 @@ export interface ChangeRow {
 export interface ChangesRead {
   readonly rows: ReadonlyArray<ChangeRow>
   readonly records: ReadonlyArray<UpstreamRecord>
-  /** Further rows, whose records the database fails to read (a COMPUTED field that fails). Where there are any, each record was read by itself. */
+  /**
+   * Further rows, whose records the database fails to read (a COMPUTED field that fails). Where there are any, each
+   * record was read by itself.
+   */
   readonly unreadable: ReadonlyArray<ChangeRow & { readonly reason: string }>
 }
 
@@ -101,9 +110,14 @@ export interface ChangesRead {
 export interface ChangeTable {
   /**
    * Deletes the rows `done`, then reads at most `size` rows, oldest first and without those in `apart`, in one read
-   * transaction with the records they name. Rows that could not be deleted are read again. Undefined: there is no change table.
+   * transaction with the records they name. Rows that could not be deleted are read again. Undefined: there is no
+   * change table.
    */
-  readonly take: (size: number, done: ReadonlyArray<RecordId>, apart: ReadonlyArray<RecordId>) => Effect.Effect<ChangesRead | undefined, UpstreamError>
+  readonly take: (
+    size: number,
+    done: ReadonlyArray<RecordId>,
+    apart: ReadonlyArray<RecordId>
+  ) => Effect.Effect<ChangesRead | undefined, UpstreamError>
 }
 
 export interface UpstreamShape {
@@ -111,24 +125,44 @@ export interface UpstreamShape {
   readonly changes?: ChangeTable
   /** False: there is no database, and everything below answers as an empty one that keeps nothing. */
   readonly present: boolean
-  /** Defines our tables where they are missing; who may not define them must find them, with the right to write them, or fails naming what is missing. */
+  /**
+   * Defines our tables where they are missing; who may not define them must find them, with the right to write them, or
+   * fails naming what is missing.
+   */
   readonly prepare: Effect.Effect<void, UpstreamError>
   /** The tables that are not ours, by name. */
   readonly tables: Effect.Effect<ReadonlyArray<UpstreamTable>, UpstreamError>
-  /** Records of a table in key order, at most `size`, behind the key `after`. Fewer than `size` means there are no more. A table that is gone has none. */
-  readonly chunk: (table: string, after: RecordKey | undefined, size: number) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
+  /**
+   * Records of a table in key order, at most `size`, behind the key `after`. Fewer than `size` means there are no more.
+   * A table that is gone has none.
+   */
+  readonly chunk: (
+    table: string,
+    after: RecordKey | undefined,
+    size: number
+  ) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
   /** Those of these records that exist, in any order. */
   readonly find: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyArray<UpstreamRecord>, UpstreamError>
   readonly registrations: Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
-  /** Writes the registration and takes it over; answers the assignment. Of two `lastActiveAtMs` the later stays (D14). */
+  /**
+   * Writes the registration and takes it over; answers the assignment. Of two `lastActiveAtMs` the later stays (D14).
+   */
   readonly register: (view: StoredView, owner: string) => Effect.Effect<number, UpstreamError>
   /** Takes over those of these registrations that are there; answers them as they are now. */
-  readonly claim: (keys: ReadonlyArray<string>, owner: string) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  readonly claim: (
+    keys: ReadonlyArray<string>,
+    owner: string
+  ) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
   /**
-   * Takes from this owner those of these registrations whose time has passed, by what is stored there (D14), in one step with
-   * the look: a refresh is before it and counts, or behind it and finds nothing. Answers those that are still there.
+   * Takes from this owner those of these registrations whose time has passed, by what is stored there (D14), in one
+   * step with the look: a refresh is before it and counts, or behind it and finds nothing. Answers those that are still
+   * there.
    */
-  readonly expire: (keys: ReadonlyArray<string>, owner: string, nowMs: number) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  readonly expire: (
+    keys: ReadonlyArray<string>,
+    owner: string,
+    nowMs: number
+  ) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
   /** Removes registrations with all their edges, those that are this owner's or nobody's. */
   readonly unregister: (keys: ReadonlyArray<string>, owner: string) => Effect.Effect<void, UpstreamError>
   /** The edges of a view, in chunks. */
@@ -159,14 +193,21 @@ const nothing: UpstreamShape = {
   nodes: () => Effect.succeed([])
 }
 
-/** The database that views are kept of; `layerNone` where records come by `/ingest` alone. A layer of your own passes `conformance.upstream` of `testing`. */
+/**
+ * The database that views are kept of; `layerNone` where records come by `/ingest` alone. A layer of your own passes
+ * `conformance.upstream` of `testing`.
+ */
 export class Upstream extends Context.Tag("ports/Upstream")<Upstream, UpstreamShape>() {
   /** For a node that gets its records from `/ingest` alone. */
   static readonly layerNone: Layer.Layer<Upstream> = Layer.succeed(Upstream, nothing)
 
   /** A database in memory with these records, for tests and demonstrations. */
-  static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<Upstream> => Layer.sync(Upstream, () => Memory.make(records))
+  static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<Upstream> =>
+    Layer.sync(Upstream, () => Memory.make(records))
 
   /** A SurrealDB. */
-  static readonly layerSurreal: Layer.Layer<Upstream, never, SurrealClient> = Layer.effect(Upstream, Effect.map(SurrealClient, (client) => Surreal.make(client)))
+  static readonly layerSurreal: Layer.Layer<Upstream, never, SurrealClient> = Layer.effect(
+    Upstream,
+    Effect.map(SurrealClient, (client) => Surreal.make(client))
+  )
 }

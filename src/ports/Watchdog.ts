@@ -1,9 +1,9 @@
 /**
  * Who watches the thread that evaluates, and remembers what it was doing when the process ended (D48).
  *
- * A reference with a default that neither watches nor remembers: only a runtime has a second thread and a file, and a node
- * without them must do. What is told of a view is put into memory when the view comes and not when it is evaluated, so that
- * a change costs two numbers (`Evaluating`).
+ * A reference with a default that neither watches nor remembers: only a runtime has a second thread and a file, and a
+ * node without them must do. What is told of a view is put into memory when the view comes and not when it is
+ * evaluated, so that a change costs two numbers (`Evaluating`).
  */
 import { Context, Effect } from "effect"
 import { Evaluating } from "../core/ivm/evaluating.ts"
@@ -29,7 +29,10 @@ export interface Unfinished {
 
 export interface WatchdogShape {
   readonly evaluating: Evaluating
-  /** A slot for a view that is going to be evaluated, which is given back through `evaluating`; {@link noSlot} where it cannot be watched. */
+  /**
+   * A slot for a view that is going to be evaluated, which is given back through `evaluating`; {@link noSlot} where it
+   * cannot be watched.
+   */
   readonly open: (view: Watched) => number
   /** Names a query with its parameters, the same in every process. */
   readonly queryOf: (view: Pick<Watched, "surql" | "params">) => string
@@ -41,8 +44,12 @@ export interface WatchdogShape {
 }
 
 const none = (): WatchdogShape => ({
-  evaluating: new Evaluating(), open: () => noSlot, queryOf: ({ params, surql }) => `${params}\n${surql}`,
-  unfinished: undefined, kept: undefined, keep: () => Effect.void
+  evaluating: new Evaluating(),
+  open: () => noSlot,
+  queryOf: ({ params, surql }) => `${params}\n${surql}`,
+  unfinished: undefined,
+  kept: undefined,
+  keep: () => Effect.void
 })
 
 /** The watchdog of this process; without one nobody watches, and nothing is remembered. */

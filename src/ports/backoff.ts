@@ -14,4 +14,6 @@ export interface Backoff {
 
 /** Sleeps; `failures` counts those in a row, from 0 or from 1 as the caller likes its first ceiling. */
 export const pause = ({ baseMs, capMs }: Backoff, failures: number): Effect.Effect<void> =>
-  Effect.flatMap(Random.next, (part) => Effect.sleep(Math.ceil(part * Math.min(capMs, baseMs * 2 ** Math.min(failures, 16)))))
+  Effect.flatMap(Random.next, (part) =>
+    Effect.sleep(Math.ceil(part * Math.min(capMs, baseMs * 2 ** Math.min(failures, 16))))
+  )

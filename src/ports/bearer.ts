@@ -1,5 +1,6 @@
 /**
- * `Authorization: Bearer <secret>` as nodes send it and as both servers check it: any of several secrets, all compared, in constant time (D15).
+ * `Authorization: Bearer <secret>` as nodes send it and as both servers check it: any of several secrets, all compared,
+ * in constant time (D15).
  *
  * One place, because a comparison that ends early on one of two doors is a hole in both.
  */
@@ -21,23 +22,25 @@ const sameText = (given: string, expected: string): boolean => {
 const scheme = /^bearer +/i
 
 /**
- * Whose secret `Bearer <secret>` shows; the scheme in any letter case, one or more blanks. Undefined: nobody's. All secrets
- * are compared, whichever fits. `secrets` is asked at each request.
+ * Whose secret `Bearer <secret>` shows; the scheme in any letter case, one or more blanks. Undefined: nobody's. All
+ * secrets are compared, whichever fits. `secrets` is asked at each request.
  */
-export const makeHolderOf = (secrets: () => ReadonlyArray<KnownSecret>) => (authorization: string | undefined): KnownSecret | undefined => {
-  if (authorization === undefined) return undefined
-  const match = scheme.exec(authorization)
-  if (match === null) return undefined
-  const given = authorization.slice(match[0].length).trimEnd()
-  const known = secrets()
-  const hash = known.some(({ sha256 }) => sha256 !== undefined) ? hashOf(given) : ""
-  let found: KnownSecret | undefined
-  for (const secret of known) {
-    const same = secret.sha256 === undefined ? sameText(given, secret.text ?? "") : sameText(hash, secret.sha256)
-    found = same ? found ?? secret : found
+export const makeHolderOf =
+  (secrets: () => ReadonlyArray<KnownSecret>) =>
+  (authorization: string | undefined): KnownSecret | undefined => {
+    if (authorization === undefined) return undefined
+    const match = scheme.exec(authorization)
+    if (match === null) return undefined
+    const given = authorization.slice(match[0].length).trimEnd()
+    const known = secrets()
+    const hash = known.some(({ sha256 }) => sha256 !== undefined) ? hashOf(given) : ""
+    let found: KnownSecret | undefined
+    for (const secret of known) {
+      const same = secret.sha256 === undefined ? sameText(given, secret.text ?? "") : sameText(hash, secret.sha256)
+      found = same ? (found ?? secret) : found
+    }
+    return found
   }
-  return found
-}
 
 /** Why a caller is not let in. */
 export type Turned =
@@ -48,7 +51,8 @@ export type Turned =
 export type Judged = { readonly caller: Caller["Type"] } | { readonly turned: Turned; readonly name: string }
 
 const scopeRequired = ({ name, scopes }: KnownSecret, scope: Scope): Turned => ({
-  code: "SCOPE_REQUIRED", details: { scope },
+  code: "SCOPE_REQUIRED",
+  details: { scope },
   message: `needs a secret with the scope ${scope}; the secret ${JSON.stringify(name)} has ${scopes.join(", ")} (setting SVC_AUTH_SECRETS)`
 })
 

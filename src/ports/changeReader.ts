@@ -1,10 +1,10 @@
 /**
  * The reader of the change table (D44): takes what is there, has it made durable, deletes the rows, for ever.
  *
- * A row is deleted with the read that follows, so only when what it named is durable here; a process that ends in between
- * reads it again, and content that is known already changes nothing. Order does not matter: a record that is read is at
- * least as new as the row that named it, and what is written later has a row of its own. A database that is away or hangs
- * is asked again with pauses that grow; its writers never notice, their rows wait.
+ * A row is deleted with the read that follows, so only when what it named is durable here; a process that ends in
+ * between reads it again, and content that is known already changes nothing. Order does not matter: a record that is
+ * read is at least as new as the row that named it, and what is written later has a row of its own. A database that is
+ * away or hangs is asked again with pauses that grow; its writers never notice, their rows wait.
  */
 import { Duration, Effect, Either } from "effect"
 import type { Readings } from "../core/meters.ts"
@@ -22,11 +22,17 @@ export interface Named {
 }
 
 export interface Sink<E extends { readonly message: string }> {
-  /** Makes these durable and shows them, all in one step; answers the ids (as text) that have to be read again because they moved meanwhile. */
+  /**
+   * Makes these durable and shows them, all in one step; answers the ids (as text) that have to be read again because
+   * they moved meanwhile.
+   */
   readonly apply: (named: ReadonlyArray<Named>) => Effect.Effect<ReadonlySet<string>, E>
   /** Whether anything can be taken now. */
   readonly open: () => boolean
-  /** Compares everything with the database, or registrations alone; the setup and the deletion of a registration ask for it there. */
+  /**
+   * Compares everything with the database, or registrations alone; the setup and the deletion of a registration ask for
+   * it there.
+   */
   readonly compare: (all: boolean) => Effect.Effect<void, { readonly message: string }>
   /** Runs it beside the reader, for as long as that lives. */
   readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
@@ -70,7 +76,10 @@ export class ChangeReader<E extends { readonly message: string }> {
   private readonly max: number
   private size: number
   private done: ReadonlyArray<RecordId> = []
-  /** Rows that stay for now, by the text of their id: those that ask for a compare, and those whose record cannot be read. */
+  /**
+   * Rows that stay for now, by the text of their id: those that ask for a compare, and those whose record cannot be
+   * read.
+   */
   private readonly apart = new Map<string, RecordId>()
   /** Rows that ask for a compare and have not had theirs. */
   private compares: ReadonlyArray<ChangeRow> = []
@@ -87,33 +96,56 @@ export class ChangeReader<E extends { readonly message: string }> {
     this.max = this.size = size
   }
 
-  readonly figures = (): ReaderFigures => ({ installed: this.installed, catchingUp: this.step !== undefined, waiting: this.done.length + this.apart.size, ...this.counts })
+  readonly figures = (): ReaderFigures => ({
+    installed: this.installed,
+    catchingUp: this.step !== undefined,
+    waiting: this.done.length + this.apart.size,
+    ...this.counts
+  })
 
-  readonly run: Effect.Effect<never> = Effect.forever(Effect.suspend(() =>
-    this.sink.open() ? Effect.flatMap(Effect.either(this.once), (tried) => Either.isLeft(tried) ? this.failed(tried.left) : this.pause(tried.right)) : Effect.sleep(closedMs)))
+  readonly run: Effect.Effect<never> = Effect.forever(
+    Effect.suspend(() =>
+      this.sink.open()
+        ? Effect.flatMap(Effect.either(this.once), (tried) =>
+            Either.isLeft(tried) ? this.failed(tried.left) : this.pause(tried.right)
+          )
+        : Effect.sleep(closedMs)
+    )
+  )
 
   /** Reads once and applies what was read. */
   private readonly once: Effect.Effect<ChangesRead | undefined, UpstreamError | E> = Effect.suspend(() => {
     const gone = this.done.length
     const deleted = new Set(this.done.map(({ text }) => text))
-    return this.table.take(this.size, this.done, [...this.apart.values()]).pipe(Effect.tap((read) => {
-      // The database answers a DELETE that is not permitted as if there were nothing to delete.
-      if (read?.rows.some(({ id }) => deleted.has(id.text)) === true) return Effect.fail(new UpstreamError({ reason: "unauthorized", message: `rows of ${changeTable} that were deleted are still there: may the database user of this service delete them?` }))
-      this.done = this.done.slice(gone)
-      this.installed = read !== undefined
-      return read === undefined || read.rows.length + read.unreadable.length === 0 ? Effect.void : this.take(read)
-    }))
+    return this.table.take(this.size, this.done, [...this.apart.values()]).pipe(
+      Effect.tap((read) => {
+        // The database answers a DELETE that is not permitted as if there were nothing to delete.
+        if (read?.rows.some(({ id }) => deleted.has(id.text)) === true)
+          return Effect.fail(
+            new UpstreamError({
+              reason: "unauthorized",
+              message: `rows of ${changeTable} that were deleted are still there: may the database user of this service delete them?`
+            })
+          )
+        this.done = this.done.slice(gone)
+        this.installed = read !== undefined
+        return read === undefined || read.rows.length + read.unreadable.length === 0 ? Effect.void : this.take(read)
+      })
+    )
   })
 
   private take(read: ChangesRead): Effect.Effect<void, E> {
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       const full = read.rows.length >= this.size
       if (full && this.step === undefined) this.step = (yield* Progress).open("catch-up", "the change table", "changes")
       yield* this.setApart(read)
       const users = read.rows.filter(({ record }) => !isOwn(record.table))
       const found = new Map(read.records.map((record) => [record.id.text, record]))
       const ids = new Map(users.map(({ record }) => [record.text, record]))
-      const again = ids.size === 0 ? new Set<string>() : yield* this.sink.apply([...ids.values()].map((id) => ({ id, found: found.get(id.text) })))
+      const again =
+        ids.size === 0
+          ? new Set<string>()
+          : yield* this.sink.apply([...ids.values()].map((id) => ({ id, found: found.get(id.text) })))
       const done = read.rows.filter(({ id, record }) => !this.apart.has(id.text) && !again.has(record.text))
       this.done = [...this.done, ...done.map(({ id }) => id)]
       this.counts.rows += done.length
@@ -133,19 +165,24 @@ export class ChangeReader<E extends { readonly message: string }> {
     const asking = read.rows.filter(asksCompare)
     for (const { id } of asking) this.apart.set(id.text, id)
     this.compares = [...this.compares, ...asking]
-    return Effect.zipRight(this.compareBeside, Effect.forEach(read.unreadable, (row) => this.unreadable(row), { discard: true }))
+    return Effect.zipRight(
+      this.compareBeside,
+      Effect.forEach(read.unreadable, (row) => this.unreadable(row), { discard: true })
+    )
   }
 
   /** Beside the reading: a compare of everything takes its time, and what is written meanwhile is shown meanwhile. */
   private readonly compareBeside: Effect.Effect<void> = Effect.suspend(() => {
     if (this.comparing || this.compares.length === 0) return Effect.void
     this.comparing = true
-    const comparing = Effect.gen(this, function*() {
+    const comparing = Effect.gen(this, function* () {
       while (this.compares.length > 0) {
         const rows = this.compares
         const compared = yield* Effect.either(this.sink.compare(rows.some(({ record }) => record.key === compareKey)))
         if (Either.isLeft(compared)) {
-          yield* Effect.logWarning(`the compare that was asked for in the database failed: ${compared.left.message}; trying again`)
+          yield* Effect.logWarning(
+            `the compare that was asked for in the database failed: ${compared.left.message}; trying again`
+          )
           yield* Effect.sleep(failing.capMs)
           continue
         }
@@ -154,23 +191,39 @@ export class ChangeReader<E extends { readonly message: string }> {
         for (const { id } of rows) this.apart.delete(id.text)
       }
     })
-    return this.sink.fork(Effect.ensuring(comparing, Effect.sync(() => void (this.comparing = false))))
+    return this.sink.fork(
+      Effect.ensuring(
+        comparing,
+        Effect.sync(() => void (this.comparing = false))
+      )
+    )
   })
 
   /** The row stays, and does not hold up the others. */
   private unreadable({ id, reason, record }: ChangesRead["unreadable"][number]): Effect.Effect<void> {
     this.apart.set(id.text, id)
     this.counts.unreadable++
-    const later = Effect.zipRight(Effect.sleep(unreadableMs), Effect.sync(() => {
-      this.apart.delete(id.text)
-      this.counts.unreadable--
-    }))
-    return Effect.zipRight(Effect.logError(`${record.text} was written and the database cannot read it: ${reason}; views show it as it was, trying again in ${unreadableMs / 1000} s`), this.sink.fork(later))
+    const later = Effect.zipRight(
+      Effect.sleep(unreadableMs),
+      Effect.sync(() => {
+        this.apart.delete(id.text)
+        this.counts.unreadable--
+      })
+    )
+    return Effect.zipRight(
+      Effect.logError(
+        `${record.text} was written and the database cannot read it: ${reason}; views show it as it was, trying again in ${unreadableMs / 1000} s`
+      ),
+      this.sink.fork(later)
+    )
   }
 
   /** Goes on at once while there is something, and slower the longer there is nothing. */
   private pause(read: ChangesRead | undefined): Effect.Effect<void> {
-    const recovered = this.failedInARow === 0 ? Effect.void : Effect.logInfo(`the change table is read again after ${this.failedInARow} failed attempts`)
+    const recovered =
+      this.failedInARow === 0
+        ? Effect.void
+        : Effect.logInfo(`the change table is read again after ${this.failedInARow} failed attempts`)
     this.failedInARow = 0
     const idle = read === undefined || read.rows.length === 0
     if (idle) this.caughtUp()
@@ -182,15 +235,27 @@ export class ChangeReader<E extends { readonly message: string }> {
   private failed(error: UpstreamError | E): Effect.Effect<void> {
     this.size = Math.max(Math.min(smallest, this.max), Math.floor(this.size / 2))
     this.counts.failures++
-    const told = this.failedInARow++ > 0 ? Effect.logDebug(`the change table could not be read and applied: ${error.message}`) : Effect.logWarning(`the change table cannot be read and applied: ${error.message}; what is written waits there, trying again`)
+    const told =
+      this.failedInARow++ > 0
+        ? Effect.logDebug(`the change table could not be read and applied: ${error.message}`)
+        : Effect.logWarning(
+            `the change table cannot be read and applied: ${error.message}; what is written waits there, trying again`
+          )
     return Effect.zipRight(told, Backoff.pause(failing, this.failedInARow))
   }
 }
 
 /** The same as metrics; nothing where there is no database to read. */
 export const readings = (figures: ReaderFigures | undefined): Readings =>
-  figures === undefined ? {} : {
-    changeTableRows: figures.rows, changeTableRecords: figures.records, changeTableFailures: figures.failures, changeTableUnreadable: figures.unreadable, changeTableBehind: figures.catchingUp ? 1 : 0
-  }
+  figures === undefined
+    ? {}
+    : {
+        changeTableRows: figures.rows,
+        changeTableRecords: figures.records,
+        changeTableFailures: figures.failures,
+        changeTableUnreadable: figures.unreadable,
+        changeTableBehind: figures.catchingUp ? 1 : 0
+      }
 
-const asksCompare = ({ record }: ChangeRow): boolean => record.table === changeTable && (record.key === compareKey || record.key === registrationsKey)
+const asksCompare = ({ record }: ChangeRow): boolean =>
+  record.table === changeTable && (record.key === compareKey || record.key === registrationsKey)

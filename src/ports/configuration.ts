@@ -11,12 +11,22 @@ import { StartFault } from "./StartFault.ts"
 
 /** Every fault at once, as the operator reads it. */
 export const refused = (faults: ReadonlyArray<string>): StartFault =>
-  new StartFault({ exitCode: 2, message: [`${faults.length} fault${faults.length === 1 ? "" : "s"} in the configuration:`, ...faults.map((fault) => `  ${fault}`)].join("\n") })
+  new StartFault({
+    exitCode: 2,
+    message: [
+      `${faults.length} fault${faults.length === 1 ? "" : "s"} in the configuration:`,
+      ...faults.map((fault) => `  ${fault}`)
+    ].join("\n")
+  })
 
-export const redacted = (secret: string | undefined): Redacted.Redacted<string> | undefined => (secret === undefined ? undefined : Redacted.make(secret))
+export const redacted = (secret: string | undefined): Redacted.Redacted<string> | undefined =>
+  secret === undefined ? undefined : Redacted.make(secret)
 
 /** The configuration file with its references replaced: as what it means, and as it is. Faults name the file. */
-export const readFile = ({ env, file }: ConfigSourceShape, faults: Array<string>): { readonly read: ServiceFile.ServiceFile; readonly content: unknown } => {
+export const readFile = (
+  { env, file }: ConfigSourceShape,
+  faults: Array<string>
+): { readonly read: ServiceFile.ServiceFile; readonly content: unknown } => {
   if (file === undefined) return { read: ServiceFile.read(undefined, faults), content: undefined }
   if (file.fault !== undefined) faults.push(`${file.path}: ${file.fault}`)
   const inFile: Array<string> = []
@@ -26,13 +36,29 @@ export const readFile = ({ env, file }: ConfigSourceShape, faults: Array<string>
   return { read, content }
 }
 
-/** Secrets that are let in: the one of now, those before it, and those by name; without one of now those before it are not (D15). */
-export const inForce = (current: string | undefined, previous: ReadonlyArray<string> | undefined, scoped: ReadonlyArray<KnownSecret> | undefined): ReadonlyArray<KnownSecret> =>
-  [...(current === undefined ? [] : [current, ...(previous ?? [])].map(oneSecret)), ...(scoped ?? [])]
+/**
+ * Secrets that are let in: the one of now, those before it, and those by name; without one of now those before it are
+ * not (D15).
+ */
+export const inForce = (
+  current: string | undefined,
+  previous: ReadonlyArray<string> | undefined,
+  scoped: ReadonlyArray<KnownSecret> | undefined
+): ReadonlyArray<KnownSecret> => [
+  ...(current === undefined ? [] : [current, ...(previous ?? [])].map(oneSecret)),
+  ...(scoped ?? [])
+]
 
 /** Faults of entries that have the one secret; `settings` names where that is set. */
-export const sameSecretFaults = (scoped: ReadonlyArray<KnownSecret> | undefined, others: ReadonlyArray<string | undefined>, settings: string): ReadonlyArray<string> =>
-  sameAs(scoped ?? [], others.filter((one) => one !== undefined)).map((name) => `SVC_AUTH_SECRETS: ${name} has the secret of ${settings}, which opens everything; must be another`)
+export const sameSecretFaults = (
+  scoped: ReadonlyArray<KnownSecret> | undefined,
+  others: ReadonlyArray<string | undefined>,
+  settings: string
+): ReadonlyArray<string> =>
+  sameAs(
+    scoped ?? [],
+    others.filter((one) => one !== undefined)
+  ).map((name) => `SVC_AUTH_SECRETS: ${name} has the secret of ${settings}, which opens everything; must be another`)
 
 /** Paths in the file are relative to it (D5a). */
 export const besides = (file: string, path: string): string => {
@@ -41,7 +67,9 @@ export const besides = (file: string, path: string): string => {
 }
 
 const hex = (digits: number): Effect.Effect<string> =>
-  Effect.map(Effect.all(Array.from({ length: digits }, () => Random.nextIntBetween(0, 16))), (ns) => ns.map((n) => n.toString(16)).join(""))
+  Effect.map(Effect.all(Array.from({ length: digits }, () => Random.nextIntBetween(0, 16))), (ns) =>
+    ns.map((n) => n.toString(16)).join("")
+  )
 
 /** A version 4 uuid from the Random service, so that a seeded test gets the same one. */
 export const uuid: Effect.Effect<string> = Effect.map(

@@ -1,7 +1,9 @@
 /**
- * The guard before every handler: reads what the endpoint declares, judges the caller, and says who it is (D15); whoever is turned away is an audit line (D53).
+ * The guard before every handler: reads what the endpoint declares, judges the caller, and says who it is (D15);
+ * whoever is turned away is an audit line (D53).
  *
- * Shared by both servers. It knows its endpoint by the route that was found, so an endpoint cannot be guarded by the scope of another.
+ * Shared by both servers. It knows its endpoint by the route that was found, so an endpoint cannot be guarded by the
+ * scope of another.
  */
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
@@ -15,14 +17,23 @@ import { toAnswer } from "./httpAnswers.ts"
 /** For the bearer middleware of an Api. */
 export const make = (api: Declaring, judge: ReturnType<typeof makeJudge>) => {
   const access = accessOf(api)
-  return Effect.map(Audit, ({ turnedAway }) => Effect.flatMap(Effect.all([HttpServerRequest.HttpServerRequest, HttpRouter.RouteContext]), ([request, { route }]) => {
-    const asked = `${route.method} ${route.path}`
-    const scope = access.get(asked)
-    if (scope === undefined || scope === "open") return Effect.dieMessage(`broken invariant: ${asked} asks for a secret and declares no scope`)
-    const judged = judge(request.headers["authorization"], scope)
-    if ("caller" in judged) return Effect.succeed(judged.caller)
-    return Effect.zipRight(turnedAway({ object: asked, secret: judged.name, address: addressOf(request), outcome: judged.turned.code }), Effect.fail(judged.turned))
-  }))
+  return Effect.map(Audit, ({ turnedAway }) =>
+    Effect.flatMap(
+      Effect.all([HttpServerRequest.HttpServerRequest, HttpRouter.RouteContext]),
+      ([request, { route }]) => {
+        const asked = `${route.method} ${route.path}`
+        const scope = access.get(asked)
+        if (scope === undefined || scope === "open")
+          return Effect.dieMessage(`broken invariant: ${asked} asks for a secret and declares no scope`)
+        const judged = judge(request.headers["authorization"], scope)
+        if ("caller" in judged) return Effect.succeed(judged.caller)
+        return Effect.zipRight(
+          turnedAway({ object: asked, secret: judged.name, address: addressOf(request), outcome: judged.turned.code }),
+          Effect.fail(judged.turned)
+        )
+      }
+    )
+  )
 }
 
 /** For a hot route, which has no fiber: judges, writes who was turned away, and answers them. */

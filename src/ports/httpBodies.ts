@@ -1,5 +1,6 @@
 /**
- * Bodies and routes as both servers take them: JSON whatever the content type says, bounded; exact paths; every failure answered.
+ * Bodies and routes as both servers take them: JSON whatever the content type says, bounded; exact paths; every failure
+ * answered.
  *
  * As values too, because the hot routes ask the same questions without a fiber; there is one answer to each.
  */
@@ -18,7 +19,10 @@ export const parseJson = (text: string): Either.Either<unknown, ReturnType<typeo
   try {
     value = JSON.parse(text)
   } catch (error) {
-    const reason = text.trim() === "" ? "is empty; must be JSON" : `is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ""}`
+    const reason =
+      text.trim() === ""
+        ? "is empty; must be JSON"
+        : `is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ""}`
     return Either.left(Answers.invalidRequest([{ path: "", reason }]))
   }
   return JsonDepth.tooDeep(value) ? Either.left(Answers.tooDeep) : Either.right(value)
@@ -32,14 +36,21 @@ const withJson = (request: HttpServerRequest.HttpServerRequest, value: unknown):
   }) as HttpServerRequest.HttpServerRequest
 
 /** Reads bodies of at most `limitBytes`. */
-export const layerJsonBody = (limitBytes: number): Layer.Layer<JsonBody, never, RequestBody> => Layer.effect(
-  JsonBody,
-  Effect.map(RequestBody, (body) => JsonBody.of(Effect.gen(function*() {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const text = yield* Effect.mapError(body.text(request, limitBytes), (error) => Answers.fromBody(error, limitBytes))
-    return withJson(request, yield* parseJson(text))
-  })))
-)
+export const layerJsonBody = (limitBytes: number): Layer.Layer<JsonBody, never, RequestBody> =>
+  Layer.effect(
+    JsonBody,
+    Effect.map(RequestBody, (body) =>
+      JsonBody.of(
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          const text = yield* Effect.mapError(body.text(request, limitBytes), (error) =>
+            Answers.fromBody(error, limitBytes)
+          )
+          return withJson(request, yield* parseJson(text))
+        })
+      )
+    )
+  )
 
 interface Group {
   readonly endpoints: { readonly [name: string]: { readonly method: string; readonly path: string } }
@@ -48,9 +59,14 @@ interface Group {
 const pages = ["/openapi.json", "/docs"]
 
 /** Methods a path takes, for the answer to any other; `more`: pages besides the Api's. */
-export const allowedBy = (api: { readonly groups: { readonly [name: string]: Group } }, more: ReadonlyArray<string> = []): (path: string) => ReadonlyArray<string> => {
+export const allowedBy = (
+  api: { readonly groups: { readonly [name: string]: Group } },
+  more: ReadonlyArray<string> = []
+): ((path: string) => ReadonlyArray<string>) => {
   const routes = [
-    ...Object.values(api.groups).flatMap((group) => Object.values(group.endpoints).map((endpoint) => [endpoint.method, endpoint.path] as const)),
+    ...Object.values(api.groups).flatMap((group) =>
+      Object.values(group.endpoints).map((endpoint) => [endpoint.method, endpoint.path] as const)
+    ),
     ...[...pages, ...more].map((path) => ["GET", path.replace(/\./g, "\\.")] as const)
   ].map(([method, path]) => [method, new RegExp(`^${path.replace(/:[a-z_]+/g, "[^/]+")}$`)] as const)
   return (path) => {
@@ -60,7 +76,15 @@ export const allowedBy = (api: { readonly groups: { readonly [name: string]: Gro
 }
 
 /** Exact paths; a view id may be long. */
-export const layerRouting = HttpRouter.setRouterConfig({ caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, maxParamLength: 16_384 })
+export const layerRouting = HttpRouter.setRouterConfig({
+  caseSensitive: true,
+  ignoreTrailingSlash: false,
+  ignoreDuplicateSlashes: false,
+  maxParamLength: 16_384
+})
 
 /** Catches whatever is left; see {@link Answers.answerCause}. */
-export const answerEverything = (allow: (path: string) => ReadonlyArray<string>) => (app: HttpApp.Default): HttpApp.Default => Effect.catchAllCause(app, (cause) => Answers.answerCause(cause, allow))
+export const answerEverything =
+  (allow: (path: string) => ReadonlyArray<string>) =>
+  (app: HttpApp.Default): HttpApp.Default =>
+    Effect.catchAllCause(app, (cause) => Answers.answerCause(cause, allow))

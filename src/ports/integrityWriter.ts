@@ -1,9 +1,10 @@
 /**
- * Roots and first-level nodes of the records' Merkle trees, written to `_svc_integrity` of the database for anybody to read (D41).
+ * Roots and first-level nodes of the records' Merkle trees, written to `_svc_integrity` of the database for anybody to
+ * read (D41).
  *
- * One writer per database: an SSP on its own writes those of its memory, in a cluster the scheduler writes those of its replica. Hashes are
- * written when a table has been quiet for a while: under steady writes they would be old by the time they arrive, and cost a hash of
- * every bucket each time.
+ * One writer per database: an SSP on its own writes those of its memory, in a cluster the scheduler writes those of its
+ * replica. Hashes are written when a table has been quiet for a while: under steady writes they would be old by the
+ * time they arrive, and cost a hash of every bucket each time.
  */
 import { Clock, Duration, Effect } from "effect"
 import { empty } from "../core/integrity/merkle.ts"
@@ -56,10 +57,14 @@ class Writer<E extends { readonly message: string }> {
   /** Writes the tables that have changed and are quiet now; one that fails is tried at the next turn. */
   readonly turn: Effect.Effect<void> = Effect.suspend(() => this.trees.tables).pipe(
     Effect.flatMap((tables) => {
-      for (const table of tables) if (!isOwn(table) && !this.progress.has(table)) this.progress.set(table, { wrote: undefined, seen: undefined, sinceMs: 0, known: undefined })
+      for (const table of tables)
+        if (!isOwn(table) && !this.progress.has(table))
+          this.progress.set(table, { wrote: undefined, seen: undefined, sinceMs: 0, known: undefined })
       return Effect.forEach(this.progress, ([table, progress]) => this.look(table, progress), { discard: true })
     }),
-    Effect.catchAll((error) => this.complain(`the hashes of the records cannot be written: ${error.message}; trying again`))
+    Effect.catchAll((error) =>
+      this.complain(`the hashes of the records cannot be written: ${error.message}; trying again`)
+    )
   )
 
   /** Once until something is written again: the turns are short. */
@@ -72,7 +77,7 @@ class Writer<E extends { readonly message: string }> {
   }
 
   private look(table: string, progress: Progress): Effect.Effect<void> {
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       const stamp = this.trees.stamp(table)
       if (stamp === progress.wrote) return
       const nowMs = yield* Clock.currentTimeMillis
@@ -82,22 +87,28 @@ class Writer<E extends { readonly message: string }> {
       if (!quiet && nowMs - progress.sinceMs < latestMs) return
       yield* this.write(table, progress).pipe(
         Effect.tap(() => Effect.sync(() => void (this.complained = false))),
-        Effect.catchAll(({ message }) => this.complain(`the hashes of ${table} cannot be written: ${message}; trying again`))
+        Effect.catchAll(({ message }) =>
+          this.complain(`the hashes of ${table} cannot be written: ${message}; trying again`)
+        )
       )
     })
   }
 
   /** Only the nodes that are not there as they are. */
   private write(table: string, progress: Progress): Effect.Effect<void, E | UpstreamError> {
-    return Effect.gen(this, function*() {
-      const known = progress.known ??= new Map((yield* this.upstream.nodes(table)).map((node) => [placeText(node), node.hash]))
+    return Effect.gen(this, function* () {
+      const known = (progress.known ??= new Map(
+        (yield* this.upstream.nodes(table)).map((node) => [placeText(node), node.hash])
+      ))
       const { node: root, stamp } = yield* this.trees.root(table)
       const nodes = nodesOf(root)
       const places = new Set(nodes.map(placeText))
-      const gone = [...known].filter(([place, hash]) => !places.has(place) && hash !== empty).map(([place]): IntegrityNode => {
-        const [level, index] = place.split("/")
-        return { table, level: Number(level), index: Number(index), hash: empty, count: 0, seq: root.seq }
-      })
+      const gone = [...known]
+        .filter(([place, hash]) => !places.has(place) && hash !== empty)
+        .map(([place]): IntegrityNode => {
+          const [level, index] = place.split("/")
+          return { table, level: Number(level), index: Number(index), hash: empty, count: 0, seq: root.seq }
+        })
       const changed = [...nodes.filter((node) => known.get(placeText(node)) !== node.hash), ...gone]
       if (changed.length > 0) yield* this.upstream.putNodes(changed)
       for (const node of changed) known.set(placeText(node), node.hash)
@@ -106,10 +117,16 @@ class Writer<E extends { readonly message: string }> {
   }
 }
 
-/** Looks every `quietSecs` for tables that have changed and have been quiet since the look before; for as long as it runs. */
-export const loop = <E extends { readonly message: string }>(trees: Trees<E>, upstream: UpstreamShape, quietSecs: number): Effect.Effect<never> =>
+/**
+ * Looks every `quietSecs` for tables that have changed and have been quiet since the look before; for as long as it
+ * runs.
+ */
+export const loop = <E extends { readonly message: string }>(
+  trees: Trees<E>,
+  upstream: UpstreamShape,
+  quietSecs: number
+): Effect.Effect<never> =>
   Effect.suspend(() => {
     const writer = new Writer(trees, upstream)
     return Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(quietSecs)), writer.turn))
   })
-

@@ -1,9 +1,9 @@
 /**
  * In what order jobs are listed, for every store that keeps them: those that changed last come first.
  *
- * A page goes on behind a place, which is the moment and the id of its last job and not the id alone: that job may have changed
- * since, and then stands elsewhere. What changes meanwhile moves to the front, so no page shows a job twice for it and none leaves one
- * out that stayed as it was.
+ * A page goes on behind a place, which is the moment and the id of its last job and not the id alone: that job may have
+ * changed since, and then stands elsewhere. What changes meanwhile moves to the front, so no page shows a job twice for
+ * it and none leaves one out that stayed as it was.
  */
 import * as Datetimes from "../core/surql/datetime.ts"
 import { compareRecords } from "../core/surql/order.ts"
@@ -21,7 +21,8 @@ export const momentOf = (value: Value): Datetime | undefined => (value instanceo
 
 /** Negative: `a` is listed before `b`. */
 export const compare = (a: Place, b: Place): number => {
-  if (a.at !== undefined && b.at !== undefined) return b.at.seconds - a.at.seconds || b.at.nanos - a.at.nanos || compareRecords(b.ref, a.ref)
+  if (a.at !== undefined && b.at !== undefined)
+    return b.at.seconds - a.at.seconds || b.at.nanos - a.at.nanos || compareRecords(b.ref, a.ref)
   return a.at === b.at ? compareRecords(b.ref, a.ref) : a.at === undefined ? 1 : -1
 }
 

@@ -11,4 +11,8 @@ import { DatabaseJobs } from "./JobStore.ts"
 export type JobPorts = Backend | JobReports | DatabaseJobs
 
 /** No database, nobody to tell, and nobody is called. */
-export const layerNone: Layer.Layer<JobPorts> = Layer.mergeAll(Backend.layerNone, JobReports.layerNone, DatabaseJobs.layerNone)
+export const layerNone: Layer.Layer<JobPorts> = Layer.mergeAll(
+  Backend.layerNone,
+  JobReports.layerNone,
+  DatabaseJobs.layerNone
+)

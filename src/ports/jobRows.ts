@@ -22,7 +22,12 @@ export const datetime = (ms: number): Datetime => {
   return new Datetime(seconds, Math.round((ms - seconds * 1000) * 1_000_000))
 }
 
-export const millisOf = (value: Value): number | undefined => (value instanceof Datetime ? value.seconds * 1000 + Math.floor(value.nanos / 1_000_000) : typeof value === "number" ? value : undefined)
+export const millisOf = (value: Value): number | undefined =>
+  value instanceof Datetime
+    ? value.seconds * 1000 + Math.floor(value.nanos / 1_000_000)
+    : typeof value === "number"
+      ? value
+      : undefined
 
 const fields = ["path", "payload", "status", "max_retries", "retry_strategy", "errors", "traceparent"]
 
@@ -32,14 +37,25 @@ export const toJob = (ref: RecordId, record: Obj, lease: Lease | undefined): Sto
   for (const field of fields) if (Object.hasOwn(record, field)) plain[field] = Json.toJson(record[field])
   const job = Job.read(ref.text, ref.table, plain)
   const updated = record["updated_at"]
-  return job === undefined ? undefined : { ...job, ref, lease, at: Order.momentOf(updated), updatedAt: updated instanceof Datetime ? String(Json.toJson(updated)) : typeof updated === "string" ? updated : undefined }
+  return job === undefined
+    ? undefined
+    : {
+        ...job,
+        ref,
+        lease,
+        at: Order.momentOf(updated),
+        updatedAt:
+          updated instanceof Datetime ? String(Json.toJson(updated)) : typeof updated === "string" ? updated : undefined
+      }
 }
 
 export const toLease = (row: Value): Lease | undefined => {
   if (typeof row !== "object" || row === null) return undefined
   const { holder, incarnation, until } = row as Obj
   const untilMs = millisOf(until)
-  return typeof holder === "string" && typeof incarnation === "string" && untilMs !== undefined ? { holder, incarnation, untilMs } : undefined
+  return typeof holder === "string" && typeof incarnation === "string" && untilMs !== undefined
+    ? { holder, incarnation, untilMs }
+    : undefined
 }
 
 export const fromError = (error: Job.JobError): Obj => ({ ...error })

@@ -1,8 +1,9 @@
 /**
- * What the name in an SSP's address stands for, and what follows from it: whether it may be called, and whether a secret may go there (D15).
+ * What the name in an SSP's address stands for, and what follows from it: whether it may be called, and whether a
+ * secret may go there (D15).
  *
- * The answer carries the addresses it was given for, because a name may stand for something else a moment later: who calls
- * connects to what was judged, and does not look the name up again.
+ * The answer carries the addresses it was given for, because a name may stand for something else a moment later: who
+ * calls connects to what was judged, and does not look the name up again.
  */
 import { Clock, Effect } from "effect"
 import * as Hosts from "../core/hosts.ts"
@@ -25,22 +26,29 @@ export interface Judged {
 export const isTls = (url: string): boolean => /^https:/i.test(url)
 
 /** Looks names up and judges what they stand for. While nobody answers for a name, what it last stood for holds. */
-export const makeJudge = (names: typeof Names.Service, allowedHosts: ReadonlyArray<string> | undefined, isTlsOnly: boolean) => {
+export const makeJudge = (
+  names: typeof Names.Service,
+  allowedHosts: ReadonlyArray<string> | undefined,
+  isTlsOnly: boolean
+) => {
   const known = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<string> }>()
-  const resolve = Effect.fnUntraced(function*(host: string) {
+  const resolve = Effect.fnUntraced(function* (host: string) {
     const now = yield* Clock.currentTimeMillis
     const last = known.get(host)
     if (last !== undefined && now < last.until) return last.addresses
     const found = yield* names.resolve(host)
-    const addresses = found.length > 0 ? found : last?.addresses ?? []
+    const addresses = found.length > 0 ? found : (last?.addresses ?? [])
     if (known.size >= maxResolved) known.clear()
     known.set(host, { until: now + (addresses.length > 0 ? resolvedForMs : unknownForMs), addresses })
     return addresses
   })
-  const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string> | undefined> => (Hosts.placeOf(host) === undefined ? resolve(host) : Effect.succeed(undefined))
+  const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string> | undefined> =>
+    Hosts.placeOf(host) === undefined ? resolve(host) : Effect.succeed(undefined)
   const refusal = (url: string, host: string, addresses: ReadonlyArray<string>): string | undefined => {
     if (isTlsOnly && !isTls(url)) return "is no https:// address, and SVC_TLS_CA_FILE is set"
-    return Hosts.isNeverCalled(host, addresses) ? "stands for a link-local or metadata address, which is never called" : undefined
+    return Hosts.isNeverCalled(host, addresses)
+      ? "stands for a link-local or metadata address, which is never called"
+      : undefined
   }
   /** By URL, for as long as its name stands for the same. */
   const verdicts = new Map<string, Judged>()
@@ -48,7 +56,11 @@ export const makeJudge = (names: typeof Names.Service, allowedHosts: ReadonlyArr
     const last = verdicts.get(url)
     if (last !== undefined && last.addresses === addresses) return last
     if (verdicts.size >= maxResolved) verdicts.clear()
-    const judged = { addresses, mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []), refused: refusal(url, host, addresses ?? []) }
+    const judged = {
+      addresses,
+      mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []),
+      refused: refusal(url, host, addresses ?? [])
+    }
     verdicts.set(url, judged)
     return judged
   }

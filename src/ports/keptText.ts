@@ -1,13 +1,14 @@
 /**
  * Names and ids as any store keeps them, byte for byte.
  *
- * Apart from the layers, because each of them has the same trouble: UTF-8 has no half of a surrogate pair, and some drivers end a text at
- * U+0000 when they read it.
+ * Apart from the layers, because each of them has the same trouble: UTF-8 has no half of a surrogate pair, and some
+ * drivers end a text at U+0000 when they read it.
  */
 
 const unkeepable = /[\u0000\ud800-\udfff]/
 
 /** As it is, or, where UTF-8 or a store that ends at U+0000 would lose some of it, as JSON, which no id begins like. */
-export const kept = (text: string): string => ((unkeepable.test(text) && /\u0000|\p{Cs}/u.test(text)) || text.startsWith("\"") ? JSON.stringify(text) : text)
+export const kept = (text: string): string =>
+  (unkeepable.test(text) && /\u0000|\p{Cs}/u.test(text)) || text.startsWith('"') ? JSON.stringify(text) : text
 
-export const unkept = (text: string): string => (text.startsWith("\"") ? JSON.parse(text) as string : text)
+export const unkept = (text: string): string => (text.startsWith('"') ? (JSON.parse(text) as string) : text)

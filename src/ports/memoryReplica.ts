@@ -1,8 +1,8 @@
 /**
  * `Replica` in memory: rows as text in a tree that can be copied for nothing.
  *
- * For tests, simulations and schedulers without a disk. It keeps the same texts as the layer on disk and nothing else, so that both answer the same; a
- * frozen state is a copy of the tree that shares everything until one side changes.
+ * For tests, simulations and schedulers without a disk. It keeps the same texts as the layer on disk and nothing else,
+ * so that both answer the same; a frozen state is a copy of the tree that shares everything until one side changes.
  */
 import { Effect } from "effect"
 import sortedBTree from "sorted-btree"
@@ -12,7 +12,18 @@ import { keyText } from "../core/surql/keyText.ts"
 import type { RecordId } from "../core/surql/value.ts"
 import type { ReplicaRecord, ReplicaShape, ReplicaTable } from "./Replica.ts"
 import { kept } from "./keptText.ts"
-import { chunkOf, idOf, type Kept, keptOf, mayPass, type Page, type Placed, recordOfRow, type Shelf, snapshotOf } from "./replicaRows.ts"
+import {
+  chunkOf,
+  idOf,
+  type Kept,
+  keptOf,
+  mayPass,
+  type Page,
+  type Placed,
+  recordOfRow,
+  type Shelf,
+  snapshotOf
+} from "./replicaRows.ts"
 
 const BTree = sortedBTree.default
 type Tree<A> = InstanceType<typeof BTree<string, A>>
@@ -34,13 +45,23 @@ interface State {
 
 const tree = <A>(): Tree<A> => new BTree<string, A>(undefined, compareStrings)
 
-const empty = (): State => ({ seq: 0, whole: false, tables: [], rows: tree(), ends: tree(), tombstones: new Map(), buckets: undefined })
+const empty = (): State => ({
+  seq: 0,
+  whole: false,
+  tables: [],
+  rows: tree(),
+  ends: tree(),
+  tombstones: new Map(),
+  buckets: undefined
+})
 
 /** No table name that is kept has the character between the parts. */
 const place = (...parts: ReadonlyArray<string>): string => parts.join("\u0000")
 
 const endsOf = ({ key, source, table, target }: Kept): ReadonlyArray<string> =>
-  source === undefined || target === undefined ? [] : [place("out", kept(source), kept(table), key), place("in", kept(target), kept(table), key)]
+  source === undefined || target === undefined
+    ? []
+    : [place("out", kept(source), kept(table), key), place("in", kept(target), kept(table), key)]
 
 const bucketPlace = ({ id, table }: Kept): string => place(kept(table), String(bucketOf(id)))
 
@@ -98,7 +119,10 @@ const page = (rows: Tree<Kept>, { from, size, table, to, where }: Page): Readonl
       const c = compareStrings(row.key, to.text)
       if (c > 0 || (c === 0 && to.open)) break
     }
-    if (out.push({ key: row.key, row: mayPass(row.content, where) ? row : undefined, chars: row.content.length }) >= size) break
+    if (
+      out.push({ key: row.key, row: mayPass(row.content, where) ? row : undefined, chars: row.content.length }) >= size
+    )
+      break
   }
   return out
 }
@@ -118,7 +142,16 @@ const shelf = (state: State): Shelf => ({
   seq: state.seq,
   find: (table, key) => state.rows.get(place(kept(table), key)),
   page: (wanted) => page(state.rows, wanted),
-  edges: (record, direction, table) => Array.from(under(state.ends, table === undefined ? place(direction, kept(record.text), "") : place(direction, kept(record.text), kept(table), "")), idOf),
+  edges: (record, direction, table) =>
+    Array.from(
+      under(
+        state.ends,
+        table === undefined
+          ? place(direction, kept(record.text), "")
+          : place(direction, kept(record.text), kept(table), "")
+      ),
+      idOf
+    ),
   names: () => names(state),
   types: (table) => state.tables.find(({ name }) => name === table)?.types
 })
@@ -126,7 +159,13 @@ const shelf = (state: State): Shelf => ({
 export const make = (): ReplicaShape => {
   let state = empty()
   const frozen = new Map<number, State>()
-  const copy = (): State => ({ ...state, rows: state.rows.clone(), ends: state.ends.clone(), tombstones: new Map(), buckets: undefined })
+  const copy = (): State => ({
+    ...state,
+    rows: state.rows.clone(),
+    ends: state.ends.clone(),
+    tombstones: new Map(),
+    buckets: undefined
+  })
   const current = (): Shelf => shelf(state)
   const known = (id: RecordId): ReadonlyArray<ReplicaRecord> => {
     const row = current().find(id.table, keyText(id.key))
@@ -136,17 +175,19 @@ export const make = (): ReplicaShape => {
   return {
     applied: Effect.sync(() => state.seq),
     current: (ids) => Effect.sync(() => new Map(ids.flatMap(known).map((record) => [record.id.text, record]))),
-    commit: ({ records, through }) => Effect.sync(() => {
-      if (through < state.seq) return
-      for (const record of records) write(state, record)
-      state.seq = through
-    }),
+    commit: ({ records, through }) =>
+      Effect.sync(() => {
+        if (through < state.seq) return
+        for (const record of records) write(state, record)
+        state.seq = through
+      }),
     catchUp: Effect.void,
     sync: Effect.void,
-    freeze: (id) => Effect.sync(() => {
-      if (!frozen.has(id)) frozen.set(id, copy())
-      return frozen.get(id)!.seq
-    }),
+    freeze: (id) =>
+      Effect.sync(() => {
+        if (!frozen.has(id)) frozen.set(id, copy())
+        return frozen.get(id)!.seq
+      }),
     thaw: (id) => Effect.sync(() => void frozen.delete(id)),
     snapshot: Effect.sync(() => snapshotOf(shelf([...frozen.values()].at(-1) ?? copy()))),
     records: (table, after, size) => Effect.sync(() => chunkOf(current(), table, after, size)),

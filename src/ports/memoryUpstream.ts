@@ -8,13 +8,25 @@ import { versionField } from "../core/change.ts"
 import { isOwn } from "../core/surrealSchema.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import { type Obj, RecordId } from "../core/surql/value.ts"
-import type { Edge, EdgePlace, IntegrityNode, Registration, UpstreamRecord, UpstreamShape, ViewEdges } from "./Upstream.ts"
+import type {
+  Edge,
+  EdgePlace,
+  IntegrityNode,
+  Registration,
+  UpstreamRecord,
+  UpstreamShape,
+  ViewEdges
+} from "./Upstream.ts"
 
 /** The reserved field apart from the rest (D4). */
 export const recordOf = (row: Obj): UpstreamRecord | undefined => {
   const { id, [versionField]: version, ...rest } = row
   if (!(id instanceof RecordId)) return undefined
-  return { id, doc: { ...rest, id }, version: typeof version === "number" && Number.isSafeInteger(version) && version >= 0 ? version : undefined }
+  return {
+    id,
+    doc: { ...rest, id },
+    version: typeof version === "number" && Number.isSafeInteger(version) && version >= 0 ? version : undefined
+  }
 }
 
 const placeText = ({ out, parent, path }: EdgePlace): string => JSON.stringify([path, parent?.text, out.text])
@@ -25,6 +37,18 @@ interface View {
 }
 
 const nodeText = ({ index, level, table }: IntegrityNode): string => JSON.stringify([table, level, index])
+
+/** A registration under an owner: another owner is a new assignment, and activity never goes back. */
+const takenOver = (
+  old: Registration | undefined,
+  view: Omit<Registration, "owner" | "assignment">,
+  owner: Registration["owner"]
+): Registration => ({
+  ...view,
+  owner,
+  assignment: (old?.assignment ?? 0) + (old?.owner === owner ? 0 : 1),
+  lastActiveAtMs: Math.max(view.lastActiveAtMs, old?.lastActiveAtMs ?? view.lastActiveAtMs)
+})
 
 export const make = (records: Iterable<Obj>): UpstreamShape => {
   const found = new Map<string, UpstreamRecord>()
@@ -45,7 +69,9 @@ export const make = (records: Iterable<Obj>): UpstreamShape => {
     tables: Effect.succeed(tables.map((name) => ({ name, types: {}, derived: false }))),
     chunk: (table, after, size) =>
       Effect.sync(() => {
-        const sorted = [...found.values()].filter(({ id }) => id.table === table).sort((a, b) => Ids.compareKeys(a.id.key, b.id.key))
+        const sorted = [...found.values()]
+          .filter(({ id }) => id.table === table)
+          .sort((a, b) => Ids.compareKeys(a.id.key, b.id.key))
         return sorted.filter(({ id }) => after === undefined || Ids.compareKeys(id.key, after) > 0).slice(0, size)
       }),
     find: (ids) => Effect.sync(() => ids.flatMap((id) => found.get(id.text) ?? [])),
@@ -53,33 +79,40 @@ export const make = (records: Iterable<Obj>): UpstreamShape => {
     register: (view, owner) =>
       Effect.sync(() => {
         const before = views.get(view.key)
-        const old = before?.registration
-        const assignment = (old?.assignment ?? 0) + (old?.owner === owner ? 0 : 1)
-        const registration = { ...view, owner, assignment, lastActiveAtMs: Math.max(view.lastActiveAtMs, old?.lastActiveAtMs ?? view.lastActiveAtMs) }
+        const registration = takenOver(before?.registration, view, owner)
         views.set(view.key, { registration, edges: before?.edges ?? new Map() })
-        return assignment
+        return registration.assignment
       }),
     claim: (keys, owner) =>
       Effect.sync(() =>
         keys.flatMap((key) => {
           const view = views.get(key)
-          if (view !== undefined && view.registration.owner !== owner) view.registration = { ...view.registration, owner, assignment: view.registration.assignment + 1 }
+          if (view !== undefined && view.registration.owner !== owner)
+            view.registration = { ...view.registration, owner, assignment: view.registration.assignment + 1 }
           return view?.registration ?? []
-        })),
+        })
+      ),
     expire: (keys, owner, nowMs) =>
       Effect.sync(() => {
         for (const key of keys) {
           const view = views.get(key)
-          if (view?.registration.owner === owner && view.registration.lastActiveAtMs + view.registration.ttlMs <= nowMs) view.registration = { ...view.registration, owner: undefined }
+          if (view?.registration.owner === owner && view.registration.lastActiveAtMs + view.registration.ttlMs <= nowMs)
+            view.registration = { ...view.registration, owner: undefined }
         }
-        return keys.flatMap((key) => views.get(key)?.registration ?? []).filter((registration) => registration.owner !== undefined)
+        return keys
+          .flatMap((key) => views.get(key)?.registration ?? [])
+          .filter((registration) => registration.owner !== undefined)
       }),
     unregister: (keys, owner) =>
       Effect.sync(() => {
         for (const key of keys) if ([owner, undefined].includes(views.get(key)?.registration.owner)) views.delete(key)
       }),
     edges: (key) => Stream.suspend(() => Stream.make([...(views.get(key)?.edges.values() ?? [])])),
-    highestVersion: Effect.sync(() => [...views.values()].flatMap(({ edges }) => [...edges.values()]).reduce((highest, { version }) => Math.max(highest, version), 0)),
+    highestVersion: Effect.sync(() =>
+      [...views.values()]
+        .flatMap(({ edges }) => [...edges.values()])
+        .reduce((highest, { version }) => Math.max(highest, version), 0)
+    ),
     apply: (batch) =>
       Effect.sync(() => {
         for (const part of batch) {
@@ -93,4 +126,3 @@ export const make = (records: Iterable<Obj>): UpstreamShape => {
     nodes: (table) => Effect.sync(() => [...nodes.values()].filter((node) => node.table === table))
   }
 }
-

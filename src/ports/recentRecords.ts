@@ -1,13 +1,17 @@
 /**
  * The records that were looked up last, as they are now: what ingest asks for again and again.
  *
- * A record that changes twice mostly goes on to; looking it up in the file costs as much as half a commit. One that has only come is not kept: most are not
- * seen again soon, and objects that live that long cost the garbage collector more than a lookup. Bounded by entries and by the length of
- * their contents; who has not been asked for the longest time goes first.
+ * A record that changes twice mostly goes on to; looking it up in the file costs as much as half a commit. One that has
+ * only come is not kept: most are not seen again soon, and objects that live that long cost the garbage collector more
+ * than a lookup. Bounded by entries and by the length of their contents; who has not been asked for the longest time
+ * goes first.
  */
 import type { ReplicaRecord } from "./Replica.ts"
 
-/** In the order in which they were asked for; a list of its own, because a map looks past everything it has deleted whenever its oldest is wanted. */
+/**
+ * In the order in which they were asked for; a list of its own, because a map looks past everything it has deleted
+ * whenever its oldest is wanted.
+ */
 interface Entry {
   record: ReplicaRecord
   chars: number
@@ -52,7 +56,8 @@ export class RecentRecords {
     entry.chars = chars
     if (known === undefined) this.entries.set(text, entry)
     this.append(entry)
-    while (this.oldest !== undefined && (this.entries.size > this.maxEntries || this.chars > this.maxChars)) this.drop(this.oldest)
+    while (this.oldest !== undefined && (this.entries.size > this.maxEntries || this.chars > this.maxChars))
+      this.drop(this.oldest)
   }
 
   clear(): void {

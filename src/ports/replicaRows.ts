@@ -1,9 +1,9 @@
 /**
  * How records lie in the replica, and how its rows are read: what all layers of `Replica` share.
  *
- * A layer only gives pages of one state in key order; everything above that (ranges, small pages that grow, counting, decoding) is the same
- * for all, so that a query answers the same whatever the replica is kept in. The id is kept apart from the content, so that most contents are plain
- * JSON and can be handed on without being read.
+ * A layer only gives pages of one state in key order; everything above that (ranges, small pages that grow, counting,
+ * decoding) is the same for all, so that a query answers the same whatever the replica is kept in. The id is kept apart
+ * from the content, so that most contents are plain JSON and can be handed on without being read.
  */
 import { contentOf } from "../core/integrity/merkle.ts"
 import * as Encode from "../core/surql/encode.ts"
@@ -12,7 +12,14 @@ import { recordOf } from "../core/surql/paths.ts"
 import * as Ids from "../core/surql/recordId.ts"
 import { inKeys } from "../core/surql/sources.ts"
 import { type Obj, type Range, type RecordId, type RecordKey, type Value, field } from "../core/surql/value.ts"
-import { type ReplicaRecord, type ReplicaRow, type ReplicaSnapshot, ReplicaError, type RowFilter, type Rows } from "./Replica.ts"
+import {
+  type ReplicaRecord,
+  type ReplicaRow,
+  type ReplicaSnapshot,
+  ReplicaError,
+  type RowFilter,
+  type Rows
+} from "./Replica.ts"
 
 /** A record as a layer writes it. `source` and `target` are the ends of an edge record. */
 export interface Kept extends ReplicaRow {
@@ -23,11 +30,21 @@ export interface Kept extends ReplicaRow {
 }
 
 export const keptOf = (id: RecordId, version: number, doc: Obj): Kept => {
-  const source = recordOf(field(doc, "in")), target = source && recordOf(field(doc, "out"))
-  return { table: id.table, key: keyText(id.key), id: id.text, version, content: contentOf(doc), source: target && source?.text, target: target?.text }
+  const source = recordOf(field(doc, "in")),
+    target = source && recordOf(field(doc, "out"))
+  return {
+    table: id.table,
+    key: keyText(id.key),
+    id: id.text,
+    version,
+    content: contentOf(doc),
+    source: target && source?.text,
+    target: target?.text
+  }
 }
 
-const damaged = (row: ReplicaRow, what: string, cause?: unknown): ReplicaError => new ReplicaError({ reason: "damaged", message: `record ${row.id} of the replica: ${what}`, cause })
+const damaged = (row: ReplicaRow, what: string, cause?: unknown): ReplicaError =>
+  new ReplicaError({ reason: "damaged", message: `record ${row.id} of the replica: ${what}`, cause })
 
 export const idOf = (row: ReplicaRow): RecordId => {
   const id = Ids.parse(row.id)
@@ -44,7 +61,7 @@ export const docOf = (row: ReplicaRow, id: RecordId = idOf(row)): Obj => {
     throw damaged(row, "its content does not decode", cause)
   }
   // Nobody else has it yet.
-  (doc as Record<string, Value>)["id"] = id
+  ;(doc as Record<string, Value>)["id"] = id
   return doc as Obj
 }
 
@@ -92,7 +109,8 @@ const pageChars = 1_000_000
 
 const weight = (page: ReadonlyArray<Placed>): number => page.reduce((sum, { chars }) => sum + chars, 0)
 
-const nextSize = (size: number, chars: number): number => (chars > pageChars ? Math.max(1, size >> 2) : chars < pageChars >> 2 ? Math.min(largest, size * 2) : size)
+const nextSize = (size: number, chars: number): number =>
+  chars > pageChars ? Math.max(1, size >> 2) : chars < pageChars >> 2 ? Math.min(largest, size * 2) : size
 
 const noFilter: RowFilter = []
 
@@ -107,12 +125,14 @@ const edgeOf = (bound: Range["from"], low: boolean): Edge | undefined | "none" =
 export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
   let read = 0
   function* rows(table: string, range: Range | undefined, atMost: number, where: RowFilter): Rows {
-    const low = edgeOf(range?.from, true), high = edgeOf(range?.to, false)
+    const low = edgeOf(range?.from, true),
+      high = edgeOf(range?.to, false)
     // A bound that no key can be: the keys are compared with it as they come.
     const check = range !== undefined && (low === "none" || high === "none") ? range : undefined
     const to = high === "none" ? undefined : high
     let from = low === "none" ? undefined : low
-    let left = atMost, size = smallest
+    let left = atMost,
+      size = smallest
     while (left > 0) {
       const wanted = check === undefined ? Math.min(size, left) : size
       const page = shelf.page({ table, from, to, size: wanted, where })
@@ -134,7 +154,10 @@ export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
       if (row !== undefined) read++
       return row
     },
-    rows: (table, range, options) => ({ [Symbol.iterator]: () => rows(table, range, options?.atMost ?? Infinity, options?.where ?? noFilter)[Symbol.iterator]() }),
+    rows: (table, range, options) => ({
+      [Symbol.iterator]: () =>
+        rows(table, range, options?.atMost ?? Infinity, options?.where ?? noFilter)[Symbol.iterator]()
+    }),
     edges: shelf.edges,
     tables: shelf.names,
     types: shelf.types,
@@ -143,7 +166,12 @@ export const snapshotOf = (shelf: Shelf): ReplicaSnapshot => {
 }
 
 /** Records behind a key, as `Replica.records` answers. */
-export const chunkOf = (shelf: Shelf, table: string, after: RecordKey | undefined, size: number): ReadonlyArray<ReplicaRecord> => {
+export const chunkOf = (
+  shelf: Shelf,
+  table: string,
+  after: RecordKey | undefined,
+  size: number
+): ReadonlyArray<ReplicaRecord> => {
   const from = after === undefined ? undefined : { text: keyText(after), open: true }
   return shelf.page({ table, from, to: undefined, size, where: noFilter }).map(({ row }) => recordOfRow(row!))
 }

@@ -1,8 +1,8 @@
 /**
  * Secrets in force: read where they are used and not kept, because a reload replaces them while the process runs.
  *
- * Only what comes from a file can be reloaded: a process's environment is what it was at the start. A file that cannot be
- * used leaves the old value in force and says so, since a service without its secret is down.
+ * Only what comes from a file can be reloaded: a process's environment is what it was at the start. A file that cannot
+ * be used leaves the old value in force and says so, since a service without its secret is down.
  */
 import * as Settings from "../core/settings.ts"
 
@@ -38,7 +38,9 @@ export class Secrets {
 
   /** The value of a key of the configuration file that names a file; absent ones are not followed. */
   holdFile(name: string, path: string, value: string | undefined): () => string | undefined {
-    return this.follow("secret", name, value, (faults) => ({ value: Settings.tokenFile(name, path, this.sources, faults) }))
+    return this.follow("secret", name, value, (faults) => ({
+      value: Settings.tokenFile(name, path, this.sources, faults)
+    }))
   }
 
   /** Computed now, and again after each reload. */
@@ -57,8 +59,15 @@ export class Secrets {
     return outcomes
   }
 
-  /** A value that `reread` reads anew, unless it names a fault or knows nothing to read; `name`: where it comes from. */
-  follow<A>(what: Reloaded["what"], name: string, initial: A, reread: (faults: Array<string>) => Reread<A> | undefined): () => A {
+  /**
+   * A value that `reread` reads anew, unless it names a fault or knows nothing to read; `name`: where it comes from.
+   */
+  follow<A>(
+    what: Reloaded["what"],
+    name: string,
+    initial: A,
+    reread: (faults: Array<string>) => Reread<A> | undefined
+  ): () => A {
     let value = initial
     this.steps.push(() => {
       const faults: Array<string> = []

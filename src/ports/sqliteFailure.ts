@@ -12,12 +12,22 @@ export interface SqliteFailure {
 export const sorted = (error: unknown): SqliteFailure => {
   const codes: Array<string> = []
   const words: Array<string> = []
-  for (let at: unknown = error; typeof at === "object" && at !== null && words.length < 8; at = "cause" in at ? at.cause : undefined) {
+  for (
+    let at: unknown = error;
+    typeof at === "object" && at !== null && words.length < 8;
+    at = "cause" in at ? at.cause : undefined
+  ) {
     if ("code" in at && typeof at.code === "string") codes.push(at.code)
     if ("message" in at && typeof at.message === "string") words.push(at.message)
   }
   const code = codes.join(" ")
   const message = words.at(-1) ?? String(error)
-  const reason = /CORRUPT|NOTADB/.test(code) ? "damaged" : /BUSY|LOCKED/.test(code) ? "locked" : /FULL/.test(code) ? "full" : "failed"
+  const reason = /CORRUPT|NOTADB/.test(code)
+    ? "damaged"
+    : /BUSY|LOCKED/.test(code)
+      ? "locked"
+      : /FULL/.test(code)
+        ? "full"
+        : "failed"
   return { reason, message: code === "" ? message : `${message} (${codes.at(-1)})` }
 }

@@ -1,8 +1,8 @@
 /**
  * Reading one state of the replica's SQLite file: the statements behind `Shelf`.
  *
- * Every read is a range of an index, so its cost is what it takes. A filter is looked at inside SQLite, where a row that fails it is not carried out; the row
- * still counts, as its place alone.
+ * Every read is a range of an index, so its cost is what it takes. A filter is looked at inside SQLite, where a row
+ * that fails it is not carried out; the row still counts, as its place alone.
  */
 import { compareStrings } from "../core/surql/order.ts"
 import { type ReplicaTable, ReplicaError, type RowFilter } from "./Replica.ts"
@@ -33,27 +33,43 @@ export const tablesOf = (link: Link): ReadonlyArray<ReplicaTable> => {
 
 const plainName = /^[A-Za-z_]\w*$/
 
-/** Typed values are objects here, and a record with a field `$` is one as a whole: those are for the evaluator to judge. */
+/**
+ * Typed values are objects here, and a record with a field `$` is one as a whole: those are for the evaluator to judge.
+ */
 const passes = (where: RowFilter): { readonly sql: string; readonly params: ReadonlyArray<Cell> } => {
-  const terms = where.filter(([name]) => plainName.test(name)).map(([name, value]) => {
-    const path = `'$."${name}"'`
-    const same = typeof value === "boolean" ? `json_type(content, ${path}) = '${value}'` : `content ->> ${path} = ?`
-    return `(${same} OR json_type(content, ${path}) = 'object')`
-  })
+  const terms = where
+    .filter(([name]) => plainName.test(name))
+    .map(([name, value]) => {
+      const path = `'$."${name}"'`
+      const same = typeof value === "boolean" ? `json_type(content, ${path}) = '${value}'` : `content ->> ${path} = ?`
+      return `(${same} OR json_type(content, ${path}) = 'object')`
+    })
   const params = where.flatMap(([name, value]) => (plainName.test(name) && typeof value !== "boolean" ? [value] : []))
   return { sql: terms.length === 0 ? "1" : `(${terms.join(" AND ")}) OR substr(content, 1, 6) = '{"$":['`, params }
 }
 
 const page = ({ all }: Link, { from, size, table, to, where }: Page): ReadonlyArray<Placed> => {
   const filter = passes(where)
-  const bounds = [from && `AND key ${from.open ? ">" : ">="} ?`, to && `AND key ${to.open ? "<" : "<="} ?`].filter((bound) => bound !== undefined).join(" ")
+  const bounds = [from && `AND key ${from.open ? ">" : ">="} ?`, to && `AND key ${to.open ? "<" : "<="} ?`]
+    .filter((bound) => bound !== undefined)
+    .join(" ")
   const content = filter.sql === "1" ? "content" : `CASE WHEN ${filter.sql} THEN content ELSE length(content) END`
-  const rows = all(
-    `SELECT key, id, version, ${content} FROM record WHERE tbl = ? ${bounds} ORDER BY key LIMIT ?`,
-    [...filter.params, kept(table), ...(from === undefined ? [] : [from.text]), ...(to === undefined ? [] : [to.text]), size]
-  )
+  const rows = all(`SELECT key, id, version, ${content} FROM record WHERE tbl = ? ${bounds} ORDER BY key LIMIT ?`, [
+    ...filter.params,
+    kept(table),
+    ...(from === undefined ? [] : [from.text]),
+    ...(to === undefined ? [] : [to.text]),
+    size
+  ])
   return rows.map(([key, id, version, body]) =>
-    typeof body === "string" ? { key: String(key), row: { id: unkept(String(id)), version: Number(version), content: body }, chars: body.length } : { key: String(key), row: undefined, chars: Number(body) })
+    typeof body === "string"
+      ? {
+          key: String(key),
+          row: { id: unkept(String(id)), version: Number(version), content: body },
+          chars: body.length
+        }
+      : { key: String(key), row: undefined, chars: Number(body) }
+  )
 }
 
 /** Each table once, by going from one to the next in the index. */
@@ -62,7 +78,9 @@ const recorded = `WITH RECURSIVE names(name) AS (
   SELECT name FROM names WHERE name IS NOT NULL`
 
 export const namesOf = (link: Link): ReadonlyArray<string> =>
-  [...new Set([...tablesOf(link).map(({ name }) => name), ...link.all(recorded).map(([name]) => unkept(String(name)))])].sort(compareStrings)
+  [
+    ...new Set([...tablesOf(link).map(({ name }) => name), ...link.all(recorded).map(([name]) => unkept(String(name)))])
+  ].sort(compareStrings)
 
 /** The state that the connection sees: what it answers holds as long as the connection's read transaction. */
 export const shelf = (link: Link): Shelf => {
@@ -72,14 +90,17 @@ export const shelf = (link: Link): Shelf => {
     seq: appliedOf(link),
     find: (table, key) => {
       const [found] = all("SELECT id, version, content FROM record WHERE tbl = ? AND key = ?", [kept(table), key])
-      return found === undefined ? undefined : { id: unkept(String(found[0])), version: Number(found[1]), content: String(found[2]) }
+      return found === undefined
+        ? undefined
+        : { id: unkept(String(found[0])), version: Number(found[1]), content: String(found[2]) }
     },
     page: (wanted) => page(link, wanted),
     edges: (record, direction, table) => {
       const end = direction === "out" ? "source" : "target"
-      const rows = table === undefined
-        ? all(`SELECT id FROM record WHERE ${end} = ? ORDER BY tbl, key`, [kept(record.text)])
-        : all(`SELECT id FROM record WHERE ${end} = ? AND tbl = ? ORDER BY key`, [kept(record.text), kept(table)])
+      const rows =
+        table === undefined
+          ? all(`SELECT id FROM record WHERE ${end} = ? ORDER BY tbl, key`, [kept(record.text)])
+          : all(`SELECT id FROM record WHERE ${end} = ? AND tbl = ? ORDER BY key`, [kept(record.text), kept(table)])
       return rows.map(([id]) => idOf({ id: unkept(String(id)), version: 0, content: "" }))
     },
     names: () => namesOf(link),

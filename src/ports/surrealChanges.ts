@@ -31,7 +31,9 @@ const rowsOf = (value: Value): ReadonlyArray<Obj> => (Array.isArray(value) ? val
 const readOf = (answer: Value): ChangesRead => {
   const { records, rows } = isObj(answer) ? answer : { records: [], rows: [] }
   return {
-    rows: rowsOf(rows).flatMap(({ id, r }) => (id instanceof RecordId && r instanceof RecordId ? [{ id, record: r }] : [])),
+    rows: rowsOf(rows).flatMap(({ id, r }) =>
+      id instanceof RecordId && r instanceof RecordId ? [{ id, record: r }] : []
+    ),
     records: recordsOf(records),
     unreadable: []
   }
@@ -39,13 +41,20 @@ const readOf = (answer: Value): ChangesRead => {
 
 /** Record by record, for when one of them makes the whole read fail: not at one moment any more, and it goes on. */
 const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.Effect<ChangesRead, SurrealError> =>
-  Effect.gen(function*() {
-    const answers = yield* client.query(`LET $rows = (SELECT id, r FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT ${fewer}); RETURN { rows: $rows, records: [] }`, { apart })
+  Effect.gen(function* () {
+    const answers = yield* client.query(
+      `LET $rows = (SELECT id, r FROM ${Schema.changeTable} WHERE id NOT IN $apart LIMIT ${fewer}); RETURN { rows: $rows, records: [] }`,
+      { apart }
+    )
     const { rows } = readOf(answers.at(-1))
     if (rows.length === 0) return { rows, records: [], unreadable: [] }
-    const found = yield* client.ask(rows.map((_, i) => `SELECT * FROM $r${i}`).join(";"), Object.fromEntries(rows.map(({ record }, i) => [`r${i}`, record])))
+    const found = yield* client.ask(
+      rows.map((_, i) => `SELECT * FROM $r${i}`).join(";"),
+      Object.fromEntries(rows.map(({ record }, i) => [`r${i}`, record]))
+    )
     const read = rows.map((row, i) => ({ row, answer: found[i]! }))
-    const refusal = ({ answer }: (typeof read)[number]): string | undefined => (Either.isLeft(answer) && answer.left.reason !== "missing" ? answer.left.message : undefined)
+    const refusal = ({ answer }: (typeof read)[number]): string | undefined =>
+      Either.isLeft(answer) && answer.left.reason !== "missing" ? answer.left.message : undefined
     return {
       rows: read.filter((one) => refusal(one) === undefined).map(({ row }) => row),
       records: read.flatMap(({ answer }) => (Either.isRight(answer) ? recordsOf(answer.right) : [])),
@@ -58,14 +67,16 @@ const oneByOne = (client: SurrealShape, apart: ReadonlyArray<RecordId>): Effect.
 
 export const make = (client: SurrealShape, failure: (error: SurrealError) => UpstreamError): ChangeTable => ({
   take: (size, done, apart) =>
-    client.ask(`${done.length === 0 ? "" : removed}${apart.length === 0 ? takenAll : taken}`, { size, done, apart }).pipe(
-      Effect.flatMap((answers) => {
-        const last = answers.at(-1)
-        // Rows that were not deleted are read again, which does no harm.
-        if (last === undefined || Either.isRight(last)) return Effect.succeed(readOf(last?.right))
-        if (last.left.reason === "missing") return Effect.succeed(undefined)
-        return last.left.reason === "refused" ? oneByOne(client, apart) : Effect.fail(last.left)
-      }),
-      Effect.mapError(failure)
-    )
+    client
+      .ask(`${done.length === 0 ? "" : removed}${apart.length === 0 ? takenAll : taken}`, { size, done, apart })
+      .pipe(
+        Effect.flatMap((answers) => {
+          const last = answers.at(-1)
+          // Rows that were not deleted are read again, which does no harm.
+          if (last === undefined || Either.isRight(last)) return Effect.succeed(readOf(last?.right))
+          if (last.left.reason === "missing") return Effect.succeed(undefined)
+          return last.left.reason === "refused" ? oneByOne(client, apart) : Effect.fail(last.left)
+        }),
+        Effect.mapError(failure)
+      )
 })

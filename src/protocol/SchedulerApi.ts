@@ -1,8 +1,9 @@
 /**
  * The scheduler's HTTP contract: every endpoint with every status, and what is checked before its handler runs.
  *
- * Declared once; handlers, the OpenAPI document and the tests derive from it. No endpoint asks for a secret (specification,
- * Authentication) unless the operator sets one. Checks run in the order of D6: route, bearer, readiness, size and shape.
+ * Declared once; handlers, the OpenAPI document and the tests derive from it. No endpoint asks for a secret
+ * (specification, Authentication) unless the operator sets one. Checks run in the order of D6: route, bearer,
+ * readiness, size and shape.
  */
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
@@ -23,182 +24,450 @@ import * as Overview from "./overview.ts"
 import * as Own from "./schedulerWire.ts"
 import * as Wire from "./wire.ts"
 
-/** `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS that has the scope the endpoint declares, where either is set (D15). */
+/**
+ * `Authorization: Bearer <SVC_SCHEDULER_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS that has the scope the endpoint
+ * declares, where either is set (D15).
+ */
 export class SchedulerBearer extends HttpApiMiddleware.Tag<SchedulerBearer>()("SchedulerApi/Bearer", {
   failure: Schema.Union(Errors.Unauthorized, Errors.ScopeRequired),
   provides: Caller,
-  security: { bearer: HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Description, "The value of SVC_SCHEDULER_AUTH_SECRET, or a secret of SVC_AUTH_SECRETS with the scope that the operation names; asked for only where one of the two is set")) }
+  security: {
+    bearer: HttpApiSecurity.bearer.pipe(
+      HttpApiSecurity.annotate(
+        OpenApi.Description,
+        "The value of SVC_SCHEDULER_AUTH_SECRET, or a secret of SVC_AUTH_SECRETS with the scope that the operation names; asked for only where one of the two is set"
+      )
+    )
+  }
 }) {}
 
 /** 503 while the scheduler takes its copy of the database (D25). */
-export class Cloned extends HttpApiMiddleware.Tag<Cloned>()("SchedulerApi/Cloned", { failure: Errors.SchedulerCloning }) {}
+export class Cloned extends HttpApiMiddleware.Tag<Cloned>()("SchedulerApi/Cloned", {
+  failure: Errors.SchedulerCloning
+}) {}
 
 const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 const ingest = HttpApiEndpoint.post("ingest")`/ingest`
-  .setPayload(Wire.Ingest).addSuccess(Own.SchedulerIngested)
-  .addError(Errors.InvalidOperation).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer).annotateContext(needs("ingest"))
-  .annotateContext(doc("Take a record change", "Answers when the change is durable and the ready SSPs have applied it, or have had their time (D26). An array is taken whole, in order (extension)."))
+  .setPayload(Wire.Ingest)
+  .addSuccess(Own.SchedulerIngested)
+  .addError(Errors.InvalidOperation)
+  .addError(Errors.ReplicaFailed)
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(Cloned)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("ingest"))
+  .annotateContext(
+    doc(
+      "Take a record change",
+      "Answers when the change is durable and the ready SSPs have applied it, or have had their time (D26). An array is taken whole, in order (extension)."
+    )
+  )
 
 const query = HttpApiEndpoint.post("query")`/proxy/query`
-  .setPayload(Own.ProxyQuery).addSuccess(Schema.Unknown.annotations({ identifier: "QueryResult", examples: [Examples.queryResult], description: "The value of the statement; of several, an array of values (D28)" }))
-  .addError(Errors.InvalidQuery).addError(Errors.QueryFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer).annotateContext(needs("read"))
-  .annotateContext(doc("Query the snapshot", "Read-only, on the frozen snapshot, or on the replica when nothing is frozen. The header `svc-snapshot-seq` names the position (extension)."))
+  .setPayload(Own.ProxyQuery)
+  .addSuccess(
+    Schema.Unknown.annotations({
+      identifier: "QueryResult",
+      examples: [Examples.queryResult],
+      description: "The value of the statement; of several, an array of values (D28)"
+    })
+  )
+  .addError(Errors.InvalidQuery)
+  .addError(Errors.QueryFailed)
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(Cloned)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc(
+      "Query the snapshot",
+      "Read-only, on the frozen snapshot, or on the replica when nothing is frozen. The header `svc-snapshot-seq` names the position (extension)."
+    )
+  )
 
-const signin = HttpApiEndpoint.post("signin")`/proxy/signin`.addSuccess(Wire.Ok).middleware(SchedulerBearer).annotateContext(needs("read"))
+const signin = HttpApiEndpoint.post("signin")`/proxy/signin`
+  .addSuccess(Wire.Ok)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Sign in", "Always 200, whatever the body; no authentication is performed."))
 
-const use = HttpApiEndpoint.post("use")`/proxy/use`.addSuccess(Wire.Ok).middleware(SchedulerBearer).annotateContext(needs("read"))
+const use = HttpApiEndpoint.post("use")`/proxy/use`
+  .addSuccess(Wire.Ok)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Use", "Always 200, whatever the body; namespace and database stay what they are."))
 
 const register = HttpApiEndpoint.post("register")`/view/register`
-  .setPayload(Wire.ViewRegistration).addSuccess(Own.ViewAssignment)
-  .addError(Errors.InvalidQuery).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.register", "register"))
-  .annotateContext(doc("Register a view", "Picks an SSP by the configured strategy and registers the view there; an id that is known keeps its SSP while that is ready (D31)."))
+  .setPayload(Wire.ViewRegistration)
+  .addSuccess(Own.ViewAssignment)
+  .addError(Errors.InvalidQuery)
+  .addError(Errors.ViewQuarantined)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(audits("view.register", "register"))
+  .annotateContext(
+    doc(
+      "Register a view",
+      "Picks an SSP by the configured strategy and registers the view there; an id that is known keeps its SSP while that is ready (D31)."
+    )
+  )
 
 const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
-  .setPayload(Wire.ViewUnregistration).addSuccess(Wire.Ok).addError(Errors.ViewNotFound).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.unregister", "register"))
+  .setPayload(Wire.ViewUnregistration)
+  .addSuccess(Wire.Ok)
+  .addError(Errors.ViewNotFound)
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(audits("view.unregister", "register"))
   .annotateContext(doc("Unregister a view", "Its SSP is told."))
 
 const free = HttpApiEndpoint.post("free")`/view/free`
-  .setPayload(Own.ViewFreed).addSuccess(Wire.Ok).addError(Errors.ViewNotFound)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.free", "admin"))
-  .annotateContext(doc("Free a view that is set aside (extension)", "Lets its query be placed again (D48), under every id that has it, and frees it at the SSPs; 404 where nothing of this id is set aside."))
+  .setPayload(Own.ViewFreed)
+  .addSuccess(Wire.Ok)
+  .addError(Errors.ViewNotFound)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(audits("view.free", "admin"))
+  .annotateContext(
+    doc(
+      "Free a view that is set aside (extension)",
+      "Lets its query be placed again (D48), under every id that has it, and frees it at the SSPs; 404 where nothing of this id is set aside."
+    )
+  )
 
 const registerQuery = HttpApiEndpoint.post("registerQuery")`/query/register`
-  .setPayload(Own.QueryRegistration).addSuccess(Own.QueryRegistered)
-  .addError(Errors.InvalidQuery).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("view.register", "register"))
+  .setPayload(Own.QueryRegistration)
+  .addSuccess(Own.QueryRegistered)
+  .addError(Errors.InvalidQuery)
+  .addError(Errors.ViewQuarantined)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(audits("view.register", "register"))
   .annotateContext(doc("Register a view by its plan", "As `/view/register`, answered with the SSP's address (D33)."))
 
 const views = HttpApiEndpoint.get("views")`/views`
-  .setUrlParams(Schema.Struct({ ...Overview.ViewListing, ssp: Schema.optional(Schema.String).annotations({ description: "Only those of this SSP" }) })).addSuccess(Overview.AssignedViews).middleware(SchedulerBearer).annotateContext(needs("read"))
+  .setUrlParams(
+    Schema.Struct({
+      ...Overview.ViewListing,
+      ssp: Schema.optional(Schema.String).annotations({ description: "Only those of this SSP" })
+    })
+  )
+  .addSuccess(Overview.AssignedViews)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("List the views (extension)", "In key order, page by page, with who maintains each."))
 
 const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ examples: [Examples.viewId] }))
 const format = Schema.Struct({ format: Schema.optional(Wire.Format) })
-const passed = "Asked of the SSP that has the view, with the caller's own `Authorization`, or with SVC_AUTH_SECRET where SVC_SCHEDULER_AUTH_SECRET is set and the caller has sent that; the answer is passed on as it is."
+const passed =
+  "Asked of the SSP that has the view, with the caller's own `Authorization`, or with SVC_AUTH_SECRET where SVC_SCHEDULER_AUTH_SECRET is set and the caller has sent that; the answer is passed on as it is."
 
 const view = HttpApiEndpoint.get("view")`/view/${viewId}`
-  .setUrlParams(format).addSuccess(Wire.ViewResult)
-  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(needs("read"))
+  .setUrlParams(format)
+  .addSuccess(Wire.ViewResult)
+  .addError(Errors.Unauthorized)
+  .addError(Errors.ViewNotFound)
+  .addError(Errors.ViewQuarantined)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.SspNotReady)
+  .addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Read a view (extension)", `The current result (D11). ${passed}`))
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
-  .setUrlParams(format).addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] }))
-  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(needs("read"))
-  .annotateContext(doc("Follow a view (extension)", `Server-sent events \`snapshot\`, \`delta\`, \`end\` (D11). ${passed}`))
+  .setUrlParams(format)
+  .addSuccess(
+    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] })
+  )
+  .addError(Errors.Unauthorized)
+  .addError(Errors.ViewNotFound)
+  .addError(Errors.ViewQuarantined)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.SspNotReady)
+  .addError(Errors.Overloaded)
+  .addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc("Follow a view (extension)", `Server-sent events \`snapshot\`, \`delta\`, \`end\` (D11). ${passed}`)
+  )
 
 const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
   .addSuccess(Wire.DebugView)
-  .addError(Errors.Unauthorized).addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined).addError(Errors.NoSspAvailable).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(needs("read"))
+  .addError(Errors.Unauthorized)
+  .addError(Errors.ViewNotFound)
+  .addError(Errors.ViewQuarantined)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Look inside a view (extension)", `Cache, dependencies and plan (D13). ${passed}`))
 
-const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.SchedulerOverview).middleware(SchedulerBearer).annotateContext(needs("read"))
-  .annotateContext(doc("How the cluster is doing, in one answer (extension)", "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."))
+const overview = HttpApiEndpoint.get("overview")`/overview`
+  .addSuccess(Overview.SchedulerOverview)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc(
+      "How the cluster is doing, in one answer (extension)",
+      "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."
+    )
+  )
 
 const join = HttpApiEndpoint.post("join")`/ssp/register`
-  .setPayload(Wire.SspRegistration).addSuccess(Wire.SspRegistered, { status: 202 })
-  .addError(Errors.SspFenced).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Cloned).middleware(SchedulerBearer).annotateContext(audits("ssp.register", "ssp"))
-  .annotateContext(doc("Register an SSP", "Freezes the snapshot; the SSP pulls it through the proxy and is polled at `/health` until it is ready."))
+  .setPayload(Wire.SspRegistration)
+  .addSuccess(Wire.SspRegistered, { status: 202 })
+  .addError(Errors.SspFenced)
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(Cloned)
+  .middleware(SchedulerBearer)
+  .annotateContext(audits("ssp.register", "ssp"))
+  .annotateContext(
+    doc(
+      "Register an SSP",
+      "Freezes the snapshot; the SSP pulls it through the proxy and is polled at `/health` until it is ready."
+    )
+  )
 
 const heartbeat = HttpApiEndpoint.post("heartbeat")`/ssp/heartbeat`
-  .setPayload(Wire.Heartbeat).addSuccess(Wire.Ok)
-  .addError(Errors.SspNotRegistered).addError(Errors.BufferOverflow).addError(Errors.SspFenced)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("ssp"))
+  .setPayload(Wire.Heartbeat)
+  .addSuccess(Wire.Ok)
+  .addError(Errors.SspNotRegistered)
+  .addError(Errors.BufferOverflow)
+  .addError(Errors.SspFenced)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("ssp"))
   .annotateContext(doc("An SSP is alive", "404: register again; 409 `BUFFER_OVERFLOW`: bootstrap again."))
 
 const leave = HttpApiEndpoint.post("leave")`/ssp/deregister`
-  .setPayload(Wire.SspDeregistration).addSuccess(Wire.Ok).middleware(JsonBody).middleware(SchedulerBearer).annotateContext(audits("ssp.deregister", "ssp"))
+  .setPayload(Wire.SspDeregistration)
+  .addSuccess(Wire.Ok)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(audits("ssp.deregister", "ssp"))
   .annotateContext(doc("An SSP stops (extension)", "Its views and jobs move to others at once (D31)."))
 
 const dispatch = HttpApiEndpoint.post("dispatch")`/job/dispatch`
-  .setPayload(Own.JobDispatch).addSuccess(Schema.String.annotations({ identifier: "SspId", examples: ["ssp-1"] }))
-  .addError(Errors.NoSspAvailable).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("ingest"))
-  .annotateContext(doc("Assign a job to an SSP", "Answers the id of the SSP. A job whose record is not known is created first (D36)."))
+  .setPayload(Own.JobDispatch)
+  .addSuccess(Schema.String.annotations({ identifier: "SspId", examples: ["ssp-1"] }))
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.ReplicaFailed)
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("ingest"))
+  .annotateContext(
+    doc("Assign a job to an SSP", "Answers the id of the SSP. A job whose record is not known is created first (D36).")
+  )
 
 const result = HttpApiEndpoint.post("result")`/job/result`
-  .setPayload(Own.JobResult).addSuccess(Wire.Ok).addError(Errors.ReplicaFailed).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(SchedulerBearer).annotateContext(needs("ssp"))
-  .annotateContext(doc("A job's result", "200 for an unknown job too (D36). The `result` of one that is done is kept and shown by `/jobs`."))
+  .setPayload(Own.JobResult)
+  .addSuccess(Wire.Ok)
+  .addError(Errors.ReplicaFailed)
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("ssp"))
+  .annotateContext(
+    doc(
+      "A job's result",
+      "200 for an unknown job too (D36). The `result` of one that is done is kept and shown by `/jobs`."
+    )
+  )
 
 const jobId = HttpApiSchema.param("job_id", Schema.String.annotations({ examples: [Examples.jobId] }))
-const passedJob = "Asked of an SSP that runs this table, with the caller's own `Authorization`; its answer is passed on, with the results that were reported here."
+const passedJob =
+  "Asked of an SSP that runs this table, with the caller's own `Authorization`; its answer is passed on, with the results that were reported here."
 
 const jobs = HttpApiEndpoint.get("jobs")`/jobs`
-  .setUrlParams(Jobs.JobListing).addSuccess(Jobs.JobList)
-  .addError(Errors.Unauthorized).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(needs("read"))
+  .setUrlParams(Jobs.JobListing)
+  .addSuccess(Jobs.JobList)
+  .addError(Errors.Unauthorized)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.SspNotReady)
+  .addError(Errors.StoreFailed)
+  .addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("List jobs (extension)", passedJob))
 
 const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
   .addSuccess(Jobs.Job)
-  .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(needs("read"))
+  .addError(Errors.Unauthorized)
+  .addError(Errors.JobNotFound)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.SspNotReady)
+  .addError(Errors.StoreFailed)
+  .addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Look at a job (extension)", passedJob))
 
 const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
   .addSuccess(Wire.Ok)
-  .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(audits("job.retry", "admin"))
-  .annotateContext(doc("Run a failed job again (extension)", "An SSP checks the caller's secret; where no database is configured the scheduler then writes the record, else the SSP does."))
+  .addError(Errors.Unauthorized)
+  .addError(Errors.JobNotFound)
+  .addError(Errors.JobStatus)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.SspNotReady)
+  .addError(Errors.StoreFailed)
+  .addError(Errors.ReplicaFailed)
+  .addError(Errors.Overloaded)
+  .addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
+  .annotateContext(audits("job.retry", "admin"))
+  .annotateContext(
+    doc(
+      "Run a failed job again (extension)",
+      "An SSP checks the caller's secret; where no database is configured the scheduler then writes the record, else the SSP does."
+    )
+  )
 
 const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
   .addSuccess(Wire.Ok)
-  .addError(Errors.Unauthorized).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.NoSspAvailable).addError(Errors.SspNotReady).addError(Errors.StoreFailed).addError(Errors.ReplicaFailed).addError(Errors.Overloaded).addError(Errors.SspUnreachable)
-  .middleware(SchedulerBearer).annotateContext(audits("job.cancel", "admin"))
+  .addError(Errors.Unauthorized)
+  .addError(Errors.JobNotFound)
+  .addError(Errors.JobStatus)
+  .addError(Errors.NoSspAvailable)
+  .addError(Errors.SspNotReady)
+  .addError(Errors.StoreFailed)
+  .addError(Errors.ReplicaFailed)
+  .addError(Errors.Overloaded)
+  .addError(Errors.SspUnreachable)
+  .middleware(SchedulerBearer)
+  .annotateContext(audits("job.cancel", "admin"))
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; otherwise as its retry."))
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Schema.String) }))
-  .addSuccess(Own.SchedulerMetrics).middleware(SchedulerBearer).annotateContext(needs("metrics"))
-  .annotateContext(doc("Metrics", "JSON; with `Accept: text/plain` or `?format=prometheus` the Prometheus text format (extension, D34)."))
+  .addSuccess(Own.SchedulerMetrics)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("metrics"))
+  .annotateContext(
+    doc(
+      "Metrics",
+      "JSON; with `Accept: text/plain` or `?format=prometheus` the Prometheus text format (extension, D34)."
+    )
+  )
 
 const health = HttpApiEndpoint.get("health")`/health`
-  .addSuccess(Own.SchedulerHealthy).addSuccess(Own.SchedulerUnavailable, { status: 503 })
-  .annotateContext(open).annotateContext(doc("Health", "200 when at least one SSP is ready."))
+  .addSuccess(Own.SchedulerHealthy)
+  .addSuccess(Own.SchedulerUnavailable, { status: 503 })
+  .annotateContext(open)
+  .annotateContext(doc("Health", "200 when at least one SSP is ready."))
 
-const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info).middleware(SchedulerBearer).annotateContext(needs("read"))
+const info = HttpApiEndpoint.get("info")`/info`
+  .addSuccess(Wire.Info)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Entities", "The scheduler and every registered SSP."))
 
-const progress = HttpApiEndpoint.get("progress")`/progress`.addSuccess(Own.Progress).middleware(SchedulerBearer).annotateContext(needs("read"))
+const progress = HttpApiEndpoint.get("progress")`/progress`
+  .addSuccess(Own.Progress)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Progress of long work (extension)", "Cloning, and how far each SSP is behind (D34)."))
 
-const livez = HttpApiEndpoint.get("livez")`/livez`.addSuccess(Wire.Ok)
-  .annotateContext(open).annotateContext(doc("Liveness (extension)", "Answers as long as the process lives."))
+const livez = HttpApiEndpoint.get("livez")`/livez`
+  .addSuccess(Wire.Ok)
+  .annotateContext(open)
+  .annotateContext(doc("Liveness (extension)", "Answers as long as the process lives."))
 
-const readyz = HttpApiEndpoint.get("readyz")`/readyz`.addSuccess(Wire.Ok).middleware(Cloned)
-  .annotateContext(open).annotateContext(doc("Readiness (extension)", "200 when `/ingest` is taken."))
+const readyz = HttpApiEndpoint.get("readyz")`/readyz`
+  .addSuccess(Wire.Ok)
+  .middleware(Cloned)
+  .annotateContext(open)
+  .annotateContext(doc("Readiness (extension)", "200 when `/ingest` is taken."))
 
 const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .setUrlParams(Schema.Struct(Integrity.NodeQuery))
-  .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node)).addError(Errors.ReplicaFailed)
-  .middleware(Cloned).middleware(SchedulerBearer).annotateContext(needs("read"))
-  .annotateContext(doc("Hashes of the replica (extension)", "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."))
+  .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node))
+  .addError(Errors.ReplicaFailed)
+  .middleware(Cloned)
+  .middleware(SchedulerBearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc(
+      "Hashes of the replica (extension)",
+      "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."
+    )
+  )
 
-class Data extends HttpApiGroup.make("data").add(ingest).add(query).add(signin).add(use).annotate(OpenApi.Description, "Record changes in, snapshots out.") {}
-class View extends HttpApiGroup.make("view").add(register).add(unregister).add(free).add(registerQuery).add(views).add(view).add(stream).annotate(OpenApi.Description, "Views and who holds them.") {}
-class Ssp extends HttpApiGroup.make("ssp").add(join).add(heartbeat).add(leave).annotate(OpenApi.Description, "SSPs coming, living and going.") {}
-class Job extends HttpApiGroup.make("job").add(dispatch).add(result).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs and who runs them.") {}
-class Monitor extends HttpApiGroup.make("monitor").add(metrics).add(health).add(info).add(progress).add(livez).add(readyz).add(debugView).add(overview).annotate(OpenApi.Description, "How it is doing.") {}
-class Integrities extends HttpApiGroup.make("integrity").add(nodes).annotate(OpenApi.Description, "Whether it is all there.") {}
+class Data extends HttpApiGroup.make("data")
+  .add(ingest)
+  .add(query)
+  .add(signin)
+  .add(use)
+  .annotate(OpenApi.Description, "Record changes in, snapshots out.") {}
+class View extends HttpApiGroup.make("view")
+  .add(register)
+  .add(unregister)
+  .add(free)
+  .add(registerQuery)
+  .add(views)
+  .add(view)
+  .add(stream)
+  .annotate(OpenApi.Description, "Views and who holds them.") {}
+class Ssp extends HttpApiGroup.make("ssp")
+  .add(join)
+  .add(heartbeat)
+  .add(leave)
+  .annotate(OpenApi.Description, "SSPs coming, living and going.") {}
+class Job extends HttpApiGroup.make("job")
+  .add(dispatch)
+  .add(result)
+  .add(jobs)
+  .add(job)
+  .add(retry)
+  .add(cancel)
+  .annotate(OpenApi.Description, "Jobs and who runs them.") {}
+class Monitor extends HttpApiGroup.make("monitor")
+  .add(metrics)
+  .add(health)
+  .add(info)
+  .add(progress)
+  .add(livez)
+  .add(readyz)
+  .add(debugView)
+  .add(overview)
+  .annotate(OpenApi.Description, "How it is doing.") {}
+class Integrities extends HttpApiGroup.make("integrity")
+  .add(nodes)
+  .annotate(OpenApi.Description, "Whether it is all there.") {}
 
 /** Beginnings of paths that only SSPs ask: with certificates of nodes (SVC_TLS_CA_FILE) nobody else may. */
 export const nodePaths: ReadonlyArray<string> = ["/ssp/", "/job/result", "/proxy/signin", "/proxy/use"]
 
-export class SchedulerApi extends HttpApi.make("scheduler").add(Data).add(View).add(Ssp).add(Job).add(Monitor).add(Integrities)
-  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Forbidden).addError(Errors.MisdirectedRequest).addError(Errors.UnsupportedMediaType).addError(Errors.Internal)
-  .annotateContext(OpenApi.annotations({
-    title: "Live-query sidecar: scheduler",
-    transform: (spec) => withExamples(optionalBearer(withoutDecodeError(spec))),
-    description: "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
-  })) {}
+export class SchedulerApi extends HttpApi.make("scheduler")
+  .add(Data)
+  .add(View)
+  .add(Ssp)
+  .add(Job)
+  .add(Monitor)
+  .add(Integrities)
+  .addError(Errors.InvalidRequest)
+  .addError(Errors.NotFound)
+  .addError(Errors.RateLimited)
+  .addError(Errors.Forbidden)
+  .addError(Errors.MisdirectedRequest)
+  .addError(Errors.UnsupportedMediaType)
+  .addError(Errors.Internal)
+  .annotateContext(
+    OpenApi.annotations({
+      title: "Live-query sidecar: scheduler",
+      transform: (spec) => withExamples(optionalBearer(withoutDecodeError(spec))),
+      description:
+        "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
+    })
+  ) {}

@@ -23,11 +23,21 @@ import * as Overview from "./overview.ts"
 import * as Progress from "./progress.ts"
 import * as Wire from "./wire.ts"
 
-/** `Authorization: Bearer <SVC_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS that has the scope the endpoint declares; compared in constant time (D15). */
+/**
+ * `Authorization: Bearer <SVC_AUTH_SECRET>`, or one of SVC_AUTH_SECRETS that has the scope the endpoint declares;
+ * compared in constant time (D15).
+ */
 export class Bearer extends HttpApiMiddleware.Tag<Bearer>()("SspApi/Bearer", {
   failure: Schema.Union(Errors.Unauthorized, Errors.ScopeRequired),
   provides: Caller,
-  security: { bearer: HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Description, "The value of SVC_AUTH_SECRET, or a secret of SVC_AUTH_SECRETS with the scope that the operation names")) }
+  security: {
+    bearer: HttpApiSecurity.bearer.pipe(
+      HttpApiSecurity.annotate(
+        OpenApi.Description,
+        "The value of SVC_AUTH_SECRET, or a secret of SVC_AUTH_SECRETS with the scope that the operation names"
+      )
+    )
+  }
 }) {}
 
 /** 503 until the SSP is ready. */
@@ -38,134 +48,326 @@ const viewId = HttpApiSchema.param("view_id", Schema.String.annotations({ exampl
 const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 const ingest = HttpApiEndpoint.post("ingest")`/ingest`
-  .setPayload(Wire.Ingest).addSuccess(Wire.Ingested)
-  .addError(Errors.InvalidOperation).addError(Errors.SequenceGap).addError(Errors.StaleEpoch).addError(Errors.Overloaded).addError(Errors.StoreFailed)
-  .middleware(JsonBody).middleware(Ready).middleware(Bearer).annotateContext(needs("ingest"))
-  .annotateContext(doc("Apply a record change", "Answers when the change is durable and every view is updated. An array is applied in order as one step (extension)."))
+  .setPayload(Wire.Ingest)
+  .addSuccess(Wire.Ingested)
+  .addError(Errors.InvalidOperation)
+  .addError(Errors.SequenceGap)
+  .addError(Errors.StaleEpoch)
+  .addError(Errors.Overloaded)
+  .addError(Errors.StoreFailed)
+  .middleware(JsonBody)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(needs("ingest"))
+  .annotateContext(
+    doc(
+      "Apply a record change",
+      "Answers when the change is durable and every view is updated. An array is applied in order as one step (extension)."
+    )
+  )
 
 const register = HttpApiEndpoint.post("register")`/view/register`
-  .setPayload(Wire.ViewRegistration).addSuccess(Schema.Union(Wire.ViewResult, Wire.ViewPlaced))
-  .addError(Errors.InvalidQuery).addError(Errors.ViewQuarantined).addError(Errors.Overloaded).addError(Errors.StoreFailed)
-  .middleware(JsonBody).middleware(Ready).middleware(Bearer).annotateContext(audits("view.register", "register"))
-  .annotateContext(doc("Register a view", "Answers the initial result; with `assignment`, which the scheduler sends, only that it is there. Registering an id again refreshes or replaces it (D9)."))
+  .setPayload(Wire.ViewRegistration)
+  .addSuccess(Schema.Union(Wire.ViewResult, Wire.ViewPlaced))
+  .addError(Errors.InvalidQuery)
+  .addError(Errors.ViewQuarantined)
+  .addError(Errors.Overloaded)
+  .addError(Errors.StoreFailed)
+  .middleware(JsonBody)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(audits("view.register", "register"))
+  .annotateContext(
+    doc(
+      "Register a view",
+      "Answers the initial result; with `assignment`, which the scheduler sends, only that it is there. Registering an id again refreshes or replaces it (D9)."
+    )
+  )
 
 const unregister = HttpApiEndpoint.post("unregister")`/view/unregister`
-  .setPayload(Wire.ViewUnregistration).addSuccess(Wire.Ok).addError(Errors.StoreFailed)
-  .middleware(JsonBody).middleware(Bearer).annotateContext(audits("view.unregister", "register"))
+  .setPayload(Wire.ViewUnregistration)
+  .addSuccess(Wire.Ok)
+  .addError(Errors.StoreFailed)
+  .middleware(JsonBody)
+  .middleware(Bearer)
+  .annotateContext(audits("view.unregister", "register"))
   .annotateContext(doc("Unregister a view", "200 for an unknown id too (D16)."))
 
 const view = HttpApiEndpoint.get("view")`/view/${viewId}`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
-  .addSuccess(Wire.ViewResult).addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined)
-  .middleware(Ready).middleware(Bearer).annotateContext(needs("read"))
-  .annotateContext(doc("Read a view (extension)", "The current result (D11), in the view's own format unless `format` asks for another."))
+  .addSuccess(Wire.ViewResult)
+  .addError(Errors.ViewNotFound)
+  .addError(Errors.ViewQuarantined)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc(
+      "Read a view (extension)",
+      "The current result (D11), in the view's own format unless `format` asks for another."
+    )
+  )
 
 const stream = HttpApiEndpoint.get("stream")`/view/${viewId}/stream`
   .setUrlParams(Schema.Struct({ format: Schema.optional(Wire.Format) }))
-  .addSuccess(HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] }))
-  .addError(Errors.ViewNotFound).addError(Errors.ViewQuarantined).addError(Errors.Overloaded)
-  .middleware(Ready).middleware(Bearer).annotateContext(needs("read"))
-  .annotateContext(doc("Follow a view (extension)", "Server-sent events `snapshot`, `delta`, `end` (D11); `Last-Event-ID` resumes."))
+  .addSuccess(
+    HttpApiSchema.Text({ contentType: "text/event-stream" }).annotations({ examples: [Examples.eventStream] })
+  )
+  .addError(Errors.ViewNotFound)
+  .addError(Errors.ViewQuarantined)
+  .addError(Errors.Overloaded)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc("Follow a view (extension)", "Server-sent events `snapshot`, `delta`, `end` (D11); `Last-Event-ID` resumes.")
+  )
 
 const free = HttpApiEndpoint.post("free")`/view/free`
-  .setPayload(Wire.ViewFreeing).addSuccess(Wire.Ok).addError(Errors.ViewNotFound)
-  .middleware(JsonBody).middleware(Bearer).annotateContext(audits("view.free", "admin"))
-  .annotateContext(doc("Free a view that is set aside (extension)", "Lets its query be evaluated again (D48), under every id that has it; 404 where nothing of this id is set aside."))
+  .setPayload(Wire.ViewFreeing)
+  .addSuccess(Wire.Ok)
+  .addError(Errors.ViewNotFound)
+  .middleware(JsonBody)
+  .middleware(Bearer)
+  .annotateContext(audits("view.free", "admin"))
+  .annotateContext(
+    doc(
+      "Free a view that is set aside (extension)",
+      "Lets its query be evaluated again (D48), under every id that has it; 404 where nothing of this id is set aside."
+    )
+  )
 
 const views = HttpApiEndpoint.get("views")`/views`
-  .setUrlParams(Schema.Struct(Overview.ViewListing)).addSuccess(Overview.ListedViews).middleware(Bearer).annotateContext(needs("read"))
-  .annotateContext(doc("List the views (extension)", "In key order, page by page, with rows, costs and who follows them."))
+  .setUrlParams(Schema.Struct(Overview.ViewListing))
+  .addSuccess(Overview.ListedViews)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc("List the views (extension)", "In key order, page by page, with rows, costs and who follows them.")
+  )
 
 const reset = HttpApiEndpoint.post("reset")`/reset`
-  .addSuccess(Wire.Ok).addError(Errors.StoreFailed).middleware(Bearer).annotateContext(audits("reset", "admin"))
+  .addSuccess(Wire.Ok)
+  .addError(Errors.StoreFailed)
+  .middleware(Bearer)
+  .annotateContext(audits("reset", "admin"))
   .annotateContext(doc("Clear all views and data", "Destructive (D16)."))
 
 const log = HttpApiEndpoint.post("log")`/log`
-  .setPayload(Wire.LogEntry).addSuccess(Wire.Ok).middleware(JsonBody).middleware(Bearer).annotateContext(needs("ingest"))
+  .setPayload(Wire.LogEntry)
+  .addSuccess(Wire.Ok)
+  .middleware(JsonBody)
+  .middleware(Bearer)
+  .annotateContext(needs("ingest"))
   .annotateContext(doc("Write to the service's log", "Level `info` when absent."))
 
 const debugView = HttpApiEndpoint.get("debugView")`/debug/view/${viewId}`
-  .addSuccess(Wire.DebugView).addError(Errors.ViewNotFound).middleware(Bearer).annotateContext(needs("read"))
+  .addSuccess(Wire.DebugView)
+  .addError(Errors.ViewNotFound)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Look inside a view", "Cache, dependencies and plan (D13)."))
 
 const debugDeps = HttpApiEndpoint.get("debugDeps")`/debug/deps`
-  .addSuccess(Wire.DebugDeps).middleware(Bearer).annotateContext(needs("read"))
+  .addSuccess(Wire.DebugDeps)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Which views read which tables", "D13."))
 
 const health = HttpApiEndpoint.get("health")`/health`
-  .addSuccess(Wire.Healthy).addSuccess(Wire.Unhealthy, { status: 503 })
-  .annotateContext(open).annotateContext(doc("Readiness", "503 while bootstrapping or failed."))
+  .addSuccess(Wire.Healthy)
+  .addSuccess(Wire.Unhealthy, { status: 503 })
+  .annotateContext(open)
+  .annotateContext(doc("Readiness", "503 while bootstrapping or failed."))
 
-const version = HttpApiEndpoint.get("version")`/version`.addSuccess(Wire.Version)
-  .annotateContext(open).annotateContext(doc("Version and mode", "Answers as long as the process lives."))
+const version = HttpApiEndpoint.get("version")`/version`
+  .addSuccess(Wire.Version)
+  .annotateContext(open)
+  .annotateContext(doc("Version and mode", "Answers as long as the process lives."))
 
-const info = HttpApiEndpoint.get("info")`/info`.addSuccess(Wire.Info)
-  .annotateContext(open).annotateContext(doc("Entities", "This SSP."))
+const info = HttpApiEndpoint.get("info")`/info`
+  .addSuccess(Wire.Info)
+  .annotateContext(open)
+  .annotateContext(doc("Entities", "This SSP."))
 
-const overview = HttpApiEndpoint.get("overview")`/overview`.addSuccess(Overview.SspOverview).middleware(Bearer).annotateContext(needs("read"))
-  .annotateContext(doc("How it is doing, in one answer (extension)", "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."))
+const overview = HttpApiEndpoint.get("overview")`/overview`
+  .addSuccess(Overview.SspOverview)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc(
+      "How it is doing, in one answer (extension)",
+      "Counts from memory, cheap enough to ask every second; the dashboard at `/` does."
+    )
+  )
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`
-  .addSuccess(HttpApiSchema.Text({ contentType: "text/plain" }).annotations({ examples: [Examples.prometheus] })).middleware(Bearer).annotateContext(needs("metrics"))
-  .annotateContext(doc("Metrics (extension)", "The Prometheus text format (D34); `/overview` is the same moment as JSON."))
+  .addSuccess(HttpApiSchema.Text({ contentType: "text/plain" }).annotations({ examples: [Examples.prometheus] }))
+  .middleware(Bearer)
+  .annotateContext(needs("metrics"))
+  .annotateContext(
+    doc("Metrics (extension)", "The Prometheus text format (D34); `/overview` is the same moment as JSON.")
+  )
 
 const progress = HttpApiEndpoint.get("progress")`/progress`
-  .addSuccess(Progress.SspProgress).middleware(Bearer).annotateContext(needs("read"))
+  .addSuccess(Progress.SspProgress)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("How far long work is (extension)", "Loading, bootstrap and compares that go on now (D34)."))
 
 const nodes = HttpApiEndpoint.get("nodes")`/integrity`
   .setUrlParams(Schema.Struct(Integrity.NodeQuery))
   .addSuccess(Schema.Union(Integrity.Tables, Integrity.Node))
-  .middleware(Ready).middleware(Bearer).annotateContext(needs("read"))
-  .annotateContext(doc("Hashes of the records (extension)", "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."))
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc(
+      "Hashes of the records (extension)",
+      "Roots of all tables, or a node of one table's Merkle tree with what is below it (D41)."
+    )
+  )
 
 const compare = HttpApiEndpoint.get("compare")`/integrity/compare`
   .setUrlParams(Schema.Struct({ table: Schema.optional(Schema.String) }))
-  .addSuccess(Integrity.Comparison).addError(Errors.StoreFailed)
-  .middleware(Ready).middleware(Bearer).annotateContext(needs("admin"))
-  .annotateContext(doc("Compare with the database (extension)", "Reads all records of the database, or of one table, and names those that differ from memory and still do a moment later; changes nothing."))
+  .addSuccess(Integrity.Comparison)
+  .addError(Errors.StoreFailed)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(needs("admin"))
+  .annotateContext(
+    doc(
+      "Compare with the database (extension)",
+      "Reads all records of the database, or of one table, and names those that differ from memory and still do a moment later; changes nothing."
+    )
+  )
 
 const reconcile = HttpApiEndpoint.post("reconcile")`/reconcile`
-  .addSuccess(Integrity.Reconciled).addError(Errors.StoreFailed).addError(Errors.Overloaded)
-  .middleware(Ready).middleware(Bearer).annotateContext(audits("reconcile", "admin"))
-  .annotateContext(doc("Repair now what differs from the database (extension)", "The periodic compare, at once: what differs is applied as ordinary changes."))
+  .addSuccess(Integrity.Reconciled)
+  .addError(Errors.StoreFailed)
+  .addError(Errors.Overloaded)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(audits("reconcile", "admin"))
+  .annotateContext(
+    doc(
+      "Repair now what differs from the database (extension)",
+      "The periodic compare, at once: what differs is applied as ordinary changes."
+    )
+  )
 
 const jobId = HttpApiSchema.param("job_id", Schema.String.annotations({ examples: [Examples.jobId] }))
 
 const execute = HttpApiEndpoint.post("execute")`/job/execute`
-  .setPayload(Jobs.JobExecution).addSuccess(Jobs.JobAccepted, { status: 202 }).addError(Errors.Overloaded)
-  .middleware(JsonBody).middleware(Ready).middleware(Bearer).annotateContext(needs("ingest"))
-  .annotateContext(doc("Run a job (extension)", "Hands over a job to this SSP (D35); it is run if nobody else holds it."))
+  .setPayload(Jobs.JobExecution)
+  .addSuccess(Jobs.JobAccepted, { status: 202 })
+  .addError(Errors.Overloaded)
+  .middleware(JsonBody)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(needs("ingest"))
+  .annotateContext(
+    doc("Run a job (extension)", "Hands over a job to this SSP (D35); it is run if nobody else holds it.")
+  )
 
 const jobs = HttpApiEndpoint.get("jobs")`/jobs`
-  .setUrlParams(Jobs.JobListing).addSuccess(Jobs.JobList).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer).annotateContext(needs("read"))
-  .annotateContext(doc("List jobs (extension)", "Of one table, by status if given, in key order; `next` is the id to go on behind."))
+  .setUrlParams(Jobs.JobListing)
+  .addSuccess(Jobs.JobList)
+  .addError(Errors.StoreFailed)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
+  .annotateContext(
+    doc("List jobs (extension)", "Of one table, by status if given, in key order; `next` is the id to go on behind.")
+  )
 
 const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
-  .addSuccess(Jobs.Job).addError(Errors.JobNotFound).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer).annotateContext(needs("read"))
+  .addSuccess(Jobs.Job)
+  .addError(Errors.JobNotFound)
+  .addError(Errors.StoreFailed)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(needs("read"))
   .annotateContext(doc("Look at a job (extension)", "With its errors and who runs it."))
 
 const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
-  .addSuccess(Wire.Ok).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer).annotateContext(audits("job.retry", "admin"))
+  .addSuccess(Wire.Ok)
+  .addError(Errors.JobNotFound)
+  .addError(Errors.JobStatus)
+  .addError(Errors.StoreFailed)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(audits("job.retry", "admin"))
   .annotateContext(doc("Run a failed job again (extension)", "With attempts counted anew; `errors` keeps what was."))
 
 const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
-  .addSuccess(Wire.Ok).addError(Errors.JobNotFound).addError(Errors.JobStatus).addError(Errors.StoreFailed).middleware(Ready).middleware(Bearer).annotateContext(audits("job.cancel", "admin"))
-  .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; a call under way on this SSP is cut off."))
+  .addSuccess(Wire.Ok)
+  .addError(Errors.JobNotFound)
+  .addError(Errors.JobStatus)
+  .addError(Errors.StoreFailed)
+  .middleware(Ready)
+  .middleware(Bearer)
+  .annotateContext(audits("job.cancel", "admin"))
+  .annotateContext(
+    doc("Cancel a job (extension)", "One that is not over becomes `failed`; a call under way on this SSP is cut off.")
+  )
 
-class Data extends HttpApiGroup.make("data").add(ingest).add(reset).add(log).annotate(OpenApi.Description, "Record changes in.") {}
-class View extends HttpApiGroup.make("view").add(register).add(unregister).add(free).add(view).add(stream).add(views).annotate(OpenApi.Description, "Live views out.") {}
-class Monitor extends HttpApiGroup.make("monitor").add(health).add(version).add(info).add(debugView).add(debugDeps).add(overview).add(metrics).add(progress).annotate(OpenApi.Description, "How it is doing.") {}
-class Integrities extends HttpApiGroup.make("integrity").add(nodes).add(compare).add(reconcile).annotate(OpenApi.Description, "Whether it is all there.") {}
-class Job extends HttpApiGroup.make("job").add(execute).add(jobs).add(job).add(retry).add(cancel).annotate(OpenApi.Description, "Jobs, and those that failed.") {}
+class Data extends HttpApiGroup.make("data")
+  .add(ingest)
+  .add(reset)
+  .add(log)
+  .annotate(OpenApi.Description, "Record changes in.") {}
+class View extends HttpApiGroup.make("view")
+  .add(register)
+  .add(unregister)
+  .add(free)
+  .add(view)
+  .add(stream)
+  .add(views)
+  .annotate(OpenApi.Description, "Live views out.") {}
+class Monitor extends HttpApiGroup.make("monitor")
+  .add(health)
+  .add(version)
+  .add(info)
+  .add(debugView)
+  .add(debugDeps)
+  .add(overview)
+  .add(metrics)
+  .add(progress)
+  .annotate(OpenApi.Description, "How it is doing.") {}
+class Integrities extends HttpApiGroup.make("integrity")
+  .add(nodes)
+  .add(compare)
+  .add(reconcile)
+  .annotate(OpenApi.Description, "Whether it is all there.") {}
+class Job extends HttpApiGroup.make("job")
+  .add(execute)
+  .add(jobs)
+  .add(job)
+  .add(retry)
+  .add(cancel)
+  .annotate(OpenApi.Description, "Jobs, and those that failed.") {}
 
 /** Beginnings of paths that only a scheduler asks: with certificates of nodes (SVC_TLS_CA_FILE) nobody else may. */
 export const nodePaths: ReadonlyArray<string> = ["/ingest", "/job/execute"]
 
-export class SspApi extends HttpApi.make("ssp").add(Data).add(View).add(Monitor).add(Integrities).add(Job)
-  .addError(Errors.InvalidRequest).addError(Errors.NotFound).addError(Errors.RateLimited).addError(Errors.Forbidden).addError(Errors.UnsupportedMediaType).addError(Errors.Internal)
-  .annotateContext(OpenApi.annotations({
-    title: "Live-query sidecar: SSP",
-    transform: (spec) => withExamples(withoutDecodeError(spec)),
-    description: "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
-  })) {}
+export class SspApi extends HttpApi.make("ssp")
+  .add(Data)
+  .add(View)
+  .add(Monitor)
+  .add(Integrities)
+  .add(Job)
+  .addError(Errors.InvalidRequest)
+  .addError(Errors.NotFound)
+  .addError(Errors.RateLimited)
+  .addError(Errors.Forbidden)
+  .addError(Errors.UnsupportedMediaType)
+  .addError(Errors.Internal)
+  .annotateContext(
+    OpenApi.annotations({
+      title: "Live-query sidecar: SSP",
+      transform: (spec) => withExamples(withoutDecodeError(spec)),
+      description:
+        "Every error answer is `{ code, message, details? }`; `code` is stable. Any content type is read as JSON. Paths are exact."
+    })
+  ) {}

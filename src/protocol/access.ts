@@ -1,8 +1,8 @@
 /**
  * Who may ask an endpoint: the scope it belongs to, declared where the endpoint is (D15).
  *
- * One declaration, read by the guard, the OpenAPI documents and the reference page, so that none of them can say what the
- * others do not do. An endpoint without it does not start.
+ * One declaration, read by the guard, the OpenAPI documents and the reference page, so that none of them can say what
+ * the others do not do. An endpoint without it does not start.
  */
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Context, Option } from "effect"
@@ -15,21 +15,29 @@ export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open
 export class Audited extends Context.Tag("protocol/Audited")<Audited, string>() {}
 
 /** Who asks, once the guard has let them in. */
-export class Caller extends Context.Tag("protocol/Caller")<Caller, {
-  /** Of the secret. */
-  readonly name: string
-  /** The only SSP that the caller may speak for; undefined for any. */
-  readonly onlySsp: string | undefined
-}>() {}
+export class Caller extends Context.Tag("protocol/Caller")<
+  Caller,
+  {
+    /** Of the secret. */
+    readonly name: string
+    /** The only SSP that the caller may speak for; undefined for any. */
+    readonly onlySsp: string | undefined
+  }
+>() {}
 
 /** The operation's bearer with the scope, as roles stand in OpenAPI 3.1. */
-const withScope = (scope: Scope) => (operation: Record<string, unknown>): Record<string, unknown> => ({
-  ...operation,
-  security: (operation["security"] as ReadonlyArray<object>).map((way) => Object.fromEntries(Object.keys(way).map((scheme) => [scheme, [scope]])))
-})
+const withScope =
+  (scope: Scope) =>
+  (operation: Record<string, unknown>): Record<string, unknown> => ({
+    ...operation,
+    security: (operation["security"] as ReadonlyArray<object>).map((way) =>
+      Object.fromEntries(Object.keys(way).map((scheme) => [scheme, [scope]]))
+    )
+  })
 
 /** For an endpoint with a bearer. */
-export const needs = (scope: Scope) => Context.make(Access, scope).pipe(Context.add(OpenApi.Transform, withScope(scope)))
+export const needs = (scope: Scope) =>
+  Context.make(Access, scope).pipe(Context.add(OpenApi.Transform, withScope(scope)))
 
 /** For an endpoint with a bearer that changes something an operator owns. */
 export const audits = (operation: string, scope: Scope) => Context.add(needs(scope), Audited, operation)
@@ -39,17 +47,45 @@ export const open: Context.Context<Access> = Context.make(Access, "open")
 
 /** An Api as far as this goes. */
 export interface Declaring {
-  readonly groups: { readonly [name: string]: { readonly endpoints: { readonly [name: string]: { readonly method: string; readonly path: string; readonly annotations: Context.Context<never> } } } }
+  readonly groups: {
+    readonly [name: string]: {
+      readonly endpoints: {
+        readonly [name: string]: {
+          readonly method: string
+          readonly path: string
+          readonly annotations: Context.Context<never>
+        }
+      }
+    }
+  }
 }
 
 /** The operation of each endpoint that is audited, by method and path as declared. */
 export const auditedOf = (api: Declaring): ReadonlyMap<string, string> =>
-  new Map(Object.values(api.groups).flatMap((group) => Object.values(group.endpoints).flatMap(({ annotations, method, path }) =>
-    Option.match(Context.getOption(annotations, Audited), { onNone: () => [], onSome: (operation) => [[`${method} ${path}`, operation] as const] }))))
+  new Map(
+    Object.values(api.groups).flatMap((group) =>
+      Object.values(group.endpoints).flatMap(({ annotations, method, path }) =>
+        Option.match(Context.getOption(annotations, Audited), {
+          onNone: () => [],
+          onSome: (operation) => [[`${method} ${path}`, operation] as const]
+        })
+      )
+    )
+  )
 
 /** What each endpoint asks for, by method and path as declared: `GET /view/:view_id`. */
 export const accessOf = (api: Declaring): ReadonlyMap<string, Scope | "open"> =>
-  new Map(Object.values(api.groups).flatMap((group) => Object.values(group.endpoints).map((endpoint) => [`${endpoint.method} ${endpoint.path}`, Context.get(endpoint.annotations as Context.Context<Access>, Access)] as const)))
+  new Map(
+    Object.values(api.groups).flatMap((group) =>
+      Object.values(group.endpoints).map(
+        (endpoint) =>
+          [
+            `${endpoint.method} ${endpoint.path}`,
+            Context.get(endpoint.annotations as Context.Context<Access>, Access)
+          ] as const
+      )
+    )
+  )
 
 /** The scope of one endpoint, for a route that answers in its place. */
 export const scopeOf = (api: Declaring, asked: string): Scope => {

@@ -1,5 +1,6 @@
 /**
- * What is said about the hashes of records (D41, extension), the same by SSP and scheduler: tables, nodes, and what differs from the database.
+ * What is said about the hashes of records (D41, extension), the same by SSP and scheduler: tables, nodes, and what
+ * differs from the database.
  *
  * One shape for both, because the scheduler finds what differs by asking an SSP for the nodes it has itself.
  */
@@ -9,15 +10,21 @@ import * as Examples from "./examples.ts"
 
 const count = Schema.Int.pipe(Schema.nonNegative())
 const hash = Schema.String.annotations({ description: "64 hexadecimal digits; all 0 where there is nothing" })
-const seq = Schema.NullOr(count).annotations({ description: "Position in the scheduler's log that the hashes belong to; null where there is none" })
+const seq = Schema.NullOr(count).annotations({
+  description: "Position in the scheduler's log that the hashes belong to; null where there is none"
+})
 
 const whole = (last: number) =>
-  Schema.NumberFromString.pipe(Schema.int(), Schema.between(0, last)).annotations({ message: () => ({ message: `must be a whole number from 0 to ${last}`, override: true }) })
+  Schema.NumberFromString.pipe(Schema.int(), Schema.between(0, last)).annotations({
+    message: () => ({ message: `must be a whole number from 0 to ${last}`, override: true })
+  })
 
 export const NodeQuery = {
   table: Schema.optional(Schema.String).annotations({ description: "Absent: the roots of all tables" }),
   level: Schema.optional(whole(bucketLevel)).annotations({ description: "0 (default) the root, 1, 2 the buckets" }),
-  index: Schema.optional(whole(fanOut ** bucketLevel - 1)).annotations({ description: "Place in its level, 0 by default; the children of i are 256 i to 256 i + 255" })
+  index: Schema.optional(whole(fanOut ** bucketLevel - 1)).annotations({
+    description: "Place in its level, 0 by default; the children of i are 256 i to 256 i + 255"
+  })
 }
 
 /** Places there are on a level. */
@@ -27,19 +34,33 @@ const Child = Schema.Struct({ index: count, hash, count })
 
 const Leaf = Schema.Struct({ id: Schema.String, hash, version: Schema.optional(count) })
 
-/** One node and what is below it: `children` above the buckets, `records` of a bucket; what holds nothing is left out. */
+/**
+ * One node and what is below it: `children` above the buckets, `records` of a bucket; what holds nothing is left out.
+ */
 export const Node = Schema.Struct({
-  seq, table: Schema.String, level: count, index: count, hash, count, children: Schema.optional(Schema.Array(Child)), records: Schema.optional(Schema.Array(Leaf))
+  seq,
+  table: Schema.String,
+  level: count,
+  index: count,
+  hash,
+  count,
+  children: Schema.optional(Schema.Array(Child)),
+  records: Schema.optional(Schema.Array(Leaf))
 }).annotations({ identifier: "IntegrityNode", examples: [Examples.integrityNode], description: "D41" })
 
-export const Tables = Schema.Struct({ seq, tables: Schema.Array(Schema.Struct({ table: Schema.String, hash, count })) }).annotations({ identifier: "IntegrityTables", examples: [Examples.integrityTables], description: "D41" })
+export const Tables = Schema.Struct({
+  seq,
+  tables: Schema.Array(Schema.Struct({ table: Schema.String, hash, count }))
+}).annotations({ identifier: "IntegrityTables", examples: [Examples.integrityTables], description: "D41" })
 
 /** `missing` in memory, `extra` there, or `different`. */
 const Difference = Schema.Struct({
   id: Schema.String,
   kind: Schema.Literal("missing", "extra", "different"),
   version: Schema.NullOr(count).annotations({ description: "In memory" }),
-  database_version: Schema.NullOr(count).annotations({ description: "The record's own `_svc_rv` in the database, where it has one" })
+  database_version: Schema.NullOr(count).annotations({
+    description: "The record's own `_svc_rv` in the database, where it has one"
+  })
 })
 
 export const Comparison = Schema.Struct({
@@ -49,4 +70,8 @@ export const Comparison = Schema.Struct({
   differences: Schema.Array(Difference).annotations({ description: "The first 10,000 by table and key" })
 }).annotations({ identifier: "IntegrityComparison", examples: [Examples.comparison] })
 
-export const Reconciled = Schema.Struct({ compared: count, repaired: Schema.Array(Schema.String) }).annotations({ identifier: "Reconciled", examples: [Examples.reconciled], description: "Ids of the records that differed and now do not" })
+export const Reconciled = Schema.Struct({ compared: count, repaired: Schema.Array(Schema.String) }).annotations({
+  identifier: "Reconciled",
+  examples: [Examples.reconciled],
+  description: "Ids of the records that differed and now do not"
+})

@@ -1,7 +1,8 @@
 /**
  * The words of jobs on the wire: handing one over, and looking after those that ended badly (extensions).
  *
- * Apart from the other resources, because the specification has none of them on the SSP but the dispatch they are modelled on.
+ * Apart from the other resources, because the specification has none of them on the SSP but the dispatch they are
+ * modelled on.
  */
 import { Schema } from "effect"
 import { statuses } from "../core/job/status.ts"
@@ -18,9 +19,15 @@ export const JobExecution = Schema.Struct({
   payload: Schema.Struct({ path: text, body: Schema.optional(Schema.Unknown) })
 }).annotations({ ...every, identifier: "JobExecution", examples: [Examples.jobExecution] })
 
-export const JobAccepted = Schema.Struct({ status: Schema.Literal("accepted") }).annotations({ identifier: "JobAccepted", examples: [{ status: "accepted" }] })
+export const JobAccepted = Schema.Struct({ status: Schema.Literal("accepted") }).annotations({
+  identifier: "JobAccepted",
+  examples: [{ status: "accepted" }]
+})
 
-export const JobStatus = Schema.Literal(...statuses).annotations({ identifier: "JobStatus", message: () => ({ message: `must be one of ${statuses.join(", ")}`, override: true }) })
+export const JobStatus = Schema.Literal(...statuses).annotations({
+  identifier: "JobStatus",
+  message: () => ({ message: `must be one of ${statuses.join(", ")}`, override: true })
+})
 
 export const Job = Schema.Struct({
   id: Schema.String,
@@ -28,7 +35,9 @@ export const Job = Schema.Struct({
   status: JobStatus,
   path: Schema.String,
   payload: Schema.Unknown,
-  result: Schema.Unknown.annotations({ description: "What the backend answered, an object; null where that is not known (any more), or was no JSON" }),
+  result: Schema.Unknown.annotations({
+    description: "What the backend answered, an object; null where that is not known (any more), or was no JSON"
+  }),
   max_retries: Schema.Number,
   retry_strategy: Schema.Literal("linear", "exponential"),
   errors: Schema.Array(Schema.Unknown),
@@ -38,7 +47,12 @@ export const Job = Schema.Struct({
 }).annotations({ identifier: "Job", examples: [Examples.job] })
 
 /** Those that changed last come first. `next`: `after` of the page that follows; null when there is none. */
-export const JobList = Schema.Struct({ jobs: Schema.Array(Job), next: Schema.NullOr(Schema.String).annotations({ description: "`after` of the page that follows; null when there is none" }) }).annotations({ identifier: "JobList", examples: [Examples.jobList] })
+export const JobList = Schema.Struct({
+  jobs: Schema.Array(Job),
+  next: Schema.NullOr(Schema.String).annotations({
+    description: "`after` of the page that follows; null when there is none"
+  })
+}).annotations({ identifier: "JobList", examples: [Examples.jobList] })
 
 export const maxListed = 1000
 
@@ -46,8 +60,11 @@ export const JobListing = Schema.Struct({
   table: Schema.String.annotations({ examples: [Examples.jobTable] }),
   status: Schema.optional(JobStatus),
   after: Schema.optional(Schema.String).annotations({ description: "`next` of the page before, or a job's id" }),
-  limit: Schema.optional(Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, maxListed)).annotations({ message: () => ({ message: `must be a whole number from 1 to ${maxListed}`, override: true }) }))
+  limit: Schema.optional(
+    Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, maxListed)).annotations({
+      message: () => ({ message: `must be a whole number from 1 to ${maxListed}`, override: true })
+    })
+  )
 })
 
 export type JobWords = typeof Job.Type
-

@@ -1,5 +1,6 @@
 /**
- * What our OpenAPI documents say otherwise than the library: no decode error of its own, a bearer that may be optional, and examples where pages look.
+ * What our OpenAPI documents say otherwise than the library: no decode error of its own, a bearer that may be optional,
+ * and examples where pages look.
  *
  * Our error takes its place on the wire, so a document that named the other would lie.
  */
@@ -7,23 +8,37 @@
 const without = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.filter((item) => !isDecodeErrorRef(item)).map(without)
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).filter(([key]) => !libraryNames.has(key)).map(([key, item]) => [key, without(item)]))
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key]) => !libraryNames.has(key))
+      .map(([key, item]) => [key, without(item)])
+  )
 }
 
 const libraryNames = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
 
-const isDecodeErrorRef = (item: unknown): boolean => typeof item === "object" && item !== null && "$ref" in item && item.$ref === "#/components/schemas/HttpApiDecodeError"
+const isDecodeErrorRef = (item: unknown): boolean =>
+  typeof item === "object" && item !== null && "$ref" in item && item.$ref === "#/components/schemas/HttpApiDecodeError"
 
 /** The library announces its decode error wherever something is decoded; the document without it. */
-export const withoutDecodeError = (spec: Record<string, unknown>): Record<string, unknown> => without(spec) as Record<string, unknown>
+export const withoutDecodeError = (spec: Record<string, unknown>): Record<string, unknown> =>
+  without(spec) as Record<string, unknown>
 
 /** A bearer that is asked for only where a secret is set: without one is a way in too. */
-export const optionalBearer = (spec: Record<string, unknown>): Record<string, unknown> => optional(spec) as Record<string, unknown>
+export const optionalBearer = (spec: Record<string, unknown>): Record<string, unknown> =>
+  optional(spec) as Record<string, unknown>
 
 const optional = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(optional)
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, key === "security" && Array.isArray(item) && item.length > 0 ? [{}, ...(item as ReadonlyArray<unknown>)] : optional(item)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      key === "security" && Array.isArray(item) && item.length > 0
+        ? [{}, ...(item as ReadonlyArray<unknown>)]
+        : optional(item)
+    ])
+  )
 }
 
 /** A JSON schema of the document, as far as examples go. */
@@ -34,13 +49,22 @@ interface Described {
 }
 
 /** Examples of a schema and of those it may be instead, each named by its schema. */
-const examplesOf = (schema: Described, named: { readonly [name: string]: Described }, name = "example"): ReadonlyArray<readonly [string, unknown]> => {
+const examplesOf = (
+  schema: Described,
+  named: { readonly [name: string]: Described },
+  name = "example"
+): ReadonlyArray<readonly [string, unknown]> => {
   const [, ref] = /^#\/components\/schemas\/(.+)$/.exec(schema.$ref ?? "") ?? []
   if (ref !== undefined) return examplesOf(named[ref] ?? {}, named, ref)
-  return schema.examples !== undefined ? schema.examples.map((value) => [name, value]) : (schema.anyOf ?? []).flatMap((one) => examplesOf(one, named))
+  return schema.examples !== undefined
+    ? schema.examples.map((value) => [name, value])
+    : (schema.anyOf ?? []).flatMap((one) => examplesOf(one, named))
 }
 
-/** Pages that try things out look at the body and the parameter for an example, not at the schema, where it is annotated: it is put there too. */
+/**
+ * Pages that try things out look at the body and the parameter for an example, not at the schema, where it is
+ * annotated: it is put there too.
+ */
 export const withExamples = (spec: Record<string, unknown>): Record<string, unknown> => {
   const { schemas } = spec["components"] as { readonly schemas: { readonly [name: string]: Described } }
   const visit = (value: unknown): unknown => {
@@ -50,7 +74,15 @@ export const withExamples = (spec: Record<string, unknown>): Record<string, unkn
     const [first, ...others] = examplesOf(value.schema as Described, schemas)
     if (first === undefined) return value
     if (others.length === 0) return { ...value, example: first[1] }
-    return { ...value, examples: Object.fromEntries([first, ...others].map(([name, example], n, all) => [all.findIndex(([same]) => same === name) === n ? name : `${name} ${n + 1}`, { value: example }])) }
+    return {
+      ...value,
+      examples: Object.fromEntries(
+        [first, ...others].map(([name, example], n, all) => [
+          all.findIndex(([same]) => same === name) === n ? name : `${name} ${n + 1}`,
+          { value: example }
+        ])
+      )
+    }
   }
   return { ...spec, paths: visit(spec["paths"]) }
 }

@@ -1,8 +1,9 @@
 /**
- * What operators look at, as Schemas: lists of views page by page, and one overview of each server, cheap enough to ask every second (extensions).
+ * What operators look at, as Schemas: lists of views page by page, and one overview of each server, cheap enough to ask
+ * every second (extensions).
  *
- * Apart from the specification's resources. Counts only grow, so that whoever asks twice has rates and percentiles of the time in between, and
- * the server keeps nothing for those who look.
+ * Apart from the specification's resources. Counts only grow, so that whoever asks twice has rates and percentiles of
+ * the time in between, and the server keeps nothing for those who look.
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"
@@ -14,51 +15,87 @@ const seconds = number.annotations({ description: "Seconds" })
 
 /** Answers of `/ingest` by how long they took, since the start. */
 export const Latency = struct({
-  bounds_ms: list(number).annotations({ description: "Upper bounds of the buckets, milliseconds; one more bucket takes the rest" }),
+  bounds_ms: list(number).annotations({
+    description: "Upper bounds of the buckets, milliseconds; one more bucket takes the rest"
+  }),
   counts: list(count).annotations({ description: "Answers per bucket" })
 }).annotations({ identifier: "Latency" })
 
 /** What this process has used; null where nobody knows. */
-export const Used = NullOr(struct({ cpu_seconds: seconds, memory_megabytes: number })).annotations({ identifier: "Used" })
+export const Used = NullOr(struct({ cpu_seconds: seconds, memory_megabytes: number })).annotations({
+  identifier: "Used"
+})
 
 // Views
 
 export const maxListedViews = 500
 
-const limit = Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, maxListedViews)).annotations({ message: () => ({ message: `must be a whole number from 1 to ${maxListedViews}`, override: true }) })
+const limit = Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, maxListedViews)).annotations({
+  message: () => ({ message: `must be a whole number from 1 to ${maxListedViews}`, override: true })
+})
 
 export const ViewListing = {
   after: Schema.optional(string).annotations({ description: "Id to go on behind" }),
   limit: Schema.optional(limit).annotations({ description: "100 when absent" }),
-  search: Schema.optional(string).annotations({ description: "Part of the id, the client or the query, in any letter case" })
+  search: Schema.optional(string).annotations({
+    description: "Part of the id, the client or the query, in any letter case"
+  })
 }
 
-const listed = { id: string, query: string, params: Schema.Unknown, format: Format, client_id: string, ttl_seconds: seconds, last_active_at: string }
+const listed = {
+  id: string,
+  query: string,
+  params: Schema.Unknown,
+  format: Format,
+  client_id: string,
+  ttl_seconds: seconds,
+  last_active_at: string
+}
 
 /** A view as the SSP that maintains it has it. */
 export const ListedView = struct({
-  ...listed, rows: count, errors: count.annotations({ description: "Rows left out because an expression fails on them" }), generation: count,
-  last_cost: number.annotations({ description: "Work of the last change that reached it, in rows" }), total_cost: number,
-  streams: count.annotations({ description: "Who follows it now" }), incremental: Schema.Boolean
+  ...listed,
+  rows: count,
+  errors: count.annotations({ description: "Rows left out because an expression fails on them" }),
+  generation: count,
+  last_cost: number.annotations({ description: "Work of the last change that reached it, in rows" }),
+  total_cost: number,
+  streams: count.annotations({ description: "Who follows it now" }),
+  incremental: Schema.Boolean
 }).annotations({ identifier: "ListedView" })
 
 export const ListedViews = struct({
-  views: list(ListedView), total: count.annotations({ description: "Of all that are registered" }), next: NullOr(string).annotations({ description: "Id to go on behind; null when there are no more" })
+  views: list(ListedView),
+  total: count.annotations({ description: "Of all that are registered" }),
+  next: NullOr(string).annotations({ description: "Id to go on behind; null when there are no more" })
 }).annotations({ identifier: "ListedViews", examples: [Examples.listedViews] })
 
 /** A view as the scheduler has it. */
 export const AssignedView = struct({
-  ...listed, owner: NullOr(string).annotations({ description: "SSP id; null while it waits for one" }), state: Schema.Literal("placed", "moving", "waiting", "suspect", "quarantined").annotations({ description: "suspect: its SSP refuses connections, and is removed if it still does" }), assigned_at: count.annotations({ description: "Unix time, seconds" })
+  ...listed,
+  owner: NullOr(string).annotations({ description: "SSP id; null while it waits for one" }),
+  state: Schema.Literal("placed", "moving", "waiting", "suspect", "quarantined").annotations({
+    description: "suspect: its SSP refuses connections, and is removed if it still does"
+  }),
+  assigned_at: count.annotations({ description: "Unix time, seconds" })
 }).annotations({ identifier: "AssignedView" })
 
-export const AssignedViews = struct({ views: list(AssignedView), total: count, next: NullOr(string) }).annotations({ identifier: "AssignedViews", examples: [Examples.assignedViews] })
+export const AssignedViews = struct({ views: list(AssignedView), total: count, next: NullOr(string) }).annotations({
+  identifier: "AssignedViews",
+  examples: [Examples.assignedViews]
+})
 
 // Overviews
 
 /** Queries that are set aside (D48), by views that have them. */
-export const Quarantined = list(struct({
-  id: string, query: NullOr(string).annotations({ description: "Null where no registration of it is stored" }), ends: count.annotations({ description: "Processes that ended while they evaluated it" }), last: string.annotations({ description: "When the last did" })
-})).annotations({ identifier: "Quarantined", description: "Set aside until `POST /view/free`" })
+export const Quarantined = list(
+  struct({
+    id: string,
+    query: NullOr(string).annotations({ description: "Null where no registration of it is stored" }),
+    ends: count.annotations({ description: "Processes that ended while they evaluated it" }),
+    last: string.annotations({ description: "When the last did" })
+  })
+).annotations({ identifier: "Quarantined", description: "Set aside until `POST /view/free`" })
 
 const common = { id: string, version: string, status: string, uptime_seconds: seconds, used: Used, ingest: Latency }
 
@@ -68,34 +105,57 @@ export const SspOverview = struct({
   store: string,
   writes: count.annotations({ description: "Record writes since the store was made" }),
   seq: NullOr(count).annotations({ description: "Position in the scheduler's log" }),
-  views: count, max_views: count,
-  streams: count, max_streams: count,
+  views: count,
+  max_views: count,
+  streams: count,
+  max_streams: count,
   records: count,
   tables: list(struct({ table: string, records: count })).annotations({ description: "The largest, at most 50" }),
   pending: struct({ changes: count, max_changes: count, edges: count, max_edges: count }),
   quarantined: Quarantined,
-  jobs: list(struct({ table: string, queued: count, running: count, waiting: count.annotations({ description: "For their next attempt" }) }))
+  jobs: list(
+    struct({
+      table: string,
+      queued: count,
+      running: count,
+      waiting: count.annotations({ description: "For their next attempt" })
+    })
+  )
 }).annotations({ identifier: "SspOverview", examples: [Examples.sspOverview] })
 
 export const SspSeen = struct({
-  id: string, url: string,
-  state: Schema.Literal("bootstrapping", "replaying", "ready", "suspect", "overflowed"), state_seconds: seconds, heard_seconds: seconds,
+  id: string,
+  url: string,
+  state: Schema.Literal("bootstrapping", "replaying", "ready", "suspect", "overflowed"),
+  state_seconds: seconds,
+  heard_seconds: seconds,
   acked: count.annotations({ description: "Position it is known to have applied" }),
-  waiting: count.annotations({ description: "Events it lacks" }), in_flight: count, failures: count.annotations({ description: "Failed deliveries in a row" }), late: Schema.Boolean,
-  views: count, jobs: count, cpu_usage: NullOr(number), memory_usage: NullOr(number), job_tables: NullOr(list(string))
+  waiting: count.annotations({ description: "Events it lacks" }),
+  in_flight: count,
+  failures: count.annotations({ description: "Failed deliveries in a row" }),
+  late: Schema.Boolean,
+  views: count,
+  jobs: count,
+  cpu_usage: NullOr(number),
+  memory_usage: NullOr(number),
+  job_tables: NullOr(list(string))
 }).annotations({ identifier: "SspSeen" })
 
 export const SchedulerOverview = struct({
   ...common,
   seq: count.annotations({ description: "Last position of the log" }),
   log: struct({ first: count, events: count, id: string, epoch: count }),
-  snapshot: NullOr(struct({ seq: count, age_seconds: seconds, owners: list(string) })).annotations({ description: "Frozen for those who bootstrap; null when nothing is" }),
+  snapshot: NullOr(struct({ seq: count, age_seconds: seconds, owners: list(string) })).annotations({
+    description: "Frozen for those who bootstrap; null when nothing is"
+  }),
   checkpointing: Schema.Boolean,
   clone: NullOr(struct({ walk: count, table: string, compared: count, written: count })),
   max_buffer_per_ssp: count,
   ssps: list(SspSeen),
-  views: count, views_waiting: count, quarantined: Quarantined,
-  jobs: count.annotations({ description: "Not finished" }), jobs_waiting: count.annotations({ description: "No SSP has been told of them" }),
+  views: count,
+  views_waiting: count,
+  quarantined: Quarantined,
+  jobs: count.annotations({ description: "Not finished" }),
+  jobs_waiting: count.annotations({ description: "No SSP has been told of them" }),
   job_tables: list(string).annotations({ description: "Configured here or named by an SSP" })
 }).annotations({ identifier: "SchedulerOverview", examples: [Examples.schedulerOverview] })
-

@@ -34,5 +34,15 @@ const tenths = (value: number): number => Math.round(value * 10) / 10
 export const taskOf = (task: Going): typeof Task.Type => {
   const { perSecond, remainingMs } = paceOf(task)
   const { at = null, done, elapsedMs, kind, total = null, unit, what } = task
-  return { kind, of: what, at, unit, done, total, elapsed_seconds: tenths(elapsedMs / 1000), per_second: tenths(perSecond), remaining_seconds: remainingMs === undefined ? null : tenths(remainingMs / 1000) }
+  return {
+    kind,
+    of: what,
+    at,
+    unit,
+    done,
+    total,
+    elapsed_seconds: tenths(elapsedMs / 1000),
+    per_second: tenths(perSecond),
+    remaining_seconds: remainingMs === undefined ? null : tenths(remainingMs / 1000)
+  }
 }

@@ -17,7 +17,10 @@ export const SchedulerIngested = Schema.Struct({
 // Proxy
 
 export const ProxyQuery = Schema.Struct({
-  query: text.annotations({ description: "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`. Of a table that holds records and that nobody has declared, INFO FOR TABLE answers `declared: false`: its records are typed by what came (D1)" }),
+  query: text.annotations({
+    description:
+      "SELECT, INFO FOR DB, INFO FOR TABLE, RETURN; several separated by `;`. Of a table that holds records and that nobody has declared, INFO FOR TABLE answers `declared: false`: its records are typed by what came (D1)"
+  }),
   params: Schema.optional(Schema.NullOr(JsonObject)).annotations({ description: "Extension (D20)" })
 }).annotations({ ...every, identifier: "ProxyQuery", examples: [Examples.proxyQuery] })
 
@@ -31,14 +34,23 @@ export const ViewAssignment = Schema.Struct({
 
 /** A plan is the query's text, or the fields of a view registration without `id` (D33). */
 /** As operators ask; what the SSPs are told besides is the scheduler's to know. */
-export const ViewFreed = Schema.Struct({ id: Schema.String.pipe(Schema.minLength(1)) }).annotations({ identifier: "ViewFreed", examples: [Examples.viewUnregistration] })
+export const ViewFreed = Schema.Struct({ id: Schema.String.pipe(Schema.minLength(1)) }).annotations({
+  identifier: "ViewFreed",
+  examples: [Examples.viewUnregistration]
+})
 
 export const QueryRegistration = Schema.Struct({
   query_id: filled("query_id"),
-  view_plan: Schema.Union(Schema.String, JsonObject).annotations({ message: () => ({ message: "must be the text of a query or an object", override: true }) })
+  view_plan: Schema.Union(Schema.String, JsonObject).annotations({
+    message: () => ({ message: "must be the text of a query or an object", override: true })
+  })
 }).annotations({ ...every, identifier: "QueryRegistration", examples: [Examples.queryRegistration] })
 
-export const QueryRegistered = Schema.Struct({ ssp_id: Schema.String, ssp_url: Schema.String }).annotations({ identifier: "QueryRegistered", examples: [Examples.queryRegistered], description: "D33" })
+export const QueryRegistered = Schema.Struct({ ssp_id: Schema.String, ssp_url: Schema.String }).annotations({
+  identifier: "QueryRegistered",
+  examples: [Examples.queryRegistered],
+  description: "D33"
+})
 
 // Jobs
 
@@ -52,29 +64,62 @@ export const jobStatuses = ["pending", "running", "completed", "failed"] as cons
 
 export const JobResult = Schema.Struct({
   job_id: filled("job_id"),
-  status: Schema.Literal(...jobStatuses).annotations({ message: () => ({ message: `must be one of ${jobStatuses.join(", ")}`, override: true }) }),
+  status: Schema.Literal(...jobStatuses).annotations({
+    message: () => ({ message: `must be one of ${jobStatuses.join(", ")}`, override: true })
+  }),
   result: Schema.optional(Schema.NullOr(JsonObject)),
   error: Schema.optional(Schema.NullOr(text)),
-  errors: Schema.optional(Schema.Array(JsonObject)).annotations({ description: "Extension (D36): every failed attempt" }),
-  ssp_id: Schema.optional(text).annotations({ description: "Extension (D36): who reports; who no longer has the job can only end it well" })
+  errors: Schema.optional(Schema.Array(JsonObject)).annotations({
+    description: "Extension (D36): every failed attempt"
+  }),
+  ssp_id: Schema.optional(text).annotations({
+    description: "Extension (D36): who reports; who no longer has the job can only end it well"
+  })
 }).annotations({ ...every, identifier: "JobResult", examples: [Examples.jobResult] })
 
 // Monitoring
 
-export const SchedulerHealthy = Schema.Struct({ status: Schema.Literal("healthy") }).annotations({ identifier: "SchedulerHealthy", examples: [{ status: "healthy" }] })
-export const SchedulerUnavailable = Schema.Struct({ status: Schema.Literal("unavailable") }).annotations({ identifier: "SchedulerUnavailable", examples: [{ status: "unavailable" }] })
+export const SchedulerHealthy = Schema.Struct({ status: Schema.Literal("healthy") }).annotations({
+  identifier: "SchedulerHealthy",
+  examples: [{ status: "healthy" }]
+})
+export const SchedulerUnavailable = Schema.Struct({ status: Schema.Literal("unavailable") }).annotations({
+  identifier: "SchedulerUnavailable",
+  examples: [{ status: "unavailable" }]
+})
 
 export const SchedulerMetrics = Schema.Struct({
-  scheduler: Schema.Struct({ total_ssps: count, ready_ssps: count, total_queries: count, running_jobs: count, uptime_seconds: Schema.Number }),
-  ssps: Schema.Array(Schema.Struct({
-    id: Schema.String, query_count: count, views: count, cpu_usage: Schema.Number, memory_usage: Schema.Number, last_heartbeat_seconds_ago: Schema.Number
-  }))
+  scheduler: Schema.Struct({
+    total_ssps: count,
+    ready_ssps: count,
+    total_queries: count,
+    running_jobs: count,
+    uptime_seconds: Schema.Number
+  }),
+  ssps: Schema.Array(
+    Schema.Struct({
+      id: Schema.String,
+      query_count: count,
+      views: count,
+      cpu_usage: Schema.Number,
+      memory_usage: Schema.Number,
+      last_heartbeat_seconds_ago: Schema.Number
+    })
+  )
 }).annotations({ identifier: "SchedulerMetrics", examples: [Examples.schedulerMetrics] })
 
 export const Progress = Schema.Struct({
   state: Schema.String.annotations({ description: "cloning, ready, frozen or updating (D30)" }),
   seq: count.annotations({ description: "Position through which the log is applied" }),
   tasks: Tasks.annotations({ description: "Long work that goes on now" }),
-  clone: Schema.NullOr(Schema.Struct({ walk: count, table: Schema.String, compared: count, written: count })).annotations({ description: "While cloning" }),
-  ssps: Schema.Array(Schema.Struct({ id: Schema.String, status: Schema.String, waiting: count.annotations({ description: "Events it lacks" }) }))
+  clone: Schema.NullOr(
+    Schema.Struct({ walk: count, table: Schema.String, compared: count, written: count })
+  ).annotations({ description: "While cloning" }),
+  ssps: Schema.Array(
+    Schema.Struct({
+      id: Schema.String,
+      status: Schema.String,
+      waiting: count.annotations({ description: "Events it lacks" })
+    })
+  )
 }).annotations({ identifier: "Progress", examples: [Examples.schedulerProgress], description: "Extension (D34)" })

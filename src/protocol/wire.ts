@@ -15,9 +15,9 @@ export const text = Schema.String.annotations({ message: () => ({ message: "must
 export const filled = (what: string) => text.pipe(Schema.filter((value) => value !== "" || `${what} must not be empty`))
 
 /** Any JSON object. */
-export const JsonObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).pipe(
-  Schema.filter((value) => !Array.isArray(value))
-).annotations({ message: () => ({ message: "must be an object", override: true }), identifier: "JsonObject" })
+export const JsonObject = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+  .pipe(Schema.filter((value) => !Array.isArray(value)))
+  .annotations({ message: () => ({ message: "must be an object", override: true }), identifier: "JsonObject" })
 
 export const count = Schema.Int.pipe(Schema.nonNegative())
 
@@ -29,16 +29,28 @@ export const RecordChange = Schema.Struct({
   op: Schema.String.annotations({ description: "CREATE, UPDATE or DELETE" }),
   id: Schema.String.annotations({ description: "<table>:<key>" }),
   record: JsonObject.annotations({ description: "The whole new record; ignored for DELETE" }),
-  types: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.String }))).annotations({ description: "Extension (D1): type by path" }),
-  seq: Schema.optional(Schema.NullOr(count)).annotations({ description: "Extension (D5): position in the scheduler's log" }),
+  types: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.String }))).annotations({
+    description: "Extension (D1): type by path"
+  }),
+  seq: Schema.optional(Schema.NullOr(count)).annotations({
+    description: "Extension (D5): position in the scheduler's log"
+  }),
   log_id: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension (D5)" }),
   epoch: Schema.optional(Schema.NullOr(count)).annotations({ description: "Extension (D5)" }),
-  job_assignee: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension (D5): SSP that runs the job" }),
-  traceparent: Schema.optional(Schema.NullOr(Schema.String)).annotations({ description: "Extension: W3C trace context of this change, where a request carries changes of several; one that is malformed is ignored" })
+  job_assignee: Schema.optional(Schema.NullOr(Schema.String)).annotations({
+    description: "Extension (D5): SSP that runs the job"
+  }),
+  traceparent: Schema.optional(Schema.NullOr(Schema.String)).annotations({
+    description:
+      "Extension: W3C trace context of this change, where a request carries changes of several; one that is malformed is ignored"
+  })
 }).annotations({ ...every, identifier: "RecordChange", examples: [Examples.change] })
 
 /** One change, or several applied in order as one step (extension, D5). */
-export const Ingest = Schema.Union(RecordChange, Schema.NonEmptyArray(RecordChange).annotations({ examples: [Examples.changes] })).annotations({ ...every, identifier: "Ingest" })
+export const Ingest = Schema.Union(
+  RecordChange,
+  Schema.NonEmptyArray(RecordChange).annotations({ examples: [Examples.changes] })
+).annotations({ ...every, identifier: "Ingest" })
 
 // View registration
 
@@ -58,25 +70,37 @@ export const ViewRegistration = Schema.Struct({
   params: Schema.optional(Schema.NullOr(JsonObject)),
   lastActiveAt: Schema.optional(text.annotations({ description: "ISO 8601; absent means now" })),
   format: Schema.optional(Schema.NullOr(Format)).annotations({ description: "flat when absent or null" }),
-  assignment: Schema.optional(count).annotations({ description: "Extension (D21): sent by the scheduler, grows with every move of the view" })
+  assignment: Schema.optional(count).annotations({
+    description: "Extension (D21): sent by the scheduler, grows with every move of the view"
+  })
 }).annotations({ ...every, identifier: "ViewRegistration", examples: [Examples.viewRegistration] })
 
 export const ViewUnregistration = Schema.Struct({
   id: filled("id"),
-  assignment: Schema.optional(count).annotations({ description: "Extension (D21): sent by the scheduler; a view held under a later one stays" }),
-  deleted: Schema.optional(Schema.NullOr(Schema.Boolean)).annotations({ description: "Extension: the registration has just been deleted in the database, and its row is not to be written" }),
-  moved: Schema.optional(Schema.Boolean).annotations({ description: "Extension (D31): another SSP has the view, or will: what a database holds of it stays" })
+  assignment: Schema.optional(count).annotations({
+    description: "Extension (D21): sent by the scheduler; a view held under a later one stays"
+  }),
+  deleted: Schema.optional(Schema.NullOr(Schema.Boolean)).annotations({
+    description: "Extension: the registration has just been deleted in the database, and its row is not to be written"
+  }),
+  moved: Schema.optional(Schema.Boolean).annotations({
+    description: "Extension (D31): another SSP has the view, or will: what a database holds of it stays"
+  })
 }).annotations({ ...every, identifier: "ViewUnregistration", examples: [Examples.viewUnregistration] })
 
 export const ViewFreeing = Schema.Struct({
   id: filled("id"),
-  surql: Schema.optional(Schema.String).annotations({ description: "Extension: sent by the scheduler, which frees a query whatever the view was called; with `params`" }),
+  surql: Schema.optional(Schema.String).annotations({
+    description: "Extension: sent by the scheduler, which frees a query whatever the view was called; with `params`"
+  }),
   params: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
 }).annotations({ ...every, identifier: "ViewFreeing", examples: [Examples.viewUnregistration] })
 
 // SSP registration
 
-const incarnation = Schema.optional(Schema.String).annotations({ description: "Extension: drawn at every process start; tells an older process with the same id from a newer" })
+const incarnation = Schema.optional(Schema.String).annotations({
+  description: "Extension: drawn at every process start; tells an older process with the same id from a newer"
+})
 
 export const SspRegistration = Schema.Struct({
   ssp_id: filled("ssp_id"),
@@ -88,24 +112,51 @@ export const SspRegistration = Schema.Struct({
 
 export const SspRegistered = Schema.Struct({
   snapshot_seq: count,
-  registration: Schema.optional(count).annotations({ description: "Extension: grows with every registration; heartbeats and calls name it" }),
+  registration: Schema.optional(count).annotations({
+    description: "Extension: grows with every registration; heartbeats and calls name it"
+  }),
   log_id: Schema.optional(Schema.String).annotations({ description: "Extension (D5)" }),
   epoch: Schema.optional(count).annotations({ description: "Extension (D5)" }),
-  bootstrap_chunk_size: Schema.optional(count).annotations({ description: "Extension: records the scheduler wants to be asked for at once" }),
-  heartbeat_timeout_ms: Schema.optional(count).annotations({ description: "Extension (D21): after which silence the scheduler gives this SSP up" })
-}).annotations({ identifier: "SspRegistered", examples: [{ snapshot_seq: 42, registration: 1, log_id: "ae4a2831-2027-47fe-8b53-cf9c97696e8e", epoch: 1, bootstrap_chunk_size: 1000, heartbeat_timeout_ms: 15_000 }] })
+  bootstrap_chunk_size: Schema.optional(count).annotations({
+    description: "Extension: records the scheduler wants to be asked for at once"
+  }),
+  heartbeat_timeout_ms: Schema.optional(count).annotations({
+    description: "Extension (D21): after which silence the scheduler gives this SSP up"
+  })
+}).annotations({
+  identifier: "SspRegistered",
+  examples: [
+    {
+      snapshot_seq: 42,
+      registration: 1,
+      log_id: "ae4a2831-2027-47fe-8b53-cf9c97696e8e",
+      epoch: 1,
+      bootstrap_chunk_size: 1000,
+      heartbeat_timeout_ms: 15_000
+    }
+  ]
+})
 
-/** Extension: on every POST of the scheduler to an SSP, the registration it means; an SSP in another one answers 503. */
+/**
+ * Extension: on every POST of the scheduler to an SSP, the registration it means; an SSP in another one answers 503.
+ */
 export const registrationHeader = "svc-registration"
 
 /** Extension (D20): on every answer of `/proxy/query`, the position of what was read. */
 export const snapshotSeqHeader = "svc-snapshot-seq"
 
-/** Extension: `accept` of a `/proxy/query` whose parameters and answer are values that lose nothing (`core/surql/encode.ts`). */
+/**
+ * Extension: `accept` of a `/proxy/query` whose parameters and answer are values that lose nothing
+ * (`core/surql/encode.ts`).
+ */
 export const exactType = "application/vnd.svc+json"
 
 /** Extension (D31). */
-export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incarnation }).annotations({ ...every, identifier: "SspDeregistration", examples: [Examples.sspDeregistration] })
+export const SspDeregistration = Schema.Struct({ ssp_id: filled("ssp_id"), incarnation }).annotations({
+  ...every,
+  identifier: "SspDeregistration",
+  examples: [Examples.sspDeregistration]
+})
 
 // Heartbeat
 
@@ -113,10 +164,14 @@ export const Heartbeat = Schema.Struct({
   ssp_id: filled("ssp_id"),
   timestamp: Schema.Number.annotations({ description: "Unix time, seconds" }),
   views: count,
-  cpu_usage: Schema.optional(Schema.Number).annotations({ description: "Percent of one core since the last heartbeat" }),
+  cpu_usage: Schema.optional(Schema.Number).annotations({
+    description: "Percent of one core since the last heartbeat"
+  }),
   memory_usage: Schema.optional(Schema.Number).annotations({ description: "Resident megabytes" }),
   incarnation,
-  registration: Schema.optional(count).annotations({ description: "Extension: the registration whose data it has pulled; absent while it pulls" })
+  registration: Schema.optional(count).annotations({
+    description: "Extension: the registration whose data it has pulled; absent while it pulls"
+  })
 }).annotations({ ...every, identifier: "Heartbeat", examples: [Examples.heartbeat] })
 
 // Log entry
@@ -125,23 +180,38 @@ export const logLevels = ["error", "warn", "info", "debug", "trace"] as const
 
 export const LogEntry = Schema.Struct({
   message: text,
-  level: Schema.optional(Schema.Literal(...logLevels).annotations({ message: () => ({ message: `must be one of ${logLevels.join(", ")}`, override: true }) })),
+  level: Schema.optional(
+    Schema.Literal(...logLevels).annotations({
+      message: () => ({ message: `must be one of ${logLevels.join(", ")}`, override: true })
+    })
+  ),
   data: Schema.optional(JsonObject)
 }).annotations({ ...every, identifier: "LogEntry", examples: [Examples.logEntry] })
 
 // Monitoring
 
-export const Healthy = Schema.Struct({ status: Schema.Literal("ready") }).annotations({ identifier: "Healthy", examples: [{ status: "ready" }] })
-export const Unhealthy = Schema.Struct({ status: Schema.Literal("bootstrapping", "failed") }).annotations({ identifier: "Unhealthy", examples: [{ status: "bootstrapping" }] })
+export const Healthy = Schema.Struct({ status: Schema.Literal("ready") }).annotations({
+  identifier: "Healthy",
+  examples: [{ status: "ready" }]
+})
+export const Unhealthy = Schema.Struct({ status: Schema.Literal("bootstrapping", "failed") }).annotations({
+  identifier: "Unhealthy",
+  examples: [{ status: "bootstrapping" }]
+})
 
-export const Version = Schema.Struct({ version: Schema.String, mode: Schema.Literal("standalone", "scheduler") }).annotations({ identifier: "Version", examples: [{ version: "0.1.0", mode: "standalone" }] })
+export const Version = Schema.Struct({
+  version: Schema.String,
+  mode: Schema.Literal("standalone", "scheduler")
+}).annotations({ identifier: "Version", examples: [{ version: "0.1.0", mode: "standalone" }] })
 
-export const Info = Schema.Array(Schema.Struct({
-  entity: Schema.Literal("ssp", "scheduler"),
-  id: Schema.String,
-  status: Schema.String,
-  views: count
-})).annotations({ identifier: "Info", examples: [Examples.info] })
+export const Info = Schema.Array(
+  Schema.Struct({
+    entity: Schema.Literal("ssp", "scheduler"),
+    id: Schema.String,
+    status: Schema.String,
+    views: count
+  })
+).annotations({ identifier: "Info", examples: [Examples.info] })
 
 const RowError = Schema.Struct({ id: Schema.String, reason: Schema.String })
 
@@ -154,32 +224,63 @@ export const DebugView = Schema.Struct({
   subquery_tables: Schema.Array(Schema.String),
   referenced_tables: Schema.Array(Schema.String),
   content_generation: count,
-  subquery_cache: Schema.Record({ key: Schema.String, value: Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) }) }),
-  plan: Schema.Array(Schema.Struct({ operator: Schema.String, incremental: Schema.Boolean, reason: Schema.NullOr(Schema.String), rows: Schema.Number, last_cost: Schema.Number, total_cost: Schema.Number }))
-    .annotations({ description: "Extension (D13): operators, and why one is recomputed" }),
+  subquery_cache: Schema.Record({
+    key: Schema.String,
+    value: Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) })
+  }),
+  plan: Schema.Array(
+    Schema.Struct({
+      operator: Schema.String,
+      incremental: Schema.Boolean,
+      reason: Schema.NullOr(Schema.String),
+      rows: Schema.Number,
+      last_cost: Schema.Number,
+      total_cost: Schema.Number
+    })
+  ).annotations({ description: "Extension (D13): operators, and why one is recomputed" }),
   errors: Schema.Array(RowError).annotations({ description: "Extension (D2a): rows left out" }),
-  quarantined: Schema.optional(Schema.Struct({ ends: count, last: Schema.String })).annotations({ description: "Extension (D48): the view is set aside, nothing of it is held" })
+  quarantined: Schema.optional(Schema.Struct({ ends: count, last: Schema.String })).annotations({
+    description: "Extension (D48): the view is set aside, nothing of it is held"
+  })
 }).annotations({ identifier: "DebugView", examples: [Examples.debugView] })
 
 export const DebugDeps = Schema.Struct({
   dependency_map: Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) }),
   tables_in_store: Schema.Array(Schema.String),
   view_count: count,
-  shapes: Schema.Array(Schema.Struct({ shape: Schema.String, instances: count })).annotations({ description: "Extension" })
+  shapes: Schema.Array(Schema.Struct({ shape: Schema.String, instances: count })).annotations({
+    description: "Extension"
+  })
 }).annotations({ identifier: "DebugDeps", examples: [Examples.debugDeps] })
 
 // Success bodies the specification leaves open
 
-export const Ingested = Schema.Struct({ views_affected: count, edges_updated: count }).annotations({ identifier: "Ingested", examples: [Examples.ingested], description: "D7" })
+export const Ingested = Schema.Struct({ views_affected: count, edges_updated: count }).annotations({
+  identifier: "Ingested",
+  examples: [Examples.ingested],
+  description: "D7"
+})
 
-export const Ok = Schema.Struct({ status: Schema.Literal("ok") }).annotations({ identifier: "Ok", examples: [{ status: "ok" }], description: "D7" })
+export const Ok = Schema.Struct({ status: Schema.Literal("ok") }).annotations({
+  identifier: "Ok",
+  examples: [{ status: "ok" }],
+  description: "D7"
+})
 
 const shown = { query_id: Schema.String, format: Format, result_hash: Schema.String, content_generation: count }
 
-export const ViewPlaced = Schema.Struct(shown).annotations({ identifier: "ViewPlaced", description: "Extension (D21): of a registration with `assignment`. The scheduler reads no results, so that none is sent, however large" })
+export const ViewPlaced = Schema.Struct(shown).annotations({
+  identifier: "ViewPlaced",
+  description:
+    "Extension (D21): of a registration with `assignment`. The scheduler reads no results, so that none is sent, however large"
+})
 
 export const ViewResult = Schema.Struct({
   ...shown,
   result_data: Schema.Unknown,
   errors: Schema.optional(Schema.Array(RowError)).annotations({ description: "Extension (D2a): rows left out" })
-}).annotations({ identifier: "ViewResult", examples: [Examples.viewResult], description: "D8. flat, streaming: [[record id, version], ...]; tree: the rows" })
+}).annotations({
+  identifier: "ViewResult",
+  examples: [Examples.viewResult],
+  description: "D8. flat, streaming: [[record id, version], ...]; tree: the rows"
+})

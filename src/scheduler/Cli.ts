@@ -1,7 +1,9 @@
 /**
- * The command line of the scheduler: what may be asked besides serving, and the help text, printed from the table of settings.
+ * The command line of the scheduler: what may be asked besides serving, and the help text, printed from the table of
+ * settings.
  *
- * Checking a WAL is a command of its own, because an operator wants to know what a file holds before a start decides about it.
+ * Checking a WAL is a command of its own, because an operator wants to know what a file holds before a start decides
+ * about it.
  */
 import { Console, Effect } from "effect"
 import * as Settings from "../core/settings.ts"
@@ -13,8 +15,10 @@ import { knobs, type SchedulerConfigShape } from "./Config.ts"
 const flags = {
   "--help": "Show this text and leave.",
   "--version": "Show the version and leave.",
-  "--check-config": "Read the configuration, and the OpenAPI documents and schemas its backends name; name every fault, and leave with 0 or 2.",
-  "--health": "Ask the scheduler that listens on SVC_SCHEDULER_INGEST_PORT for /livez, and leave with 0 or 1; for health checks of containers.",
+  "--check-config":
+    "Read the configuration, and the OpenAPI documents and schemas its backends name; name every fault, and leave with 0 or 2.",
+  "--health":
+    "Ask the scheduler that listens on SVC_SCHEDULER_INGEST_PORT for /livez, and leave with 0 or 1; for health checks of containers.",
   "--verify-wal <path>": "Read every line of a log, also one in use, say what it holds, and leave."
 } as const
 
@@ -34,7 +38,10 @@ export const help = (version: string): string =>
 const usage = (args: ReadonlyArray<string>): StartFault => {
   const names = Object.keys(flags).map((flag) => flag.split(" ")[0] ?? "")
   const near = Settings.suggestion(args[0] ?? "", names)
-  return new StartFault({ exitCode: 2, message: `the command line is not understood: ${args.join(" ")}${near}\nUsage: scheduler [${Object.keys(flags).join(" | ")}]` })
+  return new StartFault({
+    exitCode: 2,
+    message: `the command line is not understood: ${args.join(" ")}${near}\nUsage: scheduler [${Object.keys(flags).join(" | ")}]`
+  })
 }
 
 /** What each command does; `verify` answers what it found, line by line. */
@@ -48,13 +55,19 @@ export interface Deeds<A, E, R> {
 }
 
 /** Does what was asked for; serves when nothing was. */
-export const main = <A, E, R>(args: ReadonlyArray<string>, { config, files, health, serve, verify }: Deeds<A, E, R>): Effect.Effect<void, E | StartFault, R | Release> =>
-  Effect.gen(function*() {
+export const main = <A, E, R>(
+  args: ReadonlyArray<string>,
+  { config, files, health, serve, verify }: Deeds<A, E, R>
+): Effect.Effect<void, E | StartFault, R | Release> =>
+  Effect.gen(function* () {
     const [flag, path, ...rest] = args
     const { version } = yield* Release
     if (flag === undefined) return yield* Effect.asVoid(serve)
     if (flag === "--verify-wal" && path !== undefined && rest.length === 0) {
-      return yield* verify(path).pipe(Effect.mapError(startFault), Effect.flatMap(Effect.forEach((line) => Console.log(line), { discard: true })))
+      return yield* verify(path).pipe(
+        Effect.mapError(startFault),
+        Effect.flatMap(Effect.forEach((line) => Console.log(line), { discard: true }))
+      )
     }
     if (path !== undefined) return yield* usage(args)
     if (flag === "--help" || flag === "-h") return yield* Console.log(help(version))
@@ -64,5 +77,7 @@ export const main = <A, E, R>(args: ReadonlyArray<string>, { config, files, heal
     const { database, warnings } = yield* config
     for (const warning of warnings) yield* Console.error(`warning: ${warning}`)
     yield* files
-    return yield* Console.log(`the configuration is fine: ${database === undefined ? "nothing is cloned" : `cloned from ${database.url}`}`)
+    return yield* Console.log(
+      `the configuration is fine: ${database === undefined ? "nothing is cloned" : `cloned from ${database.url}`}`
+    )
   })

@@ -1,10 +1,12 @@
 /**
  * How the replica comes to hold what the database holds, where there is none yet or only a part of one (D25).
  *
- * Tables in stretches of keys, each compared with the replica, which is empty the first time. What differs goes straight into the replica: nobody
- * has anything of it yet, so no event tells of it and the log stays as it is. The walk is repeated until it finds nothing, for what the database wrote meanwhile was
- * refused here (D20). A database that cannot be reached is tried again for ever, at the key where the walk stood; versions that were lost restart above the highest that
- * a client may have seen (D4). A replica that is whole is compared while the node serves, in `Reconcile.ts`.
+ * Tables in stretches of keys, each compared with the replica, which is empty the first time. What differs goes
+ * straight into the replica: nobody has anything of it yet, so no event tells of it and the log stays as it is. The
+ * walk is repeated until it finds nothing, for what the database wrote meanwhile was refused here (D20). A database
+ * that cannot be reached is tried again for ever, at the key where the walk stood; versions that were lost restart
+ * above the highest that a client may have seen (D4). A replica that is whole is compared while the node serves, in
+ * `Reconcile.ts`.
  */
 import { Effect, Either, Fiber } from "effect"
 import { type Change, decodeChange } from "../core/change.ts"
@@ -57,20 +59,28 @@ export interface Parts {
 const maxWalks = 4
 const failing = { baseMs: 500, capMs: 30_000 }
 
-const hopeless = (error: Trouble): error is ReplicaError => "_tag" in error && error._tag === "ReplicaError" && "reason" in error && (error.reason === "damaged" || error.reason === "newer")
+const hopeless = (error: Trouble): error is ReplicaError =>
+  "_tag" in error &&
+  error._tag === "ReplicaError" &&
+  "reason" in error &&
+  (error.reason === "damaged" || error.reason === "newer")
 
 /** Again until it succeeds, with full jitter; only a replica that cannot be used ends it. */
-export const patiently = (what: string) => <A>(effect: Effect.Effect<A, Trouble>): Effect.Effect<A, ReplicaError> =>
-  Effect.gen(function*() {
-    for (let failures = 0; ; failures++) {
-      const tried = yield* Effect.either(effect)
-      if (Either.isRight(tried)) return tried.right
-      if (hopeless(tried.left)) return yield* Effect.fail(tried.left)
-      const text = `${what} failed (${failures + 1} in a row): ${tried.left.message}; trying again`
-      yield* (failures % 10 === 9 ? Effect.logError(`${text}. Check db.url, db.namespace, db.database and the credentials`) : Effect.logWarning(text))
-      yield* Backoff.pause(failing, failures)
-    }
-  })
+export const patiently =
+  (what: string) =>
+  <A>(effect: Effect.Effect<A, Trouble>): Effect.Effect<A, ReplicaError> =>
+    Effect.gen(function* () {
+      for (let failures = 0; ; failures++) {
+        const tried = yield* Effect.either(effect)
+        if (Either.isRight(tried)) return tried.right
+        if (hopeless(tried.left)) return yield* Effect.fail(tried.left)
+        const text = `${what} failed (${failures + 1} in a row): ${tried.left.message}; trying again`
+        yield* failures % 10 === 9
+          ? Effect.logError(`${text}. Check db.url, db.namespace, db.database and the credentials`)
+          : Effect.logWarning(text)
+        yield* Backoff.pause(failing, failures)
+      }
+    })
 
 const inReplica = patiently("reading or writing the replica")
 
@@ -78,22 +88,38 @@ type Difference = Compare.Difference
 
 /** Whether they differ beyond what a record loses on its way as an event. */
 export const reallyDiffers = ({ found, known }: Difference): boolean =>
-  known === undefined || found === undefined || (found.version !== undefined && found.version > known.version) || !identical(JsonTypes.asSent(known.doc), JsonTypes.asSent(found.doc))
+  known === undefined ||
+  found === undefined ||
+  (found.version !== undefined && found.version > known.version) ||
+  !identical(JsonTypes.asSent(known.doc), JsonTypes.asSent(found.doc))
 
 /** The event that a difference becomes; the change is what whoever reads the event makes of it. */
 export const repairOf = (difference: Difference): Repair => {
   const { doc, id, op, version } = Compare.changeOf(difference)
   const { json, types } = JsonTypes.split(doc)
-  const raw: RawChange = { table: id.table, id: id.text, record: version === undefined ? json : { ...json, _svc_rv: version }, types }
-  const change = Either.getOrThrowWith(decodeChange({ ...raw, op }, () => types), ({ message }) => new Error(`a record of the database is no change: ${message}`))
+  const raw: RawChange = {
+    table: id.table,
+    id: id.text,
+    record: version === undefined ? json : { ...json, _svc_rv: version },
+    types
+  }
+  const change = Either.getOrThrowWith(
+    decodeChange({ ...raw, op }, () => types),
+    ({ message }) => new Error(`a record of the database is no change: ${message}`)
+  )
   return { change, raw }
 }
 
 /** What the replica has behind a key, up to another, by id text. */
-export const between = ({ chunkSize, replica }: Pick<Parts, "chunkSize" | "replica">, table: string, after: RecordKey | undefined, last: RecordKey | undefined): Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError> =>
-  Effect.gen(function*() {
+export const between = (
+  { chunkSize, replica }: Pick<Parts, "chunkSize" | "replica">,
+  table: string,
+  after: RecordKey | undefined,
+  last: RecordKey | undefined
+): Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError> =>
+  Effect.gen(function* () {
     const found = new Map<string, ReplicaRecord>()
-    for (let from = after; ;) {
+    for (let from = after; ; ) {
       const records = yield* replica.records(table, from, chunkSize)
       for (const record of records) {
         if (last !== undefined && Ids.compareKeys(record.id.key, last) > 0) return found
@@ -105,8 +131,11 @@ export const between = ({ chunkSize, replica }: Pick<Parts, "chunkSize" | "repli
   })
 
 /** What the database declares now, kept in the replica; answers the tables. */
-export const declare = ({ replica, upstream }: Pick<Parts, "replica" | "upstream">): Effect.Effect<ReadonlyArray<string>, ReplicaError> =>
-  Effect.gen(function*() {
+export const declare = ({
+  replica,
+  upstream
+}: Pick<Parts, "replica" | "upstream">): Effect.Effect<ReadonlyArray<string>, ReplicaError> =>
+  Effect.gen(function* () {
     const tables = yield* patiently("reading the database's tables")(upstream.tables)
     yield* inReplica(replica.putTables(tables.map(({ name, types }) => ({ name, types }))))
     return tables.map(({ name }) => name)
@@ -125,15 +154,18 @@ class Walk {
   }
 
   run(): Effect.Effect<Cloned, ReplicaError> {
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       const { replica, upstream } = this.parts
       yield* inReplica(this.rememberLost)
       for (let before = -1; this.walks < maxWalks && (this.walks < 2 || before !== this.written); ) {
         before = this.written
         this.walks++
         const tables = yield* declare({ replica, upstream })
-        for (const name of new Set([...tables, ...(yield* inReplica(replica.names))])) if (!isOwn(name)) yield* this.table(name)
-        yield* Effect.logInfo(`clone, walk ${this.walks}: ${this.compared} records read so far, ${this.written} written or removed`)
+        for (const name of new Set([...tables, ...(yield* inReplica(replica.names))]))
+          if (!isOwn(name)) yield* this.table(name)
+        yield* Effect.logInfo(
+          `clone, walk ${this.walks}: ${this.compared} records read so far, ${this.written} written or removed`
+        )
       }
       yield* inReplica(replica.markWhole)
       return { compared: this.compared, written: this.written }
@@ -143,22 +175,29 @@ class Walk {
   /** Where records have been lost with their versions, new ones go on above what clients may have seen. */
   private readonly rememberLost: Effect.Effect<void, ReplicaError> = Effect.suspend(() => {
     const { replica, upstream } = this.parts
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       const known = (yield* replica.current([Compare.lostId])).get(Compare.lostId.text)?.version
       this.lost = known ?? (yield* patiently("reading the versions that clients have seen")(upstream.highestVersion))
       if (this.lost === 0) return
-      if (known === undefined) yield* Effect.logWarning(`the versions of records are not known any more, but clients have seen some: they go on above ${this.lost}`)
-      yield* replica.commit({ records: [{ id: Compare.lostId, version: this.lost, doc: undefined }], through: yield* replica.applied })
+      if (known === undefined)
+        yield* Effect.logWarning(
+          `the versions of records are not known any more, but clients have seen some: they go on above ${this.lost}`
+        )
+      yield* replica.commit({
+        records: [{ id: Compare.lostId, version: this.lost, doc: undefined }],
+        through: yield* replica.applied
+      })
     })
   })
 
   /** One table, stretch by stretch: the next is read while the last is dealt with. */
   private table(name: string): Effect.Effect<void, ReplicaError> {
     const { chunkSize, onProgress, upstream } = this.parts
-    const read = (after: RecordKey | undefined) => patiently(`reading table ${name}`)(upstream.chunk(name, after, chunkSize))
-    return Effect.gen(this, function*() {
+    const read = (after: RecordKey | undefined) =>
+      patiently(`reading table ${name}`)(upstream.chunk(name, after, chunkSize))
+    return Effect.gen(this, function* () {
       let after: RecordKey | undefined
-      for (let found = yield* read(undefined); ;) {
+      for (let found = yield* read(undefined); ; ) {
         const last = found.length < chunkSize ? undefined : found.at(-1)?.id.key
         const next = last === undefined ? undefined : yield* Effect.fork(read(last))
         this.compared += found.length
@@ -172,8 +211,13 @@ class Walk {
     })
   }
 
-  private differences(table: string, found: ReadonlyArray<UpstreamRecord>, after: RecordKey | undefined, last: RecordKey | undefined): Effect.Effect<ReadonlyArray<Difference>, ReplicaError> {
-    return Effect.gen(this, function*() {
+  private differences(
+    table: string,
+    found: ReadonlyArray<UpstreamRecord>,
+    after: RecordKey | undefined,
+    last: RecordKey | undefined
+  ): Effect.Effect<ReadonlyArray<Difference>, ReplicaError> {
+    return Effect.gen(this, function* () {
       const { replica, upstream } = this.parts
       const known = yield* between(this.parts, table, after, last)
       const missing = found.filter(({ id }) => !known.has(id.text)).map(({ id }) => id)
@@ -183,10 +227,16 @@ class Walk {
         const record = known.get(id.text) ?? others.get(id.text)
         return record?.doc === undefined ? undefined : { id, doc: record.doc, version: record.version }
       }
-      const differences = Compare.compare(found, Array.from(known.values(), ({ id }) => alive(id)!), alive).filter(reallyDiffers)
+      const differences = Compare.compare(
+        found,
+        Array.from(known.values(), ({ id }) => alive(id)!),
+        alive
+      ).filter(reallyDiffers)
       const gone = differences.filter((difference) => difference.found === undefined)
       if (gone.length === 0) return differences
-      const there = new Set((yield* patiently(`reading table ${table}`)(upstream.find(gone.map(({ id }) => id)))).map(({ id }) => id.text))
+      const there = new Set(
+        (yield* patiently(`reading table ${table}`)(upstream.find(gone.map(({ id }) => id)))).map(({ id }) => id.text)
+      )
       return differences.filter((difference) => difference.found !== undefined || !there.has(difference.id.text))
     })
   }
@@ -195,7 +245,7 @@ class Walk {
   private write(differences: ReadonlyArray<Difference>): Effect.Effect<void, ReplicaError> {
     if (differences.length === 0) return Effect.void
     const { replica } = this.parts
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       const known = yield* replica.current(differences.map(({ id }) => id))
       const records = differences.flatMap((difference): ReadonlyArray<ReplicaRecord> => {
         const before = known.get(difference.id.text)
@@ -208,5 +258,8 @@ class Walk {
   }
 }
 
-/** Done when the replica is what the database was at the end of a walk that found nothing; fails only with a replica that cannot be used. */
+/**
+ * Done when the replica is what the database was at the end of a walk that found nothing; fails only with a replica
+ * that cannot be used.
+ */
 export const clone = (parts: Parts): Effect.Effect<Cloned, ReplicaError> => Effect.suspend(() => new Walk(parts).run())

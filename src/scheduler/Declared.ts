@@ -8,13 +8,16 @@ import type * as Change from "../core/change.ts"
 import { Replica, type ReplicaError, startFault } from "../ports/Replica.ts"
 import type { StartFault } from "../ports/StartFault.ts"
 
-export class Declared extends Context.Tag("scheduler/Declared")<Declared, {
-  readonly schema: Change.Schema
-  readonly reload: Effect.Effect<void, ReplicaError>
-}>() {
+export class Declared extends Context.Tag("scheduler/Declared")<
+  Declared,
+  {
+    readonly schema: Change.Schema
+    readonly reload: Effect.Effect<void, ReplicaError>
+  }
+>() {
   static readonly layer: Layer.Layer<Declared, StartFault, Replica> = Layer.effect(
     Declared,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const replica = yield* Replica
       let known = new Map<string, Change.Types>()
       const reload = Effect.map(replica.tables, (tables) => {

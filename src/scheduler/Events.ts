@@ -1,7 +1,8 @@
 /**
  * The events of the log as SSPs get them: the last ones from memory, older ones from the log (D26).
  *
- * One SSP at the head of the log reads what was written a moment ago; whoever lags behind pays for the disk, not the others.
+ * One SSP at the head of the log reads what was written a moment ago; whoever lags behind pays for the disk, not the
+ * others.
  */
 import { Chunk, Effect, Stream } from "effect"
 import * as Event from "../core/event.ts"
@@ -33,7 +34,8 @@ export class Events {
     for (const [n, line] of lines.entries()) {
       const trace = traces?.[n]
       const text = Event.forwarded(line, ++seq, this.wal.logId, this.epoch, trace)
-      while (this.last - this.first + 1 >= maxKept || (this.bytes + text.length > maxBytes && this.first <= this.last)) this.drop()
+      while (this.last - this.first + 1 >= maxKept || (this.bytes + text.length > maxBytes && this.first <= this.last))
+        this.drop()
       this.ring[seq % maxKept] = text
       this.bytes += text.length
       this.last = seq
@@ -54,7 +56,9 @@ export class Events {
 
   /** Events from `from` to `to`, both included. */
   read(from: number, to: number): Effect.Effect<ReadonlyArray<string>, WalFailed> {
-    return Effect.suspend(() => (from >= this.first && to <= this.last ? Effect.succeed(this.kept(from, to)) : this.logged(from, to)))
+    return Effect.suspend(() =>
+      from >= this.first && to <= this.last ? Effect.succeed(this.kept(from, to)) : this.logged(from, to)
+    )
   }
 
   private kept(from: number, to: number): ReadonlyArray<string> {

@@ -15,7 +15,7 @@ import { Pool } from "./Pool.ts"
 
 /** The effect that answers. */
 export const make = (startedAt: number) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const pool = yield* Pool
     const { schedulerId: id } = yield* SchedulerConfig
     const { version } = yield* Release
@@ -23,11 +23,18 @@ export const make = (startedAt: number) =>
     const clone = yield* Clone
     const feed = yield* JobFeed
     const figures = yield* ProcessFigures
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       const used = yield* figures
       return Overview.overview(pool.state(), yield* Clock.currentTimeMillis, {
-        id, version, ...pool.identity, startedAt, ingest: latency.snapshot(), clone: clone.progress(), jobTables: feed.tables(),
-        used: used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 }
+        id,
+        version,
+        ...pool.identity,
+        startedAt,
+        ingest: latency.snapshot(),
+        clone: clone.progress(),
+        jobTables: feed.tables(),
+        used:
+          used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 }
       })
     })
   })

@@ -1,5 +1,6 @@
 /**
- * `POST /proxy/query`: what the replica's executor answers, as a response that names the position it was read at (D20, D28).
+ * `POST /proxy/query`: what the replica's executor answers, as a response that names the position it was read at (D20,
+ * D28).
  *
  * Apart from the other handlers because its answer is a header and a text, not a value that a schema encodes.
  */
@@ -13,15 +14,29 @@ import { ProxyQuery, type QueryError } from "./ProxyQuery.ts"
 
 const refusal = (error: QueryError) => {
   switch (error._tag) {
-    case "QueryRefused": return { code: "INVALID_QUERY" as const, message: error.message, details: { line: error.line, column: error.column } }
-    case "QueryBusy": return overloaded(error)
-    case "QueryFailed": return { code: "QUERY_FAILED" as const, message: error.message }
-    case "ReplicaError": return { code: "QUERY_FAILED" as const, message: `the replica cannot be read: ${error.message}` }
+    case "QueryRefused":
+      return {
+        code: "INVALID_QUERY" as const,
+        message: error.message,
+        details: { line: error.line, column: error.column }
+      }
+    case "QueryBusy":
+      return overloaded(error)
+    case "QueryFailed":
+      return { code: "QUERY_FAILED" as const, message: error.message }
+    case "ReplicaError":
+      return { code: "QUERY_FAILED" as const, message: `the replica cannot be read: ${error.message}` }
   }
 }
 
-export const handler = Effect.map(ProxyQuery, (proxy) => ({ params, query }: typeof Wire.Type, request: HttpServerRequest.HttpServerRequest) =>
-  proxy.run({ query, params: params ?? undefined, accept: request.headers["accept"] }).pipe(
-    Effect.map(({ body, contentType, seq }) => HttpServerResponse.text(body, { contentType, headers: { [snapshotSeqHeader]: String(seq) } })),
-    Effect.mapError(refusal)
-  ))
+export const handler = Effect.map(
+  ProxyQuery,
+  (proxy) =>
+    ({ params, query }: typeof Wire.Type, request: HttpServerRequest.HttpServerRequest) =>
+      proxy.run({ query, params: params ?? undefined, accept: request.headers["accept"] }).pipe(
+        Effect.map(({ body, contentType, seq }) =>
+          HttpServerResponse.text(body, { contentType, headers: { [snapshotSeqHeader]: String(seq) } })
+        ),
+        Effect.mapError(refusal)
+      )
+)

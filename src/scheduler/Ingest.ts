@@ -1,9 +1,11 @@
 /**
- * The one way in for record changes: gathers what has arrived, decides versions, logs, applies to the replica, hands to the outboxes, answers.
+ * The one way in for record changes: gathers what has arrived, decides versions, logs, applies to the replica, hands to
+ * the outboxes, answers.
  *
- * Order of a batch (D26): versions (D4) -> log, flushed -> replica -> outboxes -> answer when the ready SSPs have applied it or have had
- * their time. Batches go one after the other, so that versions are decided over what the batch before left; while one is
- * flushed the next gathers. By callback and without a fiber per request: this route decides how much the service can take.
+ * Order of a batch (D26): versions (D4) -> log, flushed -> replica -> outboxes -> answer when the ready SSPs have
+ * applied it or have had their time. Batches go one after the other, so that versions are decided over what the batch
+ * before left; while one is flushed the next gathers. By callback and without a fiber per request: this route decides
+ * how much the service can take.
  */
 import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "effect"
 import type { Change } from "../core/change.ts"
@@ -33,7 +35,10 @@ export interface Ingested {
 
 export type Refusal = Errors.Overloaded | Errors.ReplicaFailed
 
-/** Whether a change may still be made, given what its record is when it is its turn; it counts nothing and is dropped when not. */
+/**
+ * Whether a change may still be made, given what its record is when it is its turn; it counts nothing and is dropped
+ * when not.
+ */
 export type Holds = (change: Change, known: Version.Known | undefined) => boolean
 
 export type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
@@ -66,17 +71,34 @@ const retryMs = 1000
 /** Records that are written together. */
 const worthWriting = 64
 
-export class Ingest extends Context.Tag("scheduler/Ingest")<Ingest, {
-  /** Offers changes; `done` is called exactly once, now or later. */
-  readonly offer: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, done: Work["done"], trace?: string) => void
-  /** `answers`: at once when the change is durable, or (by default) when the ready SSPs have it too. */
-  readonly ingest: (changes: ReadonlyArray<Change>, raw: ReadonlyArray<Event.RawChange>, holds?: Holds, answers?: "durable") => Effect.Effect<Ingested, Refusal>
-  /** Called with what has just been applied to the replica, before anything else can be. */
-  readonly watch: (listener: Moved) => void
-  /** Changes that wait for the log. */
-  readonly waiting: () => number
-}>() {
-  static readonly layer: Layer.Layer<Ingest, never, Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving> = Layer.scoped(Ingest, Effect.suspend(() => make))
+export class Ingest extends Context.Tag("scheduler/Ingest")<
+  Ingest,
+  {
+    /** Offers changes; `done` is called exactly once, now or later. */
+    readonly offer: (
+      changes: ReadonlyArray<Change>,
+      raw: ReadonlyArray<Event.RawChange>,
+      done: Work["done"],
+      trace?: string
+    ) => void
+    /** `answers`: at once when the change is durable, or (by default) when the ready SSPs have it too. */
+    readonly ingest: (
+      changes: ReadonlyArray<Change>,
+      raw: ReadonlyArray<Event.RawChange>,
+      holds?: Holds,
+      answers?: "durable"
+    ) => Effect.Effect<Ingested, Refusal>
+    /** Called with what has just been applied to the replica, before anything else can be. */
+    readonly watch: (listener: Moved) => void
+    /** Changes that wait for the log. */
+    readonly waiting: () => number
+  }
+>() {
+  static readonly layer: Layer.Layer<Ingest, never, Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving> =
+    Layer.scoped(
+      Ingest,
+      Effect.suspend(() => make)
+    )
 }
 
 interface Parts {
@@ -96,7 +118,9 @@ interface Parts {
 const refusalOf = (error: WalFailed | ReplicaError): Refusal =>
   error._tag === "WalFailed" && (error.reason === "overloaded" || error.reason === "closed")
     ? new Errors.Overloaded({ message: error.message, retryAfterSecs: 1 })
-    : new Errors.ReplicaFailed({ message: `${error._tag === "WalFailed" ? "the log" : "the replica"} did not take the change, nothing was delivered: ${error.message}` })
+    : new Errors.ReplicaFailed({
+        message: `${error._tag === "WalFailed" ? "the log" : "the replica"} did not take the change, nothing was delivered: ${error.message}`
+      })
 
 /** A change that is to be made, and what its record is afterwards. */
 interface Made {
@@ -113,7 +137,12 @@ interface Plan {
 }
 
 /** `floor`: versions up to it may have been given out for records that nobody knows any more (D4). */
-const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRecord>, floor: number, jobs: Parts["jobs"]): Plan => {
+const plan = (
+  batch: ReadonlyArray<Work>,
+  current: ReadonlyMap<string, ReplicaRecord>,
+  floor: number,
+  jobs: Parts["jobs"]
+): Plan => {
   const known = new Map<string, Version.Known>(current)
   const made: Array<Made> = []
   const counts = batch.map(({ changes, holds, raw, trace }) => {
@@ -124,7 +153,12 @@ const plan = (batch: ReadonlyArray<Work>, current: ReadonlyMap<string, ReplicaRe
       const next = Version.after(was, change, floor)
       if (next === undefined) return
       known.set(change.id.text, next)
-      made.push({ change, raw: raw[i]!, record: { id: change.id, version: next.version, doc: next.doc }, trace: change.traceparent ?? trace })
+      made.push({
+        change,
+        raw: raw[i]!,
+        record: { id: change.id, version: next.version, doc: next.doc },
+        trace: change.traceparent ?? trace
+      })
     })
     return made.length - before
   })
@@ -187,7 +221,10 @@ class Pipeline {
     })
   }
 
-  /** Whether the last turn brought something, so that the next one may: answered clients send their next requests together. */
+  /**
+   * Whether the last turn brought something, so that the next one may: answered clients send their next requests
+   * together.
+   */
   private moreToCome(): boolean {
     if (this.pending >= maxBatch || this.turns >= maxGathering || this.queue.length === this.arrived) return false
     this.turns++
@@ -210,12 +247,18 @@ class Pipeline {
     return batch
   }
 
-  // A generator written inside would be one of its own for each batch, and V8 keeps what such a one closes over until a full collection: every request.
+  // A generator written inside would be one of its own for each batch, and V8 keeps what such a one closes over until a
+  // full collection: every request.
   private readonly commit = Effect.fnUntraced(
-    function*(this: Pipeline, batch: ReadonlyArray<Work>) {
+    function* (this: Pipeline, batch: ReadonlyArray<Work>) {
       if (this.owed !== undefined) yield* this.settle(this.owed)
       if (batch.length === 0) return
-      const { counts, made } = plan(batch, yield* this.parts.replica.current(idsOf(batch)), this.floor ??= yield* this.lost, this.parts.jobs)
+      const { counts, made } = plan(
+        batch,
+        yield* this.parts.replica.current(idsOf(batch)),
+        (this.floor ??= yield* this.lost),
+        this.parts.jobs
+      )
       if (made.length > 0) yield* this.log(made)
       this.hold(batch, counts, made.length)
     },
@@ -224,13 +267,20 @@ class Pipeline {
   )
 
   /** Into the log, with who runs the jobs among them (D35), and on. */
-  private readonly log = Effect.fnUntraced(function*(this: Pipeline, made: ReadonlyArray<Made>) {
+  private readonly log = Effect.fnUntraced(function* (this: Pipeline, made: ReadonlyArray<Made>) {
     const { jobs, wal } = this.parts
     const assigned = yield* jobs.assign(made.map(({ change }) => change))
-    const lines = made.map(({ change, raw, record }) => Event.toLine(raw, change.op, record.version, assigned.to(change)))
+    const lines = made.map(({ change, raw, record }) =>
+      Event.toLine(raw, change.op, record.version, assigned.to(change))
+    )
     this.catchUpMeanwhile()
     const through = yield* Effect.tapError(wal.append(lines), () => assigned.undo)
-    yield* this.settle({ records: made.map(({ record }) => record), lines, through, traces: made.some(({ trace }) => trace !== undefined) ? made.map(({ trace }) => trace) : undefined })
+    yield* this.settle({
+      records: made.map(({ record }) => record),
+      lines,
+      through,
+      traces: made.some(({ trace }) => trace !== undefined) ? made.map(({ trace }) => trace) : undefined
+    })
   })
 
   /** The replica writes while the log is flushed, when there is something worth it: nobody waits for that then. */
@@ -239,10 +289,23 @@ class Pipeline {
     if (this.unwritten < worthWriting) return
     this.unwritten = 0
     // The log begins its flush in the turn that comes next.
-    turn.next(() => turn.next(() => run(Effect.catchAll(replica.catchUp, ({ message }) => Effect.logError(`the replica cannot write what it has taken, which is safe in the log: ${message}; trying again with the next changes`)), () => {})))
+    turn.next(() =>
+      turn.next(() =>
+        run(
+          Effect.catchAll(replica.catchUp, ({ message }) =>
+            Effect.logError(
+              `the replica cannot write what it has taken, which is safe in the log: ${message}; trying again with the next changes`
+            )
+          ),
+          () => {}
+        )
+      )
+    )
   }
 
-  private readonly lost: Effect.Effect<number, ReplicaError> = Effect.suspend(() => Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0))
+  private readonly lost: Effect.Effect<number, ReplicaError> = Effect.suspend(() =>
+    Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0)
+  )
 
   /** Applies what has been logged; while that fails nothing else is taken (D26). */
   private settle(owed: Owed): Effect.Effect<void, ReplicaError> {
@@ -275,7 +338,11 @@ const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
   return [...ids.values()]
 }
 
-const make: Effect.Effect<typeof Ingest.Service, never, Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving | Scope.Scope> = Effect.gen(function*() {
+const make: Effect.Effect<
+  typeof Ingest.Service,
+  never,
+  Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving | Scope.Scope
+> = Effect.gen(function* () {
   const config = yield* SchedulerConfig
   const pool = yield* Pool
   const serving = yield* Serving
@@ -288,15 +355,37 @@ const make: Effect.Effect<typeof Ingest.Service, never, Pool | JobFeed | Replica
   }
   const listeners: Array<Moved> = []
   const waiters = new Waiters(pool, config.deliveryWaitMs, () => clock.unsafeCurrentTimeMillis(), run)
-  const pipeline = new Pipeline({ config, pool, jobs: yield* JobFeed, replica: Metered.replica(yield* Replica, gauge), wal: Metered.wal(yield* Wal, gauge), turn: yield* Turn, waiters, meters: gauge.meters, moved: (records, through) => listeners.forEach((listener) => listener(records, through)), run })
+  const pipeline = new Pipeline({
+    config,
+    pool,
+    jobs: yield* JobFeed,
+    replica: Metered.replica(yield* Replica, gauge),
+    wal: Metered.wal(yield* Wal, gauge),
+    turn: yield* Turn,
+    waiters,
+    meters: gauge.meters,
+    moved: (records, through) => listeners.forEach((listener) => listener(records, through)),
+    run
+  })
   pool.watch(() => waiters.look())
   // The server has answered or cut every request by now; what a cut one left behind still goes to its end.
-  yield* Effect.addFinalizer(() => Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 }))
-  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) => pipeline.offer({ changes, raw, done, trace })
+  yield* Effect.addFinalizer(() =>
+    Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 })
+  )
+  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) =>
+    pipeline.offer({ changes, raw, done, trace })
   return {
     offer,
-    ingest: (changes, raw, holds, answers) => Effect.async<Ingested, Refusal>((resume) =>
-      pipeline.offer({ changes, raw, holds, answers, done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left)) })),
+    ingest: (changes, raw, holds, answers) =>
+      Effect.async<Ingested, Refusal>((resume) =>
+        pipeline.offer({
+          changes,
+          raw,
+          holds,
+          answers,
+          done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left))
+        })
+      ),
     watch: (listener) => void listeners.push(listener),
     waiting: () => pipeline.waiting
   }

@@ -1,5 +1,6 @@
 /**
- * A whole scheduler in memory: every port it needs, for tests, for trying things out, and as what another deployment starts from.
+ * A whole scheduler in memory: every port it needs, for tests, for trying things out, and as what another deployment
+ * starts from.
  *
  * What is merged behind {@link ports} takes a port's place, so a composer names only what is different:
  * `Scheduler.layer.pipe(Layer.provide(Layer.mergeAll(Memory.ports(env), myLog)))`.
@@ -26,21 +27,37 @@ export type Env = { readonly [name: string]: string | undefined }
 
 const callTimeoutMs = 10_000
 
-const ssps = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) => SspClient.layerHttp({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs }))).pipe(Layer.provide(Names.layerOf({})))
+const ssps = Layer.unwrapEffect(
+  Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
+    SspClient.layerHttp({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })
+  )
+).pipe(Layer.provide(Names.layerOf({})))
 
 /**
- * Every port of a scheduler, in memory; no database is cloned. `client` reaches the SSPs, over the runtime's `fetch` when absent; `file` is what
- * `svc.yml` would hold, as data.
+ * Every port of a scheduler, in memory; no database is cloned. `client` reaches the SSPs, over the runtime's `fetch`
+ * when absent; `file` is what `svc.yml` would hold, as data.
  */
 export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer, file?: unknown) =>
   Layer.provideMerge(
     Layer.mergeAll(
-      Replica.layerMemory, PoolStore.layerMemory, Upstream.layerNone, RequestBody.layer, Turn.layerYield, Release.layerOf("0.0.0"), Layer.provide(ssps, client),
+      Replica.layerMemory,
+      PoolStore.layerMemory,
+      Upstream.layerNone,
+      RequestBody.layer,
+      Turn.layerYield,
+      Release.layerOf("0.0.0"),
+      Layer.provide(ssps, client),
       Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ loadBalance }) => Balance.layerNamed(loadBalance))),
       Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ schedulerId }) => Wal.layerMemory(`log of ${schedulerId}`)))
     ),
-    SchedulerConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env, file: { path: "svc.yml", content: file, fault: undefined } })))
+    SchedulerConfig.layerEnv.pipe(
+      Layer.provide(ConfigSource.layerMemory({ env, file: { path: "svc.yml", content: file, fault: undefined } }))
+    )
   )
 
-/** Routes, ingest and pool over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Each web handler has a node of its own. */
-export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>, file?: unknown) => Scheduler.layer.pipe(Layer.provide(ports(env, client, file)))
+/**
+ * Routes, ingest and pool over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Each web handler
+ * has a node of its own.
+ */
+export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>, file?: unknown) =>
+  Scheduler.layer.pipe(Layer.provide(ports(env, client, file)))

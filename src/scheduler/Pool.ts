@@ -1,9 +1,10 @@
 /**
  * The pool's shell: one queue of commands, `decide` for each, its actions in the order they are owed.
  *
- * The only place that holds the pool's state and the only one that moves the replica, so that `Freeze` finds the replica exactly
- * where the last `Appended` left it. What must be kept is written, in one step for all commands that have arrived, before anything that
- * depends on it goes out. Calls are started and not awaited; each comes back as a command.
+ * The only place that holds the pool's state and the only one that moves the replica, so that `Freeze` finds the
+ * replica exactly where the last `Appended` left it. What must be kept is written, in one step for all commands that
+ * have arrived, before anything that depends on it goes out. Calls are started and not awaited; each comes back as a
+ * command.
  */
 import { Cause, Clock, Context, Duration, Effect, Exit, FiberSet, Layer, Queue, Schedule, type Scope } from "effect"
 import type { Strategy } from "../core/cluster/balance.ts"
@@ -40,7 +41,10 @@ export interface PoolShape {
   readonly tell: (command: Command) => Effect.Effect<void>
   /** What is kept of the answer to a job, by its id's text. */
   readonly resultOf: PoolStoreShape["resultOf"]
-  /** Runs `step`, which may move the replica, with no command before, beside or half-way through it; then decides what it answers, if anything. */
+  /**
+   * Runs `step`, which may move the replica, with no command before, beside or half-way through it; then decides what
+   * it answers, if anything.
+   */
   readonly alone: <E>(step: Effect.Effect<Command | undefined, E>) => Effect.Effect<void, E>
   /** Called after every decision, with nothing under way. */
   readonly watch: (listener: () => void) => void
@@ -49,7 +53,14 @@ export interface PoolShape {
 }
 
 export class Pool extends Context.Tag("scheduler/Pool")<Pool, PoolShape>() {
-  static readonly layer: Layer.Layer<Pool, StartFault, SchedulerConfig | Balance | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving> = Layer.scoped(Pool, Effect.suspend(() => make))
+  static readonly layer: Layer.Layer<
+    Pool,
+    StartFault,
+    SchedulerConfig | Balance | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving
+  > = Layer.scoped(
+    Pool,
+    Effect.suspend(() => make)
+  )
 }
 
 /** A step that nothing runs beside, and what is called once the command it answers is decided. */
@@ -91,12 +102,23 @@ const isWrite = (action: Action): action is Write => /^(?:Persist|Forget)/.test(
 
 /** The pool's ticks: often enough for its deadlines and polls, never less than once a second. */
 const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs }: SchedulerConfigShape): number =>
-  Math.min(1000, heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs === 0 ? Infinity : Math.max(10, sspProbeIntervalMs))
+  Math.min(
+    1000,
+    heartbeatIntervalMs,
+    sspPollIntervalMs,
+    sspProbeIntervalMs === 0 ? Infinity : Math.max(10, sspProbeIntervalMs)
+  )
 
 /** The pool's own limits, from the settings. */
 export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.Config => ({
-  ...State.defaults, strategy, heartbeatTimeoutMs: config.heartbeatTimeoutMs, bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
-  pollIntervalMs: config.sspPollIntervalMs, probeIntervalMs: config.sspProbeIntervalMs, maxBuffer: config.maxBufferPerSsp, maxSilenceMs: 1.25 * tickMs(config)
+  ...State.defaults,
+  strategy,
+  heartbeatTimeoutMs: config.heartbeatTimeoutMs,
+  bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
+  pollIntervalMs: config.sspPollIntervalMs,
+  probeIntervalMs: config.sspProbeIntervalMs,
+  maxBuffer: config.maxBufferPerSsp,
+  maxSilenceMs: 1.25 * tickMs(config)
 })
 
 const patient = Schedule.exponential(Duration.millis(100)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(2))))
@@ -104,7 +126,9 @@ const patient = Schedule.exponential(Duration.millis(100)).pipe(Schedule.union(S
 /** Waits for the disk as long as it takes: what depends on it must not go out before. */
 const persist = (store: PoolStoreShape, writes: ReadonlyArray<Write>): Effect.Effect<void> =>
   store.write(writes).pipe(
-    Effect.tapError((error: DatabaseError) => Effect.logError(`the pool cannot be written: ${error.message}; trying again`)),
+    Effect.tapError((error: DatabaseError) =>
+      Effect.logError(`the pool cannot be written: ${error.message}; trying again`)
+    ),
     Effect.retry(patient),
     Effect.orDie
   )
@@ -114,7 +138,9 @@ const freeze = ({ replica }: Parts, id: number, seq: number): Effect.Effect<void
   replica.freeze(id).pipe(
     Effect.retry({ times: 3, schedule: Schedule.spaced(Duration.millis(50)) }),
     Effect.orDie,
-    Effect.flatMap((at) => (at === seq ? Effect.void : Effect.dieMessage(`broken invariant: the replica stands at ${at}, the log at ${seq}`)))
+    Effect.flatMap((at) =>
+      at === seq ? Effect.void : Effect.dieMessage(`broken invariant: the replica stands at ${at}, the log at ${seq}`)
+    )
   )
 
 /** Syncs the replica, drops the log behind it. A checkpoint that fails is tried again when the next is due. */
@@ -130,28 +156,44 @@ const checkpoint = (parts: Parts, keepFrom: number): Effect.Effect<void> => {
 }
 
 /**
- * A tick finds out who is silent, so it goes behind what had arrived before it: a process that is busy runs its timers in time and reads its sockets late, and would remove SSPs
- * whose heartbeats lie there unread. The time that takes is no silence either, since ticks are that much apart then.
+ * A tick finds out who is silent, so it goes behind what had arrived before it: a process that is busy runs its timers
+ * in time and reads its sockets late, and would remove SSPs whose heartbeats lie there unread. The time that takes is
+ * no silence either, since ticks are that much apart then.
  */
-const tick = ({ heard, queue }: Pick<Parts, "heard" | "queue">): Effect.Effect<void> => Effect.zipRight(heard, Effect.asVoid(queue.offer({ tag: "Tick" })))
+const tick = ({ heard, queue }: Pick<Parts, "heard" | "queue">): Effect.Effect<void> =>
+  Effect.zipRight(heard, Effect.asVoid(queue.offer({ tag: "Tick" })))
 
 const levels = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError } as const
 
 const perform = (parts: Parts, action: Action): Effect.Effect<void> => {
   switch (action.tag) {
-    case "Freeze": return freeze(parts, action.id, action.seq)
-    case "Thaw": return parts.replica.thaw(action.id)
-    case "Checkpoint": return Effect.sync(() => parts.start(checkpoint(parts, action.keepFrom)))
-    case "Reply": return Effect.sync(() => {
-      parts.replies.get(action.ref)?.(action.reply)
-      parts.replies.delete(action.ref)
-    })
-    case "Log": return levels[action.level](action.message)
-    case "ClearView": return parts.clearing.ask(action.view, action.op)
-    case "AskActivity": return parts.activity.ask(action.view, action.lastActiveAt)
-    case "Poll": case "Deliver": case "CallRegister": case "CallUnregister": case "ExecuteJob":
-      return Effect.sync(() => parts.start(Effect.flatMap(Calls.run(parts.calls, action), (command) => parts.queue.offer(command))))
-    default: return Effect.void
+    case "Freeze":
+      return freeze(parts, action.id, action.seq)
+    case "Thaw":
+      return parts.replica.thaw(action.id)
+    case "Checkpoint":
+      return Effect.sync(() => parts.start(checkpoint(parts, action.keepFrom)))
+    case "Reply":
+      return Effect.sync(() => {
+        parts.replies.get(action.ref)?.(action.reply)
+        parts.replies.delete(action.ref)
+      })
+    case "Log":
+      return levels[action.level](action.message)
+    case "ClearView":
+      return parts.clearing.ask(action.view, action.op)
+    case "AskActivity":
+      return parts.activity.ask(action.view, action.lastActiveAt)
+    case "Poll":
+    case "Deliver":
+    case "CallRegister":
+    case "CallUnregister":
+    case "ExecuteJob":
+      return Effect.sync(() =>
+        parts.start(Effect.flatMap(Calls.run(parts.calls, action), (command) => parts.queue.offer(command)))
+      )
+    default:
+      return Effect.void
   }
 }
 
@@ -171,7 +213,8 @@ class Shell {
   readonly carryOut = (actions: ReadonlyArray<Action>): Effect.Effect<void> => {
     const rest = actions.filter((action) => !isWrite(action))
     const writes = actions.filter(isWrite)
-    const all = rest.length === 0 ? Effect.void : Effect.forEach(rest, (action) => perform(this.parts, action), { discard: true })
+    const all =
+      rest.length === 0 ? Effect.void : Effect.forEach(rest, (action) => perform(this.parts, action), { discard: true })
     return writes.length === 0 ? all : Effect.zipRight(persist(this.parts.store, writes), all)
   }
 
@@ -180,7 +223,13 @@ class Shell {
     const [state, actions] = Decisions.decide(this.state, now, command)
     this.state = state
     if (command.tag === "Delivered" && command.answer.kind !== "applied") this.wakeFor(command.ssp, now)
-    if (command.tag === "Polled" || command.tag === "Delivered" || command.tag === "ViewCalled" || command.tag === "Refused") this.wakeForSuspect(command.ssp, now)
+    if (
+      command.tag === "Polled" ||
+      command.tag === "Delivered" ||
+      command.tag === "ViewCalled" ||
+      command.tag === "Refused"
+    )
+      this.wakeForSuspect(command.ssp, now)
     return actions
   }
 
@@ -201,7 +250,7 @@ class Shell {
   }
 
   /** Everything that has arrived, in order; commands next to each other share one write. */
-  private readonly round = Effect.fnUntraced(function*(this: Shell, entries: Iterable<Entry>) {
+  private readonly round = Effect.fnUntraced(function* (this: Shell, entries: Iterable<Entry>) {
     let owed: Array<Action> = []
     for (const entry of entries) {
       if ("alone" in entry) {
@@ -220,23 +269,32 @@ class Shell {
   ended = false
 
   /**
-   * The first entry, and what had arrived beside it once a turn of the event loop has read that: what comes together is decided and written together, and a flush to
-   * disk, which takes as long for one as for a hundred, is paid once.
+   * The first entry, and what had arrived beside it once a turn of the event loop has read that: what comes together is
+   * decided and written together, and a flush to disk, which takes as long for one as for a hundred, is paid once.
    */
   private readonly gathered: Effect.Effect<Iterable<Entry>> = Effect.suspend(() => {
     const { queue, turned } = this.parts
-    return Effect.flatMap(Queue.take(queue), (first) => Effect.map(Effect.zipRight(turned, Queue.takeUpTo(queue, maxGathered - 1)), (others) => [first, ...others]))
+    return Effect.flatMap(Queue.take(queue), (first) =>
+      Effect.map(Effect.zipRight(turned, Queue.takeUpTo(queue, maxGathered - 1)), (others) => [first, ...others])
+    )
   })
 
-  readonly loop: Effect.Effect<never> = Effect.suspend(() => Effect.forever(Effect.flatMap(this.gathered, (entries) => this.round(entries)))).pipe(
-    Effect.ensuring(Effect.sync(() => {
-      this.ended = true
-    }))
+  readonly loop: Effect.Effect<never> = Effect.suspend(() =>
+    Effect.forever(Effect.flatMap(this.gathered, (entries) => this.round(entries)))
+  ).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        this.ended = true
+      })
+    )
   )
 }
 
 const fromStore = (error: DatabaseError): StartFault =>
-  new StartFault({ exitCode: error.reason === "damaged" || error.reason === "newer" ? 3 : 1, message: `${error.message}; see SVC_SCHEDULER_REPLICA_DB_PATH` })
+  new StartFault({
+    exitCode: error.reason === "damaged" || error.reason === "newer" ? 3 : 1,
+    message: `${error.message}; see SVC_SCHEDULER_REPLICA_DB_PATH`
+  })
 
 const askOn = ({ queue, replies }: Parts) => {
   let refs = 0
@@ -248,38 +306,53 @@ const askOn = ({ queue, replies }: Parts) => {
     })
 }
 
-const aloneOn = ({ queue }: Parts) => <E>(step: Effect.Effect<Command | undefined, E>): Effect.Effect<void, E> =>
-  Effect.async<void, E>((resume) => {
-    let ended: Exit.Exit<Command | undefined, E> | undefined
-    const alone = Effect.map(Effect.exit(step), (exit) => {
-      ended = exit
-      return Exit.isSuccess(exit) ? exit.value : undefined
+const aloneOn =
+  ({ queue }: Parts) =>
+  <E>(step: Effect.Effect<Command | undefined, E>): Effect.Effect<void, E> =>
+    Effect.async<void, E>((resume) => {
+      let ended: Exit.Exit<Command | undefined, E> | undefined
+      const alone = Effect.map(Effect.exit(step), (exit) => {
+        ended = exit
+        return Exit.isSuccess(exit) ? exit.value : undefined
+      })
+      queue.unsafeOffer({ alone, after: () => resume(ended === undefined ? Effect.void : Effect.asVoid(ended)) })
     })
-    queue.unsafeOffer({ alone, after: () => resume(ended === undefined ? Effect.void : Effect.asVoid(ended)) })
-  })
 
 /** On a stop: positions are saved, what has been decided is carried out, the replica is on disk. */
 const close = ({ queue, replica, store }: Parts, shell: Shell): Effect.Effect<void> =>
-  Effect.gen(function*() {
-    if (!shell.ended) yield* Effect.async<void>((resume) => void queue.unsafeOffer({ alone: Effect.succeed(undefined), after: () => resume(Effect.void) }))
-    const rows = [...State.ready(shell.state)].map((member) => ({ tag: "PersistMember", row: State.memberRow(member) }) as const)
+  Effect.gen(function* () {
+    if (!shell.ended)
+      yield* Effect.async<void>(
+        (resume) => void queue.unsafeOffer({ alone: Effect.succeed(undefined), after: () => resume(Effect.void) })
+      )
+    const rows = [...State.ready(shell.state)].map(
+      (member) => ({ tag: "PersistMember", row: State.memberRow(member) }) as const
+    )
     yield* Effect.ignoreLogged(store.write(rows))
     yield* Effect.ignoreLogged(replica.sync)
   })
 
 /**
- * What is kept of SSPs is worth something only with the replica they pulled. One that is a part, or has been begun anew, is filled from the database without
- * events, so whoever went on from its position would miss what that brings: nobody is known any more, and each registers and bootstraps again on its next heartbeat.
+ * What is kept of SSPs is worth something only with the replica they pulled. One that is a part, or has been begun
+ * anew, is filled from the database without events, so whoever went on from its position would miss what that brings:
+ * nobody is known any more, and each registers and bootstraps again on its next heartbeat.
  */
-const stillOfOnePiece = (store: PoolStoreShape, cloned: boolean, saved: Decisions.Saved): Effect.Effect<Decisions.Saved, StartFault> =>
-  Effect.gen(function*() {
+const stillOfOnePiece = (
+  store: PoolStoreShape,
+  cloned: boolean,
+  saved: Decisions.Saved
+): Effect.Effect<Decisions.Saved, StartFault> =>
+  Effect.gen(function* () {
     if (cloned || saved.members.length === 0) return saved
     yield* Effect.logWarning("the replica is cloned anew: every SSP bootstraps again")
-    yield* Effect.mapError(store.write(saved.members.map(({ ssp }) => ({ tag: "ForgetMember", ssp }) as const)), fromStore)
+    yield* Effect.mapError(
+      store.write(saved.members.map(({ ssp }) => ({ tag: "ForgetMember", ssp }) as const)),
+      fromStore
+    )
     return { ...saved, members: [], strays: [] }
   })
 
-const open = Effect.gen(function*() {
+const open = Effect.gen(function* () {
   const config = yield* SchedulerConfig
   const wal = yield* Wal
   const replica = yield* Replica
@@ -287,13 +360,28 @@ const open = Effect.gen(function*() {
   const { epoch, lastLogId, saved } = yield* Effect.mapError(store.open(wal.logId, config.jobResults), fromStore)
   const upstream = yield* Upstream
   const log = yield* Recovery.recover(config, wal, replica, upstream.present)
-  if (lastLogId !== undefined && lastLogId !== wal.logId) yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
+  if (lastLogId !== undefined && lastLogId !== wal.logId)
+    yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
   // A whole replica serves while it is compared with the database; only what is missing must be there first (D25).
   const cloned = !upstream.present || (yield* Effect.mapError(replica.whole, startFault))
-  return { config, wal, replica, store, upstream, epoch, log, cloned, saved: yield* stillOfOnePiece(store, cloned, saved) }
+  return {
+    config,
+    wal,
+    replica,
+    store,
+    upstream,
+    epoch,
+    log,
+    cloned,
+    saved: yield* stillOfOnePiece(store, cloned, saved)
+  }
 })
 
-const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Balance | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving | Scope.Scope> = Effect.gen(function*() {
+const make: Effect.Effect<
+  PoolShape,
+  StartFault,
+  SchedulerConfig | Balance | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving | Scope.Scope
+> = Effect.gen(function* () {
   const { cloned, config, epoch, log, replica, saved, store, upstream, wal } = yield* open
   const clock = yield* Effect.clock
   const fibers = yield* FiberSet.makeRuntime<never>()
@@ -304,12 +392,31 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Balance | Wal
   const turn = yield* Turn
   const turned = Effect.async<void>((resume) => turn.next(() => resume(Effect.void)))
   const heard = Effect.repeatN(turned, turnsToHear - 1)
-  const start = (effect: Effect.Effect<void>): void => void fibers(Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause))))
+  const start = (effect: Effect.Effect<void>): void =>
+    void fibers(
+      Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
+    )
   const parts: Parts = {
-    config, wal, replica, store, queue, start, turned, heard, replies: new Map(), listeners: [], checkpointedAt: clock.unsafeCurrentTimeMillis(),
+    config,
+    wal,
+    replica,
+    store,
+    queue,
+    start,
+    turned,
+    heard,
+    replies: new Map(),
+    listeners: [],
+    checkpointedAt: clock.unsafeCurrentTimeMillis(),
     activity: new Activity(upstream, (command) => queue.offer(command), start),
     clearing: new Clearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
-    calls: { client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }), events, replica, maxBodyBytes: config.maxBodyBytes, tracing: yield* Tracing }
+    calls: {
+      client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }),
+      events,
+      replica,
+      maxBodyBytes: config.maxBodyBytes,
+      tracing: yield* Tracing
+    }
   }
   const initial = State.initial({ ...limits(config, yield* Balance), database: upstream.present }, epoch, log, cloned)
   const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)
@@ -318,10 +425,23 @@ const make: Effect.Effect<PoolShape, StartFault, SchedulerConfig | Balance | Wal
   yield* Serving.fork(shell.loop)
   yield* Effect.addFinalizer(() => close(parts, shell))
   yield* Serving.fork(Effect.repeat(tick(parts), Schedule.spaced(Duration.millis(tickMs(config)))))
-  yield* Serving.fork(Effect.delay(Effect.repeat(parts.queue.offer({ tag: "CheckpointDue" }), Schedule.spaced(Duration.seconds(config.snapshotUpdateIntervalSecs))), Duration.seconds(config.snapshotUpdateIntervalSecs)))
+  yield* Serving.fork(
+    Effect.delay(
+      Effect.repeat(
+        parts.queue.offer({ tag: "CheckpointDue" }),
+        Schedule.spaced(Duration.seconds(config.snapshotUpdateIntervalSecs))
+      ),
+      Duration.seconds(config.snapshotUpdateIntervalSecs)
+    )
+  )
   return {
-    state: () => shell.state, identity: { logId: wal.logId, epoch }, events, ask: askOn(parts), alone: aloneOn(parts),
-    tell: (command) => Effect.asVoid(parts.queue.offer(command)), resultOf: store.resultOf,
+    state: () => shell.state,
+    identity: { logId: wal.logId, epoch },
+    events,
+    ask: askOn(parts),
+    alone: aloneOn(parts),
+    tell: (command) => Effect.asVoid(parts.queue.offer(command)),
+    resultOf: store.resultOf,
     watch: (listener) => void parts.listeners.push(listener),
     checkpointedAt: () => parts.checkpointedAt
   }

@@ -1,10 +1,12 @@
 /**
  * The Merkle trees of the replica's tables (D41), brought up to date when somebody asks and at no other time.
  *
- * A change only notes the id of its record, and only where somebody has asked for its table before, so that ingest pays nothing for hashes. What is stale is hashed in small
- * steps with the event loop's turn in between; the little that came meanwhile is hashed while nothing is applied, so that hashes and position belong together.
- * State: per table that was asked for, hash and count of its buckets, and the ids that moved since. Once these are more than its records, or than
- * {@link maxChanged}, the table is read anew instead, so that ids of records that come and go are not kept until somebody asks.
+ * A change only notes the id of its record, and only where somebody has asked for its table before, so that ingest pays
+ * nothing for hashes. What is stale is hashed in small steps with the event loop's turn in between; the little that
+ * came meanwhile is hashed while nothing is applied, so that hashes and position belong together. State: per table that
+ * was asked for, hash and count of its buckets, and the ids that moved since. Once these are more than its records, or
+ * than {@link maxChanged}, the table is read anew instead, so that ids of records that come and go are not kept until
+ * somebody asks.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { bucketLevel, bucketOf, contentOf, type Leaf, leafOf, MerkleTree, type Node } from "../core/integrity/merkle.ts"
@@ -19,13 +21,18 @@ import { Pool, type PoolShape } from "./Pool.ts"
 const maxChanged = 200_000
 /** Ids that may wait where a table has fewer records. */
 const fewestChanged = 10_000
-/** What is done between two turns of the event loop, a few milliseconds: ids and buckets hashed, records read in key order, and read by their bucket. */
+/**
+ * What is done between two turns of the event loop, a few milliseconds: ids and buckets hashed, records read in key
+ * order, and read by their bucket.
+ */
 const perStep = 256
 const readPerStep = 128
 const hashedPerStep = 32
 /** Inner nodes hashed between two turns: each is over up to 256 children. */
 const nodesPerStep = 8
-/** What may be left to hash while nothing is applied, in records that moved, and how often more is worked off before. */
+/**
+ * What may be left to hash while nothing is applied, in records that moved, and how often more is worked off before.
+ */
 const maxLeft = 32
 const maxRounds = 5
 
@@ -65,7 +72,9 @@ class Followed implements Moves {
   }
 
   after(seq: number): ReadonlyArray<string> | undefined {
-    return this.moved.size >= maxChanged ? undefined : Array.from(this.moved).flatMap(([id, at]) => (at > seq ? [id] : []))
+    return this.moved.size >= maxChanged
+      ? undefined
+      : Array.from(this.moved).flatMap(([id, at]) => (at > seq ? [id] : []))
   }
 }
 
@@ -99,64 +108,74 @@ class TableTree {
     return this.changed.size > Math.min(maxChanged, Math.max(fewestChanged, this.records))
   }
 
-  readonly refresh: Effect.Effect<void, ReplicaError> = Effect.suspend(() => Effect.gen(this, function*() {
-    if (!this.read) yield* this.readAll
-    yield* this.markChanged
-    yield* this.hashBuckets
-    let nodes = 0
-    for (const _node of this.tree.hashed()) if (++nodes % nodesPerStep === 0) yield* turn
-    this.records = this.tree.node(0, 0).count
-  }))
+  readonly refresh: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      if (!this.read) yield* this.readAll
+      yield* this.markChanged
+      yield* this.hashBuckets
+      let nodes = 0
+      for (const _node of this.tree.hashed()) if (++nodes % nodesPerStep === 0) yield* turn
+      this.records = this.tree.node(0, 0).count
+    })
+  )
 
   /** Hashes everything in one walk; what moves meanwhile is noted as ever and read again. Cut off, it begins anew. */
-  private readonly readAll: Effect.Effect<void, ReplicaError> = Effect.suspend(() => Effect.gen(this, function*() {
-    const leaves = new Map<number, Array<Leaf>>()
-    let after: RecordKey | undefined
-    for (;;) {
-      const records = yield* this.replica.records(this.table, after, readPerStep)
-      for (const record of records) {
-        const bucket = bucketOf(record.id.text)
-        const there = leaves.get(bucket)
-        if (there === undefined) leaves.set(bucket, [leafFor(record)])
-        else there.push(leafFor(record))
-      }
-      if (records.length < readPerStep) break
-      after = records.at(-1)!.id.key
-      yield* turn
-    }
-    let put = 0
-    for (const [bucket, there] of leaves) {
-      this.tree.put(bucket, there)
-      if (++put % perStep === 0) yield* turn
-    }
-    // A replica may still have to find out what is in which bucket: now, and not while nothing else is applied.
-    yield* this.replica.bucket(this.table, 0)
-    this.read = true
-  }))
-
-  private readonly markChanged: Effect.Effect<void> = Effect.suspend(() => Effect.gen(this, function*() {
-    let marked = 0
-    for (const id of this.changed) {
-      this.changed.delete(id)
-      this.tree.mark(bucketOf(id))
-      if (++marked % perStep === 0) yield* turn
-    }
-  }))
-
-  private readonly hashBuckets: Effect.Effect<void, ReplicaError> = Effect.suspend(() => Effect.gen(this, function*() {
-    let hashed = 0
-    for (let bucket = this.tree.take(); bucket !== undefined; bucket = this.tree.take()) {
-      const index = bucket
-      // A reading that fails or is cut off leaves the mark where it was.
-      const records = yield* Effect.onError(this.replica.bucket(this.table, index), () => Effect.sync(() => this.tree.mark(index)))
-      this.tree.put(index, records.map(leafFor))
-      hashed += records.length + 1
-      if (hashed >= hashedPerStep) {
-        hashed = 0
+  private readonly readAll: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      const leaves = new Map<number, Array<Leaf>>()
+      let after: RecordKey | undefined
+      for (;;) {
+        const records = yield* this.replica.records(this.table, after, readPerStep)
+        for (const record of records) {
+          const bucket = bucketOf(record.id.text)
+          const there = leaves.get(bucket)
+          if (there === undefined) leaves.set(bucket, [leafFor(record)])
+          else there.push(leafFor(record))
+        }
+        if (records.length < readPerStep) break
+        after = records.at(-1)!.id.key
         yield* turn
       }
-    }
-  }))
+      let put = 0
+      for (const [bucket, there] of leaves) {
+        this.tree.put(bucket, there)
+        if (++put % perStep === 0) yield* turn
+      }
+      // A replica may still have to find out what is in which bucket: now, and not while nothing else is applied.
+      yield* this.replica.bucket(this.table, 0)
+      this.read = true
+    })
+  )
+
+  private readonly markChanged: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      let marked = 0
+      for (const id of this.changed) {
+        this.changed.delete(id)
+        this.tree.mark(bucketOf(id))
+        if (++marked % perStep === 0) yield* turn
+      }
+    })
+  )
+
+  private readonly hashBuckets: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      let hashed = 0
+      for (let bucket = this.tree.take(); bucket !== undefined; bucket = this.tree.take()) {
+        const index = bucket
+        // A reading that fails or is cut off leaves the mark where it was.
+        const records = yield* Effect.onError(this.replica.bucket(this.table, index), () =>
+          Effect.sync(() => this.tree.mark(index))
+        )
+        this.tree.put(index, records.map(leafFor))
+        hashed += records.length + 1
+        if (hashed >= hashedPerStep) {
+          hashed = 0
+          yield* turn
+        }
+      }
+    })
+  )
 }
 
 const none: Node = new MerkleTree().node(0, 0)
@@ -207,46 +226,70 @@ class Trees implements RecordTreesShape {
     (followed) => Effect.sync(() => this.followers.delete(followed))
   )
 
-  readonly roots: RecordTreesShape["roots"] = Effect.suspend(() => Effect.gen(this, function*() {
-    const names = (yield* this.replica.names).filter((name) => !isOwn(name))
-    return yield* this.settled(names, (seq) => Effect.sync(() => ({
-      seq, tables: names.map((table) => ({ table, ...this.of(table).tree.node(0, 0) })).filter(({ count }) => count > 0)
-    })))
-  }))
+  readonly roots: RecordTreesShape["roots"] = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      const names = (yield* this.replica.names).filter((name) => !isOwn(name))
+      return yield* this.settled(names, (seq) =>
+        Effect.sync(() => ({
+          seq,
+          tables: names.map((table) => ({ table, ...this.of(table).tree.node(0, 0) })).filter(({ count }) => count > 0)
+        }))
+      )
+    })
+  )
 
-  readonly node: RecordTreesShape["node"] = (table, level, index) => Effect.gen(this, function*() {
-    // Nobody gets to fill the memory with trees of tables that are not there.
-    const exists = (yield* this.replica.names).includes(table)
-    return yield* this.settled(exists ? [table] : [], (seq) => Effect.gen(this, function*() {
-      const place = { seq, table, level, index }
-      if (level === bucketLevel) {
-        const found = exists ? yield* this.replica.bucket(table, index) : []
-        const records = found.map((record) => ({ ...leafFor(record), version: record.version }))
-        return { ...place, ...(exists ? this.of(table).tree.node(level, index) : none), records }
-      }
-      return exists ? { ...place, ...this.of(table).tree.node(level, index), children: this.of(table).tree.children(level, index) } : { ...place, ...none, children: [] }
-    }))
-  })
+  readonly node: RecordTreesShape["node"] = (table, level, index) =>
+    Effect.gen(this, function* () {
+      // Nobody gets to fill the memory with trees of tables that are not there.
+      const exists = (yield* this.replica.names).includes(table)
+      return yield* this.settled(exists ? [table] : [], (seq) =>
+        Effect.gen(this, function* () {
+          const place = { seq, table, level, index }
+          if (level === bucketLevel) {
+            const found = exists ? yield* this.replica.bucket(table, index) : []
+            const records = found.map((record) => ({ ...leafFor(record), version: record.version }))
+            return { ...place, ...(exists ? this.of(table).tree.node(level, index) : none), records }
+          }
+          return exists
+            ? {
+                ...place,
+                ...this.of(table).tree.node(level, index),
+                children: this.of(table).tree.children(level, index)
+              }
+            : { ...place, ...none, children: [] }
+        })
+      )
+    })
 
-  /** Looks at the trees of these tables as of a position: most is worked off while changes flow, the rest while none is applied. */
-  private settled<A>(tables: ReadonlyArray<string>, look: (seq: number) => Effect.Effect<A, ReplicaError>): Effect.Effect<A, ReplicaError> {
+  /**
+   * Looks at the trees of these tables as of a position: most is worked off while changes flow, the rest while none is
+   * applied.
+   */
+  private settled<A>(
+    tables: ReadonlyArray<string>,
+    look: (seq: number) => Effect.Effect<A, ReplicaError>
+  ): Effect.Effect<A, ReplicaError> {
     const refresh = Effect.forEach(tables, (table) => Effect.suspend(() => this.of(table).refresh), { discard: true })
     const left = (): number => tables.reduce((sum, table) => sum + this.of(table).left, 0)
-    return this.one.withPermits(1)(Effect.gen(this, function*() {
-      for (let round = 0; round < maxRounds && left() > maxLeft; round++) yield* refresh
-      let found: { readonly value: A } | undefined
-      yield* this.pool.alone(Effect.gen(this, function*() {
-        yield* refresh
-        found = { value: yield* look(this.pool.state().log.head) }
-        return undefined
-      }))
-      return found === undefined ? yield* Effect.interrupt : found.value
-    }))
+    return this.one.withPermits(1)(
+      Effect.gen(this, function* () {
+        for (let round = 0; round < maxRounds && left() > maxLeft; round++) yield* refresh
+        let found: { readonly value: A } | undefined
+        yield* this.pool.alone(
+          Effect.gen(this, function* () {
+            yield* refresh
+            found = { value: yield* look(this.pool.state().log.head) }
+            return undefined
+          })
+        )
+        return found === undefined ? yield* Effect.interrupt : found.value
+      })
+    )
   }
 
   private of(table: string): TableTree {
     let found = this.tables.get(table)
-    if (found === undefined) this.tables.set(table, found = new TableTree(this.replica, table))
+    if (found === undefined) this.tables.set(table, (found = new TableTree(this.replica, table)))
     return found
   }
 }
@@ -254,7 +297,7 @@ class Trees implements RecordTreesShape {
 export class RecordTrees extends Context.Tag("scheduler/RecordTrees")<RecordTrees, RecordTreesShape>() {
   static readonly layer: Layer.Layer<RecordTrees, never, Replica | Ingest | Pool> = Layer.effect(
     RecordTrees,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const trees = new Trees(yield* Replica, yield* Pool, yield* Effect.makeSemaphore(1))
       const { watch } = yield* Ingest
       watch(trees.moved)

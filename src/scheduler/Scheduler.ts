@@ -1,8 +1,9 @@
 /**
  * A scheduler, put together: routes, ingest and pool as one layer that needs only ports.
  *
- * Somebody else's deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`, `Turn`, `RequestBody`, `Release`,
- * `SchedulerConfig`) and any server that takes `HttpApi.Api`; the door `src/scheduler.ts` is one example.
+ * Somebody else's deployment provides other ports (`Balance`, `Wal`, `Replica`, `PoolStore`, `SspClient`, `Upstream`,
+ * `Turn`, `RequestBody`, `Release`, `SchedulerConfig`) and any server that takes `HttpApi.Api`; the door
+ * `src/scheduler.ts` is one example.
  */
 import { Effect, Layer } from "effect"
 import { Audit } from "../ports/Audit.ts"
@@ -27,12 +28,24 @@ import * as Reconcile from "./Reconcile.ts"
 import { RecordTrees } from "./RecordTrees.ts"
 import * as SspComparison from "./SspComparison.ts"
 
-const layerProxy = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ queryBytes, queryRowSteps, queryRows, querySteps }) => ProxyQuery.layer({ queryBytes, queryRows, querySteps, rowSteps: queryRowSteps })))
+const layerProxy = Layer.unwrapEffect(
+  Effect.map(SchedulerConfig, ({ queryBytes, queryRowSteps, queryRows, querySteps }) =>
+    ProxyQuery.layer({ queryBytes, queryRows, querySteps, rowSteps: queryRowSteps })
+  )
+)
 
-const layerAudit = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute)))
+const layerAudit = Layer.unwrapEffect(
+  Effect.map(SchedulerConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute))
+)
 
 /** Routes, services and loops of a scheduler, over ports. A server and routes of your own are built on it. */
-export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparison.layer, IntegrityNodes.layer, Reconcile.layer).pipe(
+export const layer = Layer.mergeAll(
+  Http.layer,
+  HttpIngest.layerHot,
+  SspComparison.layer,
+  IntegrityNodes.layer,
+  Reconcile.layer
+).pipe(
   Layer.provideMerge(Figures.layer),
   Layer.provideMerge(IngestTimes.layer),
   Layer.provideMerge(Layer.mergeAll(Clone.layer, RecordTrees.layer, Jobs.layer)),
@@ -47,15 +60,19 @@ export const layer = Layer.mergeAll(Http.layer, HttpIngest.layerHot, SspComparis
 )
 
 const sourceText = ({ database }: SchedulerConfigShape): string =>
-  database === undefined ? "no database to clone" : `cloned from ${database.url}, ${database.namespace}/${database.name}`
+  database === undefined
+    ? "no database to clone"
+    : `cloned from ${database.url}, ${database.namespace}/${database.name}`
 
 /** Says what runs where, then waits; fails when a loop of the node does. */
 export const serve = (config: SchedulerConfigShape) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const serving = yield* Serving
     const { version } = yield* Release
     for (const warning of config.warnings) yield* Effect.logWarning(warning)
     const port = yield* serving.port
-    yield* Effect.logInfo(`scheduler ${config.schedulerId} ${version} listens on ${config.listen.host ?? "all interfaces"}, port ${port}: log ${config.walPath}, replica ${config.replicaDbPath}, ${sourceText(config)}`)
+    yield* Effect.logInfo(
+      `scheduler ${config.schedulerId} ${version} listens on ${config.listen.host ?? "all interfaces"}, port ${port}: log ${config.walPath}, replica ${config.replicaDbPath}, ${sourceText(config)}`
+    )
     return yield* serving.crashed
   })

@@ -1,8 +1,9 @@
 /**
- * Answers of `/ingest` that wait for SSPs: held until every ready one that keeps up has applied the change, or its time is over (D26).
+ * Answers of `/ingest` that wait for SSPs: held until every ready one that keeps up has applied the change, or its time
+ * is over (D26).
  *
- * Who was waited for in vain once is late, and answers do not wait for it until it has caught up. Positions only grow, so the
- * oldest waits first, and one look at it tells whether anybody can go.
+ * Who was waited for in vain once is late, and answers do not wait for it until it has caught up. Positions only grow,
+ * so the oldest waits first, and one look at it tells whether anybody can go.
  */
 import { Duration, Effect } from "effect"
 import * as State from "../core/cluster/state.ts"
@@ -31,7 +32,8 @@ export class Waiters {
   }
 
   add(seq: number, done: Waiter["done"]): void {
-    if (this.from === this.waiting.length && !this.mustWait(seq)) return done(State.delivered(this.pool.state(), seq), seq)
+    if (this.from === this.waiting.length && !this.mustWait(seq))
+      return done(State.delivered(this.pool.state(), seq), seq)
     this.waiting.push({ seq, since: this.now(), done })
     this.arm()
   }
@@ -40,7 +42,11 @@ export class Waiters {
   look(): void {
     if (this.from === this.waiting.length) return
     const state = this.pool.state()
-    for (let first = this.waiting[this.from]; first !== undefined && !State.awaited(state, first.seq); first = this.waiting[this.from]) {
+    for (
+      let first = this.waiting[this.from];
+      first !== undefined && !State.awaited(state, first.seq);
+      first = this.waiting[this.from]
+    ) {
       this.from++
       first.done(State.delivered(state, first.seq), first.seq)
     }

@@ -1,8 +1,8 @@
 /**
  * The actions of the pool that go out to an SSP, each as an effect that ends with the command that reports it.
  *
- * None fails: a call without an answer is an answer too. Deliveries are cut so that a request stays below the SSP's limit; the pieces
- * go one after the other, so that the order is the log's.
+ * None fails: a call without an answer is an answer too. Deliveries are cut so that a request stays below the SSP's
+ * limit; the pieces go one after the other, so that the order is the log's.
  */
 import { Effect, Random } from "effect"
 import type { Action, Command, ViewSpec } from "../core/cluster/messages.ts"
@@ -29,7 +29,10 @@ const maxLinks = 64
 
 type Call = Extract<Action, { readonly tag: "Poll" | "Deliver" | "CallRegister" | "CallUnregister" | "ExecuteJob" }>
 
-/** Requests for these events: one event alone, or as many as fit. Characters are counted three bytes each at worst, so a third is always safe. */
+/**
+ * Requests for these events: one event alone, or as many as fit. Characters are counted three bytes each at worst, so a
+ * third is always safe.
+ */
 const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
   const bodies: Array<string> = []
   let part: Array<string> = []
@@ -53,14 +56,27 @@ const deliver = (around: Surroundings, action: Call & { readonly tag: "Deliver" 
   Effect.suspend(() => {
     const [parent, ...links] = around.events.tracesOf(action.from, action.to)
     if (parent === undefined) return send(around, action, undefined)
-    const span = around.tracing?.begin("deliver", { kind: "client", parent, links: links.slice(0, maxLinks), attributes: { "svc.ssp": action.ssp, "svc.from": action.from, "svc.to": action.to } })
-    return Effect.tap(send(around, action, span?.traceparent ?? parent), ({ kind }) => Effect.sync(() => span?.end(kind === "applied" ? undefined : kind)))
+    const span = around.tracing?.begin("deliver", {
+      kind: "client",
+      parent,
+      links: links.slice(0, maxLinks),
+      attributes: { "svc.ssp": action.ssp, "svc.from": action.from, "svc.to": action.to }
+    })
+    return Effect.tap(send(around, action, span?.traceparent ?? parent), ({ kind }) =>
+      Effect.sync(() => span?.end(kind === "applied" ? undefined : kind))
+    )
   })
 
-const send = Effect.fnUntraced(function*({ client, events, maxBodyBytes }: Surroundings, action: Call & { readonly tag: "Deliver" }, traceparent: string | undefined) {
+const send = Effect.fnUntraced(function* (
+  { client, events, maxBodyBytes }: Surroundings,
+  action: Call & { readonly tag: "Deliver" },
+  traceparent: string | undefined
+) {
   const read = yield* Effect.either(events.read(action.from, action.to))
   if (read._tag === "Left") {
-    yield* Effect.logError(`events ${action.from} to ${action.to} cannot be read for ${action.ssp}: ${read.left.message}`)
+    yield* Effect.logError(
+      `events ${action.from} to ${action.to} cannot be read for ${action.ssp}: ${read.left.message}`
+    )
     return { kind: "unavailable" } as const
   }
   let answer: Answer = { kind: "unavailable" }
@@ -80,11 +96,18 @@ const registrationBody = ({ body, lastActiveAt }: ViewSpec, assignment: number):
 }
 
 /** A job as it stands in the replica, in the shape of a dispatch; undefined while it is not there. */
-const jobBody = Effect.fnUntraced(function*({ replica }: Surroundings, job: string, table: string) {
+const jobBody = Effect.fnUntraced(function* ({ replica }: Surroundings, job: string, table: string) {
   const id = Ids.parseLenient(job)
-  const found = id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
+  const found =
+    id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
   const doc = found?.doc
-  return doc === undefined ? undefined : { job_id: job, table, payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} } }
+  return doc === undefined
+    ? undefined
+    : {
+        job_id: job,
+        table,
+        payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} }
+      }
 })
 
 /** Carries the call out and answers with what is to be told to the pool. */
@@ -93,13 +116,40 @@ export const run = (around: Surroundings, action: Call): Effect.Effect<Command> 
   const { registration, ssp } = action
   const target: Target = action
   switch (action.tag) {
-    case "Poll": return Effect.map(client.health(target), (health) => ({ tag: "Polled", ssp, registration, health }))
-    case "Deliver": return Effect.zipWith(deliver(around, action), Random.next, (answer, jitter) => ({ tag: "Delivered", ssp, registration, answer, jitter }))
+    case "Poll":
+      return Effect.map(client.health(target), (health) => ({ tag: "Polled", ssp, registration, health }))
+    case "Deliver":
+      return Effect.zipWith(deliver(around, action), Random.next, (answer, jitter) => ({
+        tag: "Delivered",
+        ssp,
+        registration,
+        answer,
+        jitter
+      }))
     case "CallRegister":
-      return Effect.map(client.registerView(target, registrationBody(action.spec, action.assignment)), (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }))
+      return Effect.map(client.registerView(target, registrationBody(action.spec, action.assignment)), (outcome) => ({
+        tag: "ViewCalled",
+        op: action.op,
+        view: action.view,
+        ssp,
+        registration,
+        outcome
+      }))
     case "CallUnregister":
-      return Effect.map(client.unregisterView(target, { id: `incantation:${action.view}`, assignment: action.assignment, ...(action.gone ? {} : { moved: true }) }), (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome }))
+      return Effect.map(
+        client.unregisterView(target, {
+          id: `incantation:${action.view}`,
+          assignment: action.assignment,
+          ...(action.gone ? {} : { moved: true })
+        }),
+        (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome })
+      )
     case "ExecuteJob":
-      return Effect.map(Effect.flatMap(jobBody(around, action.job, action.table), (body) => (body === undefined ? Effect.succeed({ kind: "unreachable" } as const) : client.executeJob(target, body))), (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome }))
+      return Effect.map(
+        Effect.flatMap(jobBody(around, action.job, action.table), (body) =>
+          body === undefined ? Effect.succeed({ kind: "unreachable" } as const) : client.executeJob(target, body)
+        ),
+        (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome })
+      )
   }
 }

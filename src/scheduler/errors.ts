@@ -6,7 +6,10 @@
 import { Data } from "effect"
 
 /** A queue of ours is full; the message names the limit, its value and the setting. */
-export class Overloaded extends Data.TaggedError("Overloaded")<{ readonly message: string; readonly retryAfterSecs: number }> {}
+export class Overloaded extends Data.TaggedError("Overloaded")<{
+  readonly message: string
+  readonly retryAfterSecs: number
+}> {}
 
 /** Log or replica did not take a change; nothing was delivered. */
 export class ReplicaFailed extends Data.TaggedError("ReplicaFailed")<{ readonly message: string }> {}

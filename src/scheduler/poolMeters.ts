@@ -1,7 +1,8 @@
 /**
  * What the pool's members go through, counted from outside: registrations, overflows, replays (D34).
  *
- * Seen in the state after each round of decisions, so that the machine knows of no metrics; a round costs a look at a few members.
+ * Seen in the state after each round of decisions, so that the machine knows of no metrics; a round costs a look at a
+ * few members.
  */
 import { HashMap } from "effect"
 import type { SspMember, State } from "../core/cluster/state.ts"

@@ -1,8 +1,9 @@
 /**
  * Statements over one state of the replica, answered as text: the plain answer of `/proxy/query`, or the exact one.
  *
- * A run is a generator that pauses every few rows, so that it never holds up ingest. What reads a stretch of a table as it is, as every
- * bootstrap does, hands on the text that is stored without making values of it; everything else goes through the evaluator.
+ * A run is a generator that pauses every few rows, so that it never holds up ingest. What reads a stretch of a table as
+ * it is, as every bootstrap does, hands on the text that is stored without making values of it; everything else goes
+ * through the evaluator.
  */
 import { Either } from "effect"
 import type { Idiom, Select, Statement } from "../core/surql/ast.ts"
@@ -75,7 +76,7 @@ const tooMany = (rows: number): never => {
   throw new Failed(`The query gives more than ${rows} rows; raise ${limits.queryRows.setting} to allow it`)
 }
 
-const typed = "{\"$\":["
+const typed = '{"$":['
 
 /** A row as it is stored, with its id and version (D4). */
 const rowText = (row: ReplicaRow, exact: boolean): string => {
@@ -88,14 +89,22 @@ const rowText = (row: ReplicaRow, exact: boolean): string => {
   return `{"id":${own},"${versionField}":${version}${content === "{}" ? "}" : `,${content.slice(1)}`}`
 }
 
-function* scanned(out: Output, scan: KeyScan, { exact, limits: { queryRows, querySteps }, snapshot }: Run): Slices<void> {
+function* scanned(
+  out: Output,
+  scan: KeyScan,
+  { exact, limits: { queryRows, querySteps }, snapshot }: Run
+): Slices<void> {
   const most = Math.min(scan.limit, queryRows + 1)
-  let seen = 0, shown = 0
+  let seen = 0,
+    shown = 0
   out.add("[")
   if (most > 0) {
     for (const row of snapshot.rows(scan.table, scan.range, { atMost: scan.start + most })) {
       if (++seen % pauseAfter === 0) yield
-      if (seen > querySteps) throw new Failed(`The query needs more than ${querySteps} steps; raise ${limits.querySteps.setting} to allow it`)
+      if (seen > querySteps)
+        throw new Failed(
+          `The query needs more than ${querySteps} steps; raise ${limits.querySteps.setting} to allow it`
+        )
       if (seen <= scan.start || row === undefined) continue
       if (++shown > queryRows) tooMany(queryRows)
       out.add((shown === 1 ? "" : ",") + rowText(row, exact))
@@ -104,10 +113,12 @@ function* scanned(out: Output, scan: KeyScan, { exact, limits: { queryRows, quer
   out.add("]")
 }
 
-const isVersion = ({ parts, start }: Idiom): boolean => start === undefined && parts.length === 1 && parts[0]!.kind === "field" && parts[0]!.name === versionField
+const isVersion = ({ parts, start }: Idiom): boolean =>
+  start === undefined && parts.length === 1 && parts[0]!.kind === "field" && parts[0]!.name === versionField
 
 /** Whether rows carry their version: those of `SELECT *` (D4). */
-const carriesVersion = ({ fields, group, omit, value }: Select): boolean => !value && group === undefined && fields.some(({ kind }) => kind === "all") && !omit.some(isVersion)
+const carriesVersion = ({ fields, group, omit, value }: Select): boolean =>
+  !value && group === undefined && fields.some(({ kind }) => kind === "all") && !omit.some(isVersion)
 
 const withVersion = ({ record, value }: SelectedRow, source: ReplicaSource): Value => {
   const version = record && source.version(record)
@@ -143,7 +154,9 @@ function* written(out: Output, v: Value, text: (v: Value) => string): Slices<voi
 
 function* selected(out: Output, select: Select, options: Options, source: ReplicaSource, exact: boolean): Slices<void> {
   const { rows } = right(yield* selectRowsSliced(select, options))
-  const show = carriesVersion(select) ? (row: SelectedRow) => withVersion(row, source) : ({ value }: SelectedRow) => value
+  const show = carriesVersion(select)
+    ? (row: SelectedRow) => withVersion(row, source)
+    : ({ value }: SelectedRow) => value
   const text = exact ? Encode.encode : Json.stringify
   if (select.only) return yield* written(out, rows[0] && show(rows[0]), text)
   out.add("[")
@@ -156,7 +169,13 @@ function* selected(out: Output, select: Select, options: Options, source: Replic
 }
 
 function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
-  const { exact, limits: { queryBytes, queryRows, querySteps, rowSteps }, now, params, snapshot } = run
+  const {
+    exact,
+    limits: { queryBytes, queryRows, querySteps, rowSteps },
+    now,
+    params,
+    snapshot
+  } = run
   const budget = queryBudget(querySteps, rowSteps, queryBytes)
   const source = sourceOf(snapshot)
   const options: Options = { source, params, budget, now, maxRows: queryRows }

@@ -1,8 +1,9 @@
 /**
  * A state of the replica as the evaluator reads it: records by id, tables and ranges in key order, edges.
  *
- * Rows are decoded one by one as they are taken. Records that links lead to are kept for the length of a query, because many rows link to few. Rows that
- * SQLite has ruled out are handed on as an empty record, which fails the same filter, so that they are counted and the evaluator can pause among them.
+ * Rows are decoded one by one as they are taken. Records that links lead to are kept for the length of a query, because
+ * many rows link to few. Rows that SQLite has ruled out are handed on as an empty record, which fails the same filter,
+ * so that they are counted and the evaluator can pause among them.
  */
 import type { Source } from "../core/surql/scope.ts"
 import type { Obj, Range, RecordId } from "../core/surql/value.ts"
@@ -22,7 +23,8 @@ const ruledOut: Obj = {}
 export const sourceOf = (snapshot: ReplicaSnapshot): ReplicaSource => {
   const versions = new WeakMap<RecordId, number>()
   const records = new Map<string, Obj | undefined>()
-  let where: RowFilter = [], atMost = Infinity
+  let where: RowFilter = [],
+    atMost = Infinity
   const read = (row: ReplicaRow): Obj => {
     const id = idOf(row)
     versions.set(id, row.version)

@@ -1,9 +1,9 @@
 /**
  * Which views the scheduler has placed here, and under which assignment (D21, D31).
  *
- * Assignments grow with every move of a view, and calls may arrive late or twice: a register call of an older assignment, or of
- * one already taken back, must not bring a view back that another SSP has by now; an unregister call must not take away what was
- * placed anew. What was registered directly is not in here, and stays with this SSP (D16).
+ * Assignments grow with every move of a view, and calls may arrive late or twice: a register call of an older
+ * assignment, or of one already taken back, must not bring a view back that another SSP has by now; an unregister call
+ * must not take away what was placed anew. What was registered directly is not in here, and stays with this SSP (D16).
  */
 
 /** Assignments taken back that are remembered; a call does not stay on its way for so many others. */
@@ -15,7 +15,10 @@ export class Assignments {
   private readonly gone = new Map<string, number>()
   private times = 0
 
-  /** A register call: undefined when it is older than what is known; else whether it still holds, to be asked when the view is put in place. */
+  /**
+   * A register call: undefined when it is older than what is known; else whether it still holds, to be asked when the
+   * view is put in place.
+   */
   claim(key: string, assignment: number): (() => boolean) | undefined {
     if (assignment < (this.held.get(key) ?? 0) || assignment <= (this.gone.get(key) ?? -1)) return undefined
     this.held.set(key, assignment)
@@ -41,7 +44,10 @@ export class Assignments {
     this.held.delete(key)
   }
 
-  /** A new registration: whatever was placed is placed anew, and calls under way are of the one before. Answers whether a view had been placed. */
+  /**
+   * A new registration: whatever was placed is placed anew, and calls under way are of the one before. Answers whether
+   * a view had been placed.
+   */
   clear(): (key: string) => boolean {
     const before = new Set(this.held.keys())
     this.times++

@@ -22,77 +22,251 @@ const hour = 3_600_000
 
 export const knobs = {
   listenAddr: Settings.text("LISTEN_ADDR", {
-    meaning: "Address the service listens on; `:8667` means all interfaces, port 0 takes a free one.", defaultText: "127.0.0.1:8667",
-    allowed: "host:port, :port or [ipv6]:port", read: (text) => (Address.parse(text) === undefined ? undefined : text)
+    meaning: "Address the service listens on; `:8667` means all interfaces, port 0 takes a free one.",
+    defaultText: "127.0.0.1:8667",
+    allowed: "host:port, :port or [ipv6]:port",
+    read: (text) => (Address.parse(text) === undefined ? undefined : text)
   }),
-  authSecret: Settings.secret("SVC_AUTH_SECRET", { meaning: "Bearer secret of the protected endpoints; unset, they all answer 401." }),
-  authSecretPrevious: Settings.secrets("SVC_AUTH_SECRET_PREVIOUS", { meaning: "Secrets that are let in too while SVC_AUTH_SECRET is being replaced; never sent." }),
+  authSecret: Settings.secret("SVC_AUTH_SECRET", {
+    meaning: "Bearer secret of the protected endpoints; unset, they all answer 401."
+  }),
+  authSecretPrevious: Settings.secrets("SVC_AUTH_SECRET_PREVIOUS", {
+    meaning: "Secrets that are let in too while SVC_AUTH_SECRET is being replaced; never sent."
+  }),
   authSecrets: ScopedSecrets.knob,
   storeAddr: Settings.text("STORE_ADDR", {
-    meaning: "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing, `surrealkv://<folder>` or `mem://` for a SurrealDB inside the process (optional package `@surrealdb/node`); a SurrealDB server (`ws://`, `wss://`, `http://`, `https://` or bare `host:port`) is where records come from.",
+    meaning:
+      "Where records and views are kept: unset for the embedded store under SVC_DATA_DIR, `memory://` to keep nothing, `surrealkv://<folder>` or `mem://` for a SurrealDB inside the process (optional package `@surrealdb/node`); a SurrealDB server (`ws://`, `wss://`, `http://`, `https://` or bare `host:port`) is where records come from.",
     defaultText: "embedded store",
-    allowed: "unset, memory://, mem://, surrealkv://<folder>, rocksdb://<folder>, or a server as ws://, wss://, http://, https:// or host:port without user, query and fragment",
+    allowed:
+      "unset, memory://, mem://, surrealkv://<folder>, rocksdb://<folder>, or a server as ws://, wss://, http://, https:// or host:port without user, query and fragment",
     read: (text) => (Address.store(text) === undefined ? undefined : text)
   }),
   storeUser: Settings.text("STORE_USER", { meaning: "User on the database server; unset, nobody signs in." }),
   storePass: Settings.password("STORE_PASS", { meaning: "Password of STORE_USER." }),
-  storeNs: Settings.text("STORE_NS", { meaning: "Database namespace; inside the process `main` by default, needed with a server." }),
-  storeDb: Settings.text("STORE_DB", { meaning: "Database name; inside the process `main` by default, needed with a server." }),
-  storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, { meaning: "Level STORE_USER is defined at.", defaultText: "tried in that order" }),
-  storeServiceUser: Settings.text("STORE_SERVICE_USER", { meaning: "User that `--install-database-setup --least-privilege` defines in the database, for the service to run as; a command that serves does not read it.", allowed: "a name of letters, digits and `_`", defaultText: LeastPrivilege.defaultName, read: (text) => (/^[A-Za-z_]\w*$/.test(text) ? text : undefined) }),
-  storeServicePass: Settings.password("STORE_SERVICE_PASS", { meaning: "Password that this command gives it." }),
-  configPath: Settings.text("SVC_CONFIG_PATH", { meaning: "Configuration file (job tables, backends).", defaultText: "./svc.yml if it is there", allowed: "the path of a YAML file" }),
-  ttlCleanupIntervalSecs: Settings.integer("TTL_CLEANUP_INTERVAL_SECS", 60, { min: 1, max: 86_400 }, { unit: "s", meaning: "Interval of the removal of expired views." }),
-  schedulerUrl: Settings.text("SCHEDULER_URL", {
-    meaning: "Scheduler address; set, it turns scheduler mode on.", allowed: "an http:// or https:// address", read: (text) => Address.httpBase(text)
+  storeNs: Settings.text("STORE_NS", {
+    meaning: "Database namespace; inside the process `main` by default, needed with a server."
   }),
-  schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", { meaning: "Bearer secret the scheduler asks for; sent to SCHEDULER_URL, and by the database's events to the scheduler." }),
+  storeDb: Settings.text("STORE_DB", {
+    meaning: "Database name; inside the process `main` by default, needed with a server."
+  }),
+  storeAuthLevel: Settings.choice("STORE_AUTH_LEVEL", ["root", "namespace", "database"], undefined, {
+    meaning: "Level STORE_USER is defined at.",
+    defaultText: "tried in that order"
+  }),
+  storeServiceUser: Settings.text("STORE_SERVICE_USER", {
+    meaning:
+      "User that `--install-database-setup --least-privilege` defines in the database, for the service to run as; a command that serves does not read it.",
+    allowed: "a name of letters, digits and `_`",
+    defaultText: LeastPrivilege.defaultName,
+    read: (text) => (/^[A-Za-z_]\w*$/.test(text) ? text : undefined)
+  }),
+  storeServicePass: Settings.password("STORE_SERVICE_PASS", { meaning: "Password that this command gives it." }),
+  configPath: Settings.text("SVC_CONFIG_PATH", {
+    meaning: "Configuration file (job tables, backends).",
+    defaultText: "./svc.yml if it is there",
+    allowed: "the path of a YAML file"
+  }),
+  ttlCleanupIntervalSecs: Settings.integer(
+    "TTL_CLEANUP_INTERVAL_SECS",
+    60,
+    { min: 1, max: 86_400 },
+    { unit: "s", meaning: "Interval of the removal of expired views." }
+  ),
+  schedulerUrl: Settings.text("SCHEDULER_URL", {
+    meaning: "Scheduler address; set, it turns scheduler mode on.",
+    allowed: "an http:// or https:// address",
+    read: (text) => Address.httpBase(text)
+  }),
+  schedulerAuthSecret: Settings.secret("SVC_SCHEDULER_AUTH_SECRET", {
+    meaning:
+      "Bearer secret the scheduler asks for; sent to SCHEDULER_URL, and by the database's events to the scheduler."
+  }),
   sspId: Settings.text("SSP_ID", {
-    meaning: "Name of this SSP.", defaultText: "ssp-<uuid>", allowed: Settings.nodeNameAllowed,
+    meaning: "Name of this SSP.",
+    defaultText: "ssp-<uuid>",
+    allowed: Settings.nodeNameAllowed,
     read: (text) => (Settings.nodeName.test(text) ? text : undefined)
   }),
   advertiseAddr: Settings.text("ADVERTISE_ADDR", {
-    meaning: "Address others reach this SSP at.", defaultText: "from LISTEN_ADDR", allowed: "host:port or an http:// or https:// address",
+    meaning: "Address others reach this SSP at.",
+    defaultText: "from LISTEN_ADDR",
+    allowed: "host:port or an http:// or https:// address",
     read: (text) => (Address.advertised(text) === undefined ? undefined : text)
   }),
-  heartbeatIntervalMs: Settings.integer("HEARTBEAT_INTERVAL_MS", 5000, { min: 100, max: hour }, { unit: "ms", meaning: "Heartbeat period in scheduler mode." }),
-  dataDir: Settings.text("SVC_DATA_DIR", { meaning: "Folder of the embedded store and saved state.", defaultText: "./data (in scheduler mode ./data/<SSP_ID>)", allowed: "a path" }),
-  stateDebounceMs: Settings.integer("SVC_STATE_DEBOUNCE_MS", 2000, { min: 0, max: hour }, { unit: "ms", meaning: "Quiet time before state is saved." }),
+  heartbeatIntervalMs: Settings.integer(
+    "HEARTBEAT_INTERVAL_MS",
+    5000,
+    { min: 100, max: hour },
+    { unit: "ms", meaning: "Heartbeat period in scheduler mode." }
+  ),
+  dataDir: Settings.text("SVC_DATA_DIR", {
+    meaning: "Folder of the embedded store and saved state.",
+    defaultText: "./data (in scheduler mode ./data/<SSP_ID>)",
+    allowed: "a path"
+  }),
+  stateDebounceMs: Settings.integer(
+    "SVC_STATE_DEBOUNCE_MS",
+    2000,
+    { min: 0, max: hour },
+    { unit: "ms", meaning: "Quiet time before state is saved." }
+  ),
   maxBodyBytes: Settings.maxBodyBytes("In scheduler mode 64 KiB more are taken."),
-  streamBuffer: Settings.integer("SVC_STREAM_BUFFER", 1000, { min: 1, max: 1_000_000 }, { unit: "deltas", meaning: "Deltas kept per view, so that a stream resumes without a new snapshot." }),
-  maxViews: Settings.integer("SVC_MAX_VIEWS", 100_000, { min: 1, max: 10_000_000 }, { unit: "views", meaning: "Most registered views; beyond it registration answers 503." }),
-  maxPendingChanges: Settings.integer("SVC_MAX_PENDING_CHANGES", 10_000, { min: 1, max: 10_000_000 }, { unit: "changes", meaning: "Most record changes that may wait for the store; beyond it 503 OVERLOADED." }),
-  maxPendingEdges: Settings.integer("SVC_MAX_PENDING_EDGES", 200_000, { min: 1, max: 100_000_000 }, { unit: "edges", meaning: "Most edges that may wait for the database (each the last of its changes, about 300 bytes); beyond it 503 OVERLOADED." }),
-  maxStreams: Settings.integer("SVC_MAX_STREAMS", 1000, { min: 1, max: 1_000_000 }, { unit: "streams", meaning: "Most open event streams; beyond it 503." }),
-  maxTombstones: Settings.integer("SVC_MAX_TOMBSTONES", defaultTombstones, { min: 0, max: 100_000_000 }, {
-    unit: "records", meaning: "Most deleted records that are remembered (each about 230 bytes of memory), so that one created again goes on from its last version; of older ones only the highest version is known, and they go on from there."
-  }),
+  streamBuffer: Settings.integer(
+    "SVC_STREAM_BUFFER",
+    1000,
+    { min: 1, max: 1_000_000 },
+    { unit: "deltas", meaning: "Deltas kept per view, so that a stream resumes without a new snapshot." }
+  ),
+  maxViews: Settings.integer(
+    "SVC_MAX_VIEWS",
+    100_000,
+    { min: 1, max: 10_000_000 },
+    { unit: "views", meaning: "Most registered views; beyond it registration answers 503." }
+  ),
+  maxPendingChanges: Settings.integer(
+    "SVC_MAX_PENDING_CHANGES",
+    10_000,
+    { min: 1, max: 10_000_000 },
+    { unit: "changes", meaning: "Most record changes that may wait for the store; beyond it 503 OVERLOADED." }
+  ),
+  maxPendingEdges: Settings.integer(
+    "SVC_MAX_PENDING_EDGES",
+    200_000,
+    { min: 1, max: 100_000_000 },
+    {
+      unit: "edges",
+      meaning:
+        "Most edges that may wait for the database (each the last of its changes, about 300 bytes); beyond it 503 OVERLOADED."
+    }
+  ),
+  maxStreams: Settings.integer(
+    "SVC_MAX_STREAMS",
+    1000,
+    { min: 1, max: 1_000_000 },
+    { unit: "streams", meaning: "Most open event streams; beyond it 503." }
+  ),
+  maxTombstones: Settings.integer(
+    "SVC_MAX_TOMBSTONES",
+    defaultTombstones,
+    { min: 0, max: 100_000_000 },
+    {
+      unit: "records",
+      meaning:
+        "Most deleted records that are remembered (each about 230 bytes of memory), so that one created again goes on from its last version; of older ones only the highest version is known, and they go on from there."
+    }
+  ),
   ...Settings.server,
-  slowEvaluationMs: Settings.integer("SVC_SLOW_EVALUATION_MS", 250, { min: 0, max: hour }, { unit: "ms", meaning: "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended twice is set aside. 0 writes nothing down." }),
-  rowSteps: Settings.integer(limits.rowSteps.setting, limits.rowSteps.value, { min: 1000, max: 1e12 }, {
-    unit: "steps", meaning: "Most work for one row of a view, in steps (a row read, an element touched), or for a view that is run whole at each change; a row that needs more is left out and named, a whole run shows no rows and says so."
+  slowEvaluationMs: Settings.integer(
+    "SVC_SLOW_EVALUATION_MS",
+    250,
+    { min: 0, max: hour },
+    {
+      unit: "ms",
+      meaning:
+        "One evaluation of a view that computes for longer is written down while it goes on, so that a restart knows it: a query in which the process ended twice is set aside. 0 writes nothing down."
+    }
+  ),
+  rowSteps: Settings.integer(
+    limits.rowSteps.setting,
+    limits.rowSteps.value,
+    { min: 1000, max: 1e12 },
+    {
+      unit: "steps",
+      meaning:
+        "Most work for one row of a view, in steps (a row read, an element touched), or for a view that is run whole at each change; a row that needs more is left out and named, a whole run shows no rows and says so."
+    }
+  ),
+  querySteps: Settings.integer(
+    limits.querySteps.setting,
+    limits.querySteps.value,
+    { min: 1000, max: 1e12 },
+    {
+      unit: "steps",
+      meaning: "Most work for what is evaluated over many rows (a group, a query of its own), in steps."
+    }
+  ),
+  queryBytes: Settings.integer(
+    limits.queryBytes.setting,
+    limits.queryBytes.value,
+    { min: 65_536, max: 1e12 },
+    {
+      unit: "bytes",
+      meaning:
+        "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make; charged before it is made. A row that needs more is left out and named."
+    }
+  ),
+  logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", {
+    meaning: "Lowest level that is logged."
   }),
-  querySteps: Settings.integer(limits.querySteps.setting, limits.querySteps.value, { min: 1000, max: 1e12 }, {
-    unit: "steps", meaning: "Most work for what is evaluated over many rows (a group, a query of its own), in steps."
+  logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, {
+    meaning: "Shape of log lines.",
+    defaultText: "text on a terminal, json elsewhere"
   }),
-  queryBytes: Settings.integer(limits.queryBytes.setting, limits.queryBytes.value, { min: 65_536, max: 1e12 }, {
-    unit: "bytes", meaning: "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make; charged before it is made. A row that needs more is left out and named."
-  }),
-  logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", { meaning: "Lowest level that is logged." }),
-  logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, { meaning: "Shape of log lines.", defaultText: "text on a terminal, json elsewhere" }),
-  jobRetryBaseMs: Settings.integer("SVC_JOB_RETRY_BASE_MS", 1000, { min: 1, max: hour }, { unit: "ms", meaning: "Base delay between attempts of a job." }),
-  jobResultBytes: Settings.integer("SVC_JOB_RESULT_BYTES", 4096, { min: 0, max: 1_048_575 }, { unit: "bytes", meaning: "Longest JSON answer of a backend that is kept as its job's result and sent to the scheduler; a longer one is left out and says so. 0 keeps none." }),
-  jobMaxRetries: Settings.integer("SVC_JOB_MAX_RETRIES", 100, { min: 0, max: 10_000 }, { unit: "retries", meaning: "Cap of a job's max_retries." }),
-  reconcileIntervalSecs: Settings.integer("SVC_RECONCILE_INTERVAL_SECS", 600, { min: 0, max: 86_400 }, { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }),
-  changesPerRead: Settings.integer("SVC_CHANGES_PER_READ", 20_000, { min: 1, max: 1_000_000 }, { unit: "rows", meaning: "Rows of a database's change table that are read at once, with their records, and shown as one step; what waits beyond it is shown in parts." }),
-  integrityQuietSecs: Settings.integer("SVC_INTEGRITY_QUIET_SECS", 5, { min: 0, max: 3600 }, { unit: "s", meaning: "How long a table must be quiet before the hashes of its records are written to a database server; 0 writes none." })
+  jobRetryBaseMs: Settings.integer(
+    "SVC_JOB_RETRY_BASE_MS",
+    1000,
+    { min: 1, max: hour },
+    { unit: "ms", meaning: "Base delay between attempts of a job." }
+  ),
+  jobResultBytes: Settings.integer(
+    "SVC_JOB_RESULT_BYTES",
+    4096,
+    { min: 0, max: 1_048_575 },
+    {
+      unit: "bytes",
+      meaning:
+        "Longest JSON answer of a backend that is kept as its job's result and sent to the scheduler; a longer one is left out and says so. 0 keeps none."
+    }
+  ),
+  jobMaxRetries: Settings.integer(
+    "SVC_JOB_MAX_RETRIES",
+    100,
+    { min: 0, max: 10_000 },
+    { unit: "retries", meaning: "Cap of a job's max_retries." }
+  ),
+  reconcileIntervalSecs: Settings.integer(
+    "SVC_RECONCILE_INTERVAL_SECS",
+    600,
+    { min: 0, max: 86_400 },
+    { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }
+  ),
+  changesPerRead: Settings.integer(
+    "SVC_CHANGES_PER_READ",
+    20_000,
+    { min: 1, max: 1_000_000 },
+    {
+      unit: "rows",
+      meaning:
+        "Rows of a database's change table that are read at once, with their records, and shown as one step; what waits beyond it is shown in parts."
+    }
+  ),
+  integrityQuietSecs: Settings.integer(
+    "SVC_INTEGRITY_QUIET_SECS",
+    5,
+    { min: 0, max: 3600 },
+    {
+      unit: "s",
+      meaning:
+        "How long a table must be quiet before the hashes of its records are written to a database server; 0 writes none."
+    }
+  )
 }
 
 /** Names of the scheduler that may stand in a shared environment. */
 const schedulerNames = [
-  "SVC_SCHEDULER_DB_URL", "SVC_SCHEDULER_DB_NAMESPACE", "SVC_SCHEDULER_DB_DATABASE", "SVC_SCHEDULER_DB_USERNAME", "SVC_SCHEDULER_DB_PASSWORD", "SVC_SCHEDULER_DB_PASSWORD_FILE",
-  "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS", "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS_FILE",
-  "SVC_SCHEDULER_DELIVERY_WAIT_MS", "SVC_SCHEDULER_SSP_URL_ALLOW", limits.queryRows.setting, ...ServiceFile.schedulerKeys.map((key) => `SVC_SCHEDULER_${key.toUpperCase()}`)
+  "SVC_SCHEDULER_DB_URL",
+  "SVC_SCHEDULER_DB_NAMESPACE",
+  "SVC_SCHEDULER_DB_DATABASE",
+  "SVC_SCHEDULER_DB_USERNAME",
+  "SVC_SCHEDULER_DB_PASSWORD",
+  "SVC_SCHEDULER_DB_PASSWORD_FILE",
+  "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS",
+  "SVC_SCHEDULER_AUTH_SECRET_PREVIOUS_FILE",
+  "SVC_SCHEDULER_DELIVERY_WAIT_MS",
+  "SVC_SCHEDULER_SSP_URL_ALLOW",
+  limits.queryRows.setting,
+  ...ServiceFile.schedulerKeys.map((key) => `SVC_SCHEDULER_${key.toUpperCase()}`)
 ]
 
 type Read = Settings.Values<typeof knobs>
@@ -103,7 +277,24 @@ export interface JobTable extends Omit<ServiceFile.JobTable, "authToken" | "auth
   readonly authToken: Redacted.Redacted<string> | undefined
 }
 
-export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" | "authSecretPrevious" | "authSecrets" | "schedulerAuthSecret" | "storePass" | "storeServicePass" | "storeServiceUser" | "corsOrigins" | "sspId" | "dataDir" | "advertiseAddr" | "logLevel" | keyof Tls.TlsSettings> {
+export interface SspConfigShape
+  extends Omit<
+    Read,
+    | "listenAddr"
+    | "authSecret"
+    | "authSecretPrevious"
+    | "authSecrets"
+    | "schedulerAuthSecret"
+    | "storePass"
+    | "storeServicePass"
+    | "storeServiceUser"
+    | "corsOrigins"
+    | "sspId"
+    | "dataDir"
+    | "advertiseAddr"
+    | "logLevel"
+    | keyof Tls.TlsSettings
+  > {
   readonly listen: Address.HostPort
   /** Undefined: plain HTTP. */
   readonly tls: Tls.Tls | undefined
@@ -136,10 +327,19 @@ export interface SspConfigShape extends Omit<Read, "listenAddr" | "authSecret" |
 const envelopeBytes = 65_536
 
 /** Tables with the tokens their files hold, which a reload reads anew. */
-const jobTablesOf = (source: ConfigSourceShape, file: ServiceFile.ServiceFile, secrets: Secrets, faults: Array<string>): ReadonlyArray<JobTable> =>
+const jobTablesOf = (
+  source: ConfigSourceShape,
+  file: ServiceFile.ServiceFile,
+  secrets: Secrets,
+  faults: Array<string>
+): ReadonlyArray<JobTable> =>
   file.jobTables.map(({ authToken, authTokenFile, ...table }) => {
-    const path = authTokenFile === undefined ? undefined : Configuration.besides(source.file?.path ?? "", authTokenFile.path)
-    const held = authTokenFile === undefined || path === undefined ? () => authToken : secrets.holdFile(authTokenFile.key, path, Settings.tokenFile(authTokenFile.key, path, source, faults))
+    const path =
+      authTokenFile === undefined ? undefined : Configuration.besides(source.file?.path ?? "", authTokenFile.path)
+    const held =
+      authTokenFile === undefined || path === undefined
+        ? () => authToken
+        : secrets.holdFile(authTokenFile.key, path, Settings.tokenFile(authTokenFile.key, path, source, faults))
     return {
       ...table,
       get authToken() {
@@ -149,21 +349,43 @@ const jobTablesOf = (source: ConfigSourceShape, file: ServiceFile.ServiceFile, s
   })
 
 /** What the settings of a store ask of each other. */
-const storeFaults = ({ storeAddr, storeAuthLevel, storeDb, storeNs, storePass, storeUser }: Read): ReadonlyArray<string> => {
+const storeFaults = ({
+  storeAddr,
+  storeAuthLevel,
+  storeDb,
+  storeNs,
+  storePass,
+  storeUser
+}: Read): ReadonlyArray<string> => {
   const server = Address.store(storeAddr ?? "")?.kind === "server"
-  const missing = server ? [["STORE_NS", storeNs, "namespace"], ["STORE_DB", storeDb, "database"]].filter(([, value]) => value === undefined) : []
+  const missing = server
+    ? [
+        ["STORE_NS", storeNs, "namespace"],
+        ["STORE_DB", storeDb, "database"]
+      ].filter(([, value]) => value === undefined)
+    : []
   return [
-    ...missing.map(([name, , what]) => `${name} is not set; STORE_ADDR names a database server, so it must be the name of a ${what} on it`),
-    ...(storeUser !== undefined && storePass === undefined ? ["STORE_USER is set without its password; set STORE_PASS or STORE_PASS_FILE"] : []),
+    ...missing.map(
+      ([name, , what]) =>
+        `${name} is not set; STORE_ADDR names a database server, so it must be the name of a ${what} on it`
+    ),
+    ...(storeUser !== undefined && storePass === undefined
+      ? ["STORE_USER is set without its password; set STORE_PASS or STORE_PASS_FILE"]
+      : []),
     ...(storeUser === undefined && storePass !== undefined ? ["STORE_PASS is set without a user; set STORE_USER"] : []),
-    ...(storeUser === undefined && storeAuthLevel !== undefined ? ["STORE_AUTH_LEVEL is set without a user; set STORE_USER"] : [])
+    ...(storeUser === undefined && storeAuthLevel !== undefined
+      ? ["STORE_AUTH_LEVEL is set without a user; set STORE_USER"]
+      : [])
   ]
 }
 
 /** Nodes that verify each other do not speak in the clear. */
 const tlsFaults = ({ advertiseAddr, schedulerUrl, tlsCaFile }: Read): ReadonlyArray<string> => {
   if (tlsCaFile === undefined) return []
-  const clear = [["SCHEDULER_URL", schedulerUrl], ["ADVERTISE_ADDR", advertiseAddr]].filter(([, url]) => url?.startsWith("http://"))
+  const clear = [
+    ["SCHEDULER_URL", schedulerUrl],
+    ["ADVERTISE_ADDR", advertiseAddr]
+  ].filter(([, url]) => url?.startsWith("http://"))
   return clear.map(([name, url]) => `${name} is ${url}; must be an https:// address where SVC_TLS_CA_FILE is set`)
 }
 
@@ -171,13 +393,27 @@ const schemeOf = (tls: Tls.Tls | undefined): Address.Scheme => (tls === undefine
 
 const warningsOf = (source: ConfigSourceShape, values: Read, file: ServiceFile.ServiceFile): ReadonlyArray<string> => {
   const warnings = [...Settings.unknownNames(source.env, knobs, schedulerNames)]
-  if (values.authSecret === undefined && values.authSecretPrevious !== undefined) warnings.push("SVC_AUTH_SECRET_PREVIOUS is set without SVC_AUTH_SECRET: it is not let in")
-  if (values.authSecret === undefined && values.authSecrets === undefined) warnings.push("SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`")
+  if (values.authSecret === undefined && values.authSecretPrevious !== undefined)
+    warnings.push("SVC_AUTH_SECRET_PREVIOUS is set without SVC_AUTH_SECRET: it is not let in")
+  if (values.authSecret === undefined && values.authSecrets === undefined)
+    warnings.push(
+      "SVC_AUTH_SECRET is not set: every protected endpoint answers 401; set it to the secret that clients send as `Authorization: Bearer <secret>`"
+    )
   const { schedulerUrl, storeAddr, storeUser, tlsCaFile } = values
-  if (tlsCaFile !== undefined && schedulerUrl === undefined) warnings.push("SVC_TLS_CA_FILE is set without SCHEDULER_URL: an SSP without a cluster asks nobody for a certificate")
-  if (schedulerUrl !== undefined && Address.store(storeAddr ?? "")?.kind === "embedded") warnings.push(`STORE_ADDR=${storeAddr} is not used with SCHEDULER_URL: the scheduler keeps the records; only a database server takes something from an SSP of a cluster, its edges`)
-  if (storeUser !== undefined && Address.store(storeAddr ?? "")?.kind !== "server") warnings.push("STORE_USER is set, but STORE_ADDR names no database server: nobody signs in")
-  for (const table of file.tablesWithoutBackend) warnings.push(`job_tables names ${table} without a backend; give it base_url here or a backends entry, or its jobs will not run`)
+  if (tlsCaFile !== undefined && schedulerUrl === undefined)
+    warnings.push(
+      "SVC_TLS_CA_FILE is set without SCHEDULER_URL: an SSP without a cluster asks nobody for a certificate"
+    )
+  if (schedulerUrl !== undefined && Address.store(storeAddr ?? "")?.kind === "embedded")
+    warnings.push(
+      `STORE_ADDR=${storeAddr} is not used with SCHEDULER_URL: the scheduler keeps the records; only a database server takes something from an SSP of a cluster, its edges`
+    )
+  if (storeUser !== undefined && Address.store(storeAddr ?? "")?.kind !== "server")
+    warnings.push("STORE_USER is set, but STORE_ADDR names no database server: nobody signs in")
+  for (const table of file.tablesWithoutBackend)
+    warnings.push(
+      `job_tables names ${table} without a backend; give it base_url here or a backends entry, or its jobs will not run`
+    )
   return warnings
 }
 
@@ -186,7 +422,14 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
   Effect.suspend(() => {
     const faults: Array<string> = []
     const values = Settings.readAll(knobs, source, faults)
-    faults.push(...storeFaults(values), ...Configuration.sameSecretFaults(values.authSecrets, [values.authSecret, ...values.authSecretPrevious ?? []], "SVC_AUTH_SECRET or SVC_AUTH_SECRET_PREVIOUS"))
+    faults.push(
+      ...storeFaults(values),
+      ...Configuration.sameSecretFaults(
+        values.authSecrets,
+        [values.authSecret, ...(values.authSecretPrevious ?? [])],
+        "SVC_AUTH_SECRET or SVC_AUTH_SECRET_PREVIOUS"
+      )
+    )
     const { read: file } = Configuration.readFile(source, faults)
     const secrets = new Secrets(source)
     const tlsWarnings: Array<string> = []
@@ -197,7 +440,20 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
     if (faults.length > 0 || listen === undefined) return Effect.fail(Configuration.refused(faults))
     const sspId = values.sspId ?? `ssp-${uuid}`
     const mode = values.schedulerUrl === undefined ? "standalone" : "scheduler"
-    const { authSecret, authSecretPrevious, authSecrets, storePass, storeServicePass, advertiseAddr, corsOrigins, schedulerAuthSecret, tlsCaFile: _ca, tlsCertFile: _cert, tlsKeyFile: _key, ...rest } = values
+    const {
+      authSecret,
+      authSecretPrevious,
+      authSecrets,
+      storePass,
+      storeServicePass,
+      advertiseAddr,
+      corsOrigins,
+      schedulerAuthSecret,
+      tlsCaFile: _ca,
+      tlsCertFile: _cert,
+      tlsKeyFile: _key,
+      ...rest
+    } = values
     const current = secrets.hold(knobs.authSecret, authSecret)
     const previous = secrets.hold(knobs.authSecretPrevious, authSecretPrevious)
     const scoped = secrets.hold(knobs.authSecrets, authSecrets)
@@ -220,7 +476,9 @@ export const read = (source: ConfigSourceShape, uuid: string): Effect.Effect<Ssp
       sspId,
       mode,
       dataDir: values.dataDir ?? (mode === "standalone" ? "./data" : `./data/${sspId}`),
-      advertisedUrl: (port: number) => Address.advertised(advertiseAddr ?? "", schemeOf(tls)) ?? Address.reachable(listen, port, source.hostName, schemeOf(tls)),
+      advertisedUrl: (port: number) =>
+        Address.advertised(advertiseAddr ?? "", schemeOf(tls)) ??
+        Address.reachable(listen, port, source.hostName, schemeOf(tls)),
       logLevel: values.logLevel ?? "info",
       bodyLimitBytes: values.maxBodyBytes + (mode === "scheduler" ? envelopeBytes : 0),
       jobTables,
@@ -233,7 +491,7 @@ export class SspConfig extends Context.Tag("ssp/Config")<SspConfig, SspConfigSha
   /** Environment and configuration file; the environment wins. */
   static readonly layerEnv: Layer.Layer<SspConfig, StartFault, ConfigSource> = Layer.effect(
     SspConfig,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       return yield* read(yield* ConfigSource, yield* Configuration.uuid)
     })
   )

@@ -6,26 +6,51 @@
 import { Effect } from "effect"
 import { isoOf } from "../core/viewTimes.ts"
 import { overloaded } from "../ports/httpAnswers.ts"
-import type { Overloaded, QueryRefused, SequenceGap, StaleEpoch, StoreFailed, ViewNotFound, ViewQuarantined } from "./viewTypes.ts"
+import type {
+  Overloaded,
+  QueryRefused,
+  SequenceGap,
+  StaleEpoch,
+  StoreFailed,
+  ViewNotFound,
+  ViewQuarantined
+} from "./viewTypes.ts"
 
 export const unauthorized = {
   code: "UNAUTHORIZED" as const,
-  message: "needs the header `Authorization: Bearer <secret>` with a secret of this service (settings SVC_AUTH_SECRET and SVC_AUTH_SECRETS)"
+  message:
+    "needs the header `Authorization: Bearer <secret>` with a secret of this service (settings SVC_AUTH_SECRET and SVC_AUTH_SECRETS)"
 }
 
-export const notMeant = (registration: number | undefined) =>
-  ({ code: "SSP_NOT_READY" as const, message: `this SSP is not in registration ${registration}; try again when its heartbeats say that it is ready` })
+export const notMeant = (registration: number | undefined) => ({
+  code: "SSP_NOT_READY" as const,
+  message: `this SSP is not in registration ${registration}; try again when its heartbeats say that it is ready`
+})
 
-export const notReady = (phase: string) => ({ code: "SSP_NOT_READY" as const, message: `this SSP is ${phase}; try again when /health answers 200` })
+export const notReady = (phase: string) => ({
+  code: "SSP_NOT_READY" as const,
+  message: `this SSP is ${phase}; try again when /health answers 200`
+})
 
 /** By tag; every error a service of this room can fail with. */
 const mapping = {
   Overloaded: overloaded,
-  SequenceGap: (error: SequenceGap) => ({ code: "SEQUENCE_GAP" as const, message: error.message, details: { expected: error.expected } }),
+  SequenceGap: (error: SequenceGap) => ({
+    code: "SEQUENCE_GAP" as const,
+    message: error.message,
+    details: { expected: error.expected }
+  }),
   StaleEpoch: (error: StaleEpoch) => ({ code: "STALE_EPOCH" as const, message: error.message }),
   StoreFailed: (error: StoreFailed) => ({ code: "STORE_FAILED" as const, message: error.message }),
-  QueryRefused: (error: QueryRefused) => ({ code: "INVALID_QUERY" as const, message: error.message, details: { line: error.line, column: error.column } }),
-  ViewNotFound: (error: ViewNotFound) => ({ code: "VIEW_NOT_FOUND" as const, message: `no view is registered under ${JSON.stringify(error.id.slice(0, 200))}` }),
+  QueryRefused: (error: QueryRefused) => ({
+    code: "INVALID_QUERY" as const,
+    message: error.message,
+    details: { line: error.line, column: error.column }
+  }),
+  ViewNotFound: (error: ViewNotFound) => ({
+    code: "VIEW_NOT_FOUND" as const,
+    message: `no view is registered under ${JSON.stringify(error.id.slice(0, 200))}`
+  }),
   ViewQuarantined: ({ ends, id, last }: ViewQuarantined) => ({
     code: "VIEW_QUARANTINED" as const,
     message: `the query of view ${JSON.stringify(id.slice(0, 200))} is set aside: the process ended ${ends} times while it evaluated it; POST /view/free with the view's id lets it be evaluated again`,
@@ -37,7 +62,9 @@ export type World = Overloaded | SequenceGap | StaleEpoch | StoreFailed | QueryR
 type Mapped<E extends World> = E extends World ? ReturnType<(typeof mapping)[E["_tag"]]> : never
 
 /** The wire's word for a service's error. */
-export const fromWorld = <E extends World>(error: E): Mapped<E> => (mapping[error._tag] as unknown as (error: E) => Mapped<E>)(error)
+export const fromWorld = <E extends World>(error: E): Mapped<E> =>
+  (mapping[error._tag] as unknown as (error: E) => Mapped<E>)(error)
 
 /** Handlers end with this: service errors become declared ones. */
-export const mapped = <A, E extends World, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Mapped<E>, R> => Effect.mapError(effect, fromWorld)
+export const mapped = <A, E extends World, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Mapped<E>, R> =>
+  Effect.mapError(effect, fromWorld)

@@ -19,11 +19,17 @@ export const judgeOf = ({ bearers }: Pick<SspConfigShape, "bearers">) => makeJud
 
 const layerBearer = Layer.effect(
   Bearer,
-  Effect.map(Effect.flatMap(SspConfig, (config) => Guard.make(SspApi, judgeOf(config))), (check) => Bearer.of({ bearer: () => check }))
+  Effect.map(
+    Effect.flatMap(SspConfig, (config) => Guard.make(SspApi, judgeOf(config))),
+    (check) => Bearer.of({ bearer: () => check })
+  )
 )
 
 /** Why this SSP does not take a call now: it is not ready, or another registration of it is meant. */
-export const notTaking = (lifecycle: Pick<Lifecycle["Type"], "isMeant" | "phase">, registration: string | undefined) => {
+export const notTaking = (
+  lifecycle: Pick<Lifecycle["Type"], "isMeant" | "phase">,
+  registration: string | undefined
+) => {
   const phase = lifecycle.phase()
   if (phase !== "ready") return Errors.notReady(phase)
   const named = registration !== undefined && /^\d{1,15}$/.test(registration) ? Number(registration) : undefined
@@ -33,10 +39,13 @@ export const notTaking = (lifecycle: Pick<Lifecycle["Type"], "isMeant" | "phase"
 const layerReady = Layer.effect(
   Ready,
   Effect.map(Lifecycle, (lifecycle) =>
-    Ready.of(Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
-      const refused = notTaking(lifecycle, headers[registrationHeader])
-      return refused === undefined ? Effect.void : Effect.fail(refused)
-    })))
+    Ready.of(
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+        const refused = notTaking(lifecycle, headers[registrationHeader])
+        return refused === undefined ? Effect.void : Effect.fail(refused)
+      })
+    )
+  )
 )
 
 const layerBody = Layer.unwrapEffect(Effect.map(SspConfig, ({ bodyLimitBytes }) => layerJsonBody(bodyLimitBytes)))

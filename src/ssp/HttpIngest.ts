@@ -33,31 +33,39 @@ const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
 
 /** Changes of another log than the one this SSP bootstrapped from: what it holds is of no use any more (D5). */
 const noticed = (lifecycle: Pick<typeof Lifecycle.Service, "lost">, error: IngestError): Effect.Effect<void> =>
-  error._tag === "StaleEpoch" && error.otherLog ? lifecycle.lost(`the scheduler follows another log: ${error.message}`) : Effect.void
+  error._tag === "StaleEpoch" && error.otherLog
+    ? lifecycle.lost(`the scheduler follows another log: ${error.message}`)
+    : Effect.void
 
 /** What both routes do with a body. */
-export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTypes | Lifecycle> = Effect.gen(function*() {
-  const views = yield* Views
-  const types = yield* DeclaredTypes
-  const lifecycle = yield* Lifecycle
-  const tracing = yield* Tracing
-  const runFork = Runtime.runFork(yield* Effect.runtime<never>())
-  return (json, done, header) => {
-    const changes = Change.decodeChanges(json, types.of)
-    if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
-    const traced = IngestTrace.begin(tracing, header, changes.right)
-    views.offer(traced?.changes ?? changes.right, (answer) => {
-      if (isError(answer)) runFork(noticed(lifecycle, answer))
-      const given = toAnswer(answer)
-      traced?.end(given.status)
-      done(given)
-    })
+export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTypes | Lifecycle> = Effect.gen(
+  function* () {
+    const views = yield* Views
+    const types = yield* DeclaredTypes
+    const lifecycle = yield* Lifecycle
+    const tracing = yield* Tracing
+    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+    return (json, done, header) => {
+      const changes = Change.decodeChanges(json, types.of)
+      if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
+      const traced = IngestTrace.begin(tracing, header, changes.right)
+      views.offer(traced?.changes ?? changes.right, (answer) => {
+        if (isError(answer)) runFork(noticed(lifecycle, answer))
+        const given = toAnswer(answer)
+        traced?.end(given.status)
+        done(given)
+      })
+    }
   }
-})
+)
 
-export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lifecycle | SspConfig | IngestTimes | Audit> = Layer.effect(
+export const layerHot: Layer.Layer<
   HotRoutes,
-  Effect.gen(function*() {
+  never,
+  Views | DeclaredTypes | Lifecycle | SspConfig | IngestTimes | Audit
+> = Layer.effect(
+  HotRoutes,
+  Effect.gen(function* () {
     const take = yield* makeTake
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
@@ -86,4 +94,3 @@ export const layerHot: Layer.Layer<HotRoutes, never, Views | DeclaredTypes | Lif
     return [route]
   })
 )
-

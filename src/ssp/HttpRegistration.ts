@@ -10,12 +10,21 @@ import type { ViewRegistration } from "../protocol/wire.ts"
 import type { Registration } from "./viewTypes.ts"
 
 /** `nowMs` stands in for an absent `lastActiveAt`. */
-export const read = (wire: typeof ViewRegistration.Type, nowMs: number): Either.Either<Registration, ReturnType<typeof Answers.invalidRequest>> => {
+export const read = (
+  wire: typeof ViewRegistration.Type,
+  nowMs: number
+): Either.Either<Registration, ReturnType<typeof Answers.invalidRequest>> => {
   const times = ViewTimes.read(wire, nowMs)
   if (Either.isLeft(times)) return Either.left(Answers.invalidRequest(times.left))
   const { lastActiveAtMs, ttlMs } = times.right
   return Either.right({
-    id: wire.id, surql: wire.surql, clientId: wire.clientId, ttlMs, params: wire.params ?? null, lastActiveAtMs, format: wire.format ?? null,
+    id: wire.id,
+    surql: wire.surql,
+    clientId: wire.clientId,
+    ttlMs,
+    params: wire.params ?? null,
+    lastActiveAtMs,
+    format: wire.format ?? null,
     ...(wire.assignment === undefined ? {} : { assignment: wire.assignment })
   })
 }

@@ -1,13 +1,13 @@
 /**
  * A view's events as `text/event-stream` (D11).
  *
- * Pulled, never pushed: a client that does not read holds a piece or two here and lags in the view's own bounded buffer.
- * Whole pieces go through, not single events: the way of an element through a stream costs far more than its bytes. The
- * headers leave with the first chunk, so a comment comes first: a stream that is resumed may have no event to tell for
- * long. A comment every 15 s keeps proxies from closing, and lets the server notice who is gone.
+ * Pulled, never pushed: a client that does not read holds a piece or two here and lags in the view's own bounded
+ * buffer. Whole pieces go through, not single events: the way of an element through a stream costs far more than its
+ * bytes. The headers leave with the first chunk, so a comment comes first: a stream that is resumed may have no event
+ * to tell for long. A comment every 15 s keeps proxies from closing, and lets the server notice who is gone.
  */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Chunk, Duration, Effect, Schedule, Stream } from "effect"
+import { Chunk, Duration, type Effect, Schedule, Stream } from "effect"
 import { bytesOf, joined } from "./eventBytes.ts"
 import type { ViewEvent } from "./viewTypes.ts"
 
@@ -18,7 +18,10 @@ const encoder = new TextEncoder()
 const shutdown: ViewEvent = { event: "end", id: undefined, data: { reason: "shutdown" } }
 
 /** The events, as pieces, until they end by themselves or the service stops, which is told as `end` too. */
-export const untilStopping = (events: Stream.Stream<ViewEvent>, stopping: Effect.Effect<void>): Stream.Stream<Uint8Array> =>
+export const untilStopping = (
+  events: Stream.Stream<ViewEvent>,
+  stopping: Effect.Effect<void>
+): Stream.Stream<Uint8Array> =>
   Stream.suspend(() => {
     let ended = false
     return events.pipe(
@@ -34,10 +37,18 @@ export const untilStopping = (events: Stream.Stream<ViewEvent>, stopping: Effect
 
 const opening = encoder.encode(": open\n\n")
 
-const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () => encoder.encode(": still here\n\n"))
+const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () =>
+  encoder.encode(": still here\n\n")
+)
 
-export const respond = (events: Stream.Stream<ViewEvent>, stopping: Effect.Effect<void>): HttpServerResponse.HttpServerResponse =>
+export const respond = (
+  events: Stream.Stream<ViewEvent>,
+  stopping: Effect.Effect<void>
+): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.stream(
-    Stream.concat(Stream.make(opening), Stream.merge(untilStopping(events, stopping), heartbeats, { haltStrategy: "left" })),
+    Stream.concat(
+      Stream.make(opening),
+      Stream.merge(untilStopping(events, stopping), heartbeats, { haltStrategy: "left" })
+    ),
     { contentType: "text/event-stream", headers: { "cache-control": "no-store", "x-accel-buffering": "no" } }
   )

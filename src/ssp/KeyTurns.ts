@@ -1,8 +1,8 @@
 /**
  * Whose turn it is per view id: what is asked of one id is done in the order it was asked, different ids do not wait.
  *
- * Why so: a registration may take many turns of the event loop to fill, and whatever comes later for the same id (another
- * query, its removal) must find it done, or the older one would win.
+ * Why so: a registration may take many turns of the event loop to fill, and whatever comes later for the same id
+ * (another query, its removal) must find it done, or the older one would win.
  */
 import { Effect } from "effect"
 
@@ -25,9 +25,12 @@ export class KeyTurns {
       const turns = this.byKey.get(key) ?? { semaphore: Effect.unsafeMakeSemaphore(1), users: 0 }
       this.byKey.set(key, turns)
       turns.users++
-      return Effect.ensuring(turns.semaphore.withPermits(1)(effect), Effect.sync(() => {
-        if (--turns.users === 0) this.byKey.delete(key)
-      }))
+      return Effect.ensuring(
+        turns.semaphore.withPermits(1)(effect),
+        Effect.sync(() => {
+          if (--turns.users === 0) this.byKey.delete(key)
+        })
+      )
     })
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Where this SSP stands (D18): the machine of `core/cluster/phase.ts`, driven by loading and, in scheduler mode, by membership.
+ * Where this SSP stands (D18): the machine of `core/cluster/phase.ts`, driven by loading and, in scheduler mode, by
+ * membership.
  *
  * The phase is also readable without an effect, for the hot route.
  */
@@ -19,9 +20,14 @@ import type { Reconcile } from "./Reconcile.ts"
 import * as Standalone from "./Standalone.ts"
 import { Views } from "./Views.ts"
 
-/** A store that cannot be opened or read, as a reason not to start (D22): damaged or newer content is refused with 3. */
+/**
+ * A store that cannot be opened or read, as a reason not to start (D22): damaged or newer content is refused with 3.
+ */
 export const fromDatabase = ({ message, reason }: DatabaseError): StartFault =>
-  new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message: `${message}; ${advice[reason]}` })
+  new StartFault({
+    exitCode: reason === "damaged" || reason === "newer" ? 3 : 1,
+    message: `${message}; ${advice[reason]}`
+  })
 
 /** What an operator can do, by reason. */
 const advice: { readonly [R in DatabaseError["reason"]]: string } = {
@@ -36,31 +42,50 @@ export interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lo
   readonly assignments: Assignments
 }
 
-export class Lifecycle extends Context.Tag("ssp/Lifecycle")<Lifecycle, ClusterSide & {
-  readonly phase: () => Phase.Phase
-  readonly mode: "standalone" | "scheduler"
-  /** Waits until the store is read; what changes it without asking for readiness (D6) waits here. */
-  readonly loaded: Effect.Effect<void>
-  /** Runs what empties memory: where there is something to fill it from again, this SSP is not ready until that is done. */
-  readonly emptying: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
-}>() {
-  /** A standalone SSP is ready once its store is loaded, and compared with the database if there is one; the server listens meanwhile, so that `/health` can say so. */
-  static readonly layer: Layer.Layer<Lifecycle, never, SspConfig | Views | DeclaredTypes | Lease | Reconcile | SchedulerClient | Serving | Upstream> = Layer.scoped(
+export class Lifecycle extends Context.Tag("ssp/Lifecycle")<
+  Lifecycle,
+  ClusterSide & {
+    readonly phase: () => Phase.Phase
+    readonly mode: "standalone" | "scheduler"
+    /** Waits until the store is read; what changes it without asking for readiness (D6) waits here. */
+    readonly loaded: Effect.Effect<void>
+    /**
+     * Runs what empties memory: where there is something to fill it from again, this SSP is not ready until that is
+     * done.
+     */
+    readonly emptying: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  }
+>() {
+  /**
+   * A standalone SSP is ready once its store is loaded, and compared with the database if there is one; the server
+   * listens meanwhile, so that `/health` can say so.
+   */
+  static readonly layer: Layer.Layer<
     Lifecycle,
-    Effect.gen(function*() {
+    never,
+    SspConfig | Views | DeclaredTypes | Lease | Reconcile | SchedulerClient | Serving | Upstream
+  > = Layer.scoped(
+    Lifecycle,
+    Effect.gen(function* () {
       const { mode } = yield* SspConfig
       return yield* mode === "standalone" ? standalone : inCluster
     })
   )
 }
 
-const standalone = Effect.gen(function*() {
+const standalone = Effect.gen(function* () {
   const life = yield* Standalone.make(restore(yield* Views))
-  return { ...life, mode: "standalone" as const, isMeant: () => true, lost: () => Effect.void, assignments: new Assignments() }
+  return {
+    ...life,
+    mode: "standalone" as const,
+    isMeant: () => true,
+    lost: () => Effect.void,
+    assignments: new Assignments()
+  }
 })
 
 /** Nothing is loaded: the scheduler has the records, and places the views (D20). */
-const inCluster = Effect.gen(function*() {
+const inCluster = Effect.gen(function* () {
   const assignments = new Assignments()
   const { isMeant, lost, phase, run } = yield* Membership.make(assignments)
   yield* Serving.fork(run)

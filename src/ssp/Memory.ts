@@ -1,5 +1,6 @@
 /**
- * A whole SSP in memory: every port it needs, for tests, for trying things out, and as what another deployment starts from.
+ * A whole SSP in memory: every port it needs, for tests, for trying things out, and as what another deployment starts
+ * from.
  *
  * What is merged behind {@link ports} takes a port's place, so a composer names only what is different:
  * `Ssp.layer.pipe(Layer.provide(Layer.mergeAll(Memory.ports(env), myStore)))`.
@@ -26,23 +27,56 @@ import * as Ssp from "./Ssp.ts"
 export type Env = { readonly [name: string]: string | undefined }
 
 /** The scheduler that `SCHEDULER_URL` names; nobody where it is unset. */
-const scheduler = Layer.unwrapEffect(Effect.map(SspConfig, ({ schedulerSecret, schedulerUrl }) => (schedulerUrl === undefined ? SchedulerClient.layerNone : SchedulerClient.layerHttp(schedulerUrl, schedulerSecret))))
+const scheduler = Layer.unwrapEffect(
+  Effect.map(SspConfig, ({ schedulerSecret, schedulerUrl }) =>
+    schedulerUrl === undefined ? SchedulerClient.layerNone : SchedulerClient.layerHttp(schedulerUrl, schedulerSecret)
+  )
+)
 
 /** Backends are called, and the scheduler is told of outcomes, over the client; jobs are kept with the records. */
-const jobs = Layer.unwrapEffect(Effect.map(Effect.all([SspConfig, HttpClient.HttpClient]), ([{ schedulerSecret, schedulerUrl }, client]) =>
-  Layer.mergeAll(Backend.layerHttp, DatabaseJobs.layerNone, schedulerUrl === undefined ? JobReports.layerNone : JobReports.layerHttp(schedulerUrl, schedulerSecret, overClient(client)))))
+const jobs = Layer.unwrapEffect(
+  Effect.map(Effect.all([SspConfig, HttpClient.HttpClient]), ([{ schedulerSecret, schedulerUrl }, client]) =>
+    Layer.mergeAll(
+      Backend.layerHttp,
+      DatabaseJobs.layerNone,
+      schedulerUrl === undefined
+        ? JobReports.layerNone
+        : JobReports.layerHttp(schedulerUrl, schedulerSecret, overClient(client))
+    )
+  )
+)
 
 /**
- * Every port of an SSP, in memory. `client` reaches the scheduler and the backends of jobs, over the runtime's `fetch` when absent; `file` is what
- * `svc.yml` would hold, as data: with `job_tables` in it jobs are run.
+ * Every port of an SSP, in memory. `client` reaches the scheduler and the backends of jobs, over the runtime's `fetch`
+ * when absent; `file` is what `svc.yml` would hold, as data: with `job_tables` in it jobs are run.
  *
- * Settings go in here, because other ports are made from them: a layer of settings merged behind comes too late for those.
+ * Settings go in here, because other ports are made from them: a layer of settings merged behind comes too late for
+ * those.
  */
 export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer, file?: unknown) =>
   Layer.provideMerge(
-    Layer.mergeAll(Database.layerNone, SavedState.layerMemory, Upstream.layerNone, RequestBody.layer, Turn.layerYield, Release.layerOf("0.0.0"), Layer.provide(Layer.merge(scheduler, jobs), client)),
-    SspConfig.layerEnv.pipe(Layer.provide(ConfigSource.layerMemory({ env: { STORE_ADDR: "memory://", ...env }, file: { path: "svc.yml", content: file, fault: undefined } })))
+    Layer.mergeAll(
+      Database.layerNone,
+      SavedState.layerMemory,
+      Upstream.layerNone,
+      RequestBody.layer,
+      Turn.layerYield,
+      Release.layerOf("0.0.0"),
+      Layer.provide(Layer.merge(scheduler, jobs), client)
+    ),
+    SspConfig.layerEnv.pipe(
+      Layer.provide(
+        ConfigSource.layerMemory({
+          env: { STORE_ADDR: "memory://", ...env },
+          file: { path: "svc.yml", content: file, fault: undefined }
+        })
+      )
+    )
   )
 
-/** Routes, views and loops over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Each web handler has a node of its own. */
-export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>, file?: unknown) => Ssp.layer.pipe(Layer.provide(ports(env, client, file)))
+/**
+ * Routes, views and loops over {@link ports}; for any server, `HttpApiBuilder.toWebHandler` included. Each web handler
+ * has a node of its own.
+ */
+export const layer = (env: Env, client?: Layer.Layer<HttpClient.HttpClient>, file?: unknown) =>
+  Ssp.layer.pipe(Layer.provide(ports(env, client, file)))

@@ -1,8 +1,9 @@
 /**
- * Views that are set aside: neither filled nor maintained, because the process ended twice while it evaluated their query (D48).
+ * Views that are set aside: neither filled nor maintained, because the process ended twice while it evaluated their
+ * query (D48).
  *
- * Their registrations stay as they are stored, so that a restart knows them and an operator can free them. What is counted is
- * written down before anything is evaluated, or a process that ends again at once would never count to two.
+ * Their registrations stay as they are stored, so that a restart knows them and an operator can free them. What is
+ * counted is written down before anything is evaluated, or a process that ends again at once would never count to two.
  */
 import { Effect, Schema } from "effect"
 import * as Quarantine from "../core/quarantine.ts"
@@ -13,10 +14,14 @@ import type { WatchdogShape } from "../ports/Watchdog.ts"
 import { formatNamed } from "./registry.ts"
 import { type DebugView, type QuarantinedView, ViewNotFound, ViewQuarantined } from "./viewTypes.ts"
 
-const Kept = Schema.parseJson(Schema.Struct({
-  format: Schema.Literal(1),
-  entries: Schema.Array(Schema.Struct({ query: Schema.String, id: Schema.String, ends: Schema.Int, last: Schema.Number }))
-}))
+const Kept = Schema.parseJson(
+  Schema.Struct({
+    format: Schema.Literal(1),
+    entries: Schema.Array(
+      Schema.Struct({ query: Schema.String, id: Schema.String, ends: Schema.Int, last: Schema.Number })
+    )
+  })
+)
 
 type Query = Pick<StoredView, "surql" | "params">
 
@@ -31,18 +36,27 @@ export class SetAside {
   }
 
   /** Reads what is known of earlier processes, and counts how the last one ended. */
-  readonly load: Effect.Effect<void> = Effect.gen(this, function*() {
+  readonly load: Effect.Effect<void> = Effect.gen(this, function* () {
     const { kept, unfinished } = this.watchdog
     if (kept !== undefined) {
       const read = yield* Effect.either(Schema.decode(Kept)(kept))
       if (read._tag === "Right") this.entries = read.right.entries
-      else yield* Effect.logWarning("what is set aside cannot be read and is forgotten: it is damaged or of another version")
+      else
+        yield* Effect.logWarning(
+          "what is set aside cannot be read and is forgotten: it is damaged or of another version"
+        )
     }
     if (unfinished === undefined) return
-    this.entries = Quarantine.struck(this.entries, { query: unfinished.query, id: unfinished.id, last: unfinished.since })
+    this.entries = Quarantine.struck(this.entries, {
+      query: unfinished.query,
+      id: unfinished.id,
+      last: unfinished.since
+    })
     const entry = this.entries.at(-1)!
     const next = Quarantine.isSetAside(entry) ? "it is set aside" : "after one more its query is set aside"
-    yield* Effect.logWarning(`the last process ended while it evaluated view ${JSON.stringify(entry.id)} (query ${entry.query}), abnormal end ${entry.ends} in that query: ${next}`)
+    yield* Effect.logWarning(
+      `the last process ended while it evaluated view ${JSON.stringify(entry.id)} (query ${entry.query}), abnormal end ${entry.ends} in that query: ${next}`
+    )
     yield* this.save
   })
 
@@ -51,7 +65,9 @@ export class SetAside {
     if (this.entries.length === 0) return undefined
     const query = this.watchdog.queryOf({ params, surql })
     const entry = this.entries.find((each) => each.query === query)
-    return entry !== undefined && Quarantine.isSetAside(entry) ? new ViewQuarantined({ id, ends: entry.ends, last: entry.last }) : undefined
+    return entry !== undefined && Quarantine.isSetAside(entry)
+      ? new ViewQuarantined({ id, ends: entry.ends, last: entry.last })
+      : undefined
   }
 
   /** Keeps a stored registration aside; answers whether it is one that must be. */
@@ -69,10 +85,26 @@ export class SetAside {
 
   /** What `/debug/view` shows of it. */
   debug(key: string, id: string): DebugView | undefined {
-    const view = this.stored.get(key), why = this.why(key, id)
+    const view = this.stored.get(key),
+      why = this.why(key, id)
     if (view === undefined || why === undefined) return undefined
-    const nothing = { cache_size: 0, last_hash: "", cache: [], subquery_tables: [], referenced_tables: [], content_generation: 0, subquery_cache: {}, plan: [], errors: [] }
-    return { ...nothing, view_id: id, format: formatNamed(view.format), quarantined: { ends: why.ends, last: isoOf(why.last) } }
+    const nothing = {
+      cache_size: 0,
+      last_hash: "",
+      cache: [],
+      subquery_tables: [],
+      referenced_tables: [],
+      content_generation: 0,
+      subquery_cache: {},
+      plan: [],
+      errors: []
+    }
+    return {
+      ...nothing,
+      view_id: id,
+      format: formatNamed(view.format),
+      quarantined: { ends: why.ends, last: isoOf(why.last) }
+    }
   }
 
   all(): Iterable<StoredView> {
@@ -98,12 +130,20 @@ export class SetAside {
   }
 
   /** Frees the query of a view, and has those who have it served again; fails where nothing of this id is set aside. */
-  free(id: string, given: Query | undefined, serve: (view: StoredView) => Effect.Effect<void>): Effect.Effect<void, ViewNotFound> {
+  free(
+    id: string,
+    given: Query | undefined,
+    serve: (view: StoredView) => Effect.Effect<void>
+  ): Effect.Effect<void, ViewNotFound> {
     return Effect.suspend(() => {
       const key = viewKey(id) ?? ""
       const stored = given ?? this.stored.get(key)
       const query = stored === undefined ? undefined : this.watchdog.queryOf(stored)
-      const freed = new Set(this.entries.filter((entry) => Quarantine.isSetAside(entry) && (entry.query === query || viewKey(entry.id) === key)).map((entry) => entry.query))
+      const freed = new Set(
+        this.entries
+          .filter((entry) => Quarantine.isSetAside(entry) && (entry.query === query || viewKey(entry.id) === key))
+          .map((entry) => entry.query)
+      )
       if (freed.size === 0) return Effect.fail(new ViewNotFound({ id }))
       this.entries = this.entries.filter((entry) => !freed.has(entry.query))
       const views = [...this.stored.values()].filter((view) => freed.has(this.watchdog.queryOf(view)))
@@ -114,7 +154,9 @@ export class SetAside {
 
   private get save(): Effect.Effect<void> {
     return Effect.suspend(() => this.watchdog.keep(JSON.stringify({ format: 1, entries: this.entries }))).pipe(
-      Effect.catchAll((why) => Effect.logError(`what is set aside cannot be written down, and a restart will not know it: ${why}`))
+      Effect.catchAll((why) =>
+        Effect.logError(`what is set aside cannot be written down, and a restart will not know it: ${why}`)
+      )
     )
   }
 }

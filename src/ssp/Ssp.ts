@@ -30,22 +30,46 @@ import { Reconcile } from "./Reconcile.ts"
 import * as Reconciling from "./reconciling.ts"
 import { storeText } from "./storeText.ts"
 
-const layerAudit = Layer.unwrapEffect(Effect.map(SspConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute)))
+const layerAudit = Layer.unwrapEffect(
+  Effect.map(SspConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute))
+)
 
 /** Over any `Views` and `Serving`. */
-export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(Layer.provideMerge(Figures.layer), Layer.provideMerge(ChangeFeed.layer), Layer.provideMerge(IngestTimes.layer), Layer.provideMerge(Jobs.layer), Layer.provideMerge(JobIntake.layer), Layer.provideMerge(Integrity.layer), Layer.provideMerge(Lifecycle.layer), Layer.provideMerge(Reconcile.layer), Layer.provideMerge(DeclaredTypes.layer), Layer.provideMerge(Lease.layer), Layer.provide(layerAudit))
+export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.layer, Reconciling.layer).pipe(
+  Layer.provideMerge(Figures.layer),
+  Layer.provideMerge(ChangeFeed.layer),
+  Layer.provideMerge(IngestTimes.layer),
+  Layer.provideMerge(Jobs.layer),
+  Layer.provideMerge(JobIntake.layer),
+  Layer.provideMerge(Integrity.layer),
+  Layer.provideMerge(Lifecycle.layer),
+  Layer.provideMerge(Reconcile.layer),
+  Layer.provideMerge(DeclaredTypes.layer),
+  Layer.provideMerge(Lease.layer),
+  Layer.provide(layerAudit)
+)
 
 /** Routes, services and loops of an SSP, over ports. A server and routes of your own are built on it. */
-export const layer = EdgesWhenReady.layer.pipe(Layer.provideMerge(layerOver), Layer.provideMerge(layerViews), Layer.provideMerge(EdgeWriter.layer), Layer.provideMerge(Lease.layer), Layer.provideMerge(Serving.layer), Layer.provideMerge(Progress.layer), Layer.provideMerge(Meters.layer))
+export const layer = EdgesWhenReady.layer.pipe(
+  Layer.provideMerge(layerOver),
+  Layer.provideMerge(layerViews),
+  Layer.provideMerge(EdgeWriter.layer),
+  Layer.provideMerge(Lease.layer),
+  Layer.provideMerge(Serving.layer),
+  Layer.provideMerge(Progress.layer),
+  Layer.provideMerge(Meters.layer)
+)
 
 /** Says what runs where, then waits; fails when a loop of the node does. */
 export const serve = (config: SspConfigShape) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const serving = yield* Serving
     const { version } = yield* Release
     for (const warning of config.warnings) yield* Effect.logWarning(warning)
     const port = yield* serving.port
     const host = config.listen.host === undefined ? "all interfaces" : config.listen.host
-    yield* Effect.logInfo(`SSP ${config.sspId} ${version} listens on ${host}, port ${port}: ${config.mode} mode, store ${storeText(config)}`)
+    yield* Effect.logInfo(
+      `SSP ${config.sspId} ${version} listens on ${host}, port ${port}: ${config.mode} mode, store ${storeText(config)}`
+    )
     return yield* serving.crashed
   })

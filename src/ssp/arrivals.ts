@@ -1,5 +1,6 @@
 /**
- * A registration on its way (D8, D9): filled slice by slice, told to the database beside this node, made durable, put in place.
+ * A registration on its way (D8, D9): filled slice by slice, told to the database beside this node, made durable, put
+ * in place.
  *
  * Apart from the service because it goes over many turns of the event loop, and at each of them something else may have
  * happened: the client has gone, everything was reset, the scheduler has thought better of it.
@@ -14,7 +15,14 @@ import type { Committer, Surroundings } from "./committer.ts"
 import type { EdgesShape } from "./edges/EdgeWriter.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
 import { formatGiven, formatOf, placedOf, type Registered, type Registry } from "./registry.ts"
-import { Overloaded, QueryRefused, type Registration, StoreFailed, type ViewAnswer, type ViewPlaced } from "./viewTypes.ts"
+import {
+  Overloaded,
+  type QueryRefused,
+  type Registration,
+  StoreFailed,
+  type ViewAnswer,
+  type ViewPlaced
+} from "./viewTypes.ts"
 
 type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
 
@@ -43,7 +51,10 @@ export interface Place extends Filling {
 }
 
 export const databaseAway = (cause: UpstreamError): StoreFailed =>
-  new StoreFailed({ message: `the database of STORE_ADDR did not take it: ${cause.message}; try again when it does`, cause })
+  new StoreFailed({
+    message: `the database of STORE_ADDR did not take it: ${cause.message}; try again when it does`,
+    cause
+  })
 
 export class Arrivals {
   private readonly at: Place
@@ -55,38 +66,71 @@ export class Arrivals {
   }
 
   register(registration: Registration, key: string): Answer {
-    return Effect.suspend(() => (this.at.registry.get(key) === undefined ? this.counted(this.open(registration, key)) : this.open(registration, key)))
+    return Effect.suspend(() =>
+      this.at.registry.get(key) === undefined
+        ? this.counted(this.open(registration, key))
+        : this.open(registration, key)
+    )
   }
 
   /** Counts a registration of a new id while it goes on, so that views on their way cannot pass the limit together. */
   private counted(registering: Answer): Answer {
     const known = this.at.registry.size + this.arriving
     if (known >= this.at.maxViews) {
-      return Effect.fail(new Overloaded({ message: `${known} views are registered, the limit is ${this.at.maxViews} (SVC_MAX_VIEWS)`, retryAfterSecs: 60 }))
+      return Effect.fail(
+        new Overloaded({
+          message: `${known} views are registered, the limit is ${this.at.maxViews} (SVC_MAX_VIEWS)`,
+          retryAfterSecs: 60
+        })
+      )
     }
     this.arriving++
-    return Effect.ensuring(registering, Effect.sync(() => this.arriving--))
+    return Effect.ensuring(
+      registering,
+      Effect.sync(() => this.arriving--)
+    )
   }
 
-  /** Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it leaves nothing. */
+  /**
+   * Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it
+   * leaves nothing.
+   */
   private open(registration: Registration, key: string): Answer {
     const { resets, slicer } = this.at
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
-      const abandon = slicer.start(() => acquire(this.at, registration), (filled) => {
-        if (Exit.isSuccess(filled)) {
-          if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
-          else this.announce({ registration, stored: storedOf(registration, key), instance: filled.value.right, resets: resets(), resume })
-        } else if (Cause.isDie(filled.cause)) resume(Effect.failCause(Cause.die(Cause.squash(filled.cause))))
-        else resume(Effect.fail(new Overloaded({ message: "the service is stopping; register again when it is back", retryAfterSecs: 1 })))
-      })
+      const abandon = slicer.start(
+        () => acquire(this.at, registration),
+        (filled) => {
+          if (Exit.isSuccess(filled)) {
+            if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
+            else
+              this.announce({
+                registration,
+                stored: storedOf(registration, key),
+                instance: filled.value.right,
+                resets: resets(),
+                resume
+              })
+          } else if (Cause.isDie(filled.cause)) resume(Effect.failCause(Cause.die(Cause.squash(filled.cause))))
+          else
+            resume(
+              Effect.fail(
+                new Overloaded({
+                  message: "the service is stopping; register again when it is back",
+                  retryAfterSecs: 1
+                })
+              )
+            )
+        }
+      )
       return Effect.sync(abandon)
     })
   }
 
   /**
-   * What is answered as registered is in the database first: a restart finds it there. While the database is away nothing is
-   * registered, and the answer is 500 `STORE_FAILED` (D6), because that is a store that refuses; 503 would say to come back
-   * to a service that is full or starting, which this one is not.
+   * What is answered as registered is in the database first: a restart finds it there. While the database is away
+   * nothing is registered, and the answer is 500 `STORE_FAILED` (D6), because that is a store that refuses; 503 would
+   * say to come back to a service that is full or starting, which this one is not.
    */
   private announce(arrival: Arrival): void {
     const { edges, run } = this.at
@@ -115,17 +159,28 @@ export class Arrivals {
           this.release(arrival)
           const error = outcome.left
           // A registration carries no positions, so the errors of D5 cannot come from it.
-          return resume(error._tag === "Overloaded" || error._tag === "StoreFailed" ? Effect.fail(error) : Effect.die(error))
+          return resume(
+            error._tag === "Overloaded" || error._tag === "StoreFailed" ? Effect.fail(error) : Effect.die(error)
+          )
         }
         if (registration.still?.() === false) {
           this.release(arrival)
-          return resume(Effect.fail(new Overloaded({ message: "this SSP has bootstrapped anew meanwhile", retryAfterSecs: 1 })))
+          return resume(
+            Effect.fail(new Overloaded({ message: "this SSP has bootstrapped anew meanwhile", retryAfterSecs: 1 }))
+          )
         }
-        // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that is durable and not served.
+        // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that
+        // is durable and not served.
         const live = arrival.resets === resets() ? Either.right(instance) : drain(acquire(this.at, registration))
         if (Either.isLeft(live)) return resume(Effect.die(live.left))
         const view = this.install(stored, live.right, assignment)
-        resume(Effect.sync(() => registration.assignment === undefined ? this.at.registry.answer(view, registration.id, formatOf(view)) : placedOf(view, registration.id, formatOf(view))))
+        resume(
+          Effect.sync(() =>
+            registration.assignment === undefined
+              ? this.at.registry.answer(view, registration.id, formatOf(view))
+              : placedOf(view, registration.id, formatOf(view))
+          )
+        )
       }
     })
   }

@@ -1,7 +1,8 @@
 /**
  * Registering and unregistering views where a scheduler places them (D21, D31).
  *
- * Between the doors and the views, so that neither needs to know that calls of a scheduler may come late, twice or out of order.
+ * Between the doors and the views, so that neither needs to know that calls of a scheduler may come late, twice or out
+ * of order.
  */
 import { Effect } from "effect"
 import { viewKey } from "../core/viewId.ts"
@@ -9,7 +10,11 @@ import type { Assignments } from "./Assignments.ts"
 import type { Views } from "./Views.ts"
 import { Overloaded, type Registration } from "./viewTypes.ts"
 
-export const register = (views: Pick<Views["Type"], "register">, assignments: Assignments, registration: Registration): ReturnType<Views["Type"]["register"]> => {
+export const register = (
+  views: Pick<Views["Type"], "register">,
+  assignments: Assignments,
+  registration: Registration
+): ReturnType<Views["Type"]["register"]> => {
   const { assignment, id } = registration
   const key = viewKey(id)
   if (assignment === undefined || key === undefined) return views.register(registration)
@@ -31,7 +36,11 @@ interface Unregistration {
 }
 
 /** Done, too, where the view is held under a later assignment. */
-export const unregister = (views: Pick<Views["Type"], "unregister">, assignments: Assignments, { assignment, deleted, id, moved }: Unregistration): ReturnType<Views["Type"]["unregister"]> =>
+export const unregister = (
+  views: Pick<Views["Type"], "unregister">,
+  assignments: Assignments,
+  { assignment, deleted, id, moved }: Unregistration
+): ReturnType<Views["Type"]["unregister"]> =>
   Effect.suspend(() => {
     const key = viewKey(id)
     if (assignment !== undefined && key !== undefined && !assignments.takeBack(key, assignment)) return Effect.void

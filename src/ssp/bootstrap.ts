@@ -1,8 +1,9 @@
 /**
  * The pull of a scheduler's snapshot (D20): every table in key order, page by page, typed once, all of one position.
  *
- * It only reads: what it has gathered is swapped in by who asked. A page that fails is asked for again a few times, because a
- * broken connection must not cost a bootstrap of a million records; a snapshot that moves means starting over.
+ * It only reads: what it has gathered is swapped in by who asked. A page that fails is asked for again a few times,
+ * because a broken connection must not cost a bootstrap of a million records; a snapshot that moves means starting
+ * over.
  */
 import { Data, Effect, Schedule } from "effect"
 import { type Types, versionField } from "../core/change.ts"
@@ -42,7 +43,8 @@ const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 
 
 const passing = ({ reason }: SchedulerError): boolean => reason === "unreachable" || reason === "overloaded"
 
-const unusable = (what: string): SchedulerError => new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed` })
+const unusable = (what: string): SchedulerError =>
+  new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed` })
 
 /** What is answered, as values: exact ones, or JSON whose types are still to be found. */
 interface Read {
@@ -52,24 +54,44 @@ interface Read {
 
 type Ask = (query: string, params?: Obj) => Effect.Effect<Read, SchedulerError | SnapshotMoved>
 
-const asking = (client: SchedulerClientShape, seq: number): Ask => (query, params) =>
-  Effect.gen(function*() {
-    const { exact, seq: readAt, text } = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
-    if (readAt !== undefined && readAt !== seq) return yield* new SnapshotMoved({ message: `the snapshot is at ${readAt} and no longer at ${seq}` })
-    return yield* Effect.try({ try: () => ({ exact, value: exact ? Encode.decode(text) : (JSON.parse(text) as Value) }), catch: () => unusable(query) })
-  })
+const asking =
+  (client: SchedulerClientShape, seq: number): Ask =>
+  (query, params) =>
+    Effect.gen(function* () {
+      const {
+        exact,
+        seq: readAt,
+        text
+      } = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
+      if (readAt !== undefined && readAt !== seq)
+        return yield* new SnapshotMoved({ message: `the snapshot is at ${readAt} and no longer at ${seq}` })
+      return yield* Effect.try({
+        try: () => ({ exact, value: exact ? Encode.decode(text) : (JSON.parse(text) as Value) }),
+        catch: () => unusable(query)
+      })
+    })
 
 const tablesOf = ({ value: info }: Read): ReadonlyArray<string> | undefined =>
-  isObj(info) && isObj(info["tables"]) ? Object.keys(info["tables"]).filter((name) => !isOwn(name)).sort() : undefined
+  isObj(info) && isObj(info["tables"])
+    ? Object.keys(info["tables"])
+        .filter((name) => !isOwn(name))
+        .sort()
+    : undefined
 
 /** A field as the database shows it (`DEFINE FIELD x ON t TYPE datetime ...`), or its type alone. */
 const typeOf = (definition: Value): string | undefined => {
   if (typeof definition !== "string") return undefined
-  const declared = /\bTYPE\s+(.+?)(?=\s+(?:DEFAULT|VALUE|ASSERT|READONLY|REFERENCE|COMMENT|PERMISSIONS|FLEXIBLE|COMPUTED)\b|;?\s*$)/is.exec(definition)
+  const declared =
+    /\bTYPE\s+(.+?)(?=\s+(?:DEFAULT|VALUE|ASSERT|READONLY|REFERENCE|COMMENT|PERMISSIONS|FLEXIBLE|COMPUTED)\b|;?\s*$)/is.exec(
+      definition
+    )
   return declared?.[1] ?? (/^DEFINE\b/i.test(definition) ? undefined : definition)
 }
 
-/** What the scheduler knows of a table; undefined where that is nothing: it types records of such a table by their looks, and so must who gets their changes. */
+/**
+ * What the scheduler knows of a table; undefined where that is nothing: it types records of such a table by their
+ * looks, and so must who gets their changes.
+ */
 const typesOf = ({ value: info }: Read): Types | undefined => {
   if (isObj(info) && info["declared"] === false) return undefined
   const fields = isObj(info) && isObj(info["fields"]) ? info["fields"] : {}
@@ -110,14 +132,29 @@ const toRecords = ({ exact, value }: Read, table: string, types: Types): Readonl
   return records
 }
 
-/** The page behind a record. Exactly, its id is bound; as JSON it would be text, which compares as text, so there it is written out. */
-const pageAfter = (table: string, pageSize: number, { exact, id }: { readonly exact: boolean; readonly id: RecordId | undefined }): readonly [query: string, params: Obj | undefined] => {
+/**
+ * The page behind a record. Exactly, its id is bound; as JSON it would be text, which compares as text, so there it is
+ * written out.
+ */
+const pageAfter = (
+  table: string,
+  pageSize: number,
+  { exact, id }: { readonly exact: boolean; readonly id: RecordId | undefined }
+): readonly [query: string, params: Obj | undefined] => {
   if (id === undefined) return [`SELECT * FROM ${tableName(table)} ORDER BY id LIMIT ${pageSize}`, undefined]
-  return exact ? [`SELECT * FROM ${tableName(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }] : [`SELECT * FROM ${id.text}>.. LIMIT ${pageSize}`, undefined]
+  return exact
+    ? [`SELECT * FROM ${tableName(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }]
+    : [`SELECT * FROM ${id.text}>.. LIMIT ${pageSize}`, undefined]
 }
 
-const pullTable = ({ ask, pageSize }: Pull, table: string, types: Types, into: Array<StoredRecord>, step: Pick<Step, "add">): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
-  Effect.gen(function*() {
+const pullTable = (
+  { ask, pageSize }: Pull,
+  table: string,
+  types: Types,
+  into: Array<StoredRecord>,
+  step: Pick<Step, "add">
+): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
+  Effect.gen(function* () {
     let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
     for (;;) {
       const [query, params] = pageAfter(table, pageSize, last)
@@ -132,8 +169,12 @@ const pullTable = ({ ask, pageSize }: Pull, table: string, types: Types, into: A
   })
 
 /** Everything that the snapshot frozen for this registration holds. */
-export const pull = (client: SchedulerClientShape, { bootstrap_chunk_size: pageSize = defaultPage, epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type, step: Pick<Step, "add" | "at">): Effect.Effect<Pulled, SchedulerError | SnapshotMoved> =>
-  Effect.gen(function*() {
+export const pull = (
+  client: SchedulerClientShape,
+  { bootstrap_chunk_size: pageSize = defaultPage, epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type,
+  step: Pick<Step, "add" | "at">
+): Effect.Effect<Pulled, SchedulerError | SnapshotMoved> =>
+  Effect.gen(function* () {
     yield* client.signin
     yield* client.use
     const ask = asking(client, seq)

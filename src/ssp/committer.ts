@@ -11,7 +11,14 @@ import type { Engine } from "../core/ivm/engine.ts"
 import type { Touched } from "../core/ivm/view/view.ts"
 import type { Write } from "../core/ivm/store/store.ts"
 import { admit, type Rejected } from "../core/sequence.ts"
-import { type Database, type DatabaseError, startPosition, type StoredPosition, type StoredRecord, type StoredView } from "../ports/Database.ts"
+import {
+  type Database,
+  type DatabaseError,
+  startPosition,
+  type StoredPosition,
+  type StoredRecord,
+  type StoredView
+} from "../ports/Database.ts"
 import type { Turn } from "../ports/Turn.ts"
 import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "./viewTypes.ts"
 
@@ -26,7 +33,10 @@ export interface Work {
   readonly changes: ReadonlyArray<Change>
   readonly putViews: ReadonlyArray<StoredView>
   readonly removeViews: ReadonlyArray<string>
-  /** Asked of each change while everything that came before to its work's records is applied: one it refuses is left out. It may look at those records only. */
+  /**
+   * Asked of each change while everything that came before to its work's records is applied: one it refuses is left
+   * out. It may look at those records only.
+   */
   readonly still?: (change: Change) => boolean
   readonly done: (outcome: Either.Either<ReadonlyArray<AppliedChange>, IngestError>) => void
 }
@@ -44,13 +54,17 @@ interface Planned {
   readonly work: Work
   readonly changes: ReadonlyArray<Change>
   readonly writes: ReadonlyArray<Write | undefined>
-  /** Why nothing of it is applied. Told in its turn: what came before it is applied then, which is what it speaks of. */
+  /**
+   * Why nothing of it is applied. Told in its turn: what came before it is applied then, which is what it speaks of.
+   */
   readonly rejected?: SequenceGap | StaleEpoch
 }
 
 type Entry = Work | { readonly alone: Effect.Effect<void> }
 
-/** What the committer needs of the world around it, all by callback: a fiber per request would cost more than its work. */
+/**
+ * What the committer needs of the world around it, all by callback: a fiber per request would cost more than its work.
+ */
 export interface Surroundings {
   readonly engine: Engine
   readonly database: Database["Type"]
@@ -124,15 +138,26 @@ export class Committer {
     else this.around.turn.next(this.cycle)
   }
 
-  /** Whether the last turn brought something, so that the next one may: answered clients send their next requests together. */
+  /**
+   * Whether the last turn brought something, so that the next one may: answered clients send their next requests
+   * together.
+   */
   private moreToCome(): boolean {
-    if (this.around.database.kind === "memory" || this.pending >= maxBatch || this.turns >= maxGathering || this.queue.length === this.arrived) return false
+    if (
+      this.around.database.kind === "memory" ||
+      this.pending >= maxBatch ||
+      this.turns >= maxGathering ||
+      this.queue.length === this.arrived
+    )
+      return false
     this.turns++
     this.arrived = this.queue.length
     return true
   }
 
-  /** The leading entries that can share a commit. What an entry asks about must not change between question and answer. */
+  /**
+   * The leading entries that can share a commit. What an entry asks about must not change between question and answer.
+   */
   private take(): ReadonlyArray<Work> {
     const batch: Array<Work> = []
     const touched = new Set<string>()
@@ -153,12 +178,14 @@ export class Committer {
     const { planned, position } = this.planAll(batch)
     const records: Array<StoredRecord> = []
     for (const { writes } of planned) {
-      for (const write of writes) if (write !== undefined) records.push({ id: write.id, version: write.version, doc: write.after })
+      for (const write of writes)
+        if (write !== undefined) records.push({ id: write.id, version: write.version, doc: write.after })
     }
     const taken = planned.filter(({ rejected }) => rejected === undefined)
     const putViews = taken.flatMap((part) => part.work.putViews)
     const removeViews = taken.flatMap((part) => part.work.removeViews)
-    if (records.length + putViews.length + removeViews.length === 0 && position === this.position) return this.applyFrom(planned, 0)
+    if (records.length + putViews.length + removeViews.length === 0 && position === this.position)
+      return this.applyFrom(planned, 0)
     const after = { ...position, writes: position.writes + records.length }
     this.around.run(this.around.database.commit({ records, putViews, removeViews, position: after }), (result) => {
       if (Either.isLeft(result)) return this.refuse(planned, result.left)
@@ -174,7 +201,10 @@ export class Committer {
   }
 
   /** Admits and plans every part; one that is rejected keeps its place in the batch and changes nothing. */
-  private planAll(batch: ReadonlyArray<Work>): { readonly planned: ReadonlyArray<Planned>; readonly position: StoredPosition } {
+  private planAll(batch: ReadonlyArray<Work>): {
+    readonly planned: ReadonlyArray<Planned>
+    readonly position: StoredPosition
+  } {
     let position = this.position
     const parts: Array<Omit<Planned, "writes">> = []
     for (const work of batch) {
@@ -187,7 +217,7 @@ export class Committer {
     }
     const writes = this.around.engine.plan(parts.flatMap((part) => part.changes))
     let offset = 0
-    const planned = parts.map((part) => ({ ...part, writes: writes.slice(offset, offset += part.changes.length) }))
+    const planned = parts.map((part) => ({ ...part, writes: writes.slice(offset, (offset += part.changes.length)) }))
     return { planned, position }
   }
 
@@ -196,10 +226,19 @@ export class Committer {
     let applied = 0
     for (let i = from; i < planned.length; i++) {
       const { changes, rejected, work, writes } = planned[i]!
-      if (rejected === undefined) work.done(Either.right(writes.map((write, n) => ({ seq: changes[n]?.position?.seq ?? null, touched: write === undefined ? untouched : this.around.engine.apply(write) }))))
+      if (rejected === undefined)
+        work.done(
+          Either.right(
+            writes.map((write, n) => ({
+              seq: changes[n]?.position?.seq ?? null,
+              touched: write === undefined ? untouched : this.around.engine.apply(write)
+            }))
+          )
+        )
       else work.done(Either.left(rejected))
       applied += writes.length
-      if (applied >= sliceSize && i + 1 < planned.length) return this.around.turn.next(() => this.applyFrom(planned, i + 1))
+      if (applied >= sliceSize && i + 1 < planned.length)
+        return this.around.turn.next(() => this.applyFrom(planned, i + 1))
     }
     this.again()
   }
@@ -209,5 +248,8 @@ const untouched: ReadonlyArray<Touched> = []
 
 const rejection = (rejected: Rejected): SequenceGap | StaleEpoch =>
   rejected.kind === "gap"
-    ? new SequenceGap({ message: `seq ${rejected.got} leaves a gap behind ${rejected.behind}: the first that is not applied is ${rejected.expected}`, expected: rejected.expected })
+    ? new SequenceGap({
+        message: `seq ${rejected.got} leaves a gap behind ${rejected.behind}: the first that is not applied is ${rejected.expected}`,
+        expected: rejected.expected
+      })
     : new StaleEpoch({ message: rejected.reason, otherLog: rejected.otherLog })

@@ -28,7 +28,8 @@ export const debugViewOf = (view: Registered, id: string): DebugView => {
 /** Rows of the subqueries by alias and parent; names that objects have of themselves are plain data. */
 const subqueryCache = (instance: View): DebugView["subquery_cache"] => {
   const cache = new Map<string, Array<readonly [string, ReadonlyArray<string>]>>()
-  for (const [alias, parent, children] of instance.children()) cache.set(alias, [...(cache.get(alias) ?? []), [parent, children]])
+  for (const [alias, parent, children] of instance.children())
+    cache.set(alias, [...(cache.get(alias) ?? []), [parent, children]])
   return Object.fromEntries([...cache].map(([alias, entries]) => [alias, Object.fromEntries(entries)]))
 }
 

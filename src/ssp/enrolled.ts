@@ -17,7 +17,10 @@ const first: Begin = { tag: "Begin", attempt: Enrolment.initial.attempt, waitMs:
 export class Enrolled {
   state = Enrolment.initial
   /** The attempt under way, and what is resolved when it is over. */
-  attempt: { readonly begin: Begin; readonly over: Deferred.Deferred<void> } = { begin: first, over: Deferred.unsafeMake(FiberId.none) }
+  attempt: { readonly begin: Begin; readonly over: Deferred.Deferred<void> } = {
+    begin: first,
+    over: Deferred.unsafeMake(FiberId.none)
+  }
   /** Fails when this process must end. */
   readonly stopped = Deferred.unsafeMake<never, StartFault>(FiberId.none)
   wasRegistered = false
@@ -42,7 +45,9 @@ export class Enrolled {
       this.state = state
       this.renewLease()
       for (const order of orders) this.obey(order)
-      return Effect.forEach(orders, (order) => (order.tag === "Log" ? logs[order.level](order.message) : Effect.void), { discard: true })
+      return Effect.forEach(orders, (order) => (order.tag === "Log" ? logs[order.level](order.message) : Effect.void), {
+        discard: true
+      })
     })
   }
 
@@ -53,7 +58,9 @@ export class Enrolled {
     Deferred.unsafeDone(this.registered, Exit.void)
   }
 
-  /** A heartbeat was answered. What counts is when it was sent: later than that the scheduler may not have heard of us. */
+  /**
+   * A heartbeat was answered. What counts is when it was sent: later than that the scheduler may not have heard of us.
+   */
   heard(sentAtMs: number): void {
     this.heardAt = Math.max(this.heardAt, sentAtMs)
     this.renewLease()
@@ -64,7 +71,8 @@ export class Enrolled {
   }
 
   private obey(order: Enrolment.Order): void {
-    if (order.tag === "Stop") Deferred.unsafeDone(this.stopped, Exit.fail(new StartFault({ exitCode: 1, message: order.message })))
+    if (order.tag === "Stop")
+      Deferred.unsafeDone(this.stopped, Exit.fail(new StartFault({ exitCode: 1, message: order.message })))
     if (order.tag !== "Begin") return
     const { over } = this.attempt
     this.attempt = { begin: order, over: Deferred.unsafeMake(FiberId.none) }

@@ -14,7 +14,7 @@ const made = new WeakMap<ViewEvent, Uint8Array>()
 
 export const bytesOf = (event: ViewEvent): Uint8Array => {
   let bytes = made.get(event)
-  if (bytes === undefined) made.set(event, bytes = encode(event))
+  if (bytes === undefined) made.set(event, (bytes = encode(event)))
   return bytes
 }
 

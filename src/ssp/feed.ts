@@ -62,7 +62,9 @@ export class Feed {
     const missed = current - n
     if (missed === 0) return this.pushed
     const at = this.pushed - missed
-    return missed > 0 && at >= this.oldest && this.delta(at).n === n + 1 && this.delta(this.pushed - 1).n === current ? at : undefined
+    return missed > 0 && at >= this.oldest && this.delta(at).n === n + 1 && this.delta(this.pushed - 1).n === current
+      ? at
+      : undefined
   }
 
   /** Follows from here on, after `first`; or from a position that {@link after} gave. */
@@ -77,12 +79,16 @@ export class Feed {
     this.followers.delete(follower)
   }
 
-  /** What there is for this follower, as much as goes out at once; waits for something; fails with none after the end. */
+  /**
+   * What there is for this follower, as much as goes out at once; waits for something; fails with none after the end.
+   */
   take(follower: Follower): Effect.Effect<Chunk.Chunk<ViewEvent>, Option.Option<never>> {
     return Effect.suspend(() => {
       if (follower.isDone) return Effect.fail(Option.none())
       const events = this.next(follower)
-      return events === undefined ? Effect.zipRight(this.news(follower), this.take(follower)) : Effect.succeed(Chunk.unsafeFromArray(events))
+      return events === undefined
+        ? Effect.zipRight(this.news(follower), this.take(follower))
+        : Effect.succeed(Chunk.unsafeFromArray(events))
     })
   }
 

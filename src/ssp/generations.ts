@@ -25,8 +25,11 @@ export interface Generations {
 const decode = Schema.decodeUnknownEither(Schema.parseJson(State))
 
 /** The generation each view restarts with, given how many record writes the store has seen. */
-export const loadGenerations = (savedState: SavedState["Type"], writes: number): Effect.Effect<(key: string) => number> =>
-  Effect.gen(function*() {
+export const loadGenerations = (
+  savedState: SavedState["Type"],
+  writes: number
+): Effect.Effect<(key: string) => number> =>
+  Effect.gen(function* () {
     const text = yield* savedState.load
     if (text === undefined) return (_key: string) => 1 + writes
     const state = decode(text)
@@ -40,11 +43,17 @@ export const loadGenerations = (savedState: SavedState["Type"], writes: number):
     const since = writes - state.right.writes
     return (key: string) => (generations.get(key) ?? 1) + since
   }).pipe(
-    Effect.catchAll((error) => Effect.as(Effect.logWarning(`the saved state cannot be read: ${error.message}`), (_key: string) => 1 + writes))
+    Effect.catchAll((error) =>
+      Effect.as(Effect.logWarning(`the saved state cannot be read: ${error.message}`), (_key: string) => 1 + writes)
+    )
   )
 
 /** Saves whenever something has changed, at most once per `debounceMs`, and once more at the end. */
-export const saveLoop = (savedState: SavedState["Type"], debounceMs: number, snapshot: () => Generations): Effect.Effect<never> => {
+export const saveLoop = (
+  savedState: SavedState["Type"],
+  debounceMs: number,
+  snapshot: () => Generations
+): Effect.Effect<never> => {
   let saved = -1
   let views = -1
   const save = Effect.suspend(() => {
@@ -57,7 +66,9 @@ export const saveLoop = (savedState: SavedState["Type"], debounceMs: number, sna
           views = now.generations.length
         })
       ),
-      Effect.catchAll((error) => Effect.logWarning(`the saved state cannot be written, will try again: ${error.message}`))
+      Effect.catchAll((error) =>
+        Effect.logWarning(`the saved state cannot be written, will try again: ${error.message}`)
+      )
     )
   })
   return Effect.forever(Effect.zipRight(Effect.sleep(debounceMs), save)).pipe(Effect.onExit(() => save))

@@ -24,7 +24,7 @@ import { Views } from "./Views.ts"
 const jobStates = declared.jobs.labels.state
 const attemptResults = declared.jobAttempts.labels.result
 
-const make = Effect.gen(function*() {
+const make = Effect.gen(function* () {
   const config = yield* SspConfig
   const { phase } = yield* Lifecycle
   const { version } = yield* Release
@@ -40,23 +40,50 @@ const make = Effect.gen(function*() {
     if (!edges.present) return {}
     const { differences, failures, lost, puts, refused, removals, waiting } = edges.counts()
     return {
-      edgesPending: waiting, edgesLimit: config.maxPendingEdges, edgesWritten: [[["put"], puts], [["removal"], removals]], edgeFailures: failures, edgesRefused: refused, edgeViewsLost: lost, edgeDifferences: differences
+      edgesPending: waiting,
+      edgesLimit: config.maxPendingEdges,
+      edgesWritten: [
+        [["put"], puts],
+        [["removal"], removals]
+      ],
+      edgeFailures: failures,
+      edgesRefused: refused,
+      edgeViewsLost: lost,
+      edgeDifferences: differences
     }
   }
-  return Effect.gen(function*() {
+  return Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const compared = progress.endedAt("reconcile")
     const figures = views.figures()
     const held = figures.held()
     return Core.families("ssp", meters, {
-      ...ofProcess(yield* process), ...edgeReadings(), ...changeReadings(changeFeed.figures()),
-      buildInfo: [[[version, "ssp"], 1]], tasksRunning: running(progress.tasks()), reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
-      ingestDuration: Latency.histogram(latency), ingestPending: figures.pendingChanges, ingestPendingLimit: config.maxPendingChanges,
-      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()), sspViews: figures.views, sspViewsLimit: config.maxViews, viewsQuarantined: figures.quarantined.length, sspViewRows: figures.rows(), sspInstances: held.instances, sspHeldRows: held.heldRows, sspTombstones: held.tombstones,
+      ...ofProcess(yield* process),
+      ...edgeReadings(),
+      ...changeReadings(changeFeed.figures()),
+      buildInfo: [[[version, "ssp"], 1]],
+      tasksRunning: running(progress.tasks()),
+      reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
+      ingestDuration: Latency.histogram(latency),
+      ingestPending: figures.pendingChanges,
+      ingestPendingLimit: config.maxPendingChanges,
+      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()),
+      sspViews: figures.views,
+      sspViewsLimit: config.maxViews,
+      viewsQuarantined: figures.quarantined.length,
+      sspViewRows: figures.rows(),
+      sspInstances: held.instances,
+      sspHeldRows: held.heldRows,
+      sspTombstones: held.tombstones,
       sspRecords: figures.records,
-      sspTables: views.records.tableNames().length, sspStreams: figures.streams, sspStreamsLimit: config.maxStreams, sspLogSeq: figures.seq ?? undefined,
+      sspTables: views.records.tableNames().length,
+      sspStreams: figures.streams,
+      sspStreamsLimit: config.maxStreams,
+      sspLogSeq: figures.seq ?? undefined,
       jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const)),
-      jobAttempts: jobs.figures().flatMap(({ counts, table }) => attemptResults.map((result) => [[table, result], counts[result]] as const)),
+      jobAttempts: jobs
+        .figures()
+        .flatMap(({ counts, table }) => attemptResults.map((result) => [[table, result], counts[result]] as const)),
       jobLeasesLost: jobs.figures().map(({ counts, table }) => [[table], counts.lost] as const)
     })
   })

@@ -1,7 +1,8 @@
 /**
  * `GET /overview`: everything that can be said of this SSP in a moment, from memory, for whoever looks every second.
  *
- * Counts that only grow and figures of now; rates are the caller's business, so nothing is kept here for those who look.
+ * Counts that only grow and figures of now; rates are the caller's business, so nothing is kept here for those who
+ * look.
  */
 import { Clock, Effect } from "effect"
 import { IngestTimes } from "../ports/IngestTimes.ts"
@@ -15,7 +16,7 @@ import { storeText } from "./storeText.ts"
 import { Views } from "./Views.ts"
 
 /** The effect that answers; uptime counts from when it was made. */
-export const make = Effect.gen(function*() {
+export const make = Effect.gen(function* () {
   const config = yield* SspConfig
   const { mode, phase } = yield* Lifecycle
   const { version } = yield* Release
@@ -25,16 +26,28 @@ export const make = Effect.gen(function*() {
   const figures = yield* ProcessFigures
   const startedAt = yield* Clock.currentTimeMillis
   const store = storeText(config)
-  return Effect.gen(function*() {
+  return Effect.gen(function* () {
     const used = yield* figures
     const { pendingChanges, pendingEdges, rows: _rows, held: _held, ...counted } = views.figures()
     return {
-      id: config.sspId, version, status: phase(), mode, store,
+      id: config.sspId,
+      version,
+      status: phase(),
+      mode,
+      store,
       uptime_seconds: ((yield* Clock.currentTimeMillis) - startedAt) / 1000,
-      used: used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 },
+      used:
+        used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 },
       ingest: latency.snapshot(),
-      ...counted, max_views: config.maxViews, max_streams: config.maxStreams,
-      pending: { changes: pendingChanges, max_changes: config.maxPendingChanges, edges: pendingEdges, max_edges: config.maxPendingEdges },
+      ...counted,
+      max_views: config.maxViews,
+      max_streams: config.maxStreams,
+      pending: {
+        changes: pendingChanges,
+        max_changes: config.maxPendingChanges,
+        edges: pendingEdges,
+        max_edges: config.maxPendingEdges
+      },
       jobs: jobs.figures()
     } satisfies typeof SspOverview.Type
   })

@@ -1,5 +1,6 @@
 /**
- * The compare with the database that comes again and again while the node is ready, every `SVC_RECONCILE_INTERVAL_SECS`.
+ * The compare with the database that comes again and again while the node is ready, every
+ * `SVC_RECONCILE_INTERVAL_SECS`.
  *
  * The first one comes soon: what changed during the last compare before the node was ready was refused at the door. A
  * database that does not answer is asked again soon; nothing else waits for it.
@@ -13,20 +14,29 @@ import { Reconcile } from "./Reconcile.ts"
 
 const soonSecs = 30
 
-export const layer: Layer.Layer<never, never, Reconcile | Lifecycle | Upstream | SspConfig | Serving> = Layer.scopedDiscard(
-  Effect.gen(function*() {
-    const { reconcileIntervalSecs } = yield* SspConfig
-    const { mode, phase } = yield* Lifecycle
-    const { present } = yield* Upstream
-    const { now } = yield* Reconcile
-    if (!present || mode === "scheduler" || reconcileIntervalSecs === 0) return
-    const soon = Math.min(soonSecs, reconcileIntervalSecs)
-    const compare = now.pipe(
-      Effect.as(reconcileIntervalSecs),
-      Effect.catchAll(({ message }) => Effect.as(Effect.logWarning(`the compare with the database failed: ${message}; trying again in ${soon} s`), soon))
-    )
-    const turn = (pauseSecs: number): Effect.Effect<number> =>
-      Effect.zipRight(Effect.sleep(Duration.seconds(pauseSecs)), Effect.suspend(() => (phase() === "ready" ? compare : Effect.succeed(soon))))
-    yield* Serving.fork(Effect.iterate(soon, { while: () => true, body: turn }).pipe(Effect.zipRight(Effect.never)))
-  })
-)
+export const layer: Layer.Layer<never, never, Reconcile | Lifecycle | Upstream | SspConfig | Serving> =
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      const { reconcileIntervalSecs } = yield* SspConfig
+      const { mode, phase } = yield* Lifecycle
+      const { present } = yield* Upstream
+      const { now } = yield* Reconcile
+      if (!present || mode === "scheduler" || reconcileIntervalSecs === 0) return
+      const soon = Math.min(soonSecs, reconcileIntervalSecs)
+      const compare = now.pipe(
+        Effect.as(reconcileIntervalSecs),
+        Effect.catchAll(({ message }) =>
+          Effect.as(
+            Effect.logWarning(`the compare with the database failed: ${message}; trying again in ${soon} s`),
+            soon
+          )
+        )
+      )
+      const turn = (pauseSecs: number): Effect.Effect<number> =>
+        Effect.zipRight(
+          Effect.sleep(Duration.seconds(pauseSecs)),
+          Effect.suspend(() => (phase() === "ready" ? compare : Effect.succeed(soon)))
+        )
+      yield* Serving.fork(Effect.iterate(soon, { while: () => true, body: turn }).pipe(Effect.zipRight(Effect.never)))
+    })
+  )

@@ -1,5 +1,6 @@
 /**
- * The Merkle trees of this SSP's records (D41), read between two batches of the committer: hashes and position belong together.
+ * The Merkle trees of this SSP's records (D41), read between two batches of the committer: hashes and position belong
+ * together.
  *
  * Made when somebody first asks: an SSP that nobody compares pays nothing for them.
  */
@@ -10,8 +11,14 @@ import type { Slicer } from "../ports/Slicer.ts"
 import type { Committer } from "./committer.ts"
 
 export interface RecordTreesShape {
-  /** Brings the trees of these tables up to date in slices, then looks at them while nothing is applied. `seq`: the position in the scheduler's log they stand at. */
-  readonly read: <A>(tables: ReadonlyArray<string>, look: (trees: StoreTrees, seq: number | null) => A) => Effect.Effect<A>
+  /**
+   * Brings the trees of these tables up to date in slices, then looks at them while nothing is applied. `seq`: the
+   * position in the scheduler's log they stand at.
+   */
+  readonly read: <A>(
+    tables: ReadonlyArray<string>,
+    look: (trees: StoreTrees, seq: number | null) => A
+  ) => Effect.Effect<A>
   /** A number that is another one after every change of a table. */
   readonly stamp: (table: string) => number
 }
@@ -22,7 +29,11 @@ export class RecordTrees implements RecordTreesShape {
   private readonly slicer: Slicer
   private readonly committer: Committer
 
-  constructor({ committer, engine, slicer }: { readonly committer: Committer; readonly engine: Engine; readonly slicer: Slicer }) {
+  constructor({
+    committer,
+    engine,
+    slicer
+  }: { readonly committer: Committer; readonly engine: Engine; readonly slicer: Slicer }) {
     this.committer = committer
     this.engine = engine
     this.slicer = slicer

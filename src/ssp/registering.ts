@@ -28,7 +28,10 @@ const typedParams = (params: JsonParams): { readonly [name: string]: Value } => 
 /** Texts kept parsed. */
 const maxParsed = 1_000
 
-/** Queries by text: many views are registered with one text and other parameters, and the engine lifts a parsed query once. */
+/**
+ * Queries by text: many views are registered with one text and other parameters, and the engine lifts a parsed query
+ * once.
+ */
 export class ParsedQueries {
   private readonly byText = new Map<string, ReturnType<typeof parseSelect>>()
 
@@ -52,19 +55,32 @@ export interface Filling {
 }
 
 /** Fills the instance of a view's query, with pauses in which changes may be applied. */
-export function* acquire({ engine, queries, watchdog }: Filling, { id, params, surql }: Pick<Registration, "id" | "surql" | "params">, generation = 1): Slices<Either.Either<View, QueryRefused>> {
+export function* acquire(
+  { engine, queries, watchdog }: Filling,
+  { id, params, surql }: Pick<Registration, "id" | "surql" | "params">,
+  generation = 1
+): Slices<Either.Either<View, QueryRefused>> {
   const slot = watchdog.open({ id, surql, params: JSON.stringify(params) })
   const parsed = watchdog.evaluating.during(slot, () => queries.parse(surql))
   if (Either.isLeft(parsed)) {
     watchdog.evaluating.close(slot)
-    return Either.left(new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column }))
+    return Either.left(
+      new QueryRefused({ message: parsed.left.message, line: parsed.left.line, column: parsed.left.column })
+    )
   }
   const acquired = yield* engine.acquireSliced(parsed.right, typedParams(params), generation, slot)
-  return Either.mapLeft(acquired, (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) }))
+  return Either.mapLeft(
+    acquired,
+    (refused) => new QueryRefused({ message: refused.reason, ...place(surql, refused.at) })
+  )
 }
 
 /** The registration that is stored, as what is filled. */
-export const queryOf = ({ id, params, surql }: StoredView): Pick<Registration, "id" | "surql" | "params"> => ({ id, surql, params: JSON.parse(params) as JsonParams })
+export const queryOf = ({ id, params, surql }: StoredView): Pick<Registration, "id" | "surql" | "params"> => ({
+  id,
+  surql,
+  params: JSON.parse(params) as JsonParams
+})
 
 export const storedOf = (registration: Registration, key: string): StoredView => ({
   key,

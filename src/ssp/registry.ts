@@ -29,7 +29,8 @@ export const generationOf = (view: Registered): number => view.instance.generati
 export const formatText = (format: Format | null): string => format ?? ""
 
 /** As it was registered; what nobody knows is as if there were none. */
-export const formatNamed = (text: string): Format | null => (text === "tree" || text === "streaming" || text === "flat" ? text : null)
+export const formatNamed = (text: string): Format | null =>
+  text === "tree" || text === "streaming" || text === "flat" ? text : null
 
 /** As results are given: flat where none is named (D8). */
 export const formatGiven = (text: string): Format => formatNamed(text) ?? "flat"
@@ -37,7 +38,12 @@ export const formatGiven = (text: string): Format => formatNamed(text) ?? "flat"
 export const formatOf = (view: Registered): Format => formatGiven(view.stored.format)
 
 /** What the scheduler hears of a view that it has placed: O(1), however large the result. */
-export const placedOf = (view: Registered, id: string, format: Format): ViewPlaced => ({ query_id: id, format, result_hash: view.instance.hash(), content_generation: generationOf(view) })
+export const placedOf = (view: Registered, id: string, format: Format): ViewPlaced => ({
+  query_id: id,
+  format,
+  result_hash: view.instance.hash(),
+  content_generation: generationOf(view)
+})
 
 const answerOf = (view: Registered, id: string, format: Format): ViewAnswer => {
   const { instance } = view
@@ -45,9 +51,12 @@ const answerOf = (view: Registered, id: string, format: Format): ViewAnswer => {
   const errors = instance.errors()
   const tree = () => {
     const values = rows.map((row) => toJson(row.value()))
-    return instance.only ? values[0] ?? null : values
+    return instance.only ? (values[0] ?? null) : values
   }
-  const answer = { ...placedOf(view, id, format), result_data: format === "tree" ? tree() : rows.map((row) => [row.key, row.version]) }
+  const answer = {
+    ...placedOf(view, id, format),
+    result_data: format === "tree" ? tree() : rows.map((row) => [row.key, row.version])
+  }
   return errors.length === 0 ? answer : { ...answer, errors }
 }
 

@@ -1,9 +1,9 @@
 /**
  * Everything an SSP holds, replaced in one step by what it pulled from the scheduler (D20).
  *
- * Alone in the committer's queue, so that no change and no registration falls between old and new; loaded in slices with all
- * fillings waiting, so that the process answers meanwhile and no view fills from half a store. Views that the scheduler
- * placed here are gone: it places views anew. Those registered directly stay, filled from the new records.
+ * Alone in the committer's queue, so that no change and no registration falls between old and new; loaded in slices
+ * with all fillings waiting, so that the process answers meanwhile and no view fills from half a store. Views that the
+ * scheduler placed here are gone: it places views anew. Those registered directly stay, filled from the new records.
  */
 import { Effect, Either } from "effect"
 import type { Engine } from "../core/ivm/engine.ts"
@@ -50,13 +50,18 @@ function* load(engine: Engine, records: ReadonlyArray<StoredRecord>): Slices<voi
 
 /** Fills a view that stays; one whose query no longer does is let go with a warning. */
 const reacquire = (holder: Holder, stored: StoredView, generation: number): Effect.Effect<void> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const acquired = yield* holder.slicer.run(() => acquire(holder, queryOf(stored), generation))
     if (Either.isRight(acquired)) return holder.put(stored, acquired.right, generation)
-    yield* Effect.logWarning(`view ${stored.id} is no longer served: ${acquired.left.message} (line ${acquired.left.line}, column ${acquired.left.column})`)
+    yield* Effect.logWarning(
+      `view ${stored.id} is no longer served: ${acquired.left.message} (line ${acquired.left.line}, column ${acquired.left.column})`
+    )
   }).pipe(Effect.catchTag("Closed", () => Effect.interrupt))
 
-export const replaceAll = (holder: Holder, { position, records, stays }: Incoming): Effect.Effect<void, StoreFailed> => {
+export const replaceAll = (
+  holder: Holder,
+  { position, records, stays }: Incoming
+): Effect.Effect<void, StoreFailed> => {
   const { committer, database, engine, slicer } = holder
   const staying: Array<{ readonly stored: StoredView; readonly generation: number }> = []
   const empty = (): void => {
@@ -67,12 +72,21 @@ export const replaceAll = (holder: Holder, { position, records, stays }: Incomin
     }
     engine.clear()
   }
-  return committer.alone(Effect.gen(function*() {
-    const after = { ...position, writes: committer.position.writes + records.length }
-    yield* slicer.alone(empty, () => load(engine, records)).pipe(Effect.catchTag("Closed", () => Effect.interrupt))
-    committer.position = after
-    yield* database.reset
-    yield* database.commit({ records: [], putViews: staying.map(({ stored }) => stored), removeViews: [], position: after })
-    for (const { generation, stored } of staying) yield* reacquire(holder, stored, generation)
-  }).pipe(Effect.mapError((cause) => new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause }))))
+  return committer.alone(
+    Effect.gen(function* () {
+      const after = { ...position, writes: committer.position.writes + records.length }
+      yield* slicer.alone(empty, () => load(engine, records)).pipe(Effect.catchTag("Closed", () => Effect.interrupt))
+      committer.position = after
+      yield* database.reset
+      yield* database.commit({
+        records: [],
+        putViews: staying.map(({ stored }) => stored),
+        removeViews: [],
+        position: after
+      })
+      for (const { generation, stored } of staying) yield* reacquire(holder, stored, generation)
+    }).pipe(
+      Effect.mapError((cause) => new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause }))
+    )
+  )
 }

@@ -1,5 +1,6 @@
 /**
- * The event streams of the views (D11): who listens to which, what a new listener gets first, what every change tells them.
+ * The event streams of the views (D11): who listens to which, what a new listener gets first, what every change tells
+ * them.
  *
  * Apart from the service because nothing here changes a view: a stream only tells.
  */
@@ -7,7 +8,14 @@ import { Effect, type Scope, Stream } from "effect"
 import type { AppliedChange } from "./committer.ts"
 import type { Feed, Follower } from "./feed.ts"
 import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
-import { type EndReason, type Format, Overloaded, type ViewEvent, type ViewNotFound, type ViewQuarantined } from "./viewTypes.ts"
+import {
+  type EndReason,
+  type Format,
+  Overloaded,
+  type ViewEvent,
+  type ViewNotFound,
+  type ViewQuarantined
+} from "./viewTypes.ts"
 
 export interface StreamLimits {
   /** Deltas kept per streamed view. */
@@ -18,7 +26,8 @@ export interface StreamLimits {
 
 type Find = Effect.Effect<Registered, ViewNotFound | ViewQuarantined>
 
-const ended = (reason: EndReason): Stream.Stream<ViewEvent> => Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason } })
+const ended = (reason: EndReason): Stream.Stream<ViewEvent> =>
+  Stream.make<[ViewEvent]>({ event: "end", id: undefined, data: { reason } })
 
 export class ViewStreams {
   private readonly registry: Registry
@@ -35,11 +44,22 @@ export class ViewStreams {
     return this.streams
   }
 
-  open(find: Find, id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded> {
+  open(
+    find: Find,
+    id: string,
+    format: Format | undefined,
+    lastEventId: string | undefined
+  ): Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded> {
     return Effect.flatMap(find, () =>
       this.streams < this.limits.maxStreams
         ? Effect.succeed(Stream.unwrapScoped(this.listen(find, id, format, lastEventId)))
-        : Effect.fail(new Overloaded({ message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`, retryAfterSecs: 5 }))).pipe(Effect.catchTag("ViewQuarantined", () => Effect.succeed(ended("quarantined"))))
+        : Effect.fail(
+            new Overloaded({
+              message: `${this.streams} streams are open, the limit is ${this.limits.maxStreams} (SVC_MAX_STREAMS)`,
+              retryAfterSecs: 5
+            })
+          )
+    ).pipe(Effect.catchTag("ViewQuarantined", () => Effect.succeed(ended("quarantined"))))
   }
 
   publish(applied: ReadonlyArray<AppliedChange>): void {
@@ -47,15 +67,24 @@ export class ViewStreams {
       for (const { view: instance, delta, generation, hash } of touched) {
         for (const view of this.registry.streaming(instance)) {
           const n = generation + view.generationOffset
-          view.feed?.push(n, { event: "delta", id: `${view.incarnation}.${n}`, data: { seq, ...delta, result_hash: hash } })
+          view.feed?.push(n, {
+            event: "delta",
+            id: `${view.incarnation}.${n}`,
+            data: { seq, ...delta, result_hash: hash }
+          })
         }
       }
     }
   }
 
   /** Begins to listen when the stream is first pulled, so that one nobody pulls holds nothing. */
-  private listen(find: Find, id: string, format: Format | undefined, lastEventId: string | undefined): Effect.Effect<Stream.Stream<ViewEvent>, never, Scope.Scope> {
-    return Effect.gen(this, function*() {
+  private listen(
+    find: Find,
+    id: string,
+    format: Format | undefined,
+    lastEventId: string | undefined
+  ): Effect.Effect<Stream.Stream<ViewEvent>, never, Scope.Scope> {
+    return Effect.gen(this, function* () {
       const view = yield* Effect.option(find)
       if (view._tag === "None") return ended("unregistered")
       const feed = this.registry.feedOf(view.value, this.limits.streamBuffer)
@@ -64,10 +93,11 @@ export class ViewStreams {
           this.streams++
           return this.follow(view.value, feed, id, format ?? formatOf(view.value), lastEventId)
         }),
-        (opened) => Effect.sync(() => {
-          this.streams--
-          feed.drop(opened)
-        })
+        (opened) =>
+          Effect.sync(() => {
+            this.streams--
+            feed.drop(opened)
+          })
       )
       return Stream.repeatEffectChunkOption(feed.take(follower))
     })
@@ -77,7 +107,16 @@ export class ViewStreams {
   private follow(view: Registered, feed: Feed, id: string, format: Format, lastEventId: string | undefined): Follower {
     const current = generationOf(view)
     const [incarnation, n] = lastEventId?.split(".") ?? []
-    const missed = incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n) ? feed.after(Number(n), current) : undefined
-    return missed === undefined ? feed.listen({ event: "snapshot", id: `${view.incarnation}.${current}`, data: this.registry.answer(view, id, format) }) : feed.listen(undefined, missed)
+    const missed =
+      incarnation === view.incarnation && n !== undefined && /^\d+$/.test(n)
+        ? feed.after(Number(n), current)
+        : undefined
+    return missed === undefined
+      ? feed.listen({
+          event: "snapshot",
+          id: `${view.incarnation}.${current}`,
+          data: this.registry.answer(view, id, format)
+        })
+      : feed.listen(undefined, missed)
   }
 }

@@ -43,10 +43,22 @@ export interface ViewAnswer {
   readonly errors?: ReadonlyArray<{ readonly id: string; readonly reason: string }>
 }
 
-/** Answer of a registration that carries an `assignment`: the scheduler places views and reads none, so their rows are not made for it. */
+/**
+ * Answer of a registration that carries an `assignment`: the scheduler places views and reads none, so their rows are
+ * not made for it.
+ */
 export type ViewPlaced = Omit<ViewAnswer, "result_data" | "errors">
 
-export type EndReason = "unregistered" | "expired" | "replaced" | "reset" | "moved" | "rebootstrap" | "shutdown" | "behind" | "quarantined"
+export type EndReason =
+  | "unregistered"
+  | "expired"
+  | "replaced"
+  | "reset"
+  | "moved"
+  | "rebootstrap"
+  | "shutdown"
+  | "behind"
+  | "quarantined"
 
 /** One server-sent event of `GET /view/:id/stream` (D11): `data` goes out as JSON. */
 export interface ViewEvent {
@@ -63,16 +75,34 @@ export class QueryRefused extends Data.TaggedError("QueryRefused")<{
   readonly column: number
 }> {}
 export class ViewNotFound extends Data.TaggedError("ViewNotFound")<{ readonly id: string }> {}
-/** The query is set aside (D48): the process ended `ends` times while it evaluated it, last at Unix millisecond `last`. */
-export class ViewQuarantined extends Data.TaggedError("ViewQuarantined")<{ readonly id: string; readonly ends: number; readonly last: number }> {}
+/**
+ * The query is set aside (D48): the process ended `ends` times while it evaluated it, last at Unix millisecond `last`.
+ */
+export class ViewQuarantined extends Data.TaggedError("ViewQuarantined")<{
+  readonly id: string
+  readonly ends: number
+  readonly last: number
+}> {}
 /** A queue of ours is full; the message names the limit, its value and the setting. */
-export class Overloaded extends Data.TaggedError("Overloaded")<{ readonly message: string; readonly retryAfterSecs: number }> {}
+export class Overloaded extends Data.TaggedError("Overloaded")<{
+  readonly message: string
+  readonly retryAfterSecs: number
+}> {}
 /** A change skipped positions of the scheduler's log (D5); nothing was applied. */
-export class SequenceGap extends Data.TaggedError("SequenceGap")<{ readonly message: string; readonly expected: number }> {}
+export class SequenceGap extends Data.TaggedError("SequenceGap")<{
+  readonly message: string
+  readonly expected: number
+}> {}
 /** A change of an older scheduler start, or of another log (D5); nothing was applied. */
-export class StaleEpoch extends Data.TaggedError("StaleEpoch")<{ readonly message: string; readonly otherLog: boolean }> {}
+export class StaleEpoch extends Data.TaggedError("StaleEpoch")<{
+  readonly message: string
+  readonly otherLog: boolean
+}> {}
 /** The store refused a write; nothing was applied. */
-export class StoreFailed extends Data.TaggedError("StoreFailed")<{ readonly message: string; readonly cause?: unknown }> {}
+export class StoreFailed extends Data.TaggedError("StoreFailed")<{
+  readonly message: string
+  readonly cause?: unknown
+}> {}
 
 export type IngestError = Overloaded | SequenceGap | StaleEpoch | StoreFailed
 
@@ -109,7 +139,10 @@ export interface PlanRow {
   /** Why it is not incremental; null where it is. */
   readonly reason: string | null
   readonly rows: number
-  /** Work of the last step that reached it and of all steps: rows looked at, or steps of evaluation where it is run whole. */
+  /**
+   * Work of the last step that reached it and of all steps: rows looked at, or steps of evaluation where it is run
+   * whole.
+   */
   readonly last_cost: number
   readonly total_cost: number
 }

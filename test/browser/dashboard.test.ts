@@ -1,7 +1,9 @@
 /**
- * The dashboard in a real Chromium, on an SSP and on a cluster: what it shows, what it asks for, what it leaves behind, and what it does not let in.
+ * The dashboard in a real Chromium, on an SSP and on a cluster: what it shows, what it asks for, what it leaves behind,
+ * and what it does not let in.
  *
- * Why a browser: that text stays text, that a secret is kept nowhere, and that leaving takes a view back are promises only a browser can break.
+ * Why a browser: that text stays text, that a secret is kept nowhere, and that leaving takes a view back are promises
+ * only a browser can break.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -18,9 +20,13 @@ const evil = `<img src=x onerror="document.title='pwned'">`
 const script = `"><script>document.title='pwned'</script><b id=pwned>`
 
 /** Errors but for refusals, which the browser puts on its console whoever handles them. */
-const faultsOf = (visit: Visit): ReadonlyArray<string> => visit.faults.filter((fault) => !/status of 40[01]/.test(fault))
+const faultsOf = (visit: Visit): ReadonlyArray<string> =>
+  visit.faults.filter((fault) => !/status of 40[01]/.test(fault))
 
-/** An id as long as the service takes none longer, in letters of no use to a line break, with a mark that turns round what follows. */
+/**
+ * An id as long as the service takes none longer, in letters of no use to a line break, with a mark that turns round
+ * what follows.
+ */
 const longId = `incantation:${"x".repeat(200)}\u202e${"y".repeat(27)}`
 
 /** Elements that reach beyond the right edge of the window, but for what scrolls by itself. */
@@ -39,7 +45,8 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
   let chromium: Chromium
   let door: Door
   const ask = (line: string, body?: unknown) => send(door, { ask: line, ...(body === undefined ? {} : { body }) })
-  const views = async (): Promise<ReadonlyArray<Body>> => bodyOf(await ask("GET /views"))["views"] as ReadonlyArray<Body>
+  const views = async (): Promise<ReadonlyArray<Body>> =>
+    bodyOf(await ask("GET /views"))["views"] as ReadonlyArray<Body>
   const visit = async (path = "/", options: VisitOptions = {}): Promise<Visit> => {
     const opened = await chromium.visit(door.url, options)
     opened.page.setDefaultTimeout(100_000)
@@ -54,10 +61,27 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
   }
   beforeAll(async () => {
     mkdirSync(folder, { recursive: true })
-    writeFileSync(join(folder, "svc.yml"), "job_tables:\n  mail_job:\n    name: mail\n    base_url: http://127.0.0.1:1\n")
-    ;[chromium, door] = await Promise.all([Chromium.launch(), Door.start({ env: { SSP_ID: "solo", SVC_CONFIG_PATH: join(folder, "svc.yml"), SVC_JOB_RETRY_BASE_MS: "5" } })])
-    await ask("POST /ingest", [create("item:1", { name: evil, n: 1 }), create("item:2", { name: script, n: 2 }), create("mail_job:1", { path: "/send", payload: {}, status: "pending", max_retries: 0 })])
-    await ask("POST /view/register", registration(evil, `SELECT * FROM item WHERE name != "${script.replace(/"/g, "'")}" ORDER BY n`, { clientId: script, format: "tree", params: { x: evil } }))
+    writeFileSync(
+      join(folder, "svc.yml"),
+      "job_tables:\n  mail_job:\n    name: mail\n    base_url: http://127.0.0.1:1\n"
+    )
+    ;[chromium, door] = await Promise.all([
+      Chromium.launch(),
+      Door.start({ env: { SSP_ID: "solo", SVC_CONFIG_PATH: join(folder, "svc.yml"), SVC_JOB_RETRY_BASE_MS: "5" } })
+    ])
+    await ask("POST /ingest", [
+      create("item:1", { name: evil, n: 1 }),
+      create("item:2", { name: script, n: 2 }),
+      create("mail_job:1", { path: "/send", payload: {}, status: "pending", max_retries: 0 })
+    ])
+    await ask(
+      "POST /view/register",
+      registration(evil, `SELECT * FROM item WHERE name != "${script.replace(/"/g, "'")}" ORDER BY n`, {
+        clientId: script,
+        format: "tree",
+        params: { x: evil }
+      })
+    )
     await ask("POST /view/register", registration("plain", "SELECT n FROM item", { format: "tree" }))
   })
   afterAll(async () => {
@@ -76,7 +100,9 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     await unlock(seen)
     await seen.page.locator("#node-status.good").waitFor()
     await seen.screenshot("dashboard-ssp")
-    const kept = await seen.page.evaluate<string>("JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href, document.documentElement.outerHTML])")
+    const kept = await seen.page.evaluate<string>(
+      "JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href, document.documentElement.outerHTML])"
+    )
     expect(kept).not.toContain(secret)
     expect(asked.join()).not.toContain(secret)
     await seen.page.reload()
@@ -92,7 +118,11 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     await seen.page.locator(".panel .live tr.added", { hasText: "from elsewhere" }).waitFor()
     await seen.page.locator(".panel td", { hasText: "source item" }).waitFor()
     await seen.screenshot("dashboard-view")
-    expect(await seen.page.evaluate("[document.querySelectorAll('img, #pwned, main script, aside script').length, document.title]")).toEqual([0, "solo · ready"])
+    expect(
+      await seen.page.evaluate(
+        "[document.querySelectorAll('img, #pwned, main script, aside script').length, document.title]"
+      )
+    ).toEqual([0, "solo · ready"])
     await seen.page.keyboard.press("Escape")
     expect(await seen.page.locator(".panel").isHidden()).toBe(true)
     await seen.page.locator("#search").fill("PLAIN")
@@ -135,7 +165,10 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect((bodyOf(await ask("GET /jobs/mail_job:1"))["errors"] as ReadonlyArray<unknown>).length).toBe(1)
     await row.getByRole("button", { name: "Retry" }).click()
     await seen.page.getByRole("button", { name: "Retry it" }).click()
-    await until("it has run again", async () => (bodyOf(await ask("GET /jobs/mail_job:1"))["errors"] as ReadonlyArray<unknown>).length === 3)
+    await until(
+      "it has run again",
+      async () => (bodyOf(await ask("GET /jobs/mail_job:1"))["errors"] as ReadonlyArray<unknown>).length === 3
+    )
     await seen.screenshot("dashboard-jobs")
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
@@ -157,11 +190,21 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     await seen.page.keyboard.press("Escape")
     expect(await focused()).toContain("plain")
     // The page hears of the end of a dialog a moment later: who goes on at once keeps the panel, or the focus.
-    const after = (action: string, then: string) => seen.page.evaluate(`new Promise((done) => { const panel = document.querySelector("dialog.panel"); ${action}; setTimeout(() => done(${then}), 100) })`)
+    const after = (action: string, then: string) =>
+      seen.page.evaluate(
+        `new Promise((done) => { const panel = document.querySelector("dialog.panel"); ${action}; setTimeout(() => done(${then}), 100) })`
+      )
     await seen.page.keyboard.press("Enter")
     await seen.page.locator(".panel h2", { hasText: "plain" }).waitFor()
-    expect(await after(`panel.close(); [...document.querySelectorAll("#views [data-row]")].find((row) => row.dataset.row === "plain").click()`, "panel.querySelector('h2')?.textContent")).toBe("plain")
-    expect(await after(`panel.close(); document.getElementById("search").focus()`, "document.activeElement.id")).toBe("search")
+    expect(
+      await after(
+        `panel.close(); [...document.querySelectorAll("#views [data-row]")].find((row) => row.dataset.row === "plain").click()`,
+        "panel.querySelector('h2')?.textContent"
+      )
+    ).toBe("plain")
+    expect(await after(`panel.close(); document.getElementById("search").focus()`, "document.activeElement.id")).toBe(
+      "search"
+    )
     await blur()
     await seen.page.keyboard.press("/")
     expect(await focused()).toBe("search")
@@ -175,10 +218,29 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
   })
-  for (const [name, options] of [["390 px", { phone: true }], ["768 px", { viewport: { width: 768, height: 900 }, colorScheme: "dark" }], ["1280 px", {}]] as const) {
+  for (const [name, options] of [
+    ["390 px", { phone: true }],
+    ["768 px", { viewport: { width: 768, height: 900 }, colorScheme: "dark" }],
+    ["1280 px", {}]
+  ] as const) {
     it(`shows a view on ${name} with every value and Close in the window, and a long id whose characters all show`, async () => {
-      await ask("POST /view/register", registration(longId, "SELECT * FROM item", { format: "tree", clientId: "c".repeat(200), params: { long: "p".repeat(300) } }))
-      await ask("POST /ingest", create("item:wide", { n: 9, ...Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`a_column_with_a_long_name_${i}`, "value ".repeat(8)])) }))
+      await ask(
+        "POST /view/register",
+        registration(longId, "SELECT * FROM item", {
+          format: "tree",
+          clientId: "c".repeat(200),
+          params: { long: "p".repeat(300) }
+        })
+      )
+      await ask(
+        "POST /ingest",
+        create("item:wide", {
+          n: 9,
+          ...Object.fromEntries(
+            Array.from({ length: 9 }, (_, i) => [`a_column_with_a_long_name_${i}`, "value ".repeat(8)])
+          )
+        })
+      )
       const seen = await opened("/#views", options)
       const row = seen.page.locator("tr[data-row]", { hasText: "xxxx" })
       await row.click()
@@ -189,7 +251,11 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
       expect(await seen.page.evaluate(outside)).toEqual([])
       const close = panel.getByRole("button", { name: "Close" })
       const box = (await close.boundingBox())!
-      expect([box.width >= 30, box.height >= 28, box.x + box.width <= seen.page.viewportSize()!.width]).toEqual([true, true, true])
+      expect([box.width >= 30, box.height >= 28, box.x + box.width <= seen.page.viewportSize()!.width]).toEqual([
+        true,
+        true,
+        true
+      ])
       expect(await panel.getByRole("heading", { level: 2 }).innerText()).toBe(longId.replace("\u202e", "⟨U+202E⟩"))
       expect(await seen.page.evaluate("document.body.innerText.includes('\\u202e')")).toBe(false)
       await close.click()
@@ -208,7 +274,11 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     const places = new Set<string>()
     for (let n = 0; n < 12; n++) {
       await seen.page.keyboard.press("Tab")
-      places.add(await seen.page.evaluate<string>("document.activeElement === document.body ? 'the browser' : document.activeElement.closest('dialog') === null ? document.activeElement.outerHTML : 'inside'"))
+      places.add(
+        await seen.page.evaluate<string>(
+          "document.activeElement === document.body ? 'the browser' : document.activeElement.closest('dialog') === null ? document.activeElement.outerHTML : 'inside'"
+        )
+      )
     }
     expect([...places].filter((place) => place !== "the browser")).toEqual(["inside"])
     await seen.page.evaluate("document.activeElement.blur()")
@@ -228,14 +298,18 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(await page.getByRole("heading", { level: 1 }).allInnerTexts()).toEqual(["solo"])
     await page.getByRole("button", { name: "Lock", exact: true }).waitFor()
     const marks = await until("times of day on an axis", async () => {
-      const drawn = (await page.evaluate<ReadonlyArray<readonly [string, number]>>("drawn")).filter(([text]) => /^\d\d:\d\d/.test(text))
+      const drawn = (await page.evaluate<ReadonlyArray<readonly [string, number]>>("drawn")).filter(([text]) =>
+        /^\d\d:\d\d/.test(text)
+      )
       return drawn.length > 20 && drawn
     })
     expect(marks.filter(([text, x], i) => i > 0 && marks[i - 1]![0] === text && x > marks[i - 1]![1] + 20)).toEqual([])
     for (const section of ["overview", "views", "query", "jobs"]) {
       await page.locator(`[data-tab=${section}]`).click()
       await page.locator(`#${section}`).waitFor()
-      const nameless = await page.evaluate<ReadonlyArray<string>>(`[...document.querySelectorAll("table, section, dialog")].filter((e) => e.checkVisibility() && !e.getAttribute("aria-label") && e.querySelector("caption, h2") === null).map((e) => e.outerHTML.slice(0, 100))`)
+      const nameless = await page.evaluate<ReadonlyArray<string>>(
+        `[...document.querySelectorAll("table, section, dialog")].filter((e) => e.checkVisibility() && !e.getAttribute("aria-label") && e.querySelector("caption, h2") === null).map((e) => e.outerHTML.slice(0, 100))`
+      )
       expect([section, nameless]).toEqual([section, []])
     }
     await page.getByRole("button", { name: "Lock", exact: true }).click()
@@ -244,7 +318,7 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
     expect(faultsOf(seen)).toEqual([])
     await seen.close()
   })
-  for (const colorScheme of campaign ? ["light", "dark"] as const : ["dark"] as const) {
+  for (const colorScheme of campaign ? (["light", "dark"] as const) : (["dark"] as const)) {
     it(`fits a phone in the ${colorScheme}: nothing is wider than the window`, async () => {
       const seen = await opened("/", { phone: true, colorScheme })
       for (const section of ["overview", "views", "query", "jobs"]) {
@@ -253,7 +327,9 @@ describe.skipIf(missing !== undefined)(named("the dashboard of an SSP"), () => {
         await seen.screenshot(`dashboard-phone-${colorScheme}-${section}`)
         expect([section, await seen.page.evaluate("document.documentElement.scrollWidth")]).toEqual([section, 390])
       }
-      expect(await seen.page.evaluate("getComputedStyle(document.body).backgroundColor")).toBe(colorScheme === "light" ? "rgb(247, 247, 245)" : "rgb(17, 19, 21)")
+      expect(await seen.page.evaluate("getComputedStyle(document.body).backgroundColor")).toBe(
+        colorScheme === "light" ? "rgb(247, 247, 245)" : "rgb(17, 19, 21)"
+      )
       expect(faultsOf(seen)).toEqual([])
       await seen.close()
     })
@@ -265,7 +341,11 @@ describe.skipIf(missing !== undefined)(named("the dashboard of a cluster"), () =
   let cluster: ProcessCluster
   beforeAll(async () => {
     ;[chromium, cluster] = await Promise.all([Chromium.launch(), ProcessCluster.start(2)])
-    for (const id of ["one", "two"]) await cluster.scheduler.ask({ method: "POST", path: "/view/register", body: registration(id, "SELECT * FROM item", { format: "tree" }) }, 20_000)
+    for (const id of ["one", "two"])
+      await cluster.scheduler.ask(
+        { method: "POST", path: "/view/register", body: registration(id, "SELECT * FROM item", { format: "tree" }) },
+        20_000
+      )
   })
   afterAll(() => Promise.all([chromium?.close(), cluster?.close()]))
 
@@ -274,8 +354,13 @@ describe.skipIf(missing !== undefined)(named("the dashboard of a cluster"), () =
     const seen = await chromium.visit(url)
     seen.page.setDefaultTimeout(100_000)
     await seen.go("/")
-    for (const id of ["ssp-1", "ssp-2"]) await seen.page.locator(".ssp", { hasText: id }).locator(".pill.good", { hasText: "ready" }).waitFor()
-    await request(url, { method: "POST", path: "/ingest", body: [create("item:1", { n: 1 }), create("item:2", { n: 2 })] })
+    for (const id of ["ssp-1", "ssp-2"])
+      await seen.page.locator(".ssp", { hasText: id }).locator(".pill.good", { hasText: "ready" }).waitFor()
+    await request(url, {
+      method: "POST",
+      path: "/ingest",
+      body: [create("item:1", { n: 1 }), create("item:2", { n: 2 })]
+    })
     await seen.page.locator(".facts dd", { hasText: "seq 2" }).waitFor()
     await seen.screenshot("dashboard-cluster")
     await seen.page.locator(".ssp .link", { hasText: "ssp-1" }).click()
@@ -285,11 +370,15 @@ describe.skipIf(missing !== undefined)(named("the dashboard of a cluster"), () =
     const unlocked = new Promise<void>((done) => {
       given = done
     })
-    await seen.page.route("**/debug/view/**", async (route) => {
-      const refusal = await route.fetch()
-      await unlocked
-      await route.fulfill({ response: refusal })
-    }, { times: 1 })
+    await seen.page.route(
+      "**/debug/view/**",
+      async (route) => {
+        const refusal = await route.fetch()
+        await unlocked
+        await route.fulfill({ response: refusal })
+      },
+      { times: 1 }
+    )
     await seen.page.locator("tr[data-row]").click()
     await unlock(seen)
     await seen.page.locator(".panel .live td", { hasText: "item:2" }).waitFor()
@@ -305,13 +394,20 @@ describe.skipIf(missing !== undefined)(named("the dashboard of a cluster"), () =
     await cluster.scheduler.kill()
     await seen.page.locator("#node-status.bad", { hasText: "no answer" }).waitFor()
     expect(await seen.page.title()).toMatch(/ · no answer$/)
-    await seen.page.getByRole("alert").filter({ hasText: /figures below are \d+ \w+ old/ }).waitFor()
-    await until("figures of before are dimmed", () => seen.page.evaluate<boolean>("getComputedStyle(document.getElementById('overview')).opacity < 0.6"))
+    await seen.page
+      .getByRole("alert")
+      .filter({ hasText: /figures below are \d+ \w+ old/ })
+      .waitFor()
+    await until("figures of before are dimmed", () =>
+      seen.page.evaluate<boolean>("getComputedStyle(document.getElementById('overview')).opacity < 0.6")
+    )
     await seen.screenshot("dashboard-stale")
     await cluster.scheduler.start()
     await seen.page.locator("#node-status.good").waitFor()
     expect(await seen.page.title()).not.toContain("no answer")
-    await until("figures of now are not", () => seen.page.evaluate<boolean>("getComputedStyle(document.getElementById('overview')).opacity === '1'"))
+    await until("figures of now are not", () =>
+      seen.page.evaluate<boolean>("getComputedStyle(document.getElementById('overview')).opacity === '1'")
+    )
     await seen.close()
   })
 })

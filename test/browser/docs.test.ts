@@ -14,7 +14,9 @@ const later = closing()
 
 /** A page of ours on a port of its own. */
 const pageOf = async (html: string): Promise<string> => {
-  const server = createServer((request, answer) => request.url === "/" ? answer.writeHead(200, { "content-type": "text/html" }).end(html) : answer.writeHead(204).end())
+  const server = createServer((request, answer) =>
+    request.url === "/" ? answer.writeHead(200, { "content-type": "text/html" }).end(html) : answer.writeHead(204).end()
+  )
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
   later(() => new Promise((done) => server.close(done)))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -30,7 +32,12 @@ describe.skipIf(missing !== undefined)(named("in Chromium"), () => {
   const openDocs = async (url: string) => {
     const window = await visit(url)
     window.page.setDefaultTimeout(60_000)
-    return { page: window.page, faults: window.faults, go: () => window.go("/docs"), screenshot: () => window.screenshot("ssp-docs-tried") }
+    return {
+      page: window.page,
+      faults: window.faults,
+      go: () => window.go("/docs"),
+      screenshot: () => window.screenshot("ssp-docs-tried")
+    }
   }
   beforeAll(async () => {
     chromium = await Chromium.launch()
@@ -54,7 +61,10 @@ describe.skipIf(missing !== undefined)(named("in Chromium"), () => {
     await go()
     await page.getByRole("button", { name: "Authorize" }).first().click()
     await page.locator(".auth-container input").fill(secret)
-    await page.locator(".auth-btn-wrapper").getByRole("button", { name: /Apply|Authorize/ }).click()
+    await page
+      .locator(".auth-btn-wrapper")
+      .getByRole("button", { name: /Apply|Authorize/ })
+      .click()
     await page.locator(".auth-btn-wrapper").getByRole("button", { name: "Close" }).click()
     const blockOf = (method: string, path: string) => page.locator(`.opblock-${method}:has([data-path="${path}"])`)
     const tryOut = async (method: string, path: string): Promise<string> => {
@@ -72,16 +82,27 @@ describe.skipIf(missing !== undefined)(named("in Chromium"), () => {
     expect(faults).toEqual([])
   })
   it("the kit sees an error on the console, an exception, and a request and a socket that want to leave", async () => {
-    const window = await visit(await pageOf(`<!doctype html><script>
+    const window = await visit(
+      await pageOf(`<!doctype html><script>
       console.error("said"); fetch("http://elsewhere.example/x").catch(() => {}); new WebSocket("ws://elsewhere.example/y"); setTimeout(() => { throw new Error("thrown") }, 0)
-    </script>`))
+    </script>`)
+    )
     await window.go("/")
-    for (const fault of ["console: said", "exception: Error: thrown", "request to http://elsewhere.example/x", "socket to ws://elsewhere.example/y"]) {
+    for (const fault of [
+      "console: said",
+      "exception: Error: thrown",
+      "request to http://elsewhere.example/x",
+      "socket to ws://elsewhere.example/y"
+    ]) {
       await until(`a fault "${fault}"`, () => window.faults.some((text) => text.includes(fault)))
     }
   })
   it("the kit sees nothing on a page that behaves, data urls and its own requests included", async () => {
-    const window = await visit(await pageOf(`<!doctype html><link rel="icon" href="data:,"><p>fine</p><script>fetch("/own").then(() => { document.title = "done" })</script>`))
+    const window = await visit(
+      await pageOf(
+        `<!doctype html><link rel="icon" href="data:,"><p>fine</p><script>fetch("/own").then(() => { document.title = "done" })</script>`
+      )
+    )
     await window.go("/")
     await until("its own request", async () => (await window.page.title()) === "done")
     expect(window.faults).toEqual([])

@@ -1,7 +1,9 @@
 /**
- * The dashboard with a secret that may only read (D15): everything is shown, and what is not allowed says so where it was tried.
+ * The dashboard with a secret that may only read (D15): everything is shown, and what is not allowed says so where it
+ * was tried.
  *
- * In a real Chromium, because a page that locks itself, asks again or looks as if it had done it would be wrong in no other test.
+ * In a real Chromium, because a page that locks itself, asks again or looks as if it had done it would be wrong in no
+ * other test.
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -11,7 +13,12 @@ import { Door, removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 
-const [viewer, owner, prometheus, own] = ["the-secret-of-viewer", "the-secret-of-owner", "the-secret-of-prometheus", "the-secret-of-ssp-1"]
+const [viewer, owner, prometheus, own] = [
+  "the-secret-of-viewer",
+  "the-secret-of-owner",
+  "the-secret-of-prometheus",
+  "the-secret-of-ssp-1"
+]
 const entries = `viewer read ${viewer}\nowner ingest,read,register,admin ${owner}\nprometheus metrics ${prometheus}`
 
 const unlock = async ({ page }: Visit, given: string): Promise<void> => {
@@ -19,7 +26,8 @@ const unlock = async ({ page }: Visit, given: string): Promise<void> => {
   await page.keyboard.press("Enter")
 }
 
-const post = (door: Door, path: string, body: unknown) => request(door.url, { method: "POST", path, body, token: owner })
+const post = (door: Door, path: string, body: unknown) =>
+  request(door.url, { method: "POST", path, body, token: owner })
 
 describe.skipIf(missing !== undefined)(named("the dashboard with a secret that may only read"), () => {
   const folder = temporaryFolder()
@@ -36,23 +44,62 @@ describe.skipIf(missing !== undefined)(named("the dashboard with a secret that m
   beforeAll(async () => {
     writeFileSync(config, "job_tables:\n  mail_job:\n    name: mail\n    base_url: http://127.0.0.1:1\n")
     chromium = await Chromium.launch()
-    scheduler = await Door.spawn({ command: [process.execPath, "dist/scheduler.js"], env: {
-      SVC_AUTH_SECRET: undefined, SVC_AUTH_SECRETS: `${entries}\nssp-1 ssp,read ${own}`, SVC_CONFIG_PATH: config, SVC_SCHEDULER_INGEST_PORT: "{port}", SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
-      SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"), SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50", LISTEN_ADDR: undefined, SVC_DATA_DIR: undefined, STORE_ADDR: undefined
-    } })
-    await until("the scheduler serves", async () => (await request(scheduler.url, { path: "/livez", keepAlive: false }).catch(() => undefined))?.status === 200, 60_000)
-    ssp = await Door.start({ env: { SSP_ID: "ssp-1", SCHEDULER_URL: scheduler.url, SVC_AUTH_SECRET: own, SVC_SCHEDULER_AUTH_SECRET: own, SVC_AUTH_SECRETS: entries, HEARTBEAT_INTERVAL_MS: "100", SVC_CONFIG_PATH: config, SVC_JOB_RETRY_BASE_MS: "5", STORE_ADDR: undefined } })
+    scheduler = await Door.spawn({
+      command: [process.execPath, "dist/scheduler.js"],
+      env: {
+        SVC_AUTH_SECRET: undefined,
+        SVC_AUTH_SECRETS: `${entries}\nssp-1 ssp,read ${own}`,
+        SVC_CONFIG_PATH: config,
+        SVC_SCHEDULER_INGEST_PORT: "{port}",
+        SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+        SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
+        SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"),
+        SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50",
+        LISTEN_ADDR: undefined,
+        SVC_DATA_DIR: undefined,
+        STORE_ADDR: undefined
+      }
+    })
+    await until(
+      "the scheduler serves",
+      async () =>
+        (await request(scheduler.url, { path: "/livez", keepAlive: false }).catch(() => undefined))?.status === 200,
+      60_000
+    )
+    ssp = await Door.start({
+      env: {
+        SSP_ID: "ssp-1",
+        SCHEDULER_URL: scheduler.url,
+        SVC_AUTH_SECRET: own,
+        SVC_SCHEDULER_AUTH_SECRET: own,
+        SVC_AUTH_SECRETS: entries,
+        HEARTBEAT_INTERVAL_MS: "100",
+        SVC_CONFIG_PATH: config,
+        SVC_JOB_RETRY_BASE_MS: "5",
+        STORE_ADDR: undefined
+      }
+    })
     await until("the SSP is ready", async () => (await request(scheduler.url, { path: "/health" })).status === 200)
-    await post(scheduler, "/ingest", [create("item:1", { n: 1 }), create("mail_job:1", { path: "/send", payload: {}, status: "pending", max_retries: 0 })])
-    expect((await post(scheduler, "/view/register", registration("plain", "SELECT * FROM item", { format: "tree" }))).status).toBe(200)
-    await until("the job has failed", async () => (await request(scheduler.url, { path: "/jobs/mail_job:1", token: viewer })).text.includes("\"failed\""))
+    await post(scheduler, "/ingest", [
+      create("item:1", { n: 1 }),
+      create("mail_job:1", { path: "/send", payload: {}, status: "pending", max_retries: 0 })
+    ])
+    expect(
+      (await post(scheduler, "/view/register", registration("plain", "SELECT * FROM item", { format: "tree" }))).status
+    ).toBe(200)
+    await until("the job has failed", async () =>
+      (await request(scheduler.url, { path: "/jobs/mail_job:1", token: viewer })).text.includes('"failed"')
+    )
   })
   afterAll(async () => {
     await chromium?.close()
     await Promise.all([ssp?.close(), scheduler?.close()])
     removeFolder(folder)
   })
-  for (const [what, url] of [["an SSP", () => ssp.url], ["a scheduler, which passes them on", () => scheduler.url]] as const) {
+  for (const [what, url] of [
+    ["an SSP", () => ssp.url],
+    ["a scheduler, which passes them on", () => scheduler.url]
+  ] as const) {
     it(`D15 shows views, rows and jobs of ${what} with one secret; retry, cancel and a query say which scope they need, and nothing is done`, async () => {
       const seen = await visit(url())
       await unlock(seen, viewer)
@@ -70,7 +117,11 @@ describe.skipIf(missing !== undefined)(named("the dashboard with a secret that m
       await seen.page.locator("#surql").fill("SELECT * FROM item")
       await seen.page.keyboard.press("Control+Enter")
       await seen.page.locator("#query .failure", { hasText: "needs a secret with the scope register" }).waitFor()
-      expect([await seen.page.locator("#secret").count(), await seen.page.locator("#gate").count(), await seen.page.locator("#node-status.good").count()]).toEqual([0, 0, 1])
+      expect([
+        await seen.page.locator("#secret").count(),
+        await seen.page.locator("#gate").count(),
+        await seen.page.locator("#node-status.good").count()
+      ]).toEqual([0, 0, 1])
       await seen.close()
     })
   }

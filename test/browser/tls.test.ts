@@ -1,7 +1,9 @@
 /**
- * The dashboard over TLS in a real Chromium: the page, its calls and the stream of a view, from an SSP that asks nodes for certificates.
+ * The dashboard over TLS in a real Chromium: the page, its calls and the stream of a view, from an SSP that asks nodes
+ * for certificates.
  *
- * Why a browser: it is asked for a certificate in the handshake and has none, and only it decides what its pages may call.
+ * Why a browser: it is asked for a certificate in the handshake and has none, and only it decides what its pages may
+ * call.
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -23,12 +25,19 @@ describe.skipIf(missing !== undefined)(named("the dashboard over TLS"), () => {
       writeFileSync(join(folder, name), text)
       return join(folder, name)
     }
-    const env = { SVC_TLS_CERT_FILE: file("cert.pem", cert), SVC_TLS_KEY_FILE: file("key.pem", key), SVC_TLS_CA_FILE: file("ca.pem", root.cert) }
+    const env = {
+      SVC_TLS_CERT_FILE: file("cert.pem", cert),
+      SVC_TLS_KEY_FILE: file("key.pem", key),
+      SVC_TLS_CA_FILE: file("ca.pem", root.cert)
+    }
     const [door, chromium] = await Promise.all([shop.start({ ca: root.cert, env }), Chromium.launch()])
     onTestFinished(() => chromium.close())
-    const post = (path: string, body: unknown) => request(door.url, { method: "POST", path, token: secret, body, tls: { ca: root.cert } })
+    const post = (path: string, body: unknown) =>
+      request(door.url, { method: "POST", path, token: secret, body, tls: { ca: root.cert } })
     await post("/ingest", create("item:1", { name: "first" }))
-    expect((await post("/view/register", registration("incantation:v", "SELECT * FROM item", { format: "tree" }))).status).toBe(200)
+    expect(
+      (await post("/view/register", registration("incantation:v", "SELECT * FROM item", { format: "tree" }))).status
+    ).toBe(200)
 
     const seen = await chromium.visit(door.url, { ignoreCertificate: true })
     seen.page.setDefaultTimeout(100_000)

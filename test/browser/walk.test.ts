@@ -1,7 +1,9 @@
 /**
- * A newcomer's walk: `npm start`, the address it prints in a browser, a view that changes under their eyes, a query of their own, the jobs, Ctrl-C.
+ * A newcomer's walk: `npm start`, the address it prints in a browser, a view that changes under their eyes, a query of
+ * their own, the jobs, Ctrl-C.
  *
- * The steps are README's, and what is clicked is found by its role and its words, as a person finds it. How long each step took is printed.
+ * The steps are README's, and what is clicked is found by its role and its words, as a person finds it. How long each
+ * step took is printed.
  */
 import { existsSync } from "node:fs"
 import { describe, expect, it } from "vitest"
@@ -10,7 +12,9 @@ import { until } from "../kit/Door.ts"
 import { LocalCluster } from "../kit/localCluster.ts"
 
 describe.skipIf(missing !== undefined || !existsSync("/proc/self/cwd"))(named("a newcomer in Chromium"), () => {
-  it("goes from npm start to a live view on the dashboard, tries a query, looks at the jobs, and stops it all with Ctrl-C", async ({ onTestFinished }) => {
+  it("goes from npm start to a live view on the dashboard, tries a query, looks at the jobs, and stops it all with Ctrl-C", async ({
+    onTestFinished
+  }) => {
     const begun = performance.now()
     const step = (what: string): void => console.log(`${((performance.now() - begun) / 1000).toFixed(1)} s: ${what}`)
     const cluster = await LocalCluster.spawn("npm")
@@ -24,14 +28,22 @@ describe.skipIf(missing !== undefined || !existsSync("/proc/self/cwd"))(named("a
 
     await window.go("/")
     await page.getByText(/2 of 2 SSPs ready/).waitFor()
-    await until("events are counted", async () => /^[1-9]/.test(await page.locator(".tile", { hasText: "Events per second" }).locator(".value").innerText()))
+    await until("events are counted", async () =>
+      /^[1-9]/.test(await page.locator(".tile", { hasText: "Events per second" }).locator(".value").innerText())
+    )
     await window.screenshot("walk-1-overview", true)
     step("the dashboard shows the cluster")
 
     await page.getByRole("link", { name: /^Views/ }).click()
     await page.getByText("demo:best-films", { exact: true }).click()
-    await page.getByRole("dialog", { name: /secret/ }).getByLabel(/^Secret/).fill(secret)
-    await page.getByRole("dialog", { name: /secret/ }).getByRole("button", { name: "Unlock" }).click()
+    await page
+      .getByRole("dialog", { name: /secret/ })
+      .getByLabel(/^Secret/)
+      .fill(secret)
+    await page
+      .getByRole("dialog", { name: /secret/ })
+      .getByRole("button", { name: "Unlock" })
+      .click()
     const panel = page.getByRole("dialog", { name: "demo:best-films" })
     await panel.getByText("live", { exact: true }).waitFor()
     const result = panel.locator("table.result tbody")
@@ -43,24 +55,38 @@ describe.skipIf(missing !== undefined || !existsSync("/proc/self/cwd"))(named("a
     await panel.getByRole("button", { name: "Close" }).click()
 
     await page.getByRole("link", { name: "Query" }).click()
-    await page.getByLabel("A SELECT, kept live while you look").fill("SELECT network, count() AS quakes FROM quake WHERE mag > 1 GROUP BY network")
+    await page
+      .getByLabel("A SELECT, kept live while you look")
+      .fill("SELECT network, count() AS quakes FROM quake WHERE mag > 1 GROUP BY network")
     await page.getByRole("button", { name: "Run live" }).click()
     await page.locator("#query").getByText("live", { exact: true }).waitFor()
-    await until("networks with their quakes", async () => (await page.locator("#query table.result tbody tr").count()) > 5)
+    await until(
+      "networks with their quakes",
+      async () => (await page.locator("#query table.result tbody tr").count()) > 5
+    )
     await window.screenshot("walk-3-query", true)
     step("a query of their own is live")
 
     await page.getByRole("link", { name: /^Jobs/ }).click()
     await page.getByRole("group", { name: "Status" }).getByRole("button", { name: "success" }).click()
-    await page.locator("#jobs").getByText(/alert:\d+/).first().waitFor()
+    await page
+      .locator("#jobs")
+      .getByText(/alert:\d+/)
+      .first()
+      .waitFor()
     await window.screenshot("walk-4-jobs", true)
     step("the jobs are there")
     // A browser writes every 401 on its console: those are the questions before the secret was given.
-    expect(window.faults.filter((fault) => !/status of 401 \(Unauthorized\) \(http:\S+\/(?:debug\/)?view\/demo/.test(fault))).toEqual([])
+    expect(
+      window.faults.filter((fault) => !/status of 401 \(Unauthorized\) \(http:\S+\/(?:debug\/)?view\/demo/.test(fault))
+    ).toEqual([])
 
     cluster.ctrlC()
     expect(await cluster.door.exited).toEqual({ code: 0, signal: null })
-    await until("the dashboard says that nobody answers", async () => !/^(?:ready|ok|connected)$/i.test(await page.locator("#node-status").innerText()))
+    await until(
+      "the dashboard says that nobody answers",
+      async () => !/^(?:ready|ok|connected)$/i.test(await page.locator("#node-status").innerText())
+    )
     step("everything is stopped")
   })
 })

@@ -1,5 +1,6 @@
 /**
- * Audit lines of both servers (D53): who did what to what, from where, and how it ended, for every operation that is declared.
+ * Audit lines of both servers (D53): who did what to what, from where, and how it ended, for every operation that is
+ * declared.
  *
  * On the process for the SSP, because what counts is the line that an operator's collector gets.
  */
@@ -37,44 +38,86 @@ const ask = (url: string, asked: string, token: string, body: unknown = {}): Pro
 /** What each audited endpoint is asked, what the line says it was done to, and how it ends here. */
 type Asked = { readonly [route: string]: readonly [path: string, body: unknown, object: string, outcome: string] }
 
-const walk = (server: () => { readonly url: string; readonly lines: () => ReadonlyArray<Line> }, api: typeof SspApi | typeof SchedulerApi, asked: Asked): void => {
-  it("D53 the table below has every operation", () => expect(Object.keys(asked).sort()).toEqual([...auditedOf(api).keys()].sort()))
+const walk = (
+  server: () => { readonly url: string; readonly lines: () => ReadonlyArray<Line> },
+  api: typeof SspApi | typeof SchedulerApi,
+  asked: Asked
+): void => {
+  it("D53 the table below has every operation", () =>
+    expect(Object.keys(asked).sort()).toEqual([...auditedOf(api).keys()].sort()))
   for (const [route, operation] of auditedOf(api)) {
     const [path, body, object, outcome] = asked[route] ?? ["", {}, "", ""]
     it(`D53 ${route} is the audit line ${operation}, ${outcome}`, async () => {
       const { lines, url } = server()
-      for (const [token, name] of [[alice, "alice"], [secret, "default"]] as const) {
+      for (const [token, name] of [
+        [alice, "alice"],
+        [secret, "default"]
+      ] as const) {
         const before = lines().length
         await ask(url, `${route.split(" ")[0]} ${path}`, token, body)
         await until("the line", () => lines().length > before)
-        expect(lines().slice(before)).toEqual([expect.objectContaining({ audit: true, operation, object, secret: name, address: "127.0.0.1", outcome })])
+        expect(lines().slice(before)).toEqual([
+          expect.objectContaining({ audit: true, operation, object, secret: name, address: "127.0.0.1", outcome })
+        ])
       }
     })
   }
   it("D53 whoever is turned away is a line that names the secret, never its text, and nothing of the request but its route", async () => {
     const { lines, url } = server()
     for (const [route, token, name, outcome] of [
-      ["POST /ingest", prometheus, "prometheus", "SCOPE_REQUIRED"], ["POST /ingest", "a-guess-of-somebody", "unknown", "UNAUTHORIZED"],
-      ["GET /view/:view_id", prometheus, "prometheus", "SCOPE_REQUIRED"], ["POST /view/register", "a-guess-of-somebody", "unknown", "UNAUTHORIZED"]
+      ["POST /ingest", prometheus, "prometheus", "SCOPE_REQUIRED"],
+      ["POST /ingest", "a-guess-of-somebody", "unknown", "UNAUTHORIZED"],
+      ["GET /view/:view_id", prometheus, "prometheus", "SCOPE_REQUIRED"],
+      ["POST /view/register", "a-guess-of-somebody", "unknown", "UNAUTHORIZED"]
     ] as const) {
       const before = lines().length
-      await ask(url, `${route.replace(":view_id", "h1dden%0Aaudit")}?h1dden=1`.replace("/ingest?h1dden=1", "/ingest"), token, { h1dden: 1 })
+      await ask(
+        url,
+        `${route.replace(":view_id", "h1dden%0Aaudit")}?h1dden=1`.replace("/ingest?h1dden=1", "/ingest"),
+        token,
+        { h1dden: 1 }
+      )
       await until("the line", () => lines().length > before)
-      expect(lines().slice(before)).toEqual([expect.objectContaining({ audit: true, operation: "access", object: route, secret: name, address: "127.0.0.1", outcome })])
+      expect(lines().slice(before)).toEqual([
+        expect.objectContaining({
+          audit: true,
+          operation: "access",
+          object: route,
+          secret: name,
+          address: "127.0.0.1",
+          outcome
+        })
+      ])
     }
   })
 }
 
 describe("an SSP", () => {
   let door: Door
-  const lines = (): ReadonlyArray<Line> => door.logs.split("\n").flatMap((line) => (line.includes("\"audit\"") ? [JSON.parse(line) as Line] : [])).filter(({ audit }) => audit === true)
+  const lines = (): ReadonlyArray<Line> =>
+    door.logs
+      .split("\n")
+      .flatMap((line) => (line.includes('"audit"') ? [JSON.parse(line) as Line] : []))
+      .filter(({ audit }) => audit === true)
   beforeAll(async () => {
     // Audit lines are there whatever the level, and the others must not make them hard to find.
-    door = await Door.start({ env: { SVC_AUTH_SECRETS: entries, SVC_LOG_LEVEL: "error", SVC_LOG_FORMAT: "json", SVC_AUDIT_TURNED_PER_MINUTE: "10" } })
+    door = await Door.start({
+      env: {
+        SVC_AUTH_SECRETS: entries,
+        SVC_LOG_LEVEL: "error",
+        SVC_LOG_FORMAT: "json",
+        SVC_AUDIT_TURNED_PER_MINUTE: "10"
+      }
+    })
   })
   afterAll(() => door.close())
   walk(() => ({ url: door.url, lines }), SspApi, {
-    "POST /view/register": ["/view/register", registration("incantation:v", "SELECT * FROM h1dden"), "incantation:v", "ok"],
+    "POST /view/register": [
+      "/view/register",
+      registration("incantation:v", "SELECT * FROM h1dden"),
+      "incantation:v",
+      "ok"
+    ],
     "POST /view/unregister": ["/view/unregister", { id: "incantation:v" }, "incantation:v", "ok"],
     "POST /view/free": ["/view/free", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
     "POST /reset": ["/reset", {}, "", "ok"],
@@ -87,12 +130,20 @@ describe("an SSP", () => {
     const before = lines().length
     await ask(door.url, "POST /view/unregister", alice, { id })
     await until("the line", () => lines().length > before)
-    expect(lines().slice(before).map(({ operation, secret }) => [operation, secret])).toEqual([["view.unregister", "alice"]])
+    expect(
+      lines()
+        .slice(before)
+        .map(({ operation, secret }) => [operation, secret])
+    ).toEqual([["view.unregister", "alice"]])
   })
   it("D53 what a client writes to the log cannot pass for an audit line", async () => {
     const before = lines().length
-    await ask(door.url, "POST /log", secret, { level: "error", message: "audit", data: { audit: true, operation: "reset" } })
-    await until("the log", () => door.logs.includes("\"from\":\"client\""))
+    await ask(door.url, "POST /log", secret, {
+      level: "error",
+      message: "audit",
+      data: { audit: true, operation: "reset" }
+    })
+    await until("the log", () => door.logs.includes('"from":"client"'))
     expect(lines()).toHaveLength(before)
   })
   it("D53 a flood of guesses writes no more lines than are allowed, and the end says how many were left out", async () => {
@@ -116,16 +167,32 @@ describe("a scheduler", () => {
   })
   afterAll(() => node.close())
   walk(() => ({ url: node.url, lines }), SchedulerApi, {
-    "POST /view/register": ["/view/register", registration("incantation:v", "SELECT * FROM h1dden"), "incantation:v", "NO_SSP_AVAILABLE"],
+    "POST /view/register": [
+      "/view/register",
+      registration("incantation:v", "SELECT * FROM h1dden"),
+      "incantation:v",
+      "NO_SSP_AVAILABLE"
+    ],
     "POST /view/unregister": ["/view/unregister", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
     "POST /view/free": ["/view/free", { id: "incantation:v" }, "incantation:v", "VIEW_NOT_FOUND"],
-    "POST /query/register": ["/query/register", { query_id: "incantation:v", view_plan: "SELECT * FROM h1dden" }, "incantation:v", "NO_SSP_AVAILABLE"],
-    "POST /ssp/register": ["/ssp/register", { ssp_id: "alice", url: "http://169.254.169.254" }, "alice", "INVALID_REQUEST"],
+    "POST /query/register": [
+      "/query/register",
+      { query_id: "incantation:v", view_plan: "SELECT * FROM h1dden" },
+      "incantation:v",
+      "NO_SSP_AVAILABLE"
+    ],
+    "POST /ssp/register": [
+      "/ssp/register",
+      { ssp_id: "alice", url: "http://169.254.169.254" },
+      "alice",
+      "INVALID_REQUEST"
+    ],
     "POST /ssp/deregister": ["/ssp/deregister", { ssp_id: "alice" }, "alice", "ok"],
     "POST /jobs/:job_id/retry": ["/jobs/mail_job:1/retry", {}, "mail_job:1", "NO_SSP_AVAILABLE"],
     "POST /jobs/:job_id/cancel": ["/jobs/mail_job:1/cancel", {}, "mail_job:1", "NO_SSP_AVAILABLE"]
   })
-  it("D53 nothing of a secret or a query is in any line", () => expect(JSON.stringify(node.annotated)).not.toMatch(/the-secret-of|a-guess-of|h1dden|s3cret-for/))
+  it("D53 nothing of a secret or a query is in any line", () =>
+    expect(JSON.stringify(node.annotated)).not.toMatch(/the-secret-of|a-guess-of|h1dden|s3cret-for/))
 })
 
 it("D53 an open scheduler names nobody, and writes the line all the same", async () => {
@@ -133,7 +200,12 @@ it("D53 an open scheduler names nobody, and writes the line all the same", async
   try {
     await node.post("/ssp/deregister", { ssp_id: "x" })
     await until("the line", () => node.annotated.some(({ audit }) => audit === true))
-    expect(node.annotated.find(({ audit }) => audit === true)).toMatchObject({ operation: "ssp.deregister", object: "x", secret: "none", outcome: "ok" })
+    expect(node.annotated.find(({ audit }) => audit === true)).toMatchObject({
+      operation: "ssp.deregister",
+      object: "x",
+      secret: "none",
+      outcome: "ok"
+    })
   } finally {
     await node.close()
   }
@@ -141,5 +213,9 @@ it("D53 an open scheduler names nobody, and writes the line all the same", async
 
 it("D53 docs/security.md names every operation", () => {
   const page = readFileSync(join(root, "docs/security.md"), "utf8")
-  expect([...auditedOf(SspApi).values(), ...auditedOf(SchedulerApi).values(), "access"].filter((operation) => !page.includes(`\`${operation}\``))).toEqual([])
+  expect(
+    [...auditedOf(SspApi).values(), ...auditedOf(SchedulerApi).values(), "access"].filter(
+      (operation) => !page.includes(`\`${operation}\``)
+    )
+  ).toEqual([])
 })

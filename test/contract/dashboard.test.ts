@@ -12,8 +12,13 @@ import { rawRequest, request } from "../kit/http.ts"
 import { root } from "../kit/source.ts"
 
 const files = readdirSync(join(root, "src/dashboard")).filter((name) => name !== "index.html")
-const types: { readonly [ending: string]: string } = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml" }
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const types: { readonly [ending: string]: string } = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml"
+}
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 const suite = (name: string, start: () => Promise<Door>): void => {
   describe(`the dashboard of the ${name}`, () => {
@@ -22,18 +27,30 @@ const suite = (name: string, start: () => Promise<Door>): void => {
       door = await start()
     })
     afterAll(() => door.close())
-    const get = (path: string, headers: Record<string, string> = {}, method = "GET") => request((door as Served).url, { path, headers, method })
+    const get = (path: string, headers: Record<string, string> = {}, method = "GET") =>
+      request((door as Served).url, { path, headers, method })
 
     it("D34 GET / 200 without a secret, with headers that keep everything else out", async () => {
       const answer = await get("/")
-      expect([answer.status, answer.headers["content-type"], answer.headers["content-security-policy"], answer.headers["x-content-type-options"], answer.headers["referrer-policy"], answer.headers["cache-control"]])
-        .toEqual([200, "text/html; charset=utf-8", policy, "nosniff", "no-referrer", "no-cache"])
+      expect([
+        answer.status,
+        answer.headers["content-type"],
+        answer.headers["content-security-policy"],
+        answer.headers["x-content-type-options"],
+        answer.headers["referrer-policy"],
+        answer.headers["cache-control"]
+      ]).toEqual([200, "text/html; charset=utf-8", policy, "nosniff", "no-referrer", "no-cache"])
       expect(answer.text).not.toMatch(/https?:\/\/(?!www\.w3\.org)|<script(?![^>]*src=)|style=|\son\w+=/)
     })
     it("GET /dashboard/:file 200 every file, each with its type", async () => {
       for (const file of [...files, "uPlot.js", "uPlot.css"]) {
         const answer = await get(`/dashboard/${file}`)
-        expect([file, answer.status, answer.headers["content-type"], answer.headers["content-security-policy"]]).toEqual([file, 200, types[file.slice(file.lastIndexOf(".") + 1)], policy])
+        expect([
+          file,
+          answer.status,
+          answer.headers["content-type"],
+          answer.headers["content-security-policy"]
+        ]).toEqual([file, 200, types[file.slice(file.lastIndexOf(".") + 1)], policy])
         expect(answer.text.length).toBeGreaterThan(100)
       }
     })
@@ -46,12 +63,30 @@ const suite = (name: string, start: () => Promise<Door>): void => {
       const etag = String(headers["etag"])
       const same = await get("/", { "if-none-match": `W/${etag}, "x"` })
       expect([same.status, same.text, same.headers["etag"]]).toEqual([304, "", etag])
-      expect((await get("/", { "if-none-match": "\"x\"" })).status).toBe(200)
+      expect((await get("/", { "if-none-match": '"x"' })).status).toBe(200)
       const head = await rawRequest(door.port, "HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-      expect([head?.status, head?.text, head?.headers["content-length"]]).toEqual([200, "", String(Buffer.byteLength(text))])
+      expect([head?.status, head?.text, head?.headers["content-length"]]).toEqual([
+        200,
+        "",
+        String(Buffer.byteLength(text))
+      ])
     })
     it("GET 404 NOT_FOUND for whatever is no file of the dashboard, steps out of its folder first of all", async () => {
-      for (const path of ["/dashboard", "/dashboard/", "/dashboard/index.html", "/dashboard/../package.json", "/dashboard/%2e%2e/package.json", "/dashboard/..%2fpackage.json", "/dashboard/..%5cpackage.json", "/dashboard//main.js", "/dashboard/main.js/", "/dashboard/MAIN.js", "/dashboard/main.js%00.css", "/dashboard/main.d.ts", "/index.html"]) {
+      for (const path of [
+        "/dashboard",
+        "/dashboard/",
+        "/dashboard/index.html",
+        "/dashboard/../package.json",
+        "/dashboard/%2e%2e/package.json",
+        "/dashboard/..%2fpackage.json",
+        "/dashboard/..%5cpackage.json",
+        "/dashboard//main.js",
+        "/dashboard/main.js/",
+        "/dashboard/MAIN.js",
+        "/dashboard/main.js%00.css",
+        "/dashboard/main.d.ts",
+        "/index.html"
+      ]) {
         const answer = await rawRequest(door.port, `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
         expectError(answer!, 404, "NOT_FOUND")
       }
@@ -74,10 +109,19 @@ suite("scheduler", async () => {
   const door = await Door.spawn({
     command: [process.execPath, "dist/scheduler.js"],
     env: {
-      LISTEN_ADDR: undefined, STORE_ADDR: undefined, SVC_DATA_DIR: undefined, SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: "{port}",
-      SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"), SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log")
+      LISTEN_ADDR: undefined,
+      STORE_ADDR: undefined,
+      SVC_DATA_DIR: undefined,
+      SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+      SVC_SCHEDULER_INGEST_PORT: "{port}",
+      SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
+      SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log")
     }
   })
-  await until("the scheduler serves", async () => (await request(door.url, { path: "/livez", keepAlive: false }).catch(() => undefined))?.status === 200, 60_000)
+  await until(
+    "the scheduler serves",
+    async () => (await request(door.url, { path: "/livez", keepAlive: false }).catch(() => undefined))?.status === 200,
+    60_000
+  )
   return door
 })

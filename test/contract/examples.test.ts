@@ -1,7 +1,9 @@
 /**
- * The examples in both OpenAPI documents, held against running nodes: each is sent as it stands, in an order in which it can succeed.
+ * The examples in both OpenAPI documents, held against running nodes: each is sent as it stands, in an order in which
+ * it can succeed.
  *
- * Why all and on real processes: an example that nobody runs is wrong within a month, and it is what a newcomer sends first.
+ * Why all and on real processes: an example that nobody runs is wrong within a month, and it is what a newcomer sends
+ * first.
  */
 import * as HttpApi from "@effect/platform/HttpApi"
 import { Either, Option, Schema } from "effect"
@@ -17,46 +19,79 @@ import { Door, removeFolder, secret, temporaryFolder, until } from "../kit/Door.
 import { type Answer, type Body, bodyOf, request } from "../kit/http.ts"
 import { ProcessCluster } from "../kit/processCluster.ts"
 
-interface Content { readonly [type: string]: { readonly example?: unknown; readonly examples?: { readonly [name: string]: { readonly value: unknown } } } }
+interface Content {
+  readonly [type: string]: {
+    readonly example?: unknown
+    readonly examples?: { readonly [name: string]: { readonly value: unknown } }
+  }
+}
 
 interface Operation {
   readonly operationId: string
   readonly method: string
   readonly path: string
-  readonly parameters: ReadonlyArray<{ readonly name: string; readonly in: string; readonly required: boolean; readonly example?: unknown }>
+  readonly parameters: ReadonlyArray<{
+    readonly name: string
+    readonly in: string
+    readonly required: boolean
+    readonly example?: unknown
+  }>
   readonly requestBody?: { readonly content: Content }
   readonly responses: { readonly [status: string]: { readonly content?: Content } }
 }
 
-interface Document { readonly paths: { readonly [path: string]: { readonly [method: string]: Omit<Operation, "method" | "path"> } } }
+interface Document {
+  readonly paths: { readonly [path: string]: { readonly [method: string]: Omit<Operation, "method" | "path"> } }
+}
 
 /** Schemas of an operation as the code declares them. */
-interface Declared { readonly payload: Schema.Schema<unknown, unknown> | undefined; readonly successes: ReadonlyMap<number, Schema.Schema<unknown, unknown>> }
+interface Declared {
+  readonly payload: Schema.Schema<unknown, unknown> | undefined
+  readonly successes: ReadonlyMap<number, Schema.Schema<unknown, unknown>>
+}
 
 const declared = (api: typeof SspApi | typeof SchedulerApi): ReadonlyMap<string, Declared> => {
   const all = new Map<string, Declared>()
   HttpApi.reflect(api as never, {
     onGroup: () => {},
-    onEndpoint: ({ endpoint, group, successes }) => void all.set(`${group.identifier}.${endpoint.name}`, {
-      payload: Option.getOrUndefined(endpoint.payloadSchema) as never,
-      successes: new Map([...successes].flatMap(([status, { ast }]) => Option.isSome(ast) ? [[status, Schema.make(ast.value)] as const] : []))
-    })
+    onEndpoint: ({ endpoint, group, successes }) =>
+      void all.set(`${group.identifier}.${endpoint.name}`, {
+        payload: Option.getOrUndefined(endpoint.payloadSchema) as never,
+        successes: new Map(
+          [...successes].flatMap(([status, { ast }]) =>
+            Option.isSome(ast) ? [[status, Schema.make(ast.value)] as const] : []
+          )
+        )
+      })
   })
   return all
 }
 
 const operationsOf = (document: Document): ReadonlyArray<Operation> =>
-  Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path })))
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path }))
+  )
 
 const examplesIn = (content: Content | undefined): ReadonlyArray<unknown> =>
-  Object.values(content ?? {}).flatMap((one) => ("example" in one ? [one.example] : Object.values(one.examples ?? {}).map(({ value }) => value)))
+  Object.values(content ?? {}).flatMap((one) =>
+    "example" in one ? [one.example] : Object.values(one.examples ?? {}).map(({ value }) => value)
+  )
 
 /** Path with the examples of its parameters, and of those in the query that must be there. */
 const pathOf = ({ parameters, path }: Operation): string => {
   const missing = parameters.filter(({ example, required }) => required && example === undefined)
   expect(missing.map(({ name }) => `${path} ${name}`)).toEqual([])
-  const query = new URLSearchParams(parameters.filter((one) => one.in === "query" && one.required).map(({ example, name }) => [name, String(example)] as [string, string]))
-  return parameters.filter((one) => one.in === "path").reduce((text, { example, name }) => text.replace(`{${name}}`, encodeURIComponent(String(example))), path) + (query.size === 0 ? "" : `?${query}`)
+  const query = new URLSearchParams(
+    parameters
+      .filter((one) => one.in === "query" && one.required)
+      .map(({ example, name }) => [name, String(example)] as [string, string])
+  )
+  return (
+    parameters
+      .filter((one) => one.in === "path")
+      .reduce((text, { example, name }) => text.replace(`{${name}}`, encodeURIComponent(String(example))), path) +
+    (query.size === 0 ? "" : `?${query}`)
+  )
 }
 
 /** Names of an object's fields, or of those of what a list holds. */
@@ -71,7 +106,12 @@ const begunStream = async (url: string, path: string): Promise<Answer> => {
   const answer = await fetch(url + path, { headers: { authorization: `Bearer ${secret}` }, signal: abort.signal })
   const { value } = await answer.body!.getReader().read()
   abort.abort()
-  return { status: answer.status, headers: { "content-type": answer.headers.get("content-type") ?? "" }, text: new TextDecoder().decode(value), json: undefined }
+  return {
+    status: answer.status,
+    headers: { "content-type": answer.headers.get("content-type") ?? "" },
+    text: new TextDecoder().decode(value),
+    json: undefined
+  }
 }
 
 /** What cannot succeed here: nobody compares with a database where there is none, and no view is set aside. */
@@ -79,12 +119,62 @@ const refused = new Set(["integrity.compare", "integrity.reconcile", "view.free"
 
 const orders = {
   ssp: [
-    "monitor.health", "monitor.version", "monitor.info", "data.log", "view.register", "data.ingest", "view.view", "view.stream", "view.views", "monitor.debugView", "monitor.debugDeps", "monitor.overview", "monitor.metrics", "monitor.progress",
-    "integrity.nodes", "integrity.compare", "integrity.reconcile", "job.execute", "job.jobs", "job.job", "job.retry", "job.cancel", "view.free", "view.unregister", "data.reset"
+    "monitor.health",
+    "monitor.version",
+    "monitor.info",
+    "data.log",
+    "view.register",
+    "data.ingest",
+    "view.view",
+    "view.stream",
+    "view.views",
+    "monitor.debugView",
+    "monitor.debugDeps",
+    "monitor.overview",
+    "monitor.metrics",
+    "monitor.progress",
+    "integrity.nodes",
+    "integrity.compare",
+    "integrity.reconcile",
+    "job.execute",
+    "job.jobs",
+    "job.job",
+    "job.retry",
+    "job.cancel",
+    "view.free",
+    "view.unregister",
+    "data.reset"
   ],
   scheduler: [
-    "monitor.health", "monitor.livez", "monitor.readyz", "monitor.info", "data.signin", "data.use", "data.ingest", "data.query", "view.register", "view.registerQuery", "view.views", "view.view", "view.stream", "monitor.debugView", "monitor.overview",
-    "monitor.metrics", "monitor.progress", "integrity.nodes", "job.dispatch", "job.jobs", "job.job", "job.retry", "job.cancel", "job.result", "view.free", "view.unregister", "ssp.join", "ssp.heartbeat", "ssp.leave"
+    "monitor.health",
+    "monitor.livez",
+    "monitor.readyz",
+    "monitor.info",
+    "data.signin",
+    "data.use",
+    "data.ingest",
+    "data.query",
+    "view.register",
+    "view.registerQuery",
+    "view.views",
+    "view.view",
+    "view.stream",
+    "monitor.debugView",
+    "monitor.overview",
+    "monitor.metrics",
+    "monitor.progress",
+    "integrity.nodes",
+    "job.dispatch",
+    "job.jobs",
+    "job.job",
+    "job.retry",
+    "job.cancel",
+    "job.result",
+    "view.free",
+    "view.unregister",
+    "ssp.join",
+    "ssp.heartbeat",
+    "ssp.leave"
   ]
 } as const
 
@@ -96,22 +186,37 @@ afterAll(async () => {
   removeFolder(folder)
 })
 
-/** A configuration with the job table of the examples, whose backend refuses, and does not answer at all once it is told to. */
+/**
+ * A configuration with the job table of the examples, whose backend refuses, and does not answer at all once it is told
+ * to.
+ */
 const backend = async (name: string): Promise<{ readonly config: string; readonly hang: () => void }> => {
   let hangs = false
-  const server = createServer((asked, answer) => void asked.resume().on("end", () => hangs ? undefined : answer.writeHead(503).end()))
+  const server = createServer(
+    (asked, answer) => void asked.resume().on("end", () => (hangs ? undefined : answer.writeHead(503).end()))
+  )
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
-  later(() => new Promise<void>((done) => {
-    server.closeAllConnections()
-    server.close(() => done())
-  }))
+  later(
+    () =>
+      new Promise<void>((done) => {
+        server.closeAllConnections()
+        server.close(() => done())
+      })
+  )
   mkdirSync(join(folder, name), { recursive: true })
   const config = join(folder, name, "svc.yml")
-  writeFileSync(config, `job_tables:\n  mail_job:\n    name: mail\n    base_url: http://127.0.0.1:${(server.address() as AddressInfo).port}\n`)
+  writeFileSync(
+    config,
+    `job_tables:\n  mail_job:\n    name: mail\n    base_url: http://127.0.0.1:${(server.address() as AddressInfo).port}\n`
+  )
   return { config, hang: () => void (hangs = true) }
 }
 
-const suite = (which: "ssp" | "scheduler", api: typeof SspApi | typeof SchedulerApi, start: (config: string) => Promise<string>): void => {
+const suite = (
+  which: "ssp" | "scheduler",
+  api: typeof SspApi | typeof SchedulerApi,
+  start: (config: string) => Promise<string>
+): void => {
   describe(`the examples of the ${which}`, () => {
     const schemas = declared(api)
     let url: string
@@ -130,12 +235,21 @@ const suite = (which: "ssp" | "scheduler", api: typeof SspApi | typeof Scheduler
         const { payload, successes } = schemas.get(operation.operationId)!
         const bodies = examplesIn(operation.requestBody?.content)
         expect([operation.operationId, bodies.length > 0]).toEqual([operation.operationId, payload !== undefined])
-        for (const body of bodies) expect([operation.operationId, Either.getLeft(Schema.decodeUnknownEither(payload as Schema.Schema<unknown>)(body))]).toEqual([operation.operationId, Option.none()])
+        for (const body of bodies)
+          expect([
+            operation.operationId,
+            Either.getLeft(Schema.decodeUnknownEither(payload as Schema.Schema<unknown>)(body))
+          ]).toEqual([operation.operationId, Option.none()])
         for (const [status, { content }] of Object.entries(operation.responses)) {
           const examples = examplesIn(content)
           expect([operation.operationId, status, examples.length > 0]).toEqual([operation.operationId, status, true])
           const success = successes.get(Number(status))
-          if (success !== undefined) for (const example of examples) expect([operation.operationId, Either.getLeft(Schema.decodeUnknownEither(success as Schema.Schema<unknown>)(example))]).toEqual([operation.operationId, Option.none()])
+          if (success !== undefined)
+            for (const example of examples)
+              expect([
+                operation.operationId,
+                Either.getLeft(Schema.decodeUnknownEither(success as Schema.Schema<unknown>)(example))
+              ]).toEqual([operation.operationId, Option.none()])
         }
       }
     })
@@ -143,11 +257,34 @@ const suite = (which: "ssp" | "scheduler", api: typeof SspApi | typeof Scheduler
       for (const id of orders[which]) {
         const operation = operations.find(({ operationId }) => operationId === id)!
         const path = pathOf(operation)
-        if (id === "job.jobs") await until("the example's job has failed", async () => bodyOf(await request(url, { path: `/jobs/${encodeURIComponent(jobId)}`, token: secret }))["status"] === "failed")
+        if (id === "job.jobs")
+          await until(
+            "the example's job has failed",
+            async () =>
+              bodyOf(await request(url, { path: `/jobs/${encodeURIComponent(jobId)}`, token: secret }))["status"] ===
+              "failed"
+          )
         if (id === "job.retry") hang()
-        for (const body of operation.requestBody === undefined ? [undefined] : examplesIn(operation.requestBody.content)) {
-          const answer = id === "view.stream" ? await begunStream(url, path) : await request(url, { method: operation.method, path, token: secret, ...(body === undefined ? {} : { body }) })
-          expect([id, answer.status >= 200 && answer.status < 300, Object.keys(operation.responses).includes(String(answer.status))], answer.text.slice(0, 300)).toEqual([id, !refused.has(id), true])
+        for (const body of operation.requestBody === undefined
+          ? [undefined]
+          : examplesIn(operation.requestBody.content)) {
+          const answer =
+            id === "view.stream"
+              ? await begunStream(url, path)
+              : await request(url, {
+                  method: operation.method,
+                  path,
+                  token: secret,
+                  ...(body === undefined ? {} : { body })
+                })
+          expect(
+            [
+              id,
+              answer.status >= 200 && answer.status < 300,
+              Object.keys(operation.responses).includes(String(answer.status))
+            ],
+            answer.text.slice(0, 300)
+          ).toEqual([id, !refused.has(id), true])
           if (!refused.has(id)) expectLike(operation, answer)
         }
       }
@@ -156,9 +293,14 @@ const suite = (which: "ssp" | "scheduler", api: typeof SspApi | typeof Scheduler
     const expectLike = (operation: Operation, answer: Answer): void => {
       const { content } = operation.responses[String(answer.status)]!
       const [type] = Object.keys(content ?? {})
-      expect([operation.operationId, String(answer.headers["content-type"]).split(";")[0]]).toEqual([operation.operationId, type])
+      expect([operation.operationId, String(answer.headers["content-type"]).split(";")[0]]).toEqual([
+        operation.operationId,
+        type
+      ])
       const schema = schemas.get(operation.operationId)!.successes.get(answer.status)!
-      const read = Schema.decodeUnknownSync(schema as Schema.Schema<unknown>)(type === "application/json" ? answer.json : answer.text)
+      const read = Schema.decodeUnknownSync(schema as Schema.Schema<unknown>)(
+        type === "application/json" ? answer.json : answer.text
+      )
       expect(examplesIn(content).map(keysOf), operation.operationId).toContainEqual(keysOf(read))
       if (operation.operationId === "view.view") expect((read as Body)["result_data"]).toHaveLength(1)
     }

@@ -1,5 +1,6 @@
 /**
- * `POST /ingest` of the scheduler: every status of its row in the specification, and what D3, D4, D5, D7 and D26 add to it.
+ * `POST /ingest` of the scheduler: every status of its row in the specification, and what D3, D4, D5, D7 and D26 add to
+ * it.
  *
  * Over the real server and the real pipeline; disks that fail are fakes, because they must fail on demand.
  */
@@ -7,7 +8,7 @@ import { Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { contract, expectError, faultsOf, type Row } from "../kit/contract.ts"
 import { until } from "../kit/Door.ts"
-import { type Answer, type Body } from "../kit/http.ts"
+import type { Answer, Body } from "../kit/http.ts"
 import { change, create } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { noFaults, silentUpstream, stores } from "../scheduler/faultyStores.ts"
@@ -20,69 +21,189 @@ beforeAll(async () => {
 afterAll(() => node.close())
 
 const answers = { seq: expect.any(Number), delivered: 0 }
-const rows = async (table: string): Promise<unknown> => (await node.post("/proxy/query", { query: `SELECT * FROM ${table}` })).json
+const rows = async (table: string): Promise<unknown> =>
+  (await node.post("/proxy/query", { query: `SELECT * FROM ${table}` })).json
 
 describe("accepted", () => {
-  contract(() => node, [
-    { name: "POST /ingest 200 D7 answers seq and delivered and nothing else", ask: "POST /ingest", body: create("ok:1", { a: 1 }), status: 200, is: { seq: 1, delivered: 0 } },
-    { name: "POST /ingest 200 UPDATE, DELETE of the unknown, any letter case (D3)", ask: "POST /ingest", body: [change("update", "ok:2", { a: 2 }), change("DeLeTe", "ok:99")], status: 200, is: { seq: 3, delivered: 0 } },
-    { name: "POST /ingest 200 D5 an array is answered once, with the last seq", ask: "POST /ingest", body: [create("ok:5"), create("ok:6")], status: 200, is: { seq: 5, delivered: 0 } },
-    { name: "POST /ingest 200 without a bearer", ask: "POST /ingest", body: create("ok:7"), token: null, status: 200, is: answers },
-    { name: "POST /ingest 200 D17 keys __proto__, constructor and prototype are data", ask: "POST /ingest", body: '{"table":"proto","op":"CREATE","id":"proto:1","record":{"__proto__":{"x":1},"constructor":2}}', status: 200, is: answers },
-    { name: "POST /ingest 200 seq, log_id and epoch of another log are not believed", ask: "POST /ingest", body: { ...create("ok:8"), seq: 99, log_id: "x", epoch: 7 }, status: 200, is: answers },
-  ])
-  it("POST /ingest 200 D17 and they come back as they were", async () => expect(JSON.stringify(await rows("proto"))).toBe('[{"id":"proto:1","_svc_rv":1,"__proto__":{"x":1},"constructor":2}]'))
+  contract(
+    () => node,
+    [
+      {
+        name: "POST /ingest 200 D7 answers seq and delivered and nothing else",
+        ask: "POST /ingest",
+        body: create("ok:1", { a: 1 }),
+        status: 200,
+        is: { seq: 1, delivered: 0 }
+      },
+      {
+        name: "POST /ingest 200 UPDATE, DELETE of the unknown, any letter case (D3)",
+        ask: "POST /ingest",
+        body: [change("update", "ok:2", { a: 2 }), change("DeLeTe", "ok:99")],
+        status: 200,
+        is: { seq: 3, delivered: 0 }
+      },
+      {
+        name: "POST /ingest 200 D5 an array is answered once, with the last seq",
+        ask: "POST /ingest",
+        body: [create("ok:5"), create("ok:6")],
+        status: 200,
+        is: { seq: 5, delivered: 0 }
+      },
+      {
+        name: "POST /ingest 200 without a bearer",
+        ask: "POST /ingest",
+        body: create("ok:7"),
+        token: null,
+        status: 200,
+        is: answers
+      },
+      {
+        name: "POST /ingest 200 D17 keys __proto__, constructor and prototype are data",
+        ask: "POST /ingest",
+        body: '{"table":"proto","op":"CREATE","id":"proto:1","record":{"__proto__":{"x":1},"constructor":2}}',
+        status: 200,
+        is: answers
+      },
+      {
+        name: "POST /ingest 200 seq, log_id and epoch of another log are not believed",
+        ask: "POST /ingest",
+        body: { ...create("ok:8"), seq: 99, log_id: "x", epoch: 7 },
+        status: 200,
+        is: answers
+      }
+    ]
+  )
+  it("POST /ingest 200 D17 and they come back as they were", async () =>
+    expect(JSON.stringify(await rows("proto"))).toBe(
+      '[{"id":"proto:1","_svc_rv":1,"__proto__":{"x":1},"constructor":2}]'
+    ))
   it("D4 versions are decided here: from 1, one more per change of content, kept over deletion, stale ones dropped", async () => {
     const version = async (...changes: ReadonlyArray<Body>): Promise<unknown> => {
       await node.post("/ingest", changes)
-      return (await rows("ver") as ReadonlyArray<Body>)[0]?.["_svc_rv"]
+      return ((await rows("ver")) as ReadonlyArray<Body>)[0]?.["_svc_rv"]
     }
     expect(await version(create("ver:1", { a: 1 }))).toBe(1)
     expect(await version(change("UPDATE", "ver:1", { a: 2 }), change("UPDATE", "ver:1", { a: 2 }))).toBe(2)
     expect(await version(change("UPDATE", "ver:1", { a: 3, _svc_rv: 40 }))).toBe(40)
     const head = node.pool.state().log.head
-    expect((await node.post("/ingest", change("UPDATE", "ver:1", { a: 4, _svc_rv: 39 }))).json).toEqual({ seq: head, delivered: 0 })
+    expect((await node.post("/ingest", change("UPDATE", "ver:1", { a: 4, _svc_rv: 39 }))).json).toEqual({
+      seq: head,
+      delivered: 0
+    })
     expect(await rows("ver")).toEqual([{ id: "ver:1", a: 3, _svc_rv: 40 }])
     expect(await version(change("DELETE", "ver:1"))).toBeUndefined()
     expect(await version(create("ver:1", { a: 1 }))).toBe(41)
   })
   it("D26 numbers that JSON reads but does not write are kept as the SSPs get them", async () => {
     await node.post("/ingest", '{"table":"num","op":"CREATE","id":"num:1","record":{"big":1e999,"zero":-0}}')
-    const [exact] = (await node.post("/proxy/query", { query: "SELECT VALUE [big, zero] FROM num" })).json as ReadonlyArray<unknown>
+    const [exact] = (await node.post("/proxy/query", { query: "SELECT VALUE [big, zero] FROM num" }))
+      .json as ReadonlyArray<unknown>
     expect(JSON.stringify(exact)).toBe("[null,0]")
   })
 })
 
 const bad = (name: string, body: unknown, path: string, code = "INVALID_REQUEST"): Row => ({
-  name: `POST /ingest 400 ${code} ${name}`, ask: "POST /ingest", body, status: 400, code,
-  ...(code === "INVALID_REQUEST" ? { check: (_: Answer, answer: Body) => expect(faultsOf(answer).map((fault) => fault.path).join(" ")).toContain(path) } : {}),
+  name: `POST /ingest 400 ${code} ${name}`,
+  ask: "POST /ingest",
+  body,
+  status: 400,
+  code,
+  ...(code === "INVALID_REQUEST"
+    ? {
+        check: (_: Answer, answer: Body) =>
+          expect(
+            faultsOf(answer)
+              .map((fault) => fault.path)
+              .join(" ")
+          ).toContain(path)
+      }
+    : {})
 })
-const without = (key: string): Body => Object.fromEntries(Object.entries(create("x:1")).filter(([name]) => name !== key))
+const without = (key: string): Body =>
+  Object.fromEntries(Object.entries(create("x:1")).filter(([name]) => name !== key))
 
 describe("refused", () => {
-  contract(() => node, [
-    bad("a body that is no JSON", "{not json", ""), bad("an empty body", "", ""), bad("null", "null", ""), bad("D5 an empty array", [], ""), bad("an empty object", {}, "table"),
-    ...["table", "op", "id", "record"].map((key) => bad(`no ${key}`, without(key), key)),
-    ...["table", "op", "id", "record"].flatMap((key) => [5, null, true, []].map((value) => bad(`${key} is ${JSON.stringify(value)}`, { ...create("x:1"), [key]: value }, key))),
-    ...["UPSERT", ""].map((op) => bad(`D6 op is ${JSON.stringify(op)}`, { ...create("x:1"), op }, "op", "INVALID_OPERATION")),
-    ...["x", "x:", "", "y:1"].map((id) => bad(`D3 id is ${JSON.stringify(id)}`, { ...create("x:1"), id }, "id")),
-    ...[-1, 1.5, "3"].map((version) => bad(`D4 _svc_rv is ${JSON.stringify(version)}`, create("x:1", { _svc_rv: version }), "_svc_rv")),
-    bad("D5 one malformed element refuses the array and is named", [create("x:1"), { table: "x" }], "1"),
-    { name: "POST /ingest 413 PAYLOAD_TOO_LARGE D17", ask: "POST /ingest", body: create("x:1", { text: "x".repeat(5000) }), status: 413, code: "PAYLOAD_TOO_LARGE" },
-    { name: "GET /ingest 404 NOT_FOUND names the method it takes", ask: "GET /ingest", status: 404, code: "NOT_FOUND", check: (answer) => expect(answer.headers.allow).toBe("POST") },
-  ])
+  contract(
+    () => node,
+    [
+      bad("a body that is no JSON", "{not json", ""),
+      bad("an empty body", "", ""),
+      bad("null", "null", ""),
+      bad("D5 an empty array", [], ""),
+      bad("an empty object", {}, "table"),
+      ...["table", "op", "id", "record"].map((key) => bad(`no ${key}`, without(key), key)),
+      ...["table", "op", "id", "record"].flatMap((key) =>
+        [5, null, true, []].map((value) =>
+          bad(`${key} is ${JSON.stringify(value)}`, { ...create("x:1"), [key]: value }, key)
+        )
+      ),
+      ...["UPSERT", ""].map((op) =>
+        bad(`D6 op is ${JSON.stringify(op)}`, { ...create("x:1"), op }, "op", "INVALID_OPERATION")
+      ),
+      ...["x", "x:", "", "y:1"].map((id) => bad(`D3 id is ${JSON.stringify(id)}`, { ...create("x:1"), id }, "id")),
+      ...[-1, 1.5, "3"].map((version) =>
+        bad(`D4 _svc_rv is ${JSON.stringify(version)}`, create("x:1", { _svc_rv: version }), "_svc_rv")
+      ),
+      bad("D5 one malformed element refuses the array and is named", [create("x:1"), { table: "x" }], "1"),
+      {
+        name: "POST /ingest 413 PAYLOAD_TOO_LARGE D17",
+        ask: "POST /ingest",
+        body: create("x:1", { text: "x".repeat(5000) }),
+        status: 413,
+        code: "PAYLOAD_TOO_LARGE"
+      },
+      {
+        name: "GET /ingest 404 NOT_FOUND names the method it takes",
+        ask: "GET /ingest",
+        status: 404,
+        code: "NOT_FOUND",
+        check: (answer) => expect(answer.headers.allow).toBe("POST")
+      }
+    ]
+  )
   it("POST /ingest 400 D5 takes nothing of a refused array", async () => expect(await rows("x")).toEqual([]))
 })
 
 describe("the declared route, which serves where there is no hot one", () => {
   const ask = "POST /ingest?declared"
-  contract(() => node, [
-    { name: "POST /ingest 200 declared: the same answer", ask, body: [create("declared:1", { a: 1 }), create("declared:2")], status: 200, is: answers },
-    { name: "POST /ingest 400 declared: INVALID_REQUEST", ask, body: { ...create("x:1"), id: "y:1" }, status: 400, code: "INVALID_REQUEST" },
-    { name: "POST /ingest 400 declared: INVALID_OPERATION", ask, body: { ...create("x:1"), op: "PUT" }, status: 400, code: "INVALID_OPERATION" },
-    { name: "POST /ingest 413 declared: PAYLOAD_TOO_LARGE", ask, body: create("x:1", { text: "x".repeat(5000) }), status: 413, code: "PAYLOAD_TOO_LARGE" },
-  ])
-  it("POST /ingest 200 declared: taken in order", async () => expect(await rows("declared")).toEqual([{ id: "declared:1", a: 1, _svc_rv: 1 }, { id: "declared:2", _svc_rv: 1 }]))
+  contract(
+    () => node,
+    [
+      {
+        name: "POST /ingest 200 declared: the same answer",
+        ask,
+        body: [create("declared:1", { a: 1 }), create("declared:2")],
+        status: 200,
+        is: answers
+      },
+      {
+        name: "POST /ingest 400 declared: INVALID_REQUEST",
+        ask,
+        body: { ...create("x:1"), id: "y:1" },
+        status: 400,
+        code: "INVALID_REQUEST"
+      },
+      {
+        name: "POST /ingest 400 declared: INVALID_OPERATION",
+        ask,
+        body: { ...create("x:1"), op: "PUT" },
+        status: 400,
+        code: "INVALID_OPERATION"
+      },
+      {
+        name: "POST /ingest 413 declared: PAYLOAD_TOO_LARGE",
+        ask,
+        body: create("x:1", { text: "x".repeat(5000) }),
+        status: 413,
+        code: "PAYLOAD_TOO_LARGE"
+      }
+    ]
+  )
+  it("POST /ingest 200 declared: taken in order", async () =>
+    expect(await rows("declared")).toEqual([
+      { id: "declared:1", a: 1, _svc_rv: 1 },
+      { id: "declared:2", _svc_rv: 1 }
+    ]))
 })
 
 describe("POST /ingest 500 REPLICA_FAILED", () => {
@@ -133,10 +254,12 @@ describe("POST /ingest 500 REPLICA_FAILED", () => {
     const first = ingest("b:1")
     await until("the first is with the log", async () => own.pool.state().log.head === 4)
     const waiting: Array<Promise<Answer>> = [ingest("b:2"), ingest("b:3"), ingest("b:4"), ingest("b:5"), ingest("b:6")]
-    const refused = await Promise.any(waiting.map(async (each) => {
-      const answer = await each
-      return answer.status === 503 ? answer : Promise.reject(new Error(String(answer.status)))
-    }))
+    const refused = await Promise.any(
+      waiting.map(async (each) => {
+        const answer = await each
+        return answer.status === 503 ? answer : Promise.reject(new Error(String(answer.status)))
+      })
+    )
     expectError(refused, 503, "OVERLOADED")
     expect(refused.headers["retry-after"]).toBe("1")
     faults.hold = undefined
@@ -152,14 +275,48 @@ describe("a scheduler that has not cloned its database yet", () => {
     own = await Node.start({ stores: Layer.merge(inMemory, silentUpstream) })
   })
   afterAll(() => own.close())
-  const cloning = (ask: string, body: unknown, what = ""): Row => ({ name: `${ask} 503 SCHEDULER_CLONING${what}`, ask, body, status: 503, code: "SCHEDULER_CLONING" })
-  contract(() => own, [
-    cloning("POST /ingest", create("a:1")), cloning("POST /ingest", "{", " D6 before the body is looked at"), cloning("POST /ingest?declared", "{", " D6 on the declared route too"), cloning("POST /ssp/register", { ssp_id: "a", url: "http://127.0.0.1:1" }, " D25"),
-    cloning("POST /proxy/query", { query: "SELECT * FROM a" }, " D25"), cloning("GET /readyz", undefined),
-    { name: "GET /livez 200 D34 while it clones", ask: "GET /livez", status: 200, is: { status: "ok" } },
-    { name: "GET /info 200 D30 shows cloning", ask: "GET /info", status: 200, is: [{ entity: "scheduler", id: "scheduler-test", status: "cloning", views: 0 }] },
-    { name: "GET /health 503 {status: unavailable} while it clones", ask: "GET /health", status: 503, is: { status: "unavailable" } },
-    { name: "GET /progress 200 D34 shows cloning", ask: "GET /progress", status: 200, check: (_, body) => expect(body["state"]).toBe("cloning") },
-    { name: "POST /view/register 503 NO_SSP_AVAILABLE while it clones", ask: "POST /view/register", body: { id: "v", surql: "SELECT * FROM a", clientId: "c", ttl: "1h" }, status: 503, code: "NO_SSP_AVAILABLE" },
-  ])
+  const cloning = (ask: string, body: unknown, what = ""): Row => ({
+    name: `${ask} 503 SCHEDULER_CLONING${what}`,
+    ask,
+    body,
+    status: 503,
+    code: "SCHEDULER_CLONING"
+  })
+  contract(
+    () => own,
+    [
+      cloning("POST /ingest", create("a:1")),
+      cloning("POST /ingest", "{", " D6 before the body is looked at"),
+      cloning("POST /ingest?declared", "{", " D6 on the declared route too"),
+      cloning("POST /ssp/register", { ssp_id: "a", url: "http://127.0.0.1:1" }, " D25"),
+      cloning("POST /proxy/query", { query: "SELECT * FROM a" }, " D25"),
+      cloning("GET /readyz", undefined),
+      { name: "GET /livez 200 D34 while it clones", ask: "GET /livez", status: 200, is: { status: "ok" } },
+      {
+        name: "GET /info 200 D30 shows cloning",
+        ask: "GET /info",
+        status: 200,
+        is: [{ entity: "scheduler", id: "scheduler-test", status: "cloning", views: 0 }]
+      },
+      {
+        name: "GET /health 503 {status: unavailable} while it clones",
+        ask: "GET /health",
+        status: 503,
+        is: { status: "unavailable" }
+      },
+      {
+        name: "GET /progress 200 D34 shows cloning",
+        ask: "GET /progress",
+        status: 200,
+        check: (_, body) => expect(body["state"]).toBe("cloning")
+      },
+      {
+        name: "POST /view/register 503 NO_SSP_AVAILABLE while it clones",
+        ask: "POST /view/register",
+        body: { id: "v", surql: "SELECT * FROM a", clientId: "c", ttl: "1h" },
+        status: 503,
+        code: "NO_SSP_AVAILABLE"
+      }
+    ]
+  )
 })

@@ -1,7 +1,9 @@
 /**
- * What operators look at on the scheduler: `/views`, `/overview`, and what is asked of the SSP that has a view, with every status.
+ * What operators look at on the scheduler: `/views`, `/overview`, and what is asked of the SSP that has a view, with
+ * every status.
  *
- * Against fake SSPs that remember what they were told, because the point of handing on is what goes along and what does not.
+ * Against fake SSPs that remember what they were told, because the point of handing on is what goes along and what does
+ * not.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -18,14 +20,22 @@ let a: FakeSsp
 let b: FakeSsp
 const idsOf = (body: Body): ReadonlyArray<unknown> => (body["views"] as ReadonlyArray<Body>).map(({ id }) => id)
 const ownerOf = async (id: string): Promise<FakeSsp> => {
-  const { views } = bodyOf(await node.get(`/views?search=${encodeURIComponent(id)}`)) as { readonly views: ReadonlyArray<{ readonly id: string; readonly owner: string }> }
+  const { views } = bodyOf(await node.get(`/views?search=${encodeURIComponent(id)}`)) as {
+    readonly views: ReadonlyArray<{ readonly id: string; readonly owner: string }>
+  }
   return views.find((view) => view.id === id)?.owner === "a" ? a : b
 }
 
 beforeAll(async () => {
   node = await Node.start()
-  ;[a, b] = await Promise.all([FakeSsp.start("a").then((ssp) => ssp.join(node)), FakeSsp.start("b").then((ssp) => ssp.join(node))])
-  await node.post("/view/register", registration("incantation:one", "SELECT * FROM item WHERE n = $n", { params: { n: 1 }, format: "tree", ttl: "2m" }))
+  ;[a, b] = await Promise.all([
+    FakeSsp.start("a").then((ssp) => ssp.join(node)),
+    FakeSsp.start("b").then((ssp) => ssp.join(node))
+  ])
+  await node.post(
+    "/view/register",
+    registration("incantation:one", "SELECT * FROM item WHERE n = $n", { params: { n: 1 }, format: "tree", ttl: "2m" })
+  )
   await node.post("/view/register", registration("two", "SELECT * FROM item"))
   await node.post("/view/register", registration("a/b?c", "SELECT * FROM other", { clientId: "Anna" }))
   await node.post("/view/register", registration("..", "SELECT * FROM other"))
@@ -37,54 +47,165 @@ afterAll(async () => {
 })
 
 describe("GET /views of the scheduler", () => {
-  contract(() => node, [
-    { name: "GET /views 200 in key order, with owners", ask: "GET /views", status: 200, check: (_, body) => expect([idsOf(body), body["total"], body["next"]]).toEqual([["..", "a/b?c", "incantation:one", "two"], 4, null]) },
-    { name: "GET /views 200 a view with everything that is known of it", ask: "GET /views?search=incantation", status: 200, is: {
-      views: [{
-        id: "incantation:one", query: "SELECT * FROM item WHERE n = $n", params: { n: 1 }, format: "tree", client_id: "client", ttl_seconds: 120, last_active_at: expect.stringMatching(/^\d{4}-.*Z$/),
-        owner: expect.stringMatching(/^[ab]$/), state: "placed", assigned_at: expect.any(Number)
-      }],
-      total: 4, next: null
-    } },
-    { name: "GET /views 200 page by page", ask: "GET /views?limit=2&after=a%2Fb%3Fc", status: 200, check: (_, body) => expect([idsOf(body), body["next"]]).toEqual([["incantation:one", "two"], null]) },
-    { name: "GET /views 200 search by client in any case, and the next page's id", ask: "GET /views?limit=1&search=t", status: 200, check: (_, body) => expect([idsOf(body), body["next"]]).toEqual([[".."], ".."]) },
-    { name: "GET /views 200 of an SSP that there is not", ask: "GET /views?ssp=c", status: 200, is: { views: [], total: 4, next: null } },
-    { name: "GET /views 400 INVALID_REQUEST a limit that is none", ask: "GET /views?limit=0", status: 400, code: "INVALID_REQUEST", check: (_, body) => expect(faultsOf(body)).toEqual([{ path: "limit", reason: expect.stringContaining("from 1 to 500") }]) }
-  ])
+  contract(
+    () => node,
+    [
+      {
+        name: "GET /views 200 in key order, with owners",
+        ask: "GET /views",
+        status: 200,
+        check: (_, body) =>
+          expect([idsOf(body), body["total"], body["next"]]).toEqual([
+            ["..", "a/b?c", "incantation:one", "two"],
+            4,
+            null
+          ])
+      },
+      {
+        name: "GET /views 200 a view with everything that is known of it",
+        ask: "GET /views?search=incantation",
+        status: 200,
+        is: {
+          views: [
+            {
+              id: "incantation:one",
+              query: "SELECT * FROM item WHERE n = $n",
+              params: { n: 1 },
+              format: "tree",
+              client_id: "client",
+              ttl_seconds: 120,
+              last_active_at: expect.stringMatching(/^\d{4}-.*Z$/),
+              owner: expect.stringMatching(/^[ab]$/),
+              state: "placed",
+              assigned_at: expect.any(Number)
+            }
+          ],
+          total: 4,
+          next: null
+        }
+      },
+      {
+        name: "GET /views 200 page by page",
+        ask: "GET /views?limit=2&after=a%2Fb%3Fc",
+        status: 200,
+        check: (_, body) => expect([idsOf(body), body["next"]]).toEqual([["incantation:one", "two"], null])
+      },
+      {
+        name: "GET /views 200 search by client in any case, and the next page's id",
+        ask: "GET /views?limit=1&search=t",
+        status: 200,
+        check: (_, body) => expect([idsOf(body), body["next"]]).toEqual([[".."], ".."])
+      },
+      {
+        name: "GET /views 200 of an SSP that there is not",
+        ask: "GET /views?ssp=c",
+        status: 200,
+        is: { views: [], total: 4, next: null }
+      },
+      {
+        name: "GET /views 400 INVALID_REQUEST a limit that is none",
+        ask: "GET /views?limit=0",
+        status: 400,
+        code: "INVALID_REQUEST",
+        check: (_, body) =>
+          expect(faultsOf(body)).toEqual([{ path: "limit", reason: expect.stringContaining("from 1 to 500") }])
+      }
+    ]
+  )
   it("GET /views 200 by SSP splits the list", async () => {
-    const [ofA, ofB] = await Promise.all(["a", "b"].map(async (ssp) => idsOf(bodyOf(await node.get(`/views?ssp=${ssp}`)))))
+    const [ofA, ofB] = await Promise.all(
+      ["a", "b"].map(async (ssp) => idsOf(bodyOf(await node.get(`/views?ssp=${ssp}`))))
+    )
     expect([...ofA!, ...ofB!].sort()).toEqual(["..", "a/b?c", "incantation:one", "two"])
   })
 })
 
 describe("GET /overview of the scheduler", () => {
   const ssp = (id: string) => ({
-    id, url: expect.stringMatching(/^http:/), state: "ready", state_seconds: expect.any(Number), heard_seconds: expect.any(Number), acked: 2, waiting: 0, in_flight: 0, failures: 0, late: false,
-    views: 2, jobs: 0, cpu_usage: null, memory_usage: null, job_tables: null
+    id,
+    url: expect.stringMatching(/^http:/),
+    state: "ready",
+    state_seconds: expect.any(Number),
+    heard_seconds: expect.any(Number),
+    acked: 2,
+    waiting: 0,
+    in_flight: 0,
+    failures: 0,
+    late: false,
+    views: 2,
+    jobs: 0,
+    cpu_usage: null,
+    memory_usage: null,
+    job_tables: null
   })
   it("GET /overview 200 the cluster in one answer", async () => {
     await until("both have applied everything", () => [a, b].every(({ last }) => last === 2))
     expect((await node.get("/overview")).json).toEqual({
-      id: "scheduler-test", version: "1.2.3", status: "ready", uptime_seconds: expect.any(Number), used: null, ingest: { bounds_ms: expect.any(Array), counts: expect.any(Array) },
-      seq: 2, log: { first: expect.any(Number), events: 2, id: "log-of-the-test", epoch: expect.any(Number) }, snapshot: null, checkpointing: false, clone: null, max_buffer_per_ssp: 10_000,
-      ssps: [ssp("a"), ssp("b")], views: 4, views_waiting: 0, quarantined: [], jobs: 0, jobs_waiting: 0, job_tables: []
+      id: "scheduler-test",
+      version: "1.2.3",
+      status: "ready",
+      uptime_seconds: expect.any(Number),
+      used: null,
+      ingest: { bounds_ms: expect.any(Array), counts: expect.any(Array) },
+      seq: 2,
+      log: { first: expect.any(Number), events: 2, id: "log-of-the-test", epoch: expect.any(Number) },
+      snapshot: null,
+      checkpointing: false,
+      clone: null,
+      max_buffer_per_ssp: 10_000,
+      ssps: [ssp("a"), ssp("b")],
+      views: 4,
+      views_waiting: 0,
+      quarantined: [],
+      jobs: 0,
+      jobs_waiting: 0,
+      job_tables: []
     })
   })
 })
 
 describe("what the SSP that has the view answers", () => {
   const routes = ["/view/:id", "/view/:id?format=tree", "/view/:id/stream", "/debug/view/:id"]
-  const rows = routes.flatMap((route): ReadonlyArray<Row> => [
-    { name: `GET ${route} 404 VIEW_NOT_FOUND`, ask: `GET ${route.replace(":id", "none")}`, status: 404, code: "VIEW_NOT_FOUND" },
-    { name: `GET ${route} 404 VIEW_NOT_FOUND for an id that would be a step of a path`, ask: `GET ${route.replace(":id", "%2e%2e")}`, status: 404 }
-  ])
-  contract(() => node, [...rows, { name: "GET /view/:view_id 400 INVALID_REQUEST a format that is none", ask: "GET /view/two?format=x", status: 400, code: "INVALID_REQUEST" }])
+  const rows = routes.flatMap(
+    (route): ReadonlyArray<Row> => [
+      {
+        name: `GET ${route} 404 VIEW_NOT_FOUND`,
+        ask: `GET ${route.replace(":id", "none")}`,
+        status: 404,
+        code: "VIEW_NOT_FOUND"
+      },
+      {
+        name: `GET ${route} 404 VIEW_NOT_FOUND for an id that would be a step of a path`,
+        ask: `GET ${route.replace(":id", "%2e%2e")}`,
+        status: 404
+      }
+    ]
+  )
+  contract(
+    () => node,
+    [
+      ...rows,
+      {
+        name: "GET /view/:view_id 400 INVALID_REQUEST a format that is none",
+        ask: "GET /view/two?format=x",
+        status: 400,
+        code: "INVALID_REQUEST"
+      }
+    ]
+  )
   for (const route of routes) {
     it(`GET ${route} is asked of the owner with the caller's own Authorization, not with the scheduler's secret, and answered as it answers`, async () => {
       const id = "a/b?c"
       const owner = await ownerOf(id)
       const path = route.replace(":id", encodeURIComponent(id))
-      owner.behaviour = ({ authorization, path: asked }) => (asked === path ? { status: authorization === "Bearer mine" ? 200 : 401, body: { code: "X", message: asked }, headers: { "www-authenticate": "Bearer", "x-odd": "1" } } : undefined)
+      owner.behaviour = ({ authorization, path: asked }) =>
+        asked === path
+          ? {
+              status: authorization === "Bearer mine" ? 200 : 401,
+              body: { code: "X", message: asked },
+              headers: { "www-authenticate": "Bearer", "x-odd": "1" }
+            }
+          : undefined
       const [mine, none] = [await request(node.url, { path, token: "mine" }), await request(node.url, { path })]
       owner.behaviour = () => undefined
       expect([mine.status, mine.json, mine.headers["x-odd"]]).toEqual([200, { code: "X", message: path }, undefined])
@@ -95,7 +216,8 @@ describe("what the SSP that has the view answers", () => {
   }
   it("GET /view/:view_id 502 SSP_UNREACHABLE when the owner hangs up, redirects, or does not answer in time", async () => {
     const owner = await ownerOf("two")
-    owner.behaviour = ({ path }) => (path === "/view/two" ? { status: 307, headers: { location: "http://127.0.0.1:1/" } } : undefined)
+    owner.behaviour = ({ path }) =>
+      path === "/view/two" ? { status: 307, headers: { location: "http://127.0.0.1:1/" } } : undefined
     expectError(await send(node, { ask: "GET /view/two" }), 502, "SSP_UNREACHABLE")
     owner.behaviour = ({ path }) => (path === "/view/two" ? "never" : undefined)
     expectError(await send(node, { ask: "GET /view/two" }), 502, "SSP_UNREACHABLE")
@@ -117,7 +239,11 @@ class Streaming {
   async start(on: Node): Promise<this> {
     await new Promise<void>((done) => this.server.listen(0, "127.0.0.1", done))
     const address = this.server.address()
-    await on.post("/ssp/register", { ssp_id: "s", url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`, batch: true })
+    await on.post("/ssp/register", {
+      ssp_id: "s",
+      url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+      batch: true
+    })
     await until("it is ready", async () => (await on.get("/health")).status === 200)
     return this
   }
@@ -129,12 +255,17 @@ class Streaming {
 
   private serve(message: IncomingMessage, response: ServerResponse): void {
     message.resume()
-    if (message.url?.endsWith("/stream") !== true) return void response.writeHead(200, { "content-type": "application/json" }).end(`{"status":"${message.url === "/health" ? "ready" : "ok"}"}`)
+    if (message.url?.endsWith("/stream") !== true)
+      return void response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(`{"status":"${message.url === "/health" ? "ready" : "ok"}"}`)
     if (message.method === "HEAD") return void response.writeHead(200, { "content-type": "text/event-stream" }).end()
     this.lastEventIds.push(message.headers["last-event-id"])
     this.open.push(response)
     response.on("close", () => this.closed++)
-    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" }).write("event: snapshot\ndata: 1\n\n")
+    response
+      .writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" })
+      .write("event: snapshot\ndata: 1\n\n")
   }
 }
 
@@ -142,11 +273,21 @@ class Streaming {
 const follow = async (on: Node, headers: Record<string, string> = {}) => {
   const abort = new AbortController()
   const response = await fetch(`${on.url}/view/v/stream`, { signal: abort.signal, headers })
-  const seen = { text: "", ended: false, status: response.status, type: response.headers.get("content-type"), hangUp: () => abort.abort() }
+  const seen = {
+    text: "",
+    ended: false,
+    status: response.status,
+    type: response.headers.get("content-type"),
+    hangUp: () => abort.abort()
+  }
   const read = async (): Promise<void> => {
     for await (const chunk of response.body!) seen.text += Buffer.from(chunk).toString()
   }
-  void read().catch(() => undefined).finally(() => { seen.ended = true })
+  void read()
+    .catch(() => undefined)
+    .finally(() => {
+      seen.ended = true
+    })
   return seen
 }
 
@@ -170,7 +311,9 @@ describe("GET /view/:view_id/stream through the scheduler", () => {
     expect([seen.status, seen.type, ssp.lastEventIds.at(-1)]).toEqual([200, "text/event-stream", "x.5"])
     for (let n = 1; n <= 3; n++) {
       latest().write(`event: delta\ndata: ${n}\n\n`)
-      await until(`delta ${n} is here while the stream goes on`, () => seen.text.endsWith(`event: delta\ndata: ${n}\n\n`))
+      await until(`delta ${n} is here while the stream goes on`, () =>
+        seen.text.endsWith(`event: delta\ndata: ${n}\n\n`)
+      )
     }
     seen.hangUp()
     await until("the SSP's stream is closed", () => ssp.closed === before + 1)
@@ -187,7 +330,9 @@ describe("GET /view/:view_id/stream through the scheduler", () => {
   })
   it("GET /view/:view_id/stream 200 D11 resumed at a real SSP with nothing to tell answers before the call's time-out, and goes on", async () => {
     const scheduler = await Node.start({ callTimeoutMs: 5000 })
-    const door = await Door.start({ env: { SCHEDULER_URL: scheduler.url, SSP_ID: "real", HEARTBEAT_INTERVAL_MS: "200" } })
+    const door = await Door.start({
+      env: { SCHEDULER_URL: scheduler.url, SSP_ID: "real", HEARTBEAT_INTERVAL_MS: "200" }
+    })
     try {
       await until("the SSP is ready", async () => (await scheduler.get("/health")).status === 200)
       await scheduler.post("/view/register", registration("v", "SELECT * FROM item"))

@@ -1,5 +1,6 @@
 /**
- * Jobs on a real process with the embedded store: from `/ingest` to the backend and back into views, and the operators' endpoints.
+ * Jobs on a real process with the embedded store: from `/ingest` to the backend and back into views, and the operators'
+ * endpoints.
  *
  * Why a real backend over a real socket: redirects, resets and tokens are what HTTP clients differ in.
  */
@@ -18,9 +19,17 @@ let backend: TestBackend
 beforeAll(async () => {
   backend = await TestBackend.start()
   const path = join(folder, "svc.yml")
-  writeFileSync(path, `job_tables:\n  mail_job:\n    name: mail\n    base_url: ${backend.url}/v1\n    auth_token: \${BACKEND_TOKEN}\n    timeout_ms: 1000\n  dead_job:\n    name: dead\n    base_url: http://127.0.0.1:1\n`)
-  door = await Door.start({ env: { SVC_CONFIG_PATH: path, SVC_JOB_RETRY_BASE_MS: "5", BACKEND_TOKEN: backend.token, SSP_ID: "me" } })
-  await send(door, { ask: "POST /view/register", body: registration("jobs", "SELECT id, status, errors FROM mail_job", { format: "tree" }) })
+  writeFileSync(
+    path,
+    `job_tables:\n  mail_job:\n    name: mail\n    base_url: ${backend.url}/v1\n    auth_token: \${BACKEND_TOKEN}\n    timeout_ms: 1000\n  dead_job:\n    name: dead\n    base_url: http://127.0.0.1:1\n`
+  )
+  door = await Door.start({
+    env: { SVC_CONFIG_PATH: path, SVC_JOB_RETRY_BASE_MS: "5", BACKEND_TOKEN: backend.token, SSP_ID: "me" }
+  })
+  await send(door, {
+    ask: "POST /view/register",
+    body: registration("jobs", "SELECT id, status, errors FROM mail_job", { format: "tree" })
+  })
 })
 afterAll(async () => {
   await door.close()
@@ -28,18 +37,31 @@ afterAll(async () => {
   removeFolder(folder)
 })
 
-const pending = (key: string, more: object = {}) => create(`mail_job:${key}`, { path: "/send", payload: { to: key }, status: "pending", max_retries: 3, ...more })
+const pending = (key: string, more: object = {}) =>
+  create(`mail_job:${key}`, { path: "/send", payload: { to: key }, status: "pending", max_retries: 3, ...more })
 const ingest = (body: unknown) => send(door, { ask: "POST /ingest", body })
 const jobOf = async (key: string) => bodyOf(await send(door, { ask: `GET /jobs/mail_job:${key}` }))
-const ended = (key: string, status: string) => until(`${key} is ${status}`, async () => (await jobOf(key))["status"] === status && (await jobOf(key)))
+const ended = (key: string, status: string) =>
+  until(`${key} is ${status}`, async () => (await jobOf(key))["status"] === status && (await jobOf(key)))
 
 describe("D35 from /ingest to the backend", () => {
   it("D35 D37 a pending job is called with token, key and payload; status, errors and updated_at are in the record and its views", async () => {
     expect((await ingest(pending("a"))).status).toBe(200)
     const job = await ended("a", "success")
-    expect(job).toMatchObject({ id: "mail_job:a", table: "mail_job", path: "/send", errors: [], holder: null, updated_at: expect.stringMatching(/^\d{4}-/) })
+    expect(job).toMatchObject({
+      id: "mail_job:a",
+      table: "mail_job",
+      path: "/send",
+      errors: [],
+      holder: null,
+      updated_at: expect.stringMatching(/^\d{4}-/)
+    })
     expect(backend.calls("mail_job:a").map(({ body, path }) => [path, body])).toEqual([["POST /v1/send", { to: "a" }]])
-    expect(bodyOf(await send(door, { ask: "GET /view/jobs" }))["result_data"]).toContainEqual({ id: "mail_job:a", status: "success", errors: [] })
+    expect(bodyOf(await send(door, { ask: "GET /view/jobs" }))["result_data"]).toContainEqual({
+      id: "mail_job:a",
+      status: "success",
+      errors: []
+    })
   })
   it("D35 the same change delivered again runs nothing, and does not hide the outcome", async () => {
     await ingest(pending("a"))
@@ -47,9 +69,16 @@ describe("D35 from /ingest to the backend", () => {
     expect(backend.calls("mail_job:a").length).toBe(1)
   })
   it("D35 a job for another SSP, one that is not pending, and a table that is none are left alone; one's own is run", async () => {
-    await ingest([{ ...pending("other"), job_assignee: "another" }, pending("over", { status: "success" }), create("thing:1", { path: "/send", status: "pending" }), { ...pending("mine"), job_assignee: "me" }])
+    await ingest([
+      { ...pending("other"), job_assignee: "another" },
+      pending("over", { status: "success" }),
+      create("thing:1", { path: "/send", status: "pending" }),
+      { ...pending("mine"), job_assignee: "me" }
+    ])
     await ended("mine", "success")
-    expect(backend.received.filter(({ key }) => ["mail_job:other", "mail_job:over", "thing:1"].includes(key))).toEqual([])
+    expect(backend.received.filter(({ key }) => ["mail_job:other", "mail_job:over", "thing:1"].includes(key))).toEqual(
+      []
+    )
   })
   it("D37 D38 500, 429 with Retry-After, a reset, a redirect and 400 end as decided", async () => {
     const good = backend.reply
@@ -62,10 +91,28 @@ describe("D35 from /ingest to the backend", () => {
       else if (key === "mail_job:hang") return
       else response.end("ok")
     }
-    await ingest(["r500", "r429", "reset", "redirect", "bad"].map((key) => pending(key)).concat(pending("hang", { max_retries: 0 })))
-    const jobs = await Promise.all([ended("r500", "success"), ended("r429", "success"), ended("reset", "success"), ended("redirect", "failed"), ended("bad", "failed"), ended("hang", "failed")])
+    await ingest(
+      ["r500", "r429", "reset", "redirect", "bad"]
+        .map((key) => pending(key))
+        .concat(pending("hang", { max_retries: 0 }))
+    )
+    const jobs = await Promise.all([
+      ended("r500", "success"),
+      ended("r429", "success"),
+      ended("reset", "success"),
+      ended("redirect", "failed"),
+      ended("bad", "failed"),
+      ended("hang", "failed")
+    ])
     backend.reply = good
-    expect(jobs.map(({ errors }) => (errors as ReadonlyArray<{ code: number }>).map(({ code }) => code))).toEqual([[500, 500], [429], [0], [307], [400], [0]])
+    expect(jobs.map(({ errors }) => (errors as ReadonlyArray<{ code: number }>).map(({ code }) => code))).toEqual([
+      [500, 500],
+      [429],
+      [0],
+      [307],
+      [400],
+      [0]
+    ])
     expect(backend.received.filter(({ path }) => path.includes("elsewhere"))).toEqual([])
     expect([backend.calls("mail_job:r500").length, backend.overlaps]).toEqual([3, []])
   })
@@ -83,30 +130,62 @@ describe("operators", () => {
     expect(backend.calls("mail_job:handed").map(({ headers }) => headers["traceparent"])).toEqual([traceparent])
   })
   it("GET /jobs/:job_id 200 D36 shows what the backend answered, as long as it is short enough", async () => {
-    backend.reply = ({ key }, response) => void response.end(key === "mail_job:long" ? JSON.stringify({ text: "x".repeat(5_000) }) : key === "mail_job:text" ? "sent" : "{\"sent\":[1]}")
+    backend.reply = ({ key }, response) =>
+      void response.end(
+        key === "mail_job:long"
+          ? JSON.stringify({ text: "x".repeat(5_000) })
+          : key === "mail_job:text"
+            ? "sent"
+            : '{"sent":[1]}'
+      )
     for (const key of ["short", "long", "text"]) await ingest(pending(key))
-    const results = await Promise.all(["short", "long", "text"].map(async (key) => (await ended(key, "success"))["result"]))
+    const results = await Promise.all(
+      ["short", "long", "text"].map(async (key) => (await ended(key, "success"))["result"])
+    )
     expect(results).toEqual([{ sent: [1] }, { left_out: "the answer is longer than 4096 bytes" }, null])
     backend.reply = (_, response) => void response.end("{}")
   })
   it("GET /jobs 200 lists what failed, the newest first, page by page; POST /jobs/:job_id/retry 200 runs it again; a second retry is 409 JOB_STATUS", async () => {
     const page = async (after = ""): Promise<{ readonly ids: ReadonlyArray<string>; readonly next: unknown }> => {
-      const { jobs, next } = bodyOf(await send(door, { ask: `GET /jobs?table=mail_job&status=failed&limit=2${after === "" ? "" : `&after=${encodeURIComponent(after)}`}` })) as { readonly jobs: ReadonlyArray<{ id: string }>; readonly next: unknown }
+      const { jobs, next } = bodyOf(
+        await send(door, {
+          ask: `GET /jobs?table=mail_job&status=failed&limit=2${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`
+        })
+      ) as { readonly jobs: ReadonlyArray<{ id: string }>; readonly next: unknown }
       return { ids: jobs.map(({ id }) => id), next }
     }
-    const failed = (await Promise.all(["bad", "hang", "redirect"].map(async (key) => [String((await jobOf(key))["updated_at"]), `mail_job:${key}`] as const))).sort().reverse().map(([, id]) => id)
+    const failed = (
+      await Promise.all(
+        ["bad", "hang", "redirect"].map(
+          async (key) => [String((await jobOf(key))["updated_at"]), `mail_job:${key}`] as const
+        )
+      )
+    )
+      .sort()
+      .reverse()
+      .map(([, id]) => id)
     const first = await page()
     expect([first.ids, typeof first.next]).toEqual([failed.slice(0, 2), "string"])
-    for (const after of [String(first.next), failed[1]!]) expect(await page(after)).toEqual({ ids: failed.slice(2), next: null })
-    expect(await send(door, { ask: "POST /jobs/mail_job:bad/retry" })).toMatchObject({ status: 200, json: { status: "ok" } })
+    for (const after of [String(first.next), failed[1]!])
+      expect(await page(after)).toEqual({ ids: failed.slice(2), next: null })
+    expect(await send(door, { ask: "POST /jobs/mail_job:bad/retry" })).toMatchObject({
+      status: 200,
+      json: { status: "ok" }
+    })
     const job = await ended("bad", "success")
-    expect((job["errors"] as ReadonlyArray<object>)).toMatchObject([{ attempt: 1, code: 400 }, { attempt: 0, reason: "retried by an operator" }])
+    expect(job["errors"] as ReadonlyArray<object>).toMatchObject([
+      { attempt: 1, code: 400 },
+      { attempt: 0, reason: "retried by an operator" }
+    ])
     expectError(await send(door, { ask: "POST /jobs/mail_job:bad/retry" }), 409, "JOB_STATUS")
   })
   it("POST /jobs/:job_id/cancel 200 ends a job that waits for its retry, for good", async () => {
     backend.reply = (_, response) => void response.writeHead(503, { "retry-after": "3600" }).end()
     await ingest(pending("stuck"))
-    await until("it has failed once", async () => ((await jobOf("stuck"))["errors"] as ReadonlyArray<unknown>).length === 1)
+    await until(
+      "it has failed once",
+      async () => ((await jobOf("stuck"))["errors"] as ReadonlyArray<unknown>).length === 1
+    )
     expect((await jobOf("stuck"))["holder"]).toBe("me")
     expect((await send(door, { ask: "POST /jobs/mail_job:stuck/cancel" })).status).toBe(200)
     backend.reply = (_, response) => void response.end("{}")
@@ -119,20 +198,92 @@ describe("operators", () => {
   })
   it("a job whose backend is not there fails with the reason", async () => {
     await ingest(create("dead_job:1", { path: "/x", status: "pending", max_retries: 1 }))
-    const job = await until("failed", async () => { const found = bodyOf(await send(door, { ask: "GET /jobs/dead_job:1" })); return found["status"] === "failed" && found })
-    expect(job["errors"]).toMatchObject([{ attempt: 1, code: 0, reason: expect.stringContaining("ECONNREFUSED") }, { attempt: 2, code: 0 }])
+    const job = await until("failed", async () => {
+      const found = bodyOf(await send(door, { ask: "GET /jobs/dead_job:1" }))
+      return found["status"] === "failed" && found
+    })
+    expect(job["errors"]).toMatchObject([
+      { attempt: 1, code: 0, reason: expect.stringContaining("ECONNREFUSED") },
+      { attempt: 2, code: 0 }
+    ])
   })
   const execution = { job_id: "mail_job:a", table: "mail_job", payload: { path: "/send", body: {} } }
-  contract(() => door, [
-    ...["POST /job/execute", "GET /jobs?table=mail_job", "GET /jobs/mail_job:a", "POST /jobs/mail_job:a/retry", "POST /jobs/mail_job:a/cancel"].map((ask) => ({ name: `${ask} 401`, ask, body: ask.startsWith("POST /job/") ? execution : undefined, token: null, status: 401, code: "UNAUTHORIZED" })),
-    { name: "POST /job/execute 400 names every fault", ask: "POST /job/execute", body: { job_id: 1, payload: {} }, status: 400, code: "INVALID_REQUEST", check: (_, body) => expect(faultsOf(body).map(({ path }) => path).sort()).toEqual(["job_id", "payload.path", "table"]) },
-    { name: "POST /job/execute 400 for a table that is no job table, naming those that are", ask: "POST /job/execute", body: { ...execution, table: "mial_job", job_id: "mial_job:a" }, status: 400, code: "INVALID_REQUEST", check: (answer) => expect(answer.text).toContain("mail_job, dead_job") },
-    { name: "POST /job/execute 400 for an id of another table", ask: "POST /job/execute", body: { ...execution, job_id: "dead_job:a" }, status: 400, code: "INVALID_REQUEST" },
-    { name: "GET /jobs 400 without a table", ask: "GET /jobs", status: 400, code: "INVALID_REQUEST" },
-    { name: "GET /jobs 400 for an unknown table, status or limit", ask: "GET /jobs?table=mail_job&status=done&limit=0", status: 400, code: "INVALID_REQUEST" },
-    { name: "GET /jobs/:job_id 404 JOB_NOT_FOUND", ask: "GET /jobs/mail_job:none", status: 404, code: "JOB_NOT_FOUND" },
-    { name: "GET /jobs/:job_id 404 JOB_NOT_FOUND outside of job tables", ask: "GET /jobs/thing:1", status: 404, code: "JOB_NOT_FOUND" },
-    { name: "POST /jobs/:job_id/retry 404 JOB_NOT_FOUND", ask: "POST /jobs/mail_job:none/retry", status: 404, code: "JOB_NOT_FOUND" },
-    { name: "POST /jobs/:job_id/cancel 404 JOB_NOT_FOUND", ask: "POST /jobs/nonsense/cancel", status: 404, code: "JOB_NOT_FOUND" },
-  ])
+  contract(
+    () => door,
+    [
+      ...[
+        "POST /job/execute",
+        "GET /jobs?table=mail_job",
+        "GET /jobs/mail_job:a",
+        "POST /jobs/mail_job:a/retry",
+        "POST /jobs/mail_job:a/cancel"
+      ].map((ask) => ({
+        name: `${ask} 401`,
+        ask,
+        body: ask.startsWith("POST /job/") ? execution : undefined,
+        token: null,
+        status: 401,
+        code: "UNAUTHORIZED"
+      })),
+      {
+        name: "POST /job/execute 400 names every fault",
+        ask: "POST /job/execute",
+        body: { job_id: 1, payload: {} },
+        status: 400,
+        code: "INVALID_REQUEST",
+        check: (_, body) =>
+          expect(
+            faultsOf(body)
+              .map(({ path }) => path)
+              .sort()
+          ).toEqual(["job_id", "payload.path", "table"])
+      },
+      {
+        name: "POST /job/execute 400 for a table that is no job table, naming those that are",
+        ask: "POST /job/execute",
+        body: { ...execution, table: "mial_job", job_id: "mial_job:a" },
+        status: 400,
+        code: "INVALID_REQUEST",
+        check: (answer) => expect(answer.text).toContain("mail_job, dead_job")
+      },
+      {
+        name: "POST /job/execute 400 for an id of another table",
+        ask: "POST /job/execute",
+        body: { ...execution, job_id: "dead_job:a" },
+        status: 400,
+        code: "INVALID_REQUEST"
+      },
+      { name: "GET /jobs 400 without a table", ask: "GET /jobs", status: 400, code: "INVALID_REQUEST" },
+      {
+        name: "GET /jobs 400 for an unknown table, status or limit",
+        ask: "GET /jobs?table=mail_job&status=done&limit=0",
+        status: 400,
+        code: "INVALID_REQUEST"
+      },
+      {
+        name: "GET /jobs/:job_id 404 JOB_NOT_FOUND",
+        ask: "GET /jobs/mail_job:none",
+        status: 404,
+        code: "JOB_NOT_FOUND"
+      },
+      {
+        name: "GET /jobs/:job_id 404 JOB_NOT_FOUND outside of job tables",
+        ask: "GET /jobs/thing:1",
+        status: 404,
+        code: "JOB_NOT_FOUND"
+      },
+      {
+        name: "POST /jobs/:job_id/retry 404 JOB_NOT_FOUND",
+        ask: "POST /jobs/mail_job:none/retry",
+        status: 404,
+        code: "JOB_NOT_FOUND"
+      },
+      {
+        name: "POST /jobs/:job_id/cancel 404 JOB_NOT_FOUND",
+        ask: "POST /jobs/nonsense/cancel",
+        status: 404,
+        code: "JOB_NOT_FOUND"
+      }
+    ]
+  )
 })

@@ -22,7 +22,8 @@ afterEach(() => {
 afterAll(() => door.close())
 
 const post = (path: string, body?: unknown): Promise<Answer> => send(door, { ask: `POST ${path}`, body })
-const view = (id: string, surql: string, more: Body = {}): Promise<Answer> => post("/view/register", registration(id, surql, more))
+const view = (id: string, surql: string, more: Body = {}): Promise<Answer> =>
+  post("/view/register", registration(id, surql, more))
 const follow = async (id: string, lastEventId?: string): Promise<EventStream> => {
   const stream = await EventStream.open(door.url, `/view/${encodeURIComponent(id)}/stream`, secret, lastEventId)
   open.push(stream)
@@ -49,8 +50,10 @@ describe("events", () => {
     const hash = expect.stringMatching(/\S/)
     const nothing = { seq: null, additions: [], updates: [], removals: [], subqueries: [], result_hash: hash }
     expect(events.slice(1).map((event) => [event.event, event.data])).toEqual([
-      ["delta", { ...nothing, additions: [["s:2", 1]] }], ["delta", { ...nothing, updates: [["s:1", 2]] }],
-      ["delta", { ...nothing, removals: ["s:2"] }], ["delta", { ...nothing, removals: ["s:1"] }],
+      ["delta", { ...nothing, additions: [["s:2", 1]] }],
+      ["delta", { ...nothing, updates: [["s:1", 2]] }],
+      ["delta", { ...nothing, removals: ["s:2"] }],
+      ["delta", { ...nothing, removals: ["s:1"] }]
     ])
     expect(events.map((event) => numberOf(event.id) - numberOf(snapshot?.id))).toEqual([0, 1, 2, 3, 4])
     expect(new Set(events.map((event) => incarnationOf(event.id))).size).toBe(1)
@@ -72,14 +75,30 @@ describe("events", () => {
     await post("/ingest", change("UPDATE", "ch:1", { of: 1 }))
     await post("/ingest", change("DELETE", "ch:1"))
     const events = await stream.atLeast(4)
-    const child = (parent: string, op: string, version: unknown = expect.any(Number)) => ({ alias: "chs", parent, id: "ch:1", version, op })
-    expect(events[1]?.data).toMatchObject({ additions: [], updates: [["pa:2", 1]], removals: [], subqueries: [child("pa:2", "add", 1)] })
+    const child = (parent: string, op: string, version: unknown = expect.any(Number)) => ({
+      alias: "chs",
+      parent,
+      id: "ch:1",
+      version,
+      op
+    })
+    expect(events[1]?.data).toMatchObject({
+      additions: [],
+      updates: [["pa:2", 1]],
+      removals: [],
+      subqueries: [child("pa:2", "add", 1)]
+    })
     expect(events[2]?.data["updates"]).toHaveLength(2)
-    expect(events[2]?.data["subqueries"]).toEqual(expect.arrayContaining([child("pa:2", "remove"), child("pa:1", "add", 2)]))
+    expect(events[2]?.data["subqueries"]).toEqual(
+      expect.arrayContaining([child("pa:2", "remove"), child("pa:1", "add", 2)])
+    )
     expect(events[3]?.data).toMatchObject({ updates: [["pa:1", 1]], subqueries: [child("pa:1", "remove")] })
   })
   it("GET /view/:view_id/stream D11 a window announces what crosses its edges", async () => {
-    await post("/ingest", [1, 2, 3].map((n) => create(`w:${n}`, { n })))
+    await post(
+      "/ingest",
+      [1, 2, 3].map((n) => create(`w:${n}`, { n }))
+    )
     await view("w", "SELECT * FROM w ORDER BY n LIMIT 2")
     const stream = await follow("w")
     await stream.atLeast(1)
@@ -97,7 +116,7 @@ describe("resuming", () => {
     const first = await follow("r")
     const [snapshot] = await first.atLeast(1)
     for (const n of [1, 2, 3, 4, 5]) await post("/ingest", create(`r:${n}`))
-    const all = [...await first.atLeast(6)]
+    const all = [...(await first.atLeast(6))]
     const resumed = await follow("r", all[2]?.id)
     expect(await resumed.atLeast(3)).toEqual(all.slice(3))
     const whole = await follow("r", snapshot?.id)
@@ -113,7 +132,10 @@ describe("resuming", () => {
     await view("quiet", "SELECT * FROM quiet")
     const first = await follow("quiet")
     const [snapshot] = await first.atLeast(1)
-    const resumed = await Promise.race([follow("quiet", snapshot?.id), sleep(10_000).then(() => "nothing within 10 s, and the heartbeat comes after 15")])
+    const resumed = await Promise.race([
+      follow("quiet", snapshot?.id),
+      sleep(10_000).then(() => "nothing within 10 s, and the heartbeat comes after 15")
+    ])
     expect(resumed).toBeInstanceOf(EventStream)
     await post("/ingest", create("quiet:1"))
     expect((await (resumed as EventStream).atLeast(1)).map(({ event }) => event)).toEqual(["delta"])
@@ -129,7 +151,8 @@ describe("resuming", () => {
 })
 
 describe("endings", () => {
-  const endOf = async (stream: EventStream): Promise<unknown> => (await stream.find("an end", (event) => event.event === "end")).data
+  const endOf = async (stream: EventStream): Promise<unknown> =>
+    (await stream.find("an end", (event) => event.event === "end")).data
   it("GET /view/:view_id/stream D11 ends with unregistered, replaced, reset, and the stream closes", async () => {
     await view("e", "SELECT * FROM e")
     const unregistered = await follow("e")
@@ -171,9 +194,12 @@ describe("endings", () => {
   })
 })
 
-// They mostly wait for a sweep, so they run side by side; what is open is closed after each test, so the stream is its own.
+// They mostly wait for a sweep, so they run side by side; what is open is closed after each test, so the stream is its
+// own.
 describe.concurrent("D14 time to live", () => {
-  it("D14 a view expires when lastActiveAt + ttl has passed, its stream ends with expired, others stay", async ({ onTestFinished }) => {
+  it("D14 a view expires when lastActiveAt + ttl has passed, its stream ends with expired, others stay", async ({
+    onTestFinished
+  }) => {
     await view("stays", "SELECT * FROM ttl", { ttl: "1h" })
     await view("short", "SELECT * FROM ttl", { ttl: "1s" })
     const stream = await EventStream.open(door.url, "/view/short/stream", secret)
@@ -187,19 +213,42 @@ describe.concurrent("D14 time to live", () => {
     await until("the view is gone", async () => (await send(door, { ask: "GET /view/past" })).status === 404)
   })
   it("D9 D14 registering again with a later lastActiveAt keeps the view alive past its first end", async () => {
-    await view("kept", "SELECT * FROM ttl", { ttl: "1h", lastActiveAt: new Date(Date.now() - 3_600_000 + 2_000).toISOString() })
+    await view("kept", "SELECT * FROM ttl", {
+      ttl: "1h",
+      lastActiveAt: new Date(Date.now() - 3_600_000 + 2_000).toISOString()
+    })
     expect((await view("kept", "SELECT * FROM ttl", { ttl: "1h" })).status).toBe(200)
-    await view("witness", "SELECT * FROM ttl", { ttl: "1h", lastActiveAt: new Date(Date.now() - 3_600_000 + 2_500).toISOString() })
-    await until("a view with a later end has expired", async () => (await send(door, { ask: "GET /view/witness" })).status === 404)
+    await view("witness", "SELECT * FROM ttl", {
+      ttl: "1h",
+      lastActiveAt: new Date(Date.now() - 3_600_000 + 2_500).toISOString()
+    })
+    await until(
+      "a view with a later end has expired",
+      async () => (await send(door, { ask: "GET /view/witness" })).status === 404
+    )
     expect((await send(door, { ask: "GET /view/kept" })).status).toBe(200)
   })
 })
 
 describe("requests", () => {
-  contract(() => door, [
-    { name: "GET /view/:view_id/stream 401 UNAUTHORIZED", ask: "GET /view/s/stream", token: "wrong", status: 401, code: "UNAUTHORIZED" },
-    { name: "GET /view/:view_id/stream 404 VIEW_NOT_FOUND", ask: "GET /view/nobody/stream", status: 404, code: "VIEW_NOT_FOUND" },
-  ])
+  contract(
+    () => door,
+    [
+      {
+        name: "GET /view/:view_id/stream 401 UNAUTHORIZED",
+        ask: "GET /view/s/stream",
+        token: "wrong",
+        status: 401,
+        code: "UNAUTHORIZED"
+      },
+      {
+        name: "GET /view/:view_id/stream 404 VIEW_NOT_FOUND",
+        ask: "GET /view/nobody/stream",
+        status: 404,
+        code: "VIEW_NOT_FOUND"
+      }
+    ]
+  )
   it("a reader that hangs up does not disturb the others", async () => {
     await view("h", "SELECT * FROM h")
     const gone = await follow("h")

@@ -21,13 +21,28 @@ test("D22 the address says which store it is, and keeps its scheme", () => {
     ["mem://", { kind: "embedded", url: "mem://" }],
     ["surrealkv://./data/my db", { kind: "embedded", url: "surrealkv://./data/my db" }],
     ["surrealkv:///var/db?versioned=true", { kind: "embedded", url: "surrealkv:///var/db?versioned=true" }],
-    ["rocksdb:///var/db", { kind: "embedded", url: "rocksdb:///var/db" }],
+    ["rocksdb:///var/db", { kind: "embedded", url: "rocksdb:///var/db" }]
   ]
   for (const [text, expected] of rows) expect(Address.store(text), text).toEqual(expected)
 })
 
 test("D22 what is no store address, or would put a password into it, is refused", () => {
-  for (const text of ["", "db", ":8000", "db:99999", "ftp://db:1", "mem://x", "surrealkv://", "surrealkv+versioned://x", "ws://", "ws://user:pass@db:8000", "wss://db?x=1", "http://db/#a", "memory://x", "tikv://db:1"]) {
+  for (const text of [
+    "",
+    "db",
+    ":8000",
+    "db:99999",
+    "ftp://db:1",
+    "mem://x",
+    "surrealkv://",
+    "surrealkv+versioned://x",
+    "ws://",
+    "ws://user:pass@db:8000",
+    "wss://db?x=1",
+    "http://db/#a",
+    "memory://x",
+    "tikv://db:1"
+  ]) {
     expect(Address.store(text), text).toBeUndefined()
   }
 })

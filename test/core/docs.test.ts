@@ -12,7 +12,7 @@ describe("the document of a record", () => {
   })
 
   it("keeps fields that are called like what objects inherit", () => {
-    const content = JSON.parse("{\"__proto__\":1,\"constructor\":2,\"toString\":3}") as Record<string, number>
+    const content = JSON.parse('{"__proto__":1,"constructor":2,"toString":3}') as Record<string, number>
     const doc = docOf("post", content)
     expect(Object.keys(doc)).toEqual(["__proto__", "constructor", "toString"])
     expect(Object.getPrototypeOf(doc)).toBe(Object.prototype)
@@ -20,11 +20,13 @@ describe("the document of a record", () => {
   })
 
   it("is the same for the last of very many tables", () => {
-    for (let n = 0; n < 1_100; n++) expect(docOf(`table${n}`, { n, a: 1, b: 2, c: 3, d: 4 })).toEqual({ n, a: 1, b: 2, c: 3, d: 4 })
+    for (let n = 0; n < 1_100; n++)
+      expect(docOf(`table${n}`, { n, a: 1, b: 2, c: 3, d: 4 })).toEqual({ n, a: 1, b: 2, c: 3, d: 4 })
   })
 
   it("refers to one record by one id, which is forgotten when it was long not named", () => {
-    const refers = (n: number) => docOf("post", { id: Ids.make("post", n), author: Ids.make("user", n % 3), tags: [Ids.make("tag", 1)] })
+    const refers = (n: number) =>
+      docOf("post", { id: Ids.make("post", n), author: Ids.make("user", n % 3), tags: [Ids.make("tag", 1)] })
     const [first, second, same] = [refers(1), refers(2), refers(4)]
     expect(same["author"]).toBe(first["author"])
     expect(second["author"]).not.toBe(first["author"])

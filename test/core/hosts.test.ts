@@ -7,9 +7,56 @@ import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Hosts from "../../src/core/hosts.ts"
 
-const never = ["169.254.169.254", "169.254.0.1", "100.100.100.200", "0.0.0.0", "::", "fe80::1", "[fe80::1]", "fd00:ec2::254", "::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "febf::1", "192.0.0.192", "168.63.129.16", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "2002:a9fe:a9fe::1", "::ffff:0:169.254.169.254", "::169.254.169.254"]
-const inside = ["127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "::1", "[::1]", "fd12::1"]
-const outside = ["8.8.8.8", "172.32.0.1", "172.15.0.1", "192.169.0.1", "11.0.0.1", "2001:db8::1", "::ffff:8.8.8.8", "::ffff:10.0.0.1", "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::a00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::1", "2002:a00:1::", "::ffff:0:10.0.0.1", "192.0.0.1", "168.63.129.17"]
+const never = [
+  "169.254.169.254",
+  "169.254.0.1",
+  "100.100.100.200",
+  "0.0.0.0",
+  "::",
+  "fe80::1",
+  "[fe80::1]",
+  "fd00:ec2::254",
+  "::ffff:169.254.169.254",
+  "::ffff:a9fe:a9fe",
+  "febf::1",
+  "192.0.0.192",
+  "168.63.129.16",
+  "64:ff9b::a9fe:a9fe",
+  "64:ff9b:1::a9fe:a9fe",
+  "2002:a9fe:a9fe::1",
+  "::ffff:0:169.254.169.254",
+  "::169.254.169.254"
+]
+const inside = [
+  "127.0.0.1",
+  "127.9.9.9",
+  "10.0.0.1",
+  "172.16.0.1",
+  "172.31.255.255",
+  "192.168.1.1",
+  "::1",
+  "[::1]",
+  "fd12::1"
+]
+const outside = [
+  "8.8.8.8",
+  "172.32.0.1",
+  "172.15.0.1",
+  "192.169.0.1",
+  "11.0.0.1",
+  "2001:db8::1",
+  "::ffff:8.8.8.8",
+  "::ffff:10.0.0.1",
+  "::ffff:127.0.0.1",
+  "::127.0.0.1",
+  "64:ff9b::a00:1",
+  "64:ff9b:1::7f00:1",
+  "2002:7f00:1::1",
+  "2002:a00:1::",
+  "::ffff:0:10.0.0.1",
+  "192.0.0.1",
+  "168.63.129.17"
+]
 const names = ["localhost", "ssp.example", "1.2.3", "10.0.0.256"]
 
 describe("D15 hosts", () => {
@@ -19,9 +66,24 @@ describe("D15 hosts", () => {
     expect(outside.map(Hosts.placeOf)).toEqual(outside.map(() => "outside"))
     expect(names.map(Hosts.placeOf)).toEqual(names.map(() => undefined))
   })
-  const refused = (url: string, list?: ReadonlyArray<string>, resolved: ReadonlyArray<string> = []): string | undefined => Either.match(Hosts.checkUrl(url, list, resolved), { onLeft: (why) => why, onRight: () => undefined })
+  const refused = (
+    url: string,
+    list?: ReadonlyArray<string>,
+    resolved: ReadonlyArray<string> = []
+  ): string | undefined =>
+    Either.match(Hosts.checkUrl(url, list, resolved), { onLeft: (why) => why, onRight: () => undefined })
   it("D15 link-local and metadata addresses are never registered, however they are written, listed or not", () => {
-    for (const url of ["http://169.254.169.254", "http://169.254.169.254/", "http://2852039166", "http://0xa9fea9fe", "http://0251.0376.0251.0376", "http://[::ffff:169.254.169.254]", "http://[fe80::1]", "http://METADATA.google.internal.", "http://0/"]) {
+    for (const url of [
+      "http://169.254.169.254",
+      "http://169.254.169.254/",
+      "http://2852039166",
+      "http://0xa9fea9fe",
+      "http://0251.0376.0251.0376",
+      "http://[::ffff:169.254.169.254]",
+      "http://[fe80::1]",
+      "http://METADATA.google.internal.",
+      "http://0/"
+    ]) {
       expect(refused(url), url).toMatch(/never called/)
       expect(refused(url, [Hosts.hostOf(url)]), url).toMatch(/never called/)
     }
@@ -30,17 +92,59 @@ describe("D15 hosts", () => {
   it("D15 with a list, only what is on it", () => {
     const list = Hosts.parseList("a.example, *.b.example 10.0.0.1,[::1]")
     expect(list).toEqual(["a.example", "*.b.example", "10.0.0.1", "::1"])
-    for (const url of ["http://a.example:1", "https://A.Example/x", "http://x.b.example", "http://10.0.0.1", "http://[::1]:5"]) expect(refused(url, list), url).toBeUndefined()
-    for (const url of ["http://b.example", "http://xb.example", "http://a.example.evil", "http://10.0.0.2", "http://127.0.0.1"]) expect(refused(url, list), url).toMatch(/SVC_SCHEDULER_SSP_URL_ALLOW/)
-    expect(["", ",", "http://a", "a/b", "*"].map(Hosts.parseList)).toEqual([undefined, undefined, undefined, undefined, undefined])
+    for (const url of [
+      "http://a.example:1",
+      "https://A.Example/x",
+      "http://x.b.example",
+      "http://10.0.0.1",
+      "http://[::1]:5"
+    ])
+      expect(refused(url, list), url).toBeUndefined()
+    for (const url of [
+      "http://b.example",
+      "http://xb.example",
+      "http://a.example.evil",
+      "http://10.0.0.2",
+      "http://127.0.0.1"
+    ])
+      expect(refused(url, list), url).toMatch(/SVC_SCHEDULER_SSP_URL_ALLOW/)
+    expect(["", ",", "http://a", "a/b", "*"].map(Hosts.parseList)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined
+    ])
   })
   it("D15 the secret goes inside, to names that stand for inside only, and to what is listed", () => {
-    const hears = (url: string, resolved: ReadonlyArray<string> = [], list?: ReadonlyArray<string>): boolean => Hosts.mayHearSecret(url, list, resolved)
-    expect([hears("http://127.0.0.1:1"), hears("http://[::1]"), hears("http://10.1.1.1"), hears("http://ssp", ["10.0.0.1", "fd12::1"]), hears("http://ssp.example", ["8.8.8.8"], ["ssp.example"])]).toEqual([true, true, true, true, true])
-    expect([hears("http://8.8.8.8"), hears("http://ssp"), hears("http://ssp", ["8.8.8.8"]), hears("http://ssp", ["10.0.0.1", "8.8.8.8"]), hears("http://8.8.8.8", ["10.0.0.1"])]).toEqual([false, false, false, false, false])
+    const hears = (url: string, resolved: ReadonlyArray<string> = [], list?: ReadonlyArray<string>): boolean =>
+      Hosts.mayHearSecret(url, list, resolved)
+    expect([
+      hears("http://127.0.0.1:1"),
+      hears("http://[::1]"),
+      hears("http://10.1.1.1"),
+      hears("http://ssp", ["10.0.0.1", "fd12::1"]),
+      hears("http://ssp.example", ["8.8.8.8"], ["ssp.example"])
+    ]).toEqual([true, true, true, true, true])
+    expect([
+      hears("http://8.8.8.8"),
+      hears("http://ssp"),
+      hears("http://ssp", ["8.8.8.8"]),
+      hears("http://ssp", ["10.0.0.1", "8.8.8.8"]),
+      hears("http://8.8.8.8", ["10.0.0.1"])
+    ]).toEqual([false, false, false, false, false])
   })
   it("D15 an address keeps its path and loses its slash; what is more than an address is refused", () => {
-    expect(Hosts.checkUrl("http://a.example:8080/ssp/", undefined, [])).toEqual(Either.right("http://a.example:8080/ssp"))
-    for (const url of ["http://u:p@a.example", "http://a.example/?q", "http://a.example/#f", "ftp://a.example", "http://"]) expect(refused(url), url).toMatch(/must be an http/)
+    expect(Hosts.checkUrl("http://a.example:8080/ssp/", undefined, [])).toEqual(
+      Either.right("http://a.example:8080/ssp")
+    )
+    for (const url of [
+      "http://u:p@a.example",
+      "http://a.example/?q",
+      "http://a.example/#f",
+      "ftp://a.example",
+      "http://"
+    ])
+      expect(refused(url), url).toMatch(/must be an http/)
   })
 })

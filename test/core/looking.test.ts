@@ -1,7 +1,8 @@
 /**
  * What is kept for those who look: latencies in buckets, and pages of lists that nothing keeps sorted.
  *
- * The page is held to plain sorting on random lists, because it finds its items in one pass and drops the rest on the way.
+ * The page is held to plain sorting on random lists, because it finds its items in one pass and drops the rest on the
+ * way.
  */
 import { describe, expect, it } from "vitest"
 import { boundsMs, Latency } from "../../src/core/latency.ts"
@@ -26,17 +27,27 @@ describe("latencies", () => {
 describe("pages", () => {
   seeded("of any list are what sorting and cutting gives", "test/core/looking.test.ts", async (random) => {
     for (let round = 0; round < 300; round++) {
-      const items = new Map(Array.from({ length: random.below(40) }, () => [`k${random.below(60)}`, random.below(4)] as const))
+      const items = new Map(
+        Array.from({ length: random.below(40) }, () => [`k${random.below(60)}`, random.below(4)] as const)
+      )
       const limit = 1 + random.below(6)
       const wanted = (item: number): boolean => item !== 0
       const sorted = [...items].filter(([, item]) => wanted(item)).sort(([a], [b]) => (a < b ? -1 : 1))
       const after = random.chance(0.5) ? undefined : `k${random.below(60)}`
       const rest = sorted.filter(([key]) => after === undefined || key > after)
-      const expected = { items: rest.slice(0, limit).map(([, item]) => item), next: rest.length > limit ? rest[limit - 1]?.[0] : undefined }
+      const expected = {
+        items: rest.slice(0, limit).map(([, item]) => item),
+        next: rest.length > limit ? rest[limit - 1]?.[0] : undefined
+      }
       expect(page(items, { after, limit, wanted })).toEqual(expected)
     }
   })
   it("search for a part in any letter case, and nothing finds all", () => {
-    expect([mentions("AB", "xaby"), mentions("ab", "x", "y"), mentions(undefined, ""), mentions("", "x")]).toEqual([true, false, true, true])
+    expect([mentions("AB", "xaby"), mentions("ab", "x", "y"), mentions(undefined, ""), mentions("", "x")]).toEqual([
+      true,
+      false,
+      true,
+      true
+    ])
   })
 })

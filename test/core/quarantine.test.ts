@@ -7,7 +7,10 @@ import { describe, expect, it } from "vitest"
 import { type Entry, isSetAside, mostRemembered, struck } from "../../src/core/quarantine.ts"
 
 const times = (count: number, query: string, from: ReadonlyArray<Entry> = []): ReadonlyArray<Entry> =>
-  Array.from({ length: count }).reduce<ReadonlyArray<Entry>>((entries, _, i) => struck(entries, { query, id: `v${i}`, last: i }), from)
+  Array.from({ length: count }).reduce<ReadonlyArray<Entry>>(
+    (entries, _, i) => struck(entries, { query, id: `v${i}`, last: i }),
+    from
+  )
 
 describe("D48 a query in which processes end", () => {
   it("is set aside after the second end, whatever the view was called, and not after one", () => {
@@ -19,7 +22,10 @@ describe("D48 a query in which processes end", () => {
 
   it("is forgotten once many others have come after it", () => {
     const first = times(2, "first")
-    const many = Array.from({ length: mostRemembered }).reduce<ReadonlyArray<Entry>>((entries, _, i) => times(1, `q${i}`, entries), first)
+    const many = Array.from({ length: mostRemembered }).reduce<ReadonlyArray<Entry>>(
+      (entries, _, i) => times(1, `q${i}`, entries),
+      first
+    )
     expect(many.length).toBe(mostRemembered)
     expect(many.some(({ query }) => query === "first")).toBe(false)
   })

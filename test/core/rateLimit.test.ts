@@ -4,7 +4,8 @@
 import { describe, expect, it } from "vitest"
 import { clientOf, RateLimit } from "../../src/core/rateLimit.ts"
 
-const taken = (limit: RateLimit, client: string, nowMs: number, times: number): number => Array.from({ length: times }, () => limit.take(client, nowMs)).filter((wait) => wait === 0).length
+const taken = (limit: RateLimit, client: string, nowMs: number, times: number): number =>
+  Array.from({ length: times }, () => limit.take(client, nowMs)).filter((wait) => wait === 0).length
 
 describe("RateLimit", () => {
   it("takes as many at once as a second may take, then says how long to wait", () => {
@@ -24,7 +25,9 @@ describe("RateLimit", () => {
       let got = 0
       for (let now = 0; now < 10_000; now += stepMs) got += taken(limit, "a", now, 200)
       expect(got, `every ${stepMs} ms`).toBeLessThanOrEqual(20 * 11)
-      expect(got, `every ${stepMs} ms`).toBeGreaterThanOrEqual(20 * Math.min(10, Math.floor(10_000 / Math.max(stepMs, 1000))))
+      expect(got, `every ${stepMs} ms`).toBeGreaterThanOrEqual(
+        20 * Math.min(10, Math.floor(10_000 / Math.max(stepMs, 1000)))
+      )
     }
   })
   it("keeps clients apart", () => {
@@ -38,7 +41,11 @@ describe("RateLimit", () => {
     expect(got).toBe(100_001)
   })
   it("a client is an IPv4 address, also written inside IPv6, or the /64 of an IPv6 one", () => {
-    expect(["10.0.0.1", "::ffff:10.0.0.1", "::FFFF:10.0.0.1"].map(clientOf)).toEqual(["10.0.0.1", "10.0.0.1", "10.0.0.1"])
+    expect(["10.0.0.1", "::ffff:10.0.0.1", "::FFFF:10.0.0.1"].map(clientOf)).toEqual([
+      "10.0.0.1",
+      "10.0.0.1",
+      "10.0.0.1"
+    ])
     expect(clientOf("2001:db8:1:2::5")).toBe(clientOf("2001:db8:1:2:aaaa:bbbb:cccc:dddd"))
     expect(clientOf("2001:db8:1:2::5")).not.toBe(clientOf("2001:db8:1:3::5"))
     expect(clientOf("fe80::1%eth0")).toBe("fe80:0:0:0")

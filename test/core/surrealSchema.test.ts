@@ -22,24 +22,35 @@ const row = (key: string, clientId: string): string =>
 
 beforeAll(async () => {
   server = await RpcServer.start()
-  await root(accounts + Schema.script(Schema.shared) + row("a", "user:ann") + row("b", "user:bob") + row("none", "NONE") + "CREATE _svc_integrity:['item', 0, 0] SET hash = 'x', count = 2")
+  await root(
+    accounts +
+      Schema.script(Schema.shared) +
+      row("a", "user:ann") +
+      row("b", "user:bob") +
+      row("none", "NONE") +
+      "CREATE _svc_integrity:['item', 0, 0] SET hash = 'x', count = 2"
+  )
 })
 afterAll(() => server.kill())
 
 const signedIn = async (name: string) => {
   const db = newClient()
-  onTestFinished(async () => void await db.close())
+  onTestFinished(async () => void (await db.close()))
   await db.connect(server.url, { namespace: "n", database: "d" })
   await db.signin({ namespace: "n", database: "d", access: "account", variables: { name } })
   return async <A>(query: string): Promise<A> => (await db.query<[A]>(query))[0]
 }
 
 test("D21 the schema can be defined again, and changes nothing then", async () => {
-  const before = await root("INFO FOR DB; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref; INFO FOR TABLE _svc_integrity")
+  const before = await root(
+    "INFO FOR DB; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref; INFO FOR TABLE _svc_integrity"
+  )
   await root(Schema.script(Schema.shared))
   await root(Schema.script(Schema.embedded))
   await root("REMOVE TABLE _svc_record; REMOVE TABLE _svc_state")
-  expect(await root("INFO FOR DB; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref; INFO FOR TABLE _svc_integrity")).toEqual(before)
+  expect(
+    await root("INFO FOR DB; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref; INFO FOR TABLE _svc_integrity")
+  ).toEqual(before)
 })
 
 test("D21 what is printed for people is the same schema", async () => {
@@ -56,7 +67,14 @@ test("D21 a record user reads the registrations and edges of its own client, and
   expect(await ann("SELECT VALUE record::id(id) FROM _svc_query")).toEqual(["a"])
   expect(await ann("SELECT VALUE record::id(in) FROM _svc_list_ref")).toEqual(["a"])
   expect(await ann("SELECT VALUE ->_svc_list_ref.version FROM _svc_query:b")).toEqual([])
-  for (const step of ["item:1<-(SELECT * FROM _svc_list_ref)", "item:1<-_svc_list_ref", "item:1<-_svc_list_ref.*", "item:1<-?", "item:1<->_svc_list_ref", "_svc_query:b->(SELECT * FROM _svc_list_ref)"]) {
+  for (const step of [
+    "item:1<-(SELECT * FROM _svc_list_ref)",
+    "item:1<-_svc_list_ref",
+    "item:1<-_svc_list_ref.*",
+    "item:1<-?",
+    "item:1<->_svc_list_ref",
+    "_svc_query:b->(SELECT * FROM _svc_list_ref)"
+  ]) {
     expect(await ann(`RETURN ${step}`), step).toEqual([])
   }
   expect(await ann("SELECT * FROM _svc_integrity")).toEqual([])
@@ -68,11 +86,18 @@ test("D21 a record user writes nothing of ours, also not its own rows", async ()
   const ann = await signedIn("ann")
   const before = await root("SELECT * FROM _svc_query, _svc_list_ref, _svc_integrity")
   const attempts = [
-    "UPDATE _svc_query:a SET surql = 'x'", "UPDATE _svc_list_ref SET version = 9", "DELETE _svc_query:a", "DELETE _svc_list_ref", "DELETE _svc_integrity",
+    "UPDATE _svc_query:a SET surql = 'x'",
+    "UPDATE _svc_list_ref SET version = 9",
+    "DELETE _svc_query:a",
+    "DELETE _svc_list_ref",
+    "DELETE _svc_integrity",
     "CREATE _svc_query:new SET view = 'v', surql = 's', clientId = 'user:ann', ttl = 1h, params = '{}', format = 'flat', lastActiveAt = time::now()",
-    "CREATE _svc_list_ref SET in = _svc_query:a, out = item:2, version = 1, clientId = 'user:ann'", "RELATE _svc_query:a->_svc_list_ref->item:2 SET version = 1, clientId = 'user:ann'", "UPSERT _svc_integrity:['item', 0, 0] SET hash = 'y', count = 0",
+    "CREATE _svc_list_ref SET in = _svc_query:a, out = item:2, version = 1, clientId = 'user:ann'",
+    "RELATE _svc_query:a->_svc_list_ref->item:2 SET version = 1, clientId = 'user:ann'",
+    "UPSERT _svc_integrity:['item', 0, 0] SET hash = 'y', count = 0",
     "INSERT RELATION INTO _svc_list_ref { in: _svc_query:a, out: item:2, version: 1, clientId: 'user:ann' }",
-    "DEFINE FUNCTION OVERWRITE fn::svc_owns($clientId: string) { RETURN true }", "REMOVE TABLE _svc_query",
+    "DEFINE FUNCTION OVERWRITE fn::svc_owns($clientId: string) { RETURN true }",
+    "REMOVE TABLE _svc_query"
   ]
   for (const attempt of attempts) await ann(attempt).catch(() => undefined)
   expect(await root("SELECT * FROM _svc_query, _svc_list_ref, _svc_integrity")).toEqual(before)
@@ -91,15 +116,25 @@ test("D21 edges of the former type, which a graph step shows to everybody, are m
     CREATE item:1; CREATE _svc_query:a; RELATE _svc_query:a->_svc_list_ref:['a', item:1]->item:1 SET version = 7`)
   expect(await ask("RETURN count(item:1<-(SELECT * FROM _svc_list_ref))")).toEqual([1])
   for (const _again of [1, 2]) await ask(Schema.script(Schema.shared))
-  expect(await ask("SELECT * FROM _svc_list_ref; RETURN string::contains((INFO FOR DB).tables._svc_list_ref, 'TYPE NORMAL')")).toEqual([[], true])
+  expect(
+    await ask("SELECT * FROM _svc_list_ref; RETURN string::contains((INFO FOR DB).tables._svc_list_ref, 'TYPE NORMAL')")
+  ).toEqual([[], true])
   await ask("CREATE _svc_list_ref:['a', item:1] SET in = _svc_query:a, out = item:1, version = 7, clientId = 'c'")
   await ask(Schema.script(Schema.shared))
-  expect(await ask("SELECT VALUE version FROM _svc_list_ref; RETURN item:1<-(SELECT * FROM _svc_list_ref); RETURN item:1<-?")).toEqual([[7], [], []])
+  expect(
+    await ask("SELECT VALUE version FROM _svc_list_ref; RETURN item:1<-(SELECT * FROM _svc_list_ref); RETURN item:1<-?")
+  ).toEqual([[7], [], []])
 })
 
 test("D21 edges follow their registration away, and stay out of the deletion of a record", async () => {
   await root(row("gone", "user:x") + "DELETE _svc_query:gone")
   expect(await root("SELECT VALUE id FROM _svc_list_ref WHERE clientId = 'user:x'")).toEqual([[]])
-  await root("CREATE item:away; CREATE _svc_list_ref SET in = _svc_query:a, out = item:away, version = 1, clientId = 'user:y'; DELETE item:away")
-  expect(await root("SELECT VALUE version FROM _svc_list_ref WHERE clientId = 'user:y'; DELETE _svc_list_ref WHERE clientId = 'user:y'")).toEqual([[1], []])
+  await root(
+    "CREATE item:away; CREATE _svc_list_ref SET in = _svc_query:a, out = item:away, version = 1, clientId = 'user:y'; DELETE item:away"
+  )
+  expect(
+    await root(
+      "SELECT VALUE version FROM _svc_list_ref WHERE clientId = 'user:y'; DELETE _svc_list_ref WHERE clientId = 'user:y'"
+    )
+  ).toEqual([[1], []])
 })

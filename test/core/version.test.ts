@@ -9,17 +9,29 @@ import { decodeChange } from "../../src/core/change.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
 import * as Version from "../../src/core/version.ts"
 
-const step = FastCheck.record({ op: FastCheck.constantFrom("CREATE", "UPDATE", "DELETE"), n: FastCheck.nat(2), given: FastCheck.option(FastCheck.nat(9), { nil: undefined }), alone: FastCheck.boolean() })
+const step = FastCheck.record({
+  op: FastCheck.constantFrom("CREATE", "UPDATE", "DELETE"),
+  n: FastCheck.nat(2),
+  given: FastCheck.option(FastCheck.nat(9), { nil: undefined }),
+  alone: FastCheck.boolean()
+})
 
 test("D4 versions that are counted never fall, and both who decide agree", () => {
   let counted = 0
   FastCheck.assert(
     FastCheck.property(FastCheck.array(step, { maxLength: 30 }), (steps) => {
       const store = new Store()
-      let known: Version.Known | undefined = undefined
+      let known: Version.Known | undefined
       let batch: Array<ReturnType<typeof decoded>> = []
       const decoded = ({ given, n, op }: (typeof steps)[number]) =>
-        Either.getOrThrow(decodeChange({ table: "t", op, id: "t:1", record: op === "DELETE" ? {} : { n, ...(given === undefined ? {} : { _svc_rv: given }) } }))
+        Either.getOrThrow(
+          decodeChange({
+            table: "t",
+            op,
+            id: "t:1",
+            record: op === "DELETE" ? {} : { n, ...(given === undefined ? {} : { _svc_rv: given }) }
+          })
+        )
       for (const one of steps) {
         if (known === undefined && one.op === "DELETE") continue
         const last: number = known?.version ?? 0

@@ -1,8 +1,8 @@
 /**
  * The WAL's lines: written and read back, cut at every byte, every bit flipped, sectors and pages zeroed.
  *
- * What matters is what is never true: a record that is not what was written is never read as good, and a record that may have
- * been acknowledged is never cut off by a rule meant for crashes.
+ * What matters is what is never true: a record that is not what was written is never read as good, and a record that
+ * may have been acknowledged is never cut off by a rule meant for crashes.
  */
 import { Either } from "effect"
 import { crc32 as reference } from "node:zlib"
@@ -14,9 +14,23 @@ const file = "test/core/walFormat.test.ts"
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 
 const recordOf = (random: Rng, n: number): string =>
-  JSON.stringify({ table: "t", op: "CREATE", id: `t:${n}`, record: { n, text: Array.from({ length: random.below(60) }, () => random.pick(["a", "ü", " ", "\n", "😀", "\u0000", "\"", "*", "J"])).join("") } })
+  JSON.stringify({
+    table: "t",
+    op: "CREATE",
+    id: `t:${n}`,
+    record: {
+      n,
+      text: Array.from({ length: random.below(60) }, () =>
+        random.pick(["a", "ü", " ", "\n", "😀", "\u0000", '"', "*", "J"])
+      ).join("")
+    }
+  })
 
-const journal = (random: Rng, count: number, after = 0): { readonly bytes: Uint8Array; readonly starts: ReadonlyArray<number>; readonly records: ReadonlyArray<string> } => {
+const journal = (
+  random: Rng,
+  count: number,
+  after = 0
+): { readonly bytes: Uint8Array; readonly starts: ReadonlyArray<number>; readonly records: ReadonlyArray<string> } => {
   const records = Array.from({ length: count }, (_, i) => recordOf(random, i))
   const bytes = Format.encodeLines(after + 1, records)
   const starts = [0]
@@ -56,7 +70,9 @@ describe("the WAL's format", () => {
     }
     const json = '{"svc_wal":2,"log_id":"l","new":true}'
     const later = new TextEncoder().encode(`${reference(json).toString(16).padStart(8, "0")} ${json}\n`)
-    expect(Format.decodeHeader(later)).toMatchObject({ left: { kind: "newer", reason: expect.stringMatching(/format 2, this one knows 1/) } })
+    expect(Format.decodeHeader(later)).toMatchObject({
+      left: { kind: "newer", reason: expect.stringMatching(/format 2, this one knows 1/) }
+    })
   })
   seeded("a cut at every byte of the last three records is a torn tail behind the whole ones", file, (random) => {
     const { bytes, starts } = journal(random, 12)
@@ -65,29 +81,41 @@ describe("the WAL's format", () => {
       const scanned = scan(bytes.subarray(0, end))
       expect(scanned).toMatchObject({ last: whole, end: starts[whole] })
       expect(scanned.fault?.kind, `cut at ${end}`).toBe(end === starts[whole] ? undefined : "torn")
-      if (end !== starts[whole]) expect(scan(bytes.subarray(0, end), 0, true).fault?.kind, "in a complete file").toBe("damaged")
+      if (end !== starts[whole])
+        expect(scan(bytes.subarray(0, end), 0, true).fault?.kind, "in a complete file").toBe("damaged")
     }
   })
   const flips = runs(200)
-  seeded(`every bit of ${flips} random records flipped is damage at that record, in the last one too`, file, (random) => {
-    let flipped = 0
-    for (let round = 0; round < flips; round++) {
-      const { bytes, starts } = journal(random, 4, round)
-      // Every second one the last, where a rule for torn tails could swallow it.
-      const which = round % 2 === 0 ? 3 : random.below(4)
-      for (let at = starts[which]!; at < starts[which + 1]!; at++) {
-        for (let bit = 0; bit < 8; bit++) {
-          bytes[at]! ^= 1 << bit
-          const { fault, last } = scan(bytes, round)
-          if (fault?.kind !== "damaged" || last !== round + which || fault.offset !== starts[which] || fault.seq !== round + which + 1) expect.fail(`round ${round}, byte ${at}, bit ${bit}: ${JSON.stringify(fault)}`)
-          if (Format.readPage(bytes, round).records.length > which) expect.fail(`round ${round}, byte ${at}, bit ${bit} is read as good`)
-          bytes[at]! ^= 1 << bit
-          flipped++
+  seeded(
+    `every bit of ${flips} random records flipped is damage at that record, in the last one too`,
+    file,
+    (random) => {
+      let flipped = 0
+      for (let round = 0; round < flips; round++) {
+        const { bytes, starts } = journal(random, 4, round)
+        // Every second one the last, where a rule for torn tails could swallow it.
+        const which = round % 2 === 0 ? 3 : random.below(4)
+        for (let at = starts[which]!; at < starts[which + 1]!; at++) {
+          for (let bit = 0; bit < 8; bit++) {
+            bytes[at]! ^= 1 << bit
+            const { fault, last } = scan(bytes, round)
+            if (
+              fault?.kind !== "damaged" ||
+              last !== round + which ||
+              fault.offset !== starts[which] ||
+              fault.seq !== round + which + 1
+            )
+              expect.fail(`round ${round}, byte ${at}, bit ${bit}: ${JSON.stringify(fault)}`)
+            if (Format.readPage(bytes, round).records.length > which)
+              expect.fail(`round ${round}, byte ${at}, bit ${bit} is read as good`)
+            bytes[at]! ^= 1 << bit
+            flipped++
+          }
         }
       }
+      expect(flipped).toBeGreaterThan(100_000)
     }
-    expect(flipped).toBeGreaterThan(100_000)
-  })
+  )
   seeded("a zeroed page is damage before good records, and a torn tail where nothing good follows", file, (random) => {
     const { bytes, starts } = journal(random, 400)
     let damaged = 0
@@ -107,8 +135,17 @@ describe("the WAL's format", () => {
   it("gaps and repeats are damage, at the end too", () => {
     const line = (seq: number): Uint8Array => Format.encodeLines(seq, ["{}"])
     const joined = (...seqs: ReadonlyArray<number>): Uint8Array => Buffer.concat(seqs.map(line))
-    expect(scan(joined(1, 2, 4)).fault).toMatchObject({ kind: "damaged", seq: 3, offset: line(1).length * 2, reason: expect.stringMatching(/seq 4: 1 before it are missing/) })
-    expect(scan(joined(1, 2, 2)).fault).toMatchObject({ kind: "damaged", seq: 3, reason: expect.stringMatching(/seq 2, which has been there before/) })
+    expect(scan(joined(1, 2, 4)).fault).toMatchObject({
+      kind: "damaged",
+      seq: 3,
+      offset: line(1).length * 2,
+      reason: expect.stringMatching(/seq 4: 1 before it are missing/)
+    })
+    expect(scan(joined(1, 2, 2)).fault).toMatchObject({
+      kind: "damaged",
+      seq: 3,
+      reason: expect.stringMatching(/seq 2, which has been there before/)
+    })
     expect(scan(joined(1, 2, 3)).fault).toBeUndefined()
   })
 })

@@ -14,11 +14,15 @@ const found = (looks: ReadonlyArray<Look>, bounds = { slowMs: 250, maxTurnMs: 10
   return looks.flatMap((each) => watch.look(each))
 }
 
-const times = (count: number, make: (i: number) => Look): ReadonlyArray<Look> => Array.from({ length: count }, (_, i) => make(i))
+const times = (count: number, make: (i: number) => Look): ReadonlyArray<Look> =>
+  Array.from({ length: count }, (_, i) => make(i))
 
 describe("D48 a watchdog", () => {
   it("finds one evaluation that computes for longer than the bound, once, and says when it has ended", () => {
-    expect(found([...times(10, () => look({})), look({ evaluation: 2 })])).toEqual([{ kind: "slow", slot: 7, computedMs: 300 }, { kind: "ended" }])
+    expect(found([...times(10, () => look({})), look({ evaluation: 2 })])).toEqual([
+      { kind: "slow", slot: 7, computedMs: 300 },
+      { kind: "ended" }
+    ])
     expect(found([...times(10, () => look({})), look({ slot: noSlot })])).toContainEqual({ kind: "ended" })
   })
 
@@ -29,8 +33,12 @@ describe("D48 a watchdog", () => {
   })
 
   it("finds a turn that computes for longer than the bound, whatever it evaluates, and names what it evaluates now", () => {
-    expect(found(times(22, (i) => look({ evaluation: i, slot: i })))).toEqual([{ kind: "tooLong", slot: 21, computedMs: 1050 }])
-    expect(found(times(22, () => look({ slot: noSlot })))).toEqual([{ kind: "tooLong", slot: noSlot, computedMs: 1050 }])
+    expect(found(times(22, (i) => look({ evaluation: i, slot: i })))).toEqual([
+      { kind: "tooLong", slot: 21, computedMs: 1050 }
+    ])
+    expect(found(times(22, () => look({ slot: noSlot })))).toEqual([
+      { kind: "tooLong", slot: noSlot, computedMs: 1050 }
+    ])
   })
 
   it("counts no time in which the process did not compute: suspended, stopped, in a debugger, or without the CPU", () => {
@@ -46,6 +54,11 @@ describe("D48 a watchdog", () => {
   })
 
   it("finds nothing where its bounds are 0", () => {
-    expect(found(times(1000, () => look({})), { slowMs: 0, maxTurnMs: 0 })).toEqual([])
+    expect(
+      found(
+        times(1000, () => look({})),
+        { slowMs: 0, maxTurnMs: 0 }
+      )
+    ).toEqual([])
   })
 })

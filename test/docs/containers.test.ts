@@ -1,8 +1,8 @@
 /**
  * What runs the service in containers, held against the code: Dockerfile, compose file and Kubernetes manifests.
  *
- * No container engine is needed to see that a setting is misspelt, a port is another one, or a probe asks a path that nobody serves.
- * The settings of each container are read by the same code that its door reads them with.
+ * No container engine is needed to see that a setting is misspelt, a port is another one, or a probe asks a path that
+ * nobody serves. The settings of each container are read by the same code that its door reads them with.
  */
 import { Effect, Either } from "effect"
 import { execFile } from "node:child_process"
@@ -28,7 +28,8 @@ const { version } = JSON.parse(text("package.json")) as { readonly version: stri
 const image = `surreal-live-sidecar:${version}`
 
 const list = (value: unknown): ReadonlyArray<Json> => (value ?? []) as ReadonlyArray<Json>
-const at = (value: unknown, ...path: ReadonlyArray<string | number>): unknown => path.reduce<unknown>((found, key) => (found as Json | undefined)?.[key], value)
+const at = (value: unknown, ...path: ReadonlyArray<string | number>): unknown =>
+  path.reduce<unknown>((found, key) => (found as Json | undefined)?.[key], value)
 
 const docker = stages(text("Dockerfile"))
 const last = docker.at(-1) ?? []
@@ -45,20 +46,43 @@ interface Container {
 type Answer = { readonly port: number; readonly paths: ReadonlyArray<string>; readonly warnings: ReadonlyArray<string> }
 
 /** What the door of a container makes of its settings, or its faults. */
-const read = ({ args = JSON.parse(all(last, "CMD")[0] ?? "[]") as ReadonlyArray<string>, env }: Container): Answer | string => {
-  const source = { env: { ...imageEnv, ...env }, file: undefined, readText: () => ({ text: "a-secret" }), hostName: "h" }
+const read = ({
+  args = JSON.parse(all(last, "CMD")[0] ?? "[]") as ReadonlyArray<string>,
+  env
+}: Container): Answer | string => {
+  const source = {
+    env: { ...imageEnv, ...env },
+    file: undefined,
+    readText: () => ({ text: "a-secret" }),
+    hostName: "h"
+  }
   if (args[0] === "dist/scheduler.js") {
-    return Either.match(Effect.runSync(Effect.either(SchedulerConfig.read(source, "u"))), { onLeft: ({ message }) => message, onRight: ({ listen, replicaDbPath, walPath, warnings }) => ({ port: listen.port, paths: [replicaDbPath, walPath], warnings }) })
+    return Either.match(Effect.runSync(Effect.either(SchedulerConfig.read(source, "u"))), {
+      onLeft: ({ message }) => message,
+      onRight: ({ listen, replicaDbPath, walPath, warnings }) => ({
+        port: listen.port,
+        paths: [replicaDbPath, walPath],
+        warnings
+      })
+    })
   }
   if (args[0] !== "dist/ssp.js") return `no door: ${args[0]}`
-  return Either.match(Effect.runSync(Effect.either(SspConfig.read(source, "u"))), { onLeft: ({ message }) => message, onRight: ({ dataDir, listen, warnings }) => ({ port: listen.port, paths: [dataDir], warnings }) })
+  return Either.match(Effect.runSync(Effect.either(SspConfig.read(source, "u"))), {
+    onLeft: ({ message }) => message,
+    onRight: ({ dataDir, listen, warnings }) => ({ port: listen.port, paths: [dataDir], warnings })
+  })
 }
 
 /** Faults of a container's settings; none when its door would start without a word. */
 const faultsOf = (container: Container): ReadonlyArray<string> => {
   const answer = read(container)
   if (typeof answer === "string") return [answer]
-  return [...answer.warnings, ...answer.paths.filter((path) => path !== "/data" && !path.startsWith("/data/")).map((path) => `keeps ${path}, which is not on the volume`)].map((fault) => `${container.name}: ${fault}`)
+  return [
+    ...answer.warnings,
+    ...answer.paths
+      .filter((path) => path !== "/data" && !path.startsWith("/data/"))
+      .map((path) => `keeps ${path}, which is not on the volume`)
+  ].map((fault) => `${container.name}: ${fault}`)
 }
 
 const secrets = { SVC_AUTH_SECRET: "s", SVC_SCHEDULER_AUTH_SECRET: "t" }
@@ -71,30 +95,64 @@ describe("Dockerfile", () => {
     const bases = docker.map((stage) => /^(\S+)/.exec(all(stage, "FROM")[0] ?? "")?.[1] ?? "")
     const named = docker.flatMap((stage) => /AS (\S+)$/.exec(all(stage, "FROM")[0] ?? "")?.[1] ?? [])
     expect(bases.at(-1)).toMatch(/-slim@/)
-    expect(all(last, "COPY").filter((rest) => rest.startsWith("--from=")).map((rest) => /^--from=(\S+)/.exec(rest)?.[1]).filter((from) => !named.includes(from ?? ""))).toEqual([])
-    expect(docker.flatMap((stage) => all(stage, "RUN")).filter((rest) => /npm (?:i|install)\b|curl|wget|sudo|latest/.test(rest))).toEqual([])
-    expect(all(docker.find((stage) => / AS production$/.test(all(stage, "FROM")[0] ?? "")) ?? [], "RUN")[0]).toMatch(/^npm ci --omit=dev\b/)
+    expect(
+      all(last, "COPY")
+        .filter((rest) => rest.startsWith("--from="))
+        .map((rest) => /^--from=(\S+)/.exec(rest)?.[1])
+        .filter((from) => !named.includes(from ?? ""))
+    ).toEqual([])
+    expect(
+      docker
+        .flatMap((stage) => all(stage, "RUN"))
+        .filter((rest) => /npm (?:i|install)\b|curl|wget|sudo|latest/.test(rest))
+    ).toEqual([])
+    expect(all(docker.find((stage) => / AS production$/.test(all(stage, "FROM")[0] ?? "")) ?? [], "RUN")[0]).toMatch(
+      /^npm ci --omit=dev\b/
+    )
     expect(docker.flatMap((stage) => all(stage, "ADD"))).toEqual([])
   })
   it("runs on the newest Node of those that the package says it runs on and the tests run it on", () => {
     const { engines } = JSON.parse(text("package.json")) as { readonly engines: { readonly node: string } }
     const majors = engines.node.split(" || ").map((range) => Number(/^\^(\d+)\.\d+\.\d+$/.exec(range)?.[1]))
-    const { dependencies } = JSON.parse(text("test/runtimes/package.json")) as { readonly dependencies: { readonly [name: string]: string } }
+    const { dependencies } = JSON.parse(text("test/runtimes/package.json")) as {
+      readonly dependencies: { readonly [name: string]: string }
+    }
     const tested = Object.values(dependencies).map((spec) => spec.split("@")[1] ?? "")
     expect(majors).toEqual([20, ...tested.map((each) => Number(each.split(".")[0]))])
     expect(tested.at(-1)).toBe(nodeVersion(text("Dockerfile")))
   })
   it("a base without a digest, with a malformed one, or of another version is refused; pinBase takes what the registry says and nothing else", () => {
-    const source = text("Dockerfile"), digest = "0123456789abcdef".repeat(4)
+    const source = text("Dockerfile"),
+      digest = "0123456789abcdef".repeat(4)
     const slim = /node:\S+-slim@\S+/.exec(source)?.[0] ?? ""
-    for (const wrong of ["node:24-slim", "node:latest", slim.split("@")[0]!, slim.slice(0, -1), `${slim}0`, slim.replace("sha256", "sha512"), slim.replace(/@sha256:./, "@sha256:G"), slim.replace(/node:\d+/, "node:22"), `evil.example/${slim}`]) {
+    for (const wrong of [
+      "node:24-slim",
+      "node:latest",
+      slim.split("@")[0]!,
+      slim.slice(0, -1),
+      `${slim}0`,
+      slim.replace("sha256", "sha512"),
+      slim.replace(/@sha256:./, "@sha256:G"),
+      slim.replace(/node:\d+/, "node:22"),
+      `evil.example/${slim}`
+    ]) {
       expect(baseFaults(source.replace(slim, wrong)), wrong).toHaveLength(1)
     }
     const asked: Array<string> = []
     const moved = repinned(source, "24.99.1", (tag) => (asked.push(tag), `sha256:${digest}`))
-    expect([asked, baseFaults(moved), nodeVersion(moved)]).toEqual([["node:24.99.1-bookworm", "node:24.99.1-bookworm-slim"], [], "24.99.1"])
-    expect(moved.split("\n").filter((line, n) => line !== source.split("\n")[n]).every((line) => line.startsWith("FROM node:24.99.1-bookworm"))).toBe(true)
-    for (const answer of ["", "sha256:", "error: not found", digest]) expect(() => repinned(source, "24.99.1", () => answer)).toThrow(/does not stand by exact version and digest/)
+    expect([asked, baseFaults(moved), nodeVersion(moved)]).toEqual([
+      ["node:24.99.1-bookworm", "node:24.99.1-bookworm-slim"],
+      [],
+      "24.99.1"
+    ])
+    expect(
+      moved
+        .split("\n")
+        .filter((line, n) => line !== source.split("\n")[n])
+        .every((line) => line.startsWith("FROM node:24.99.1-bookworm"))
+    ).toBe(true)
+    for (const answer of ["", "sha256:", "error: not found", digest])
+      expect(() => repinned(source, "24.99.1", () => answer)).toThrow(/does not stand by exact version and digest/)
     expect(() => repinned(source, "24", () => `sha256:${digest}`)).toThrow(/exact version/)
   })
   it("says what is in it: sbom.cdx.json is made of what is installed, without what is not, and comes along", async () => {
@@ -103,14 +161,36 @@ describe("Dockerfile", () => {
       cpSync(join(root, "package.json"), join(folder, "package.json"))
       cpSync(join(root, "package-lock.json"), join(folder, "package-lock.json"))
       const runs = ["effect", "@effect/platform", "better-sqlite3"]
-      for (const name of runs) cpSync(join(root, "node_modules", name, "package.json"), join(folder, "node_modules", name, "package.json"))
-      const sbom = async () => JSON.parse((await promisify(execFile)(process.execPath, [join(root, "scripts/sbom.mjs"), folder], { maxBuffer: 1 << 26 })).stdout) as { readonly bomFormat: string; readonly metadata: Json; readonly components: ReadonlyArray<Json>; readonly dependencies: ReadonlyArray<Json> }
+      for (const name of runs)
+        cpSync(join(root, "node_modules", name, "package.json"), join(folder, "node_modules", name, "package.json"))
+      const sbom = async () =>
+        JSON.parse(
+          (
+            await promisify(execFile)(process.execPath, [join(root, "scripts/sbom.mjs"), folder], {
+              maxBuffer: 1 << 26
+            })
+          ).stdout
+        ) as {
+          readonly bomFormat: string
+          readonly metadata: Json
+          readonly components: ReadonlyArray<Json>
+          readonly dependencies: ReadonlyArray<Json>
+        }
       const bill = await sbom()
-      expect([bill.bomFormat, at(bill.metadata, "component", "name"), at(bill.metadata, "component", "version")]).toEqual(["CycloneDX", image.split(":")[0], version])
-      expect(bill.components.map(({ hashes, name }) => [name, at(hashes, 0, "alg")]).sort()).toEqual(runs.map((name) => [name, "SHA-512"]).sort())
+      expect([
+        bill.bomFormat,
+        at(bill.metadata, "component", "name"),
+        at(bill.metadata, "component", "version")
+      ]).toEqual(["CycloneDX", image.split(":")[0], version])
+      expect(bill.components.map(({ hashes, name }) => [name, at(hashes, 0, "alg")]).sort()).toEqual(
+        runs.map((name) => [name, "SHA-512"]).sort()
+      )
       expect(bill.dependencies).toHaveLength(1 + runs.length)
       mkdirSync(join(folder, "node_modules/smuggled"))
-      writeFileSync(join(folder, "node_modules/smuggled/package.json"), JSON.stringify({ name: "smuggled", version: "1.0.0" }))
+      writeFileSync(
+        join(folder, "node_modules/smuggled/package.json"),
+        JSON.stringify({ name: "smuggled", version: "1.0.0" })
+      )
       await expect(sbom()).rejects.toThrow(/not in package-lock\.json: smuggled@1\.0\.0/)
     } finally {
       removeFolder(folder)
@@ -133,58 +213,118 @@ describe("Dockerfile", () => {
     expect(all(last, "VOLUME")).toEqual(["/data"])
     const scheduler = read({ name: "scheduler", image, args: ["dist/scheduler.js"], env: secrets }) as Answer
     const ssp = read({ name: "ssp", image, args: undefined, env: secrets }) as Answer
-    for (const container of [{ name: "scheduler", image, args: ["dist/scheduler.js"], env: secrets }, { name: "ssp", image, args: undefined, env: secrets }]) expect(faultsOf(container)).toEqual([])
+    for (const container of [
+      { name: "scheduler", image, args: ["dist/scheduler.js"], env: secrets },
+      { name: "ssp", image, args: undefined, env: secrets }
+    ])
+      expect(faultsOf(container)).toEqual([])
     expect(all(last, "EXPOSE")).toEqual([`${ssp.port} ${scheduler.port}`])
   })
   it("copies only what there is and what .dockerignore lets through, and no secret can come along", () => {
-    const ignored = text(".dockerignore").split("\n").filter((line) => line !== "" && !line.startsWith("#"))
+    const ignored = text(".dockerignore")
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
     expect(ignored[0]).toBe("*")
     const allowed = ignored.slice(1).map((line) => line.replace(/^!/, ""))
-    const copied = docker.flatMap((stage) => all(stage, "COPY")).filter((rest) => !rest.startsWith("--from=")).flatMap((rest) => rest.split(/\s+/).slice(0, -1)).map((path) => path.replace(/\/$/, ""))
+    const copied = docker
+      .flatMap((stage) => all(stage, "COPY"))
+      .filter((rest) => !rest.startsWith("--from="))
+      .flatMap((rest) => rest.split(/\s+/).slice(0, -1))
+      .map((path) => path.replace(/\/$/, ""))
     expect([...new Set(copied)].sort()).toEqual([...allowed].sort())
     expect(allowed.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 })
 
 describe("compose.yaml", () => {
-  const file = parse(text("compose.yaml"), { merge: true }) as { readonly services: { readonly [name: string]: Json }; readonly secrets: Json; readonly volumes: Json; readonly configs: Json }
+  const file = parse(text("compose.yaml"), { merge: true }) as {
+    readonly services: { readonly [name: string]: Json }
+    readonly secrets: Json
+    readonly volumes: Json
+    readonly configs: Json
+  }
   const ours = Object.entries(file.services).filter(([, service]) => service["image"] === image)
-  const container = ([name, service]: readonly [string, Json]): Container => ({ name, image, args: service["command"] as ReadonlyArray<string> | undefined, env: service["environment"] as { readonly [name: string]: string } })
+  const container = ([name, service]: readonly [string, Json]): Container => ({
+    name,
+    image,
+    args: service["command"] as ReadonlyArray<string> | undefined,
+    env: service["environment"] as { readonly [name: string]: string }
+  })
 
   it("has a database, a scheduler, two SSPs and a setup, and each door takes its settings without a word", () => {
     expect(ours.map(([name]) => name)).toEqual(["database-user", "scheduler", "ssp-1", "ssp-2", "setup"])
     expect(ours.flatMap((entry) => faultsOf(container(entry)))).toEqual([])
-    for (const [name, { args }] of ours.map((entry) => [entry[0], container(entry)] as const)) for (const flag of (args ?? []).filter((arg) => arg.startsWith("--"))) expect(flagsOf(args?.[0] ?? ""), name).toContain(flag)
+    for (const [name, { args }] of ours.map((entry) => [entry[0], container(entry)] as const))
+      for (const flag of (args ?? []).filter((arg) => arg.startsWith("--")))
+        expect(flagsOf(args?.[0] ?? ""), name).toContain(flag)
   })
   it("publishes on loopback only, the port that the door listens on", () => {
     const published = Object.values(file.services).flatMap(({ ports }) => (ports ?? []) as ReadonlyArray<string>)
     expect(published.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([])
-    for (const entry of ours.filter(([, { ports }]) => ports !== undefined)) expect((entry[1]["ports"] as ReadonlyArray<string>).map((port) => Number(port.split(":")[2])), entry[0]).toEqual([(read(container(entry)) as Answer).port])
+    for (const entry of ours.filter(([, { ports }]) => ports !== undefined))
+      expect(
+        (entry[1]["ports"] as ReadonlyArray<string>).map((port) => Number(port.split(":")[2])),
+        entry[0]
+      ).toEqual([(read(container(entry)) as Answer).port])
   })
   it("gives secrets as files that are declared, hardens every container, waits for what is healthy, and names every volume", () => {
     for (const [name, service] of ours) {
-      const files = Object.values(service["environment"] as Json).filter((value): value is string => String(value).startsWith("/run/secrets/"))
-      expect(files.map((path) => path.slice("/run/secrets/".length)).filter((secret) => !(service["secrets"] as ReadonlyArray<string>).includes(secret) || !(secret in file.secrets)), name).toEqual([])
-      expect(Object.entries(service["environment"] as Json).filter(([key]) => /(?:SECRET|PASS|PASSWORD)$/.test(key)), name).toEqual([])
+      const files = Object.values(service["environment"] as Json).filter((value): value is string =>
+        String(value).startsWith("/run/secrets/")
+      )
+      expect(
+        files
+          .map((path) => path.slice("/run/secrets/".length))
+          .filter(
+            (secret) => !(service["secrets"] as ReadonlyArray<string>).includes(secret) || !(secret in file.secrets)
+          ),
+        name
+      ).toEqual([])
+      expect(
+        Object.entries(service["environment"] as Json).filter(([key]) => /(?:SECRET|PASS|PASSWORD)$/.test(key)),
+        name
+      ).toEqual([])
     }
     for (const [name, service] of Object.entries(file.services)) {
-      expect([service["read_only"], service["cap_drop"], service["security_opt"]], name).toEqual([true, ["ALL"], ["no-new-privileges:true"]])
+      expect([service["read_only"], service["cap_drop"], service["security_opt"]], name).toEqual([
+        true,
+        ["ALL"],
+        ["no-new-privileges:true"]
+      ])
       for (const [needed, how] of Object.entries((service["depends_on"] ?? {}) as Json)) {
         const ends = file.services[needed]?.["restart"] === "no"
-        expect([at(how, "condition"), ends || "healthcheck" in file.services[needed]!], `${name} needs ${needed}`).toEqual([ends ? "service_completed_successfully" : "service_healthy", true])
+        expect(
+          [at(how, "condition"), ends || "healthcheck" in file.services[needed]!],
+          `${name} needs ${needed}`
+        ).toEqual([ends ? "service_completed_successfully" : "service_healthy", true])
       }
-      for (const volume of (service["volumes"] ?? []) as ReadonlyArray<string>) expect(file.volumes, name).toHaveProperty([volume.split(":")[0]!])
+      for (const volume of (service["volumes"] ?? []) as ReadonlyArray<string>)
+        expect(file.volumes, name).toHaveProperty([volume.split(":")[0]!])
       expect(String(service["image"]), name).toMatch(/:v?\d+\.\d+\.\d+$/)
     }
   })
   it("ends at a bound of memory and of threads in every container", () => {
-    for (const [name, service] of Object.entries(file.services)) expect([service["mem_limit"], service["memswap_limit"], service["pids_limit"]], name).toEqual(["2g", "2g", 256])
+    for (const [name, service] of Object.entries(file.services))
+      expect([service["mem_limit"], service["memswap_limit"], service["pids_limit"]], name).toEqual(["2g", "2g", 256])
   })
   it("gives the owner's password to those alone that define something in the database; what serves runs as the lesser user", () => {
     const env = (service: Json) => (service["environment"] ?? {}) as { readonly [name: string]: string }
-    expect(ours.filter(([, service]) => (service["secrets"] as ReadonlyArray<string>).includes("surreal_pass") || Object.values(env(service)).includes("root")).map(([name]) => name)).toEqual(["database-user", "setup"])
-    for (const name of ["database-user", "setup"]) expect(file.services[name]?.["command"], name).toContain("--install-database-setup")
-    for (const name of ["scheduler", "ssp-1", "ssp-2"]) expect([env(file.services[name]!)["STORE_USER"] ?? env(file.services[name]!)["SVC_SCHEDULER_DB_USERNAME"]], name).toEqual([defaultName])
+    expect(
+      ours
+        .filter(
+          ([, service]) =>
+            (service["secrets"] as ReadonlyArray<string>).includes("surreal_pass") ||
+            Object.values(env(service)).includes("root")
+        )
+        .map(([name]) => name)
+    ).toEqual(["database-user", "setup"])
+    for (const name of ["database-user", "setup"])
+      expect(file.services[name]?.["command"], name).toContain("--install-database-setup")
+    for (const name of ["scheduler", "ssp-1", "ssp-2"])
+      expect(
+        [env(file.services[name]!)["STORE_USER"] ?? env(file.services[name]!)["SVC_SCHEDULER_DB_USERNAME"]],
+        name
+      ).toEqual([defaultName])
   })
   it("names SSPs that the scheduler allows, at addresses of their own", () => {
     const env = (name: string) => file.services[name]?.["environment"] as { readonly [name: string]: string }
@@ -196,72 +336,148 @@ describe("compose.yaml", () => {
 
 describe("scripts/kubernetes", () => {
   const folder = "scripts/kubernetes"
-  const files = readdirSync(join(root, folder)).filter((name) => name.endsWith(".yaml") && name !== "kustomization.yaml").sort()
-  const documents = files.flatMap((name) => parseAllDocuments(text(`${folder}/${name}`)).map((document) => {
-    expect(document.errors, name).toEqual([])
-    return document.toJS() as Json
-  }))
+  const files = readdirSync(join(root, folder))
+    .filter((name) => name.endsWith(".yaml") && name !== "kustomization.yaml")
+    .sort()
+  const documents = files.flatMap((name) =>
+    parseAllDocuments(text(`${folder}/${name}`)).map((document) => {
+      expect(document.errors, name).toEqual([])
+      return document.toJS() as Json
+    })
+  )
   const of = (kind: string): ReadonlyArray<Json> => documents.filter((document) => document["kind"] === kind)
-  const podsOf = (kind: string) => of(kind).map((set) => ({ set, name: String(at(set, "metadata", "name")), spec: at(set, "spec", "template", "spec") as Json, main: at(set, "spec", "template", "spec", "containers", 0) as Json }))
-  const sets = podsOf("StatefulSet"), jobs = podsOf("Job")
-  const container = (main: Json): Container => ({ name: String(main["name"]), image, args: main["args"] as ReadonlyArray<string>, env: Object.fromEntries(list(main["env"]).map(({ name, value }) => [String(name), value === undefined ? "a-name" : String(value).replace("$(SSP_ID)", "ssp-0")])) })
+  const podsOf = (kind: string) =>
+    of(kind).map((set) => ({
+      set,
+      name: String(at(set, "metadata", "name")),
+      spec: at(set, "spec", "template", "spec") as Json,
+      main: at(set, "spec", "template", "spec", "containers", 0) as Json
+    }))
+  const sets = podsOf("StatefulSet"),
+    jobs = podsOf("Job")
+  const container = (main: Json): Container => ({
+    name: String(main["name"]),
+    image,
+    args: main["args"] as ReadonlyArray<string>,
+    env: Object.fromEntries(
+      list(main["env"]).map(({ name, value }) => [
+        String(name),
+        value === undefined ? "a-name" : String(value).replace("$(SSP_ID)", "ssp-0")
+      ])
+    )
+  })
 
   it("lists every file, of the image of this version", () => {
     const kustomization = parse(text(`${folder}/kustomization.yaml`)) as Json
-    expect([...kustomization["resources"] as ReadonlyArray<string>].sort()).toEqual(files)
+    expect([...(kustomization["resources"] as ReadonlyArray<string>)].sort()).toEqual(files)
     expect(list(kustomization["images"])[0]).toMatchObject({ name: image.split(":")[0], newTag: version })
-    expect(sets.map(({ main, name }) => [name, main["image"]])).toEqual([["scheduler", image], ["ssp", image]])
+    expect(sets.map(({ main, name }) => [name, main["image"]])).toEqual([
+      ["scheduler", image],
+      ["ssp", image]
+    ])
   })
   it("each door takes its settings without a word, keeps its data on a mount, and reads its secrets from one", () => {
     for (const { main, spec, set } of [...sets, ...jobs]) {
       expect(faultsOf(container(main))).toEqual([])
       const mounts = list(main["volumeMounts"]).map(({ mountPath }) => String(mountPath))
       expect(mounts).toContain("/data")
-      for (const value of Object.values(container(main).env).filter((each) => each.startsWith("/run/secrets/"))) expect(mounts.some((mount) => value.startsWith(`${mount}/`)), value).toBe(true)
-      const volumes = [...list(spec["volumes"]).map(({ name }) => name), ...list(at(set, "spec", "volumeClaimTemplates")).map((claim) => at(claim, "metadata", "name"))]
-      expect(list(main["volumeMounts"]).map(({ name }) => name).filter((name) => !volumes.includes(name))).toEqual([])
+      for (const value of Object.values(container(main).env).filter((each) => each.startsWith("/run/secrets/")))
+        expect(
+          mounts.some((mount) => value.startsWith(`${mount}/`)),
+          value
+        ).toBe(true)
+      const volumes = [
+        ...list(spec["volumes"]).map(({ name }) => name),
+        ...list(at(set, "spec", "volumeClaimTemplates")).map((claim) => at(claim, "metadata", "name"))
+      ]
+      expect(
+        list(main["volumeMounts"])
+          .map(({ name }) => name)
+          .filter((name) => !volumes.includes(name))
+      ).toEqual([])
     }
   })
   it("ports are those the doors listen on, in containers, Services and policies alike", () => {
     for (const { main, name } of sets) {
       const { port } = read(container(main)) as Answer
       expect(list(main["ports"])).toEqual([{ name: "http", containerPort: port }])
-      for (const service of of("Service").filter((each) => at(each, "spec", "selector", "app.kubernetes.io/name") === name)) expect(list(at(service, "spec", "ports")).map((each) => each["port"])).toEqual([port])
+      for (const service of of("Service").filter(
+        (each) => at(each, "spec", "selector", "app.kubernetes.io/name") === name
+      ))
+        expect(list(at(service, "spec", "ports")).map((each) => each["port"])).toEqual([port])
       const policy = of("NetworkPolicy").find((each) => at(each, "metadata", "name") === name)
       expect(list(at(policy, "spec", "ingress", 0, "ports")).map((each) => each["port"])).toEqual([port])
       expect(at(policy, "spec", "policyTypes")).toEqual(["Ingress", "Egress"])
     }
-    expect(of("PodDisruptionBudget").map((each) => at(each, "spec", "selector", "matchLabels", "app.kubernetes.io/name"))).toEqual(["ssp"])
+    expect(
+      of("PodDisruptionBudget").map((each) => at(each, "spec", "selector", "matchLabels", "app.kubernetes.io/name"))
+    ).toEqual(["ssp"])
   })
   it("probes ask paths that the doors serve without a secret, and a stop has the time it needs", () => {
     for (const { main, name, spec } of sets) {
-      const served = endpoints(name === "ssp" ? "ssp" : "scheduler").filter(({ bearer }) => bearer === "none").map((endpoint) => endpoint.name)
-      const probes = ["startupProbe", "livenessProbe", "readinessProbe"].map((probe) => String(at(main, probe, "httpGet", "path")))
+      const served = endpoints(name === "ssp" ? "ssp" : "scheduler")
+        .filter(({ bearer }) => bearer === "none")
+        .map((endpoint) => endpoint.name)
+      const probes = ["startupProbe", "livenessProbe", "readinessProbe"].map((probe) =>
+        String(at(main, probe, "httpGet", "path"))
+      )
       expect(probes).toEqual(name === "ssp" ? ["/version", "/version", "/health"] : ["/livez", "/livez", "/readyz"])
-      expect(probes.filter((path) => !served.includes(`GET ${path}`)), `${name}: ${served.join(", ")}`).toEqual([])
+      expect(
+        probes.filter((path) => !served.includes(`GET ${path}`)),
+        `${name}: ${served.join(", ")}`
+      ).toEqual([])
       expect(Number(spec["terminationGracePeriodSeconds"])).toBeGreaterThan(5 + 10)
       expect(at(main, "lifecycle", "preStop", "exec", "command", 0)).toBe("node")
     }
   })
   it("nothing runs as root, writes to its root, or has a right it does not need", () => {
     for (const { main, spec } of [...sets, ...jobs]) {
-      expect([main["image"], at(main, "resources", "limits", "memory")], String(main["name"])).toEqual([image, expect.stringMatching(/^\d+[MG]i$/)])
-      expect(spec["securityContext"]).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000, seccompProfile: { type: "RuntimeDefault" } })
-      expect(main["securityContext"]).toEqual({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } })
+      expect([main["image"], at(main, "resources", "limits", "memory")], String(main["name"])).toEqual([
+        image,
+        expect.stringMatching(/^\d+[MG]i$/)
+      ])
+      expect(spec["securityContext"]).toMatchObject({
+        runAsNonRoot: true,
+        runAsUser: 1000,
+        fsGroup: 1000,
+        seccompProfile: { type: "RuntimeDefault" }
+      })
+      expect(main["securityContext"]).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"] }
+      })
       expect(spec["automountServiceAccountToken"]).toBe(false)
     }
   })
   it("the owner's password is mounted where the user is defined that all others run as, and nowhere else", () => {
-    const mountsOwner = ({ spec }: (typeof sets)[number]): boolean => JSON.stringify(spec["volumes"]).includes("live-sidecar-owner")
+    const mountsOwner = ({ spec }: (typeof sets)[number]): boolean =>
+      JSON.stringify(spec["volumes"]).includes("live-sidecar-owner")
     expect([...sets, ...jobs].filter(mountsOwner).map(({ name }) => name)).toEqual(["database-user"])
-    for (const { main, name } of sets) expect([container(main).env["STORE_USER"] ?? container(main).env["SVC_SCHEDULER_DB_USERNAME"]], name).toEqual([defaultName])
-    expect(jobs.map(({ main }) => main["args"])).toEqual([["dist/ssp.js", "--install-database-setup", "--least-privilege"]])
+    for (const { main, name } of sets)
+      expect([container(main).env["STORE_USER"] ?? container(main).env["SVC_SCHEDULER_DB_USERNAME"]], name).toEqual([
+        defaultName
+      ])
+    expect(jobs.map(({ main }) => main["args"])).toEqual([
+      ["dist/ssp.js", "--install-database-setup", "--least-privilege"]
+    ])
   })
   it("can fail: a misspelt setting, a path off the volume and a bad value are seen", () => {
     const env = secrets
-    expect(faultsOf({ name: "x", image, args: ["dist/ssp.js"], env: { ...env, SCHEDULER_URL: "http://a", SVC_MAX_VIEW: "1" } })).toHaveLength(1)
-    expect(faultsOf({ name: "x", image, args: ["dist/scheduler.js"], env: { ...env, SVC_SCHEDULER_WAL_PATH: "/var/wal" } })).toHaveLength(1)
-    expect(faultsOf({ name: "x", image, args: ["dist/scheduler.js"], env: { ...env, SVC_SCHEDULER_INGEST_PORT: "port" } })).toHaveLength(1)
+    expect(
+      faultsOf({
+        name: "x",
+        image,
+        args: ["dist/ssp.js"],
+        env: { ...env, SCHEDULER_URL: "http://a", SVC_MAX_VIEW: "1" }
+      })
+    ).toHaveLength(1)
+    expect(
+      faultsOf({ name: "x", image, args: ["dist/scheduler.js"], env: { ...env, SVC_SCHEDULER_WAL_PATH: "/var/wal" } })
+    ).toHaveLength(1)
+    expect(
+      faultsOf({ name: "x", image, args: ["dist/scheduler.js"], env: { ...env, SVC_SCHEDULER_INGEST_PORT: "port" } })
+    ).toHaveLength(1)
     expect(faultsOf({ name: "x", image, args: ["dist/other.js"], env })).toHaveLength(1)
   })
 })

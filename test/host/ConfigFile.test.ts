@@ -20,7 +20,12 @@ afterEach(() => {
 })
 afterAll(() => removeFolder(folder))
 
-const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]", ...["b", "c", "d", "e", "f", "g"].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdef"[i]}`).join(", ")}]`)].join("\n")
+const bomb = [
+  "a: &a [x, x, x, x, x, x, x, x, x]",
+  ...["b", "c", "d", "e", "f", "g"].map(
+    (name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdef"[i]}`).join(", ")}]`
+  )
+].join("\n")
 
 describe("configuration file", () => {
   it("D5a is read where SVC_CONFIG_PATH says, or refused with a reason that names the line", () => {
@@ -45,17 +50,32 @@ describe("configuration file", () => {
       process.env["SVC_CONFIG_PATH"] = path
       return Effect.runSync(Effect.provide(ConfigSource, ConfigFile.layer)).file
     }
-    const pipe = join(folder, "pipe"), file = join(folder, "hostile.yml")
+    const pipe = join(folder, "pipe"),
+      file = join(folder, "hostile.yml")
     execFileSync("mkfifo", [pipe])
     for (const path of ["/dev/zero", pipe]) expect(read(path)?.fault, path).toMatch(/not a regular file/)
     expect(read(file, `a: ${"x".repeat(1024 * 1024)}`)?.fault).toMatch(/1048576 are allowed/)
     expect(read(file, "a: 1\nb: &b\n  c: *b\n")?.fault).toBe("line 3 has the alias *b inside what it stands for")
     expect(read(file, "a: &a [[*a]]\n")?.fault).toBe("line 1 has the alias *a inside what it stands for")
-    const lines = (count: number, line: (n: number) => string): string => `a:\n${Array.from({ length: count }, (_, n) => line(n)).join("")}`
-    expect(read(file, lines(20_000, (n) => ` - &a${n} x\n - *a${n}\n`))?.fault).toMatch(/^line \d+ has more than 100 aliases$/)
+    const lines = (count: number, line: (n: number) => string): string =>
+      `a:\n${Array.from({ length: count }, (_, n) => line(n)).join("")}`
+    expect(
+      read(
+        file,
+        lines(20_000, (n) => ` - &a${n} x\n - *a${n}\n`)
+      )?.fault
+    ).toMatch(/^line \d+ has more than 100 aliases$/)
     expect(read(file, `${"[".repeat(100)}${"]".repeat(100)}`)?.fault).toMatch(/nested more than 64 levels/)
     expect(read(file, `${"[".repeat(20_000)}${"]".repeat(20_000)}`)?.fault).toMatch(/YAML|nested/)
-    expect(read(file, lines(20_000, (n) => ` k${n}: 1\n`))).toMatchObject({ fault: undefined, content: { a: { k19999: 1 } } })
-    expect(read(file, "a: &a { n: 1 }\nb: *a\nc: { d: *a }\n")).toMatchObject({ fault: undefined, content: { b: { n: 1 }, c: { d: { n: 1 } } } })
+    expect(
+      read(
+        file,
+        lines(20_000, (n) => ` k${n}: 1\n`)
+      )
+    ).toMatchObject({ fault: undefined, content: { a: { k19999: 1 } } })
+    expect(read(file, "a: &a { n: 1 }\nb: *a\nc: { d: *a }\n")).toMatchObject({
+      fault: undefined,
+      content: { b: { n: 1 }, c: { d: { n: 1 } } }
+    })
   })
 })

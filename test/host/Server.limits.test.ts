@@ -18,11 +18,23 @@ afterEach(async () => {
   for (const scope of scopes.splice(0)) await Effect.runPromise(Scope.close(scope, Exit.void))
 })
 
-const start = async (options: Partial<Server.ListenOptions>, env: { readonly [name: string]: string } = {}, views = fakeViews()): Promise<{ readonly url: string; readonly port: number }> => {
+const start = async (
+  options: Partial<Server.ListenOptions>,
+  env: { readonly [name: string]: string } = {},
+  views = fakeViews()
+): Promise<{ readonly url: string; readonly port: number }> => {
   const scope = Effect.runSync(Scope.make())
   scopes.push(scope)
-  const whole = Server.layer({ host: "127.0.0.1", port: 0, setting: "LISTEN_ADDR", maxConnections: 100, ...options }).pipe(Layer.provideMerge(node(views, env)))
-  const context = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(whole.pipe(Layer.provide(Logger.minimumLogLevel(LogLevel.None)))), scope))
+  const whole = Server.layer({
+    host: "127.0.0.1",
+    port: 0,
+    setting: "LISTEN_ADDR",
+    maxConnections: 100,
+    ...options
+  }).pipe(Layer.provideMerge(node(views, env)))
+  const context = await Effect.runPromise(
+    Layer.buildWithScope(Layer.fresh(whole.pipe(Layer.provide(Logger.minimumLogLevel(LogLevel.None)))), scope)
+  )
   const port = await Effect.runPromise(Context.get(context, Serving).port)
   return { url: `http://127.0.0.1:${port}`, port }
 }
@@ -42,12 +54,16 @@ const client = (port: number, bytes: string) => {
   return { got, socket }
 }
 
-const closed = (got: { readonly closed: boolean }) => expect.poll(() => got.closed, { timeout: 30_000, interval: 20 }).toBe(true)
+const closed = (got: { readonly closed: boolean }) =>
+  expect.poll(() => got.closed, { timeout: 30_000, interval: 20 }).toBe(true)
 const head = `host: x\r\nauthorization: Bearer ${secret}\r\n`
 
 /** Sends a byte at a time until the other side has had enough. */
 const drip = (socket: ReturnType<typeof client>["socket"], byte: string): void => {
-  const timer = setInterval(() => (socket.connecting ? undefined : socket.writable ? socket.write(byte) : clearInterval(timer)), 50)
+  const timer = setInterval(
+    () => (socket.connecting ? undefined : socket.writable ? socket.write(byte) : clearInterval(timer)),
+    50
+  )
   socket.on("close", () => clearInterval(timer))
 }
 
@@ -69,18 +85,29 @@ describe("slow clients", () => {
   }
   it("who follows a view and reads nothing is cut off, and what waits for it is bounded by what it does not read", async () => {
     const event = { event: "delta" as const, id: "a.1", data: { text: "x".repeat(100_000) } }
-    let made = 0, ended = false
-    const endless = Stream.ensuring(Stream.repeatEffect(Effect.sync(() => {
-      made++
-      return event
-    })), Effect.sync(() => {
-      ended = true
-    }))
-    const { port } = await start({ requestTimeoutSecs: 1 }, {}, fakeViews({ stream: () => Effect.succeed(endless as never) }))
+    let made = 0,
+      ended = false
+    const endless = Stream.ensuring(
+      Stream.repeatEffect(
+        Effect.sync(() => {
+          made++
+          return event
+        })
+      ),
+      Effect.sync(() => {
+        ended = true
+      })
+    )
+    const { port } = await start(
+      { requestTimeoutSecs: 1 },
+      {},
+      fakeViews({ stream: () => Effect.succeed(endless as never) })
+    )
     const { got, socket } = client(port, `GET /view/here/stream HTTP/1.1\r\n${head}\r\n`)
     socket.pause()
     await expect.poll(() => ended, { timeout: 30_000, interval: 20 }).toBe(true)
-    // What the two kernels' buffers take, and a chunk or two of ours: without back-pressure it would be as much as a second can make.
+    // What the two kernels' buffers take, and a chunk or two of ours: without back-pressure it would be as much as a
+    // second can make.
     expect(made).toBeLessThan(200)
     socket.resume()
     await closed(got)
@@ -90,7 +117,11 @@ describe("slow clients", () => {
 describe("clients that ask too often", () => {
   it("POST /ingest 429 RATE_LIMITED with Retry-After beyond the limit; the probes go on", async () => {
     const { url } = await start({ rateLimit: 5 })
-    const answers = await Promise.all(Array.from({ length: 60 }, (_, n) => request(url, { method: "POST", path: "/ingest", body: create(`a:${n}`), token: secret })))
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, n) =>
+        request(url, { method: "POST", path: "/ingest", body: create(`a:${n}`), token: secret })
+      )
+    )
     const refused = answers.filter(({ status }) => status === 429)
     expect(refused.length).toBeGreaterThan(20)
     for (const answer of refused) {
@@ -98,7 +129,8 @@ describe("clients that ask too often", () => {
       expect(Number(answer.headers["retry-after"])).toBeGreaterThanOrEqual(1)
     }
     expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(5)
-    for (const path of ["/health", "/version"]) for (let n = 0; n < 20; n++) expect((await request(url, { path })).status).toBe(200)
+    for (const path of ["/health", "/version"])
+      for (let n = 0; n < 20; n++) expect((await request(url, { path })).status).toBe(200)
   })
   it("without the setting nobody is refused", async () => {
     const { url } = await start({})
@@ -110,8 +142,11 @@ describe("clients that ask too often", () => {
 describe("pages of other origins", () => {
   const page = "https://app.example"
   const asks: ReadonlyArray<readonly [string, Ask]> = [
-    ["POST /ingest", { method: "POST", path: "/ingest", body: create("a:1"), token: secret }], ["POST /ingest without the secret", { method: "POST", path: "/ingest", body: create("a:1") }],
-    ["POST /view/register", { method: "POST", path: "/view/register", body: {}, token: secret }], ["GET /nowhere", { path: "/nowhere" }], ["GET /health", { path: "/health" }]
+    ["POST /ingest", { method: "POST", path: "/ingest", body: create("a:1"), token: secret }],
+    ["POST /ingest without the secret", { method: "POST", path: "/ingest", body: create("a:1") }],
+    ["POST /view/register", { method: "POST", path: "/view/register", body: {}, token: secret }],
+    ["GET /nowhere", { path: "/nowhere" }],
+    ["GET /health", { path: "/health" }]
   ]
   it("a listed origin is told that it may read any answer, refusals too, and no other is", async () => {
     const { url } = await start({ corsOrigins: [page] }, { SVC_CORS_ORIGINS: page })
@@ -124,7 +159,12 @@ describe("pages of other origins", () => {
   })
   it("a preflight needs no secret, and is answered to listed origins only", async () => {
     const { url } = await start({ corsOrigins: [page] }, { SVC_CORS_ORIGINS: page })
-    const preflight = (path: string, origin: string) => request(url, { method: "OPTIONS", path, headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization" } })
+    const preflight = (path: string, origin: string) =>
+      request(url, {
+        method: "OPTIONS",
+        path,
+        headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization" }
+      })
     for (const path of ["/ingest", "/view/register", "/view/x/stream"]) {
       const answer = await preflight(path, page)
       expect([answer.status, answer.headers["access-control-allow-origin"]]).toEqual([204, page])
@@ -134,8 +174,21 @@ describe("pages of other origins", () => {
   })
   it("without the setting no answer speaks of origins, and a preflight is refused", async () => {
     const { url } = await start({})
-    for (const [, ask] of asks) expect(Object.keys((await request(url, { ...ask, headers: { origin: page } })).headers).filter((name) => /^access-control|^vary$/.test(name))).toEqual([])
-    expectError(await request(url, { method: "OPTIONS", path: "/view/register", headers: { origin: page, "access-control-request-method": "POST" } }), 403, "FORBIDDEN")
+    for (const [, ask] of asks)
+      expect(
+        Object.keys((await request(url, { ...ask, headers: { origin: page } })).headers).filter((name) =>
+          /^access-control|^vary$/.test(name)
+        )
+      ).toEqual([])
+    expectError(
+      await request(url, {
+        method: "OPTIONS",
+        path: "/view/register",
+        headers: { origin: page, "access-control-request-method": "POST" }
+      }),
+      403,
+      "FORBIDDEN"
+    )
   })
 })
 

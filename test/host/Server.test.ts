@@ -50,10 +50,18 @@ const head = `host: x\r\nauthorization: Bearer ${secret}\r\n`
 
 describe("what the HTTP parser refuses", () => {
   for (const [what, bytes, status] of [
-    ["garbage", "\u0000\u0001garbage\r\n\r\n", 400], ["an unknown method", `FOO /ingest HTTP/1.1\r\n${head}\r\n`, 400], ["an unknown version", `GET / HTTP/9.9\r\n${head}\r\n`, 400],
-    ["no Host", "GET /health HTTP/1.1\r\n\r\n", 400], ["a bad length", `POST /ingest HTTP/1.1\r\n${head}content-length: x\r\n\r\n`, 400],
-    ["length and chunks together", `POST /ingest HTTP/1.1\r\n${head}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
-    ["a bad chunk", `POST /ingest HTTP/1.1\r\n${head}transfer-encoding: chunked\r\n\r\nzz\r\n`, 400], ["a bad header", `GET /health HTTP/1.1\r\n${head}a b: c\r\n\r\n`, 400],
+    ["garbage", "\u0000\u0001garbage\r\n\r\n", 400],
+    ["an unknown method", `FOO /ingest HTTP/1.1\r\n${head}\r\n`, 400],
+    ["an unknown version", `GET / HTTP/9.9\r\n${head}\r\n`, 400],
+    ["no Host", "GET /health HTTP/1.1\r\n\r\n", 400],
+    ["a bad length", `POST /ingest HTTP/1.1\r\n${head}content-length: x\r\n\r\n`, 400],
+    [
+      "length and chunks together",
+      `POST /ingest HTTP/1.1\r\n${head}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400
+    ],
+    ["a bad chunk", `POST /ingest HTTP/1.1\r\n${head}transfer-encoding: chunked\r\n\r\nzz\r\n`, 400],
+    ["a bad header", `GET /health HTTP/1.1\r\n${head}a b: c\r\n\r\n`, 400],
     ["headers beyond the limit", `GET /health HTTP/1.1\r\n${head}x: ${"a".repeat(40_000)}\r\n\r\n`, 431]
   ] as const) {
     it(`D6 ${what}: ${status} with JSON, then the connection closes`, async () => {
@@ -64,7 +72,11 @@ describe("what the HTTP parser refuses", () => {
       expect(got.text.split("\r\n")[0]).toContain(` ${status} `)
       expect(got.text.match(/^HTTP/gm), got.text).toHaveLength(1)
       const body = got.text.slice(got.text.indexOf("\r\n\r\n") + 4)
-      expect(JSON.parse(body)).toEqual({ code: "INVALID_REQUEST", message: expect.any(String), details: [{ path: "", reason: expect.any(String) }] })
+      expect(JSON.parse(body)).toEqual({
+        code: "INVALID_REQUEST",
+        message: expect.any(String),
+        details: [{ path: "", reason: expect.any(String) }]
+      })
     })
   }
   it("D6 CONNECT is no route", async () => {
@@ -75,7 +87,10 @@ describe("what the HTTP parser refuses", () => {
   it("an unusual Expect and an Upgrade are served as any request", async () => {
     const { port } = await start()
     expect((await rawRequest(port, `GET /health HTTP/1.1\r\n${head}expect: tea\r\n\r\n`))?.status).toBe(200)
-    expect((await rawRequest(port, `GET /health HTTP/1.1\r\n${head}connection: upgrade\r\nupgrade: websocket\r\n\r\n`))?.status).toBe(200)
+    expect(
+      (await rawRequest(port, `GET /health HTTP/1.1\r\n${head}connection: upgrade\r\nupgrade: websocket\r\n\r\n`))
+        ?.status
+    ).toBe(200)
   })
   it("a client that leaves in the middle of a body harms nobody", async () => {
     const { port, url } = await start()
@@ -95,7 +110,9 @@ describe("stopping", () => {
     const idle = open(port, `GET /health HTTP/1.1\r\n${head}\r\n`)
     const stream = open(port, `GET /view/here/stream HTTP/1.1\r\n${head}\r\n`)
     const slow = open(port, `POST /view/register HTTP/1.1\r\n${head}content-length: ${body.length}\r\n\r\n${body}`)
-    await expect.poll(() => stream.got.text.includes("event: snapshot") && idle.got.text.includes("ready"), { timeout: 20_000 }).toBe(true)
+    await expect
+      .poll(() => stream.got.text.includes("event: snapshot") && idle.got.text.includes("ready"), { timeout: 20_000 })
+      .toBe(true)
     await close()
     await expect.poll(() => [idle, stream, slow].every(({ got }) => got.closed), { timeout: 20_000 }).toBe(true)
     expect(slow.got.text).toMatch(/^HTTP\/1\.1 200 [^]*"query_id":"incantation:a"/)
@@ -106,7 +123,10 @@ describe("stopping", () => {
   it("a request on a connection that was busy at the stop is told so, and the connection closes", async () => {
     const { close, port } = await start()
     const body = JSON.stringify({ id: "incantation:a", surql: "SLOW", clientId: "c", ttl: "1h" })
-    const busy = open(port, `POST /view/register HTTP/1.1\r\n${head}content-length: ${body.length}\r\n\r\n${body.slice(0, 5)}`)
+    const busy = open(
+      port,
+      `POST /view/register HTTP/1.1\r\n${head}content-length: ${body.length}\r\n\r\n${body.slice(0, 5)}`
+    )
     await new Promise((done) => busy.socket.once("connect", done))
     await request(`http://127.0.0.1:${port}`, { path: "/health", keepAlive: false })
     const closed = close()
@@ -134,9 +154,15 @@ describe("stopping under load", () => {
 describe("listening", () => {
   it("D24 an address in use is a fault that names address and setting, exit code 1", async () => {
     const { port } = await start()
-    const layer = Server.layer({ host: "127.0.0.1", port, setting: "LISTEN_ADDR", maxConnections: 5 }).pipe(Layer.provide(node(fakeViews())))
+    const layer = Server.layer({ host: "127.0.0.1", port, setting: "LISTEN_ADDR", maxConnections: 5 }).pipe(
+      Layer.provide(node(fakeViews()))
+    )
     const fault = await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(Layer.fresh(layer)))))
     expect(fault).toBeInstanceOf(StartFault)
-    expect([fault.exitCode, fault.message.includes(String(port)), fault.message.includes("LISTEN_ADDR")]).toEqual([1, true, true])
+    expect([fault.exitCode, fault.message.includes(String(port)), fault.message.includes("LISTEN_ADDR")]).toEqual([
+      1,
+      true,
+      true
+    ])
   })
 })

@@ -1,8 +1,8 @@
 /**
  * The drivers of `SurrealClient` against a real engine behind a real socket that misbehaves, and inside the process.
  *
- * What is proven is what the service relies on: answers are exact, a lost connection mends itself, nothing is sent twice,
- * and every failure says which of the few kinds it is.
+ * What is proven is what the service relies on: answers are exact, a lost connection mends itself, nothing is sent
+ * twice, and every failure says which of the few kinds it is.
  */
 import { Effect, Either, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
 import { existsSync, rmSync } from "node:fs"
@@ -53,40 +53,66 @@ const serve = async (options: ServerOptions = {}): Promise<RpcServer> => {
 type Use<A> = (client: SurrealClient["Type"]) => Effect.Effect<A, SurrealError>
 
 const use = <A>(url: string, body: Use<A>, access = root, limits = patience): Promise<Either.Either<A, SurrealError>> =>
-  Effect.runPromise(Effect.flatMap(SurrealClient, body).pipe(Effect.provide(layerServer(serverAt(url), access, limits)), Effect.either, Logger.withMinimumLogLevel(LogLevel.None)))
+  Effect.runPromise(
+    Effect.flatMap(SurrealClient, body).pipe(
+      Effect.provide(layerServer(serverAt(url), access, limits)),
+      Effect.either,
+      Logger.withMinimumLogLevel(LogLevel.None)
+    )
+  )
 
 const right = <A, E>(result: Either.Either<A, E>): A => Either.getOrThrowWith(result, (error) => error)
 
-const reasonOf = (result: Either.Either<unknown, SurrealError>): string => Either.isLeft(result) ? result.left.reason : `no failure: ${JSON.stringify(result.right)}`
+const reasonOf = (result: Either.Either<unknown, SurrealError>): string =>
+  Either.isLeft(result) ? result.left.reason : `no failure: ${JSON.stringify(result.right)}`
 
 for (const scheme of ["ws", "http"] as const) {
-  const urlOf = (server = shared): string => scheme === "ws" ? server.url : server.httpUrl
+  const urlOf = (server = shared): string => (scheme === "ws" ? server.url : server.httpUrl)
 
   test(`D22 ${scheme}: values are bound and answered exactly, each statement has its own answer`, async () => {
     const id = Ids.make("t", "'; REMOVE TABLE t; --")
-    const asked = await use(urlOf(), (client) => Effect.zip(
-      client.query("DEFINE TABLE t; CREATE $id SET one = $one; SELECT * FROM t", { id, one: new Float(1) }),
-      client.ask("RETURN 1; CREATE $id; RETURN 2; SELECT * FROM nowhere", { id })
-    ), inOwn())
+    const asked = await use(
+      urlOf(),
+      (client) =>
+        Effect.zip(
+          client.query("DEFINE TABLE t; CREATE $id SET one = $one; SELECT * FROM t", { id, one: new Float(1) }),
+          client.ask("RETURN 1; CREATE $id; RETURN 2; SELECT * FROM nowhere", { id })
+        ),
+      inOwn()
+    )
     const [values, answers] = right(asked)
     expect(values[2]).toEqual([{ id, one: new Float(1) }])
-    expect(answers.map((answer) => Either.isRight(answer) ? answer.right : answer.left.reason)).toEqual([1, "refused", 2, "missing"])
+    expect(answers.map((answer) => (Either.isRight(answer) ? answer.right : answer.left.reason))).toEqual([
+      1,
+      "refused",
+      2,
+      "missing"
+    ])
   })
 
   test(`D22 ${scheme}: a transaction that fails says why, not what followed from it`, async () => {
-    const result = await use(urlOf(), (client) => client.query("BEGIN; CREATE t:1; CREATE t:2; THROW 'the reason'; CREATE t:3; COMMIT"), inOwn())
+    const result = await use(
+      urlOf(),
+      (client) => client.query("BEGIN; CREATE t:1; CREATE t:2; THROW 'the reason'; CREATE t:3; COMMIT"),
+      inOwn()
+    )
     expect(Either.isLeft(result) && result.left.message).toContain("the reason")
   })
 
   test(`D22 ${scheme}: a session that has expired is renewed without anybody noticing`, async () => {
     const server = scheme === "ws" ? shared : await serve({ tokenFor: "1s" })
-    const outcome = await use(urlOf(server), (client) => Effect.gen(function*() {
-      yield* client.query("DEFINE TABLE t")
-      if (scheme === "ws") server.expireSessions()
-      else yield* Effect.sleep("1100 millis")
-      yield* client.query("CREATE t:1")
-      return yield* client.query("SELECT VALUE id FROM t")
-    }), inOwn())
+    const outcome = await use(
+      urlOf(server),
+      (client) =>
+        Effect.gen(function* () {
+          yield* client.query("DEFINE TABLE t")
+          if (scheme === "ws") server.expireSessions()
+          else yield* Effect.sleep("1100 millis")
+          yield* client.query("CREATE t:1")
+          return yield* client.query("SELECT VALUE id FROM t")
+        }),
+      inOwn()
+    )
     expect(outcome).toEqual(Either.right([[Ids.make("t", 1)]]))
   })
 
@@ -97,22 +123,51 @@ for (const scheme of ["ws", "http"] as const) {
   })
 
   test(`D22 ${scheme}: users of every level are found, or taken as told`, async () => {
-    await shared.ask("n", "d", "DEFINE USER OVERWRITE low ON DATABASE PASSWORD 'p' ROLES EDITOR; DEFINE USER OVERWRITE mid ON NAMESPACE PASSWORD 'p' ROLES EDITOR; DEFINE TABLE OVERWRITE t")
-    for (const [user, authLevel] of [["low", undefined], ["mid", undefined], ["low", "database"], ["mid", "namespace"]] as const) {
-      const result = await use(urlOf(), (client) => client.query("SELECT * FROM t"), { ...root, user, authLevel, pass: Redacted.make("p") })
+    await shared.ask(
+      "n",
+      "d",
+      "DEFINE USER OVERWRITE low ON DATABASE PASSWORD 'p' ROLES EDITOR; DEFINE USER OVERWRITE mid ON NAMESPACE PASSWORD 'p' ROLES EDITOR; DEFINE TABLE OVERWRITE t"
+    )
+    for (const [user, authLevel] of [
+      ["low", undefined],
+      ["mid", undefined],
+      ["low", "database"],
+      ["mid", "namespace"]
+    ] as const) {
+      const result = await use(urlOf(), (client) => client.query("SELECT * FROM t"), {
+        ...root,
+        user,
+        authLevel,
+        pass: Redacted.make("p")
+      })
       expect(result, user).toEqual(Either.right([[]]))
     }
-    expect(reasonOf(await use(urlOf(), (client) => client.query("RETURN 1"), { ...root, user: "low", authLevel: "root", pass: Redacted.make("p") }))).toBe("unauthorized")
+    expect(
+      reasonOf(
+        await use(urlOf(), (client) => client.query("RETURN 1"), {
+          ...root,
+          user: "low",
+          authLevel: "root",
+          pass: Redacted.make("p")
+        })
+      )
+    ).toBe("unauthorized")
   })
 
   test(`D22 ${scheme}: no answer in time is a time-out, and the next request is served`, async () => {
-    const outcome = await use(urlOf(), (client) => Effect.gen(function*() {
-      yield* client.query("RETURN 1")
-      shared.pause()
-      const late = yield* Effect.either(client.query("RETURN 2"))
-      shared.resume()
-      return [late, yield* client.query("RETURN 3")] as const
-    }), inOwn(), { connectTimeoutMs: 5_000, requestTimeoutMs: 2_000, maxPauseMs: 300 })
+    const outcome = await use(
+      urlOf(),
+      (client) =>
+        Effect.gen(function* () {
+          yield* client.query("RETURN 1")
+          shared.pause()
+          const late = yield* Effect.either(client.query("RETURN 2"))
+          shared.resume()
+          return [late, yield* client.query("RETURN 3")] as const
+        }),
+      inOwn(),
+      { connectTimeoutMs: 5_000, requestTimeoutMs: 2_000, maxPauseMs: 300 }
+    )
     const [late, next] = right(outcome)
     expect(reasonOf(late)).toBe("timeout")
     expect(Either.isLeft(late) && late.left.uncertain).toBe(true)
@@ -121,16 +176,21 @@ for (const scheme of ["ws", "http"] as const) {
 }
 
 test("D22 a connection that breaks fails what was in flight as uncertain, sends nothing twice, and is replaced", async () => {
-  const outcome = await use(shared.url, (client) => Effect.gen(function*() {
-    yield* client.query("DEFINE TABLE t")
-    const writing = yield* Effect.fork(Effect.either(client.query("CREATE t SET n = 1; RETURN sleep(400ms)")))
-    yield* Effect.sleep("200 millis")
-    shared.cut()
-    const broken = yield* Fiber.join(writing)
-    yield* client.query("RETURN 1")
-    yield* Effect.sleep("300 millis")
-    return [broken, yield* client.query("SELECT VALUE n FROM t")] as const
-  }), inOwn())
+  const outcome = await use(
+    shared.url,
+    (client) =>
+      Effect.gen(function* () {
+        yield* client.query("DEFINE TABLE t")
+        const writing = yield* Effect.fork(Effect.either(client.query("CREATE t SET n = 1; RETURN sleep(400ms)")))
+        yield* Effect.sleep("200 millis")
+        shared.cut()
+        const broken = yield* Fiber.join(writing)
+        yield* client.query("RETURN 1")
+        yield* Effect.sleep("300 millis")
+        return [broken, yield* client.query("SELECT VALUE n FROM t")] as const
+      }),
+    inOwn()
+  )
   const [broken, rows] = right(outcome)
   expect(Either.isLeft(broken) && [broken.left.reason, broken.left.uncertain]).toEqual(["unreachable", true])
   expect(rows).toEqual([[1]])
@@ -139,23 +199,26 @@ test("D22 a connection that breaks fails what was in flight as uncertain, sends 
 test("D22 a ping that a server which hangs never answers ends with its connection, and not with the process", async () => {
   const every = globalThis.setInterval
   // The SDK pings every 30 s.
-  globalThis.setInterval = ((body: () => void, ms: number) => every(body, ms === 30_000 ? 20 : ms)) as typeof setInterval
+  globalThis.setInterval = ((body: () => void, ms: number) =>
+    every(body, ms === 30_000 ? 20 : ms)) as typeof setInterval
   onTestFinished(() => void (globalThis.setInterval = every))
   const unheard: Array<unknown> = []
   const hear = (reason: unknown): void => void unheard.push(reason)
   process.on("unhandledRejection", hear)
   onTestFinished(() => void process.off("unhandledRejection", hear))
   const server = await serve()
-  const outcome = await use(server.url, (client) => Effect.gen(function*() {
-    yield* client.query("RETURN 1")
-    yield* Effect.promise(() => until("a ping", () => (server.calls.get("ping") ?? 0) > 0))
-    server.pause()
-    yield* Effect.sleep("200 millis")
-    server.cut()
-    server.resume()
-    yield* Effect.sleep("100 millis")
-    return yield* client.query("RETURN 2")
-  }))
+  const outcome = await use(server.url, (client) =>
+    Effect.gen(function* () {
+      yield* client.query("RETURN 1")
+      yield* Effect.promise(() => until("a ping", () => (server.calls.get("ping") ?? 0) > 0))
+      server.pause()
+      yield* Effect.sleep("200 millis")
+      server.cut()
+      server.resume()
+      yield* Effect.sleep("100 millis")
+      return yield* client.query("RETURN 2")
+    })
+  )
   expect([outcome, unheard]).toEqual([Either.right([2]), []])
 })
 
@@ -164,27 +227,42 @@ test("D22 a server that is killed and started again is found again; many who wai
   const first = await serve({ path })
   let second: RpcServer | undefined
   const again = <A>(asked: Effect.Effect<A, SurrealError>) => Effect.retry(asked, { while: (error) => error.transient })
-  const outcome = await use(first.url, (client) => Effect.gen(function*() {
-    yield* client.query("CREATE t:1")
-    yield* Effect.promise(() => first.kill())
-    const waiting = yield* Effect.fork(Effect.all(Array.from({ length: 20 }, () => again(client.query("SELECT VALUE id FROM t"))), { concurrency: "unbounded" }))
-    yield* Effect.sleep("200 millis")
-    second = yield* Effect.promise(() => serve({ path, port: first.port }))
-    return yield* Fiber.join(waiting)
-  }))
+  const outcome = await use(first.url, (client) =>
+    Effect.gen(function* () {
+      yield* client.query("CREATE t:1")
+      yield* Effect.promise(() => first.kill())
+      const waiting = yield* Effect.fork(
+        Effect.all(
+          Array.from({ length: 20 }, () => again(client.query("SELECT VALUE id FROM t"))),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* Effect.sleep("200 millis")
+      second = yield* Effect.promise(() => serve({ path, port: first.port }))
+      return yield* Fiber.join(waiting)
+    })
+  )
   expect(right(outcome)).toEqual(Array.from({ length: 20 }, () => [[Ids.make("t", 1)]]))
   expect(second?.calls.get("signin")).toBe(1)
 })
 
 test("D22 nobody there is unreachable when the time is up, and says why", async () => {
-  const result = await use("ws://127.0.0.1:1", (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 200, requestTimeoutMs: 300, maxPauseMs: 300 })
+  const result = await use("ws://127.0.0.1:1", (client) => client.query("RETURN 1"), root, {
+    connectTimeoutMs: 200,
+    requestTimeoutMs: 300,
+    maxPauseMs: 300
+  })
   expect(Either.isLeft(result) && [result.left.reason, result.left.uncertain]).toEqual(["unreachable", false])
   expect(Either.isLeft(result) && result.left.message).toContain("ECONNREFUSED")
 })
 
 test("D22 a handshake that is not answered is given up, and tried again", async () => {
   shared.pause()
-  const outcome = use(shared.url, (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 1_000, requestTimeoutMs: 30_000, maxPauseMs: 300 })
+  const outcome = use(shared.url, (client) => client.query("RETURN 1"), root, {
+    connectTimeoutMs: 1_000,
+    requestTimeoutMs: 30_000,
+    maxPauseMs: 300
+  })
   await new Promise((done) => setTimeout(done, 1_200))
   shared.resume()
   expect(await outcome).toEqual(Either.right([1]))
@@ -193,11 +271,17 @@ test("D22 a handshake that is not answered is given up, and tried again", async 
 test("D22 an attempt to connect goes on when those who wait for it have given up, or a slow server would never be reached", async () => {
   const server = await serve()
   server.slow(200)
-  const outcome = await use(server.url, (client) => Effect.gen(function*() {
-    const early = yield* Effect.either(client.query("RETURN 1"))
-    const asked = yield* Effect.retry(client.query("RETURN 2"), { while: (error) => error.transient })
-    return [early, asked] as const
-  }), root, { connectTimeoutMs: 20_000, requestTimeoutMs: 300, maxPauseMs: 300 })
+  const outcome = await use(
+    server.url,
+    (client) =>
+      Effect.gen(function* () {
+        const early = yield* Effect.either(client.query("RETURN 1"))
+        const asked = yield* Effect.retry(client.query("RETURN 2"), { while: (error) => error.transient })
+        return [early, asked] as const
+      }),
+    root,
+    { connectTimeoutMs: 20_000, requestTimeoutMs: 300, maxPauseMs: 300 }
+  )
   const [early, asked] = right(outcome)
   expect([reasonOf(early), asked]).toEqual(["unreachable", [2]])
   expect(server.calls.get("signin")).toBe(1)
@@ -206,14 +290,20 @@ test("D22 an attempt to connect goes on when those who wait for it have given up
 test("D22 wss and https speak TLS to whoever is there, never plain text", async () => {
   for (const scheme of ["wss", "https"]) {
     const heard: Array<number> = []
-    const plain = createServer((socket) => socket.once("data", (bytes) => {
-      heard.push(bytes[0] ?? -1)
-      socket.destroy()
-    }))
+    const plain = createServer((socket) =>
+      socket.once("data", (bytes) => {
+        heard.push(bytes[0] ?? -1)
+        socket.destroy()
+      })
+    )
     await new Promise<void>((listening) => plain.listen(0, "127.0.0.1", listening))
     onTestFinished(() => void plain.close())
     const { port } = plain.address() as AddressInfo
-    const result = await use(`${scheme}://127.0.0.1:${port}`, (client) => client.query("RETURN 1"), root, { connectTimeoutMs: 200, requestTimeoutMs: 300, maxPauseMs: 300 })
+    const result = await use(`${scheme}://127.0.0.1:${port}`, (client) => client.query("RETURN 1"), root, {
+      connectTimeoutMs: 200,
+      requestTimeoutMs: 300,
+      maxPauseMs: 300
+    })
     expect(reasonOf(result)).toBe("unreachable")
     expect(new Set(heard)).toEqual(new Set([0x16]))
   }
@@ -226,14 +316,22 @@ test("D22 a token that is good for months does not keep the client busy", async 
 })
 
 test("D22 transactions that collide are conflicts, and worth another try", async () => {
-  const outcome = await use(shared.url, (client) => Effect.gen(function*() {
-    yield* client.query("CREATE t:1 SET n = 0")
-    const add = client.query("BEGIN; UPDATE t:1 SET n += 1; RETURN sleep(5ms); COMMIT")
-    const first = yield* Effect.all(Array.from({ length: 40 }, () => Effect.either(add)), { concurrency: "unbounded" })
-    const lost = first.flatMap((one) => Either.isLeft(one) ? [one.left] : [])
-    yield* Effect.forEach(lost, () => add)
-    return [lost, yield* client.query("SELECT VALUE n FROM t")] as const
-  }), inOwn())
+  const outcome = await use(
+    shared.url,
+    (client) =>
+      Effect.gen(function* () {
+        yield* client.query("CREATE t:1 SET n = 0")
+        const add = client.query("BEGIN; UPDATE t:1 SET n += 1; RETURN sleep(5ms); COMMIT")
+        const first = yield* Effect.all(
+          Array.from({ length: 40 }, () => Effect.either(add)),
+          { concurrency: "unbounded" }
+        )
+        const lost = first.flatMap((one) => (Either.isLeft(one) ? [one.left] : []))
+        yield* Effect.forEach(lost, () => add)
+        return [lost, yield* client.query("SELECT VALUE n FROM t")] as const
+      }),
+    inOwn()
+  )
   const [lost, rows] = right(outcome)
   expect(lost.length).toBeGreaterThan(0)
   expect(lost.every((error) => error.reason === "conflict" && error.transient)).toBe(true)
@@ -241,10 +339,16 @@ test("D22 transactions that collide are conflicts, and worth another try", async
 })
 
 const inProcess = <A>(url: string, body: Use<A>) =>
-  Effect.runPromise(Effect.flatMap(SurrealClient, body).pipe(Effect.provide(Layer.fresh(layerEmbedded(embeddedAt(url), { ...root, user: undefined }))), Effect.either))
+  Effect.runPromise(
+    Effect.flatMap(SurrealClient, body).pipe(
+      Effect.provide(Layer.fresh(layerEmbedded(embeddedAt(url), { ...root, user: undefined }))),
+      Effect.either
+    )
+  )
 
 test("D22 in the process: in memory, or in a folder under the name it was given, opened again", async () => {
-  const round = (url: string) => inProcess(url, (client) => client.query("UPSERT t:1 SET n += 1; SELECT VALUE n FROM t"))
+  const round = (url: string) =>
+    inProcess(url, (client) => client.query("UPSERT t:1 SET n += 1; SELECT VALUE n FROM t"))
   expect(right(await round("mem://"))[1]).toEqual([1])
   expect(right(await round("mem://"))[1]).toEqual([1])
   const kept = join(folder, "with a blank")
@@ -255,13 +359,20 @@ test("D22 in the process: in memory, or in a folder under the name it was given,
 
 test("D22 in the process: a folder that is in use is locked, not waited for", async () => {
   const url = `surrealkv://${join(folder, "locked")}`
-  const outcome = await inProcess(url, (client) => Effect.zipRight(client.query("RETURN 1"), Effect.promise(() => inProcess(url, (other) => other.query("RETURN 1")))))
+  const outcome = await inProcess(url, (client) =>
+    Effect.zipRight(
+      client.query("RETURN 1"),
+      Effect.promise(() => inProcess(url, (other) => other.query("RETURN 1")))
+    )
+  )
   const inner = right(outcome)
   expect(Either.isLeft(inner) && inner.left instanceof SurrealError && inner.left.reason).toBe("locked")
 })
 
 test("D22 in the process: what the engine cannot answer is refused, and it goes on", async () => {
-  const outcome = await inProcess("mem://", (client) => Effect.zip(Effect.either(client.query("RETURN /a+/")), client.query("RETURN $x", { x: 1 })))
+  const outcome = await inProcess("mem://", (client) =>
+    Effect.zip(Effect.either(client.query("RETURN /a+/")), client.query("RETURN $x", { x: 1 }))
+  )
   const [refused, next] = right(outcome)
   expect(reasonOf(refused)).toBe("refused")
   expect(next).toEqual([1])
@@ -269,7 +380,8 @@ test("D22 in the process: what the engine cannot answer is refused, and it goes 
 
 test("D22 in the process: closing waits for what was asked; an engine freed before it has begun with it ends the process", async () => {
   let answered = 0
-  const ask = (client: SurrealClient["Type"]) => Effect.forkDaemon(Effect.tap(client.query("RETURN sleep(400ms)"), () => Effect.sync(() => answered++)))
+  const ask = (client: SurrealClient["Type"]) =>
+    Effect.forkDaemon(Effect.tap(client.query("RETURN sleep(400ms)"), () => Effect.sync(() => answered++)))
   await inProcess("mem://", (client) => Effect.zipRight(Effect.all([ask(client), ask(client)]), Effect.yieldNow()))
   await sleep(5)
   expect(answered).toBe(2)
@@ -281,7 +393,10 @@ test("D22 without the optional package the fault names what to install", async (
   const layer = layerEmbedded(embeddedAt("mem://"), root, () => import(name) as never)
   const fault = await Effect.runPromise(Effect.flip(Effect.provide(SurrealClient, layer)))
   expect(fault).toBeInstanceOf(StartFault)
-  expect(fault instanceof StartFault && [fault.exitCode, fault.message]).toEqual([2, expect.stringContaining("npm install @surrealdb/node")])
+  expect(fault instanceof StartFault && [fault.exitCode, fault.message]).toEqual([
+    2,
+    expect.stringContaining("npm install @surrealdb/node")
+  ])
 })
 
 test("D22 the client leaves no connection behind", async () => {

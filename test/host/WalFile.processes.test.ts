@@ -1,5 +1,6 @@
 /**
- * The WAL as processes know it: `kill -9` while many append, two processes on one log, both runtimes, a file system that is full, and the command.
+ * The WAL as processes know it: `kill -9` while many append, two processes on one log, both runtimes, a file system
+ * that is full, and the command.
  *
  * Real processes and a real file system, because what is promised here is what the operating system keeps.
  */
@@ -38,7 +39,10 @@ interface Run {
 }
 
 const start = (command: ReadonlyArray<string>, ...args: ReadonlyArray<string>): Run => {
-  const child = spawn(command[0] ?? "", [...command.slice(1), ...args], { cwd: root, stdio: ["ignore", "pipe", "pipe"] })
+  const child = spawn(command[0] ?? "", [...command.slice(1), ...args], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"]
+  })
   let out = ""
   let errors = ""
   child.stdout.on("data", (data: Buffer) => (out += data.toString()))
@@ -51,42 +55,61 @@ const start = (command: ReadonlyArray<string>, ...args: ReadonlyArray<string>): 
   return { child, out: () => out, errors: () => errors, ended }
 }
 
-const acknowledged = (out: string): ReadonlyMap<number, string> => new Map([...out.matchAll(/^ack (\d+) (.*)\n/gm)].map(([, seq, record]) => [Number(seq), record ?? ""]))
+const acknowledged = (out: string): ReadonlyMap<number, string> =>
+  new Map([...out.matchAll(/^ack (\d+) (.*)\n/gm)].map(([, seq, record]) => [Number(seq), record ?? ""]))
 
-const contents = (path: string) => Effect.runPromise(Effect.gen(function*() {
-  const wal = yield* Wal
-  const keptAfter = yield* wal.keptAfter
-  return { logId: wal.logId, keptAfter, last: yield* wal.lastSeq, records: Chunk.toReadonlyArray(yield* Stream.runCollect(wal.read(keptAfter))) }
-}).pipe(Effect.provide(layerFile(path)), Effect.provide(Logger.remove(Logger.defaultLogger))))
+const contents = (path: string) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const wal = yield* Wal
+      const keptAfter = yield* wal.keptAfter
+      return {
+        logId: wal.logId,
+        keptAfter,
+        last: yield* wal.lastSeq,
+        records: Chunk.toReadonlyArray(yield* Stream.runCollect(wal.read(keptAfter)))
+      }
+    }).pipe(Effect.provide(layerFile(path)), Effect.provide(Logger.remove(Logger.defaultLogger)))
+  )
 
 describe("a WAL and its processes", () => {
   for (const [runtime, command, there] of chosen) {
     const rounds = runs(3)
     describe.skipIf(!there)(runtime, () => {
-      seeded(`${runtime}: kill -9 while 16 append, ${rounds} times over on one log: every acknowledged record is at its seq`, here, async (random) => {
-        const path = freshPath()
-        let logId: string | undefined
-        let total = 0
-        for (let round = 0; round < rounds; round++) {
-          const { child, ended, errors, out } = start([...command, appender], path)
-          const enough = 300 + random.below(2_000)
-          await until("acknowledgements", () => {
-            if (child.exitCode !== null) throw new Error(errors())
-            return acknowledged(out()).size >= enough
-          }, 60_000)
-          child.kill("SIGKILL")
-          await ended
-          const known = acknowledged(out())
-          const { keptAfter, last, logId: id, records } = await contents(path)
-          expect(last - keptAfter).toBe(records.length)
-          for (const [seq, record] of known) if (seq > keptAfter) expect(records[seq - keptAfter - 1], `seq ${seq}`).toEqual({ seq, json: record })
-          expect(last).toBeGreaterThanOrEqual(Math.max(...known.keys()))
-          expect(logId ?? id, "the log stays the same").toBe(id)
-          logId = id
-          total += known.size
-        }
-        expect(total).toBeGreaterThan(300 * rounds)
-      }, 300_000)
+      seeded(
+        `${runtime}: kill -9 while 16 append, ${rounds} times over on one log: every acknowledged record is at its seq`,
+        here,
+        async (random) => {
+          const path = freshPath()
+          let logId: string | undefined
+          let total = 0
+          for (let round = 0; round < rounds; round++) {
+            const { child, ended, errors, out } = start([...command, appender], path)
+            const enough = 300 + random.below(2_000)
+            await until(
+              "acknowledgements",
+              () => {
+                if (child.exitCode !== null) throw new Error(errors())
+                return acknowledged(out()).size >= enough
+              },
+              60_000
+            )
+            child.kill("SIGKILL")
+            await ended
+            const known = acknowledged(out())
+            const { keptAfter, last, logId: id, records } = await contents(path)
+            expect(last - keptAfter).toBe(records.length)
+            for (const [seq, record] of known)
+              if (seq > keptAfter) expect(records[seq - keptAfter - 1], `seq ${seq}`).toEqual({ seq, json: record })
+            expect(last).toBeGreaterThanOrEqual(Math.max(...known.keys()))
+            expect(logId ?? id, "the log stays the same").toBe(id)
+            logId = id
+            total += known.size
+          }
+          expect(total).toBeGreaterThan(300 * rounds)
+        },
+        300_000
+      )
     })
   }
 
@@ -109,50 +132,72 @@ describe("a WAL and its processes", () => {
 
   for (const [runtime, command, there] of chosen) {
     const door = runtime === "Node" ? [process.execPath, "dist/scheduler.js"] : [...command, "src/scheduler.ts"]
-    it.skipIf(!there)(`${runtime}: --verify-wal ends with 0 for a log that is whole, 3 naming file, offset and seq for a damaged one, 2 without a path, and changes nothing`, async () => {
-      const path = freshPath()
-      const writer = start([...command, appender], path, "4")
-      await writer.ended
-      const verify = async (...args: ReadonlyArray<string>) => {
-        const run = await Door.spawn({ command: door }, ...args)
-        onTestFinished(() => run.close())
-        return { code: (await run.exited).code, logs: run.logs }
+    it.skipIf(!there)(
+      `${runtime}: --verify-wal ends with 0 for a log that is whole, 3 naming file, offset and seq for a damaged one, 2 without a path, and changes nothing`,
+      async () => {
+        const path = freshPath()
+        const writer = start([...command, appender], path, "4")
+        await writer.ended
+        const verify = async (...args: ReadonlyArray<string>) => {
+          const run = await Door.spawn({ command: door }, ...args)
+          onTestFinished(() => run.close())
+          return { code: (await run.exited).code, logs: run.logs }
+        }
+        const whole = readFileSync(path)
+        expect(await verify("--verify-wal", path)).toMatchObject({
+          code: 0,
+          logs: expect.stringMatching(/records, all as they were written/)
+        })
+        truncateSync(path, whole.length - 3)
+        expect(await verify("--verify-wal", path)).toMatchObject({
+          code: 0,
+          logs: expect.stringMatching(/offset \d+: \d+ bytes of a write that is not finished/)
+        })
+        const bad = Buffer.from(whole)
+        const offset = bad.indexOf("\n", bad.indexOf("\n") + 1) + 1
+        bad[offset + 12]! ^= 1
+        writeFileSync(path, bad)
+        expect(await verify("--verify-wal", path)).toMatchObject({
+          code: 3,
+          logs: expect.stringMatching(new RegExp(`wal\\.log, offset ${offset}, seq \\d+: the WAL is damaged`))
+        })
+        expect(readFileSync(path).equals(bad)).toBe(true)
+        expect((await verify("--verify-wal", `${path}.none`)).code).toBe(1)
+        expect((await verify("--verify-wal")).code).toBe(2)
       }
-      const whole = readFileSync(path)
-      expect(await verify("--verify-wal", path)).toMatchObject({ code: 0, logs: expect.stringMatching(/records, all as they were written/) })
-      truncateSync(path, whole.length - 3)
-      expect(await verify("--verify-wal", path)).toMatchObject({ code: 0, logs: expect.stringMatching(/offset \d+: \d+ bytes of a write that is not finished/) })
-      const bad = Buffer.from(whole)
-      const offset = bad.indexOf("\n", bad.indexOf("\n") + 1) + 1
-      bad[offset + 12]! ^= 1
-      writeFileSync(path, bad)
-      expect(await verify("--verify-wal", path)).toMatchObject({ code: 3, logs: expect.stringMatching(new RegExp(`wal\\.log, offset ${offset}, seq \\d+: the WAL is damaged`)) })
-      expect(readFileSync(path).equals(bad)).toBe(true)
-      expect((await verify("--verify-wal", `${path}.none`)).code).toBe(1)
-      expect((await verify("--verify-wal")).code).toBe(2)
-    })
+    )
   }
 })
 
-/** A small file system that may be filled, named by whoever runs the test: making one needs rights that a test should not ask for. */
+/**
+ * A small file system that may be filled, named by whoever runs the test: making one needs rights that a test should
+ * not ask for.
+ */
 const small = process.env["SVC_SMALL_DISK"]
-it.skipIf(small === undefined)("a file system that is full refuses, keeps what was acknowledged, and goes on when there is room (SVC_SMALL_DISK)", async () => {
-  const folder = join(small!, "wal-test")
-  onTestFinished(() => removeFolder(folder))
-  mkdirSync(folder)
-  const record = JSON.stringify("p".repeat(1_000))
-  await Effect.runPromise(Effect.gen(function*() {
-    const wal = yield* Wal
-    const { bavail, bsize } = statfsSync(folder)
-    writeFileSync(join(folder, "ballast"), Buffer.alloc(Math.max(0, bavail * bsize - 200_000)))
-    let last = 0
-    const error = yield* Effect.flip(Effect.forever(Effect.tap(wal.append([record]), (seq) => Effect.sync(() => void (last = seq)))))
-    expect(error).toMatchObject({ reason: "full" })
-    expect(last).toBeGreaterThan(50)
-    expect(yield* wal.lastSeq).toBe(last)
-    expect((yield* Effect.flip(wal.append([record]))).reason).toBe("full")
-    truncateSync(join(folder, "ballast"), 0)
-    expect(yield* wal.append([record])).toBe(last + 1)
-    expect(yield* Stream.runCount(wal.read(0))).toBe(last + 1)
-  }).pipe(Effect.provide(layerFile(join(folder, "wal.log")))))
-})
+it.skipIf(small === undefined)(
+  "a file system that is full refuses, keeps what was acknowledged, and goes on when there is room (SVC_SMALL_DISK)",
+  async () => {
+    const folder = join(small!, "wal-test")
+    onTestFinished(() => removeFolder(folder))
+    mkdirSync(folder)
+    const record = JSON.stringify("p".repeat(1_000))
+    await Effect.runPromise(
+      Effect.gen(function* () {
+        const wal = yield* Wal
+        const { bavail, bsize } = statfsSync(folder)
+        writeFileSync(join(folder, "ballast"), Buffer.alloc(Math.max(0, bavail * bsize - 200_000)))
+        let last = 0
+        const error = yield* Effect.flip(
+          Effect.forever(Effect.tap(wal.append([record]), (seq) => Effect.sync(() => void (last = seq))))
+        )
+        expect(error).toMatchObject({ reason: "full" })
+        expect(last).toBeGreaterThan(50)
+        expect(yield* wal.lastSeq).toBe(last)
+        expect((yield* Effect.flip(wal.append([record]))).reason).toBe("full")
+        truncateSync(join(folder, "ballast"), 0)
+        expect(yield* wal.append([record])).toBe(last + 1)
+        expect(yield* Stream.runCount(wal.read(0))).toBe(last + 1)
+      }).pipe(Effect.provide(layerFile(join(folder, "wal.log"))))
+    )
+  }
+)

@@ -4,7 +4,16 @@
  * On a real disk, because what is checked here is what lies in real files.
  */
 import { Chunk, Effect, Either, Stream } from "effect"
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import * as Format from "../../src/core/walFormat.ts"
@@ -37,10 +46,16 @@ const laterHeader = (): string => {
 }
 
 const fault = async (file: string): Promise<WalFailed> => {
-  const all = (): string => readdirSync(join(file, "..")).sort().map((name) => `${name} ${readFileSync(join(file, "..", name), "latin1")}`).join("")
+  const all = (): string =>
+    readdirSync(join(file, ".."))
+      .sort()
+      .map((name) => `${name} ${readFileSync(join(file, "..", name), "latin1")}`)
+      .join("")
   const before = all()
   const [started, checked] = [await open(file), await Effect.runPromise(Effect.either(verify(file)))]
-  expect(Either.isLeft(started) && Either.isLeft(checked) && checked.left.message).toBe(Either.isLeft(started) && started.left.message)
+  expect(Either.isLeft(started) && Either.isLeft(checked) && checked.left.message).toBe(
+    Either.isLeft(started) && started.left.message
+  )
   expect(all(), "nothing was changed").toBe(before)
   return Either.isLeft(started) ? started.left : expect.fail("it was opened")
 }
@@ -70,15 +85,43 @@ describe("a log that is opened again", () => {
   it("a file that is missing, foreign, renamed, cut or empty is damage, and a later format is refused", async () => {
     const breaks: ReadonlyArray<readonly [string, (file: string) => void, Partial<WalFailed>]> = [
       ["missing", (file) => rmSync(`${file}.2`), { reason: "damaged", offset: 0 }],
-      ["swapped", (file) => { renameSync(`${file}.2`, `${file}.x`); renameSync(`${file}.3`, `${file}.2`); renameSync(`${file}.x`, `${file}.3`) }, { reason: "damaged", offset: 0 }],
-      ["foreign", (file) => rewrite(`${file}.2`, { logId: "another" }), { reason: "damaged", offset: 0, message: expect.stringContaining("another") }],
+      [
+        "swapped",
+        (file) => {
+          renameSync(`${file}.2`, `${file}.x`)
+          renameSync(`${file}.3`, `${file}.2`)
+          renameSync(`${file}.x`, `${file}.3`)
+        },
+        { reason: "damaged", offset: 0 }
+      ],
+      [
+        "foreign",
+        (file) => rewrite(`${file}.2`, { logId: "another" }),
+        { reason: "damaged", offset: 0, message: expect.stringContaining("another") }
+      ],
       ["misplaced", (file) => rewrite(file, { after: 0 }), { reason: "damaged", offset: 0 }],
-      ["cut between lines", (file) => truncateSync(`${file}.1`, readFileSync(`${file}.1`).lastIndexOf("\n", statSync(`${file}.1`).size - 2) + 1), { reason: "damaged", file: expect.stringContaining(".2") }],
-      ["complete, last and cut", (file) => { rmSync(file); truncateSync(`${file}.${numbered(file)}`, statSync(`${file}.${numbered(file)}`).size - 3) }, { reason: "damaged" }],
+      [
+        "cut between lines",
+        (file) =>
+          truncateSync(`${file}.1`, readFileSync(`${file}.1`).lastIndexOf("\n", statSync(`${file}.1`).size - 2) + 1),
+        { reason: "damaged", file: expect.stringContaining(".2") }
+      ],
+      [
+        "complete, last and cut",
+        (file) => {
+          rmSync(file)
+          truncateSync(`${file}.${numbered(file)}`, statSync(`${file}.${numbered(file)}`).size - 3)
+        },
+        { reason: "damaged" }
+      ],
       ["cut", (file) => truncateSync(`${file}.1`, statSync(`${file}.1`).size - 3), { reason: "damaged" }],
       ["empty", (file) => writeFileSync(file, ""), { reason: "damaged", offset: 0 }],
       ["misnumbered", (file) => rewrite(file, { segment: 1 }), { reason: "damaged", offset: 0 }],
-      ["of a later version", (file) => writeFileSync(file, laterHeader()), { reason: "newer", offset: 0, message: expect.stringMatching(/format 2, this one knows 1/) }],
+      [
+        "of a later version",
+        (file) => writeFileSync(file, laterHeader()),
+        { reason: "newer", offset: 0, message: expect.stringMatching(/format 2, this one knows 1/) }
+      ],
       ["no log", (file) => writeFileSync(file, "this is not a log\n"), { reason: "damaged", offset: 0 }]
     ]
     for (const [what, damage, expected] of breaks) {
@@ -113,13 +156,19 @@ describe("a log that is opened again", () => {
       const disk = new FaultyDisk()
       const mounted = disk.mount()
       let between: (() => Promise<void>) | undefined
-      const log = await opened(path, { segmentBytes: 400, disk: { ...mounted, open: async (name, how) => {
-        const run = how === "read" ? between : undefined
-        if (run === undefined) return mounted.open(name, how)
-        between = undefined
-        await run()
-        return mounted.open(meanwhile === "without a name" ? `${name}.nowhere` : name, how)
-      } } })
+      const log = await opened(path, {
+        segmentBytes: 400,
+        disk: {
+          ...mounted,
+          open: async (name, how) => {
+            const run = how === "read" ? between : undefined
+            if (run === undefined) return mounted.open(name, how)
+            between = undefined
+            await run()
+            return mounted.open(meanwhile === "without a name" ? `${name}.nowhere` : name, how)
+          }
+        }
+      })
       for (let n = 1; n <= 2; n++) await log.append(record(n))
       between = async () => {
         for (let n = 3; n <= 9; n++) await log.append(record(n))

@@ -61,7 +61,11 @@ describe("a WAL that shares flushes", () => {
     const log = await onDisk(disk)
     await log.append(record(1))
     const second = log.append(record(2))
-    while (disk.bytes(path).length === disk.powerCut((written) => written).bytes(path).length && disk.counts.get("write")! < 3) await new Promise<void>((done) => setImmediate(done))
+    while (
+      disk.bytes(path).length === disk.powerCut((written) => written).bytes(path).length &&
+      disk.counts.get("write")! < 3
+    )
+      await new Promise<void>((done) => setImmediate(done))
     const [last, records] = [Effect.runSync(log.wal.lastSeq), log.all()]
     expect(last).toBe(1)
     expect(texts(await records)).toEqual([record(1)])
@@ -89,7 +93,9 @@ describe("a disk that is full or fails", () => {
       disk.capacity = disk.used + room
       const refused = await Promise.all(Array.from({ length: 5 }, () => log.append(record(-1))))
       expect(refused.map(reasonOf), `room for ${room}`).toEqual(Array(5).fill("full"))
-      expect(Either.isLeft(refused[0]!) && refused[0].left.message).toMatch(/wal.*no room on the disk.*goes on by itself/)
+      expect(Either.isLeft(refused[0]!) && refused[0].left.message).toMatch(
+        /wal.*no room on the disk.*goes on by itself/
+      )
       expect(texts(await log.all())).toHaveLength(Effect.runSync(log.wal.lastSeq))
       disk.mend()
       expect(await log.append(record(0))).toEqual(Either.right(Effect.runSync(log.wal.lastSeq)))
@@ -97,32 +103,36 @@ describe("a disk that is full or fails", () => {
     const found = texts(await (await onDisk(disk.processKilled())).all())
     expect(found).toEqual([...Array.from({ length: 20 }, (_, i) => record(i + 1)), ...Array(7).fill(record(0))])
   })
-  it.skipIf(smallDisk === undefined)("the same on a real small one, a tmpfs: what was acknowledged is there, also when it is opened again while nothing fits", { timeout: 60_000 }, async () => {
-    const folder = smallDisk!()
-    const file = join(folder, "wal.log")
-    const log = await opened(file, { segmentBytes: 32 * 1024 })
-    writeFileSync(join(folder, "other"), Buffer.alloc(64 * 1024))
-    const long = (n: number): string => JSON.stringify({ n, pad: "p".repeat(1000) })
-    const kept: Array<string> = []
-    const fill = async (of: Open): Promise<string> => {
-      for (let n = 0; n < 1000; n++) {
-        const answer = await of.append(long(n))
-        if (Either.isLeft(answer)) return reasonOf(answer)
-        kept.push(long(n))
+  it.skipIf(smallDisk === undefined)(
+    "the same on a real small one, a tmpfs: what was acknowledged is there, also when it is opened again while nothing fits",
+    { timeout: 60_000 },
+    async () => {
+      const folder = smallDisk!()
+      const file = join(folder, "wal.log")
+      const log = await opened(file, { segmentBytes: 32 * 1024 })
+      writeFileSync(join(folder, "other"), Buffer.alloc(64 * 1024))
+      const long = (n: number): string => JSON.stringify({ n, pad: "p".repeat(1000) })
+      const kept: Array<string> = []
+      const fill = async (of: Open): Promise<string> => {
+        for (let n = 0; n < 1000; n++) {
+          const answer = await of.append(long(n))
+          if (Either.isLeft(answer)) return reasonOf(answer)
+          kept.push(long(n))
+        }
+        return "it takes more than its size"
       }
-      return "it takes more than its size"
+      expect(await fill(log)).toBe("full")
+      expect(texts(await log.all())).toEqual(kept)
+      await log.close()
+      const again = await opened(file, { segmentBytes: 32 * 1024 })
+      expect(await fill(again)).toBe("full")
+      rmSync(join(folder, "other"))
+      expect(reasonOf(await again.append(record(1)))).toBe("none")
+      expect(texts(await again.all())).toEqual([...kept, record(1)])
+      expect(kept.length).toBeGreaterThan(100)
+      await again.close()
     }
-    expect(await fill(log)).toBe("full")
-    expect(texts(await log.all())).toEqual(kept)
-    await log.close()
-    const again = await opened(file, { segmentBytes: 32 * 1024 })
-    expect(await fill(again)).toBe("full")
-    rmSync(join(folder, "other"))
-    expect(reasonOf(await again.append(record(1)))).toBe("none")
-    expect(texts(await again.all())).toEqual([...kept, record(1)])
-    expect(kept.length).toBeGreaterThan(100)
-    await again.close()
-  })
+  )
   for (const operation of ["write", "sync", "truncate", "open", "rename", "syncFolder"] as const) {
     it(`after ${operation} fails nothing is acknowledged until the file was opened again and its end checked`, async () => {
       const disk = new FaultyDisk()
@@ -137,7 +147,8 @@ describe("a disk that is full or fails", () => {
           if (operation === "truncate" || operation === "open") disk.fail("sync", "EIO")
           const answers = await Promise.all(Array.from({ length: 3 }, () => log.append(record(1_000))))
           answers.push(await log.append(record(1_000)))
-          if (operation === "rename" || operation === "syncFolder") kept.push(...answers.filter(Either.isRight).map(() => record(1_000)))
+          if (operation === "rename" || operation === "syncFolder")
+            kept.push(...answers.filter(Either.isRight).map(() => record(1_000)))
           else expect(answers.map(reasonOf)).toEqual(Array(4).fill("failed"))
           disk.mend()
           await log.append()
@@ -148,7 +159,8 @@ describe("a disk that is full or fails", () => {
       }
       expect(reopened).toBeGreaterThan(operation === "rename" || operation === "syncFolder" ? 0 : 5)
       expect(texts(await log.all())).toEqual(kept)
-      for (const after of [disk.processKilled(), disk.powerCut((_, flushed) => flushed)]) expect(texts(await (await onDisk(after)).all())).toEqual(kept)
+      for (const after of [disk.processKilled(), disk.powerCut((_, flushed) => flushed)])
+        expect(texts(await (await onDisk(after)).all())).toEqual(kept)
     })
   }
   it("what was refused is not there after a restart, when the disk could still cut it off", async () => {
@@ -186,36 +198,44 @@ describe("a disk that is full or fails", () => {
     expect(Effect.runSync(log.wal.lastSeq)).toBe(5)
   })
   const cuts = runs(150)
-  seeded(`power cuts between write and flush: what was acknowledged is there, what was not is whole or not there, ${cuts} times over`, here, async (random) => {
-    let disk = new FaultyDisk()
-    let acknowledged: Array<string> = []
-    let torn = 0
-    for (let round = 0; round < cuts; round++) {
-      const log = await onDisk(disk, { segmentBytes: 2_000 })
-      expect(texts(await log.all(Effect.runSync(log.wal.keptAfter))).slice(0, acknowledged.length)).toEqual(acknowledged)
-      acknowledged = [...texts(await log.all(Effect.runSync(log.wal.keptAfter)))]
-      for (let i = random.below(6); i > 0; i--) {
-        const own = record(random.below(1_000))
-        await log.append(own)
-        acknowledged.push(own)
+  seeded(
+    `power cuts between write and flush: what was acknowledged is there, what was not is whole or not there, ${cuts} times over`,
+    here,
+    async (random) => {
+      let disk = new FaultyDisk()
+      let acknowledged: Array<string> = []
+      let torn = 0
+      for (let round = 0; round < cuts; round++) {
+        const log = await onDisk(disk, { segmentBytes: 2_000 })
+        expect(texts(await log.all(Effect.runSync(log.wal.keptAfter))).slice(0, acknowledged.length)).toEqual(
+          acknowledged
+        )
+        acknowledged = [...texts(await log.all(Effect.runSync(log.wal.keptAfter)))]
+        for (let i = random.below(6); i > 0; i--) {
+          const own = record(random.below(1_000))
+          await log.append(own)
+          acknowledged.push(own)
+        }
+        if (random.chance(0.1)) {
+          const seq = Effect.runSync(log.wal.lastSeq) - random.below(20)
+          await Effect.runPromise(log.wal.dropBefore(seq))
+          acknowledged = acknowledged.slice(
+            acknowledged.length - (Effect.runSync(log.wal.lastSeq) - Effect.runSync(log.wal.keptAfter))
+          )
+        }
+        disk.fail("sync", "EIO")
+        disk.fail("truncate", "EIO")
+        const lost = Array.from({ length: 1 + random.below(4) }, () => record(random.below(1_000)))
+        expect(reasonOf(await log.append(...lost))).toBe("failed")
+        disk = disk.powerCut((written, flushed) => {
+          const end = flushed.length + random.below(written.length - flushed.length + 1)
+          if (end !== flushed.length && end !== written.length) torn++
+          return written.slice(0, end)
+        })
       }
-      if (random.chance(0.1)) {
-        const seq = Effect.runSync(log.wal.lastSeq) - random.below(20)
-        await Effect.runPromise(log.wal.dropBefore(seq))
-        acknowledged = acknowledged.slice(acknowledged.length - (Effect.runSync(log.wal.lastSeq) - Effect.runSync(log.wal.keptAfter)))
-      }
-      disk.fail("sync", "EIO")
-      disk.fail("truncate", "EIO")
-      const lost = Array.from({ length: 1 + random.below(4) }, () => record(random.below(1_000)))
-      expect(reasonOf(await log.append(...lost))).toBe("failed")
-      disk = disk.powerCut((written, flushed) => {
-        const end = flushed.length + random.below(written.length - flushed.length + 1)
-        if (end !== flushed.length && end !== written.length) torn++
-        return written.slice(0, end)
-      })
+      expect(torn).toBeGreaterThan(cuts / 3)
     }
-    expect(torn).toBeGreaterThan(cuts / 3)
-  })
+  )
   it("a crash at any point of beginning the next file loses nothing", async () => {
     let crashed = 0
     for (const operation of ["open", "rename", "truncate", "syncFolder"] as const) {
@@ -228,7 +248,11 @@ describe("a disk that is full or fails", () => {
           if (Either.isRight(await log.append(record(n)))) kept.push(record(n))
         }
         if (kept.length < 12) crashed++
-        for (const after of [disk.processKilled(), disk.powerCut((_, flushed) => flushed), disk.powerCut((_, flushed) => flushed, "arrived")]) {
+        for (const after of [
+          disk.processKilled(),
+          disk.powerCut((_, flushed) => flushed),
+          disk.powerCut((_, flushed) => flushed, "arrived")
+        ]) {
           const again = await onDisk(after, { segmentBytes: 200 })
           expect(texts(await again.all()), `${operation} from append ${count}`).toEqual(kept)
           expect(await again.append(record(99))).toEqual(Either.right(kept.length + 1))
@@ -244,7 +268,10 @@ describe("the lock of a WAL", () => {
     const file = freshPath()
     const first = await opened(file)
     const second = await open(file)
-    expect(Either.isLeft(second) && second.left).toMatchObject({ reason: "locked", message: expect.stringContaining(file) })
+    expect(Either.isLeft(second) && second.left).toMatchObject({
+      reason: "locked",
+      message: expect.stringContaining(file)
+    })
     await first.close()
     await (await opened(file)).close()
   })

@@ -1,8 +1,9 @@
 /**
  * A disk in memory that fills up, fails and loses power on request, for the WAL.
  *
- * It knows two states of a file, as a system does: what was written, and what is on the disk. A flush makes one the other; when power goes,
- * the test says which bytes of what was not flushed had arrived. It counts what it is asked to do.
+ * It knows two states of a file, as a system does: what was written, and what is on the disk. A flush makes one the
+ * other; when power goes, the test says which bytes of what was not flushed had arrived. It counts what it is asked to
+ * do.
  */
 import type { WalDisk, WalHandle } from "../../src/host/walDisk.ts"
 
@@ -52,16 +53,33 @@ export class FaultyDisk {
     return [...this.files.keys()].sort()
   }
 
-  /** The disk after the power was cut: `arrived` says for a file that was not flushed what is there of it. Names not flushed are lost, unless they happened to arrive. */
-  powerCut(arrived: (written: Uint8Array, flushed: Uint8Array) => Uint8Array, names: "flushed" | "arrived" = "flushed"): FaultyDisk {
-    return new FaultyDisk(new Map([...(names === "flushed" ? this.flushedNames : this.files)].map(([path, file]) => [path, file.written === file.flushed ? file.flushed : arrived(file.written, file.flushed)])))
+  /**
+   * The disk after the power was cut: `arrived` says for a file that was not flushed what is there of it. Names not
+   * flushed are lost, unless they happened to arrive.
+   */
+  powerCut(
+    arrived: (written: Uint8Array, flushed: Uint8Array) => Uint8Array,
+    names: "flushed" | "arrived" = "flushed"
+  ): FaultyDisk {
+    return new FaultyDisk(
+      new Map(
+        [...(names === "flushed" ? this.flushedNames : this.files)].map(([path, file]) => [
+          path,
+          file.written === file.flushed ? file.flushed : arrived(file.written, file.flushed)
+        ])
+      )
+    )
   }
 
   /** The disk after the process was killed: everything written can be read, and what was not flushed still is not. */
   processKilled(): FaultyDisk {
     const disk = new FaultyDisk()
     for (const [path, file] of this.files) disk.files.set(path, { ...file })
-    for (const [path, file] of this.flushedNames) disk.flushedNames.set(path, [...this.files].find(([, other]) => other === file)?.[0] === path ? disk.files.get(path)! : { ...file })
+    for (const [path, file] of this.flushedNames)
+      disk.flushedNames.set(
+        path,
+        [...this.files].find(([, other]) => other === file)?.[0] === path ? disk.files.get(path)! : { ...file }
+      )
     return disk
   }
 
@@ -116,7 +134,10 @@ export class FaultyDisk {
   mount(): WalDisk {
     return {
       makeFolder: async () => {},
-      list: async (folder) => this.names().filter((path) => path.startsWith(`${folder}/`)).map((path) => path.slice(folder.length + 1)),
+      list: async (folder) =>
+        this.names()
+          .filter((path) => path.startsWith(`${folder}/`))
+          .map((path) => path.slice(folder.length + 1)),
       open: async (path, how) => {
         this.enter("open")
         if (how === "create") this.files.set(path, { written: new Uint8Array(0), flushed: new Uint8Array(0) })

@@ -1,7 +1,9 @@
 /**
- * Calls to SSPs on bare connections: an answer counts when all of it came, in time; connections are kept; nothing is followed.
+ * Calls to SSPs on bare connections: an answer counts when all of it came, in time; connections are kept; nothing is
+ * followed.
  *
- * What calls mean is tested over both clients (`test/scheduler/delivery.test.ts` on this one, the simulation on the general one).
+ * What calls mean is tested over both clients (`test/scheduler/delivery.test.ts` on this one, the simulation on the
+ * general one).
  */
 import { Effect } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -18,10 +20,13 @@ const limitMs = 300
 const serve = async (answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<Target> => {
   const server = createServer((request, response) => void request.resume().on("end", () => answer(request, response)))
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  afterwards(() => new Promise<void>((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  }))
+  afterwards(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+  )
   return { ssp: "a", registration: 1, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 }
 
@@ -66,7 +71,11 @@ it("D15 a redirect is not followed, and connections are kept", async () => {
     if (paths.length === 1) response.writeHead(307, { location: "/elsewhere" }).end()
     else response.end("{}")
   })
-  const kinds = await asked((client) => Effect.forEach(["1", "2", "3", "4", "5", "6", "7", "8"], (body) => Effect.map(client.deliver(target, body), ({ kind }) => kind)))
+  const kinds = await asked((client) =>
+    Effect.forEach(["1", "2", "3", "4", "5", "6", "7", "8"], (body) =>
+      Effect.map(client.deliver(target, body), ({ kind }) => kind)
+    )
+  )
   expect(kinds).toEqual(["unavailable", ...Array(7).fill("applied")])
   expect(paths).toHaveLength(8)
   expect(new Set(paths.map((path) => path.split(" ")[1]))).toEqual(new Set(["/ingest"]))

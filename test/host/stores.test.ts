@@ -4,7 +4,17 @@
  * Faults are part of it: an operator must read what to set, and get the exit code that says what kind of fault it is.
  */
 import { Effect, Either, Layer, Logger, Redacted, Stream } from "effect"
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs"
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync
+} from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
 import * as Ids from "../../src/core/surql/recordId.ts"
@@ -22,8 +32,17 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 type Given = Parameters<typeof layer>[0]
 
-const settings = (storeAddr: string | undefined, more: Partial<Given> = {}): Given =>
-  ({ mode: "standalone", storeAddr, dataDir: join(folder, "data"), storeNs: undefined, storeDb: undefined, storeUser: undefined, storePass: undefined, storeAuthLevel: undefined, ...more })
+const settings = (storeAddr: string | undefined, more: Partial<Given> = {}): Given => ({
+  mode: "standalone",
+  storeAddr,
+  dataDir: join(folder, "data"),
+  storeNs: undefined,
+  storeDb: undefined,
+  storeUser: undefined,
+  storePass: undefined,
+  storeAuthLevel: undefined,
+  ...more
+})
 
 interface Opened {
   readonly database: Database["Type"]
@@ -32,19 +51,32 @@ interface Opened {
 }
 
 const open = <A>(given: Given, body: (opened: Opened) => Effect.Effect<A, unknown>) =>
-  Effect.runPromise(Effect.all({ database: Database, upstream: Upstream, state: SavedState }).pipe(Effect.flatMap(body), Effect.provide(Layer.fresh(layer(given, fromDatabase))), Effect.either))
+  Effect.runPromise(
+    Effect.all({ database: Database, upstream: Upstream, state: SavedState }).pipe(
+      Effect.flatMap(body),
+      Effect.provide(Layer.fresh(layer(given, fromDatabase))),
+      Effect.either
+    )
+  )
 
 const kinds = ({ database, upstream }: Opened) => Effect.succeed([database.kind, upstream.present])
-const write = ({ database }: Opened) => database.commit({ records: [], putViews: [], removeViews: [], position: { ...startPosition, writes: 5 } })
+const write = ({ database }: Opened) =>
+  database.commit({ records: [], putViews: [], removeViews: [], position: { ...startPosition, writes: 5 } })
 const read = ({ database }: Opened) => Effect.map(database.position, ({ writes }) => writes)
-const faultOf = (result: Either.Either<unknown, unknown>) => (Either.isLeft(result) ? result.left : "no fault") as { readonly exitCode?: number; readonly message?: string }
+const faultOf = (result: Either.Either<unknown, unknown>) =>
+  (Either.isLeft(result) ? result.left : "no fault") as { readonly exitCode?: number; readonly message?: string }
 
 test("D22 the address gives the store, and with a server there is an upstream beside the node's own store", async () => {
   const ns = { storeNs: "n", storeDb: "d" }
   for (const [address, more, expected] of [
-    [undefined, {}, ["sqlite", false]], ["memory://", {}, ["memory", false]], ["mem://", {}, ["surreal", false]], [`surrealkv://${join(folder, "kv")}`, {}, ["surreal", false]],
-    ["127.0.0.1:1", ns, ["sqlite", true]], ["wss://127.0.0.1:1", ns, ["sqlite", true]],
-  ] as const) expect(await open(settings(address, more), kinds), address).toEqual(Either.right(expected))
+    [undefined, {}, ["sqlite", false]],
+    ["memory://", {}, ["memory", false]],
+    ["mem://", {}, ["surreal", false]],
+    [`surrealkv://${join(folder, "kv")}`, {}, ["surreal", false]],
+    ["127.0.0.1:1", ns, ["sqlite", true]],
+    ["wss://127.0.0.1:1", ns, ["sqlite", true]]
+  ] as const)
+    expect(await open(settings(address, more), kinds), address).toEqual(Either.right(expected))
 })
 
 test("D22 D23 what is kept is kept, in the process or beside a server", async () => {
@@ -58,9 +90,20 @@ test("D22 D23 what is kept is kept, in the process or beside a server", async ()
 
 test("data folders are made for this user alone; one that others may open is warned about and left as it is", async () => {
   const warnings: Array<string> = []
-  const logger = Logger.make(({ logLevel, message }) => void (logLevel._tag === "Warning" && warnings.push(String(message))))
-  const opened = (dataDir: string) => Effect.runPromise(Database.pipe(Effect.flatMap((database) => write({ database } as Opened)), Effect.provide(Layer.fresh(layer(settings(undefined, { dataDir }), fromDatabase))), Effect.provide(Logger.replace(Logger.defaultLogger, logger)), Effect.scoped))
-  const made = join(folder, "made", "here"), open = join(folder, "open")
+  const logger = Logger.make(
+    ({ logLevel, message }) => void (logLevel._tag === "Warning" && warnings.push(String(message)))
+  )
+  const opened = (dataDir: string) =>
+    Effect.runPromise(
+      Database.pipe(
+        Effect.flatMap((database) => write({ database } as Opened)),
+        Effect.provide(Layer.fresh(layer(settings(undefined, { dataDir }), fromDatabase))),
+        Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+        Effect.scoped
+      )
+    )
+  const made = join(folder, "made", "here"),
+    open = join(folder, "open")
   await opened(made)
   expect([statSync(made).mode & 0o777, warnings]).toEqual([0o700, []])
   mkdirSync(open)
@@ -79,16 +122,30 @@ test("D22 mem:// and memory:// keep nothing", async () => {
 
 test("D22 a store that nobody reads holds nothing: memory://, and an SSP of a cluster, after a million deletes", async () => {
   const batch = 10_000
-  for (const given of [settings("memory://"), settings(undefined, { mode: "scheduler", dataDir: join(folder, "in a cluster") })]) {
-    const left = await open(given, ({ database }) => Effect.gen(function*() {
-      const before = heapUsed()
-      for (let at = 0; at < 1_000_000; at += batch) {
-        const records = Array.from({ length: batch }, (_, n) => ({ id: Ids.make("t", `key ${at + n}`), version: 2, doc: undefined }))
-        yield* database.commit({ records, putViews: [], removeViews: [], position: { ...startPosition, writes: at + batch } })
-      }
-      const held = yield* Stream.runFold(database.records, 0, (count, chunk) => count + chunk.length)
-      return { held, grownMiB: Math.round((heapUsed() - before) / 2 ** 20) }
-    }))
+  for (const given of [
+    settings("memory://"),
+    settings(undefined, { mode: "scheduler", dataDir: join(folder, "in a cluster") })
+  ]) {
+    const left = await open(given, ({ database }) =>
+      Effect.gen(function* () {
+        const before = heapUsed()
+        for (let at = 0; at < 1_000_000; at += batch) {
+          const records = Array.from({ length: batch }, (_, n) => ({
+            id: Ids.make("t", `key ${at + n}`),
+            version: 2,
+            doc: undefined
+          }))
+          yield* database.commit({
+            records,
+            putViews: [],
+            removeViews: [],
+            position: { ...startPosition, writes: at + batch }
+          })
+        }
+        const held = yield* Stream.runFold(database.records, 0, (count, chunk) => count + chunk.length)
+        return { held, grownMiB: Math.round((heapUsed() - before) / 2 ** 20) }
+      })
+    )
     expect(left).toEqual(Either.right({ held: 0, grownMiB: expect.toSatisfy((grown: number) => grown < 16) }))
   }
 })
@@ -98,17 +155,31 @@ test("D22 the server is asked as it is told to: user, password, namespace, datab
   onTestFinished(() => server.kill())
   await server.ask("n", "d", "CREATE item:1")
   const tables = ({ upstream }: Opened) => Effect.map(upstream.tables, (found) => found.map(({ name }) => name))
-  const given = settings(`127.0.0.1:${server.port}`, { storeNs: "n", storeDb: "d", storeUser: "admin", storePass: Redacted.make("secret") })
+  const given = settings(`127.0.0.1:${server.port}`, {
+    storeNs: "n",
+    storeDb: "d",
+    storeUser: "admin",
+    storePass: Redacted.make("secret")
+  })
   expect(await open(given, tables)).toEqual(Either.right(["item"]))
   expect(Either.isLeft(await open({ ...given, storePass: Redacted.make("wrong") }, tables))).toBe(true)
 })
 
 test("D22 faults name what to set, with the exit code of their kind", async () => {
-  expect(faultOf(await open(settings("ws://db:8000"), kinds))).toMatchObject({ exitCode: 2, message: expect.stringContaining("STORE_NS") })
-  expect(faultOf(await open(settings("redis://db"), kinds))).toMatchObject({ exitCode: 2, message: expect.stringContaining("STORE_ADDR=redis://db") })
+  expect(faultOf(await open(settings("ws://db:8000"), kinds))).toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining("STORE_NS")
+  })
+  expect(faultOf(await open(settings("redis://db"), kinds))).toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining("STORE_ADDR=redis://db")
+  })
   const url = `surrealkv://${join(folder, "held")}`
   const second = await open(settings(url), () => Effect.promise(() => open(settings(url), kinds)))
-  expect(faultOf(Either.getOrThrow(second))).toMatchObject({ exitCode: 1, message: expect.stringContaining("another process has it") })
+  expect(faultOf(Either.getOrThrow(second))).toMatchObject({
+    exitCode: 1,
+    message: expect.stringContaining("another process has it")
+  })
 })
 
 test("D23 a damaged store beside a server is set aside and begun anew; without a server it is refused", async () => {
@@ -119,8 +190,14 @@ test("D23 a damaged store beside a server is set aside and begun anew; without a
   expect(await open(server, read)).toEqual(Either.right(0))
   expect([statSync(`${file}.damaged`).size, existsSync(file)]).toEqual([4_800, true])
   // Again, and by pages this time: what was set aside before makes room.
-  const many = Array.from({ length: 500 }, (_, i) => ({ id: Ids.make("t", i), version: 1, doc: { text: "x".repeat(100), id: Ids.make("t", i) } }))
-  await open(server, ({ database }) => database.commit({ records: many, putViews: [], removeViews: [], position: startPosition }))
+  const many = Array.from({ length: 500 }, (_, i) => ({
+    id: Ids.make("t", i),
+    version: 1,
+    doc: { text: "x".repeat(100), id: Ids.make("t", i) }
+  }))
+  await open(server, ({ database }) =>
+    database.commit({ records: many, putViews: [], removeViews: [], position: startPosition })
+  )
   const handle = openSync(file, "r+")
   for (let at = 8192; at < statSync(file).size; at += 4096) writeSync(handle, Buffer.alloc(512, 0xa5), 0, 512, at)
   closeSync(handle)
@@ -134,23 +211,35 @@ test("D23 a damaged store beside a server is set aside and begun anew; without a
 
 test("D23 damage that shows only in what is read can be set aside too, under the same service", async () => {
   const server = settings("127.0.0.1:1", { storeNs: "n", storeDb: "d", dataDir: join(folder, "damaged later") })
-  const outcome = await open(server, (opened) => Effect.gen(function*() {
-    yield* write(opened)
-    const where = yield* opened.database.setAside ?? Effect.die("it cannot")
-    const after = yield* read(opened)
-    yield* write(opened)
-    return [where, after, yield* read(opened)] as const
-  }))
+  const outcome = await open(server, (opened) =>
+    Effect.gen(function* () {
+      yield* write(opened)
+      const where = yield* opened.database.setAside ?? Effect.die("it cannot")
+      const after = yield* read(opened)
+      yield* write(opened)
+      return [where, after, yield* read(opened)] as const
+    })
+  )
   expect(outcome).toEqual(Either.right([join(server.dataDir, "upstream.db.damaged"), 0, 5]))
   expect(await open(server, read)).toEqual(Either.right(5))
 })
 
 test("D22 in a cluster no records are kept here, a server is there for the edges, and the folder is one process's", async () => {
-  const given = settings("127.0.0.1:1", { mode: "scheduler", storeNs: "n", storeDb: "d", dataDir: join(folder, "member") })
+  const given = settings("127.0.0.1:1", {
+    mode: "scheduler",
+    storeNs: "n",
+    storeDb: "d",
+    dataDir: join(folder, "member")
+  })
   expect(await open(given, kinds)).toEqual(Either.right(["memory", true]))
-  expect(await open(settings(undefined, { mode: "scheduler", dataDir: given.dataDir }), kinds)).toEqual(Either.right(["memory", false]))
+  expect(await open(settings(undefined, { mode: "scheduler", dataDir: given.dataDir }), kinds)).toEqual(
+    Either.right(["memory", false])
+  )
   expect(await open(given, ({ state }) => state.save("saved"))).toEqual(Either.right(undefined))
   expect(await open(given, ({ state }) => state.load)).toEqual(Either.right("saved"))
   const second = await open(given, () => Effect.promise(() => open(given, kinds)))
-  expect(faultOf(Either.getOrThrow(second))).toMatchObject({ exitCode: 1, message: expect.stringContaining("another process has it") })
+  expect(faultOf(Either.getOrThrow(second))).toMatchObject({
+    exitCode: 1,
+    message: expect.stringContaining("another process has it")
+  })
 })

@@ -29,7 +29,12 @@ export interface Open {
 
 export const open = async (file: string, options: WalFileOptions = {}): Promise<Either.Either<Open, WalFailed>> => {
   const scope = await Effect.runPromise(Scope.make())
-  const built = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(layerFile(file, options)), scope).pipe(Effect.either, Effect.provide(Logger.remove(Logger.defaultLogger))))
+  const built = await Effect.runPromise(
+    Layer.buildWithScope(Layer.fresh(layerFile(file, options)), scope).pipe(
+      Effect.either,
+      Effect.provide(Logger.remove(Logger.defaultLogger))
+    )
+  )
   return Either.map(built, (context) => {
     const wal = Effect.runSync(Effect.provide(Wal, context))
     return {
@@ -41,8 +46,12 @@ export const open = async (file: string, options: WalFileOptions = {}): Promise<
   })
 }
 
-export const opened = async (file: string, options: WalFileOptions = {}): Promise<Open> => Either.getOrThrowWith(await open(file, options), (error) => error)
-export const onDisk = (disk: FaultyDisk, options: WalFileOptions = {}): Promise<Open> => opened(path, { ...options, disk: disk.mount() })
-export const reasonOf = (result: Either.Either<unknown, WalFailed>): string => (Either.isLeft(result) ? result.left.reason : "none")
+export const opened = async (file: string, options: WalFileOptions = {}): Promise<Open> =>
+  Either.getOrThrowWith(await open(file, options), (error) => error)
+export const onDisk = (disk: FaultyDisk, options: WalFileOptions = {}): Promise<Open> =>
+  opened(path, { ...options, disk: disk.mount() })
+export const reasonOf = (result: Either.Either<unknown, WalFailed>): string =>
+  Either.isLeft(result) ? result.left.reason : "none"
 export const record = (n: number): string => JSON.stringify({ n, pad: "p".repeat(40) })
-export const texts = (records: ReadonlyArray<Format.WalRecord>): ReadonlyArray<string> => records.map(({ json }) => json)
+export const texts = (records: ReadonlyArray<Format.WalRecord>): ReadonlyArray<string> =>
+  records.map(({ json }) => json)

@@ -1,7 +1,9 @@
 /**
- * Bodies that begin and do not end, many at once: what the server holds of them is bounded, and who meets the bound is told.
+ * Bodies that begin and do not end, many at once: what the server holds of them is bounded, and who meets the bound is
+ * told.
  *
- * Rows are the ways in: a hot route and a declared one, a length that is announced and one that is not, one piece and many.
+ * Rows are the ways in: a hot route and a declared one, a length that is announced and one that is not, one piece and
+ * many.
  */
 import { describe, expect, it } from "vitest"
 import { request } from "../kit/http.ts"
@@ -17,7 +19,8 @@ const open = async (port: number, count: number, bytes: string, from?: string): 
   return opened
 }
 
-const head = (path: string, framing: string): string => `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer ${secret}\r\n${framing}\r\n\r\n`
+const head = (path: string, framing: string): string =>
+  `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer ${secret}\r\n${framing}\r\n\r\n`
 const announced = "content-length: 65536"
 const chunked = "transfer-encoding: chunked"
 const most = 60_000
@@ -47,11 +50,28 @@ describe("unfinished bodies", () => {
       expect(refused.length).toBeLessThan(40)
       for (const { text } of refused) {
         expect(text).toMatch(/retry-after: 1/i)
-        expect(text).toMatch(new RegExp(`"OVERLOADED","message":"unfinished request bodies hold \\d+ bytes, the limit is ${bound} \\(setting SVC_MAX_BODY_BYTES_TOTAL\\)`))
+        expect(text).toMatch(
+          new RegExp(
+            `"OVERLOADED","message":"unfinished request bodies hold \\d+ bytes, the limit is ${bound} \\(setting SVC_MAX_BODY_BYTES_TOTAL\\)`
+          )
+        )
       }
       await expect.poll(() => refused.every(({ closed }) => closed), { timeout: 10_000 }).toBe(true)
       for (const client of all) client.destroy()
-      await expect.poll(async () => (await request(url, { method: "POST", path: "/ingest", token: secret, body: create(`a:1`, { text: half.slice(0, 50_000) }) })).status, { timeout: 10_000 }).toBe(200)
+      await expect
+        .poll(
+          async () =>
+            (
+              await request(url, {
+                method: "POST",
+                path: "/ingest",
+                token: secret,
+                body: create(`a:1`, { text: half.slice(0, 50_000) })
+              })
+            ).status,
+          { timeout: 10_000 }
+        )
+        .toBe(200)
     })
   }
   it("D17 what was only announced holds nothing, and who has no secret holds nothing", async () => {
@@ -59,11 +79,30 @@ describe("unfinished bodies", () => {
     await open(port, 60, head("/ingest", announced))
     await open(port, 60, `POST /ingest HTTP/1.1\r\nhost: localhost\r\n${announced}\r\n\r\n${half}`)
     await open(port, 60, `POST /view/register HTTP/1.1\r\nhost: localhost\r\n${announced}\r\n\r\n${half}`)
-    for (let n = 0; n < 60; n++) expect((await request(url, { method: "POST", path: "/ingest", token: secret, body: create(`a:${n}`, { text: half.slice(0, 50_000) }) })).status).toBe(200)
+    for (let n = 0; n < 60; n++)
+      expect(
+        (
+          await request(url, {
+            method: "POST",
+            path: "/ingest",
+            token: secret,
+            body: create(`a:${n}`, { text: half.slice(0, 50_000) })
+          })
+        ).status
+      ).toBe(200)
   })
   it("D17 a bound below one body still takes one", async () => {
     const { url } = await start({ maxBodyBytes: 65_536, maxBodyBytesTotal: 1024 })
-    expect((await request(url, { method: "POST", path: "/ingest", token: secret, body: create("a:1", { text: half.slice(0, 60_000) }) })).status).toBe(200)
+    expect(
+      (
+        await request(url, {
+          method: "POST",
+          path: "/ingest",
+          token: secret,
+          body: create("a:1", { text: half.slice(0, 60_000) })
+        })
+      ).status
+    ).toBe(200)
   })
 })
 
@@ -73,6 +112,15 @@ describe("where nobody is asked for a secret", () => {
     const all = await open(port, 40, head("/ingest", announced) + half, "127.0.0.9")
     await expect.poll(() => refusedOf(all).length, { timeout: 10_000 }).toBeGreaterThanOrEqual(40 - fit / 4)
     expect(refusedOf(all)[0]?.text).toMatch(/the limit for one address is 262144 .*SVC_MAX_BODY_BYTES_TOTAL/)
-    expect((await request(url, { method: "POST", path: "/ingest", token: secret, body: create("a:1", { text: half.slice(0, 50_000) }) })).status).toBe(200)
+    expect(
+      (
+        await request(url, {
+          method: "POST",
+          path: "/ingest",
+          token: secret,
+          body: create("a:1", { text: half.slice(0, 50_000) })
+        })
+      ).status
+    ).toBe(200)
   })
 })

@@ -30,7 +30,9 @@ describe("one address", () => {
     await hold(port, 10, attacker)
     const refused = await ask(port, "/info", attacker)
     expect(refused.status).toBe(503)
-    expect(refused.text).toMatch(/"OVERLOADED","message":"10 connections are open from the address of this client, the limit for one address is 10 \(setting SVC_MAX_CONNECTIONS_PER_ADDRESS\)/)
+    expect(refused.text).toMatch(
+      /"OVERLOADED","message":"10 connections are open from the address of this client, the limit for one address is 10 \(setting SVC_MAX_CONNECTIONS_PER_ADDRESS\)/
+    )
     expect(refused.text).toMatch(/retry-after: 1/i)
     await expect.poll(() => refused.closed, { timeout: 10_000 }).toBe(true)
     const fine = await ask(port, "/info", other)

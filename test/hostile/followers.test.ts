@@ -1,5 +1,6 @@
 /**
- * Followers of a view that do not read (D11): a change costs nothing for them, what they miss is kept once, and they are told.
+ * Followers of a view that do not read (D11): a change costs nothing for them, what they miss is kept once, and they
+ * are told.
  *
  * Counted, not timed: how often an event is made into text, how many pieces each follower is given.
  */
@@ -11,14 +12,19 @@ import type { ViewEvent } from "../../src/ssp/viewTypes.ts"
 
 const snapshot: ViewEvent = { event: "snapshot", id: "i.0", data: {} }
 const take = (feed: Feed, follower: Follower): Promise<ReadonlyArray<string> | undefined> =>
-  Effect.runPromise(Effect.option(feed.take(follower))).then((chunk) => Option.getOrUndefined(Option.map(chunk, (events) => Chunk.toReadonlyArray(events).map(told))))
-const told = ({ data, event, id }: ViewEvent): string => (event === "end" ? `end ${(data as { readonly reason: string }).reason}` : `${event} ${id}`)
+  Effect.runPromise(Effect.option(feed.take(follower))).then((chunk) =>
+    Option.getOrUndefined(Option.map(chunk, (events) => Chunk.toReadonlyArray(events).map(told)))
+  )
+const told = ({ data, event, id }: ViewEvent): string =>
+  event === "end" ? `end ${(data as { readonly reason: string }).reason}` : `${event} ${id}`
 
 /** Deltas that count how often they are made into text. */
 const counting = () => {
   const made = { texts: 0 }
   const delta = (n: number, size = 10): ViewEvent => ({
-    event: "delta", id: `i.${n}`, data: {
+    event: "delta",
+    id: `i.${n}`,
+    data: {
       toJSON: () => {
         made.texts++
         return { text: "x".repeat(size) }
@@ -33,10 +39,12 @@ const stalled = (events: Stream.Stream<ViewEvent>, room: number) => {
   const { body } = HttpStream.respond(events, Effect.never)
   if (body._tag !== "Stream") throw new Error("no stream")
   const given: Array<number> = []
-  const fiber = Effect.runFork(Stream.runForEach(body.stream, (piece) => {
-    given.push(piece.length)
-    return given.length < room ? Effect.void : Effect.never
-  }))
+  const fiber = Effect.runFork(
+    Stream.runForEach(body.stream, (piece) => {
+      given.push(piece.length)
+      return given.length < room ? Effect.void : Effect.never
+    })
+  )
   return { given, close: () => Effect.runPromise(Fiber.interrupt(fiber)) }
 }
 
@@ -44,7 +52,9 @@ describe("followers that do not read", () => {
   it("D11 a change makes one text however many follow, a batch one piece for each, and none for who does not take it", async () => {
     const { delta, made } = counting()
     const feed = new Feed(10_000)
-    const streams = Array.from({ length: 40 }, () => stalled(Stream.repeatEffectChunkOption(feed.take(feed.listen(snapshot))), 3))
+    const streams = Array.from({ length: 40 }, () =>
+      stalled(Stream.repeatEffectChunkOption(feed.take(feed.listen(snapshot))), 3)
+    )
     await expect.poll(() => streams.every(({ given }) => given.length === 2)).toBe(true)
     for (let n = 1; n <= 500; n++) feed.push(n, delta(n))
     await expect.poll(() => streams.every(({ given }) => given.length === 3)).toBe(true)
@@ -78,7 +88,11 @@ describe("followers that do not read", () => {
       expect(piece.length).toBeLessThanOrEqual(4)
       all.push(...piece)
     }
-    expect(all).toEqual(["snapshot i.0", ...Array.from({ length: 100 }, (_, n) => `delta i.${n + 1}`), "end unregistered"])
+    expect(all).toEqual([
+      "snapshot i.0",
+      ...Array.from({ length: 100 }, (_, n) => `delta i.${n + 1}`),
+      "end unregistered"
+    ])
   })
   it("D11 one beyond the buffer is told end, behind, whatever else has ended; one within it loses nothing", async () => {
     const { delta } = counting()
@@ -102,7 +116,8 @@ describe("followers that do not read", () => {
   it("D11 one that waits is told at once, and one that left is not", async () => {
     const { delta } = counting()
     const feed = new Feed(5)
-    const stays = feed.listen(undefined), goes = feed.listen(undefined)
+    const stays = feed.listen(undefined),
+      goes = feed.listen(undefined)
     const waiting = take(feed, stays)
     const gone = Effect.runFork(feed.take(goes))
     await new Promise((done) => setTimeout(done, 5))

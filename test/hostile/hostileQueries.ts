@@ -1,7 +1,9 @@
 /**
- * Random queries that are made to explode: functions and operators in each other, with arguments that are large, shared or growing.
+ * Random queries that are made to explode: functions and operators in each other, with arguments that are large, shared
+ * or growing.
  *
- * Why random: the table of `attacks.ts` has what somebody thought of; what is left is found where two things meet that are harmless alone.
+ * Why random: the table of `attacks.ts` has what somebody thought of; what is left is found where two things meet that
+ * are harmless alone.
  */
 import { functions } from "../../src/core/surql/functions.ts"
 import type { Rng } from "../kit/random.ts"
@@ -19,16 +21,28 @@ export const expression = (random: Rng, depth: number): string => {
   if (depth === 0) return random.chance(0.5) ? Values.any(random) : `array::range(0, ${size(random)})`
   const inner = (): string => expression(random, depth - 1)
   return random.pick<() => string>([
-    () => `array::repeat(${inner()}, ${size(random)})`, () => `string::repeat(<string> ${inner()}, ${size(random)})`, () => `array::range(${size(random)}, ${size(random)})`,
-    () => `array::fold(array::range(0, ${size(random)}), ${inner()}, |$a, $b| ${random.pick(["$a + $a", "[$a, $a]", "array::concat($a, $a)", "array::flatten([$a, $a])", "<string> $a + <string> $a"])})`,
-    () => `(${inner()}).map(|$v| ${random.pick(["$v", "[$v, $v]", inner()])})`, () => `array::windows(${inner()}, ${size(random)})`, () => `array::combine(${inner()}, ${inner()})`,
-    () => `<${random.pick(Calls.casts)}> (${inner()})`, () => `(${inner()}) ${random.pick(Calls.operators)} (${inner()})`, () => `{ LET $x = ${inner()}; RETURN [$x, $x, $x] }`,
-    () => `${random.pick(names)}(${Array.from({ length: 1 + random.below(3) }, inner).join(", ")})`, () => `${random.pick(names)}(${Array.from({ length: 1 + random.below(2) }, inner).join(", ")})`,
-    () => Calls.call(random, random.pick(names)), () => `(SELECT VALUE ${inner()} FROM t)`
+    () => `array::repeat(${inner()}, ${size(random)})`,
+    () => `string::repeat(<string> ${inner()}, ${size(random)})`,
+    () => `array::range(${size(random)}, ${size(random)})`,
+    () =>
+      `array::fold(array::range(0, ${size(random)}), ${inner()}, |$a, $b| ${random.pick(["$a + $a", "[$a, $a]", "array::concat($a, $a)", "array::flatten([$a, $a])", "<string> $a + <string> $a"])})`,
+    () => `(${inner()}).map(|$v| ${random.pick(["$v", "[$v, $v]", inner()])})`,
+    () => `array::windows(${inner()}, ${size(random)})`,
+    () => `array::combine(${inner()}, ${inner()})`,
+    () => `<${random.pick(Calls.casts)}> (${inner()})`,
+    () => `(${inner()}) ${random.pick(Calls.operators)} (${inner()})`,
+    () => `{ LET $x = ${inner()}; RETURN [$x, $x, $x] }`,
+    () => `${random.pick(names)}(${Array.from({ length: 1 + random.below(3) }, inner).join(", ")})`,
+    () => `${random.pick(names)}(${Array.from({ length: 1 + random.below(2) }, inner).join(", ")})`,
+    () => Calls.call(random, random.pick(names)),
+    () => `(SELECT VALUE ${inner()} FROM t)`
   ])()
 }
 
 /** A statement for `/proxy/query`. */
-export const query = (random: Rng): string => random.pick<() => string>([
-  () => `RETURN ${expression(random, 1 + random.below(4))}`, () => `SELECT ${expression(random, 1 + random.below(3))} AS w FROM t`, () => `SELECT * FROM t WHERE ${expression(random, 2)} ORDER BY n LIMIT ${random.below(5)}`
-])()
+export const query = (random: Rng): string =>
+  random.pick<() => string>([
+    () => `RETURN ${expression(random, 1 + random.below(4))}`,
+    () => `SELECT ${expression(random, 1 + random.below(3))} AS w FROM t`,
+    () => `SELECT * FROM t WHERE ${expression(random, 2)} ORDER BY n LIMIT ${random.below(5)}`
+  ])()

@@ -1,8 +1,9 @@
 /**
  * Queries that are made to stop a process (D48): each ends with an answer or a declared error, within its budget.
  *
- * The table of `attacks.ts` over the evaluator that `/proxy/query` and views share, from text to value. What is checked is counted: steps and bytes
- * that were charged, and how much the process grew; how long it takes is only bounded by the test's end.
+ * The table of `attacks.ts` over the evaluator that `/proxy/query` and views share, from text to value. What is checked
+ * is counted: steps and bytes that were charged, and how much the process grew; how long it takes is only bounded by
+ * the test's end.
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
@@ -13,7 +14,11 @@ import { fromRecords } from "../../src/core/surql/memory.ts"
 import * as RecordIds from "../../src/core/surql/recordId.ts"
 import { declared, queries } from "./attacks.ts"
 
-const many = Array.from({ length: 200 }, (_, i) => ({ id: RecordIds.make("t", i), n: i, tags: Array.from({ length: 200 }, (__, k) => k) }))
+const many = Array.from({ length: 200 }, (_, i) => ({
+  id: RecordIds.make("t", i),
+  n: i,
+  tags: Array.from({ length: 200 }, (__, k) => k)
+}))
 const source = fromRecords(many)
 const heap = (): number => process.memoryUsage().heapUsed + process.memoryUsage().external
 
@@ -22,10 +27,12 @@ describe("queries", () => {
     const parsed = parseStatements(query)
     if (Either.isLeft(parsed)) return expect(parsed.left.message).not.toBe("")
     for (const statement of parsed.right) {
-      const budget = queryBudget(), before = heap()
+      const budget = queryBudget(),
+        before = heap()
       const answer = drain(evaluateSliced(statement, { source, params: {}, budget, maxRows: limits.queryRows.value }))
       expect(heap() - before).toBeLessThan(512 * 1024 * 1024)
-      if (Either.isLeft(answer)) expect(answer.left.reason).toMatch(declared), expect(answer.left.reason.length).toBeLessThan(20_000)
+      if (Either.isLeft(answer))
+        expect(answer.left.reason).toMatch(declared), expect(answer.left.reason.length).toBeLessThan(20_000)
       else expect(budget.left).toBeGreaterThanOrEqual(0), expect(budget.bytes).toBeGreaterThanOrEqual(0)
     }
   })

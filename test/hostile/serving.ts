@@ -16,10 +16,21 @@ export interface Served {
   readonly close: () => Promise<void>
 }
 
-export const serve = async (options: Partial<Server.ListenOptions>, env: { readonly [name: string]: string } = {}): Promise<Served> => {
+export const serve = async (
+  options: Partial<Server.ListenOptions>,
+  env: { readonly [name: string]: string } = {}
+): Promise<Served> => {
   const scope = Effect.runSync(Scope.make())
-  const whole = Server.layer({ host: "127.0.0.1", port: 0, setting: "LISTEN_ADDR", maxConnections: 1000, ...options }).pipe(Layer.provideMerge(node(fakeViews(), env)))
-  const context = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(whole.pipe(Layer.provide(Logger.minimumLogLevel(LogLevel.None)))), scope))
+  const whole = Server.layer({
+    host: "127.0.0.1",
+    port: 0,
+    setting: "LISTEN_ADDR",
+    maxConnections: 1000,
+    ...options
+  }).pipe(Layer.provideMerge(node(fakeViews(), env)))
+  const context = await Effect.runPromise(
+    Layer.buildWithScope(Layer.fresh(whole.pipe(Layer.provide(Logger.minimumLogLevel(LogLevel.None)))), scope)
+  )
   const port = await Effect.runPromise(Context.get(context, Serving).port)
   return { url: `http://127.0.0.1:${port}`, port, close: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
 }
@@ -35,13 +46,20 @@ export interface Client {
 /** Connects from `from`, sends `bytes`, and says what came back. */
 export const clientOf = (port: number, bytes: string, from = "127.0.0.1"): Promise<Client> =>
   new Promise((done) => {
-    let text = "", closed = false
+    let text = "",
+      closed = false
     const socket = connect({ port, host: "127.0.0.1", localAddress: from }, () => {
       if (bytes !== "") socket.write(bytes)
       done({
-        get text() { return text },
-        get closed() { return closed },
-        get status() { return text === "" ? undefined : Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]) },
+        get text() {
+          return text
+        },
+        get closed() {
+          return closed
+        },
+        get status() {
+          return text === "" ? undefined : Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1])
+        },
         send: (more) => void socket.write(more),
         destroy: () => void socket.destroy()
       })

@@ -1,7 +1,9 @@
 /**
- * A server that speaks TLS: who gets in with which certificate, what happens to who speaks something else, new files while it runs.
+ * A server that speaks TLS: who gets in with which certificate, what happens to who speaks something else, new files
+ * while it runs.
  *
- * In this process, because handshakes, tickets and half-open connections are what is tested; processes are in `test/live/tls.test.ts`.
+ * In this process, because handshakes, tickets and half-open connections are what is tested; processes are in
+ * `test/live/tls.test.ts`.
  */
 import { connect as connectPlain, type Socket } from "node:net"
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls"
@@ -43,10 +45,17 @@ class Files implements Tls {
 
 const filesOf = ({ cert, key }: Issued, ca?: string): Files => new Files({ cert, key, ca })
 
-const started = async (tls: Tls, options: Partial<ListenOptions> = {}): Promise<Served & { readonly ask: (ask: Ask) => Promise<Answer> }> => {
+const started = async (
+  tls: Tls,
+  options: Partial<ListenOptions> = {}
+): Promise<Served & { readonly ask: (ask: Ask) => Promise<Answer> }> => {
   const served = await serve({ tls, ...options })
   afterwards(() => served.close())
-  return { ...served, url: `https://127.0.0.1:${served.port}`, ask: (ask) => request(`https://127.0.0.1:${served.port}`, { token: secret, ...ask }) }
+  return {
+    ...served,
+    url: `https://127.0.0.1:${served.port}`,
+    ask: (ask) => request(`https://127.0.0.1:${served.port}`, { token: secret, ...ask })
+  }
 }
 
 const opened = <S extends Socket>(socket: S, event: "connect" | "secureConnect"): Promise<S> =>
@@ -55,12 +64,18 @@ const opened = <S extends Socket>(socket: S, event: "connect" | "secureConnect")
     socket.once("error", failed).once(event, () => done(socket))
   })
 
-const secure = (port: number, options: ConnectionOptions): Promise<TLSSocket> => opened(connect({ port, host: "127.0.0.1", ...options }), "secureConnect")
+const secure = (port: number, options: ConnectionOptions): Promise<TLSSocket> =>
+  opened(connect({ port, host: "127.0.0.1", ...options }), "secureConnect")
 
 /** What comes on a connection until `ends` says so, or it closes. */
-const told = (socket: Socket, bytes: string | Uint8Array, ends: (text: string) => boolean = () => false): Promise<{ readonly text: string; readonly closed: boolean; readonly error: string | undefined }> =>
+const told = (
+  socket: Socket,
+  bytes: string | Uint8Array,
+  ends: (text: string) => boolean = () => false
+): Promise<{ readonly text: string; readonly closed: boolean; readonly error: string | undefined }> =>
   new Promise((done) => {
-    let text = "", error: string | undefined
+    let text = "",
+      error: string | undefined
     const finish = (closed: boolean): void => done({ text, closed, error })
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1")
@@ -74,7 +89,8 @@ const told = (socket: Socket, bytes: string | Uint8Array, ends: (text: string) =
   })
 
 const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1])
-const get = (path: string, more = "connection: close\r\n"): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${secret}\r\n${more}\r\n`
+const get = (path: string, more = "connection: close\r\n"): string =>
+  `GET ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${secret}\r\n${more}\r\n`
 const { node, root } = authority()
 const ca = root.cert
 
@@ -83,26 +99,43 @@ describe("a server with a certificate", () => {
     const { ask, port } = await started(filesOf(node()))
     expect((await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: { ca } })).status).toBe(200)
     expect((await ask({ path: "/info", tls: { ca } })).status).toBe(200)
-    for (const version of ["TLSv1.2", "TLSv1.3"] as const) expect((await secure(port, { ca, minVersion: version, maxVersion: version })).getProtocol()).toBe(version)
-    await expect(secure(port, { ca, minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" })).rejects.toThrow(/version|protocol/i)
+    for (const version of ["TLSv1.2", "TLSv1.3"] as const)
+      expect((await secure(port, { ca, minVersion: version, maxVersion: version })).getProtocol()).toBe(version)
+    await expect(
+      secure(port, { ca, minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" })
+    ).rejects.toThrow(/version|protocol/i)
     await expect(ask({ path: "/info", tls: { ca: authority().root.cert } })).rejects.toThrow(/certificate|signature/)
   })
   it("D47 D52 a page of its own origin may post, one of another may not", async () => {
     const { ask, port, url } = await started(filesOf(node()))
-    const from = async (origin: string): Promise<number> => (await ask({ method: "POST", path: "/ingest", headers: { origin }, body: create("t:1"), tls: { ca } })).status
-    expect([await from(url), await from(`https://127.0.0.1:${port + 1}`), await from("https://evil.example")]).toEqual([200, 403, 403])
+    const from = async (origin: string): Promise<number> =>
+      (await ask({ method: "POST", path: "/ingest", headers: { origin }, body: create("t:1"), tls: { ca } })).status
+    expect([await from(url), await from(`https://127.0.0.1:${port + 1}`), await from("https://evil.example")]).toEqual([
+      200, 403, 403
+    ])
   })
   it("D52 who speaks plain HTTP is told so, who speaks something else is hung up on, and others go on", async () => {
     const { ask, port } = await started(filesOf(node()))
     const plain = await told(await opened(connectPlain(port, "127.0.0.1"), "connect"), get("/info"))
-    expect(plain).toMatchObject({ closed: true, error: undefined, text: expect.stringMatching(/^HTTP\/1\.1 400 [^]*INVALID_REQUEST[^]*this port speaks TLS: ask https:/) })
+    expect(plain).toMatchObject({
+      closed: true,
+      error: undefined,
+      text: expect.stringMatching(/^HTTP\/1\.1 400 [^]*INVALID_REQUEST[^]*this port speaks TLS: ask https:/)
+    })
     for (const bytes of ["\0\0\0\0\0\0\0\0\0\0", "SSH-2.0-x\r\n", Uint8Array.of(0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0)]) {
-      expect(await told(await opened(connectPlain(port, "127.0.0.1"), "connect"), bytes)).toMatchObject({ closed: true })
+      expect(await told(await opened(connectPlain(port, "127.0.0.1"), "connect"), bytes)).toMatchObject({
+        closed: true
+      })
     }
     expect((await ask({ path: "/info", tls: { ca } })).status).toBe(200)
   })
   it("D17 D52 a connection beyond the limit is told which, probes are answered, and a body is counted and given back", async () => {
-    const { ask, port } = await started(filesOf(node()), { maxConnections: 4, maxConnectionsPerAddress: 2, maxBodyBytes: 65_536, maxBodyBytesTotal: 65_536 })
+    const { ask, port } = await started(filesOf(node()), {
+      maxConnections: 4,
+      maxConnectionsPerAddress: 2,
+      maxBodyBytes: 65_536,
+      maxBodyBytesTotal: 65_536
+    })
     const held = [await secure(port, { ca }), await opened(connectPlain(port, "127.0.0.1"), "connect")]
     await expect.poll(async () => (await ask({ path: "/info", tls: { ca } })).status, { timeout: 10_000 }).toBe(503)
     expect((await ask({ path: "/info", tls: { ca } })).text).toContain("SVC_MAX_CONNECTIONS_PER_ADDRESS")
@@ -116,13 +149,19 @@ describe("a server with a certificate", () => {
       socket.end()
       await told(socket, "")
     }
-    await expect.poll(async () => (await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: { ca } })).status, { timeout: 10_000 }).toBe(200)
+    await expect
+      .poll(async () => (await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: { ca } })).status, {
+        timeout: 10_000
+      })
+      .toBe(200)
   })
   it("D52 stops though a client has begun no handshake and another follows a view", async () => {
     const served = await serve({ tls: filesOf(node()) })
     const silent = await opened(connectPlain(served.port, "127.0.0.1"), "connect")
     const following = await secure(served.port, { ca })
-    expect((await told(following, get("/view/here/stream"), (text) => text.includes("event: snapshot"))).text).toMatch(/^HTTP\/1\.1 200/)
+    expect((await told(following, get("/view/here/stream"), (text) => text.includes("event: snapshot"))).text).toMatch(
+      /^HTTP\/1\.1 200/
+    )
     const ends = [told(silent, ""), told(following, "")]
     await served.close()
     expect((await Promise.all(ends)).map(({ closed }) => closed)).toEqual([true, true])
@@ -130,7 +169,23 @@ describe("a server with a certificate", () => {
 })
 
 const nodePaths = ["/ssp/", "/ingest"]
-const spelled = ["/ingest", "/INGEST", "//ingest", "/ingest/", "/%69ngest", "/%49NGEST", "/ingest?x=1", "/ingest;x", "/ingest#x", "http://localhost/ingest", "/ssp/register", "/Ssp//Register", "/%73sp/register", "/ssp%zz/register", "/a/../ingest"]
+const spelled = [
+  "/ingest",
+  "/INGEST",
+  "//ingest",
+  "/ingest/",
+  "/%69ngest",
+  "/%49NGEST",
+  "/ingest?x=1",
+  "/ingest;x",
+  "/ingest#x",
+  "http://localhost/ingest",
+  "/ssp/register",
+  "/Ssp//Register",
+  "/%73sp/register",
+  "/ssp%zz/register",
+  "/a/../ingest"
+]
 
 describe("a server whose nodes show certificates", () => {
   const mutual = (options: Partial<ListenOptions> = {}) => started(filesOf(node(), ca), { nodePaths, ...options })
@@ -142,15 +197,23 @@ describe("a server whose nodes show certificates", () => {
       expect([path, statusOf(text), /FORBIDDEN.*SVC_TLS_CA_FILE/.test(text)]).toEqual([path, 403, true])
     }
     const stranger = authority().node()
-    for (const shown of [{ ca }, { ca, cert: stranger.cert, key: stranger.key }, mine(node({ days: -1 }))]) expect((await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: shown })).status).toBe(403)
+    for (const shown of [{ ca }, { ca, cert: stranger.cert, key: stranger.key }, mine(node({ days: -1 }))])
+      expect((await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: shown })).status).toBe(403)
     expect((await ask({ method: "POST", path: "/ingest", body: create("t:1"), tls: mine(node()) })).status).toBe(200)
-    expect((await ask({ method: "POST", path: "/ingest", token: undefined, body: create("t:1"), tls: mine(node()) })).status).toBe(401)
+    expect(
+      (await ask({ method: "POST", path: "/ingest", token: undefined, body: create("t:1"), tls: mine(node()) })).status
+    ).toBe(401)
     expect((await ask({ path: "/info", tls: { ca } })).status).toBe(200)
   })
   it("403 D52 where nobody is asked for a secret everything but probes and pages without data needs a certificate", async () => {
     const { ask } = await mutual({ isOpen: true })
     const status = async (path: string, tls: Ask["tls"]) => (await ask({ path, tls })).status
-    expect([await status("/info", { ca }), await status("/version", { ca }), await status("/openapi.json", { ca }), await status("/info", mine(node()))]).toEqual([403, 200, 200, 200])
+    expect([
+      await status("/info", { ca }),
+      await status("/version", { ca }),
+      await status("/openapi.json", { ca }),
+      await status("/info", mine(node()))
+    ]).toEqual([403, 200, 200, 200])
   })
   it("D52 a session that is resumed proves nothing by itself", async () => {
     const { port } = await mutual()
@@ -170,7 +233,9 @@ describe("a server whose nodes show certificates", () => {
       const again = await asked({ maxVersion, session: first.session })
       expect([first.status, again.status, again.resumed]).toEqual([403, 403, true])
       const node1 = await asked({ maxVersion, ...mine(node()) })
-      expect([node1.status, (await asked({ maxVersion, ...mine(node()), session: node1.session })).status]).toEqual([400, 400])
+      expect([node1.status, (await asked({ maxVersion, ...mine(node()), session: node1.session })).status]).toEqual([
+        400, 400
+      ])
     }
   })
   it("D52 new files are in force for new connections, those that are open stay, and sessions of an authority that is gone are not resumed", async () => {
@@ -189,9 +254,20 @@ describe("a server whose nodes show certificates", () => {
     files.replace({ cert: next.cert, key: next.key, ca: other.root.cert })
     expect(statusOf((await told(open, get("/version", ""), ended)).text)).toBe(200)
     expect([subject(open), subject(await secure(port, { ca: other.root.cert }))]).toEqual(["CN=first", "CN=second"])
-    const old = await secure(port, { ...mine(node()), ca: [ca, other.root.cert], ...(session === undefined ? {} : { session }) })
-    expect([old.isSessionReused(), statusOf((await told(old, get("/ingest").replace("GET", "POST"))).text)]).toEqual([false, 403])
+    const old = await secure(port, {
+      ...mine(node()),
+      ca: [ca, other.root.cert],
+      ...(session === undefined ? {} : { session })
+    })
+    expect([old.isSessionReused(), statusOf((await told(old, get("/ingest").replace("GET", "POST"))).text)]).toEqual([
+      false,
+      403
+    ])
     const { cert, key } = other.node()
-    expect(statusOf((await told(await secure(port, { ca: other.root.cert, cert, key }), get("/ingest").replace("GET", "POST"))).text)).toBe(400)
+    expect(
+      statusOf(
+        (await told(await secure(port, { ca: other.root.cert, cert, key }), get("/ingest").replace("GET", "POST"))).text
+      )
+    ).toBe(400)
   })
 })

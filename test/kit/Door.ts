@@ -17,7 +17,10 @@ export const secret = "s3cret-for-tests"
 export interface DoorOptions {
   /** Command and arguments before nothing else; default `node dist/ssp.js`. */
   readonly command?: ReadonlyArray<string>
-  /** Added to the environment; undefined takes a default away, `{port}` in a value is the port the door will be asked on. */
+  /**
+   * Added to the environment; undefined takes a default away, `{port}` in a value is the port the door will be asked
+   * on.
+   */
   readonly env?: { readonly [name: string]: string | undefined }
   /** Data folder to keep over restarts; by default a new one, removed with the door. */
   readonly dataDir?: string
@@ -35,7 +38,11 @@ const startBoundMs = 60_000
 export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms))
 
 /** Waits until `check` answers something other than undefined and false; the bound is for broken code only. */
-export const until = async <A>(what: string, check: () => Promise<A | undefined | false> | A | undefined | false, boundMs = 30_000): Promise<A> => {
+export const until = async <A>(
+  what: string,
+  check: () => Promise<A | undefined | false> | A | undefined | false,
+  boundMs = 30_000
+): Promise<A> => {
   const deadline = performance.now() + boundMs
   for (;;) {
     const found = await check()
@@ -51,7 +58,9 @@ export const freePort = (): Promise<number> =>
     server.on("error", failed)
     server.listen(0, "127.0.0.1", () => {
       const address = server.address()
-      server.close(() => typeof address === "object" && address !== null ? done(address.port) : failed(new Error("no port")))
+      server.close(() =>
+        typeof address === "object" && address !== null ? done(address.port) : failed(new Error("no port"))
+      )
     })
   })
 
@@ -100,15 +109,29 @@ export class Door {
     const dataDir = options.dataDir ?? temporaryFolder()
     const env: Record<string, string> = {}
     const settings: Record<string, string | undefined> = {
-      PATH: process.env["PATH"], HOME: dataDir, LANG: "C.UTF-8", LISTEN_ADDR: `127.0.0.1:${port}`, SVC_AUTH_SECRET: secret,
-      SVC_DATA_DIR: dataDir, STORE_ADDR: "memory://", ...options.env,
+      PATH: process.env["PATH"],
+      HOME: dataDir,
+      LANG: "C.UTF-8",
+      LISTEN_ADDR: `127.0.0.1:${port}`,
+      SVC_AUTH_SECRET: secret,
+      SVC_DATA_DIR: dataDir,
+      STORE_ADDR: "memory://",
+      ...options.env
     }
-    for (const [name, value] of Object.entries(settings)) if (value !== undefined) env[name] = value.replace("{port}", String(port))
-    const child = spawn(command[0] ?? "", [...command.slice(1), ...args], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
+    for (const [name, value] of Object.entries(settings))
+      if (value !== undefined) env[name] = value.replace("{port}", String(port))
+    const child = spawn(command[0] ?? "", [...command.slice(1), ...args], {
+      cwd: root,
+      env,
+      stdio: ["ignore", "pipe", "pipe"]
+    })
     return new Door(child, port, dataDir, options.dataDir === undefined, options.ca)
   }
 
-  /** Starts a process and waits until it answers: `/health` 200, or `/version` where a scheduler decides when it is ready. */
+  /**
+   * Starts a process and waits until it answers: `/health` 200, or `/version` where a scheduler decides when it is
+   * ready.
+   */
   static async start(options: DoorOptions = {}, ...args: ReadonlyArray<string>): Promise<Door> {
     for (let attempt = 1; ; attempt++) {
       const door = await Door.spawn(options, ...args)
@@ -124,7 +147,11 @@ export class Door {
   async #serving(path: string): Promise<boolean> {
     const deadline = performance.now() + startBoundMs
     while (this.#exit === undefined && performance.now() < deadline) {
-      const answer = await request(this.url, { path, keepAlive: false, tls: this.#ca === undefined ? undefined : { ca: this.#ca } }).catch(() => undefined)
+      const answer = await request(this.url, {
+        path,
+        keepAlive: false,
+        tls: this.#ca === undefined ? undefined : { ca: this.#ca }
+      }).catch(() => undefined)
       if (answer?.status === 200) return true
       await sleep(25)
     }

@@ -35,7 +35,9 @@ export class EventStream {
   static open(url: string, path: string, token: string, lastEventId?: string): Promise<EventStream> {
     return new Promise((done, failed) => {
       const headers = {
-        authorization: `Bearer ${token}`, accept: "text/event-stream", ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
+        authorization: `Bearer ${token}`,
+        accept: "text/event-stream",
+        ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId })
       }
       const outgoing = request(new URL(path, url), { headers, agent: false }, (message) => {
         if (message.statusCode === 200) return done(new EventStream(outgoing, message))
@@ -88,5 +90,9 @@ const parse = (block: string): StreamEvent | undefined => {
   }
   const data = fields.get("data")
   if (data === undefined) return undefined
-  return { event: fields.get("event") ?? "message", id: fields.get("id"), data: JSON.parse(data) as StreamEvent["data"] }
+  return {
+    event: fields.get("event") ?? "message",
+    id: fields.get("id"),
+    data: JSON.parse(data) as StreamEvent["data"]
+  }
 }

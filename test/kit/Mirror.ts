@@ -36,9 +36,25 @@ export class Mirror {
     const old = this.#records.get(id.text)
     const doc = { ...(fromJson(json) as Obj), id }
     const last = this.#lastVersions.get(id.text)
-    if (old === undefined) this.#records.set(id.text, { id, sentId, json, doc, version: last === undefined ? 1 : undefined, above: last ?? 0 })
+    if (old === undefined)
+      this.#records.set(id.text, {
+        id,
+        sentId,
+        json,
+        doc,
+        version: last === undefined ? 1 : undefined,
+        above: last ?? 0
+      })
     else if (isDeepStrictEqual(old.json, json)) return
-    else this.#records.set(id.text, { id, sentId, json, doc, version: old.version === undefined ? undefined : old.version + 1, above: old.above })
+    else
+      this.#records.set(id.text, {
+        id,
+        sentId,
+        json,
+        doc,
+        version: old.version === undefined ? undefined : old.version + 1,
+        above: old.above
+      })
   }
 
   delete(sentId: string): void {
@@ -67,7 +83,8 @@ export class Mirror {
     const held = this.#records.get(text)
     if (held === undefined) return `${text} should not exist`
     if (held.version === undefined) {
-      if (!Number.isInteger(shown) || shown <= held.above) return `${text} came back with version ${shown}, its last one was ${held.above}`
+      if (!Number.isInteger(shown) || shown <= held.above)
+        return `${text} came back with version ${shown}, its last one was ${held.above}`
       held.version = shown
     }
     return held.version === shown ? undefined : `${text} has version ${shown}, should have ${held.version}`

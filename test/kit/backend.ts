@@ -55,7 +55,12 @@ export class TestBackend {
     for await (const chunk of request) chunks.push(chunk as Buffer)
     if (request.headers.authorization !== `Bearer ${this.token}`) return void response.writeHead(401).end("wrong token")
     const key = String(request.headers["idempotency-key"])
-    const received = { path: `${request.method} ${request.url}`, key, headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown }
+    const received = {
+      path: `${request.method} ${request.url}`,
+      key,
+      headers: request.headers,
+      body: JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown
+    }
     this.received.push(received)
     this.#byKey.set(key, [...this.calls(key), received])
     if ((this.#underWay.get(key) ?? 0) > 0) this.overlaps.push(key)

@@ -1,9 +1,9 @@
 /**
  * Pages in a real headless Chromium: opened, watched for what must not happen, photographed.
  *
- * Why Debian's browser and not a downloaded one: it comes through the package manager that CI trusts. Nothing can leave the
- * machine, because every other host name fails to resolve; that a page tried is a fault the test sees. Where there is no
- * Chromium, tests are skipped and say why.
+ * Why Debian's browser and not a downloaded one: it comes through the package manager that CI trusts. Nothing can leave
+ * the machine, because every other host name fails to resolve; that a page tried is a fault the test sees. Where there
+ * is no Chromium, tests are skipped and say why.
  */
 import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
@@ -14,7 +14,9 @@ const path = process.env["CHROMIUM_PATH"] || "/usr/bin/chromium"
 const isRoot = process.getuid?.() === 0
 
 /** Why browser tests cannot run here, for `describe.skipIf(missing !== undefined)`. */
-export const missing: string | undefined = existsSync(path) ? undefined : `no Chromium at ${path}: install it (apt-get install chromium) or name one in CHROMIUM_PATH`
+export const missing: string | undefined = existsSync(path)
+  ? undefined
+  : `no Chromium at ${path}: install it (apt-get install chromium) or name one in CHROMIUM_PATH`
 
 /** The name of a suite in the browser, with the reason where it is skipped. */
 export const named = (name: string): string => (missing === undefined ? name : `${name} [skipped: ${missing}]`)
@@ -34,7 +36,8 @@ export interface VisitOptions {
   readonly ignoreCertificate?: boolean
 }
 
-const stays = (url: string, origin: string): boolean => /^(?:data|blob|about):/.test(url) || new URL(url).origin === origin
+const stays = (url: string, origin: string): boolean =>
+  /^(?:data|blob|about):/.test(url) || new URL(url).origin === origin
 
 /** One window on one service: the page itself for the test to drive, and what went wrong on it so far. */
 export class Visit {
@@ -86,15 +89,34 @@ export class Chromium {
 
   static async launch(): Promise<Chromium> {
     if (missing !== undefined) throw new Error(missing)
-    return new Chromium(await chromium.launch({
-      executablePath: path, headless: true, chromiumSandbox: !isRoot,
-      args: ["--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost", "--disable-gpu"]
-    }))
+    return new Chromium(
+      await chromium.launch({
+        executablePath: path,
+        headless: true,
+        chromiumSandbox: !isRoot,
+        args: ["--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost", "--disable-gpu"]
+      })
+    )
   }
 
   /** A window of its own, with nothing stored, that belongs to the service at `url`. Call `go` to open a page of it. */
-  async visit(url: string, { colorScheme = "light", ignoreCertificate = false, phone = false, viewport = phone ? { width: 390, height: 844 } : { width: 1280, height: 800 } }: VisitOptions = {}): Promise<Visit> {
-    const context: BrowserContext = await this.#browser.newContext({ colorScheme, viewport, ignoreHTTPSErrors: ignoreCertificate, isMobile: phone, hasTouch: phone, deviceScaleFactor: phone ? 2 : 1 })
+  async visit(
+    url: string,
+    {
+      colorScheme = "light",
+      ignoreCertificate = false,
+      phone = false,
+      viewport = phone ? { width: 390, height: 844 } : { width: 1280, height: 800 }
+    }: VisitOptions = {}
+  ): Promise<Visit> {
+    const context: BrowserContext = await this.#browser.newContext({
+      colorScheme,
+      viewport,
+      ignoreHTTPSErrors: ignoreCertificate,
+      isMobile: phone,
+      hasTouch: phone,
+      deviceScaleFactor: phone ? 2 : 1
+    })
     return new Visit(await context.newPage(), new URL(url).origin)
   }
 

@@ -1,15 +1,20 @@
 /**
  * Certificates for a test, made in the test: an authority, and what it issues for names and addresses.
  *
- * Written as DER by hand, because Node makes keys and signs but makes no certificates, and `openssl` is not everywhere. No key
- * outlives the test that made it.
+ * Written as DER by hand, because Node makes keys and signs but makes no certificates, and `openssl` is not everywhere.
+ * No key outlives the test that made it.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto"
 import { isIP } from "node:net"
 
 const tagged = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Buffer => {
   const body = Buffer.concat(parts)
-  const length = body.length < 128 ? [body.length] : body.length < 256 ? [0x81, body.length] : [0x82, body.length >> 8, body.length & 255]
+  const length =
+    body.length < 128
+      ? [body.length]
+      : body.length < 256
+        ? [0x81, body.length]
+        : [0x82, body.length >> 8, body.length & 255]
   return Buffer.concat([Buffer.from([tag, ...length]), body])
 }
 const sequence = (...parts: ReadonlyArray<Uint8Array>): Buffer => tagged(0x30, ...parts)
@@ -19,7 +24,8 @@ const time = (at: Date): Buffer => tagged(0x18, Buffer.from(`${at.toISOString().
 const bits = (value: Uint8Array): Buffer => tagged(0x03, Buffer.from([0]), value)
 const name = (common: string): Buffer => sequence(tagged(0x31, sequence(oid("550403"), text(common))))
 const ecdsaWithSha256 = sequence(oid("2a8648ce3d040302"))
-const extension = (id: string, value: Uint8Array, critical = false): Buffer => sequence(oid(id), ...(critical ? [Buffer.from([1, 1, 255])] : []), tagged(0x04, value))
+const extension = (id: string, value: Uint8Array, critical = false): Buffer =>
+  sequence(oid(id), ...(critical ? [Buffer.from([1, 1, 255])] : []), tagged(0x04, value))
 
 const alternative = (host: string): Buffer => {
   if (isIP(host) === 4) return tagged(0x87, Buffer.from(host.split(".").map(Number)))
@@ -53,18 +59,34 @@ export const issue = ({ by, common = "test", days = 2, hosts = [], key }: Wanted
     ...(hosts.length === 0 ? [] : [extension("551d11", sequence(...hosts.map(alternative)))]),
     extension("551d0e", tagged(0x04, createHash("sha1").update(spki).digest()))
   ]
-  const now = Date.now(), day = 86_400_000
+  const now = Date.now(),
+    day = 86_400_000
   const body = sequence(
-    tagged(0xa0, Buffer.from([2, 1, 2])), tagged(0x02, Buffer.concat([Buffer.from([1]), randomBytes(15)])), ecdsaWithSha256, name(by?.common ?? common),
-    sequence(time(new Date(now - 10 * day)), time(new Date(now + days * day))), name(common), spki, tagged(0xa3, sequence(...extensions))
+    tagged(0xa0, Buffer.from([2, 1, 2])),
+    tagged(0x02, Buffer.concat([Buffer.from([1]), randomBytes(15)])),
+    ecdsaWithSha256,
+    name(by?.common ?? common),
+    sequence(time(new Date(now - 10 * day)), time(new Date(now + days * day))),
+    name(common),
+    spki,
+    tagged(0xa3, sequence(...extensions))
   )
   const whole = sequence(body, ecdsaWithSha256, bits(sign("sha256", body, by?.privateKey ?? privateKey)))
   const lines = whole.toString("base64").match(/.{1,64}/g) ?? []
-  return { cert: `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`, key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(), common, privateKey }
+  return {
+    cert: `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`,
+    key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    common,
+    privateKey
+  }
 }
 
 /** Of a cluster on this machine: all nodes at 127.0.0.1 and `localhost`. */
 export const authority = (common = "authority") => {
   const root = issue({ common })
-  return { root, node: (wanted: Wanted = {}): Issued => issue({ common: "node", hosts: ["127.0.0.1", "localhost"], by: root, ...wanted }) }
+  return {
+    root,
+    node: (wanted: Wanted = {}): Issued =>
+      issue({ common: "node", hosts: ["127.0.0.1", "localhost"], by: root, ...wanted })
+  }
 }

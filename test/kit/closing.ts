@@ -1,7 +1,8 @@
 /**
  * What a test has opened, closed after it: the last opened first.
  *
- * Why not one `onTestFinished` each: helpers that open things are shared by all tests of a file and are not handed its hooks.
+ * Why not one `onTestFinished` each: helpers that open things are shared by all tests of a file and are not handed its
+ * hooks.
  */
 import { afterEach } from "vitest"
 

@@ -1,8 +1,9 @@
 /**
- * A process as a hardened container runs it, without a container engine: process 1 of its own, an unprivileged user without
- * capabilities, every file system read-only but one folder.
+ * A process as a hardened container runs it, without a container engine: process 1 of its own, an unprivileged user
+ * without capabilities, every file system read-only but one folder.
  *
- * By the kernel's own means (`unshare`, bind mounts, `setpriv`), which need root; where they are not to be had, tests are skipped and say so.
+ * By the kernel's own means (`unshare`, bind mounts, `setpriv`), which need root; where they are not to be had, tests
+ * are skipped and say so.
  */
 import { spawnSync } from "node:child_process"
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync } from "node:fs"
@@ -13,7 +14,10 @@ import { type Door, removeFolder, temporaryFolder } from "./Door.ts"
 const user = 1000
 
 const script = [
-  "mount -o remount,ro,bind /", `mount --bind "$1" "$1"`, `mount -o remount,rw,bind "$1"`, "shift",
+  "mount -o remount,ro,bind /",
+  `mount --bind "$1" "$1"`,
+  `mount -o remount,rw,bind "$1"`,
+  "shift",
   `exec setpriv --reuid ${user} --regid ${user} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all "$@"`
 ].join(" && ")
 
@@ -27,8 +31,20 @@ export const dataFolder = (inside: string): string => {
 }
 
 /** What stands before a command that may write to `folder` alone. */
-export const confined = (folder: string): ReadonlyArray<string> =>
-  ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh", folder]
+export const confined = (folder: string): ReadonlyArray<string> => [
+  "unshare",
+  "--mount",
+  "--propagation",
+  "private",
+  "--pid",
+  "--fork",
+  "--mount-proc",
+  "sh",
+  "-c",
+  script,
+  "sh",
+  folder
+]
 
 const tried = (): string | undefined => {
   if (process.getuid?.() !== 0) return "only root can make a read-only tree"

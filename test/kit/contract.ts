@@ -35,15 +35,17 @@ export const send = (door: Served, row: Pick<Row, "ask" | "body" | "headers" | "
     method: row.ask.slice(0, space),
     path: row.ask.slice(space + 1),
     body: row.body,
-    token: row.token === null ? undefined : row.token ?? secret,
-    ...(row.headers === undefined ? {} : { headers: row.headers }),
+    token: row.token === null ? undefined : (row.token ?? secret),
+    ...(row.headers === undefined ? {} : { headers: row.headers })
   })
 }
 
 /** D6: JSON, `code` upper-case, a message for people, `details` or nothing else. */
 export const expectError = (answer: Answer, status: number, code: string | undefined): Body => {
-  expect({ status: answer.status, code: (answer.json as Body | undefined)?.["code"] }, answer.text.slice(0, 500))
-    .toEqual({ status, code: code ?? expect.stringMatching(/^[A-Z][A-Z_]+$/) })
+  expect(
+    { status: answer.status, code: (answer.json as Body | undefined)?.["code"] },
+    answer.text.slice(0, 500)
+  ).toEqual({ status, code: code ?? expect.stringMatching(/^[A-Z][A-Z_]+$/) })
   expect(answer.headers["content-type"]).toMatch(/^application\/json/)
   const body = bodyOf(answer)
   expect(body["message"]).toEqual(expect.stringMatching(/\S/))

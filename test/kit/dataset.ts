@@ -19,7 +19,8 @@ export interface Sample {
   readonly record: JsonObject
 }
 
-const load = (name: string): unknown => JSON.parse(readFileSync(join(root, `node_modules/vega-datasets/data/${name}.json`), "utf8"))
+const load = (name: string): unknown =>
+  JSON.parse(readFileSync(join(root, `node_modules/vega-datasets/data/${name}.json`), "utf8"))
 
 /** Every record once: movies by number, earthquakes by code, cars by their name with its blanks, quotes and slashes. */
 export const samples = (): ReadonlyArray<Sample> => {
@@ -29,11 +30,14 @@ export const samples = (): ReadonlyArray<Sample> => {
   return [
     ...movies.map((record, index) => ({ table: "movies", id: `movies:${index}`, record })),
     ...quakes.map(({ id, ...record }) => ({ table: "earthquakes", id: `earthquakes:${id}`, record })),
-    ...cars.map((record, index) => ({ table: "cars", id: `cars:${record.Name} #${index}`, record })),
+    ...cars.map((record, index) => ({ table: "cars", id: `cars:${record.Name} #${index}`, record }))
   ]
 }
 
-/** Drops the nulls of every third record, so that fields are missing and not only null, and turns some values into others. */
+/**
+ * Drops the nulls of every third record, so that fields are missing and not only null, and turns some values into
+ * others.
+ */
 export const messy = (random: Rng, all: ReadonlyArray<Sample>): ReadonlyArray<Sample> =>
   all.map((sample, index) => {
     let record = sample.record
@@ -43,7 +47,28 @@ export const messy = (random: Rng, all: ReadonlyArray<Sample>): ReadonlyArray<Sa
   })
 
 const oddValues: ReadonlyArray<Json> = [
-  null, true, false, 0, -1, 8.5, 1e21, "", "n/a", "12", " padded ", "the 'odd' one \\ ⟨x⟩", "ÈÍ\u0000\u2028", "2024-05-01T12:00:00Z", "2024-05-01", "movies:1", [], [1, "a", null], ["R", "PG-13"], {}, { mag: 5 }, { text: "the" },
+  null,
+  true,
+  false,
+  0,
+  -1,
+  8.5,
+  1e21,
+  "",
+  "n/a",
+  "12",
+  " padded ",
+  "the 'odd' one \\ ⟨x⟩",
+  "ÈÍ\u0000\u2028",
+  "2024-05-01T12:00:00Z",
+  "2024-05-01",
+  "movies:1",
+  [],
+  [1, "a", null],
+  ["R", "PG-13"],
+  {},
+  { mag: 5 },
+  { text: "the" }
 ]
 
 /** Changes one to three fields: to another record's value, to something odd, or away. */
@@ -54,7 +79,8 @@ export const mutate = (random: Rng, record: JsonObject, other: JsonObject): Json
     const key = random.pick(keys)
     const kind = random.next()
     const value = changed[key]
-    if (isObject(value) && random.chance(0.8)) changed[key] = mutate(random, value, isObject(other[key]) ? other[key] : value)
+    if (isObject(value) && random.chance(0.8))
+      changed[key] = mutate(random, value, isObject(other[key]) ? other[key] : value)
     else if (kind < 0.55 && other[key] !== undefined) changed[key] = other[key]
     else if (kind < 0.65) delete changed[key]
     else if (kind < 0.8) changed[key] = random.below(1000) / 10
@@ -63,4 +89,5 @@ export const mutate = (random: Rng, record: JsonObject, other: JsonObject): Json
   return changed
 }
 
-const isObject = (value: Json | undefined): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value)
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)

@@ -1,8 +1,8 @@
 /**
  * A strict reader of the Prometheus text format (0.0.4): what it does not refuse, every scraper takes.
  *
- * Why our own and strict: scrapers forgive or drop in silence what is wrong (a series twice, buckets that fall, a type after its samples), and a
- * test must not.
+ * Why our own and strict: scrapers forgive or drop in silence what is wrong (a series twice, buckets that fall, a type
+ * after its samples), and a test must not.
  */
 
 export interface Sample {
@@ -36,20 +36,30 @@ const labelsOf = (text: string, at: string): { readonly [label: string]: string 
 
 const numberOf = (text: string): number => (text === "+Inf" ? Infinity : text === "-Inf" ? -Infinity : Number(text))
 
-const keyOf = (labels: Sample["labels"], without?: string): string => JSON.stringify(Object.entries(labels).filter(([label]) => label !== without).sort())
+const keyOf = (labels: Sample["labels"], without?: string): string =>
+  JSON.stringify(
+    Object.entries(labels)
+      .filter(([label]) => label !== without)
+      .sort()
+  )
 
 const checkHistogram = ({ name: family, samples }: ReadFamily): void => {
   const groups = new Map<string, Array<Sample>>()
-  for (const sample of samples) groups.set(keyOf(sample.labels, "le"), [...groups.get(keyOf(sample.labels, "le")) ?? [], sample])
+  for (const sample of samples)
+    groups.set(keyOf(sample.labels, "le"), [...(groups.get(keyOf(sample.labels, "le")) ?? []), sample])
   for (const [labels, group] of groups) {
-    const of = (suffix: string): ReadonlyArray<Sample> => group.filter((sample) => sample.name === `${family}_${suffix}`)
+    const of = (suffix: string): ReadonlyArray<Sample> =>
+      group.filter((sample) => sample.name === `${family}_${suffix}`)
     const buckets = of("bucket").map(({ labels: { le = "" }, value }) => [numberOf(le), value] as const)
-    if (of("sum").length !== 1 || of("count").length !== 1) throw new Error(`${family}${labels}: must have one _sum and one _count`)
+    if (of("sum").length !== 1 || of("count").length !== 1)
+      throw new Error(`${family}${labels}: must have one _sum and one _count`)
     if (buckets.at(-1)?.[0] !== Infinity) throw new Error(`${family}${labels}: the last bucket must be +Inf`)
-    if (buckets.at(-1)?.[1] !== of("count")[0]!.value) throw new Error(`${family}${labels}: the last bucket must be the count`)
+    if (buckets.at(-1)?.[1] !== of("count")[0]!.value)
+      throw new Error(`${family}${labels}: the last bucket must be the count`)
     buckets.forEach(([bound, value], i) => {
       const before = buckets[i - 1]
-      if (before !== undefined && (bound <= before[0] || value < before[1])) throw new Error(`${family}${labels}: buckets must grow, le=${bound}`)
+      if (before !== undefined && (bound <= before[0] || value < before[1]))
+        throw new Error(`${family}${labels}: buckets must grow, le=${bound}`)
     })
   }
 }
@@ -59,13 +69,16 @@ const checkFamily = (family: ReadFamily): void => {
   const seen = new Set<string>()
   for (const sample of family.samples) {
     const suffixes = family.type === "histogram" ? ["_bucket", "_sum", "_count"] : [""]
-    if (!suffixes.some((suffix) => sample.name === `${family.name}${suffix}`)) throw new Error(`${sample.name}: is no series of ${family.name}, a ${family.type}`)
+    if (!suffixes.some((suffix) => sample.name === `${family.name}${suffix}`))
+      throw new Error(`${sample.name}: is no series of ${family.name}, a ${family.type}`)
     const key = `${sample.name}${keyOf(sample.labels)}`
     if (seen.has(key)) throw new Error(`${key}: the series is there twice`)
     seen.add(key)
-    if (family.type !== "gauge" && (sample.value < 0 || Number.isNaN(sample.value))) throw new Error(`${key}: a ${family.type} is ${sample.value}`)
+    if (family.type !== "gauge" && (sample.value < 0 || Number.isNaN(sample.value)))
+      throw new Error(`${key}: a ${family.type} is ${sample.value}`)
   }
-  if (family.type === "counter" && !family.name.endsWith("_total")) throw new Error(`${family.name}: a counter must end in _total`)
+  if (family.type === "counter" && !family.name.endsWith("_total"))
+    throw new Error(`${family.name}: a counter must end in _total`)
   if (family.type === "histogram") checkHistogram(family)
 }
 
@@ -80,14 +93,16 @@ export const parse = (text: string): ReadonlyMap<string, ReadFamily> => {
     if (comment?.[1] === "HELP") help = [comment[2]!, comment[3]!]
     else if (comment?.[1] === "TYPE") {
       const [, , family = "", type = ""] = comment
-      if (!name.test(family) || !["counter", "gauge", "histogram"].includes(type)) throw new Error(`not a type: ${each}`)
+      if (!name.test(family) || !["counter", "gauge", "histogram"].includes(type))
+        throw new Error(`not a type: ${each}`)
       if (help?.[0] !== family) throw new Error(`${family}: its HELP must stand before its TYPE`)
       if (families.has(family)) throw new Error(`${family}: the family is there twice`)
-      families.set(family, current = { name: family, type, help: help[1], samples: [] })
+      families.set(family, (current = { name: family, type, help: help[1], samples: [] }))
     } else {
       const read = line.exec(each)
       if (read === null) throw new Error(`not a sample: ${each}`)
-      if (current === undefined || !read[1]!.startsWith(current.name)) throw new Error(`${read[1]!}: stands outside its family`)
+      if (current === undefined || !read[1]!.startsWith(current.name))
+        throw new Error(`${read[1]!}: stands outside its family`)
       current.samples.push({ name: read[1]!, labels: labelsOf(read[2] ?? "", each), value: numberOf(read[3]!) })
     }
   }

@@ -12,7 +12,12 @@ import * as Ids from "../../src/core/surql/recordId.ts"
 import { queryBudget } from "../../src/core/surql/scope.ts"
 import { evaluate } from "../../src/core/surql/select.ts"
 import type { Obj } from "../../src/core/surql/value.ts"
-import { type ProxyAnswer, SchedulerClient, type SchedulerClientShape, SchedulerError } from "../../src/ports/SchedulerClient.ts"
+import {
+  type ProxyAnswer,
+  SchedulerClient,
+  type SchedulerClientShape,
+  SchedulerError
+} from "../../src/ports/SchedulerClient.ts"
 import type { Heartbeat, SspDeregistration, SspRegistered, SspRegistration } from "../../src/protocol/wire.ts"
 
 type Registration = typeof SspRegistration.Type
@@ -25,7 +30,11 @@ export type Asked =
   | { readonly at: number; readonly what: "signin" | "use" }
   | { readonly at: number; readonly what: "query"; readonly query: string; readonly params: Obj | undefined }
 
-export const refusing = (reason: SchedulerError["reason"], more: { readonly retryAfterMs?: number } = {}): Effect.Effect<never, SchedulerError> => Effect.fail(new SchedulerError({ reason, message: `${reason} on purpose`, ...more }))
+export const refusing = (
+  reason: SchedulerError["reason"],
+  more: { readonly retryAfterMs?: number } = {}
+): Effect.Effect<never, SchedulerError> =>
+  Effect.fail(new SchedulerError({ reason, message: `${reason} on purpose`, ...more }))
 
 export class FakeScheduler {
   readonly asked: Array<Asked> = []
@@ -40,9 +49,10 @@ export class FakeScheduler {
   /** Whether answers of the proxy name their position, and lose nothing. */
   says = { header: true, exact: true }
   /** Replace the answers; undefined: as it is. */
-  onRegister: ((registration: Registration) => Effect.Effect<typeof SspRegistered.Type, SchedulerError> | undefined) = () => undefined
-  onHeartbeat: ((beat: Beat) => Effect.Effect<void, SchedulerError> | undefined) = () => undefined
-  onQuery: ((query: string) => Effect.Effect<ProxyAnswer, SchedulerError> | undefined) = () => undefined
+  onRegister: (registration: Registration) => Effect.Effect<typeof SspRegistered.Type, SchedulerError> | undefined =
+    () => undefined
+  onHeartbeat: (beat: Beat) => Effect.Effect<void, SchedulerError> | undefined = () => undefined
+  onQuery: (query: string) => Effect.Effect<ProxyAnswer, SchedulerError> | undefined = () => undefined
 
   count(what: Asked["what"]): number {
     return this.asked.filter((each) => each.what === what).length
@@ -58,18 +68,58 @@ export class FakeScheduler {
 
   readonly client: SchedulerClientShape = {
     register: (body) =>
-      this.notedAs((at) => ({ at, what: "register", body }), () =>
-        this.onRegister(body) ?? Effect.sync(() => ({ snapshot_seq: this.seq, registration: ++this.registrations, log_id: this.logId, epoch: this.epoch }))),
-    heartbeat: (body) => this.notedAs((at) => ({ at, what: "heartbeat", body }), () => this.onHeartbeat(body) ?? Effect.void),
-    deregister: (body) => this.notedAs((at) => ({ at, what: "deregister", body }), () => Effect.void),
-    signin: Effect.suspend(() => this.notedAs((at) => ({ at, what: "signin" }), () => Effect.void)),
-    use: Effect.suspend(() => this.notedAs((at) => ({ at, what: "use" }), () => Effect.void)),
-    query: (query, params) => this.notedAs((at) => ({ at, what: "query", query, params }), () => this.onQuery(query) ?? Effect.sync(() => ({ seq: this.says.header ? this.seq : undefined, exact: this.says.exact, text: this.answer(query, params ?? {}) })))
+      this.notedAs(
+        (at) => ({ at, what: "register", body }),
+        () =>
+          this.onRegister(body) ??
+          Effect.sync(() => ({
+            snapshot_seq: this.seq,
+            registration: ++this.registrations,
+            log_id: this.logId,
+            epoch: this.epoch
+          }))
+      ),
+    heartbeat: (body) =>
+      this.notedAs(
+        (at) => ({ at, what: "heartbeat", body }),
+        () => this.onHeartbeat(body) ?? Effect.void
+      ),
+    deregister: (body) =>
+      this.notedAs(
+        (at) => ({ at, what: "deregister", body }),
+        () => Effect.void
+      ),
+    signin: Effect.suspend(() =>
+      this.notedAs(
+        (at) => ({ at, what: "signin" }),
+        () => Effect.void
+      )
+    ),
+    use: Effect.suspend(() =>
+      this.notedAs(
+        (at) => ({ at, what: "use" }),
+        () => Effect.void
+      )
+    ),
+    query: (query, params) =>
+      this.notedAs(
+        (at) => ({ at, what: "query", query, params }),
+        () =>
+          this.onQuery(query) ??
+          Effect.sync(() => ({
+            seq: this.says.header ? this.seq : undefined,
+            exact: this.says.exact,
+            text: this.answer(query, params ?? {})
+          }))
+      )
   }
 
   readonly layer: Layer.Layer<SchedulerClient> = Layer.succeed(SchedulerClient, this.client)
 
-  private notedAs<A>(asked: (at: number) => Asked, answer: () => Effect.Effect<A, SchedulerError>): Effect.Effect<A, SchedulerError> {
+  private notedAs<A>(
+    asked: (at: number) => Asked,
+    answer: () => Effect.Effect<A, SchedulerError>
+  ): Effect.Effect<A, SchedulerError> {
     return Effect.flatMap(Clock.currentTimeMillis, (at) => {
       this.asked.push(asked(at))
       return answer()
@@ -78,13 +128,30 @@ export class FakeScheduler {
 
   private answer(query: string, params: Obj): string {
     const write = this.says.exact ? Encode.encode : Json.stringify
-    const tables = [...new Set([...this.rows.map(({ id }) => id.slice(0, id.indexOf(":"))), ...Object.keys(this.fields)])]
-    if (query === "INFO FOR DB") return write({ tables: Object.fromEntries(tables.map((name) => [name, `DEFINE TABLE ${name}`])) })
+    const tables = [
+      ...new Set([...this.rows.map(({ id }) => id.slice(0, id.indexOf(":"))), ...Object.keys(this.fields)])
+    ]
+    if (query === "INFO FOR DB")
+      return write({ tables: Object.fromEntries(tables.map((name) => [name, `DEFINE TABLE ${name}`])) })
     const [, info] = /^INFO FOR TABLE (\w+)$/.exec(query) ?? []
-    if (info !== undefined) return write({ fields: Object.fromEntries(Object.entries(this.fields[info] ?? {}).map(([name, type]) => [name, `DEFINE FIELD ${name} ON ${info} TYPE ${type} PERMISSIONS FULL`])) })
+    if (info !== undefined)
+      return write({
+        fields: Object.fromEntries(
+          Object.entries(this.fields[info] ?? {}).map(([name, type]) => [
+            name,
+            `DEFINE FIELD ${name} ON ${info} TYPE ${type} PERMISSIONS FULL`
+          ])
+        )
+      })
     const [statement] = Either.getOrThrowWith(parseStatements(query), (error) => new Error(error.message))
-    const records = this.rows.map((row) => ({ ...(Json.fromJsonTyped(row, this.fields[row.id.slice(0, row.id.indexOf(":"))] ?? {}) as Obj), id: Ids.parseLenient(row.id)! }))
-    const value = Either.getOrThrowWith(evaluate(statement!, { source: fromRecords(records), params, budget: queryBudget() }), (error) => new Error(JSON.stringify(error)))
+    const records = this.rows.map((row) => ({
+      ...(Json.fromJsonTyped(row, this.fields[row.id.slice(0, row.id.indexOf(":"))] ?? {}) as Obj),
+      id: Ids.parseLenient(row.id)!
+    }))
+    const value = Either.getOrThrowWith(
+      evaluate(statement!, { source: fromRecords(records), params, budget: queryBudget() }),
+      (error) => new Error(JSON.stringify(error))
+    )
     return write(value)
   }
 }

@@ -1,8 +1,8 @@
 /**
  * The address a database posts to: passes requests on to the node that is there, or answers for one that is not.
  *
- * Why between them: a node of a test has no port of its own, comes and goes, and what is posted meanwhile may be refused
- * or lost, as the test says.
+ * Why between them: a node of a test has no port of its own, comes and goes, and what is posted meanwhile may be
+ * refused or lost, as the test says.
  */
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -26,11 +26,12 @@ export class FeedPort {
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     server.on("request", (request, response) => {
       let text = ""
-      request.on("data", (chunk: Buffer) => text += chunk.toString("utf8"))
+      request.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")))
       request.on("end", () => {
         this.behind.ask(request.method ?? "POST", request.url ?? "/", JSON.parse(text)).then(
-          ({ json, status }) => response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json)),
-          (error: unknown) => response.writeHead(502).end(String(error)),
+          ({ json, status }) =>
+            response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json)),
+          (error: unknown) => response.writeHead(502).end(String(error))
         )
       })
     })

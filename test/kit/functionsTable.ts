@@ -1,14 +1,16 @@
 /**
  * The list of functions in docs/language.md, made from the table the evaluator calls.
  *
- * Why made and compared: four hundred names typed by hand are wrong the day after. `npx vite-node scripts/functions.ts` writes it.
+ * Why made and compared: four hundred names typed by hand are wrong the day after. `npx vite-node scripts/functions.ts`
+ * writes it.
  */
 import { isConstantName, isFunctionName, refusals } from "../../src/core/surql/functionNames.ts"
 import { functions } from "../../src/core/surql/functions.ts"
 
 const family = (name: string): string => (name.includes("::") ? name.slice(0, name.indexOf("::")) : "")
 
-const ticks = (names: ReadonlyArray<string>): string => names.map((name) => `✓ ${family(name) === "" ? name : name.slice(family(name).length + 2)}`).join(" · ")
+const ticks = (names: ReadonlyArray<string>): string =>
+  names.map((name) => `✓ ${family(name) === "" ? name : name.slice(family(name).length + 2)}`).join(" · ")
 
 /** Answers that change by themselves: known by name, refused in a view. */
 const unsteady = (name: string): boolean => functions.get(name)?.pure === false
@@ -23,7 +25,9 @@ export const functionsTable = (): string => {
   return [
     "| Family | Works |",
     "|---|---|",
-    ...families.map((f) => `| ${f === "" ? "of no family" : `\`${f}::\``} | ${ticks(names.filter((name) => family(name) === f))} |`),
+    ...families.map(
+      (f) => `| ${f === "" ? "of no family" : `\`${f}::\``} | ${ticks(names.filter((name) => family(name) === f))} |`
+    ),
     `| constants | ${constants.map((name) => `✓ ${name}`).join(" · ")} |`,
     "",
     "| Refused because | Functions |",
@@ -33,10 +37,12 @@ export const functionsTable = (): string => {
   ].join("\n")
 }
 
-const begin = "<!-- functions -->\n", end = "\n<!-- /functions -->"
+const begin = "<!-- functions -->\n",
+  end = "\n<!-- /functions -->"
 
 /** What stands between the marks of a text. */
 export const between = (text: string): string => text.slice(text.indexOf(begin) + begin.length, text.indexOf(end))
 
 /** A text with something else between its marks. */
-export const replaced = (text: string, content: string): string => text.slice(0, text.indexOf(begin) + begin.length) + content + text.slice(text.indexOf(end))
+export const replaced = (text: string, content: string): string =>
+  text.slice(0, text.indexOf(begin) + begin.length) + content + text.slice(text.indexOf(end))

@@ -19,7 +19,10 @@ export interface Ask {
   /** A string or bytes go out as they are; anything else as JSON. */
   readonly body?: unknown
   readonly keepAlive?: boolean
-  /** For an `https://` address: what it is verified against, and a certificate to show. Each such request has a connection of its own. */
+  /**
+   * For an `https://` address: what it is verified against, and a certificate to show. Each such request has a
+   * connection of its own.
+   */
   readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string } | undefined
 }
 
@@ -39,12 +42,18 @@ const jsonOf = (text: string): unknown => {
   }
 }
 
-const bytesOf = (body: unknown): string | Uint8Array => typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
+const bytesOf = (body: unknown): string | Uint8Array =>
+  typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
 
-const headersOf = (ask: Ask, body: string | Uint8Array | undefined): Record<string, string | ReadonlyArray<string>> => ({
-  ...(body === undefined ? {} : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }),
+const headersOf = (
+  ask: Ask,
+  body: string | Uint8Array | undefined
+): Record<string, string | ReadonlyArray<string>> => ({
+  ...(body === undefined
+    ? {}
+    : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }),
   ...(ask.token === undefined ? {} : { authorization: `Bearer ${ask.token}` }),
-  ...ask.headers,
+  ...ask.headers
 })
 
 const textOf = async (message: IncomingMessage): Promise<string> => {
@@ -58,13 +67,26 @@ export const request = (url: string, ask: Ask): Promise<Answer> =>
     const body = ask.body === undefined ? undefined : bytesOf(ask.body)
     const { hostname, port, protocol } = new URL(url)
     const isTls = protocol === "https:"
-    const outgoing = (isTls ? httpsRequest : httpRequest)({
-      hostname, port, path: ask.path, method: ask.method ?? "GET", headers: headersOf(ask, body) as Record<string, string>,
-      agent: isTls || ask.keepAlive === false ? false : agent, ...ask.tls
-    }, (message) => {
-      textOf(message).then((text) => done({ status: message.statusCode ?? 0, headers: message.headers, text, json: jsonOf(text) }), failed)
-    })
-    outgoing.setTimeout(60_000, () => outgoing.destroy(new Error(`no answer to ${ask.method ?? "GET"} ${ask.path} in 60 s`)))
+    const outgoing = (isTls ? httpsRequest : httpRequest)(
+      {
+        hostname,
+        port,
+        path: ask.path,
+        method: ask.method ?? "GET",
+        headers: headersOf(ask, body) as Record<string, string>,
+        agent: isTls || ask.keepAlive === false ? false : agent,
+        ...ask.tls
+      },
+      (message) => {
+        textOf(message).then(
+          (text) => done({ status: message.statusCode ?? 0, headers: message.headers, text, json: jsonOf(text) }),
+          failed
+        )
+      }
+    )
+    outgoing.setTimeout(60_000, () =>
+      outgoing.destroy(new Error(`no answer to ${ask.method ?? "GET"} ${ask.path} in 60 s`))
+    )
     outgoing.on("error", failed)
     outgoing.end(body)
   })
@@ -72,14 +94,15 @@ export const request = (url: string, ask: Ask): Promise<Answer> =>
 /** A client bound to one server and one secret. */
 export const client = (url: string, token: string | undefined) => ({
   get: (path: string): Promise<Answer> => request(url, { path, token }),
-  post: (path: string, body?: unknown): Promise<Answer> => request(url, { method: "POST", path, token, body }),
+  post: (path: string, body?: unknown): Promise<Answer> => request(url, { method: "POST", path, token, body })
 })
 export type Client = ReturnType<typeof client>
 
 /** Bodies of answers as the tests read them: an object with anything in it. */
 export type Body = { readonly [key: string]: unknown }
 export const bodyOf = (answer: Answer): Body => {
-  if (typeof answer.json !== "object" || answer.json === null || Array.isArray(answer.json)) throw new Error(`not a JSON object: ${answer.status} ${answer.text.slice(0, 300)}`)
+  if (typeof answer.json !== "object" || answer.json === null || Array.isArray(answer.json))
+    throw new Error(`not a JSON object: ${answer.status} ${answer.text.slice(0, 300)}`)
   return answer.json as Body
 }
 

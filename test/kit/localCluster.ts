@@ -23,22 +23,54 @@ export class LocalCluster {
     this.folder = folder
   }
 
-  /** The launcher itself, or `npm start` in a process group of its own, without the build before it, which `npm test` has just made. */
-  static async spawn(by: "npm" | "launcher", args: ReadonlyArray<string> = [], env: { readonly [name: string]: string | undefined } = {}): Promise<LocalCluster> {
+  /**
+   * The launcher itself, or `npm start` in a process group of its own, without the build before it, which `npm test`
+   * has just made.
+   */
+  static async spawn(
+    by: "npm" | "launcher",
+    args: ReadonlyArray<string> = [],
+    env: { readonly [name: string]: string | undefined } = {}
+  ): Promise<LocalCluster> {
     const folder = temporaryFolder()
-    const command = by === "npm" ? ["setsid", "npm", "start", "--ignore-scripts", "--"] : ["node_modules/.bin/vite-node", "scripts/start/main.ts", "--"]
-    const door = await Door.spawn({ command, dataDir: folder, env: { TMPDIR: folder, SVC_SCHEDULER_INGEST_PORT: "0", SVC_AUTH_SECRET: undefined, SVC_DATA_DIR: undefined, STORE_ADDR: undefined, ...env } }, ...args)
+    const command =
+      by === "npm"
+        ? ["setsid", "npm", "start", "--ignore-scripts", "--"]
+        : ["node_modules/.bin/vite-node", "scripts/start/main.ts", "--"]
+    const door = await Door.spawn(
+      {
+        command,
+        dataDir: folder,
+        env: {
+          TMPDIR: folder,
+          SVC_SCHEDULER_INGEST_PORT: "0",
+          SVC_AUTH_SECRET: undefined,
+          SVC_DATA_DIR: undefined,
+          STORE_ADDR: undefined,
+          ...env
+        }
+      },
+      ...args
+    )
     return new LocalCluster(door, folder)
   }
 
   /** What it prints once everything is up. */
   async greeting(): Promise<Greeting> {
-    const text = await until("the greeting of npm start", () => {
-      if (this.door.exit !== undefined) throw new Error(`it ended: ${this.door.logs}`)
-      return /Ctrl-C stops everything/.test(this.door.logs) ? this.door.logs : undefined
-    }, 120_000)
+    const text = await until(
+      "the greeting of npm start",
+      () => {
+        if (this.door.exit !== undefined) throw new Error(`it ended: ${this.door.logs}`)
+        return /Ctrl-C stops everything/.test(this.door.logs) ? this.door.logs : undefined
+      },
+      120_000
+    )
     const found = (what: string): string => new RegExp(`^  ${what} +(\\S+)`, "m").exec(text)?.[1] ?? ""
-    return { dashboard: found("dashboard"), secret: found("secret"), commands: [...text.matchAll(/^ {2}((?:curl|sleep|kill) .*)$/gm)].map(([, line]) => line!) }
+    return {
+      dashboard: found("dashboard"),
+      secret: found("secret"),
+      commands: [...text.matchAll(/^ {2}((?:curl|sleep|kill) .*)$/gm)].map(([, line]) => line!)
+    }
   }
 
   /** Processes that work in its folder: the scheduler and the SSPs. */
@@ -50,7 +82,9 @@ export class LocalCluster {
         return ""
       }
     }
-    return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && workingIn(name).startsWith(`${this.folder}/`)).map(Number)
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name) && workingIn(name).startsWith(`${this.folder}/`))
+      .map(Number)
   }
 
   async gone(): Promise<void> {

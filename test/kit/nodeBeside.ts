@@ -1,5 +1,6 @@
 /**
- * A whole SSP in this process beside a database server of the test's: asked over its Api, looked into through its services.
+ * A whole SSP in this process beside a database server of the test's: asked over its Api, looked into through its
+ * services.
  *
  * Why not the door: what a restart writes and what stands in memory with which type no answer says.
  */
@@ -41,12 +42,32 @@ export interface NodeBeside {
 }
 
 /** `port` of the database server; `dataDir` is kept over restarts. */
-export const startBeside = async (port: number, dataDir: string, env: { readonly [name: string]: string } = {}): Promise<NodeBeside> => {
+export const startBeside = async (
+  port: number,
+  dataDir: string,
+  env: { readonly [name: string]: string } = {}
+): Promise<NodeBeside> => {
   const config = SspConfig.layerOf({
-    SVC_AUTH_SECRET: secret, SSP_ID: "me", STORE_ADDR: `127.0.0.1:${port}`, STORE_NS: "n", STORE_DB: "d", STORE_USER: "root", STORE_PASS: "root", SVC_DATA_DIR: dataDir, SVC_RECONCILE_INTERVAL_SECS: "0", ...env
+    SVC_AUTH_SECRET: secret,
+    SSP_ID: "me",
+    STORE_ADDR: `127.0.0.1:${port}`,
+    STORE_NS: "n",
+    STORE_DB: "d",
+    STORE_USER: "root",
+    STORE_PASS: "root",
+    SVC_DATA_DIR: dataDir,
+    SVC_RECONCILE_INTERVAL_SECS: "0",
+    ...env
   })
   const stores = Layer.unwrapEffect(Effect.map(SspConfig, (settings) => Stores.layer(settings, fromDatabase)))
-  const drivers = Layer.mergeAll(stores, layerTurn, RequestBody.layer, SchedulerClient.layerNone, BackendClient.layer({ jobTables: [], schedulerUrl: undefined, schedulerSecret: () => undefined }), Release.layerOf("1.2.3")).pipe(Layer.provideMerge(config))
+  const drivers = Layer.mergeAll(
+    stores,
+    layerTurn,
+    RequestBody.layer,
+    SchedulerClient.layerNone,
+    BackendClient.layer({ jobTables: [], schedulerUrl: undefined, schedulerSecret: () => undefined }),
+    Release.layerOf("1.2.3")
+  ).pipe(Layer.provideMerge(config))
   const node = Ssp.layer.pipe(Layer.provideMerge(drivers), Layer.provideMerge(Logger.minimumLogLevel(LogLevel.None)))
   const memoMap = Effect.runSync(Layer.makeMemoMap)
   const runtime = ManagedRuntime.make(node, memoMap)
@@ -54,13 +75,19 @@ export const startBeside = async (port: number, dataDir: string, env: { readonly
   const { dispose, handler } = HttpApiBuilder.toWebHandler(Layer.mergeAll(node, HttpServer.layerContext), { memoMap })
   const ask = async (method: string, path: string, body?: unknown): Promise<Answer> => {
     const headers = { authorization: `Bearer ${secret}`, "content-type": "application/json" }
-    const response = await handler(new Request(`http://node${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }))
+    const response = await handler(
+      new Request(`http://node${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      })
+    )
     return { status: response.status, json: await response.json() }
   }
   let stopped = false
   return {
     ask,
-    ready: async () => void await until("ready", async () => (await ask("GET", "/health")).status === 200),
+    ready: async () => void (await until("ready", async () => (await ask("GET", "/health")).status === 200)),
     records: Context.get(context, Views).records,
     writes: async () => (await Effect.runPromise(Context.get(context, Database).position)).writes,
     upstream: Context.get(context, Upstream),
@@ -75,11 +102,13 @@ export const startBeside = async (port: number, dataDir: string, env: { readonly
   }
 }
 
-/** The ids of a table's records that memory and database do not agree on: content exact, nothing missing, nothing more. */
+/**
+ * The ids of a table's records that memory and database do not agree on: content exact, nothing missing, nothing more.
+ */
 export const differing = async (node: NodeBeside, table: string): Promise<ReadonlyArray<string>> => {
   const wrong: Array<string> = []
   const seen = new Set<string>()
-  for (let after: RecordKey | undefined; ;) {
+  for (let after: RecordKey | undefined; ; ) {
     const chunk = await Effect.runPromise(node.upstream.chunk(table, after, 500))
     for (const { doc, id } of chunk) {
       seen.add(id.text)
@@ -88,6 +117,7 @@ export const differing = async (node: NodeBeside, table: string): Promise<Readon
     if (chunk.length < 500) break
     after = chunk.at(-1)?.id.key
   }
-  for (const row of node.records.rowsBetween(table, new Range(undefined, undefined))) if (!seen.has(row.id.text)) wrong.push(row.id.text)
+  for (const row of node.records.rowsBetween(table, new Range(undefined, undefined)))
+    if (!seen.has(row.id.text)) wrong.push(row.id.text)
   return wrong
 }

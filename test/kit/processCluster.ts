@@ -1,8 +1,9 @@
 /**
- * A scheduler and its SSPs as real processes on fixed ports, and the load on them: killed, stopped and started again by a test.
+ * A scheduler and its SSPs as real processes on fixed ports, and the load on them: killed, stopped and started again by
+ * a test.
  *
- * Fixed ports, because a scheduler that comes back must be found where it was. Every call has a time-out of its own: a stopped
- * process answers nothing, and takes every connection.
+ * Fixed ports, because a scheduler that comes back must be found where it was. Every call has a time-out of its own: a
+ * stopped process answers nothing, and takes every connection.
  */
 import { join } from "node:path"
 import { Door, freePort, removeFolder, secret, sleep, temporaryFolder, until } from "./Door.ts"
@@ -11,7 +12,9 @@ import type { Rng } from "./random.ts"
 
 export const within = <A>(ms: number, what: Promise<A>): Promise<A | undefined> => {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((done) => { timer = setTimeout(() => done(undefined), ms) })
+  const late = new Promise<undefined>((done) => {
+    timer = setTimeout(() => done(undefined), ms)
+  })
   return Promise.race([what.catch(() => undefined), late]).finally(() => clearTimeout(timer))
 }
 
@@ -22,7 +25,10 @@ export class Process {
   door: Door | undefined
   /** Logs of the lives before this one. */
   past = ""
-  /** How often it was killed or stopped in its tracks: whoever looks twice and sees the same count knows that it ran in between. */
+  /**
+   * How often it was killed or stopped in its tracks: whoever looks twice and sees the same count knows that it ran in
+   * between.
+   */
   blows = 0
   private readonly start0: () => Promise<Door>
 
@@ -71,7 +77,14 @@ type Env = { readonly [name: string]: string }
 
 const sspProcess = async (id: string, schedulerUrl: string, dataDir: string, more: Env = {}): Promise<Process> => {
   const port = await freePort()
-  const env = { LISTEN_ADDR: `127.0.0.1:${port}`, STORE_ADDR: undefined, SCHEDULER_URL: schedulerUrl, SSP_ID: id, HEARTBEAT_INTERVAL_MS: "500", ...more }
+  const env = {
+    LISTEN_ADDR: `127.0.0.1:${port}`,
+    STORE_ADDR: undefined,
+    SCHEDULER_URL: schedulerUrl,
+    SSP_ID: id,
+    HEARTBEAT_INTERVAL_MS: "500",
+    ...more
+  }
   return new Process(id, `http://127.0.0.1:${port}`, () => Door.spawn({ dataDir, env }))
 }
 
@@ -87,19 +100,38 @@ export class ProcessCluster {
     this.folder = folder
   }
 
-  static async start(count: number, schedulerEnv: Env = {}, sspEnv: (id: string) => Env = () => ({})): Promise<ProcessCluster> {
+  static async start(
+    count: number,
+    schedulerEnv: Env = {},
+    sspEnv: (id: string) => Env = () => ({})
+  ): Promise<ProcessCluster> {
     const folder = temporaryFolder()
     const port = await freePort()
     const url = `http://127.0.0.1:${port}`
-    const scheduler = new Process("scheduler", url, () => Door.spawn({
-      command: [process.execPath, "dist/scheduler.js"], dataDir: folder,
-      env: {
-        LISTEN_ADDR: undefined, STORE_ADDR: undefined, SVC_DATA_DIR: undefined, SVC_SCHEDULER_INGEST_HOST: "127.0.0.1", SVC_SCHEDULER_INGEST_PORT: String(port),
-        SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"), SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200",
-        SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "1500", ...schedulerEnv
-      }
-    }))
-    const ssps = await Promise.all(Array.from({ length: count }, (_, i) => sspProcess(`ssp-${i + 1}`, url, join(folder, `ssp-${i + 1}`), sspEnv(`ssp-${i + 1}`))))
+    const scheduler = new Process("scheduler", url, () =>
+      Door.spawn({
+        command: [process.execPath, "dist/scheduler.js"],
+        dataDir: folder,
+        env: {
+          LISTEN_ADDR: undefined,
+          STORE_ADDR: undefined,
+          SVC_DATA_DIR: undefined,
+          SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+          SVC_SCHEDULER_INGEST_PORT: String(port),
+          SVC_SCHEDULER_REPLICA_DB_PATH: join(folder, "replica"),
+          SVC_SCHEDULER_WAL_PATH: join(folder, "wal.log"),
+          SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200",
+          SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
+          SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "1500",
+          ...schedulerEnv
+        }
+      })
+    )
+    const ssps = await Promise.all(
+      Array.from({ length: count }, (_, i) =>
+        sspProcess(`ssp-${i + 1}`, url, join(folder, `ssp-${i + 1}`), sspEnv(`ssp-${i + 1}`))
+      )
+    )
     const cluster = new ProcessCluster(scheduler, ssps, folder)
     await Promise.all([scheduler, ...ssps].map((each) => each.start()))
     await cluster.settled()
@@ -121,15 +153,21 @@ export class ProcessCluster {
   /** The SSPs that are Ready by the scheduler's word; none when it does not answer. */
   async ready(): Promise<ReadonlyArray<Process>> {
     const answer = await this.scheduler.ask({ path: "/overview" })
-    const { ssps = [] } = (answer?.json ?? {}) as { readonly ssps?: ReadonlyArray<{ readonly id: string; readonly state: string }> }
+    const { ssps = [] } = (answer?.json ?? {}) as {
+      readonly ssps?: ReadonlyArray<{ readonly id: string; readonly state: string }>
+    }
     return this.ssps.filter(({ name }) => ssps.some(({ id, state }) => id === name && state === "ready"))
   }
 
   /** All SSPs are Ready. */
   async settled(): Promise<void> {
-    await until("all SSPs ready", async () => (await this.ready()).length === this.ssps.length, 120_000).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${this.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")}`)
-    })
+    await until("all SSPs ready", async () => (await this.ready()).length === this.ssps.length, 120_000).catch(
+      (error: unknown) => {
+        throw new Error(
+          `${String(error)}\n${this.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")}`
+        )
+      }
+    )
   }
 
   async query(query: string): Promise<ReadonlyArray<{ readonly [field: string]: unknown }>> {
@@ -144,7 +182,10 @@ export class ProcessCluster {
   }
 }
 
-/** Writes records at a rate until it is told to end; a write that is not acknowledged is repeated until it is, so what was acknowledged last is what must be there. */
+/**
+ * Writes records at a rate until it is told to end; a write that is not acknowledged is repeated until it is, so what
+ * was acknowledged last is what must be there.
+ */
 export class Load {
   /** What each record was last acknowledged as; undefined: deleted. */
   readonly known = new Map<number, number | undefined>()
@@ -192,7 +233,9 @@ export class Load {
   }
 
   private change(key: number, n: number | undefined) {
-    return n === undefined ? { table: "item", op: "DELETE", id: `item:${key}`, record: {} } : { table: "item", op: "UPDATE", id: `item:${key}`, record: { n, group: key % 50, even: n % 2 === 0 } }
+    return n === undefined
+      ? { table: "item", op: "DELETE", id: `item:${key}`, record: {} }
+      : { table: "item", op: "UPDATE", id: `item:${key}`, record: { n, group: key % 50, even: n % 2 === 0 } }
   }
 
   private async write(): Promise<void> {
@@ -200,7 +243,15 @@ export class Load {
     while (this.busy.has(key)) key = this.random.below(this.keys)
     this.busy.add(key)
     const n = this.random.chance(0.1) ? undefined : ++this.n
-    while ((await this.scheduler.ask({ method: "POST", path: "/ingest", body: this.change(key, n), keepAlive: true }, 20_000))?.status !== 200) await sleep(50)
+    while (
+      (
+        await this.scheduler.ask(
+          { method: "POST", path: "/ingest", body: this.change(key, n), keepAlive: true },
+          20_000
+        )
+      )?.status !== 200
+    )
+      await sleep(50)
     this.known.set(key, n)
     this.acknowledged++
     this.busy.delete(key)

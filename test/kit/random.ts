@@ -1,8 +1,8 @@
 /**
  * Seeded randomness for tests: a small generator, choices drawn from it, and tests that print how to replay them.
  *
- * `SVC_SEED` replays one seed, `SVC_RUNS` multiplies the work. A plain `npm test` always draws the same numbers, so that
- * a red build is red twice; `npm run campaign` draws new ones each time.
+ * `SVC_SEED` replays one seed, `SVC_RUNS` multiplies the work. A plain `npm test` always draws the same numbers, so
+ * that a red build is red twice; `npm run campaign` draws new ones each time.
  */
 import { it } from "vitest"
 
@@ -33,7 +33,7 @@ export const rng = (seed: number): Rng => {
     pick: (items) => {
       if (items.length === 0) throw new Error("nothing to pick from")
       return items[below(items.length)] as (typeof items)[number]
-    },
+    }
   }
 }
 
@@ -41,23 +41,33 @@ export const rng = (seed: number): Rng => {
 export const campaign = process.env["SVC_CAMPAIGN"] === "1"
 const givenSeed = process.env["SVC_SEED"]
 
-export const seed: number = givenSeed !== undefined && givenSeed !== "" ? Number(givenSeed) : campaign ? Date.now() % 2 ** 32 : 20_260_101
+export const seed: number =
+  givenSeed !== undefined && givenSeed !== "" ? Number(givenSeed) : campaign ? Date.now() % 2 ** 32 : 20_260_101
 
 /** `count` times `SVC_RUNS`. */
 export const runs = (count: number): number => Math.max(1, Math.round(count * Number(process.env["SVC_RUNS"] ?? "1")))
 
 /** A test that draws from a seed; when it fails, the message ends with the line that replays it. */
-export const seeded = (name: string, file: string, body: (random: Rng) => Promise<void> | void, timeoutMs?: number): void => {
-  it(name, async () => {
-    try {
-      await body(rng(seed))
-    } catch (error) {
-      const replay = `SVC_SEED=${seed} ${campaign ? "SVC_CAMPAIGN=1 " : ""}${process.env["SVC_RUNS"] === undefined ? "" : `SVC_RUNS=${process.env["SVC_RUNS"]} `}npx vitest run ${file} -t ${JSON.stringify(name)}`
-      if (error instanceof Error) {
-        error.message = `${error.message}\nreplay: ${replay}`
-        throw error
+export const seeded = (
+  name: string,
+  file: string,
+  body: (random: Rng) => Promise<void> | void,
+  timeoutMs?: number
+): void => {
+  it(
+    name,
+    async () => {
+      try {
+        await body(rng(seed))
+      } catch (error) {
+        const replay = `SVC_SEED=${seed} ${campaign ? "SVC_CAMPAIGN=1 " : ""}${process.env["SVC_RUNS"] === undefined ? "" : `SVC_RUNS=${process.env["SVC_RUNS"]} `}npx vitest run ${file} -t ${JSON.stringify(name)}`
+        if (error instanceof Error) {
+          error.message = `${error.message}\nreplay: ${replay}`
+          throw error
+        }
+        throw new Error(`${String(error)}\nreplay: ${replay}`)
       }
-      throw new Error(`${String(error)}\nreplay: ${replay}`)
-    }
-  }, timeoutMs)
+    },
+    timeoutMs
+  )
 }

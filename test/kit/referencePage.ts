@@ -23,11 +23,33 @@ export const pagePath = "docs/reference.md"
 const byTag = (all: ReadonlyArray<Endpoint>): ReadonlyArray<readonly [string, ReadonlyArray<Endpoint>]> =>
   [...new Set(all.map(({ tag }) => tag))].map((tag) => [tag, all.filter((endpoint) => endpoint.tag === tag)])
 
-const endpointRow = ({ answers, bearer, errors, name, request, scope = "open", summary }: Endpoint): ReadonlyArray<string> =>
-  [`\`${name}\``, bearer === "none" ? "open" : `\`${scope}\``, cell(summary), request === "" ? "" : `\`${cell(request)}\``, answers.map((answer) => `${answer.status} \`${cell(answer.shape)}\``).join("<br>"), errors.map((code) => `\`${code}\``).join(" ")]
+const endpointRow = ({
+  answers,
+  bearer,
+  errors,
+  name,
+  request,
+  scope = "open",
+  summary
+}: Endpoint): ReadonlyArray<string> => [
+  `\`${name}\``,
+  bearer === "none" ? "open" : `\`${scope}\``,
+  cell(summary),
+  request === "" ? "" : `\`${cell(request)}\``,
+  answers.map((answer) => `${answer.status} \`${cell(answer.shape)}\``).join("<br>"),
+  errors.map((code) => `\`${code}\``).join(" ")
+]
 
 const endpointTables = (all: ReadonlyArray<Endpoint>): string =>
-  byTag(all).map(([tag, some]) => [`#### ${tag}`, "", table(["Endpoint", "Scope", "What", "Request", "Answers", "Beside the usual errors"], some.map(endpointRow))].join("\n")).join("\n\n")
+  byTag(all)
+    .map(([tag, some]) =>
+      [
+        `#### ${tag}`,
+        "",
+        table(["Endpoint", "Scope", "What", "Request", "Answers", "Beside the usual errors"], some.map(endpointRow))
+      ].join("\n")
+    )
+    .join("\n\n")
 
 /** What a command line takes: its help without title and settings. */
 const usage = (help: string): string => {
@@ -36,18 +58,35 @@ const usage = (help: string): string => {
 }
 
 const fileKeyTable = (): string =>
-  table(["Key of svc.yml", "Setting"], Object.entries(fileKeys).map(([name, key]) => [`\`${key}\``, `\`${schedulerKnobs[name as keyof typeof schedulerKnobs].env}\``]))
+  table(
+    ["Key of svc.yml", "Setting"],
+    Object.entries(fileKeys).map(([name, key]) => [
+      `\`${key}\``,
+      `\`${schedulerKnobs[name as keyof typeof schedulerKnobs].env}\``
+    ])
+  )
 
 const metricRow = ({ help, labels, name, on, type, unit }: Metric): ReadonlyArray<string> => [
-  `\`${name}\``, type, unit === "" ? "" : unit, { ssp: "SSP", scheduler: "scheduler", both: "both" }[on], cell(help),
-  Object.entries(labels).map(([label, values]) => `\`${label}\`: ${typeof values === "string" ? cell(values) : values.join(", ")}`).join("; ")
+  `\`${name}\``,
+  type,
+  unit === "" ? "" : unit,
+  { ssp: "SSP", scheduler: "scheduler", both: "both" }[on],
+  cell(help),
+  Object.entries(labels)
+    .map(([label, values]) => `\`${label}\`: ${typeof values === "string" ? cell(values) : values.join(", ")}`)
+    .join("; ")
 ]
 
 const whose = (all: ReadonlyArray<Endpoint>, code: string): string => {
   const some = all.filter((endpoint) => endpoint.errors.includes(code) || endpoint.everywhere.includes(code))
   if (some.length === all.length) return "every endpoint"
   const others = all.filter((endpoint) => !some.includes(endpoint))
-  if (some.length > 0 && some.every(({ bearer }) => bearer !== "none") && others.every(({ bearer }) => bearer === "none")) return "every endpoint with a scope"
+  if (
+    some.length > 0 &&
+    some.every(({ bearer }) => bearer !== "none") &&
+    others.every(({ bearer }) => bearer === "none")
+  )
+    return "every endpoint with a scope"
   return some.map(({ name }) => `\`${name}\``).join(" ")
 }
 
@@ -70,18 +109,38 @@ const settings = (): ReadonlyArray<string> => [
   "",
   "Paths are relative to the file. `${NAME}` is taken from the environment; an unset name is a fault, and so is a key that nobody knows. `job_tables` may also be a list of table names, which is all the scheduler needs.",
   "",
-  table(["Key", "Meaning"], [...Object.entries(jobTableKeys).map(([key, meaning]) => [`\`job_tables.<table>.${key}\``, cell(meaning)]), ...Object.entries(backendKeys).map(([key, meaning]) => [`\`backends.<name>.${key}\``, cell(meaning)])]),
-  "",
+  table(
+    ["Key", "Meaning"],
+    [
+      ...Object.entries(jobTableKeys).map(([key, meaning]) => [`\`job_tables.<table>.${key}\``, cell(meaning)]),
+      ...Object.entries(backendKeys).map(([key, meaning]) => [`\`backends.<name>.${key}\``, cell(meaning)])
+    ]
+  ),
+  ""
 ]
 
 const scopeTable = (ssp: ReadonlyArray<Endpoint>, scheduler: ReadonlyArray<Endpoint>): ReadonlyArray<string> => {
-  const named = (all: ReadonlyArray<Endpoint>, scope: string): string => cell(all.filter((endpoint) => endpoint.scope === scope).map(({ name }) => `\`${name}\``).join(" "))
+  const named = (all: ReadonlyArray<Endpoint>, scope: string): string =>
+    cell(
+      all
+        .filter((endpoint) => endpoint.scope === scope)
+        .map(({ name }) => `\`${name}\``)
+        .join(" ")
+    )
   return [
     "## Scopes",
     "",
     "What a secret of `SVC_AUTH_SECRETS` may open. A scope opens nothing but its own endpoints.",
     "",
-    table(["Scope", "For", "SSP", "Scheduler"], Object.entries(scopeMeanings).map(([scope, meaning]) => [`\`${scope}\``, meaning, named(ssp, scope), named(scheduler, scope)])),
+    table(
+      ["Scope", "For", "SSP", "Scheduler"],
+      Object.entries(scopeMeanings).map(([scope, meaning]) => [
+        `\`${scope}\``,
+        meaning,
+        named(ssp, scope),
+        named(scheduler, scope)
+      ])
+    ),
     ""
   ]
 }
@@ -101,10 +160,19 @@ const contracts = (ssp: ReadonlyArray<Endpoint>, scheduler: ReadonlyArray<Endpoi
   "",
   "## Error codes",
   "",
-  "Every error is `{ \"code\", \"message\", \"details\"? }`. Codes are stable, messages are not.",
+  'Every error is `{ "code", "message", "details"? }`. Codes are stable, messages are not.',
   "",
-  table(["Code", "Status", "Meaning", "SSP", "Scheduler"], codes().map(({ code, description, status }) => [`\`${code}\``, String(status), cell(description), whose(ssp, code), whose(scheduler, code)])),
-  "",
+  table(
+    ["Code", "Status", "Meaning", "SSP", "Scheduler"],
+    codes().map(({ code, description, status }) => [
+      `\`${code}\``,
+      String(status),
+      cell(description),
+      whose(ssp, code),
+      whose(scheduler, code)
+    ])
+  ),
+  ""
 ]
 
 const figuresAndCommands = (): ReadonlyArray<string> => [
@@ -118,7 +186,17 @@ const figuresAndCommands = (): ReadonlyArray<string> => [
   "",
   "Nothing is sent unless an endpoint is set. `<SIGNAL>` is `TRACES`, `METRICS` or `LOGS`.",
   "",
-  table(["Variable", "Default", "Meaning"], otelVariables.map(({ defaultText, meaning, name }) => [name.split(", ").map((each) => `\`${each}\``).join(", "), cell(defaultText), cell(meaning)])),
+  table(
+    ["Variable", "Default", "Meaning"],
+    otelVariables.map(({ defaultText, meaning, name }) => [
+      name
+        .split(", ")
+        .map((each) => `\`${each}\``)
+        .join(", "),
+      cell(defaultText),
+      cell(meaning)
+    ])
+  ),
   "",
   "## Commands",
   "",
@@ -132,7 +210,10 @@ const figuresAndCommands = (): ReadonlyArray<string> => [
   "",
   "## Exit codes",
   "",
-  table(["Code", "Meaning"], Object.entries(exitCodes).map(([code, meaning]) => [code, meaning])),
+  table(
+    ["Code", "Meaning"],
+    Object.entries(exitCodes).map(([code, meaning]) => [code, meaning])
+  ),
   ""
 ]
 

@@ -1,4 +1,6 @@
-/** Before each file of tests: properties of FastCheck draw from the seed that all other tests draw from, and no other. */
+/**
+ * Before each file of tests: properties of FastCheck draw from the seed that all other tests draw from, and no other.
+ */
 import { FastCheck } from "effect"
 import { runs, seed } from "./random.ts"
 

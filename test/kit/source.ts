@@ -22,14 +22,20 @@ export interface SourceFile {
 /** Files git knows or would add, so that a new file is checked before it is committed. */
 export const trackedFiles = (): ReadonlyArray<string> =>
   execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { cwd: root, encoding: "utf8" })
-    .split("\n").filter((path) => path !== "" && existsSync(join(root, path)))
+    .split("\n")
+    .filter((path) => path !== "" && existsSync(join(root, path)))
 
-export const parse = (path: string, text: string): SourceFile =>
-  ({ path, text, tree: ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true) })
+export const parse = (path: string, text: string): SourceFile => ({
+  path,
+  text,
+  tree: ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true)
+})
 
 /** Every TypeScript file of the project. */
 export const sourceFiles = (): ReadonlyArray<SourceFile> =>
-  trackedFiles().filter((path) => path.endsWith(".ts")).map((path) => parse(path, readFileSync(join(root, path), "utf8")))
+  trackedFiles()
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => parse(path, readFileSync(join(root, path), "utf8")))
 
 export const lineOf = (file: SourceFile, node: ts.Node): number =>
   file.tree.getLineAndCharacterOfPosition(node.getStart(file.tree)).line + 1
@@ -60,17 +66,35 @@ export const importsOf = (file: SourceFile): ReadonlyArray<Import> => {
   const found: Array<Import> = []
   visit(file.tree, (node) => {
     if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) {
-      found.push({ specifier: node.moduleSpecifier.text, names: importedNames(node.importClause), line: lineOf(file, node) })
-    } else if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined && ts.isStringLiteral(node.moduleSpecifier)) {
+      found.push({
+        specifier: node.moduleSpecifier.text,
+        names: importedNames(node.importClause),
+        line: lineOf(file, node)
+      })
+    } else if (
+      ts.isExportDeclaration(node) &&
+      node.moduleSpecifier !== undefined &&
+      ts.isStringLiteral(node.moduleSpecifier)
+    ) {
       found.push({ specifier: node.moduleSpecifier.text, names: ["*"], line: lineOf(file, node) })
-    } else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument) && ts.isStringLiteral(node.argument.literal)) {
+    } else if (
+      ts.isImportTypeNode(node) &&
+      ts.isLiteralTypeNode(node.argument) &&
+      ts.isStringLiteral(node.argument.literal)
+    ) {
       found.push({ specifier: node.argument.literal.text, names: ["*"], line: lineOf(file, node) })
     } else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
       const target = node.arguments[0]
-      if (target !== undefined && ts.isStringLiteral(target)) found.push({ specifier: target.text, names: ["*"], line: lineOf(file, node) })
+      if (target !== undefined && ts.isStringLiteral(target))
+        found.push({ specifier: target.text, names: ["*"], line: lineOf(file, node) })
     } else if (ts.isNewExpression(node) && node.expression.getText(file.tree) === "URL") {
       const target = node.arguments?.[0]
-      if (target !== undefined && ts.isStringLiteral(target) && target.text.endsWith(".ts") && target.text.startsWith(".")) {
+      if (
+        target !== undefined &&
+        ts.isStringLiteral(target) &&
+        target.text.endsWith(".ts") &&
+        target.text.startsWith(".")
+      ) {
         found.push({ specifier: target.text, names: ["*"], line: lineOf(file, node) })
       }
     }
@@ -86,8 +110,15 @@ export const resolveImport = (from: string, specifier: string): string | undefin
 export const globalsOf = (file: SourceFile): ReadonlyArray<{ readonly name: string; readonly node: ts.Identifier }> => {
   const declared = new Set<string>()
   visit(file.tree, (node) => {
-    const named = ts.isVariableDeclaration(node) || ts.isParameter(node) || ts.isBindingElement(node) || ts.isFunctionDeclaration(node) ||
-      ts.isClassDeclaration(node) || ts.isImportSpecifier(node) || ts.isImportClause(node) || ts.isNamespaceImport(node)
+    const named =
+      ts.isVariableDeclaration(node) ||
+      ts.isParameter(node) ||
+      ts.isBindingElement(node) ||
+      ts.isFunctionDeclaration(node) ||
+      ts.isClassDeclaration(node) ||
+      ts.isImportSpecifier(node) ||
+      ts.isImportClause(node) ||
+      ts.isNamespaceImport(node)
     if (named && node.name !== undefined && ts.isIdentifier(node.name)) declared.add(node.name.text)
   })
   const found: Array<{ name: string; node: ts.Identifier }> = []
@@ -103,15 +134,26 @@ const isLabel = (node: ts.Identifier): boolean => {
   if (ts.isPropertyAccessExpression(parent)) return parent.name === node
   if (ts.isQualifiedName(parent)) return parent.right === node
   if (ts.isShorthandPropertyAssignment(parent)) return false
-  const keyed = ts.isPropertyAssignment(parent) || ts.isMethodDeclaration(parent) || ts.isPropertySignature(parent) ||
-    ts.isMethodSignature(parent) || ts.isPropertyDeclaration(parent) || ts.isGetAccessor(parent) || ts.isSetAccessor(parent)
-  return (keyed && parent.name === node) || (ts.isBindingElement(parent) && parent.propertyName === node) || ts.isTypeReferenceNode(parent)
+  const keyed =
+    ts.isPropertyAssignment(parent) ||
+    ts.isMethodDeclaration(parent) ||
+    ts.isPropertySignature(parent) ||
+    ts.isMethodSignature(parent) ||
+    ts.isPropertyDeclaration(parent) ||
+    ts.isGetAccessor(parent) ||
+    ts.isSetAccessor(parent)
+  return (
+    (keyed && parent.name === node) ||
+    (ts.isBindingElement(parent) && parent.propertyName === node) ||
+    ts.isTypeReferenceNode(parent)
+  )
 }
 
 /** Text of a string or template literal, with `${}` parts left out; undefined for anything else. */
 export const literalText = (node: ts.Expression | undefined): string | undefined => {
   if (node === undefined) return undefined
   if (ts.isStringLiteralLike(node)) return node.text
-  if (ts.isTemplateExpression(node)) return node.head.text + node.templateSpans.map((span) => span.literal.text).join("")
+  if (ts.isTemplateExpression(node))
+    return node.head.text + node.templateSpans.map((span) => span.literal.text).join("")
   return undefined
 }

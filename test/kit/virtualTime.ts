@@ -1,9 +1,11 @@
 /**
- * Time that goes on only when a test says so, and then from one sleeper to the next: hours in milliseconds, the same order every time.
+ * Time that goes on only when a test says so, and then from one sleeper to the next: hours in milliseconds, the same
+ * order every time.
  *
- * Why not Effect's test clock: at every step that waits real milliseconds to see whether fibers have suspended, so an hour of
- * heartbeats takes minutes. Here everything that can run has run when the event loop has come round, because nothing waits for a real
- * input or output; the next sleeper is woken then, in the order of time, and of falling asleep where that is the same.
+ * Why not Effect's test clock: at every step that waits real milliseconds to see whether fibers have suspended, so an
+ * hour of heartbeats takes minutes. Here everything that can run has run when the event loop has come round, because
+ * nothing waits for a real input or output; the next sleeper is woken then, in the order of time, and of falling asleep
+ * where that is the same.
  */
 import { Clock, Duration, Effect, Layer } from "effect"
 
@@ -26,7 +28,8 @@ export class VirtualTime {
     unsafeCurrentTimeNanos: () => BigInt(Math.round(this.nowMs * 1e6)),
     currentTimeMillis: Effect.sync(() => this.nowMs),
     currentTimeNanos: Effect.sync(() => BigInt(Math.round(this.nowMs * 1e6))),
-    sleep: (duration) => Effect.async<void>((resume) => Effect.sync(this.after(Duration.toMillis(duration), () => resume(Effect.void))))
+    sleep: (duration) =>
+      Effect.async<void>((resume) => Effect.sync(this.after(Duration.toMillis(duration), () => resume(Effect.void))))
   }
 
   readonly layer = Layer.setClock(this.clock)

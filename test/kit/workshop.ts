@@ -38,6 +38,6 @@ export const workshop = (onTestFinished: Finished): Workshop => {
       const path = temporaryFolder()
       folders.push(path)
       return path
-    },
+    }
   }
 }

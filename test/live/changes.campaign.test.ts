@@ -20,7 +20,9 @@ test("D44 a database that is killed under writes loses none of them", async () =
   let server = await ServerProcess.start({ path: `surrealkv://${join(folder, "killed")}` })
   onTestFinished(() => server.kill())
   const admin = await rootClient(server)
-  await admin.query(`DEFINE TABLE item; ${Schema.script([...Schema.shared, Changes.definition, Changes.events(["item"])])}`)
+  await admin.query(
+    `DEFINE TABLE item; ${Schema.script([...Schema.shared, Changes.definition, Changes.events(["item"])])}`
+  )
   await admin.close()
   const node = await startBeside(server.port, join(folder, "node"))
   onTestFinished(() => node.stop())
@@ -28,7 +30,13 @@ test("D44 a database that is killed under writes loses none of them", async () =
   for (let round = 1; round <= runs(4); round++) {
     let writing = true
     const write = async (db: Surreal, writer: number): Promise<void> => {
-      for (let i = 0; writing; i++) await db.query(i % 7 === 6 ? "DELETE type::record('item', $id)" : "UPSERT type::record('item', $id) SET n = $n", { id: (i * 8 + writer) % 300, n: round * 100_000 + i }).catch(() => void (writing = false))
+      for (let i = 0; writing; i++)
+        await db
+          .query(i % 7 === 6 ? "DELETE type::record('item', $id)" : "UPSERT type::record('item', $id) SET n = $n", {
+            id: (i * 8 + writer) % 300,
+            n: round * 100_000 + i
+          })
+          .catch(() => void (writing = false))
     }
     const dbs = await Promise.all(Array.from({ length: 8 }, () => rootClient(server)))
     const writers = dbs.map(write)

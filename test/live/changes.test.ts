@@ -31,52 +31,103 @@ const serve = async (): Promise<RpcServer> => {
   return server
 }
 
-const start = async (port: number, dataDir = fresh(), env?: { readonly [name: string]: string }): Promise<NodeBeside> => {
+const start = async (
+  port: number,
+  dataDir = fresh(),
+  env?: { readonly [name: string]: string }
+): Promise<NodeBeside> => {
   const node = await startBeside(port, dataDir, env)
   onTestFinished(() => node.stop())
   return node
 }
 
-const install = (...tables: ReadonlyArray<string>): string => Schema.script([...Schema.shared, Changes.definition, Changes.events(tables)])
+const install = (...tables: ReadonlyArray<string>): string =>
+  Schema.script([...Schema.shared, Changes.definition, Changes.events(tables)])
 type Asked = Pick<RpcServer, "ask">
 
-const left = async (server: Asked): Promise<number> => (await server.ask<[ReadonlyArray<unknown>]>("n", "d", `SELECT id FROM ${Schema.changeTable}`))[0].length
+const left = async (server: Asked): Promise<number> =>
+  (await server.ask<[ReadonlyArray<unknown>]>("n", "d", `SELECT id FROM ${Schema.changeTable}`))[0].length
 /** Everything that was written is durable here. */
-const taken = async (server: Asked): Promise<void> => void await until("the change table is empty", async () => await left(server) === 0)
-const register = async (node: NodeBeside, id: string, surql: string): Promise<void> => expect(await node.ask("POST", "/view/register", registration(id, surql, { format: "tree" }))).toMatchObject({ status: 200 })
-const rowsOf = async (node: NodeBeside, id: string): Promise<ReadonlyArray<{ readonly [field: string]: unknown }>> => ((await node.ask("GET", `/view/${id}`)).json as { readonly result_data: ReadonlyArray<{ readonly [field: string]: unknown }> }).result_data
+const taken = async (server: Asked): Promise<void> =>
+  void (await until("the change table is empty", async () => (await left(server)) === 0))
+const register = async (node: NodeBeside, id: string, surql: string): Promise<void> =>
+  expect(await node.ask("POST", "/view/register", registration(id, surql, { format: "tree" }))).toMatchObject({
+    status: 200
+  })
+const rowsOf = async (node: NodeBeside, id: string): Promise<ReadonlyArray<{ readonly [field: string]: unknown }>> =>
+  (
+    (await node.ask("GET", `/view/${id}`)).json as {
+      readonly result_data: ReadonlyArray<{ readonly [field: string]: unknown }>
+    }
+  ).result_data
 
 test("D44 D1 every write arrives with its types, computed fields and every kind of id; what is rolled back never does", async () => {
   const server = await serve()
-  await server.ask("n", "d", `DEFINE TABLE item; DEFINE FIELD twice ON item COMPUTED n * 2; DEFINE TABLE likes TYPE RELATION; DEFINE TABLE \`odd \\\`name'\`; ${install("item", "likes", "odd `name'")}`)
+  await server.ask(
+    "n",
+    "d",
+    `DEFINE TABLE item; DEFINE FIELD twice ON item COMPUTED n * 2; DEFINE TABLE likes TYPE RELATION; DEFINE TABLE \`odd \\\`name'\`; ${install("item", "likes", "odd `name'")}`
+  )
   const node = await start(server.port)
   await node.ready()
-  const keys = ["'quoted'", "u'0190b5c3-1111-7000-8000-000000000000'", "['a', 1, { b: [NONE, 2] }]", "{ a: 'x', b: 1 }", "-7", "9223372036854775807", "'⟩`back\\\\slash'", "'7'", "7", "'😀 ünïcode'", "[]"]
-  await server.ask("n", "d", `${keys.map((key, n) => `CREATE type::record('odd \`name\\'', ${key}) SET n = ${n}`).join("; ")};
+  const keys = [
+    "'quoted'",
+    "u'0190b5c3-1111-7000-8000-000000000000'",
+    "['a', 1, { b: [NONE, 2] }]",
+    "{ a: 'x', b: 1 }",
+    "-7",
+    "9223372036854775807",
+    "'⟩`back\\\\slash'",
+    "'7'",
+    "7",
+    "'😀 ünïcode'",
+    "[]"
+  ]
+  await server.ask(
+    "n",
+    "d",
+    `${keys.map((key, n) => `CREATE type::record('odd \`name\\'', ${key}) SET n = ${n}`).join("; ")};
     CREATE item:1 SET n = 9007199254740993, price = 1.50dec, at = d'2024-01-01T00:00:00.123456789Z', took = 1h, f = 2.0f, tags = {'a', 'b'}, who = odd:1, none = [NONE];
-    CREATE item:2 SET n = 1; RELATE item:1->likes:x->item:2 SET n = 1; UPDATE item:2 SET n = 2`)
-  for (const failing of ["BEGIN; UPDATE item:2 SET n = 77; CREATE item:3 SET n = 1; THROW 'no'; COMMIT", "BEGIN; DELETE item:1; CANCEL"]) await server.ask("n", "d", failing).catch(() => undefined)
+    CREATE item:2 SET n = 1; RELATE item:1->likes:x->item:2 SET n = 1; UPDATE item:2 SET n = 2`
+  )
+  for (const failing of [
+    "BEGIN; UPDATE item:2 SET n = 77; CREATE item:3 SET n = 1; THROW 'no'; COMMIT",
+    "BEGIN; DELETE item:1; CANCEL"
+  ])
+    await server.ask("n", "d", failing).catch(() => undefined)
   await taken(server)
-  const wrong = async () => (await Promise.all(["item", "likes", "odd `name'"].map((table) => differing(node, table)))).flat()
+  const wrong = async () =>
+    (await Promise.all(["item", "likes", "odd `name'"].map((table) => differing(node, table)))).flat()
   expect([await wrong(), node.records.tableNames().length, node.upstream.changes !== undefined]).toEqual([[], 3, true])
   const writes = await node.writes()
   await server.ask("n", "d", "DELETE item:1; DELETE `odd \\`name'` WHERE n % 2 = 0; UPSERT item:2 SET n = 2")
   await taken(server)
   // item:1, its edge, six of the odd ones; what was written as it was is nothing new.
-  expect([await wrong(), await node.writes() - writes]).toEqual([[], 8])
+  expect([await wrong(), (await node.writes()) - writes]).toEqual([[], 8])
 })
 
-const sorted = (state: Iterable<readonly [string, unknown]>): string => JSON.stringify([...state].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+const sorted = (state: Iterable<readonly [string, unknown]>): string =>
+  JSON.stringify([...state].toSorted(([a], [b]) => (a < b ? -1 : 1)))
 
-/** Records that every transaction writes together: all of a group have one value in each state of the database, or none is there. */
+/**
+ * Records that every transaction writes together: all of a group have one value in each state of the database, or none
+ * is there.
+ */
 const groupSizes = [2, 3, 7, 20]
 
 /** Writes a group, or deletes it; on a conflict again. */
-const transact = async (db: Surreal, group: number, value: number, how: "write" | "delete" | "cancel"): Promise<void> => {
+const transact = async (
+  db: Surreal,
+  group: number,
+  value: number,
+  how: "write" | "delete" | "cancel"
+): Promise<void> => {
   const ids = Array.from({ length: groupSizes[group]! }, (_, n) => `account:[${group}, ${n}]`)
   const statements = ids.map((id) => (how === "delete" ? `DELETE ${id}` : `UPSERT ${id} SET n = ${value}`))
   for (;;) {
-    const failed = await db.query(`BEGIN; ${statements.join("; ")}; ${how === "cancel" ? "CANCEL" : "COMMIT"}`).then(() => undefined, String)
+    const failed = await db
+      .query(`BEGIN; ${statements.join("; ")}; ${how === "cancel" ? "CANCEL" : "COMMIT"}`)
+      .then(() => undefined, String)
     if (how === "cancel" || failed === undefined) return
     if (!/transaction/i.test(failed)) throw new Error(failed)
   }
@@ -86,7 +137,8 @@ const transact = async (db: Surreal, group: number, value: number, how: "write" 
 const torn = (rows: ReadonlyArray<{ readonly [field: string]: unknown }>): ReadonlyArray<string> =>
   groupSizes.flatMap((size, group) => {
     const values = rows.flatMap(({ id, n }) => (String(id).startsWith(`account:[${group},`) ? [n] : []))
-    const isWhole = values.length === 0 || (values.length === size && new Set(values).size === 1 && Number(values[0]) > 0)
+    const isWhole =
+      values.length === 0 || (values.length === size && new Set(values).size === 1 && Number(values[0]) > 0)
     return isWhole ? [] : [`group ${group} of ${size}: ${values.join()}`]
   })
 
@@ -107,36 +159,62 @@ test("L3 D44 every state that a view shows is one that the database had: transac
     }
   })()
   const random = rng(seed)
-  await Promise.all(Array.from({ length: 8 }, async (_, writer) => {
-    const db = await rootClient(server)
-    for (let i = 1; i <= runs(12); i++) {
-      const how = random.pick(["write", "write", "write", "delete", "cancel"] as const)
-      await transact(db, random.below(groupSizes.length), (how === "cancel" ? -1 : 1) * (writer * 1_000 + i), how)
-    }
-    await db.close()
-  }))
+  await Promise.all(
+    Array.from({ length: 8 }, async (_, writer) => {
+      const db = await rootClient(server)
+      for (let i = 1; i <= runs(12); i++) {
+        const how = random.pick(["write", "write", "write", "delete", "cancel"] as const)
+        await transact(db, random.below(groupSizes.length), (how === "cancel" ? -1 : 1) * (writer * 1_000 + i), how)
+      }
+      await db.close()
+    })
+  )
   await taken(server)
   writing = false
   await looking
   shown.push(await rowsOf(node, "all"))
-  expect({ torn: shown.flatMap(torn).slice(0, 5), differing: await differing(node, "account") }).toEqual({ torn: [], differing: [] })
+  expect({ torn: shown.flatMap(torn).slice(0, 5), differing: await differing(node, "account") }).toEqual({
+    torn: [],
+    differing: []
+  })
   expect(new Set(shown.map((rows) => JSON.stringify(rows))).size).toBeGreaterThan(3)
 }, 60_000)
 
 test("D44 a record that the database fails to read holds up no other, and is taken when it can be read; the compare that a setup asks for runs", async () => {
   const server = await serve()
-  await server.ask("n", "d", `DEFINE TABLE item; DEFINE TABLE part; DEFINE FIELD sum ON item COMPUTED part.n + 1; CREATE part:1 SET n = 1; ${install("item", "part")}`)
+  await server.ask(
+    "n",
+    "d",
+    `DEFINE TABLE item; DEFINE TABLE part; DEFINE FIELD sum ON item COMPUTED part.n + 1; CREATE part:1 SET n = 1; ${install("item", "part")}`
+  )
   const node = await start(server.port)
   await node.ready()
   await taken(server)
-  await server.ask("n", "d", "CREATE item:1 SET part = part:1; UPDATE part:1 SET n = NONE; CREATE item:2 SET n = 1, part = part:2; CREATE part:2 SET n = 2").catch(() => undefined)
+  await server
+    .ask(
+      "n",
+      "d",
+      "CREATE item:1 SET part = part:1; UPDATE part:1 SET n = NONE; CREATE item:2 SET n = 1, part = part:2; CREATE part:2 SET n = 2"
+    )
+    .catch(() => undefined)
   await server.ask("n", "d", "CREATE part:3 SET n = 3")
-  await until("the others", async () => node.records.rowsBetween("part", new Range(undefined, undefined)) !== undefined && [...node.records.rowsBetween("part", new Range(undefined, undefined))].some(({ id }) => id.text === "part:3"))
-  await until("only the row of the one that cannot be read", async () => await left(server) === 1)
+  await until(
+    "the others",
+    async () =>
+      node.records.rowsBetween("part", new Range(undefined, undefined)) !== undefined &&
+      [...node.records.rowsBetween("part", new Range(undefined, undefined))].some(({ id }) => id.text === "part:3")
+  )
+  await until("only the row of the one that cannot be read", async () => (await left(server)) === 1)
   // Written while no event stood there: a compare finds it.
-  await server.ask("n", "d", `REMOVE EVENT ${Changes.changeEvent} ON part; CREATE part:4 SET n = 4; UPDATE part:1 SET n = 1`)
+  await server.ask(
+    "n",
+    "d",
+    `REMOVE EVENT ${Changes.changeEvent} ON part; CREATE part:4 SET n = 4; UPDATE part:1 SET n = 1`
+  )
   await server.ask("n", "d", Changes.askCompare)
-  await until("compared", async () => [...node.records.rowsBetween("part", new Range(undefined, undefined))].some(({ id }) => id.text === "part:4"))
+  await until("compared", async () =>
+    [...node.records.rowsBetween("part", new Range(undefined, undefined))].some(({ id }) => id.text === "part:4")
+  )
 })
 
 test("D44 D21 moving between the change table and events that post, while somebody writes, loses nothing; a registration that is deleted there is followed", async () => {
@@ -152,20 +230,28 @@ test("D44 D21 moving between the change table and events that post, while somebo
   const db = await rootClient(server)
   const run = async (query: string): Promise<void> => {
     for (;;) {
-      const failed = await db.query(query).then(() => undefined, (error: unknown) => String(error))
+      const failed = await db.query(query).then(
+        () => undefined,
+        (error: unknown) => String(error)
+      )
       if (failed === undefined) return
       if (!/transaction/i.test(failed)) throw new Error(failed)
     }
   }
   let writing = true
   const writer = (async () => {
-    for (let i = 0; writing; i++) await run(i % 5 === 4 ? `DELETE item:${i % 23}` : `UPSERT item:${i % 23} SET n = ${i}`)
+    for (let i = 0; writing; i++)
+      await run(i % 5 === 4 ? `DELETE item:${i % 23}` : `UPSERT item:${i % 23} SET n = ${i}`)
   })()
   for (const mode of ["changes", "sync", "changes", "sync"] as const) {
-    await run(`BEGIN; ${Schema.script(Feed.feed({ url: port.url, secret, tables: ["item"], mode, openToRecordUsers: false }))}COMMIT`)
+    await run(
+      `BEGIN; ${Schema.script(Feed.feed({ url: port.url, secret, tables: ["item"], mode, openToRecordUsers: false }))}COMMIT`
+    )
     await new Promise((done) => setTimeout(done, 150))
   }
-  await run(`BEGIN; ${Schema.script(Feed.feed({ url: port.url, secret, tables: ["item"], mode: "changes", openToRecordUsers: false }))}COMMIT`)
+  await run(
+    `BEGIN; ${Schema.script(Feed.feed({ url: port.url, secret, tables: ["item"], mode: "changes", openToRecordUsers: false }))}COMMIT`
+  )
   writing = false
   await writer
   await taken(server)
@@ -183,7 +269,9 @@ test("an SSP whose database is gone stops in time, with edges that wait for it",
   await register(node, "all", "SELECT id FROM item")
   await until("the edges are kept", () => Promise.resolve(node.edges.counts().compared === 1))
   await server.kill()
-  expect((await node.ask("POST", "/ingest", { table: "item", op: "CREATE", id: "item:1", record: {} })).status).toBe(200)
+  expect((await node.ask("POST", "/ingest", { table: "item", op: "CREATE", id: "item:1", record: {} })).status).toBe(
+    200
+  )
   expect(node.edges.counts().waiting).toBe(1)
   await node.stop()
 })
@@ -206,6 +294,9 @@ test("D44 a database that hangs and cuts its connections under writes loses none
     await new Promise((done) => setTimeout(done, 50))
     server.resume()
   }
-  await until("everything is shown", async () => sorted((await rowsOf(node, "all")).map(({ id, n }) => [String(id), n])) === sorted(written))
+  await until(
+    "everything is shown",
+    async () => sorted((await rowsOf(node, "all")).map(({ id, n }) => [String(id), n])) === sorted(written)
+  )
   expect(await differing(node, "item")).toEqual([])
 }, 60_000)

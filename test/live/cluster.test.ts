@@ -1,8 +1,9 @@
 /**
- * A cluster of real processes under load while its members are killed, stopped and started again: nothing that was acknowledged is
- * missing anywhere, every view is on one SSP and right (D5, D20, D26, D31).
+ * A cluster of real processes under load while its members are killed, stopped and started again: nothing that was
+ * acknowledged is missing anywhere, every view is on one SSP and right (D5, D20, D26, D31).
  *
- * Small by default; `SVC_CAMPAIGN=1 SVC_RUNS=5` kills 200 times with 20,000 records, 100 views and 200 events a second. Pauses come on top of the kills.
+ * Small by default; `SVC_CAMPAIGN=1 SVC_RUNS=5` kills 200 times with 20,000 records, 100 views and 200 events a second.
+ * Pauses come on top of the kills.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sleep, until } from "../kit/Door.ts"
@@ -10,21 +11,33 @@ import { Load, type Process, ProcessCluster } from "../kit/processCluster.ts"
 import { campaign, type Rng, runs, seeded } from "../kit/random.ts"
 
 const file = "test/live/cluster.test.ts"
-const scale = campaign ? { keys: 20_000, views: 100, perSecond: 200, kills: runs(40) } : { keys: 1000, views: 20, perSecond: 100, kills: 3 }
+const scale = campaign
+  ? { keys: 20_000, views: 100, perSecond: 200, kills: runs(40) }
+  : { keys: 1000, views: 20, perSecond: 100, kills: 3 }
 
 /** Heartbeat time-out, and what D31 gives on top of it. */
 const ownerlessMs = 1500 + 5000
 
-const queries = (i: number): string => [
-  `SELECT * FROM item WHERE group = ${i % 50}`, `SELECT id, n FROM item WHERE n > ${i * 3} AND even = true ORDER BY n DESC LIMIT 20`,
-  `SELECT count() AS count, even FROM item WHERE group < ${i % 20} GROUP BY even`, `SELECT VALUE n FROM item WHERE group = ${i % 50} ORDER BY n`
-][i % 4]!
+const queries = (i: number): string =>
+  [
+    `SELECT * FROM item WHERE group = ${i % 50}`,
+    `SELECT id, n FROM item WHERE n > ${i * 3} AND even = true ORDER BY n DESC LIMIT 20`,
+    `SELECT count() AS count, even FROM item WHERE group < ${i % 20} GROUP BY even`,
+    `SELECT VALUE n FROM item WHERE group = ${i % 50} ORDER BY n`
+  ][i % 4]!
 
 const viewIds = (count: number): ReadonlyArray<string> => Array.from({ length: count }, (_, i) => `view-${i}`)
 
 const registerViews = async (cluster: ProcessCluster, count: number): Promise<void> => {
   for (const [i, id] of viewIds(count).entries()) {
-    const answer = await cluster.scheduler.ask({ method: "POST", path: "/view/register", body: { id, surql: queries(i), clientId: "c", ttl: "1d", format: "tree" } }, 10_000)
+    const answer = await cluster.scheduler.ask(
+      {
+        method: "POST",
+        path: "/view/register",
+        body: { id, surql: queries(i), clientId: "c", ttl: "1d", format: "tree" }
+      },
+      10_000
+    )
     expect([answer?.status, id], answer?.text).toEqual([200, id])
   }
 }
@@ -37,12 +50,24 @@ const checkRecords = async (cluster: ProcessCluster, known: ReadonlyMap<number, 
   for (const ssp of cluster.ssps) {
     const body = { id: "check", surql: "SELECT * FROM item", clientId: "test", ttl: "1h" }
     // A pause that was the last blow may have an SSP removed only now: it is away for as long as it takes to come back.
-    const [flat, tree] = await until(`the records of ${ssp.name}`, async () => {
-      const answers = [await ssp.ask({ method: "POST", path: "/view/register", body }, 20_000), await ssp.ask({ path: "/view/check?format=tree" }, 20_000)] as const
-      return answers.every((answer) => answer?.status === 200) ? answers.map((answer) => (answer?.json as { readonly result_data: unknown }).result_data) : undefined
-    }, 60_000)
+    const [flat, tree] = await until(
+      `the records of ${ssp.name}`,
+      async () => {
+        const answers = [
+          await ssp.ask({ method: "POST", path: "/view/register", body }, 20_000),
+          await ssp.ask({ path: "/view/check?format=tree" }, 20_000)
+        ] as const
+        return answers.every((answer) => answer?.status === 200)
+          ? answers.map((answer) => (answer?.json as { readonly result_data: unknown }).result_data)
+          : undefined
+      },
+      60_000
+    )
     expect(flat, `versions on ${ssp.name}`).toEqual(replica.map(([id, , version]) => [id, version]))
-    expect((tree as ReadonlyArray<{ readonly [field: string]: unknown }>).map(({ id, n }) => [id, n]), `records on ${ssp.name}`).toEqual(replica.map(([id, n]) => [id, n]))
+    expect(
+      (tree as ReadonlyArray<{ readonly [field: string]: unknown }>).map(({ id, n }) => [id, n]),
+      `records on ${ssp.name}`
+    ).toEqual(replica.map(([id, n]) => [id, n]))
     await ssp.ask({ method: "POST", path: "/view/unregister", body: { id: "check" } })
   }
 }
@@ -50,41 +75,64 @@ const checkRecords = async (cluster: ProcessCluster, known: ReadonlyMap<number, 
 /** Every view is on exactly one SSP and shows what the plain evaluation of its query shows. */
 const checkViews = async (cluster: ProcessCluster, count: number): Promise<void> => {
   for (const [i, id] of viewIds(count).entries()) {
-    const found = await until(`${id} on one SSP`, async () => {
-      const answers = await Promise.all(cluster.ssps.map((ssp) => ssp.ask({ path: `/view/${id}?format=tree` })))
-      const here = answers.filter((answer) => answer?.status === 200)
-      return here.length === 1 ? here[0] : undefined
-    }, 20_000)
-    const expected = (await cluster.query(queries(i))).map((row) => (typeof row === "object" && row !== null ? Object.fromEntries(Object.entries(row).filter(([name]) => name !== "_svc_rv")) : row))
+    const found = await until(
+      `${id} on one SSP`,
+      async () => {
+        const answers = await Promise.all(cluster.ssps.map((ssp) => ssp.ask({ path: `/view/${id}?format=tree` })))
+        const here = answers.filter((answer) => answer?.status === 200)
+        return here.length === 1 ? here[0] : undefined
+      },
+      20_000
+    )
+    const expected = (await cluster.query(queries(i))).map((row) =>
+      typeof row === "object" && row !== null
+        ? Object.fromEntries(Object.entries(row).filter(([name]) => name !== "_svc_rv"))
+        : row
+    )
     expect((found.json as { readonly result_data: unknown }).result_data, `${id}: ${queries(i)}`).toEqual(expected)
   }
 }
 
 /** At rest the integrity trees of all are the same (D41). */
 const checkTrees = async (cluster: ProcessCluster): Promise<void> => {
-  const roots = async (process: Process) => ((await process.ask({ path: "/integrity" }, 20_000))?.json as { readonly tables: ReadonlyArray<{ readonly table: string }> }).tables.filter(({ table }) => table === "item")
+  const roots = async (process: Process) =>
+    (
+      (await process.ask({ path: "/integrity" }, 20_000))?.json as {
+        readonly tables: ReadonlyArray<{ readonly table: string }>
+      }
+    ).tables.filter(({ table }) => table === "item")
   const expected = await roots(cluster.scheduler)
   expect(expected).toHaveLength(1)
   for (const ssp of cluster.ssps) expect(await roots(ssp), `the tree of ${ssp.name}`).toEqual(expected)
 }
 
-/** The views an SSP shows, all in one answer; of one that runs and is only slow it is waited for, for it is asked by a test beside it on a machine that both keep busy. */
+/**
+ * The views an SSP shows, all in one answer; of one that runs and is only slow it is waited for, for it is asked by a
+ * test beside it on a machine that both keep busy.
+ */
 const viewsOn = async (ssp: Process): Promise<ReadonlyArray<string> | undefined> => {
   const answer = ssp.door === undefined ? undefined : await ssp.ask({ path: "/debug/deps" }, 5000)
   if (answer?.status !== 200) return undefined
-  return Object.values((answer.json as { readonly dependency_map: { readonly [table: string]: ReadonlyArray<string> } }).dependency_map).flat()
+  return Object.values(
+    (answer.json as { readonly dependency_map: { readonly [table: string]: ReadonlyArray<string> } }).dependency_map
+  ).flat()
 }
 
 /** Which SSP the scheduler wants each view on; undefined: it does not answer. */
 const ownersOf = async (cluster: ProcessCluster): Promise<ReadonlyMap<string, string> | undefined> => {
   const answer = await cluster.scheduler.ask({ path: "/views?limit=200" })
   if (answer?.status !== 200) return undefined
-  return new Map((answer.json as { readonly views: ReadonlyArray<{ readonly id: string; readonly owner: string | null }> }).views.map(({ id, owner }) => [id, owner ?? ""]))
+  return new Map(
+    (
+      answer.json as { readonly views: ReadonlyArray<{ readonly id: string; readonly owner: string | null }> }
+    ).views.map(({ id, owner }) => [id, owner ?? ""])
+  )
 }
 
 /**
- * Looks again and again whether each view is shown by an SSP. Time counts while the scheduler answers and an SSP is Ready, before and after the look, and from
- * the last blow to whoever was to have the view: where the heir is killed too, the scheduler has its time-out to wait for once more.
+ * Looks again and again whether each view is shown by an SSP. Time counts while the scheduler answers and an SSP is
+ * Ready, before and after the look, and from the last blow to whoever was to have the view: where the heir is killed
+ * too, the scheduler has its time-out to wait for once more.
  */
 const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>, blows: ReadonlyArray<string>) => {
   let ended = false
@@ -102,17 +150,20 @@ const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>, blows: Reado
       const shown = await Promise.all(cluster.ssps.map(viewsOn))
       const seen = new Set(shown.flatMap((views) => views ?? []))
       const ready = (await cluster.ready()).length
-      const nowOwners = await ownersOf(cluster) ?? owners
+      const nowOwners = (await ownersOf(cluster)) ?? owners
       const nowStruck = new Map(cluster.ssps.map(({ blows, name }) => [name, blows]))
-      const isStruck = (name: string | undefined): boolean => name !== undefined && struck.get(name) !== nowStruck.get(name)
+      const isStruck = (name: string | undefined): boolean =>
+        name !== undefined && struck.get(name) !== nowStruck.get(name)
       const now = performance.now()
       for (const id of ids) {
         const anew = seen.has(id) || isStruck(owners?.get(id)) || isStruck(nowOwners?.get(id))
         without.set(id, anew ? 0 : (without.get(id) ?? 0) + (counted && ready > 0 ? now - before : 0))
       }
       const most = Math.max(...without.values())
-      if (most > worst) worstOf = `${[...without.values()].filter((ms) => ms > 0).length} views had none, ${ready} SSPs were ready, views shown by each: ${shown.map((views) => views?.length ?? "no answer").join(", ")}, at ${new Date().toISOString()}`
-      if (most > worst && most > ownerlessMs / 2) story = `blows: ${blows.slice(-5).join(", ")}\n${cluster.scheduler.logs.slice(-3000)}`
+      if (most > worst)
+        worstOf = `${[...without.values()].filter((ms) => ms > 0).length} views had none, ${ready} SSPs were ready, views shown by each: ${shown.map((views) => views?.length ?? "no answer").join(", ")}, at ${new Date().toISOString()}`
+      if (most > worst && most > ownerlessMs / 2)
+        story = `blows: ${blows.slice(-5).join(", ")}\n${cluster.scheduler.logs.slice(-3000)}`
       worst = Math.max(worst, most)
       counted = ready > 0
       owners = nowOwners
@@ -121,7 +172,15 @@ const watch = (cluster: ProcessCluster, ids: ReadonlyArray<string>, blows: Reado
     }
   }
   const running = loop()
-  return { worst: () => `${worst.toFixed(0)} ms (${worstOf})`, story: () => story, end: async () => { ended = true; await running; return worst } }
+  return {
+    worst: () => `${worst.toFixed(0)} ms (${worstOf})`,
+    story: () => story,
+    end: async () => {
+      ended = true
+      await running
+      return worst
+    }
+  }
 }
 
 const bootstraps = (ssp: Process): number => ssp.logs.match(/bootstrapped at position/g)?.length ?? 0
@@ -129,12 +188,14 @@ const bootstraps = (ssp: Process): number => ssp.logs.match(/bootstrapped at pos
 const unanswered = (ssp: Process): number => ssp.logs.match(/heartbeat failed: no answer within/g)?.length ?? 0
 
 /**
- * From rest, with every SSP ready by its own word too: what bootstraps then, bootstraps because of the restart. Answers whether that could be told of every SSP: one whose
- * heartbeats found no answer from a scheduler that was back had another reason, a machine that has no time for either.
+ * From rest, with every SSP ready by its own word too: what bootstraps then, bootstraps because of the restart. Answers
+ * whether that could be told of every SSP: one whose heartbeats found no answer from a scheduler that was back had
+ * another reason, a machine that has no time for either.
  */
 const restartScheduler = async (cluster: ProcessCluster, random: Rng): Promise<boolean> => {
   await cluster.settled()
-  for (const ssp of cluster.ssps) await until(`${ssp.name} is ready`, async () => (await ssp.ask({ path: "/health" }))?.status === 200)
+  for (const ssp of cluster.ssps)
+    await until(`${ssp.name} is ready`, async () => (await ssp.ask({ path: "/health" }))?.status === 200)
   await cluster.settled()
   const before = cluster.ssps.map((ssp) => ({ ssp, times: bootstraps(ssp), silent: unanswered(ssp) }))
   await cluster.scheduler.kill()
@@ -143,13 +204,17 @@ const restartScheduler = async (cluster: ProcessCluster, random: Rng): Promise<b
   await cluster.settled()
   const starved = before.filter(({ silent, ssp }) => unanswered(ssp) > silent)
   for (const { ssp, times } of before) {
-    if (!starved.some((each) => each.ssp === ssp)) expect(bootstraps(ssp), `D31 the restart of the scheduler alone bootstraps nobody: ${ssp.name}`).toBe(times)
+    if (!starved.some((each) => each.ssp === ssp))
+      expect(bootstraps(ssp), `D31 the restart of the scheduler alone bootstraps nobody: ${ssp.name}`).toBe(times)
   }
   return starved.length === 0
 }
 
 /** One blow, chosen by the seed; whoever falls comes back. */
-const strike = async (cluster: ProcessCluster, random: Rng): Promise<{ readonly what: string; readonly killed: boolean; readonly alone?: boolean }> => {
+const strike = async (
+  cluster: ProcessCluster,
+  random: Rng
+): Promise<{ readonly what: string; readonly killed: boolean; readonly alone?: boolean }> => {
   const roll = random.next()
   const ssp = random.pick(cluster.ssps)
   if (roll < 0.15) {
@@ -178,57 +243,81 @@ describe("a cluster of processes", () => {
     cluster = await ProcessCluster.start(3)
   })
   afterAll(() => cluster?.close())
-  const told = (error: unknown): Error => new Error(`${error instanceof Error ? error.message : String(error)}\n${cluster.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-4000)}`).join("\n")}`)
+  const told = (error: unknown): Error =>
+    new Error(
+      `${error instanceof Error ? error.message : String(error)}\n${cluster.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-4000)}`).join("\n")}`
+    )
 
-  seeded(`D26 D31 ${scale.kills} SIGKILLs, and pauses, under ${scale.perSecond} events/s, ${scale.keys} records and ${scale.views} views: nothing acknowledged is missing, every view is on one SSP and right`, file, async (random) => {
-    const load = new Load(cluster.scheduler, random, scale.keys)
-    const blows: Array<string> = []
-    const begun = performance.now()
-    try {
-      await load.fill()
-      await registerViews(cluster, scale.views)
-      const running = load.run(scale.perSecond)
-      const watching = watch(cluster, viewIds(scale.views), blows)
-      await sleep(300)
-      let restarts = Number(await restartScheduler(cluster, random))
-      for (let kills = 1; kills < scale.kills; ) {
-        const struck = new Date().toISOString()
-        const { alone, killed, what } = await strike(cluster, random)
-        blows.push(`${what} from ${struck} to ${new Date().toISOString()}`)
-        if (alone === true) restarts++
-        if (killed) kills++
-        if (campaign && blows.length % 10 === 0) process.stdout.write(`${((performance.now() - begun) / 1000).toFixed(0)} s: ${kills} kills, ${restarts} restarts of the scheduler alone, ${load.acknowledged} events acknowledged, a view without an owner for ${watching.worst()} at worst\n`)
-        // On two cores that also start what was killed, views that move have to wait for both: without a pause of some seconds this measures the machine.
-        await sleep(random.below(campaign ? 5000 : 1500))
+  seeded(
+    `D26 D31 ${scale.kills} SIGKILLs, and pauses, under ${scale.perSecond} events/s, ${scale.keys} records and ${scale.views} views: nothing acknowledged is missing, every view is on one SSP and right`,
+    file,
+    async (random) => {
+      const load = new Load(cluster.scheduler, random, scale.keys)
+      const blows: Array<string> = []
+      const begun = performance.now()
+      try {
+        await load.fill()
+        await registerViews(cluster, scale.views)
+        const running = load.run(scale.perSecond)
+        const watching = watch(cluster, viewIds(scale.views), blows)
+        await sleep(300)
+        let restarts = Number(await restartScheduler(cluster, random))
+        for (let kills = 1; kills < scale.kills; ) {
+          const struck = new Date().toISOString()
+          const { alone, killed, what } = await strike(cluster, random)
+          blows.push(`${what} from ${struck} to ${new Date().toISOString()}`)
+          if (alone === true) restarts++
+          if (killed) kills++
+          if (campaign && blows.length % 10 === 0)
+            process.stdout.write(
+              `${((performance.now() - begun) / 1000).toFixed(0)} s: ${kills} kills, ${restarts} restarts of the scheduler alone, ${load.acknowledged} events acknowledged, a view without an owner for ${watching.worst()} at worst\n`
+            )
+          // On two cores that also start what was killed, views that move have to wait for both: without a pause of
+          // some seconds this measures the machine.
+          await sleep(random.below(campaign ? 5000 : 1500))
+        }
+        load.end()
+        await running
+        await cluster.settled()
+        const worst = await watching.end()
+        await checkRecords(cluster, load.known)
+        await checkTrees(cluster)
+        await checkViews(cluster, scale.views)
+        expect(load.acknowledged).toBeGreaterThan(campaign ? scale.kills * 100 : 100)
+        if (campaign)
+          console.log(
+            `${blows.length + 1} blows, ${load.acknowledged} events acknowledged, ${cluster.ssps.reduce((sum, ssp) => sum + bootstraps(ssp), 0)} bootstraps, ${restarts} restarts of the scheduler alone, longest time of a view without an owner ${worst.toFixed(0)} ms`
+          )
+        if (campaign) console.log(watching.story())
+        if (campaign) expect(restarts).toBeGreaterThan(scale.kills / 20)
+        expect(worst, `a view was without an owner too long: ${watching.worst()}; ${watching.story()}`).toBeLessThan(
+          ownerlessMs
+        )
+      } catch (error) {
+        throw told(error)
+      } finally {
+        load.end()
       }
-      load.end()
-      await running
-      await cluster.settled()
-      const worst = await watching.end()
-      await checkRecords(cluster, load.known)
-      await checkTrees(cluster)
-      await checkViews(cluster, scale.views)
-      expect(load.acknowledged).toBeGreaterThan(campaign ? scale.kills * 100 : 100)
-      if (campaign) console.log(`${blows.length + 1} blows, ${load.acknowledged} events acknowledged, ${cluster.ssps.reduce((sum, ssp) => sum + bootstraps(ssp), 0)} bootstraps, ${restarts} restarts of the scheduler alone, longest time of a view without an owner ${worst.toFixed(0)} ms`)
-      if (campaign) console.log(watching.story())
-      if (campaign) expect(restarts).toBeGreaterThan(scale.kills / 20)
-      expect(worst, `a view was without an owner too long: ${watching.worst()}; ${watching.story()}`).toBeLessThan(ownerlessMs)
-    } catch (error) {
-      throw told(error)
-    } finally {
-      load.end()
-    }
-  }, 3_600_000)
+    },
+    3_600_000
+  )
 
   it("D31 two processes with one id: the older ends with 1 and says why; a stop says goodbye, and views move at once", async () => {
     try {
       const [first, second, third] = cluster.ssps
       const older = first!.door!
       const twin = await cluster.twin(first!)
-      expect([(await older.exited).code, older.logs]).toEqual([1, expect.stringMatching(/another process has registered under this SSP_ID/)])
+      expect([(await older.exited).code, older.logs]).toEqual([
+        1,
+        expect.stringMatching(/another process has registered under this SSP_ID/)
+      ])
       await cluster.settled()
       expect([await second!.stop(), await third!.stop()]).toEqual([0, 0])
-      await until("all views on the twin", async () => (await Promise.all(viewIds(scale.views).map((id) => twin.ask({ path: `/view/${id}` })))).every((answer) => answer?.status === 200))
+      await until("all views on the twin", async () =>
+        (await Promise.all(viewIds(scale.views).map((id) => twin.ask({ path: `/view/${id}` })))).every(
+          (answer) => answer?.status === 200
+        )
+      )
     } catch (error) {
       throw told(error)
     }

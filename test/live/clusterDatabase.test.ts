@@ -1,8 +1,9 @@
 /**
- * A cluster of processes beside a real database engine: cloned from it, told of every change by its events, writing edges into it, while SSPs and the scheduler die (D14, D20,
- * D21, D25, D31).
+ * A cluster of processes beside a real database engine: cloned from it, told of every change by its events, writing
+ * edges into it, while SSPs and the scheduler die (D14, D20, D21, D25, D31).
  *
- * At rest the edges of every view are what the query answers when the database itself is asked; what is compared is read there, by statements of the test's own.
+ * At rest the edges of every view are what the query answers when the database itself is asked; what is compared is
+ * read there, by statements of the test's own.
  */
 import { expect, onTestFinished, test } from "vitest"
 import * as Feed from "../../src/core/surrealFeed.ts"
@@ -13,7 +14,12 @@ import { registration } from "../kit/registration.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { serviceUser } from "../kit/surreal/serviceUser.ts"
 
-const views = new Map([0, 1, 2, 3, 4, 5].map((i) => [`view-${i}`, i < 3 ? `SELECT * FROM item WHERE group = ${i}` : `SELECT * FROM item WHERE n > ${i * 10} AND group != ${i}`]))
+const views = new Map(
+  [0, 1, 2, 3, 4, 5].map((i) => [
+    `view-${i}`,
+    i < 3 ? `SELECT * FROM item WHERE group = ${i}` : `SELECT * FROM item WHERE n > ${i * 10} AND group != ${i}`
+  ])
+)
 
 /** The database, with what is asked of it. */
 class Beside {
@@ -35,7 +41,9 @@ class Beside {
   }
 
   async edges(view: string): Promise<ReadonlyArray<string>> {
-    return (await this.rows(`SELECT out AS id FROM _svc_list_ref WHERE in = _svc_query:\`${view}\``)).map(({ id }) => String(id)).sort()
+    return (await this.rows(`SELECT out AS id FROM _svc_list_ref WHERE in = _svc_query:\`${view}\``))
+      .map(({ id }) => String(id))
+      .sort()
   }
 
   /** SSPs that own the registrations there. */
@@ -47,10 +55,14 @@ class Beside {
   async equal(when: string, ids: Iterable<string>): Promise<void> {
     let last: readonly [unknown, unknown] = [undefined, undefined]
     for (const id of ids) {
-      await until(`edges of ${id} ${when}`, async () => {
-        last = [await this.edges(id), await this.ids(views.get(id)!)]
-        return JSON.stringify(last[0]) === JSON.stringify(last[1])
-      }, 90_000).catch(() => expect(last[0], `edges of ${id} ${when}`).toEqual(last[1]))
+      await until(
+        `edges of ${id} ${when}`,
+        async () => {
+          last = [await this.edges(id), await this.ids(views.get(id)!)]
+          return JSON.stringify(last[0]) === JSON.stringify(last[1])
+        },
+        90_000
+      ).catch(() => expect(last[0], `edges of ${id} ${when}`).toEqual(last[1]))
       expect((last[1] as ReadonlyArray<string>).length, `rows of ${id}`).toBeGreaterThan(0)
     }
   }
@@ -62,24 +74,55 @@ test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edge
   const server = await RpcServer.start({ capabilities: { network_targets: true } })
   onTestFinished(() => server.kill())
   const database = new Beside(server)
-  await database.ask("DEFINE TABLE item; DEFINE FIELD group ON item TYPE int; FOR $n IN 0..60 { CREATE type::record('item', $n) SET n = $n, group = $n % 6 }")
+  await database.ask(
+    "DEFINE TABLE item; DEFINE FIELD group ON item TYPE int; FOR $n IN 0..60 { CREATE type::record('item', $n) SET n = $n, group = $n % 6 }"
+  )
   const there = `127.0.0.1:${server.port}`
   const { pass, user } = await serviceUser(server)
-  const cluster = await ProcessCluster.start(2, {
-    SVC_SCHEDULER_DB_URL: there, SVC_SCHEDULER_DB_NAMESPACE: "n", SVC_SCHEDULER_DB_DATABASE: "d", SVC_SCHEDULER_DB_USERNAME: user, SVC_SCHEDULER_DB_PASSWORD: pass, SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "5000"
-  }, () => ({ STORE_ADDR: there, STORE_NS: "n", STORE_DB: "d", STORE_USER: user, STORE_PASS: pass }))
+  const cluster = await ProcessCluster.start(
+    2,
+    {
+      SVC_SCHEDULER_DB_URL: there,
+      SVC_SCHEDULER_DB_NAMESPACE: "n",
+      SVC_SCHEDULER_DB_DATABASE: "d",
+      SVC_SCHEDULER_DB_USERNAME: user,
+      SVC_SCHEDULER_DB_PASSWORD: pass,
+      SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "5000"
+    },
+    () => ({ STORE_ADDR: there, STORE_NS: "n", STORE_DB: "d", STORE_USER: user, STORE_PASS: pass })
+  )
   onTestFinished(() => cluster.close())
   const [first, second] = cluster.ssps as readonly [Process, Process]
   try {
-    const install = (): Promise<unknown> => database.ask(Schema.script([...Schema.shared, ...Feed.feed({ url: cluster.scheduler.url, secret: undefined, tables: ["item"], mode: "sync", openToRecordUsers: true })]))
-    const register = async (id: string): Promise<unknown> => (await cluster.scheduler.ask({ method: "POST", path: "/view/register", body: registration(id, views.get(id)!) }, 20_000))?.status
+    const install = (): Promise<unknown> =>
+      database.ask(
+        Schema.script([
+          ...Schema.shared,
+          ...Feed.feed({
+            url: cluster.scheduler.url,
+            secret: undefined,
+            tables: ["item"],
+            mode: "sync",
+            openToRecordUsers: true
+          })
+        ])
+      )
+    const register = async (id: string): Promise<unknown> =>
+      (
+        await cluster.scheduler.ask(
+          { method: "POST", path: "/view/register", body: registration(id, views.get(id)!) },
+          20_000
+        )
+      )?.status
     await install()
     expect(await cluster.query("SELECT VALUE id FROM item")).toHaveLength(60)
     for (const id of views.keys()) expect(await register(id)).toBe(200)
     await database.equal("behind the clone", views.keys())
     expect(await database.owners()).toEqual(new Set(["ssp-1", "ssp-2"]))
 
-    await database.ask("UPDATE item:1 SET group = 0; UPDATE item SET n += 5 WHERE group = 2; CREATE item:new SET n = 31, group = 1; DELETE item:6")
+    await database.ask(
+      "UPDATE item:1 SET group = 0; UPDATE item SET n += 5 WHERE group = 2; CREATE item:new SET n = 31, group = 1; DELETE item:6"
+    )
     await database.equal("behind changes", views.keys())
 
     await first.kill()
@@ -90,8 +133,15 @@ test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edge
 
     await second.kill()
     await until("nobody is left", async () => (await cluster.ready()).length === 0, 60_000)
-    expect((await cluster.scheduler.ask({ method: "POST", path: "/view/unregister", body: { id: "view-0" } }))?.status).toBe(200)
-    await until("D16 what it left is gone", async () => (await database.edges("view-0")).length === 0 && (await database.rows("SELECT * FROM _svc_query:`view-0`")).length === 0)
+    expect(
+      (await cluster.scheduler.ask({ method: "POST", path: "/view/unregister", body: { id: "view-0" } }))?.status
+    ).toBe(200)
+    await until(
+      "D16 what it left is gone",
+      async () =>
+        (await database.edges("view-0")).length === 0 &&
+        (await database.rows("SELECT * FROM _svc_query:`view-0`")).length === 0
+    )
     expect(await database.edges("view-1")).not.toHaveLength(0)
     await Promise.all([first.start(), second.start()])
     await cluster.settled()
@@ -112,6 +162,8 @@ test("D21 D25 D31 cloned, fed, killed and restarted beside a real database: edge
     await database.ask("UPDATE item:5 SET group = 0")
     await database.equal("at the end", views.keys())
   } catch (error) {
-    throw new Error(`${error instanceof Error ? error.message : String(error)}\n${cluster.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")}`)
+    throw new Error(
+      `${error instanceof Error ? error.message : String(error)}\n${cluster.all.map(({ logs, name }) => `--- ${name}\n${logs.slice(-3000)}`).join("\n")}`
+    )
   }
 }, 600_000)

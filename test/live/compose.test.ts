@@ -1,8 +1,9 @@
 /**
- * An SSP composed by somebody else: their drivers, no server of ours, two of them in one process (README, "Compose your own").
+ * An SSP composed by somebody else: their drivers, no server of ours, two of them in one process (README, "Compose your
+ * own").
  *
- * Why: a node is a layer that needs only ports, and this is a deployment that shares nothing with the door. The hot route
- * is not there either, so it also proves that the declared route answers as the hot one does.
+ * Why: a node is a layer that needs only ports, and this is a deployment that shares nothing with the door. The hot
+ * route is not there either, so it also proves that the declared route answers as the hot one does.
  */
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { Effect, Layer, Logger, LogLevel } from "effect"
@@ -29,14 +30,36 @@ const quiet = Logger.minimumLogLevel(LogLevel.None)
 /** An SSP as a function from request to response, for any server that speaks the web's types. */
 const compose = (env: { readonly [name: string]: string }) => {
   const drivers = Layer.mergeAll(
-    Database.layerMemory, SavedState.layerMemory, Turn.layerYield, RequestBody.layer, SchedulerClient.layerNone, Upstream.layerNone, JobPorts.layerNone, Release.layerOf("9.9.9"), SspConfig.layerOf(env), quiet,
+    Database.layerMemory,
+    SavedState.layerMemory,
+    Turn.layerYield,
+    RequestBody.layer,
+    SchedulerClient.layerNone,
+    Upstream.layerNone,
+    JobPorts.layerNone,
+    Release.layerOf("9.9.9"),
+    SspConfig.layerOf(env),
+    quiet
   )
-  return HttpApiBuilder.toWebHandler(Layer.mergeAll(Ssp.layer.pipe(Layer.provide(drivers)), HttpServer.layerContext, quiet))
+  return HttpApiBuilder.toWebHandler(
+    Layer.mergeAll(Ssp.layer.pipe(Layer.provide(drivers)), HttpServer.layerContext, quiet)
+  )
 }
 
 /** Asks a node that is a function. */
-const ask = async ({ handler }: { readonly handler: Loopback.Handler }, method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly json: unknown }> => {
-  const response = await handler(new Request(`http://node${path}`, { method, headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }))
+const ask = async (
+  { handler }: { readonly handler: Loopback.Handler },
+  method: string,
+  path: string,
+  body?: unknown
+): Promise<{ readonly status: number; readonly json: unknown }> => {
+  const response = await handler(
+    new Request(`http://node${path}`, {
+      method,
+      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+  )
   return { status: response.status, json: await response.json() }
 }
 
@@ -46,15 +69,22 @@ describe("compose your own", () => {
     const one = compose({ ...env, SSP_ID: "one" })
     const two = compose({ ...env, SSP_ID: "two" })
     try {
-      for (const node of [one, two]) await until("ready", async () => (await ask(node, "GET", "/health")).status === 200)
+      for (const node of [one, two])
+        await until("ready", async () => (await ask(node, "GET", "/health")).status === 200)
       await ask(one, "POST", "/view/register", registration("v", "SELECT * FROM a WHERE n > 1", { format: "tree" }))
-      expect(await ask(one, "POST", "/ingest", create("a:1", { n: 2 }))).toEqual({ status: 200, json: { views_affected: 1, edges_updated: 1 } })
+      expect(await ask(one, "POST", "/ingest", create("a:1", { n: 2 }))).toEqual({
+        status: 200,
+        json: { views_affected: 1, edges_updated: 1 }
+      })
       expect((await ask(one, "GET", "/view/v")).json).toMatchObject({ result_data: [{ id: "a:1", n: 2 }] })
       expect(await ask(two, "GET", "/view/v")).toMatchObject({ status: 404, json: { code: "VIEW_NOT_FOUND" } })
       expect((await ask(two, "GET", "/debug/deps")).json).toMatchObject({ tables_in_store: [] })
       expect((await ask(two, "GET", "/info")).json).toEqual([{ entity: "ssp", id: "two", status: "ready", views: 0 }])
       expect((await ask(one, "GET", "/version")).json).toEqual({ version: "9.9.9", mode: "standalone" })
-      expect(await ask(one, "POST", "/ingest", { ...create("a:1"), op: "PUT" })).toMatchObject({ status: 400, json: { code: "INVALID_OPERATION" } })
+      expect(await ask(one, "POST", "/ingest", { ...create("a:1"), op: "PUT" })).toMatchObject({
+        status: 400,
+        json: { code: "INVALID_OPERATION" }
+      })
       expect(await ask(one, "POST", "/ingest", {})).toMatchObject({ status: 400, json: { code: "INVALID_REQUEST" } })
     } finally {
       await Promise.all([one.dispose(), two.dispose()])
@@ -62,8 +92,20 @@ describe("compose your own", () => {
   })
 
   it("nodes from Memory.layer, a web handler each, share nothing; Layer.fresh around it leaves the handler without routes, as docs/compose.md says", async () => {
-    const nodes = ["one", "two"].map((id) => HttpApiBuilder.toWebHandler(Layer.merge(SspMemory.layer({ SVC_AUTH_SECRET: secret, SSP_ID: id }).pipe(Layer.provide(quiet)), HttpServer.layerContext)))
-    const wrapped = HttpApiBuilder.toWebHandler(Layer.merge(Layer.fresh(SspMemory.layer({ SVC_AUTH_SECRET: secret }).pipe(Layer.provide(quiet))), HttpServer.layerContext))
+    const nodes = ["one", "two"].map((id) =>
+      HttpApiBuilder.toWebHandler(
+        Layer.merge(
+          SspMemory.layer({ SVC_AUTH_SECRET: secret, SSP_ID: id }).pipe(Layer.provide(quiet)),
+          HttpServer.layerContext
+        )
+      )
+    )
+    const wrapped = HttpApiBuilder.toWebHandler(
+      Layer.merge(
+        Layer.fresh(SspMemory.layer({ SVC_AUTH_SECRET: secret }).pipe(Layer.provide(quiet))),
+        HttpServer.layerContext
+      )
+    )
     try {
       for (const node of nodes) await until("ready", async () => (await ask(node, "GET", "/health")).status === 200)
       await ask(nodes[0]!, "POST", "/ingest", create("a:1"))
@@ -76,11 +118,22 @@ describe("compose your own", () => {
   })
   it("a port that is merged behind those in memory takes their place", async () => {
     const commits: Array<number> = []
-    const counting = Layer.effect(Database, Effect.map(Database, (memory) => ({
-      ...memory, kind: "counting", commit: (commit: Commit) => Effect.zipLeft(memory.commit(commit), Effect.sync(() => commits.push(commit.records.length))),
-    }))).pipe(Layer.provide(Database.layerMemory))
+    const counting = Layer.effect(
+      Database,
+      Effect.map(Database, (memory) => ({
+        ...memory,
+        kind: "counting",
+        commit: (commit: Commit) =>
+          Effect.zipLeft(
+            memory.commit(commit),
+            Effect.sync(() => commits.push(commit.records.length))
+          )
+      }))
+    ).pipe(Layer.provide(Database.layerMemory))
     const drivers = Layer.mergeAll(SspMemory.ports({ SVC_AUTH_SECRET: secret }), counting, quiet)
-    const node = HttpApiBuilder.toWebHandler(Layer.mergeAll(Ssp.layer.pipe(Layer.provide(drivers)), HttpServer.layerContext, quiet))
+    const node = HttpApiBuilder.toWebHandler(
+      Layer.mergeAll(Ssp.layer.pipe(Layer.provide(drivers)), HttpServer.layerContext, quiet)
+    )
     try {
       await until("ready", async () => (await ask(node, "GET", "/health")).status === 200)
       await ask(node, "POST", "/ingest", [create("a:1"), create("a:2")])
@@ -94,24 +147,55 @@ describe("compose your own", () => {
     const hosts = new Map<string, Loopback.Handler>()
     const client = Loopback.layer(hosts)
     const times = { SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "20", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "20" }
-    const scheduler = HttpApiBuilder.toWebHandler(Layer.merge(SchedulerMemory.layer({ SVC_AUTH_SECRET: secret, ...times }, client).pipe(Layer.provide(quiet)), HttpServer.layerContext))
+    const scheduler = HttpApiBuilder.toWebHandler(
+      Layer.merge(
+        SchedulerMemory.layer({ SVC_AUTH_SECRET: secret, ...times }, client).pipe(Layer.provide(quiet)),
+        HttpServer.layerContext
+      )
+    )
     hosts.set("127.0.0.1:9667", scheduler.handler)
-    const ssp = HttpApiBuilder.toWebHandler(Layer.merge(
-      Serving.layerListening(8667).pipe(Layer.provideMerge(SspMemory.layer({ SVC_AUTH_SECRET: secret, SSP_ID: "a", SCHEDULER_URL: "http://127.0.0.1:9667" }, client)), Layer.provide(quiet)), HttpServer.layerContext
-    ))
+    const ssp = HttpApiBuilder.toWebHandler(
+      Layer.merge(
+        Serving.layerListening(8667).pipe(
+          Layer.provideMerge(
+            SspMemory.layer({ SVC_AUTH_SECRET: secret, SSP_ID: "a", SCHEDULER_URL: "http://127.0.0.1:9667" }, client)
+          ),
+          Layer.provide(quiet)
+        ),
+        HttpServer.layerContext
+      )
+    )
     try {
-      await until("the scheduler is ready", async () => (await ask(scheduler, "POST", "/ingest", create("a:1", { n: 1 }))).status === 200)
+      await until(
+        "the scheduler is ready",
+        async () => (await ask(scheduler, "POST", "/ingest", create("a:1", { n: 1 }))).status === 200
+      )
       hosts.set("127.0.0.1:8667", ssp.handler)
       await until("the SSP is ready", async () => (await ask(ssp, "GET", "/health")).status === 200)
-      await until("the scheduler knows", async () => JSON.stringify((await ask(scheduler, "GET", "/info")).json).includes('"status":"ready"'))
-      expect((await ask(scheduler, "POST", "/view/register", registration("v", "SELECT * FROM a", { format: "tree" }))).status).toBe(200)
+      await until("the scheduler knows", async () =>
+        JSON.stringify((await ask(scheduler, "GET", "/info")).json).includes('"status":"ready"')
+      )
+      expect(
+        (await ask(scheduler, "POST", "/view/register", registration("v", "SELECT * FROM a", { format: "tree" })))
+          .status
+      ).toBe(200)
       await ask(scheduler, "POST", "/ingest", create("a:2", { n: 2 }))
       expect((await ask(scheduler, "POST", "/ingest", {})).status).toBe(400)
       const rows = await until("both records", async () => {
         const { json } = await ask(ssp, "GET", "/view/v")
-        return typeof json === "object" && json !== null && "result_data" in json && Array.isArray(json.result_data) && json.result_data.length === 2 && json.result_data
+        return (
+          typeof json === "object" &&
+          json !== null &&
+          "result_data" in json &&
+          Array.isArray(json.result_data) &&
+          json.result_data.length === 2 &&
+          json.result_data
+        )
       })
-      expect(rows).toEqual([{ id: "a:1", n: 1 }, { id: "a:2", n: 2 }])
+      expect(rows).toEqual([
+        { id: "a:1", n: 1 },
+        { id: "a:2", n: 2 }
+      ])
       const metrics = await (await scheduler.handler(new Request("http://node/metrics?format=prometheus"))).text()
       expect(metrics).toMatch(/^svc_ingest_duration_seconds_count 2$/m)
       expect(metrics).toMatch(/^svc_ingest_refused_total\{status="4xx"\} 1$/m)

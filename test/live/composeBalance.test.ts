@@ -20,16 +20,37 @@ const quiet = Logger.minimumLogLevel(LogLevel.None)
 
 describe("a balancing strategy of one's own", () => {
   it("D32 takes the place of the configured one: every view is placed by it", async () => {
-    const hosts = new Map<string, Loopback.Handler>(["a:1", "b:1"].map((host) => [host, () => Promise.resolve(Response.json({ status: "ready" }))]))
-    const env = { SVC_AUTH_SECRET: secret, SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "20", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "20" }
+    const hosts = new Map<string, Loopback.Handler>(
+      ["a:1", "b:1"].map((host) => [host, () => Promise.resolve(Response.json({ status: "ready" }))])
+    )
+    const env = {
+      SVC_AUTH_SECRET: secret,
+      SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "20",
+      SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "20"
+    }
     const ports = Layer.mergeAll(Memory.ports(env, Loopback.layer(hosts)), LeastMemory.layer)
-    const node = HttpApiBuilder.toWebHandler(Layer.mergeAll(Scheduler.layer.pipe(Layer.provide(ports), Layer.provide(quiet)), HttpServer.layerContext))
+    const node = HttpApiBuilder.toWebHandler(
+      Layer.mergeAll(Scheduler.layer.pipe(Layer.provide(ports), Layer.provide(quiet)), HttpServer.layerContext)
+    )
     const ask = async (path: string, body?: unknown): Promise<unknown> =>
-      (await node.handler(new Request(`http://node${path}`, body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }))).json()
+      (
+        await node.handler(
+          new Request(
+            `http://node${path}`,
+            body === undefined
+              ? {}
+              : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }
+          )
+        )
+      ).json()
     try {
       for (const ssp_id of ["a", "b"]) await ask("/ssp/register", { ssp_id, url: `http://${ssp_id}:1` })
       await until("both are ready", async () => JSON.stringify(await ask("/info")).match(/"ready"/g)?.length === 3)
-      for (const [ssp_id, memory_usage] of [["a", 300], ["b", 100]] as const) await ask("/ssp/heartbeat", { ssp_id, timestamp: 1, views: 0, memory_usage })
+      for (const [ssp_id, memory_usage] of [
+        ["a", 300],
+        ["b", 100]
+      ] as const)
+        await ask("/ssp/heartbeat", { ssp_id, timestamp: 1, views: 0, memory_usage })
       const placed = []
       for (let n = 0; n < 4; n++) placed.push(await ask("/view/register", registration(`v${n}`, "SELECT * FROM t")))
       expect(placed.map((each) => (each as { readonly ssp_id: string }).ssp_id)).toEqual(["b", "b", "b", "b"])
@@ -38,7 +59,10 @@ describe("a balancing strategy of one's own", () => {
     }
   })
   it("is the text that docs/compose.md shows", () => {
-    const text = readFileSync(join(root, "test/live/example/leastMemory.ts"), "utf8").replaceAll(/"\.\.\/\.\.\/\.\.\/src\/(.*)\.ts"/g, '"surreal-live-sidecar/$1"')
+    const text = readFileSync(join(root, "test/live/example/leastMemory.ts"), "utf8").replaceAll(
+      /"\.\.\/\.\.\/\.\.\/src\/(.*)\.ts"/g,
+      '"surreal-live-sidecar/$1"'
+    )
     expect(readFileSync(join(root, "docs/compose.md"), "utf8")).toContain(`\`\`\`ts\n${text}\`\`\`\n`)
   })
 })

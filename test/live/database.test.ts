@@ -36,8 +36,12 @@ const start = async (port: number, dataDir: string, env?: { readonly [name: stri
   return node
 }
 
-const register = async (node: NodeBeside, id: string, surql: string): Promise<void> => expect(await node.ask("POST", "/view/register", registration(id, surql, { format: "tree" }))).toMatchObject({ status: 200 })
-const rowsOf = async (node: NodeBeside, id: string): Promise<unknown> => ((await node.ask("GET", `/view/${id}`)).json as { readonly result_data?: unknown }).result_data
+const register = async (node: NodeBeside, id: string, surql: string): Promise<void> =>
+  expect(await node.ask("POST", "/view/register", registration(id, surql, { format: "tree" }))).toMatchObject({
+    status: 200
+  })
+const rowsOf = async (node: NodeBeside, id: string): Promise<unknown> =>
+  ((await node.ask("GET", `/view/${id}`)).json as { readonly result_data?: unknown }).result_data
 const change = (op: string, id: string, record: object) => ({ table: id.split(":")[0], op, id, record })
 const rowOf = ({ records }: NodeBeside, text: string) => records.get(Ids.parse(text) as RecordId)
 
@@ -46,23 +50,53 @@ const schema = `DEFINE TABLE item SCHEMAFULL; DEFINE FIELD at ON item TYPE optio
 
 test("D20 D1 what is in the database is in memory before the node is ready, with the types it has there and, at the door, those it declares", async () => {
   const server = await serve()
-  await server.ask("n", "d", `${schema} CREATE item:1 SET at = d'2024-01-01T00:00:00Z', boss = person:b, price = 1.50dec, note = '2024-01-01T00:00:00Z', n = 1; CREATE free:1 SET note = '2024-01-01T00:00:00Z', f = 2.0f`)
+  await server.ask(
+    "n",
+    "d",
+    `${schema} CREATE item:1 SET at = d'2024-01-01T00:00:00Z', boss = person:b, price = 1.50dec, note = '2024-01-01T00:00:00Z', n = 1; CREATE free:1 SET note = '2024-01-01T00:00:00Z', f = 2.0f`
+  )
   server.slow(100)
   const node = await start(server.port, fresh())
-  expect([(await node.ask("GET", "/health")).status, (await node.ask("POST", "/ingest", change("CREATE", "item:2", {}))).status, (await node.ask("POST", "/view/register", registration("v", "SELECT * FROM item"))).status]).toEqual([503, 503, 503])
+  expect([
+    (await node.ask("GET", "/health")).status,
+    (await node.ask("POST", "/ingest", change("CREATE", "item:2", {}))).status,
+    (await node.ask("POST", "/view/register", registration("v", "SELECT * FROM item"))).status
+  ]).toEqual([503, 503, 503])
   server.slow(0)
   await node.ready()
-  expect([...await differing(node, "item"), ...await differing(node, "free")]).toEqual([])
+  expect([...(await differing(node, "item")), ...(await differing(node, "free"))]).toEqual([])
   const sent = { at: "2025-01-01T00:00:00Z", boss: "person:c", price: "2.50", note: "2025-01-01T00:00:00Z", n: 2 }
   expect((await node.ask("POST", "/ingest", change("CREATE", "item:2", sent))).status).toBe(200)
   const { at, boss, note, price } = rowOf(node, "item:2")?.doc ?? {}
-  expect([at instanceof Datetime, boss instanceof RecordId, price instanceof Decimal, note]).toEqual([true, true, true, sent.note])
+  expect([at instanceof Datetime, boss instanceof RecordId, price instanceof Decimal, note]).toEqual([
+    true,
+    true,
+    true,
+    sent.note
+  ])
 })
 
 test("D20 records with any id and value come and go exactly", async () => {
   const server = await serve()
-  const keys = ["'quoted'", "u'0190b5c3-1111-7000-8000-000000000000'", "['a', 1, { b: [NONE, 2] }]", "{ a: 'x', b: 1 }", "-7", "9223372036854775807", "'⟩`back\\\\slash'", "'7'", "'😀 ünïcode'", "'; REMOVE TABLE odd; --'", "['a']", "[]"]
-  await server.ask("n", "d", `DEFINE TABLE odd; ${keys.map((key, n) => `CREATE type::record('odd', ${key}) SET n = ${n}`).join("; ")}`)
+  const keys = [
+    "'quoted'",
+    "u'0190b5c3-1111-7000-8000-000000000000'",
+    "['a', 1, { b: [NONE, 2] }]",
+    "{ a: 'x', b: 1 }",
+    "-7",
+    "9223372036854775807",
+    "'⟩`back\\\\slash'",
+    "'7'",
+    "'😀 ünïcode'",
+    "'; REMOVE TABLE odd; --'",
+    "['a']",
+    "[]"
+  ]
+  await server.ask(
+    "n",
+    "d",
+    `DEFINE TABLE odd; ${keys.map((key, n) => `CREATE type::record('odd', ${key}) SET n = ${n}`).join("; ")}`
+  )
   const data = fresh()
   const node = await start(server.port, data)
   await node.ready()
@@ -84,18 +118,40 @@ test("D20 a restart writes only what changed meanwhile, views and versions go on
   await register(node, "few", "SELECT id, n FROM item WHERE n < 3")
   expect(await node.writes()).toBe(3_000)
   await node.stop()
-  await server.ask("n", "d", "UPDATE item:1 SET n = 2; DELETE item:2; CREATE item:new SET n = -1; UPDATE item:2999 SET n = 0 - n")
+  await server.ask(
+    "n",
+    "d",
+    "UPDATE item:1 SET n = 2; DELETE item:2; CREATE item:new SET n = -1; UPDATE item:2999 SET n = 0 - n"
+  )
   const again = await start(server.port, data)
   await again.ready()
   expect(await again.writes()).toBe(3_004)
-  expect([await rowsOf(again, "few"), rowOf(again, "item:1")?.version, rowOf(again, "item:0")?.version]).toEqual([[{ id: "item:0", n: 0 }, { id: "item:1", n: 2 }, { id: "item:2999", n: -2999 }, { id: "item:new", n: -1 }], 2, 1])
-  await until("edges of the changed view", async () => (await server.ask<[ReadonlyArray<unknown>]>("n", "d", "SELECT * FROM _svc_list_ref"))[0].length === 4)
-  const highest = Math.max(...[...again.records.rowsBetween("item", new Range(undefined, undefined))].map(({ version }) => version))
+  expect([await rowsOf(again, "few"), rowOf(again, "item:1")?.version, rowOf(again, "item:0")?.version]).toEqual([
+    [
+      { id: "item:0", n: 0 },
+      { id: "item:1", n: 2 },
+      { id: "item:2999", n: -2999 },
+      { id: "item:new", n: -1 }
+    ],
+    2,
+    1
+  ])
+  await until(
+    "edges of the changed view",
+    async () => (await server.ask<[ReadonlyArray<unknown>]>("n", "d", "SELECT * FROM _svc_list_ref"))[0].length === 4
+  )
+  const highest = Math.max(
+    ...[...again.records.rowsBetween("item", new Range(undefined, undefined))].map(({ version }) => version)
+  )
   await again.stop()
   writeFileSync(join(data, "upstream.db"), "no database ".repeat(500))
   const rebuilt = await start(server.port, data)
   await rebuilt.ready()
-  expect([await differing(rebuilt, "item"), (await rowsOf(rebuilt, "few") as ReadonlyArray<unknown>).length, rowOf(rebuilt, "item:0")?.version]).toEqual([[], 4, highest + 1])
+  expect([
+    await differing(rebuilt, "item"),
+    ((await rowsOf(rebuilt, "few")) as ReadonlyArray<unknown>).length,
+    rowOf(rebuilt, "item:0")?.version
+  ]).toEqual([[], 4, highest + 1])
 })
 
 test("D23 a store of its own that is damaged in what is read is set aside too, and rebuilt with versions above those clients know", async () => {
@@ -107,15 +163,21 @@ test("D23 a store of its own that is damaged in what is read is set aside too, a
   await register(node, "all", "SELECT id FROM item")
   for (const n of [10, 20, 30]) await node.ask("POST", "/ingest", change("UPDATE", "item:1", { n }))
   await server.ask("n", "d", "UPDATE item:1 SET n = 30")
-  await until("the edge", async () => (await server.ask<[ReadonlyArray<{ readonly version: number }>]>("n", "d", "SELECT version FROM _svc_list_ref"))[0].some(({ version }) => version === 4))
+  await until("the edge", async () =>
+    (
+      await server.ask<[ReadonlyArray<{ readonly version: number }>]>("n", "d", "SELECT version FROM _svc_list_ref")
+    )[0].some(({ version }) => version === 4)
+  )
   await node.stop()
   const spoil = Effect.flatMap(SqlClient, (sql) => sql`UPDATE record SET content = '{spoiled' WHERE id = 'item:3'`)
   await Effect.runPromise(Effect.provide(spoil, layerSqlite(join(data, "upstream.db"))))
   const rebuilt = await start(server.port, data)
   await rebuilt.ready()
   expect([await differing(rebuilt, "item"), existsSync(join(data, "upstream.db.damaged"))]).toEqual([[], true])
-  expect((await rowsOf(rebuilt, "all") as ReadonlyArray<unknown>).length).toBe(5)
-  expect([...rebuilt.records.rowsBetween("item", new Range(undefined, undefined))].map(({ version }) => version)).toEqual([5, 5, 5, 5, 5])
+  expect(((await rowsOf(rebuilt, "all")) as ReadonlyArray<unknown>).length).toBe(5)
+  expect(
+    [...rebuilt.records.rowsBetween("item", new Range(undefined, undefined))].map(({ version }) => version)
+  ).toEqual([5, 5, 5, 5, 5])
 })
 
 test("D16 a reset takes views, edges and registrations away, never records of the database: those come back", async () => {
@@ -124,11 +186,22 @@ test("D16 a reset takes views, edges and registrations away, never records of th
   const node = await start(server.port, fresh())
   await node.ready()
   await register(node, "all", "SELECT id FROM item")
-  const rows = async (): Promise<ReadonlyArray<number>> => (await server.ask<ReadonlyArray<ReadonlyArray<unknown>>>("n", "d", "SELECT * FROM _svc_query; SELECT * FROM _svc_list_ref; SELECT * FROM item")).map((found) => found.length)
+  const rows = async (): Promise<ReadonlyArray<number>> =>
+    (
+      await server.ask<ReadonlyArray<ReadonlyArray<unknown>>>(
+        "n",
+        "d",
+        "SELECT * FROM _svc_query; SELECT * FROM _svc_list_ref; SELECT * FROM item"
+      )
+    ).map((found) => found.length)
   await until("its edge", async () => (await rows())[1] === 1)
   expect((await node.ask("POST", "/reset")).status).toBe(200)
   await node.ready()
-  expect([await rows(), await differing(node, "item"), (await node.ask("GET", "/view/all")).status]).toEqual([[0, 0, 1], [], 404])
+  expect([await rows(), await differing(node, "item"), (await node.ask("GET", "/view/all")).status]).toEqual([
+    [0, 0, 1],
+    [],
+    404
+  ])
   await register(node, "all", "SELECT id FROM item")
   expect(await rowsOf(node, "all")).toEqual([{ id: "item:1" }])
 })
@@ -139,10 +212,20 @@ test("D21 a registration put into the database or taken out of it by hand is fol
   const node = await start(server.port, fresh())
   await node.ready()
   await register(node, "mine", "SELECT id FROM item")
-  await server.ask("n", "d", `DELETE _svc_query:mine; CREATE _svc_query:theirs SET view = 'incantation:theirs', surql = 'SELECT n FROM item', clientId = 'c', ttl = 1h, params = 'null', format = 'tree', lastActiveAt = time::now()`)
+  await server.ask(
+    "n",
+    "d",
+    `DELETE _svc_query:mine; CREATE _svc_query:theirs SET view = 'incantation:theirs', surql = 'SELECT n FROM item', clientId = 'c', ttl = 1h, params = 'null', format = 'tree', lastActiveAt = time::now()`
+  )
   expect((await node.ask("POST", "/reconcile")).status).toBe(200)
   expect([(await node.ask("GET", "/view/mine")).status, await rowsOf(node, "theirs")]).toEqual([404, [{ n: 1 }]])
-  await until("its edge", async () => (await server.ask<[ReadonlyArray<unknown>]>("n", "d", "SELECT * FROM _svc_list_ref WHERE in = _svc_query:theirs"))[0].length === 1)
+  await until(
+    "its edge",
+    async () =>
+      (
+        await server.ask<[ReadonlyArray<unknown>]>("n", "d", "SELECT * FROM _svc_list_ref WHERE in = _svc_query:theirs")
+      )[0].length === 1
+  )
 })
 
 test("D18 a database that is not there yet is waited for, and one that dies half-way is gone on with", async () => {
@@ -157,9 +240,11 @@ test("D18 a database that is not there yet is waited for, and one that dies half
   const second = await first.restart()
   onTestFinished(() => second.kill())
   await second.slow(30)
-  await until("some of the records", async () => await node.writes() >= 2_000)
+  await until("some of the records", async () => (await node.writes()) >= 2_000)
   await second.kill()
-  expect((await node.ask("POST", "/ingest", change("CREATE", "item:x", {}))).json).toMatchObject({ code: "SSP_NOT_READY" })
+  expect((await node.ask("POST", "/ingest", change("CREATE", "item:x", {}))).json).toMatchObject({
+    code: "SSP_NOT_READY"
+  })
   expect(await node.writes()).toBeLessThan(6_500)
   const third = await second.restart()
   onTestFinished(() => third.kill())
@@ -180,7 +265,10 @@ test("D20 a server that stands still, and one that ends sessions, are gone on wi
   await new Promise((done) => setTimeout(done, 300))
   server.resume()
   const { json, status } = await reconciling
-  expect([status, (json as { readonly repaired: ReadonlyArray<string> }).repaired.toSorted()]).toEqual([200, ["item:1", "item:2", "mine:1"]])
+  expect([status, (json as { readonly repaired: ReadonlyArray<string> }).repaired.toSorted()]).toEqual([
+    200,
+    ["item:1", "item:2", "mine:1"]
+  ])
   expect(await differing(node, "item")).toEqual([])
 })
 
@@ -190,9 +278,18 @@ test("D20 writes that were announced and rolled back are repaired, a change that
   const node = await start(server.port, fresh(), { SVC_RECONCILE_INTERVAL_SECS: "1" })
   await node.ready()
   await register(node, "all", "SELECT id, n FROM item")
-  for (const announced of [change("UPDATE", "item:1", { n: "rolled back" }), change("CREATE", "item:3", { n: "rolled back" }), change("DELETE", "item:2", {})]) expect((await node.ask("POST", "/ingest", announced)).status).toBe(200)
+  for (const announced of [
+    change("UPDATE", "item:1", { n: "rolled back" }),
+    change("CREATE", "item:3", { n: "rolled back" }),
+    change("DELETE", "item:2", {})
+  ])
+    expect((await node.ask("POST", "/ingest", announced)).status).toBe(200)
   await server.ask("n", "d", "CREATE item:4 SET n = 'lost'")
-  const right = [{ id: "item:1", n: 1 }, { id: "item:2", n: 2 }, { id: "item:4", n: "lost" }]
+  const right = [
+    { id: "item:1", n: 1 },
+    { id: "item:2", n: 2 },
+    { id: "item:4", n: "lost" }
+  ]
   await until("repaired by itself", async () => JSON.stringify(await rowsOf(node, "all")) === JSON.stringify(right))
   expect(["item:1", "item:2"].map((id) => rowOf(node, id)?.version)).toEqual([3, 2])
 })

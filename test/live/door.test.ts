@@ -21,15 +21,34 @@ describe.concurrent("options", () => {
     expect(door.exit?.code).toBe(0)
     expect(door.logs).toContain(version)
   })
-  it("--help names every setting of the specification, D24 127.0.0.1:8667 as the default address, and exits 0", async ({ onTestFinished }) => {
+  it("--help names every setting of the specification, D24 127.0.0.1:8667 as the default address, and exits 0", async ({
+    onTestFinished
+  }) => {
     const use = workshop(onTestFinished)
     const door = await use.run({}, "--help")
     expect(door.exit?.code).toBe(0)
-    for (const name of ["127.0.0.1:8667", "LISTEN_ADDR", "SVC_AUTH_SECRET", "STORE_ADDR", "STORE_USER", "STORE_PASS", "STORE_NS", "STORE_DB", "SVC_CONFIG_PATH", "TTL_CLEANUP_INTERVAL_SECS", "SCHEDULER_URL", "SSP_ID", "ADVERTISE_ADDR", "HEARTBEAT_INTERVAL_MS"]) {
+    for (const name of [
+      "127.0.0.1:8667",
+      "LISTEN_ADDR",
+      "SVC_AUTH_SECRET",
+      "STORE_ADDR",
+      "STORE_USER",
+      "STORE_PASS",
+      "STORE_NS",
+      "STORE_DB",
+      "SVC_CONFIG_PATH",
+      "TTL_CLEANUP_INTERVAL_SECS",
+      "SCHEDULER_URL",
+      "SSP_ID",
+      "ADVERTISE_ADDR",
+      "HEARTBEAT_INTERVAL_MS"
+    ]) {
       expect(door.logs).toContain(name)
     }
   })
-  it("D5a --check-config exits 0 on a good configuration, without serving, and shows no secret", async ({ onTestFinished }) => {
+  it("D5a --check-config exits 0 on a good configuration, without serving, and shows no secret", async ({
+    onTestFinished
+  }) => {
     const use = workshop(onTestFinished)
     const door = await use.run({}, "--check-config")
     expect(door.exit?.code).toBe(0)
@@ -44,9 +63,24 @@ describe.concurrent("options", () => {
 describe.concurrent("D5a configuration faults", () => {
   it("D5a all faults at once, each naming its key; exit code 2; no secret printed", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
-    const door = await use.run({ env: { LISTEN_ADDR: "nowhere", TTL_CLEANUP_INTERVAL_SECS: "soon", HEARTBEAT_INTERVAL_MS: "-5", SCHEDULER_URL: "ftp://x", SVC_MAX_BODY_BYTES: "many" } })
+    const door = await use.run({
+      env: {
+        LISTEN_ADDR: "nowhere",
+        TTL_CLEANUP_INTERVAL_SECS: "soon",
+        HEARTBEAT_INTERVAL_MS: "-5",
+        SCHEDULER_URL: "ftp://x",
+        SVC_MAX_BODY_BYTES: "many"
+      }
+    })
     expect(door.exit?.code).toBe(2)
-    for (const name of ["LISTEN_ADDR", "TTL_CLEANUP_INTERVAL_SECS", "HEARTBEAT_INTERVAL_MS", "SCHEDULER_URL", "SVC_MAX_BODY_BYTES"]) expect(door.logs).toContain(name)
+    for (const name of [
+      "LISTEN_ADDR",
+      "TTL_CLEANUP_INTERVAL_SECS",
+      "HEARTBEAT_INTERVAL_MS",
+      "SCHEDULER_URL",
+      "SVC_MAX_BODY_BYTES"
+    ])
+      expect(door.logs).toContain(name)
     expect(door.logs).not.toContain(secret)
   })
   it("D5a an unknown key in the file is a fault with a suggestion", async ({ onTestFinished }) => {
@@ -57,7 +91,9 @@ describe.concurrent("D5a configuration faults", () => {
     expect(door.exit?.code).toBe(2)
     expect(door.logs).toMatch(/job_table\b[\s\S]*job_tables/)
   })
-  it("D5a a file that is not there, and one that is no YAML, are faults that name the file", async ({ onTestFinished }) => {
+  it("D5a a file that is not there, and one that is no YAML, are faults that name the file", async ({
+    onTestFinished
+  }) => {
     const use = workshop(onTestFinished)
     const path = join(use.folder(), "svc.yml")
     const missing = await use.run({ env: { SVC_CONFIG_PATH: path } })
@@ -66,21 +102,35 @@ describe.concurrent("D5a configuration faults", () => {
     const broken = await use.run({ env: { SVC_CONFIG_PATH: path } })
     expect([broken.exit?.code, broken.logs.includes(path)]).toEqual([2, true])
   })
-  it("D5a an environment reference that is unset is a fault, one file may hold the scheduler's keys, unknown SVC_ names only warn", async ({ onTestFinished }) => {
+  it("D5a an environment reference that is unset is a fault, one file may hold the scheduler's keys, unknown SVC_ names only warn", async ({
+    onTestFinished
+  }) => {
     const use = workshop(onTestFinished)
     const path = join(use.folder(), "svc.yml")
-    const file = (token: string): string => `load_balance: least_load\njob_tables:\n  job:\n    name: job\n    base_url: http://localhost:1\n    auth_token: ${token}\n`
+    const file = (token: string): string =>
+      `load_balance: least_load\njob_tables:\n  job:\n    name: job\n    base_url: http://localhost:1\n    auth_token: ${token}\n`
     writeFileSync(path, file("${NO_SUCH_TOKEN}"))
     const unset = await use.run({ env: { SVC_CONFIG_PATH: path } }, "--check-config")
     expect([unset.exit?.code, unset.logs.includes("NO_SUCH_TOKEN")]).toEqual([2, true])
     writeFileSync(path, file("${A_TOKEN}"))
-    const good = await use.run({ env: { SVC_CONFIG_PATH: path, A_TOKEN: "tok-123", SVC_SERVICE_HOST: "10.0.0.1" } }, "--check-config")
-    expect([good.exit?.code, good.logs.includes("SVC_SERVICE_HOST"), good.logs.includes("tok-123")]).toEqual([0, true, false])
+    const good = await use.run(
+      { env: { SVC_CONFIG_PATH: path, A_TOKEN: "tok-123", SVC_SERVICE_HOST: "10.0.0.1" } },
+      "--check-config"
+    )
+    expect([good.exit?.code, good.logs.includes("SVC_SERVICE_HOST"), good.logs.includes("tok-123")]).toEqual([
+      0,
+      true,
+      false
+    ])
   })
   it("D22 a STORE_ADDR whose layer does not exist is a clear start fault", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
     const door = await use.run({ env: { STORE_ADDR: "redis://localhost:1" } })
-    expect([door.exit?.code, door.logs.includes("STORE_ADDR"), door.logs.includes("memory://")]).toEqual([2, true, true])
+    expect([door.exit?.code, door.logs.includes("STORE_ADDR"), door.logs.includes("memory://")]).toEqual([
+      2,
+      true,
+      true
+    ])
   })
 })
 
@@ -95,9 +145,14 @@ describe.concurrent("D24 address", () => {
   it("D24 :port means all interfaces, and by default only loopback listens", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
     const [everywhere, local] = await Promise.all([use.start({ env: { LISTEN_ADDR: ":{port}" } }), use.start()])
-    const outward = Object.values(networkInterfaces()).flat().find((address) => address !== undefined && !address.internal && address.family === "IPv4")?.address
+    const outward = Object.values(networkInterfaces())
+      .flat()
+      .find((address) => address !== undefined && !address.internal && address.family === "IPv4")?.address
     const asked = (door: Door, host: string): Promise<number | undefined> =>
-      request(`http://${host}:${door.port}`, { path: "/version", keepAlive: false }).then((answer) => answer.status, () => undefined)
+      request(`http://${host}:${door.port}`, { path: "/version", keepAlive: false }).then(
+        (answer) => answer.status,
+        () => undefined
+      )
     expect(await asked(everywhere, "127.0.0.1")).toBe(200)
     if (outward === undefined) return
     expect([await asked(everywhere, outward), await asked(local, outward)]).toEqual([200, undefined])

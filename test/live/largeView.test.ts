@@ -1,5 +1,6 @@
 /**
- * A view whose result is larger than what a scheduler reads of any answer: it is placed, moved and read all the same (D21, D31).
+ * A view whose result is larger than what a scheduler reads of any answer: it is placed, moved and read all the same
+ * (D21, D31).
  *
  * With real processes, because the limit is that of the connections between them (`host/exchange.ts`).
  */
@@ -25,16 +26,33 @@ const told = async (process: Process, ask: Ask): Promise<unknown> => {
 }
 
 it("D31 a tree view over 64 MiB is registered through the scheduler, read, and moved when its SSP says goodbye", async () => {
-  for (let n = 0; n < records; n++) await told(cluster.scheduler, { method: "POST", path: "/ingest", body: { table: "big", op: "CREATE", id: `big:${n}`, record: { n, text: "x".repeat(bytes) } } })
-  await told(cluster.scheduler, { method: "POST", path: "/view/register", body: { id: "large", surql: "SELECT n, text FROM big ORDER BY n", clientId: "c", ttl: "1d", format: "tree" } })
-  const shownBy = async (ssps: ReadonlyArray<Process>): Promise<Process> => until("an SSP shows the view", async () => {
-    for (const ssp of ssps) if ((await ssp.ask({ path: "/view/large?format=flat" }))?.status === 200) return ssp
-    return undefined
-  }, 60_000)
+  for (let n = 0; n < records; n++)
+    await told(cluster.scheduler, {
+      method: "POST",
+      path: "/ingest",
+      body: { table: "big", op: "CREATE", id: `big:${n}`, record: { n, text: "x".repeat(bytes) } }
+    })
+  await told(cluster.scheduler, {
+    method: "POST",
+    path: "/view/register",
+    body: { id: "large", surql: "SELECT n, text FROM big ORDER BY n", clientId: "c", ttl: "1d", format: "tree" }
+  })
+  const shownBy = async (ssps: ReadonlyArray<Process>): Promise<Process> =>
+    until(
+      "an SSP shows the view",
+      async () => {
+        for (const ssp of ssps) if ((await ssp.ask({ path: "/view/large?format=flat" }))?.status === 200) return ssp
+        return undefined
+      },
+      60_000
+    )
   const first = await shownBy(cluster.ssps)
   const answer = await first.ask({ path: "/view/large" }, 60_000)
   expect(answer?.text.length).toBeGreaterThan(64 * 1024 * 1024)
   await first.stop()
   const second = await shownBy(cluster.ssps.filter((ssp) => ssp !== first))
-  expect(((await told(second, { path: "/view/large?format=flat" })) as { readonly result_data: ReadonlyArray<unknown> }).result_data).toHaveLength(records)
+  expect(
+    ((await told(second, { path: "/view/large?format=flat" })) as { readonly result_data: ReadonlyArray<unknown> })
+      .result_data
+  ).toHaveLength(records)
 }, 240_000)

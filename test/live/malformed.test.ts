@@ -1,5 +1,6 @@
 /**
- * Thousands of malformed requests (fifteen thousand in a campaign) against one process: no 5xx, no crash, no memory gained, every answer JSON with a code.
+ * Thousands of malformed requests (fifteen thousand in a campaign) against one process: no 5xx, no crash, no memory
+ * gained, every answer JSON with a code.
  *
  * Why one process for all of them: a leak or a poisoned state shows only after many. Before and after, the process does
  * its real work and must do it right.
@@ -55,7 +56,8 @@ const judge = (answer: string): Verdict => {
   return { status, fault: json === null ? "no JSON with a code" : undefined }
 }
 
-const residentMb = (): number => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${door.pid}/status`, "utf8"))?.[1] ?? 0) / 1024
+const residentMb = (): number =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${door.pid}/status`, "utf8"))?.[1] ?? 0) / 1024
 
 interface Tally {
   readonly kinds: Map<string, number>
@@ -64,7 +66,8 @@ interface Tally {
   accepted: number
 }
 
-const shown = (request: Malformed): string => `${request.kind}: ${JSON.stringify(request.bytes.subarray(0, 160).toString("latin1"))}`
+const shown = (request: Malformed): string =>
+  `${request.kind}: ${JSON.stringify(request.bytes.subarray(0, 160).toString("latin1"))}`
 
 const attack = async (random: Rng, count: number, tally: Tally): Promise<void> => {
   let left = count
@@ -76,7 +79,8 @@ const attack = async (random: Rng, count: number, tally: Tally): Promise<void> =
       if (status === 0 && request.kind !== "cut short" && request.kind !== "random bytes") tally.silent += 1
       if (status >= 200 && status < 300) tally.accepted += 1
       if (fault !== undefined) tally.faults.push(`${status} ${fault} to ${shown(request)}`)
-      if (door.exit !== undefined) throw new Error(`the process died after ${shown(request)}\n${door.logs.slice(-2000)}`)
+      if (door.exit !== undefined)
+        throw new Error(`the process died after ${shown(request)}\n${door.logs.slice(-2000)}`)
     }
   }
   await Promise.all(Array.from({ length: 8 }, lane))
@@ -90,20 +94,28 @@ const works = async (round: string): Promise<void> => {
 
 describe("malformed requests", () => {
   const total = runs(2_000)
-  seeded(`D6 D17 ${total} malformed requests: no 5xx, no crash, memory flat, every answer JSON with a code`, "test/live/malformed.test.ts", async (random) => {
-    const tally: Tally = { kinds: new Map(), faults: [], silent: 0, accepted: 0 }
-    await works("before")
-    const resident: Array<number> = []
-    for (let quarter = 0; quarter < 4; quarter++) {
-      await attack(random, total / 4, tally)
-      resident.push(residentMb())
-    }
-    expect([...new Set(tally.faults.map((fault) => fault.slice(0, 240)))].slice(0, 20)).toEqual([])
-    await works("after")
-    expect(door.exit).toBeUndefined()
-    for (const kind of kinds) expect(tally.kinds.get(kind), kind).toBeGreaterThan(total / kinds.length / 2)
-    expect(tally.accepted, "hardly any of them is good by accident").toBeLessThan(total * 0.05)
-    expect(tally.silent, "an answer is owed to what was sent in full").toBeLessThan(total * 0.02)
-    expect((resident[3] ?? 0) - (resident[1] ?? 0), `resident MB after each quarter: ${resident.map(Math.round).join(", ")}`).toBeLessThan(100)
-  }, 300_000)
+  seeded(
+    `D6 D17 ${total} malformed requests: no 5xx, no crash, memory flat, every answer JSON with a code`,
+    "test/live/malformed.test.ts",
+    async (random) => {
+      const tally: Tally = { kinds: new Map(), faults: [], silent: 0, accepted: 0 }
+      await works("before")
+      const resident: Array<number> = []
+      for (let quarter = 0; quarter < 4; quarter++) {
+        await attack(random, total / 4, tally)
+        resident.push(residentMb())
+      }
+      expect([...new Set(tally.faults.map((fault) => fault.slice(0, 240)))].slice(0, 20)).toEqual([])
+      await works("after")
+      expect(door.exit).toBeUndefined()
+      for (const kind of kinds) expect(tally.kinds.get(kind), kind).toBeGreaterThan(total / kinds.length / 2)
+      expect(tally.accepted, "hardly any of them is good by accident").toBeLessThan(total * 0.05)
+      expect(tally.silent, "an answer is owed to what was sent in full").toBeLessThan(total * 0.02)
+      expect(
+        (resident[3] ?? 0) - (resident[1] ?? 0),
+        `resident MB after each quarter: ${resident.map(Math.round).join(", ")}`
+      ).toBeLessThan(100)
+    },
+    300_000
+  )
 })

@@ -23,7 +23,9 @@ describe.concurrent("signals", () => {
       const answer = new Promise<string>((done) => {
         let text = ""
         const socket = connect(door.port, "127.0.0.1", () => {
-          socket.write(`POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 10)}`)
+          socket.write(
+            `POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 10)}`
+          )
           setTimeout(() => {
             door.signal(signal)
             setTimeout(() => socket.write(body.slice(10)), 200)
@@ -42,11 +44,19 @@ describe.concurrent("signals", () => {
   it("a second signal exits at once though a request still hangs", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
     const door = await use.start()
-    const socket = connect(door.port, "127.0.0.1", () => socket.write(`POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{`))
+    const socket = connect(door.port, "127.0.0.1", () =>
+      socket.write(
+        `POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{`
+      )
+    )
     socket.on("error", () => {})
     await send(door, { ask: "GET /debug/deps" })
     door.signal("SIGTERM")
-    await until("the first signal is seen: no new connections", async () => (await request(door.url, { path: "/health", keepAlive: false }).catch(() => undefined))?.status !== 200)
+    await until(
+      "the first signal is seen: no new connections",
+      async () =>
+        (await request(door.url, { path: "/health", keepAlive: false }).catch(() => undefined))?.status !== 200
+    )
     expect(door.exit).toBeUndefined()
     const asked = performance.now()
     door.signal("SIGTERM")
@@ -58,7 +68,11 @@ describe.concurrent("signals", () => {
   it("SIGTERM is answered within 10 s by exit code 0 even when a request never ends", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
     const door = await use.start()
-    const socket = connect(door.port, "127.0.0.1", () => socket.write(`POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{`))
+    const socket = connect(door.port, "127.0.0.1", () =>
+      socket.write(
+        `POST /ingest HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{`
+      )
+    )
     socket.on("error", () => {})
     await send(door, { ask: "GET /debug/deps" })
     expect(await door.stop()).toEqual({ code: 0, signal: null })
@@ -92,19 +106,42 @@ describe.concurrent("logs", () => {
 
 describe.concurrent("D22 data folder", () => {
   const sqlite = (dataDir: string): DoorOptions => ({ dataDir, env: { STORE_ADDR: undefined } })
-  it("D22 D23 records, versions, views and generations are there after a clean stop and start", async ({ onTestFinished }) => {
+  it("D22 D23 records, versions, views and generations are there after a clean stop and start", async ({
+    onTestFinished
+  }) => {
     const use = workshop(onTestFinished)
     const dataDir = use.folder()
     const first = await use.start(sqlite(dataDir))
-    await send(first, { ask: "POST /view/register", body: registration("v", "SELECT * FROM a WHERE n > 0", { format: "tree" }) })
+    await send(first, {
+      ask: "POST /view/register",
+      body: registration("v", "SELECT * FROM a WHERE n > 0", { format: "tree" })
+    })
     for (const n of [1, 2, 3]) await send(first, { ask: "POST /ingest", body: create("a:1", { n }) })
-    await send(first, { ask: "POST /ingest", body: create("a:⟨odd id⟩", { n: 1.5, big: 12345678901234, nothing: null, at: "2024-01-01T00:00:00.123456789Z", deep: { list: [1, [2, { a: null }]] } }) })
+    await send(first, {
+      ask: "POST /ingest",
+      body: create("a:⟨odd id⟩", {
+        n: 1.5,
+        big: 12345678901234,
+        nothing: null,
+        at: "2024-01-01T00:00:00.123456789Z",
+        deep: { list: [1, [2, { a: null }]] }
+      })
+    })
     const before = bodyOf(await send(first, { ask: "GET /view/v" }))
-    expect(before).toMatchObject({ content_generation: 5, result_data: [{ id: "a:1", n: 3 }, { n: 1.5, nothing: null }] })
+    expect(before).toMatchObject({
+      content_generation: 5,
+      result_data: [
+        { id: "a:1", n: 3 },
+        { n: 1.5, nothing: null }
+      ]
+    })
     expect((await first.stop()).code).toBe(0)
     const second = await use.start(sqlite(dataDir))
     expect(bodyOf(await send(second, { ask: "GET /view/v" }))).toEqual(before)
-    expect(bodyOf(await send(second, { ask: "GET /view/v?format=flat" }))["result_data"]).toEqual([["a:1", 3], [expect.any(String), 1]])
+    expect(bodyOf(await send(second, { ask: "GET /view/v?format=flat" }))["result_data"]).toEqual([
+      ["a:1", 3],
+      [expect.any(String), 1]
+    ])
   })
   it.runIf(campaign)("D22 memory:// keeps nothing", async ({ onTestFinished }) => {
     const use = workshop(onTestFinished)
@@ -115,7 +152,9 @@ describe.concurrent("D22 data folder", () => {
     const second = await use.start({ dataDir })
     expect((await send(second, { ask: "GET /debug/deps" })).json).toMatchObject({ tables_in_store: [] })
   })
-  it("D22 a second process on the same folder gets a clear fault that names it, the first goes on", async ({ onTestFinished }) => {
+  it("D22 a second process on the same folder gets a clear fault that names it, the first goes on", async ({
+    onTestFinished
+  }) => {
     const use = workshop(onTestFinished)
     const dataDir = use.folder()
     const first = await use.start(sqlite(dataDir))
@@ -128,7 +167,8 @@ describe.concurrent("D22 data folder", () => {
     const use = workshop(onTestFinished)
     const dataDir = use.folder()
     const first = await use.start(sqlite(dataDir))
-    for (let n = 0; n < 200; n++) await send(first, { ask: "POST /ingest", body: create(`a:${n}`, { text: "x".repeat(500) }) })
+    for (let n = 0; n < 200; n++)
+      await send(first, { ask: "POST /ingest", body: create(`a:${n}`, { text: "x".repeat(500) }) })
     await first.stop()
     const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" }).map((name) => join(dataDir, name))
     const database = files.filter((path) => isSqlite(path))
@@ -139,7 +179,9 @@ describe.concurrent("D22 data folder", () => {
     const second = await use.run(sqlite(dataDir))
     expect([second.exit?.code, second.logs.includes(database[0] ?? "?")]).toEqual([3, true])
   })
-  it("D23 a damaged saved state is set aside and reported, and the views are right all the same", async ({ onTestFinished }) => {
+  it("D23 a damaged saved state is set aside and reported, and the views are right all the same", async ({
+    onTestFinished
+  }) => {
     const use = workshop(onTestFinished)
     const dataDir = use.folder()
     const first = await use.start(sqlite(dataDir))

@@ -1,8 +1,8 @@
 /**
  * Large views that come and go on an SSP with little memory: nothing of them may stay (D16).
  *
- * Why from outside: a process that holds on to a few hundred bytes of each row dies of it, whoever holds them. 80 views in the
- * default run, as it died of the 61st before views were let go of, and 200 in the campaign.
+ * Why from outside: a process that holds on to a few hundred bytes of each row dies of it, whoever holds them. 80 views
+ * in the default run, as it died of the 61st before views were let go of, and 200 in the campaign.
  */
 import { afterAll, expect, it } from "vitest"
 import { send } from "../kit/contract.ts"
@@ -23,7 +23,12 @@ it(`D16 an SSP with a heap of 220 MB and ${records} records outlives ${views} vi
     expect(answer.status, answer.text.slice(0, 300)).toBe(200)
   }
   for (let from = 0; from < records; from += 1_000) {
-    await post("/ingest", Array.from({ length: 1_000 }, (_, i) => create(`item:${from + i}`, { n: from + i, text: "some text of a record" })))
+    await post(
+      "/ingest",
+      Array.from({ length: 1_000 }, (_, i) =>
+        create(`item:${from + i}`, { n: from + i, text: "some text of a record" })
+      )
+    )
   }
   for (let view = 0; view < views; view++) {
     await post("/view/register", registration("all", `SELECT * FROM item WHERE n >= ${-view}`, { format: "flat" }))

@@ -1,7 +1,9 @@
 /**
- * Secrets of real processes: a cluster where every door asks, secrets replaced on SIGHUP without a restart, nothing of them in any log.
+ * Secrets of real processes: a cluster where every door asks, secrets replaced on SIGHUP without a restart, nothing of
+ * them in any log.
  *
- * One cluster for all of it, at the most talkative log level; what is searched for in the logs has been used just before.
+ * One cluster for all of it, at the most talkative log level; what is searched for in the logs has been used just
+ * before.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -14,33 +16,70 @@ import { workshop } from "../kit/workshop.ts"
 const command = [process.execPath, "dist/scheduler.js"]
 
 describe("secrets of a cluster", () => {
-  it("D15 every door asks; SIGHUP puts what the files hold now in force; a broken file keeps the old secret; no log shows one", async ({ onTestFinished }) => {
+  it("D15 every door asks; SIGHUP puts what the files hold now in force; a broken file keeps the old secret; no log shows one", async ({
+    onTestFinished
+  }) => {
     const shop = workshop(onTestFinished)
-    const folder = shop.folder(), port = await freePort()
+    const folder = shop.folder(),
+      port = await freePort()
     const file = (name: string): string => join(folder, name)
     const write = (name: string, text: string): void => writeFileSync(file(name), text, { mode: 0o600 })
     write("ssp", "ssp-s3cret-1\n")
     write("own", "own-s3cret-1\n")
     write("before", "own-s3cret-0\n")
-    const both = { SVC_LOG_LEVEL: "trace", SVC_LOG_FORMAT: "json", SVC_AUTH_SECRET: undefined, SVC_AUTH_SECRET_FILE: file("ssp"), SVC_SCHEDULER_AUTH_SECRET_FILE: file("own") }
+    const both = {
+      SVC_LOG_LEVEL: "trace",
+      SVC_LOG_FORMAT: "json",
+      SVC_AUTH_SECRET: undefined,
+      SVC_AUTH_SECRET_FILE: file("ssp"),
+      SVC_SCHEDULER_AUTH_SECRET_FILE: file("own")
+    }
     const scheduler = await Door.spawn({
-      command, dataDir: folder,
+      command,
+      dataDir: folder,
       env: {
-        ...both, SVC_SCHEDULER_AUTH_SECRET_PREVIOUS_FILE: file("before"), SVC_SCHEDULER_REPLICA_DB_PATH: file("replica"), SVC_SCHEDULER_WAL_PATH: file("wal.log"), SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
-        SVC_SCHEDULER_INGEST_PORT: String(port), SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200", LISTEN_ADDR: undefined, STORE_ADDR: undefined, SVC_DATA_DIR: undefined
+        ...both,
+        SVC_SCHEDULER_AUTH_SECRET_PREVIOUS_FILE: file("before"),
+        SVC_SCHEDULER_REPLICA_DB_PATH: file("replica"),
+        SVC_SCHEDULER_WAL_PATH: file("wal.log"),
+        SVC_SCHEDULER_INGEST_HOST: "127.0.0.1",
+        SVC_SCHEDULER_INGEST_PORT: String(port),
+        SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "50",
+        SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
+        LISTEN_ADDR: undefined,
+        STORE_ADDR: undefined,
+        SVC_DATA_DIR: undefined
       }
     })
     onTestFinished(() => scheduler.close())
     const at = (token: string | undefined) => client(`http://127.0.0.1:${port}`, token)
-    await until("the scheduler serves", async () => (await at(undefined).get("/livez").catch(() => undefined))?.status === 200)
+    await until(
+      "the scheduler serves",
+      async () =>
+        (
+          await at(undefined)
+            .get("/livez")
+            .catch(() => undefined)
+        )?.status === 200
+    )
     mkdirSync(file("data"))
-    const ssp = await shop.start({ env: { ...both, SCHEDULER_URL: `http://127.0.0.1:${port}`, SSP_ID: "one", HEARTBEAT_INTERVAL_MS: "100" }, dataDir: file("data") })
+    const ssp = await shop.start({
+      env: { ...both, SCHEDULER_URL: `http://127.0.0.1:${port}`, SSP_ID: "one", HEARTBEAT_INTERVAL_MS: "100" },
+      dataDir: file("data")
+    })
     await until("the SSP is ready", async () => (await at(undefined).get("/health")).status === 200)
 
     expect((await at(undefined).post("/ingest", create("t:1"))).status).toBe(401)
     expect((await at("ssp-s3cret-1").post("/ingest", create("t:1"))).status).toBe(401)
     expect((await at("own-s3cret-0").post("/ingest", create("t:1"))).json).toEqual({ seq: 1, delivered: 1 })
-    expect((await at("own-s3cret-1").post("/view/register", registration("incantation:v", "SELECT VALUE id FROM t", { format: "tree" }))).status).toBe(200)
+    expect(
+      (
+        await at("own-s3cret-1").post(
+          "/view/register",
+          registration("incantation:v", "SELECT VALUE id FROM t", { format: "tree" })
+        )
+      ).status
+    ).toBe(200)
 
     const reloaded = async (door: Door, what: RegExp): Promise<void> => {
       const from = door.logs.length
@@ -52,10 +91,15 @@ describe("secrets of a cluster", () => {
     write("before", "own-s3cret-1\n")
     await reloaded(scheduler, /SVC_SCHEDULER_AUTH_SECRET_PREVIOUS_FILE is replaced/)
     await reloaded(ssp, /SVC_SCHEDULER_AUTH_SECRET_FILE is replaced/)
-    expect([(await at("own-s3cret-0").get("/info")).status, (await at("own-s3cret-1").get("/info")).status]).toEqual([401, 200])
+    expect([(await at("own-s3cret-0").get("/info")).status, (await at("own-s3cret-1").get("/info")).status]).toEqual([
+      401, 200
+    ])
     expect((await at("own-s3cret-2").post("/ingest", create("t:2"))).json).toEqual({ seq: 2, delivered: 1 })
     const rows = (token: string) => request(ssp.url, { path: "/view/v", token })
-    expect([(await rows("ssp-s3cret-1")).status, (await rows("ssp-s3cret-2")).json]).toEqual([401, expect.objectContaining({ result_data: ["t:1", "t:2"] })])
+    expect([(await rows("ssp-s3cret-1")).status, (await rows("ssp-s3cret-2")).json]).toEqual([
+      401,
+      expect.objectContaining({ result_data: ["t:1", "t:2"] })
+    ])
 
     write("ssp", "")
     await reloaded(ssp, /SVC_AUTH_SECRET_FILE stays what it was/)

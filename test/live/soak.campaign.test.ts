@@ -1,7 +1,9 @@
 /**
- * The soak in two minutes of each form, and stopped half-way: what is registered is right at the end, and nothing is left behind.
+ * The soak in two minutes of each form, and stopped half-way: what is registered is right at the end, and nothing is
+ * left behind.
  *
- * In the campaign, because it takes its time; growth is judged in longer runs only, a million changes need more than two minutes.
+ * In the campaign, because it takes its time; growth is judged in longer runs only, a million changes need more than
+ * two minutes.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
@@ -18,23 +20,42 @@ const livingIn = (folder: string): ReadonlyArray<string> => {
       return ""
     }
   }
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && environment(name).includes(`HOME=${folder}/live-sidecar-`))
+  return readdirSync("/proc").filter(
+    (name) => /^\d+$/.test(name) && environment(name).includes(`HOME=${folder}/live-sidecar-`)
+  )
 }
 
 const soak = (folder: string, ...args: ReadonlyArray<string>): Promise<Door> =>
-  Door.spawn({ command: ["node_modules/.bin/vite-node", "scripts/soak/main.ts", "--"], dataDir: folder, env: { TMPDIR: folder } }, ...args)
+  Door.spawn(
+    {
+      command: ["node_modules/.bin/vite-node", "scripts/soak/main.ts", "--"],
+      dataDir: folder,
+      env: { TMPDIR: folder }
+    },
+    ...args
+  )
 
 describe.skipIf(!existsSync("/proc/self/environ"))("npm run soak", () => {
   for (const form of ["ssp", "cluster"]) {
-    it(`two minutes of ${form}: every view equals a fresh run, restarts included, and nothing is left behind`, async ({ onTestFinished }) => {
+    it(`two minutes of ${form}: every view equals a fresh run, restarts included, and nothing is left behind`, async ({
+      onTestFinished
+    }) => {
       const folder = workshop(onTestFinished).folder()
       const door = await soak(folder, "--node", form, "--minutes", "2", "--rate", "500", "--seed", String(seed))
       onTestFinished(() => door.close())
       const exit = await door.exited
       expect([exit.code, door.logs], door.logs).toEqual([0, expect.stringContaining("the soak held")])
-      expect(door.logs.match(/^minute 2 ssp.*: changes [\d,]+, CPU us\/change [\d.]+, reference us \d+, heap MiB [\d.]+, code MiB [\d.]+, views \d+/m), door.logs).not.toBeNull()
+      expect(
+        door.logs.match(
+          /^minute 2 ssp.*: changes [\d,]+, CPU us\/change [\d.]+, reference us \d+, heap MiB [\d.]+, code MiB [\d.]+, views \d+/m
+        ),
+        door.logs
+      ).not.toBeNull()
       expect(door.logs).toContain("at the end every view equals a fresh run")
-      expect([livingIn(folder), readdirSync(folder).filter((name) => name.startsWith("live-sidecar-"))]).toEqual([[], []])
+      expect([livingIn(folder), readdirSync(folder).filter((name) => name.startsWith("live-sidecar-"))]).toEqual([
+        [],
+        []
+      ])
     }, 600_000)
   }
   it("killed with SIGINT or SIGKILL it leaves no process behind", async ({ onTestFinished }) => {
@@ -52,6 +73,9 @@ describe.skipIf(!existsSync("/proc/self/environ"))("npm run soak", () => {
   }, 600_000)
   it("a command line that is not understood is 2 and says why", async ({ onTestFinished }) => {
     const door = await soak(workshop(onTestFinished).folder(), "--node", "three")
-    expect([(await door.exited).code, door.logs]).toEqual([2, expect.stringContaining("--node is \"three\"; must be one of ssp, memory, cluster")])
+    expect([(await door.exited).code, door.logs]).toEqual([
+      2,
+      expect.stringContaining('--node is "three"; must be one of ssp, memory, cluster')
+    ])
   })
 })

@@ -1,7 +1,9 @@
 /**
- * `npm start` as a newcomer runs it: a whole cluster comes up, changes, does jobs, and leaves nothing behind however it ends.
+ * `npm start` as a newcomer runs it: a whole cluster comes up, changes, does jobs, and leaves nothing behind however it
+ * ends.
  *
- * As processes, because orphans, signals and exit codes exist nowhere else. Where there is no /proc, what is left cannot be seen.
+ * As processes, because orphans, signals and exit codes exist nowhere else. Where there is no /proc, what is left
+ * cannot be seen.
  */
 import { execFile } from "node:child_process"
 import { once } from "node:events"
@@ -19,7 +21,9 @@ import { campaign } from "../kit/random.ts"
 import { root } from "../kit/source.ts"
 
 const run = promisify(execFile)
-const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { readonly scripts: { readonly [name: string]: string } }
+const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  readonly scripts: { readonly [name: string]: string }
+}
 
 type Later = (close: () => Promise<void> | void) => void
 
@@ -36,12 +40,16 @@ const query = async (url: string, text: string): Promise<ReadonlyArray<{ readonl
 }
 
 describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
-  it("brings up a scheduler and two SSPs, views change, jobs end well, badly and after retries, its commands work, an SSP that is killed comes back, Ctrl-C ends all with 0", async ({ onTestFinished }) => {
+  it("brings up a scheduler and two SSPs, views change, jobs end well, badly and after retries, its commands work, an SSP that is killed comes back, Ctrl-C ends all with 0", async ({
+    onTestFinished
+  }) => {
     const cluster = await start(onTestFinished, "npm", ["--rate", "300"])
     const { commands, dashboard, secret } = await cluster.greeting()
     expect((await request(dashboard, { path: "/readyz" })).status).toBe(200)
     expect(cluster.processes()).toHaveLength(3)
-    expect(bodyOf(await request(dashboard, { path: "/metrics" }))).toMatchObject({ scheduler: { ready_ssps: 2, total_queries: 8 } })
+    expect(bodyOf(await request(dashboard, { path: "/metrics" }))).toMatchObject({
+      scheduler: { ready_ssps: 2, total_queries: 8 }
+    })
 
     const kill = commands.at(-1)!
     expect(commands).toHaveLength(4)
@@ -52,20 +60,38 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(followed).toMatch(/^: open\n\nevent: snapshot\n[\s\S]*\nevent: delta\n[\s\S]*film:mine/)
 
     const view = async () => bodyOf(await request(dashboard, { path: "/view/demo:best-films", token: secret }))
-    await until("my own film is among the best", async () => JSON.stringify((await view())["result_data"]).includes("My own"))
+    await until("my own film is among the best", async () =>
+      JSON.stringify((await view())["result_data"]).includes("My own")
+    )
     const before = (await view())["result_hash"]
     await until("the view changes by itself", async () => (await view())["result_hash"] !== before)
-    await until("jobs that ended well, failed, and were tried again", async () => {
-      const alerts = await query(dashboard, "SELECT status, array::len(errors) AS failed FROM alert")
-      return alerts.some(({ status }) => status === "success") && alerts.some(({ status }) => status === "failed") && alerts.some(({ failed, status }) => status === "success" && Number(failed) > 0)
-    }, 60_000)
+    await until(
+      "jobs that ended well, failed, and were tried again",
+      async () => {
+        const alerts = await query(dashboard, "SELECT status, array::len(errors) AS failed FROM alert")
+        return (
+          alerts.some(({ status }) => status === "success") &&
+          alerts.some(({ status }) => status === "failed") &&
+          alerts.some(({ failed, status }) => status === "success" && Number(failed) > 0)
+        )
+      },
+      60_000
+    )
 
     await run("sh", ["-c", kill])
     await until("the other SSP has all views", async () => {
-      const views = bodyOf(await request(dashboard, { path: "/views" }))["views"] as ReadonlyArray<{ readonly owner: string | null }>
+      const views = bodyOf(await request(dashboard, { path: "/views" }))["views"] as ReadonlyArray<{
+        readonly owner: string | null
+      }>
       return views.length === 8 && views.every(({ owner }) => owner === "ssp-2")
     })
-    await until("it is back", async () => cluster.door.logs.includes("ssp-1 is ready again") && (bodyOf(await request(dashboard, { path: "/metrics" }))["scheduler"] as Body)["ready_ssps"] === 2, 60_000)
+    await until(
+      "it is back",
+      async () =>
+        cluster.door.logs.includes("ssp-1 is ready again") &&
+        (bodyOf(await request(dashboard, { path: "/metrics" }))["scheduler"] as Body)["ready_ssps"] === 2,
+      60_000
+    )
     expect(cluster.door.logs).toMatch(/^ssp-1 \(process \d+\) ended by SIGKILL: .* started again in 8 seconds$/m)
 
     cluster.ctrlC()
@@ -73,13 +99,18 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(cluster.processes()).toEqual([])
     expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
   })
-  it("builds both doors without the type checker before the first start, again after a source has changed, and not when nothing has", async ({ onTestFinished }) => {
+  it("builds both doors without the type checker before the first start, again after a source has changed, and not when nothing has", async ({
+    onTestFinished
+  }) => {
     const folder = temporaryFolder()
     onTestFinished(() => removeFolder(folder))
-    for (const name of ["src", "scripts/bundle.mjs", "package.json", "package-lock.json"]) cpSync(join(root, name), join(folder, name), { recursive: true })
+    for (const name of ["src", "scripts/bundle.mjs", "package.json", "package-lock.json"])
+      cpSync(join(root, name), join(folder, name), { recursive: true })
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-    const build = async () => (await run(process.execPath, ["scripts/bundle.mjs", "--if-changed"], { cwd: folder })).stdout
-    const version = async () => (await run(process.execPath, ["dist/ssp.js", "--version"], { cwd: folder })).stdout.trim()
+    const build = async () =>
+      (await run(process.execPath, ["scripts/bundle.mjs", "--if-changed"], { cwd: folder })).stdout
+    const version = async () =>
+      (await run(process.execPath, ["dist/ssp.js", "--version"], { cwd: folder })).stdout.trim()
     expect(scripts["prestart"]).toBe("node scripts/bundle.mjs --if-changed")
     expect(await build()).toMatch(/^building .*\nbuilt in [\d.]+ s/)
     const before = await version()
@@ -93,7 +124,9 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(await build()).toMatch(/^building/)
     expect(await version()).toBe(before)
   })
-  it("takes a secret of one's own, prints it nowhere, and prints lines that work in a terminal that does not know it", async ({ onTestFinished }) => {
+  it("takes a secret of one's own, prints it nowhere, and prints lines that work in a terminal that does not know it", async ({
+    onTestFinished
+  }) => {
     const chosen = "one's-own-$HOME"
     const cluster = await start(onTestFinished, "launcher", ["--rate", "50"], { SVC_AUTH_SECRET: chosen })
     const { commands } = await cluster.greeting()
@@ -102,13 +135,22 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
     expect(readdirSync(cluster.folder).filter((name) => name.startsWith("live-sidecar-start"))).toEqual([])
   })
-  it("--standalone with a secret of one's own prints lines that work in a terminal that does not know it, and takes the secret's file away with it", async ({ onTestFinished }) => {
+  it("--standalone with a secret of one's own prints lines that work in a terminal that does not know it, and takes the secret's file away with it", async ({
+    onTestFinished
+  }) => {
     const chosen = "another-of-one's-own"
-    const cluster = await start(onTestFinished, "launcher", ["--standalone"], { STORE_ADDR: "memory://", SVC_AUTH_SECRET: chosen })
-    const lines = await until("the lines to try", () => {
-      const found = [...cluster.door.logs.matchAll(/^ {2}((?:curl|sleep) .*)$/gm)].map(([, line]) => line!)
-      return found.length === 4 ? found : undefined
-    }, 120_000)
+    const cluster = await start(onTestFinished, "launcher", ["--standalone"], {
+      STORE_ADDR: "memory://",
+      SVC_AUTH_SECRET: chosen
+    })
+    const lines = await until(
+      "the lines to try",
+      () => {
+        const found = [...cluster.door.logs.matchAll(/^ {2}((?:curl|sleep) .*)$/gm)].map(([, line]) => line!)
+        return found.length === 4 ? found : undefined
+      },
+      120_000
+    )
     expect(cluster.door.logs).not.toContain(chosen)
     const [registered, followed, , result] = await paste(lines)
     expect(JSON.parse(registered!)).toMatchObject({ query_id: "incantation:fast" })
@@ -119,44 +161,75 @@ describe.skipIf(!existsSync("/proc/self/cwd")).concurrent("npm start", () => {
     expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
     expect(existsSync(file)).toBe(false)
   })
-  it.runIf(campaign)("leaves nothing behind when the launcher, or npm above it, is killed with SIGKILL", async ({ onTestFinished }) => {
-    for (const by of ["launcher", "npm"] as const) {
-      const cluster = await start(onTestFinished, by, ["--rate", "1"])
-      await cluster.greeting()
-      expect(cluster.processes()).toHaveLength(3)
-      await cluster.door.kill()
-      await cluster.gone()
+  it.runIf(campaign)(
+    "leaves nothing behind when the launcher, or npm above it, is killed with SIGKILL",
+    async ({ onTestFinished }) => {
+      for (const by of ["launcher", "npm"] as const) {
+        const cluster = await start(onTestFinished, by, ["--rate", "1"])
+        await cluster.greeting()
+        expect(cluster.processes()).toHaveLength(3)
+        await cluster.door.kill()
+        await cluster.gone()
+      }
     }
-  })
+  )
   it.runIf(campaign)("says that the scheduler died and ends the rest with its code", async ({ onTestFinished }) => {
     const cluster = await start(onTestFinished, "launcher")
     await cluster.greeting()
-    const scheduler = cluster.processes().find((pid) => readFileSync(`/proc/${pid}/environ`, "utf8").includes("SCHEDULER_ID="))
+    const scheduler = cluster
+      .processes()
+      .find((pid) => readFileSync(`/proc/${pid}/environ`, "utf8").includes("SCHEDULER_ID="))
     process.kill(scheduler!, "SIGKILL")
     expect(await cluster.door.exited).toEqual({ code: 137, signal: null })
     expect(cluster.door.logs).toContain(`scheduler (process ${scheduler}) ended by SIGKILL`)
     expect(cluster.processes()).toEqual([])
   })
-  it.runIf(campaign)("names the setting when the chosen port is taken, and what it takes when the command line is not understood", async ({ onTestFinished }) => {
-    const taken = createServer().listen(0, "127.0.0.1")
-    await once(taken, "listening")
-    onTestFinished(() => void taken.close())
-    const [busy, odd, rate] = await Promise.all([
-      start(onTestFinished, "launcher", [], { SVC_SCHEDULER_INGEST_PORT: String((taken.address() as AddressInfo).port) }), start(onTestFinished, "launcher", ["--alone"]), start(onTestFinished, "launcher", ["--rate", "fast"])
-    ])
-    expect(await busy.door.exited).toEqual({ code: 1, signal: null })
-    expect(busy.door.logs).toMatch(/is in use by another process; set SVC_SCHEDULER_INGEST_PORT/)
-    expect([await odd.door.exited, await rate.door.exited]).toEqual([{ code: 2, signal: null }, { code: 2, signal: null }])
-    expect(odd.door.logs).toMatch(/--alone[\s\S]*npm start -- --standalone/)
-    expect(rate.door.logs).toContain(`--rate is "fast"; must be a number from 0 to 10000`)
-  })
-  it.runIf(campaign)("--standalone serves one SSP that greets with its address and a secret, and ends with 0 on SIGTERM", async ({ onTestFinished }) => {
-    const cluster = await start(onTestFinished, "launcher", ["--standalone"], { STORE_ADDR: "memory://" })
-    const address = await until("the greeting of the SSP", () => /address +(\S+)/.exec(cluster.door.logs)?.[1], 120_000)
-    const secret = /secret +(\S+)/.exec(cluster.door.logs)?.[1]
-    expect(address).toBe(cluster.door.url)
-    expect((await request(address, { method: "POST", path: "/ingest", token: secret, body: { table: "a", op: "CREATE", id: "a:1", record: {} } })).status).toBe(200)
-    expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
-    await expect(request(address, { path: "/livez", keepAlive: false })).rejects.toThrow()
-  })
+  it.runIf(campaign)(
+    "names the setting when the chosen port is taken, and what it takes when the command line is not understood",
+    async ({ onTestFinished }) => {
+      const taken = createServer().listen(0, "127.0.0.1")
+      await once(taken, "listening")
+      onTestFinished(() => void taken.close())
+      const [busy, odd, rate] = await Promise.all([
+        start(onTestFinished, "launcher", [], {
+          SVC_SCHEDULER_INGEST_PORT: String((taken.address() as AddressInfo).port)
+        }),
+        start(onTestFinished, "launcher", ["--alone"]),
+        start(onTestFinished, "launcher", ["--rate", "fast"])
+      ])
+      expect(await busy.door.exited).toEqual({ code: 1, signal: null })
+      expect(busy.door.logs).toMatch(/is in use by another process; set SVC_SCHEDULER_INGEST_PORT/)
+      expect([await odd.door.exited, await rate.door.exited]).toEqual([
+        { code: 2, signal: null },
+        { code: 2, signal: null }
+      ])
+      expect(odd.door.logs).toMatch(/--alone[\s\S]*npm start -- --standalone/)
+      expect(rate.door.logs).toContain(`--rate is "fast"; must be a number from 0 to 10000`)
+    }
+  )
+  it.runIf(campaign)(
+    "--standalone serves one SSP that greets with its address and a secret, and ends with 0 on SIGTERM",
+    async ({ onTestFinished }) => {
+      const cluster = await start(onTestFinished, "launcher", ["--standalone"], { STORE_ADDR: "memory://" })
+      const address = await until(
+        "the greeting of the SSP",
+        () => /address +(\S+)/.exec(cluster.door.logs)?.[1],
+        120_000
+      )
+      const secret = /secret +(\S+)/.exec(cluster.door.logs)?.[1]
+      expect(address).toBe(cluster.door.url)
+      expect(
+        (
+          await request(address, {
+            method: "POST",
+            path: "/ingest",
+            token: secret,
+            body: { table: "a", op: "CREATE", id: "a:1", record: {} }
+          })
+        ).status
+      ).toBe(200)
+      expect(await cluster.door.stop()).toEqual({ code: 0, signal: null })
+      await expect(request(address, { path: "/livez", keepAlive: false })).rejects.toThrow()
+    }
+  )
 })

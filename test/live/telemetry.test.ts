@@ -1,5 +1,6 @@
 /**
- * OpenTelemetry of the real processes against a local collector: one trace from a client over scheduler and SSP to a job's call, figures, log records.
+ * OpenTelemetry of the real processes against a local collector: one trace from a client over scheduler and SSP to a
+ * job's call, figures, log records.
  *
  * And what a collector can do to the service: nothing, whether it is not there, answers errors or does not answer.
  */
@@ -16,12 +17,26 @@ import { campaign } from "../kit/random.ts"
 import { create } from "../kit/registration.ts"
 
 const otel = (url: string) => ({
-  OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json", OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=secret%20tenant", OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "50",
-  OTEL_BLRP_SCHEDULE_DELAY: "50", OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test"
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+  OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=secret%20tenant",
+  OTEL_METRIC_EXPORT_INTERVAL: "200",
+  OTEL_BSP_SCHEDULE_DELAY: "50",
+  OTEL_BLRP_SCHEDULE_DELAY: "50",
+  OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test"
 })
 
 const trace = (n: string): string => `00-${n.repeat(32)}-${"b".repeat(16)}-01`
-const pending = (id: string): unknown => create(id, { path: "/run?token=hidden", payload: { n: 1 }, status: "pending", max_retries: 0, retry_strategy: "linear", retries: 0, errors: [] })
+const pending = (id: string): unknown =>
+  create(id, {
+    path: "/run?token=hidden",
+    payload: { n: 1 },
+    status: "pending",
+    max_retries: 0,
+    retry_strategy: "linear",
+    retries: 0,
+    errors: []
+  })
 
 describe("a cluster with a collector", () => {
   const folder = temporaryFolder()
@@ -32,26 +47,57 @@ describe("a cluster with a collector", () => {
     collector = await Collector.start()
     backend = await TestBackend.start()
     const file = join(folder, "svc.yml")
-    writeFileSync(file, `job_tables:\n  job:\n    name: job\n    base_url: ${backend.url}\n    auth_token: ${backend.token}\n`)
-    cluster = await ProcessCluster.start(1, { ...otel(collector.url), SVC_CONFIG_PATH: file }, () => ({ ...otel(collector.url), SVC_CONFIG_PATH: file }))
+    writeFileSync(
+      file,
+      `job_tables:\n  job:\n    name: job\n    base_url: ${backend.url}\n    auth_token: ${backend.token}\n`
+    )
+    cluster = await ProcessCluster.start(1, { ...otel(collector.url), SVC_CONFIG_PATH: file }, () => ({
+      ...otel(collector.url),
+      SVC_CONFIG_PATH: file
+    }))
   })
   afterAll(async () => {
     await cluster.close()
     await Promise.all([collector.close(), backend.close()])
     removeFolder(folder)
   })
-  const ofTrace = (n: string): ReadonlyArray<SentSpan> => collector.spans.filter(({ traceId }) => traceId === n.repeat(32))
-  const ingest = (body: unknown, traceparent?: string) => request(cluster.scheduler.url, { method: "POST", path: "/ingest", body, keepAlive: false, ...(traceparent === undefined ? {} : { headers: { traceparent } }) })
+  const ofTrace = (n: string): ReadonlyArray<SentSpan> =>
+    collector.spans.filter(({ traceId }) => traceId === n.repeat(32))
+  const ingest = (body: unknown, traceparent?: string) =>
+    request(cluster.scheduler.url, {
+      method: "POST",
+      path: "/ingest",
+      body,
+      keepAlive: false,
+      ...(traceparent === undefined ? {} : { headers: { traceparent } })
+    })
 
   it("D34 D37 one trace from the client's request over scheduler and SSP to the call of the job's backend", async () => {
     expect((await ingest(pending("job:1"), trace("a"))).status).toBe(200)
     await until("the job is called", () => backend.calls("job:1").length === 1)
     await until("all spans came", () => ofTrace("a").length >= 4)
-    const [front, deliver, apply, call] = ["POST /ingest", "deliver", "POST /ingest", "POST job"].map((name, i) => ofTrace("a").find((span) => span.name === name && (i !== 2 || span.service.endsWith("-ssp")) && (i !== 0 || span.service.endsWith("-scheduler"))))
-    expect([front?.parentSpanId, deliver?.parentSpanId, apply?.parentSpanId, call?.parentSpanId]).toEqual(["b".repeat(16), front?.spanId, deliver?.spanId, apply?.spanId])
+    const [front, deliver, apply, call] = ["POST /ingest", "deliver", "POST /ingest", "POST job"].map((name, i) =>
+      ofTrace("a").find(
+        (span) =>
+          span.name === name &&
+          (i !== 2 || span.service.endsWith("-ssp")) &&
+          (i !== 0 || span.service.endsWith("-scheduler"))
+      )
+    )
+    expect([front?.parentSpanId, deliver?.parentSpanId, apply?.parentSpanId, call?.parentSpanId]).toEqual([
+      "b".repeat(16),
+      front?.spanId,
+      deliver?.spanId,
+      apply?.spanId
+    ])
     expect([front?.kind, deliver?.kind, apply?.kind, call?.kind]).toEqual([2, 3, 2, 3])
     expect(backend.calls("job:1")[0]?.headers["traceparent"]).toBe(`00-${"a".repeat(32)}-${call?.spanId}-01`)
-    expect(call?.attributes).toMatchObject({ "url.path": "/run", "http.response.status_code": 200, "deployment.environment": "test", "service.instance.id": "ssp-1" })
+    expect(call?.attributes).toMatchObject({
+      "url.path": "/run",
+      "http.response.status_code": 200,
+      "deployment.environment": "test",
+      "service.instance.id": "ssp-1"
+    })
   })
   it("D34 a delivery of several traces: each has its own span on the SSP, linked to the request it came with", async () => {
     cluster.ssps[0]!.door!.signal("SIGSTOP")
@@ -66,26 +112,61 @@ describe("a cluster with a collector", () => {
     await ingest(create("t:3"), "00-nonsense")
     await until("the job is called", () => backend.calls("job:2").length === 1)
     expect(backend.calls("job:2")[0]?.headers["traceparent"]).toBe(`00-${"e".repeat(32)}-${"b".repeat(16)}-00`)
-    await until("the new trace came", () => collector.spans.slice(before).some(({ name, parentSpanId }) => name === "POST /ingest" && parentSpanId === undefined))
+    await until("the new trace came", () =>
+      collector.spans
+        .slice(before)
+        .some(({ name, parentSpanId }) => name === "POST /ingest" && parentSpanId === undefined)
+    )
     expect(ofTrace("e")).toEqual([])
   })
   it("D34 figures and log records arrive from both, with the headers that were set, and no secret in anything", async () => {
-    await until("figures came", () => collector.metrics.has("surreal-live-sidecar-scheduler svc_scheduler_log_seq") && collector.metrics.has("surreal-live-sidecar-ssp svc_ssp_records"))
-    await until("the five requests are counted", () => JSON.stringify(collector.metrics.get("surreal-live-sidecar-scheduler svc_ingest_duration_seconds")).includes('"count":5,'))
-    expect(collector.metrics.get("surreal-live-sidecar-ssp svc_ingest_duration_seconds")).toMatchObject({ unit: "s", histogram: { aggregationTemporality: 2 } })
+    await until(
+      "figures came",
+      () =>
+        collector.metrics.has("surreal-live-sidecar-scheduler svc_scheduler_log_seq") &&
+        collector.metrics.has("surreal-live-sidecar-ssp svc_ssp_records")
+    )
+    await until("the five requests are counted", () =>
+      JSON.stringify(collector.metrics.get("surreal-live-sidecar-scheduler svc_ingest_duration_seconds")).includes(
+        '"count":5,'
+      )
+    )
+    expect(collector.metrics.get("surreal-live-sidecar-ssp svc_ingest_duration_seconds")).toMatchObject({
+      unit: "s",
+      histogram: { aggregationTemporality: 2 }
+    })
     expect(collector.logs).toContainEqual([expect.stringContaining("listens on"), "surreal-live-sidecar-scheduler"])
-    expect(collector.logs).toContainEqual([expect.stringContaining("bootstrapped at position"), "surreal-live-sidecar-ssp"])
+    expect(collector.logs).toContainEqual([
+      expect.stringContaining("bootstrapped at position"),
+      "surreal-live-sidecar-ssp"
+    ])
     expect(new Set(collector.received.map(({ headers }) => headers["x-tenant"]))).toEqual(new Set(["secret tenant"]))
-    for (const { text } of collector.received) for (const hidden of [secret, backend.token, "secret tenant", "token=hidden"]) expect(text).not.toContain(hidden)
+    for (const { text } of collector.received)
+      for (const hidden of [secret, backend.token, "secret tenant", "token=hidden"]) expect(text).not.toContain(hidden)
   })
 })
 
 describe("a collector that is of no use", () => {
-  const start = (url: string): Promise<Door> => Door.start({ env: { ...otel(url), OTEL_EXPORTER_OTLP_TIMEOUT: "300", OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "10", OTEL_BSP_MAX_QUEUE_SIZE: "20" } })
+  const start = (url: string): Promise<Door> =>
+    Door.start({
+      env: {
+        ...otel(url),
+        OTEL_EXPORTER_OTLP_TIMEOUT: "300",
+        OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "10",
+        OTEL_BSP_MAX_QUEUE_SIZE: "20"
+      }
+    })
   const failures = async (door: Door): Promise<number> =>
-    (parse((await request(door.url, { path: "/metrics", token: secret })).text).get("svc_telemetry_export_failures_total")?.samples ?? []).reduce((sum, { value }) => sum + value, 0)
+    (
+      parse((await request(door.url, { path: "/metrics", token: secret })).text).get(
+        "svc_telemetry_export_failures_total"
+      )?.samples ?? []
+    ).reduce((sum, { value }) => sum + value, 0)
   const uneffected = async (door: Door): Promise<void> => {
-    for (let n = 0; n < 60; n++) expect((await request(door.url, { method: "POST", path: "/ingest", token: secret, body: create(`t:${n}`) })).status).toBe(200)
+    for (let n = 0; n < 60; n++)
+      expect(
+        (await request(door.url, { method: "POST", path: "/ingest", token: secret, body: create(`t:${n}`) })).status
+      ).toBe(200)
     await until("the failures are counted", async () => (await failures(door)) >= 3)
     await until("it is said once", () => door.logs.includes("the collector does not take"))
     expect((await request(door.url, { path: "/health" })).status).toBe(200)
@@ -96,7 +177,9 @@ describe("a collector that is of no use", () => {
     await door.close()
   }
 
-  it.runIf(campaign)("D34 not there: changes are taken, failures counted, the stop is clean", async () => uneffected(await start("http://127.0.0.1:9")))
+  it.runIf(campaign)("D34 not there: changes are taken, failures counted, the stop is clean", async () =>
+    uneffected(await start("http://127.0.0.1:9"))
+  )
   it.runIf(campaign)("D34 it answers 503, then nothing at all", async () => {
     const collector = await Collector.start()
     collector.answer = 503
@@ -110,9 +193,16 @@ describe("a collector that is of no use", () => {
     const door = await Door.start({ env: { OTEL_SERVICE_NAME: "x", OTEL_TRACES_EXPORTER: "otlp" } })
     expect(door.logs).toContain("OTEL_TRACES_EXPORTER is otlp, but no endpoint is set")
     await door.close()
-    const console = await Door.start({ env: { OTEL_TRACES_EXPORTER: "console", OTEL_BSP_SCHEDULE_DELAY: "20", OTEL_EXPORTER_OTLP_COMPRESSION: "gzip" } })
+    const console = await Door.start({
+      env: { OTEL_TRACES_EXPORTER: "console", OTEL_BSP_SCHEDULE_DELAY: "20", OTEL_EXPORTER_OTLP_COMPRESSION: "gzip" }
+    })
     await request(console.url, { method: "POST", path: "/ingest", token: secret, body: create("t:1") })
-    await until("the span is printed", () => console.logs.includes('{"resourceSpans":') && console.logs.includes("OTEL_EXPORTER_OTLP_COMPRESSION is not supported"))
+    await until(
+      "the span is printed",
+      () =>
+        console.logs.includes('{"resourceSpans":') &&
+        console.logs.includes("OTEL_EXPORTER_OTLP_COMPRESSION is not supported")
+    )
     await console.close()
   })
 })

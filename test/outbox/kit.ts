@@ -10,9 +10,24 @@ import { Backend } from "../../src/ports/Backend.ts"
 import { JobStore } from "../../src/ports/JobStore.ts"
 import * as Polling from "../../src/ssp/jobs/polling.ts"
 
-export const pollingRunner = async (server: { readonly url: string }, jobTables: Polling.PollingSettings["jobTables"], sspId = "runner"): Promise<() => Promise<void>> => {
-  const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined })
-  const drivers = Layer.merge(Layer.provide(JobStore.layerSurreal, client), Layer.provide(Backend.layerHttp, NodeHttpClient.layerUndici))
-  const fiber = Effect.runFork(Effect.scoped(Polling.run({ jobTables, sspId, jobRetryBaseMs: 5, jobMaxRetries: 100, pollMs: 20 })).pipe(Effect.provide(drivers), Logger.withMinimumLogLevel(LogLevel.None)))
+export const pollingRunner = async (
+  server: { readonly url: string },
+  jobTables: Polling.PollingSettings["jobTables"],
+  sspId = "runner"
+): Promise<() => Promise<void>> => {
+  const client = layerServer(
+    { kind: "server", url: `${server.url}/rpc` },
+    { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
+  )
+  const drivers = Layer.merge(
+    Layer.provide(JobStore.layerSurreal, client),
+    Layer.provide(Backend.layerHttp, NodeHttpClient.layerUndici)
+  )
+  const fiber = Effect.runFork(
+    Effect.scoped(Polling.run({ jobTables, sspId, jobRetryBaseMs: 5, jobMaxRetries: 100, pollMs: 20 })).pipe(
+      Effect.provide(drivers),
+      Logger.withMinimumLogLevel(LogLevel.None)
+    )
+  )
   return async () => void (await Effect.runPromise(Fiber.interrupt(fiber)))
 }

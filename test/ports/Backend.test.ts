@@ -1,5 +1,6 @@
 /**
- * The call of a job over a real connection, by every layer that can make it: what was sent, what came back, and all the ways in which nothing did.
+ * The call of a job over a real connection, by every layer that can make it: what was sent, what came back, and all the
+ * ways in which nothing did.
  *
  * Why on sockets: what a backend does to a connection is half of what a job runner has to live with.
  */
@@ -15,42 +16,91 @@ import type { Answer } from "../../src/core/job/outcome.ts"
 import { freePort } from "../kit/Door.ts"
 
 const layers: { readonly [name: string]: Layer.Layer<Backend> } = {
-  backendCalls: BackendCalls.layer, "layerHttp over undici": Layer.provide(Backend.layerHttp, NodeHttpClient.layerUndici), "layerHttp over fetch": Layer.provide(Backend.layerHttp, FetchHttpClient.layer)
+  backendCalls: BackendCalls.layer,
+  "layerHttp over undici": Layer.provide(Backend.layerHttp, NodeHttpClient.layerUndici),
+  "layerHttp over fetch": Layer.provide(Backend.layerHttp, FetchHttpClient.layer)
 }
 
-const listening = (server: Server): Promise<string> => new Promise((done) => void server.listen(0, "127.0.0.1", () => done(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)))
+const listening = (server: Server): Promise<string> =>
+  new Promise(
+    (done) =>
+      void server.listen(0, "127.0.0.1", () => done(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))
+  )
 
 let reply: (request: IncomingMessage, response: ServerResponse, body: string) => void
 let closed = 0
-const seen: Array<{ readonly line: string; readonly headers: IncomingMessage["headers"]; readonly body: string; readonly port: number | undefined }> = []
+const seen: Array<{
+  readonly line: string
+  readonly headers: IncomingMessage["headers"]
+  readonly body: string
+  readonly port: number | undefined
+}> = []
 const server = createServer((request, response) => {
   let body = ""
-  request.setEncoding("utf8").on("data", (chunk) => (body += chunk)).on("end", () => {
-    seen.push({ line: `${request.method} ${request.url}`, headers: request.headers, body, port: request.socket.remotePort })
-    response.on("close", () => closed++)
-    reply(request, response, body)
-  })
+  request
+    .setEncoding("utf8")
+    .on("data", (chunk) => (body += chunk))
+    .on("end", () => {
+      seen.push({
+        line: `${request.method} ${request.url}`,
+        headers: request.headers,
+        body,
+        port: request.socket.remotePort
+      })
+      response.on("close", () => closed++)
+      reply(request, response, body)
+    })
 })
 /** Answers what is no HTTP. */
-const rude = createSocketServer((socket) => void socket.on("error", () => undefined).end("what?\r\n\r\n", () => socket.destroySoon()))
+const rude = createSocketServer(
+  (socket) => void socket.on("error", () => undefined).end("what?\r\n\r\n", () => socket.destroySoon())
+)
 let url: string, rudeUrl: string
-beforeAll(async () => [url, rudeUrl] = await Promise.all([listening(server), listening(rude)]))
+beforeAll(async () => ([url, rudeUrl] = await Promise.all([listening(server), listening(rude)])))
 beforeEach(() => void seen.splice(0))
 afterAll(async () => {
   server.closeAllConnections()
   await Promise.all([server, rude].map((each) => new Promise((done) => void each.close(done))))
 })
 
-const call = (layer: Layer.Layer<Backend>, path: string, timeoutMs = 30_000, base = url): Effect.Effect<Either.Either<Answer, BackendFailed>> =>
-  Effect.provide(Effect.flatMap(Backend, (backend) => Effect.either(backend.call({ url: `${base}${path}`, headers: { "content-type": "application/json", "idempotency-key": "job:1", traceparent: "00-1-2-00" }, body: `{"to":"é"}`, timeoutMs }))), layer)
-const asked = (layer: Layer.Layer<Backend>, path: string, timeoutMs?: number, base?: string) => Effect.runPromise(call(layer, path, timeoutMs, base))
+const call = (
+  layer: Layer.Layer<Backend>,
+  path: string,
+  timeoutMs = 30_000,
+  base = url
+): Effect.Effect<Either.Either<Answer, BackendFailed>> =>
+  Effect.provide(
+    Effect.flatMap(Backend, (backend) =>
+      Effect.either(
+        backend.call({
+          url: `${base}${path}`,
+          headers: { "content-type": "application/json", "idempotency-key": "job:1", traceparent: "00-1-2-00" },
+          body: `{"to":"é"}`,
+          timeoutMs
+        })
+      )
+    ),
+    layer
+  )
+const asked = (layer: Layer.Layer<Backend>, path: string, timeoutMs?: number, base?: string) =>
+  Effect.runPromise(call(layer, path, timeoutMs, base))
 
 for (const [name, layer] of Object.entries(layers)) {
   describe(`Backend.${name}`, () => {
     it("D37 posts the body with the headers it was given, and answers status, Retry-After and body", async () => {
       reply = (_, response) => void response.writeHead(503, { "retry-after": "7" }).end("later, ça va")
-      expect(Either.getOrThrow(await asked(layer, "/send?x=1"))).toEqual({ status: 503, retryAfter: "7", body: "later, ça va" })
-      expect(seen).toMatchObject([{ line: "POST /send?x=1", body: `{"to":"é"}`, headers: { "content-type": "application/json", "idempotency-key": "job:1", traceparent: "00-1-2-00" } }])
+      expect(Either.getOrThrow(await asked(layer, "/send?x=1"))).toEqual({
+        status: 503,
+        retryAfter: "7",
+        body: "later, ça va"
+      })
+      expect(seen).toMatchObject([
+        {
+          line: "POST /send?x=1",
+          body: `{"to":"é"}`,
+          headers: { "content-type": "application/json", "idempotency-key": "job:1", traceparent: "00-1-2-00" }
+        }
+      ])
       reply = (_, response) => void response.writeHead(204).end()
       expect(Either.getOrThrow(await asked(layer, "/send"))).toEqual({ status: 204, retryAfter: undefined, body: "" })
     })
@@ -65,16 +115,26 @@ for (const [name, layer] of Object.entries(layers)) {
       reply = (request) => void request.socket.resetAndDestroy()
       const reset = await asked(layer, "/send")
       reply = (request) => void request.socket.destroy()
-      const results = [await asked(layer, "/send"), reset, await asked(layer, "/send", 30_000, rudeUrl), await asked(layer, "/send", 30_000, `http://127.0.0.1:${await freePort()}`)]
+      const results = [
+        await asked(layer, "/send"),
+        reset,
+        await asked(layer, "/send", 30_000, rudeUrl),
+        await asked(layer, "/send", 30_000, `http://127.0.0.1:${await freePort()}`)
+      ]
       const messages = results.map((result) => Either.getOrThrow(Either.flip(result)).message)
       for (const message of messages) expect(message).toMatch(/^no answer from the backend: ./)
       // `fetch` has words of its own for a reset.
-      expect([messages[1], messages[3]]).toEqual([expect.stringMatching(/ECONNRESET|other side closed/), expect.stringContaining("ECONNREFUSED")])
+      expect([messages[1], messages[3]]).toEqual([
+        expect.stringMatching(/ECONNRESET|other side closed/),
+        expect.stringContaining("ECONNREFUSED")
+      ])
     })
     it("D37 the time-out covers everything up to the status; the connection is cut", async () => {
       const before = closed
       reply = () => undefined
-      expect(Either.getOrThrow(Either.flip(await asked(layer, "/send", 50))).message).toBe("no answer from the backend within 50 ms")
+      expect(Either.getOrThrow(Either.flip(await asked(layer, "/send", 50))).message).toBe(
+        "no answer from the backend within 50 ms"
+      )
       while (closed === before) await new Promise((done) => setTimeout(done, 5))
     })
     it("D37 a body that breaks off, or never ends, changes nothing about the status; of a long one the beginning is kept", async () => {
@@ -101,7 +161,17 @@ for (const [name, layer] of Object.entries(layers)) {
     })
     it.skipIf(name.endsWith("fetch"))("keeps its connections from call to call", async () => {
       reply = (_, response) => void response.end("{}")
-      await Effect.runPromise(Effect.provide(Effect.flatMap(Backend, (backend) => Effect.repeatN(Effect.orDie(backend.call({ url: `${url}/send`, headers: {}, body: "{}", timeoutMs: 30_000 })), 9)), layer))
+      await Effect.runPromise(
+        Effect.provide(
+          Effect.flatMap(Backend, (backend) =>
+            Effect.repeatN(
+              Effect.orDie(backend.call({ url: `${url}/send`, headers: {}, body: "{}", timeoutMs: 30_000 })),
+              9
+            )
+          ),
+          layer
+        )
+      )
       // A call that follows at once may find the connection not yet free.
       expect(seen.length).toBe(10)
       expect(new Set(seen.map(({ port }) => port)).size).toBeLessThanOrEqual(2)

@@ -19,18 +19,28 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 let files = 0
 const freshFile = (): string => join(folder, `${files++}.sqlite`)
-const sqlite = (file: string): Layer.Layer<Database, DatabaseError> => Database.layerSqlite.pipe(Layer.provide(layerSqlite(file)))
+const sqlite = (file: string): Layer.Layer<Database, DatabaseError> =>
+  Database.layerSqlite.pipe(Layer.provide(layerSqlite(file)))
 
 databaseSuite("memory", () => Layer.fresh(Database.layerMemory))
 databaseSuite("sqlite", () => sqlite(freshFile()))
 
-const use = <A>(file: string, body: (database: Database["Type"]) => Effect.Effect<A, DatabaseError>): Promise<Either.Either<A, DatabaseError>> =>
+const use = <A>(
+  file: string,
+  body: (database: Database["Type"]) => Effect.Effect<A, DatabaseError>
+): Promise<Either.Either<A, DatabaseError>> =>
   Effect.runPromise(Effect.flatMap(Database, body).pipe(Effect.provide(Layer.fresh(sqlite(file))), Effect.either))
 
 const fill = (database: Database["Type"]): Effect.Effect<void, DatabaseError> =>
   database.commit({
-    records: Array.from({ length: 2_000 }, (_, i) => ({ id: Ids.make("t", i), version: 1, doc: { text: `some text to fill pages with ${i}`, id: Ids.make("t", i) } })),
-    putViews: [], removeViews: [], position: { ...startPosition, writes: 2_000 }
+    records: Array.from({ length: 2_000 }, (_, i) => ({
+      id: Ids.make("t", i),
+      version: 1,
+      doc: { text: `some text to fill pages with ${i}`, id: Ids.make("t", i) }
+    })),
+    putViews: [],
+    removeViews: [],
+    position: { ...startPosition, writes: 2_000 }
   })
 
 test("D22 what SQLite committed is there when it is opened again", async () => {
@@ -60,20 +70,33 @@ test("D22 a database with overwritten pages is refused as damaged", async () => 
 
 test("D22 a second opener is told that the store is locked", async () => {
   const file = freshFile()
-  const result = await use(file, (database) => Effect.zipRight(fill(database), Effect.promise(() => use(file, (other) => other.position))))
+  const result = await use(file, (database) =>
+    Effect.zipRight(
+      fill(database),
+      Effect.promise(() => use(file, (other) => other.position))
+    )
+  )
   const inner = Either.isRight(result) ? result.right : undefined
   expect(inner !== undefined && Either.isLeft(inner) && inner.left.reason).toBe("locked")
 })
 
 test("a store of the layout before is taken over, texts that look like kept ones included", async () => {
   const file = freshFile()
-  const texts = ["\"quoted\"", "plain"]
+  const texts = ['"quoted"', "plain"]
   await use(file, fill)
-  await Effect.runPromise(Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.gen(function*() {
-    for (const text of texts) yield* sql`INSERT INTO view (key, id, surql, client_id, ttl_ms, params, format, last_active_at_ms) VALUES (${text}, ${text}, ${text}, ${text}, 1, ${"{}"}, ${"flat"}, 0)`
-    yield* sql`PRAGMA user_version = 1`
-  })).pipe(Effect.provide(Layer.fresh(layerSqlite(file)))))
-  const views = () => use(file, (database) => Effect.map(database.views, (found) => found.map(({ clientId, id, key, surql }) => [key, id, surql, clientId])))
+  await Effect.runPromise(
+    Effect.flatMap(SqlClient.SqlClient, (sql) =>
+      Effect.gen(function* () {
+        for (const text of texts)
+          yield* sql`INSERT INTO view (key, id, surql, client_id, ttl_ms, params, format, last_active_at_ms) VALUES (${text}, ${text}, ${text}, ${text}, 1, ${"{}"}, ${"flat"}, 0)`
+        yield* sql`PRAGMA user_version = 1`
+      })
+    ).pipe(Effect.provide(Layer.fresh(layerSqlite(file))))
+  )
+  const views = () =>
+    use(file, (database) =>
+      Effect.map(database.views, (found) => found.map(({ clientId, id, key, surql }) => [key, id, surql, clientId]))
+    )
   expect(await views()).toEqual(Either.right(texts.map((text) => [text, text, text, text])))
   // Once, not with every start.
   expect(await views()).toEqual(Either.right(texts.map((text) => [text, text, text, text])))

@@ -1,5 +1,6 @@
 /**
- * What every pool store must do, over memory and over a SQLite file: rows come back as they were, epochs only grow, another log forgets the SSPs.
+ * What every pool store must do, over memory and over a SQLite file: rows come back as they were, epochs only grow,
+ * another log forgets the SSPs.
  *
  * One suite for both, each opened again as a restart would.
  */
@@ -19,14 +20,22 @@ afterAll(() => removeFolder(folder))
 /** Runs `use` over the store as it is after a start. */
 type Restart = <A>(use: (store: PoolStoreShape) => Effect.Effect<A, unknown>) => Promise<A>
 
-const sqlite = (name: string): Restart => (use) =>
-  Effect.gen(function*() {
-    const scope = yield* Scope.make()
-    const store = yield* Effect.map(Layer.buildWithScope(Layer.fresh(PoolStore.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, name))))), scope), (context) => context.unsafeMap.get(PoolStore.key) as PoolStoreShape)
-    const result = yield* use(store)
-    yield* Scope.close(scope, Exit.void)
-    return result
-  }).pipe(Effect.runPromise)
+const sqlite =
+  (name: string): Restart =>
+  (use) =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const store = yield* Effect.map(
+        Layer.buildWithScope(
+          Layer.fresh(PoolStore.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, name))))),
+          scope
+        ),
+        (context) => context.unsafeMap.get(PoolStore.key) as PoolStoreShape
+      )
+      const result = yield* use(store)
+      yield* Scope.close(scope, Exit.void)
+      return result
+    }).pipe(Effect.runPromise)
 
 const memory = (): Restart => {
   const rows = new Map()
@@ -34,20 +43,47 @@ const memory = (): Restart => {
 }
 
 const home: Home = { ssp: "a", registration: 7 }
-const member = (ssp: string): MemberRow => ({ ssp, incarnation: undefined, url: `http://${ssp}`, batch: true, jobTables: undefined, registration: 7, acked: 3 })
-const view: ViewRow = { view: "v", spec: { body: { id: "v", params: null, deep: [{ a: "\u0000\u{1F600}" }] }, ttlMs: 5, lastActiveAt: 6 }, assignment: 8, assignedAt: 9, home, placed: true, gone: false }
+const member = (ssp: string): MemberRow => ({
+  ssp,
+  incarnation: undefined,
+  url: `http://${ssp}`,
+  batch: true,
+  jobTables: undefined,
+  registration: 7,
+  acked: 3
+})
+const view: ViewRow = {
+  view: "v",
+  spec: { body: { id: "v", params: null, deep: [{ a: "\u0000\u{1F600}" }] }, ttlMs: 5, lastActiveAt: 6 },
+  assignment: 8,
+  assignedAt: 9,
+  home,
+  placed: true,
+  gone: false
+}
 const job: JobRow = { job: "job:1", table: "job", home: undefined, told: false }
 const stray = (ssp: string, viewKey: string): StrayRow => ({ ssp, registration: 7, view: viewKey, assignment: 8 })
 const all: ReadonlyArray<Write> = [
-  { tag: "PersistMember", row: member("a") }, { tag: "PersistMember", row: { ...member("b"), incarnation: "i", jobTables: ["job"] } }, { tag: "PersistView", row: view },
-  { tag: "PersistStray", row: stray("a", "x") }, { tag: "PersistStray", row: stray("a", 'y"') }, { tag: "PersistStray", row: stray("ab", "x") }, { tag: "PersistJob", row: job },
+  { tag: "PersistMember", row: member("a") },
+  { tag: "PersistMember", row: { ...member("b"), incarnation: "i", jobTables: ["job"] } },
+  { tag: "PersistView", row: view },
+  { tag: "PersistStray", row: stray("a", "x") },
+  { tag: "PersistStray", row: stray("a", 'y"') },
+  { tag: "PersistStray", row: stray("ab", "x") },
+  { tag: "PersistJob", row: job }
 ]
 const savedOf = ({ saved }: Opened) => ({
-  members: saved.members.map(({ ssp }) => ssp).sort(), views: saved.views.map((row) => row.view), strays: saved.strays.map((row) => [row.ssp, row.view]).sort(), jobs: saved.jobs.map((row) => row.job)
+  members: saved.members.map(({ ssp }) => ssp).sort(),
+  views: saved.views.map((row) => row.view),
+  strays: saved.strays.map((row) => [row.ssp, row.view]).sort(),
+  jobs: saved.jobs.map((row) => row.job)
 })
 
 let files = 0
-for (const [name, make] of [["memory", memory], ["SQLite", () => sqlite(`pool-${++files}.db`)]] as const) {
+for (const [name, make] of [
+  ["memory", memory],
+  ["SQLite", () => sqlite(`pool-${++files}.db`)]
+] as const) {
   describe(`D31 the pool in ${name}`, () => {
     it("D5 the epoch is 1 at first and one more with every start, whatever was written", async () => {
       const restart = make()
@@ -66,17 +102,45 @@ for (const [name, make] of [["memory", memory], ["SQLite", () => sqlite(`pool-${
       expect(new Set(saved.strays)).toStrictEqual(new Set([stray("a", "x"), stray("a", 'y"'), stray("ab", "x")]))
     })
     it("D48 a query that is set aside is there after a restart, until it is freed", async () => {
-      const restart = make(), row = { query: "null\nSELECT 'a\u0000' FROM t", view: "v", ends: 2, at: 5 }
-      await restart((store) => Effect.zipRight(store.open("log"), store.write([{ tag: "PersistQuarantine", row }, { tag: "PersistQuarantine", row: { ...row, query: "null\nSELECT b FROM t" } }])))
-      await restart((store) => Effect.zipRight(store.open("log"), store.write([{ tag: "ForgetQuarantine", query: "null\nSELECT b FROM t" }])))
+      const restart = make(),
+        row = { query: "null\nSELECT 'a\u0000' FROM t", view: "v", ends: 2, at: 5 }
+      await restart((store) =>
+        Effect.zipRight(
+          store.open("log"),
+          store.write([
+            { tag: "PersistQuarantine", row },
+            { tag: "PersistQuarantine", row: { ...row, query: "null\nSELECT b FROM t" } }
+          ])
+        )
+      )
+      await restart((store) =>
+        Effect.zipRight(store.open("log"), store.write([{ tag: "ForgetQuarantine", query: "null\nSELECT b FROM t" }]))
+      )
       expect((await restart((store) => store.open("log"))).saved.quarantined).toStrictEqual([row])
     })
     it("D31 what is forgotten is gone, an SSP with its strays and nobody else's", async () => {
       const restart = make()
       await restart((store) => Effect.zipRight(store.open("log"), store.write(all)))
-      await restart((store) => store.write([{ tag: "ForgetMember", ssp: "a" }, { tag: "ForgetView", view: "v" }, { tag: "ForgetJob", job: "job:1" }]))
-      expect(savedOf(await restart((store) => store.open("log")))).toEqual({ members: ["b"], views: [], strays: [["ab", "x"]], jobs: [] })
-      await restart((store) => store.write([{ tag: "ForgetStray", row: stray("ab", "x") }, { tag: "PersistView", row: view }, { tag: "PersistView", row: { ...view, placed: false } }]))
+      await restart((store) =>
+        store.write([
+          { tag: "ForgetMember", ssp: "a" },
+          { tag: "ForgetView", view: "v" },
+          { tag: "ForgetJob", job: "job:1" }
+        ])
+      )
+      expect(savedOf(await restart((store) => store.open("log")))).toEqual({
+        members: ["b"],
+        views: [],
+        strays: [["ab", "x"]],
+        jobs: []
+      })
+      await restart((store) =>
+        store.write([
+          { tag: "ForgetStray", row: stray("ab", "x") },
+          { tag: "PersistView", row: view },
+          { tag: "PersistView", row: { ...view, placed: false } }
+        ])
+      )
       const { saved } = await restart((store) => store.open("log"))
       expect([saved.strays, saved.views]).toStrictEqual([[], [{ ...view, placed: false }]])
     })
@@ -85,16 +149,36 @@ for (const [name, make] of [["memory", memory], ["SQLite", () => sqlite(`pool-${
       const put = (job: string, result: Result | undefined): Write => ({ tag: "PersistResult", job, result })
       const shown = (store: PoolStoreShape) => ["a", "b", "c", "d"].map((name) => store.resultOf(name) !== undefined)
       const opened = (max: number) => restart((store) => Effect.map(store.open("log", max), () => shown(store)))
-      await restart((store) => Effect.zipRight(store.open("log", 3), store.write([...all, put("a", { n: 1 }), put("b", { n: 2 }), put("a", { n: [3] })])))
-      expect(await restart((store) => Effect.map(store.open("log", 3), () => [store.resultOf("a"), store.resultOf("b")]))).toEqual([{ n: [3] }, { n: 2 }])
+      await restart((store) =>
+        Effect.zipRight(
+          store.open("log", 3),
+          store.write([...all, put("a", { n: 1 }), put("b", { n: 2 }), put("a", { n: [3] })])
+        )
+      )
+      expect(
+        await restart((store) => Effect.map(store.open("log", 3), () => [store.resultOf("a"), store.resultOf("b")]))
+      ).toEqual([{ n: [3] }, { n: 2 }])
       // After a restart, too, the order is that of the writes: `b` is the oldest.
-      await restart((store) => store.open("log", 3).pipe(Effect.zipRight(store.write([put("c", { n: 4 })])), Effect.zipRight(store.write([put("d", { n: 5 })]))))
+      await restart((store) =>
+        store
+          .open("log", 3)
+          .pipe(Effect.zipRight(store.write([put("c", { n: 4 })])), Effect.zipRight(store.write([put("d", { n: 5 })])))
+      )
       expect(await opened(10)).toEqual([true, false, true, true])
       await restart((store) => Effect.zipRight(store.open("log", 10), store.write([put("c", undefined)])))
-      expect([await opened(10), await opened(1), await opened(10)]).toEqual([[true, false, false, true], [false, false, false, true], [false, false, false, true]])
+      expect([await opened(10), await opened(1), await opened(10)]).toEqual([
+        [true, false, false, true],
+        [false, false, false, true],
+        [false, false, false, true]
+      ])
       const long = { text: "x".repeat(6_000_000) }
-      await restart((store) => Effect.zipRight(store.open("log", 10), store.write([put("a", long), put("b", long), put("c", long)])))
-      expect([await opened(10), savedOf(await restart((store) => store.open("log"))).jobs]).toEqual([[false, true, true, false], ["job:1"]])
+      await restart((store) =>
+        Effect.zipRight(store.open("log", 10), store.write([put("a", long), put("b", long), put("c", long)]))
+      )
+      expect([await opened(10), savedOf(await restart((store) => store.open("log"))).jobs]).toEqual([
+        [false, true, true, false],
+        ["job:1"]
+      ])
     })
     it("D5 in another log no SSP is kept, also later; views and jobs are", async () => {
       const restart = make()
@@ -108,7 +192,11 @@ for (const [name, make] of [["memory", memory], ["SQLite", () => sqlite(`pool-${
 }
 
 describe("a pool file that cannot be used", () => {
-  const opened = (name: string): Promise<unknown> => sqlite(name)((store) => store.open("log")).then(() => "opened", (error: unknown) => String(error))
+  const opened = (name: string): Promise<unknown> =>
+    sqlite(name)((store) => store.open("log")).then(
+      () => "opened",
+      (error: unknown) => String(error)
+    )
   it("D26 one that is no database, or of a later version, is refused", async () => {
     writeFileSync(join(folder, "no.db"), "x".repeat(5000))
     expect(await opened("no.db")).toMatch(/not a database|damaged|malformed/i)

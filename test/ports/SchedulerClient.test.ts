@@ -11,8 +11,13 @@ import * as Ids from "../../src/core/surql/recordId.ts"
 import { SchedulerClient, type SchedulerClientShape, type SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { freePort } from "../kit/Door.ts"
 
-const seen: Array<{ readonly url: string | undefined; readonly body: unknown; readonly authorization: string | undefined; readonly accept: string | undefined }> = []
-let answer: readonly [number, string, { readonly [header: string]: string }?] = [202, "{\"snapshot_seq\":7}"]
+const seen: Array<{
+  readonly url: string | undefined
+  readonly body: unknown
+  readonly authorization: string | undefined
+  readonly accept: string | undefined
+}> = []
+let answer: readonly [number, string, { readonly [header: string]: string }?] = [202, '{"snapshot_seq":7}']
 let server: Server
 let port = 0
 
@@ -22,7 +27,12 @@ beforeAll(async () => {
     const chunks: Array<Buffer> = []
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
     request.on("end", () => {
-      seen.push({ url: request.url, body: JSON.parse(Buffer.concat(chunks).toString()) as unknown, authorization: request.headers.authorization, accept: request.headers.accept })
+      seen.push({
+        url: request.url,
+        body: JSON.parse(Buffer.concat(chunks).toString()) as unknown,
+        authorization: request.headers.authorization,
+        accept: request.headers.accept
+      })
       response.writeHead(answer[0], { "content-type": "application/json", ...answer[2] }).end(answer[1])
     })
   })
@@ -30,20 +40,49 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const ask = <A>(call: (client: SchedulerClientShape) => Effect.Effect<A, SchedulerError>, url = `http://127.0.0.1:${port}`) =>
-  Effect.flatMap(SchedulerClient, call).pipe(Effect.either, Effect.provide(SchedulerClient.layerHttp(url)), Effect.provide(FetchHttpClient.layer), Effect.runPromise)
+const ask = <A>(
+  call: (client: SchedulerClientShape) => Effect.Effect<A, SchedulerError>,
+  url = `http://127.0.0.1:${port}`
+) =>
+  Effect.flatMap(SchedulerClient, call).pipe(
+    Effect.either,
+    Effect.provide(SchedulerClient.layerHttp(url)),
+    Effect.provide(FetchHttpClient.layer),
+    Effect.runPromise
+  )
 
-const register = (url?: string) => ask((client) => client.register({ ssp_id: "one", url: "http://one:8667", batch: true }), url)
-const beat = { ssp_id: "one", timestamp: 5, views: 2, cpu_usage: 1.5, memory_usage: 80, incarnation: "i", registration: 3 }
+const register = (url?: string) =>
+  ask((client) => client.register({ ssp_id: "one", url: "http://one:8667", batch: true }), url)
+const beat = {
+  ssp_id: "one",
+  timestamp: 5,
+  views: 2,
+  cpu_usage: 1.5,
+  memory_usage: 80,
+  incarnation: "i",
+  registration: 3
+}
 
 describe("SchedulerClient", () => {
   it("sends the registration as agreed and takes the position", async () => {
     expect(await register()).toMatchObject({ _tag: "Right", right: { snapshot_seq: 7 } })
-    expect(seen.at(-1)).toEqual({ url: "/ssp/register", body: { ssp_id: "one", url: "http://one:8667", batch: true }, authorization: undefined, accept: "application/json" })
+    expect(seen.at(-1)).toEqual({
+      url: "/ssp/register",
+      body: { ssp_id: "one", url: "http://one:8667", batch: true },
+      authorization: undefined,
+      accept: "application/json"
+    })
   })
   for (const [status, body, reason] of [
-    [503, "{\"code\":\"SCHEDULER_CLONING\",\"message\":\"m\"}", "cloning"], [503, "{}", "unreachable"], [500, "", "unreachable"], [400, "{\"code\":\"INVALID_REQUEST\"}", "refused"],
-    [200, "nope", "unreachable"], [202, "{\"snapshot_seq\":-1}", "unreachable"], [404, "", "refused"], [409, "", "refused"], [409, "{\"code\":\"SSP_FENCED\"}", "fenced"]
+    [503, '{"code":"SCHEDULER_CLONING","message":"m"}', "cloning"],
+    [503, "{}", "unreachable"],
+    [500, "", "unreachable"],
+    [400, '{"code":"INVALID_REQUEST"}', "refused"],
+    [200, "nope", "unreachable"],
+    [202, '{"snapshot_seq":-1}', "unreachable"],
+    [404, "", "refused"],
+    [409, "", "refused"],
+    [409, '{"code":"SSP_FENCED"}', "fenced"]
   ] as const) {
     it(`D18 registration: ${status} ${body} is ${reason}`, async () => {
       answer = [status, body]
@@ -52,14 +91,17 @@ describe("SchedulerClient", () => {
   }
   it("D18 nobody there is unreachable, and the message says why", async () => {
     const free = await freePort()
-    expect(await register(`http://127.0.0.1:${free}`)).toMatchObject({ _tag: "Left", left: { reason: "unreachable", message: expect.stringMatching(/ECONNREFUSED/) } })
+    expect(await register(`http://127.0.0.1:${free}`)).toMatchObject({
+      _tag: "Left",
+      left: { reason: "unreachable", message: expect.stringMatching(/ECONNREFUSED/) }
+    })
   })
   it("the answer to a registration may say which one it is, of which log and epoch", async () => {
-    answer = [202, "{\"snapshot_seq\":7,\"registration\":4,\"log_id\":\"l\",\"epoch\":2,\"unheard\":true}"]
+    answer = [202, '{"snapshot_seq":7,"registration":4,"log_id":"l","epoch":2,"unheard":true}']
     expect(await register()).toMatchObject({ right: { snapshot_seq: 7, registration: 4, log_id: "l", epoch: 2 } })
   })
   it("D18 503 with Retry-After says how long", async () => {
-    answer = [503, "{\"code\":\"OVERLOADED\"}", { "retry-after": "3" }]
+    answer = [503, '{"code":"OVERLOADED"}', { "retry-after": "3" }]
     expect(await register()).toMatchObject({ left: { reason: "overloaded", retryAfterMs: 3000 } })
   })
   it("a heartbeat carries what the specification names, and which process and registration it is of", async () => {
@@ -68,7 +110,13 @@ describe("SchedulerClient", () => {
     expect(seen.at(-1)).toMatchObject({ url: "/ssp/heartbeat", body: beat })
   })
   for (const [status, body, reason] of [
-    [404, "", "unknown"], [409, "not json", "conflict"], [409, "{\"code\":\"BUFFER_OVERFLOW\"}", "conflict"], [409, "{\"code\":\"SSP_FENCED\"}", "fenced"], [500, "", "unreachable"], [503, "", "unreachable"], [400, "", "refused"]
+    [404, "", "unknown"],
+    [409, "not json", "conflict"],
+    [409, '{"code":"BUFFER_OVERFLOW"}', "conflict"],
+    [409, '{"code":"SSP_FENCED"}', "fenced"],
+    [500, "", "unreachable"],
+    [503, "", "unreachable"],
+    [400, "", "refused"]
   ] as const) {
     it(`D19 heartbeat: ${status} ${body} is ${reason}`, async () => {
       answer = [status, body]
@@ -86,11 +134,18 @@ describe("SchedulerClient", () => {
       expect(await ask((client) => client[path])).toMatchObject({ _tag: "Right" })
       expect(seen.at(-1)?.url).toBe(`/proxy/${path}`)
     }
-    expect(await ask((client) => client.query("RETURN $a", { a: 1 }))).toMatchObject({ right: { seq: 41, exact: false, text: "[1]" } })
+    expect(await ask((client) => client.query("RETURN $a", { a: 1 }))).toMatchObject({
+      right: { seq: 41, exact: false, text: "[1]" }
+    })
     expect(seen.at(-1)).toMatchObject({ url: "/proxy/query", body: { query: "RETURN $a", params: { a: 1 } } })
     answer = [200, "[1]", { "content-type": "application/vnd.svc+json" }]
-    expect(await ask((client) => client.query("RETURN $id", { id: Ids.make("t", 1) }))).toMatchObject({ right: { exact: true } })
-    expect(seen.at(-1)).toMatchObject({ accept: expect.stringContaining("application/vnd.svc+json"), body: { params: { id: { $: ["r", "t", 1] } } } })
+    expect(await ask((client) => client.query("RETURN $id", { id: Ids.make("t", 1) }))).toMatchObject({
+      right: { exact: true }
+    })
+    expect(seen.at(-1)).toMatchObject({
+      accept: expect.stringContaining("application/vnd.svc+json"),
+      body: { params: { id: { $: ["r", "t", 1] } } }
+    })
     answer = [200, "[1]"]
     expect(await ask((client) => client.query("RETURN 1"))).toMatchObject({ right: { seq: undefined } })
     expect(seen.at(-1)?.body).toEqual({ query: "RETURN 1" })

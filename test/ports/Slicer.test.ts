@@ -35,7 +35,8 @@ const made = () => {
       }
     }
   const results: Array<unknown> = []
-  const start = (name: string, steps: number) => slicer.start(work(name, steps), (exit) => results.push(Exit.isSuccess(exit) ? exit.value : exit.cause))
+  const start = (name: string, steps: number) =>
+    slicer.start(work(name, steps), (exit) => results.push(Exit.isSuccess(exit) ? exit.value : exit.cause))
   const turn = (): string => {
     log.length = 0
     const run = waiting.shift()
@@ -88,7 +89,7 @@ describe("Slicer", () => {
   })
 
   it.effect("one alone: the others let go, wait, and begin again when it is done", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { log, results, slicer, start, turn, work } = made()
       start("a", 6)
       turn()
@@ -105,8 +106,12 @@ describe("Slicer", () => {
       const closed = yield* Effect.fork(Effect.flip(slicer.alone(() => {}, work("sole", 6))))
       yield* Effect.yieldNow()
       slicer.close()
-      expect([yield* Fiber.join(closed), yield* Effect.flip(slicer.alone(() => {}, work("later", 1)))]).toEqual([new Closed(), new Closed()])
-    }))
+      expect([yield* Fiber.join(closed), yield* Effect.flip(slicer.alone(() => {}, work("later", 1)))]).toEqual([
+        new Closed(),
+        new Closed()
+      ])
+    })
+  )
 
   it("a close answers what is there and what comes later", () => {
     const { slicer, log, results, start, turn } = made()
@@ -122,7 +127,13 @@ describe("Slicer", () => {
   it("a defect is the answer of the one that has it", () => {
     const { slicer, results, start, turn } = made()
     const defects: Array<unknown> = []
-    slicer.start(function* (): Slices<string> { yield; throw new Error("broken") }, (exit) => defects.push(exit))
+    slicer.start(
+      function* (): Slices<string> {
+        yield
+        throw new Error("broken")
+      },
+      (exit) => defects.push(exit)
+    )
     start("b", 1)
     turn()
     expect(defects).toEqual([Exit.die(new Error("broken"))])
@@ -130,17 +141,18 @@ describe("Slicer", () => {
   })
 
   it.effect("an interrupted effect lets go of what it holds", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { slicer, log, turn, work } = made()
       const fiber = yield* Effect.fork(slicer.run(work("a", 9)))
       yield* Effect.yieldNow()
       turn()
       yield* Fiber.interrupt(fiber)
       expect(log.at(-1)).toBe("a let go")
-    }))
+    })
+  )
 
   it.effect("D28 a query goes on beside others and answers what it answers without pauses", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { slicer, start, turn, waiting } = made()
       const source = fromRecords(Array.from({ length: 3_000 }, (_, n) => ({ id: RecordIds.make("t", n), v: n % 7 })))
       const [statement] = yield* parseStatements("SELECT v, count() AS n FROM t WHERE v > 2 GROUP BY v")
@@ -152,5 +164,6 @@ describe("Slicer", () => {
       while (waiting.length > 0) turns.push(turn())
       expect(turns.length).toBeGreaterThan(4)
       expect(yield* Fiber.join(fiber)).toEqual(evaluate(statement!, options()))
-    }))
+    })
+  )
 })

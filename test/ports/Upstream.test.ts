@@ -26,19 +26,36 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const access = (user = "root") => ({ namespace: "n", database: `d${databases++}`, user, pass: Redacted.make("root"), authLevel: undefined })
-const overSocket = Layer.unwrapEffect(Effect.sync(() => layerServer({ kind: "server", url: `${server.url}/rpc` }, access())))
+const access = (user = "root") => ({
+  namespace: "n",
+  database: `d${databases++}`,
+  user,
+  pass: Redacted.make("root"),
+  authLevel: undefined
+})
+const overSocket = Layer.unwrapEffect(
+  Effect.sync(() => layerServer({ kind: "server", url: `${server.url}/rpc` }, access()))
+)
 const inProcess = layerEmbedded({ kind: "embedded", url: "mem://" }, access())
 
 /** The database with these records in it, written as a user writes them. */
-const holding = <E>(client: Layer.Layer<SurrealClient, E>) => (records: ReadonlyArray<Obj>): Layer.Layer<Upstream, UpstreamError> => {
-  const tables = [...new Set(records.map(({ id }) => (id as RecordId).table))]
-  const fill = Effect.flatMap(SurrealClient, ({ query }) => query(`RETURN 1; ${tables.map((table) => `DEFINE TABLE ${tableName(table)}`).join(";")}; FOR $row IN $records { CREATE $row.id CONTENT $row }`, { records }))
-  return Upstream.layerSurreal.pipe(
-    Layer.provideMerge(Layer.effectDiscard(fill)), Layer.provide(client), Layer.fresh,
-    Layer.catchAll((error) => Layer.fail(new UpstreamError({ reason: "refused", message: String(error) })))
-  )
-}
+const holding =
+  <E>(client: Layer.Layer<SurrealClient, E>) =>
+  (records: ReadonlyArray<Obj>): Layer.Layer<Upstream, UpstreamError> => {
+    const tables = [...new Set(records.map(({ id }) => (id as RecordId).table))]
+    const fill = Effect.flatMap(SurrealClient, ({ query }) =>
+      query(
+        `RETURN 1; ${tables.map((table) => `DEFINE TABLE ${tableName(table)}`).join(";")}; FOR $row IN $records { CREATE $row.id CONTENT $row }`,
+        { records }
+      )
+    )
+    return Upstream.layerSurreal.pipe(
+      Layer.provideMerge(Layer.effectDiscard(fill)),
+      Layer.provide(client),
+      Layer.fresh,
+      Layer.catchAll((error) => Layer.fail(new UpstreamError({ reason: "refused", message: String(error) })))
+    )
+  }
 
 upstreamSuite("memory", (records) => Upstream.layerMemory(records))
 upstreamSuite("surreal in the process", holding(inProcess))
@@ -47,25 +64,66 @@ upstreamSuite("surreal over a socket", holding(overSocket))
 type Both<A> = (upstream: Upstream["Type"], client: SurrealClient["Type"]) => Effect.Effect<A, unknown>
 const use = <A>(body: Both<A>, user?: string): Promise<A> => {
   const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, access(user))
-  return Effect.runPromise(Effect.all([Upstream, SurrealClient]).pipe(Effect.flatMap(([upstream, surreal]) => body(upstream, surreal)), Effect.provide(Layer.provideMerge(Upstream.layerSurreal, client))))
+  return Effect.runPromise(
+    Effect.all([Upstream, SurrealClient]).pipe(
+      Effect.flatMap(([upstream, surreal]) => body(upstream, surreal)),
+      Effect.provide(Layer.provideMerge(Upstream.layerSurreal, client))
+    )
+  )
 }
 
-const view = { key: "a", id: "incantation:a", surql: "SELECT * FROM item", clientId: "c", ttlMs: 1000, params: "null", format: "flat", lastActiveAtMs: 0 }
-const edges = (outs: ReadonlyArray<RecordId>) => [{ key: "a", clientId: "c", owner: "me", assignment: 1, removals: [], puts: outs.map((out) => ({ path: "", parent: undefined, out, version: 1 })) }]
+const view = {
+  key: "a",
+  id: "incantation:a",
+  surql: "SELECT * FROM item",
+  clientId: "c",
+  ttlMs: 1000,
+  params: "null",
+  format: "flat",
+  lastActiveAtMs: 0
+}
+const edges = (outs: ReadonlyArray<RecordId>) => [
+  {
+    key: "a",
+    clientId: "c",
+    owner: "me",
+    assignment: 1,
+    removals: [],
+    puts: outs.map((out) => ({ path: "", parent: undefined, out, version: 1 }))
+  }
+]
 
 test("no upstream is an empty one", async () => {
-  const answers = await Effect.runPromise(Effect.flatMap(Upstream, (none) => Effect.all([none.tables, none.chunk("t", undefined, 9), none.registrations, none.apply(edges([])), none.register(view, "me")])).pipe(Effect.provide(Upstream.layerNone)))
+  const answers = await Effect.runPromise(
+    Effect.flatMap(Upstream, (none) =>
+      Effect.all([
+        none.tables,
+        none.chunk("t", undefined, 9),
+        none.registrations,
+        none.apply(edges([])),
+        none.register(view, "me")
+      ])
+    ).pipe(Effect.provide(Upstream.layerNone))
+  )
   expect(answers).toEqual([[], [], [], { lost: [], refused: [] }, 1])
 })
 
 test("D1 the declared types of a table are read, and what the database computes is told apart", async () => {
-  const tables = await use((upstream, client) => Effect.zipRight(
-    client.query("DEFINE TABLE item; DEFINE FIELD at ON item TYPE option<datetime>; DEFINE FIELD o.price ON item TYPE decimal; DEFINE FIELD tags ON item TYPE array<record<tag>>; DEFINE TABLE sums AS SELECT count() FROM item GROUP ALL"),
-    upstream.tables
-  ))
+  const tables = await use((upstream, client) =>
+    Effect.zipRight(
+      client.query(
+        "DEFINE TABLE item; DEFINE FIELD at ON item TYPE option<datetime>; DEFINE FIELD o.price ON item TYPE decimal; DEFINE FIELD tags ON item TYPE array<record<tag>>; DEFINE TABLE sums AS SELECT count() FROM item GROUP ALL"
+      ),
+      upstream.tables
+    )
+  )
   expect(tables).toEqual([
-    { name: "item", derived: false, types: { at: "none | datetime", "o.price": "decimal", tags: "array<record<tag>>", "tags.*": "record<tag>" } },
-    { name: "sums", derived: true, types: {} },
+    {
+      name: "item",
+      derived: false,
+      types: { at: "none | datetime", "o.price": "decimal", tags: "array<record<tag>>", "tags.*": "record<tag>" }
+    },
+    { name: "sums", derived: true, types: {} }
   ])
 })
 
@@ -75,41 +133,60 @@ test("D4 without our tables there are no registrations and no versions", async (
 
 test("D21 an edge the database does not take does not hold up the others", async () => {
   const outs = Array.from({ length: 20 }, (_, i) => Ids.make("item", i))
-  const [applied, written] = await use((upstream, client) => Effect.gen(function*() {
-    yield* upstream.prepare
-    yield* client.query("DEFINE FIELD OVERWRITE out ON _svc_list_ref TYPE record ASSERT record::id($value) NOT IN [3, 11]")
-    yield* upstream.register(view, "me")
-    return [yield* upstream.apply(edges(outs)), yield* client.query("SELECT VALUE record::id(out) FROM _svc_list_ref")] as const
-  }))
+  const [applied, written] = await use((upstream, client) =>
+    Effect.gen(function* () {
+      yield* upstream.prepare
+      yield* client.query(
+        "DEFINE FIELD OVERWRITE out ON _svc_list_ref TYPE record ASSERT record::id($value) NOT IN [3, 11]"
+      )
+      yield* upstream.register(view, "me")
+      return [
+        yield* upstream.apply(edges(outs)),
+        yield* client.query("SELECT VALUE record::id(out) FROM _svc_list_ref")
+      ] as const
+    })
+  )
   expect(applied.lost).toEqual([])
-  expect(applied.refused.map(({ edge, reason }) => [edge.out.text, reason.includes("item:")])).toEqual([["item:3", true], ["item:11", true]])
+  expect(applied.refused.map(({ edge, reason }) => [edge.out.text, reason.includes("item:")])).toEqual([
+    ["item:3", true],
+    ["item:11", true]
+  ])
   expect(written[0]).toEqual(outs.map(({ key }) => key).filter((key) => key !== 3 && key !== 11))
 })
 
 test("D21 a batch is one transaction: it is there whole or not at all", async () => {
-  const found = await use((upstream, client) => Effect.gen(function*() {
-    yield* upstream.prepare
-    yield* upstream.register(view, "me")
-    server.slow(30)
-    const writing = yield* Effect.fork(Effect.exit(upstream.apply(edges(Array.from({ length: 500 }, (_, i) => Ids.make("item", i))))))
-    const seen = new Set<number>()
-    for (let i = 0; i < 12; i++) {
-      const [rows] = yield* client.query("SELECT VALUE version FROM _svc_list_ref")
-      seen.add((rows as ReadonlyArray<unknown>).length)
-    }
-    server.slow(0)
-    yield* writing.await
-    return [...seen]
-  }))
+  const found = await use((upstream, client) =>
+    Effect.gen(function* () {
+      yield* upstream.prepare
+      yield* upstream.register(view, "me")
+      server.slow(30)
+      const writing = yield* Effect.fork(
+        Effect.exit(upstream.apply(edges(Array.from({ length: 500 }, (_, i) => Ids.make("item", i)))))
+      )
+      const seen = new Set<number>()
+      for (let i = 0; i < 12; i++) {
+        const [rows] = yield* client.query("SELECT VALUE version FROM _svc_list_ref")
+        seen.add((rows as ReadonlyArray<unknown>).length)
+      }
+      server.slow(0)
+      yield* writing.await
+      return [...seen]
+    })
+  )
   expect(found.filter((count) => count !== 0 && count !== 500)).toEqual([])
 })
 
 test("D21 a row in our table that is not ours is named, not skipped", async () => {
-  const outcome = await use((upstream, client) => Effect.gen(function*() {
-    yield* client.query("DEFINE TABLE _svc_query SCHEMALESS; CREATE _svc_query:odd SET surql = 1")
-    return yield* Effect.either(upstream.registrations)
-  }))
-  expect(Either.isLeft(outcome) && [outcome.left.reason, outcome.left.message]).toEqual(["refused", expect.stringContaining("_svc_query:odd")])
+  const outcome = await use((upstream, client) =>
+    Effect.gen(function* () {
+      yield* client.query("DEFINE TABLE _svc_query SCHEMALESS; CREATE _svc_query:odd SET surql = 1")
+      return yield* Effect.either(upstream.registrations)
+    })
+  )
+  expect(Either.isLeft(outcome) && [outcome.left.reason, outcome.left.message]).toEqual([
+    "refused",
+    expect.stringContaining("_svc_query:odd")
+  ])
 })
 
 test("D21 who may not define tables is told so", async () => {

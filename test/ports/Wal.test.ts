@@ -1,5 +1,6 @@
 /**
- * The layers of `Wal`: memory, files, and files on a disk that this process makes up, each through the conformance suite.
+ * The layers of `Wal`: memory, files, and files on a disk that this process makes up, each through the conformance
+ * suite.
  *
  * Small files besides, because seams between files are where positions get lost.
  */
@@ -25,6 +26,8 @@ walSuite("files of 1 KB", () => layerFile(fresh(), { segmentBytes: 1_024 }))
 walSuite("a disk made up", () => layerFile("/d/wal", { segmentBytes: 4_096, disk: new FaultyDisk().mount() }))
 
 test("damage and a later version end a start with 3, anything else with 1", () => {
-  const codes = (["damaged", "newer", "locked", "failed", "full"] as const).map((reason) => startFault(new WalFailed({ reason, message: reason })).exitCode)
+  const codes = (["damaged", "newer", "locked", "failed", "full"] as const).map(
+    (reason) => startFault(new WalFailed({ reason, message: reason })).exitCode
+  )
   expect(codes).toEqual([3, 3, 1, 1, 1])
 })

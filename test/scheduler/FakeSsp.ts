@@ -1,8 +1,8 @@
 /**
  * An SSP as a scheduler meets it: a server that answers as its test says and remembers what it was told, in order.
  *
- * Why a fake: it refuses, hangs, forgets and comes back on demand. It applies events by the rules of D5, so what it holds at the end
- * shows whether every event came, once and in order.
+ * Why a fake: it refuses, hangs, forgets and comes back on demand. It applies events by the rules of D5, so what it
+ * holds at the end shows whether every event came, once and in order.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { until } from "../kit/Door.ts"
@@ -121,7 +121,12 @@ export class FakeSsp {
   private async serve(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await textOf(message)
     const registration = message.headers["svc-registration"]
-    const told: Told = { path: message.url ?? "", authorization: message.headers.authorization, registration: typeof registration === "string" ? registration : undefined, json: text === "" ? undefined : JSON.parse(text) }
+    const told: Told = {
+      path: message.url ?? "",
+      authorization: message.headers.authorization,
+      registration: typeof registration === "string" ? registration : undefined,
+      json: text === "" ? undefined : JSON.parse(text)
+    }
     this.told.push(told)
     if (told.path === "/ingest") this.mostAtOnce = Math.max(this.mostAtOnce, ++this.open)
     response.on("close", () => void (told.path === "/ingest" && this.open--))
@@ -133,14 +138,15 @@ export class FakeSsp {
 
   private usual({ json, path }: Told): Answering {
     if (path === "/health") return { status: this.health === "ready" ? 200 : 503, body: { status: this.health } }
-    if (path === "/ingest") return this.apply(Array.isArray(json) ? json as ReadonlyArray<Body> : [json as Body])
+    if (path === "/ingest") return this.apply(Array.isArray(json) ? (json as ReadonlyArray<Body>) : [json as Body])
     return { status: 200 }
   }
 
   private apply(events: ReadonlyArray<Body>): Answering {
     for (const event of events) {
       const seq = Number(event["seq"])
-      if (seq > this.last + 1) return { status: 409, body: { code: "SEQUENCE_GAP", message: "gap", details: { expected: this.last + 1 } } }
+      if (seq > this.last + 1)
+        return { status: 409, body: { code: "SEQUENCE_GAP", message: "gap", details: { expected: this.last + 1 } } }
       if (seq === this.last + 1) this.applied.push(seq)
     }
     return { status: 200, body: { views_affected: 0, edges_updated: 0 } }
@@ -148,4 +154,5 @@ export class FakeSsp {
 }
 
 /** Positions from `from` to `to`, both included. */
-export const range = (from: number, to: number): ReadonlyArray<number> => Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i)
+export const range = (from: number, to: number): ReadonlyArray<number> =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i)

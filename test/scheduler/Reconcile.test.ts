@@ -1,5 +1,6 @@
 /**
- * The compare of a serving scheduler with its database: what no event told of is repaired by ordinary changes, what is being told of is left alone (D20, D25).
+ * The compare of a serving scheduler with its database: what no event told of is repaired by ordinary changes, what is
+ * being told of is left alone (D20, D25).
  *
  * A whole scheduler and an SSP in virtual time, over a database in memory that a test changes without a word.
  */
@@ -29,7 +30,9 @@ class Beside {
   constructor() {
     const now = (): UpstreamShape => memoryUpstream([...this.records.values()])
     const upstream: UpstreamShape = {
-      ...now(), tables: Effect.suspend(() => now().tables), chunk: (table, after, size) => Effect.suspend(() => now().chunk(table, after, size)),
+      ...now(),
+      tables: Effect.suspend(() => now().tables),
+      chunk: (table, after, size) => Effect.suspend(() => now().chunk(table, after, size)),
       find: (ids) => Effect.suspend(() => Effect.zipLeft(now().find(ids), this.meanwhile))
     }
     this.scheduler = schedulerNode(this.world, { SVC_RECONCILE_INTERVAL_SECS: "5" }, Layer.succeed(Upstream, upstream))
@@ -58,16 +61,36 @@ class Beside {
 
   /** What the database's own event would say; answers when it is taken. */
   tell(key: string | number, body: { readonly [field: string]: string | number } | undefined): Promise<void> {
-    return new Promise((done) => this.send(host, "POST", "/ingest", { table: "t", op: body === undefined ? "DELETE" : "UPDATE", id: Ids.make("t", key).text, record: body ?? {} }, () => done()))
+    return new Promise((done) =>
+      this.send(
+        host,
+        "POST",
+        "/ingest",
+        { table: "t", op: body === undefined ? "DELETE" : "UPDATE", id: Ids.make("t", key).text, record: body ?? {} },
+        () => done()
+      )
+    )
   }
 
   send(to: string, method: string, path: string, body: unknown, then: (reply: Reply | undefined) => void): void {
-    this.network.send("client", to, { method, path, headers: { "content-type": "application/json", authorization: `Bearer ${secret}` }, body: body === undefined ? "" : JSON.stringify(body) }, then)
+    this.network.send(
+      "client",
+      to,
+      {
+        method,
+        path,
+        headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
+        body: body === undefined ? "" : JSON.stringify(body)
+      },
+      then
+    )
   }
 
   async ask(to: string, method: string, path: string, body?: unknown): Promise<unknown> {
     let answer: Reply | undefined
-    this.send(to, method, path, body, (reply) => { answer = reply })
+    this.send(to, method, path, body, (reply) => {
+      answer = reply
+    })
     for (let i = 0; i < 200 && answer === undefined; i++) await this.time.advance(5)
     return JSON.parse(answer!.body) as unknown
   }
@@ -90,7 +113,7 @@ afterEach(() => beside?.stop())
 
 describe("D25 reconciling while the scheduler serves", () => {
   it("D25 D20 what no event told of is found at a second look and becomes ordinary changes, which SSPs get without a bootstrap", async () => {
-    const own = beside = new Beside()
+    const own = (beside = new Beside())
     for (const n of [1, 2, 3]) own.put(n, { n })
     await own.start()
     expect(own.head).toBe(0)
@@ -99,7 +122,11 @@ describe("D25 reconciling while the scheduler serves", () => {
     own.put("new", { n: 4 })
     await own.time.advance(12_000)
     expect(own.head).toBe(3)
-    expect(await own.rows()).toEqual([{ id: "t:1", n: 10, _svc_rv: 2 }, { id: "t:3", n: 3, _svc_rv: 1 }, { id: "t:new", n: 4, _svc_rv: 1 }])
+    expect(await own.rows()).toEqual([
+      { id: "t:1", n: 10, _svc_rv: 2 },
+      { id: "t:3", n: 3, _svc_rv: 1 },
+      { id: "t:new", n: 4, _svc_rv: 1 }
+    ])
     expect(own.said(/3 differed and were repaired: .*/)).toHaveLength(1)
     await own.equal()
     expect(own.network.trace.filter((line) => line.includes("POST /ssp/register 202"))).toHaveLength(1)
@@ -108,7 +135,7 @@ describe("D25 reconciling while the scheduler serves", () => {
     expect(own.head).toBe(3)
   })
   it("D25 D20 records whose events are on their way are left alone while events flow", async () => {
-    const own = beside = new Beside()
+    const own = (beside = new Beside())
     await own.start()
     let told = 0
     for (let i = 0; i < 300; i++) {
@@ -127,7 +154,7 @@ describe("D25 reconciling while the scheduler serves", () => {
     await own.equal()
   })
   it("D25 a repair that does not hold any more when its turn comes is dropped", async () => {
-    const own = beside = new Beside()
+    const own = (beside = new Beside())
     for (const n of [1, 2, 3]) own.put(n, { n })
     await own.start()
     own.put(1, { n: 10 })
@@ -145,7 +172,11 @@ describe("D25 reconciling while the scheduler serves", () => {
     })
     await own.time.advance(8000)
     expect(times).toBeGreaterThan(0)
-    expect(await own.rows()).toEqual([{ id: "t:1", n: 11, _svc_rv: 2 }, { id: "t:2", n: 2, _svc_rv: 1 }, { id: "t:3", n: 3, _svc_rv: 1 }])
+    expect(await own.rows()).toEqual([
+      { id: "t:1", n: 11, _svc_rv: 2 },
+      { id: "t:2", n: 2, _svc_rv: 1 },
+      { id: "t:3", n: 3, _svc_rv: 1 }
+    ])
     expect([own.head, own.said(/differed and were repaired/)]).toEqual([2, []])
   })
 })

@@ -18,17 +18,32 @@ const afterwards = closing()
 describe("D41 the scheduler's trees", () => {
   it("D41 ids of records that come and go are not kept until somebody asks: beyond the records of a table it is read anew, and right", async () => {
     let walks = 0
-    const counted = Layer.effect(Replica, Effect.map(Replica, (inner) => ({
-      ...inner, records: (...asked: Parameters<typeof inner.records>) => Effect.suspend(() => (asked[1] === undefined && asked[0] === "item" && walks++, inner.records(...asked)))
-    }))).pipe(Layer.provide(Replica.layerMemory))
-    const node = await Node.start({ stores: Layer.mergeAll(counted, PoolStore.layerMemory, Wal.layerMemory("log"), Upstream.layerNone), env: {} })
+    const counted = Layer.effect(
+      Replica,
+      Effect.map(Replica, (inner) => ({
+        ...inner,
+        records: (...asked: Parameters<typeof inner.records>) =>
+          Effect.suspend(() => (asked[1] === undefined && asked[0] === "item" && walks++, inner.records(...asked)))
+      }))
+    ).pipe(Layer.provide(Replica.layerMemory))
+    const node = await Node.start({
+      stores: Layer.mergeAll(counted, PoolStore.layerMemory, Wal.layerMemory("log"), Upstream.layerNone),
+      env: {}
+    })
     afterwards(node.close)
-    const root = async () => ((await node.get("/integrity?table=item")).json as { readonly count: number; readonly hash: string })
+    const root = async () =>
+      (await node.get("/integrity?table=item")).json as { readonly count: number; readonly hash: string }
     /** Creates so many under new ids, and deletes as many that were there before. */
     let next = 0
     const turnOver = async (count: number) => {
       for (const until = next + count; next < until; next += 250) {
-        const answer = await node.post("/ingest", Array.from({ length: 250 }, (_, i) => [change("CREATE", `item:${next + i}`, { n: next + i }), change("DELETE", `item:${next + i - 500}`)]).flat())
+        const answer = await node.post(
+          "/ingest",
+          Array.from({ length: 250 }, (_, i) => [
+            change("CREATE", `item:${next + i}`, { n: next + i }),
+            change("DELETE", `item:${next + i - 500}`)
+          ]).flat()
+        )
         expect(answer.status).toBe(200)
       }
     }
@@ -40,9 +55,15 @@ describe("D41 the scheduler's trees", () => {
     const { count, hash } = await root()
     expect([count, walks]).toEqual([500, 2])
     // The same records by a short history have the same root.
-    const other = await Node.start({ stores: Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("other"), Upstream.layerNone), env: {} })
+    const other = await Node.start({
+      stores: Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("other"), Upstream.layerNone),
+      env: {}
+    })
     afterwards(other.close)
-    await other.post("/ingest", Array.from({ length: 500 }, (_, i) => change("CREATE", `item:${next - 500 + i}`, { n: next - 500 + i })))
+    await other.post(
+      "/ingest",
+      Array.from({ length: 500 }, (_, i) => change("CREATE", `item:${next - 500 + i}`, { n: next - 500 + i }))
+    )
     expect(((await other.get("/integrity?table=item")).json as { readonly hash: string }).hash).toBe(hash)
   })
 })

@@ -1,5 +1,6 @@
 /**
- * Delivery to SSPs that are fast, slow, dead, forgetful or new: everything once and in order, and nobody waits for anybody (D5, D26, D27).
+ * Delivery to SSPs that are fast, slow, dead, forgetful or new: everything once and in order, and nobody waits for
+ * anybody (D5, D26, D27).
  *
  * Over real sockets with fake SSPs; what the fakes hold at the end is compared with what was ingested.
  */
@@ -22,13 +23,15 @@ const fake = async (id: string, options: { readonly batch?: boolean } = {}): Pro
   afterwards(() => ssp.close())
   return ssp
 }
-const ingest = (node: Node, key: number | string): Promise<Answer> => node.post("/ingest", create(`t:${key}`, { n: key }))
+const ingest = (node: Node, key: number | string): Promise<Answer> =>
+  node.post("/ingest", create(`t:${key}`, { n: key }))
 const seqOf = (answer: Answer): number => Number(bodyOf(answer)["seq"])
 const caughtUp = (ssp: FakeSsp, seq: number): Promise<unknown> => until(`${ssp.id} has ${seq}`, () => ssp.last === seq)
 
 describe("live delivery", () => {
   it("D26 every ready SSP gets every event once and in order, one request at a time, and the answer counts them", async () => {
-    // Long enough for a machine that is busy with other things: the figures of the answers are about order, not about time.
+    // Long enough for a machine that is busy with other things: the figures of the answers are about order, not about
+    // time.
     const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "30000" })
     const [a, b] = [await (await fake("a")).join(node), await (await fake("b")).join(node)]
     const answers = await Promise.all(range(1, 200).map((n) => ingest(node, n)))
@@ -39,11 +42,26 @@ describe("live delivery", () => {
   })
   it("D5 an event carries seq, log_id, epoch and its version; arrays only go to who takes them", async () => {
     const node = await start()
-    const [arrays, single] = [await (await fake("arrays")).join(node), await (await fake("single", { batch: false })).join(node)]
+    const [arrays, single] = [
+      await (await fake("arrays")).join(node),
+      await (await fake("single", { batch: false })).join(node)
+    ]
     await node.post("/ingest", [create("t:1", { n: 1 }), create("t:1", { n: 2 }), create("t:2")])
     const { epoch, logId } = node.pool.identity
-    const event = (seq: number, id: string, record: object) => ({ table: "t", op: "CREATE", id, record, seq, log_id: logId, epoch })
-    const events = [event(1, "t:1", { n: 1, _svc_rv: 1 }), event(2, "t:1", { n: 2, _svc_rv: 2 }), event(3, "t:2", { _svc_rv: 1 })]
+    const event = (seq: number, id: string, record: object) => ({
+      table: "t",
+      op: "CREATE",
+      id,
+      record,
+      seq,
+      log_id: logId,
+      epoch
+    })
+    const events = [
+      event(1, "t:1", { n: 1, _svc_rv: 1 }),
+      event(2, "t:1", { n: 2, _svc_rv: 2 }),
+      event(3, "t:2", { _svc_rv: 1 })
+    ]
     expect(arrays.calls("/ingest").map((told) => told.json)).toEqual([events])
     expect(single.calls("/ingest").map((told) => told.json)).toEqual(events)
   })
@@ -64,7 +82,13 @@ describe("live delivery", () => {
   it("D26 503, 500 and time-outs are tried again in order; 409 is replayed from what is expected", async () => {
     const node = await start({ SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" })
     const ssp = await (await fake("a")).join(node)
-    const plan = [{ status: 503 }, { status: 500 }, "never" as const, { status: 408 }, { status: 302, headers: { location: "http://127.0.0.1:1/" } }]
+    const plan = [
+      { status: 503 },
+      { status: 500 },
+      "never" as const,
+      { status: 408 },
+      { status: 302, headers: { location: "http://127.0.0.1:1/" } }
+    ]
     ssp.behaviour = ({ path }) => (path === "/ingest" ? plan.shift() : undefined)
     for (const n of range(1, 5)) await ingest(node, n)
     await caughtUp(ssp, 5)
@@ -104,9 +128,13 @@ describe("live delivery", () => {
     const ssp = await (await fake("a")).join(node)
     ssp.behaviour = ({ path }) => (path === "/ingest" ? { status: 401 } : undefined)
     await ingest(node, 1)
-    await until("the 401 is logged", () => node.logs.some((line) => line.includes("401") && line.includes("SVC_AUTH_SECRET")))
+    await until("the 401 is logged", () =>
+      node.logs.some((line) => line.includes("401") && line.includes("SVC_AUTH_SECRET"))
+    )
     expect(new Set(ssp.calls("/health").map((told) => told.authorization))).toEqual(new Set([undefined]))
-    expect(new Set(ssp.calls("/ingest").map((told) => told.authorization))).toEqual(new Set(["Bearer s3cret-for-tests"]))
+    expect(new Set(ssp.calls("/ingest").map((told) => told.authorization))).toEqual(
+      new Set(["Bearer s3cret-for-tests"])
+    )
     expect(new Set(ssp.calls("/ingest").map((told) => told.registration))).toEqual(new Set([String(ssp.registration)]))
   })
 })
@@ -151,7 +179,8 @@ describe("bootstrap and replay", () => {
     const ssp = await fake("a")
     await ssp.register(node)
     for (const n of range(1, 6)) await ingest(node, n)
-    for (const _ of [1, 2]) expect(await ssp.beat(node)).toMatchObject({ status: 409, json: { code: "BUFFER_OVERFLOW" } })
+    for (const _ of [1, 2])
+      expect(await ssp.beat(node)).toMatchObject({ status: 409, json: { code: "BUFFER_OVERFLOW" } })
     await ssp.join(node)
     expect(ssp.snapshotSeq).toBe(6)
     await ingest(node, 7)

@@ -19,9 +19,18 @@ export interface Faults {
   hold: Promise<void> | undefined
 }
 
-export const noFaults = (): Faults => ({ wal: undefined, commit: undefined, read: undefined, bucket: undefined, hold: undefined })
+export const noFaults = (): Faults => ({
+  wal: undefined,
+  commit: undefined,
+  read: undefined,
+  bucket: undefined,
+  hold: undefined
+})
 
-const failing = <A>(reason: "full" | "failed" | undefined, effect: Effect.Effect<A, ReplicaError>): Effect.Effect<A, ReplicaError> =>
+const failing = <A>(
+  reason: "full" | "failed" | undefined,
+  effect: Effect.Effect<A, ReplicaError>
+): Effect.Effect<A, ReplicaError> =>
   reason === undefined ? effect : Effect.fail(new ReplicaError({ reason, message: "no space left on device" }))
 
 const faultyReplica = (faults: Faults, inner: ReplicaShape): ReplicaShape => ({
@@ -33,19 +42,36 @@ const faultyReplica = (faults: Faults, inner: ReplicaShape): ReplicaShape => ({
 
 const faultyWal = (faults: Faults, inner: WalShape): WalShape => ({
   ...inner,
-  append: (records) => Effect.suspend(() => {
-    if (faults.wal !== undefined) return Effect.fail(new WalFailed({ reason: faults.wal, message: "no space left on device" }))
-    const { hold } = faults
-    return hold === undefined ? inner.append(records) : Effect.zipRight(Effect.promise(() => hold), inner.append(records))
-  })
+  append: (records) =>
+    Effect.suspend(() => {
+      if (faults.wal !== undefined)
+        return Effect.fail(new WalFailed({ reason: faults.wal, message: "no space left on device" }))
+      const { hold } = faults
+      return hold === undefined
+        ? inner.append(records)
+        : Effect.zipRight(
+            Effect.promise(() => hold),
+            inner.append(records)
+          )
+    })
 })
 
 /** A database that is there and never answers. */
-export const silentUpstream: Layer.Layer<Upstream> = Layer.effect(Upstream, Effect.map(Upstream, (inner) => ({ ...inner, present: true, tables: Effect.never, highestVersion: Effect.never }))).pipe(Layer.provide(Upstream.layerNone))
+export const silentUpstream: Layer.Layer<Upstream> = Layer.effect(
+  Upstream,
+  Effect.map(Upstream, (inner) => ({ ...inner, present: true, tables: Effect.never, highestVersion: Effect.never }))
+).pipe(Layer.provide(Upstream.layerNone))
 
-export const stores = (faults: Faults): Stored => Layer.mergeAll(
-  Layer.effect(Replica, Effect.map(Replica, (inner) => faultyReplica(faults, inner))).pipe(Layer.provide(Replica.layerMemory)),
-  Layer.effect(Wal, Effect.map(Wal, (inner) => faultyWal(faults, inner))).pipe(Layer.provide(Wal.layerMemory("faulty"))),
-  PoolStore.layerMemory,
-  Upstream.layerNone
-)
+export const stores = (faults: Faults): Stored =>
+  Layer.mergeAll(
+    Layer.effect(
+      Replica,
+      Effect.map(Replica, (inner) => faultyReplica(faults, inner))
+    ).pipe(Layer.provide(Replica.layerMemory)),
+    Layer.effect(
+      Wal,
+      Effect.map(Wal, (inner) => faultyWal(faults, inner))
+    ).pipe(Layer.provide(Wal.layerMemory("faulty"))),
+    PoolStore.layerMemory,
+    Upstream.layerNone
+  )

@@ -1,5 +1,6 @@
 /**
- * What comes together is decided and written together (D31): a flush to disk is paid for a crowd of registrations, not for each.
+ * What comes together is decided and written together (D31): a flush to disk is paid for a crowd of registrations, not
+ * for each.
  *
  * Counted at the store and not timed, because how long a flush takes is the disk's business.
  */
@@ -16,13 +17,22 @@ const writes: Array<ReadonlyArray<Write>> = []
 
 const counting = Layer.sync(PoolStore, () => {
   const store = storeOver(new Map())
-  return { ...store, write: (rows) => Effect.zipRight(Effect.sync(() => void writes.push(rows)), store.write(rows)) }
+  return {
+    ...store,
+    write: (rows) =>
+      Effect.zipRight(
+        Effect.sync(() => void writes.push(rows)),
+        store.write(rows)
+      )
+  }
 })
 
 let node: Node
 let ssp: FakeSsp
 beforeAll(async () => {
-  node = await Node.start({ stores: Layer.mergeAll(Replica.layerMemory, counting, Wal.layerMemory("log-of-the-test"), Upstream.layerNone) })
+  node = await Node.start({
+    stores: Layer.mergeAll(Replica.layerMemory, counting, Wal.layerMemory("log-of-the-test"), Upstream.layerNone)
+  })
   ssp = await (await FakeSsp.start("a")).join(node)
 })
 afterAll(async () => {
@@ -42,7 +52,16 @@ const oneByOne = async <A>(count: number, start: (n: number) => Promise<A>): Pro
 
 it("D31 registrations that are read in one turn of the event loop are assigned by one write", async () => {
   writes.length = 0
-  const replies = await oneByOne(20, (n) => Effect.runPromise(node.pool.ask((ref) => ({ tag: "RegisterView", ref, view: `v${n}`, spec: { body: { id: `v${n}` }, ttlMs: 1e6, lastActiveAt: Date.now() } }))))
+  const replies = await oneByOne(20, (n) =>
+    Effect.runPromise(
+      node.pool.ask((ref) => ({
+        tag: "RegisterView",
+        ref,
+        view: `v${n}`,
+        spec: { body: { id: `v${n}` }, ttlMs: 1e6, lastActiveAt: Date.now() }
+      }))
+    )
+  )
   expect(replies.map(({ kind }) => kind)).toEqual(Array.from({ length: 20 }, () => "assigned"))
   expect(writes[0]?.filter(({ tag }) => tag === "PersistView")).toHaveLength(20)
 })

@@ -1,7 +1,9 @@
 /**
- * Jobs at the scheduler: who gets which, who is told how, what is tracked and for how long, what is written into the records (D31, D35, D36).
+ * Jobs at the scheduler: who gets which, who is told how, what is tracked and for how long, what is written into the
+ * records (D31, D35, D36).
  *
- * Over real sockets with fake SSPs, which show what a real one would run: jobs that an event names it for, and those it is called for.
+ * Over real sockets with fake SSPs, which show what a real one would run: jobs that an event names it for, and those it
+ * is called for.
  */
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
@@ -24,7 +26,11 @@ const start = async (options: Options = {}): Promise<Node> => {
   return node
 }
 /** Ready, with these job tables; undefined: it does not say. */
-const joined = async (node: Node, id: string, tables: ReadonlyArray<string> | undefined = ["job"]): Promise<FakeSsp> => {
+const joined = async (
+  node: Node,
+  id: string,
+  tables: ReadonlyArray<string> | undefined = ["job"]
+): Promise<FakeSsp> => {
   const ssp = await FakeSsp.start(id)
   afterwards(() => ssp.close())
   ssp.health = "ready"
@@ -32,19 +38,26 @@ const joined = async (node: Node, id: string, tables: ReadonlyArray<string> | un
   await ssp.shown(node, "ready")
   return ssp
 }
-const pending = (key: string, more: Body = {}): Body => create(key, { path: "/x", payload: { n: 1 }, status: "pending", ...more })
+const pending = (key: string, more: Body = {}): Body =>
+  create(key, { path: "/x", payload: { n: 1 }, status: "pending", ...more })
 const ingest = async (node: Node, body: unknown): Promise<Answer> => {
   const answer = await node.post("/ingest", body)
   expect(answer.status, answer.text).toBe(200)
   return answer
 }
-const running = async (node: Node): Promise<unknown> => (bodyOf(await node.get("/metrics"))["scheduler"] as Body)["running_jobs"]
+const running = async (node: Node): Promise<unknown> =>
+  (bodyOf(await node.get("/metrics"))["scheduler"] as Body)["running_jobs"]
 /** Who each event it got names, by record. */
 const named = (ssp: FakeSsp): ReadonlyArray<readonly [unknown, unknown]> =>
-  ssp.calls("/ingest").flatMap(({ json }) => (Array.isArray(json) ? json : [json]) as ReadonlyArray<Body>).map((event) => [event["id"], event["job_assignee"]])
+  ssp
+    .calls("/ingest")
+    .flatMap(({ json }) => (Array.isArray(json) ? json : [json]) as ReadonlyArray<Body>)
+    .map((event) => [event["id"], event["job_assignee"]])
 const executed = (ssp: FakeSsp): ReadonlyArray<unknown> => ssp.calls("/job/execute").map(({ json }) => json)
-const row = async (node: Node, id: string): Promise<Body> => ((await node.post("/proxy/query", { query: `SELECT * FROM ${id}` })).json as ReadonlyArray<Body>)[0]!
-const report = (node: Node, job: string, status: string, more: Body = {}): Promise<Answer> => node.post("/job/result", { job_id: job, status, ...more })
+const row = async (node: Node, id: string): Promise<Body> =>
+  ((await node.post("/proxy/query", { query: `SELECT * FROM ${id}` })).json as ReadonlyArray<Body>)[0]!
+const report = (node: Node, job: string, status: string, more: Body = {}): Promise<Answer> =>
+  node.post("/job/result", { job_id: job, status, ...more })
 const body = (job: string) => ({ job_id: job, table: "job", payload: { path: "/x", body: { n: 1 } } })
 
 describe("D35 who runs a job", () => {
@@ -52,13 +65,30 @@ describe("D35 who runs a job", () => {
     const node = await start()
     const [a, b] = [await joined(node, "a"), await joined(node, "b", ["job", "mail"])]
     await joined(node, "c", [])
-    await ingest(node, [pending("job:1"), pending("job:2"), pending("job:3"), pending("mail:1"), pending("t:1"), pending("job:4", { status: "success" }), create("job:5")])
-    const expected = [["job:1", "a"], ["job:2", "b"], ["job:3", "a"], ["mail:1", "b"], ["t:1", undefined], ["job:4", undefined], ["job:5", undefined]]
+    await ingest(node, [
+      pending("job:1"),
+      pending("job:2"),
+      pending("job:3"),
+      pending("mail:1"),
+      pending("t:1"),
+      pending("job:4", { status: "success" }),
+      create("job:5")
+    ])
+    const expected = [
+      ["job:1", "a"],
+      ["job:2", "b"],
+      ["job:3", "a"],
+      ["mail:1", "b"],
+      ["t:1", undefined],
+      ["job:4", undefined],
+      ["job:5", undefined]
+    ]
     await until("both have them", () => a.last === 7 && b.last === 7)
     expect([named(a), named(b)]).toEqual([expected, expected])
     expect([await running(node), executed(a), executed(b)]).toEqual([4, [], []])
     const figures = (await node.get("/metrics?format=prometheus")).text
-    for (const line of ['ssp_jobs{ssp="a"} 2', 'ssp_jobs{ssp="b"} 2', 'ssp_jobs{ssp="c"} 0', "jobs_waiting 0"]) expect(figures).toContain(`\nsvc_scheduler_${line}\n`)
+    for (const line of ['ssp_jobs{ssp="a"} 2', 'ssp_jobs{ssp="b"} 2', 'ssp_jobs{ssp="c"} 0', "jobs_waiting 0"])
+      expect(figures).toContain(`\nsvc_scheduler_${line}\n`)
   })
   it("D35 a job that arrives while no SSP is ready names the empty id, waits, and is handed over when one becomes ready", async () => {
     const node = await start()
@@ -72,7 +102,10 @@ describe("D35 who runs a job", () => {
     await until("both are handed over", () => a.calls("/job/execute").length === 2)
     expect(new Set(executed(a))).toEqual(new Set([body("job:1"), body("job:2")]))
     await until("the events came", () => a.last === 2)
-    expect(named(a)).toEqual([["job:1", ""], ["job:2", ""]])
+    expect(named(a)).toEqual([
+      ["job:1", ""],
+      ["job:2", ""]
+    ])
   })
   it("D35 jobs of an SSP that goes are handed to another; those that are over are not", async () => {
     const node = await start()
@@ -85,7 +118,11 @@ describe("D35 who runs a job", () => {
   })
   it("D35 jobs that were there before their table was known to hold jobs are found and handed over", async () => {
     const node = await start()
-    await ingest(node, [pending("job:1"), pending("job:2", { status: "failed" }), pending("job:3", { status: "processing" })])
+    await ingest(node, [
+      pending("job:1"),
+      pending("job:2", { status: "failed" }),
+      pending("job:3", { status: "processing" })
+    ])
     const a = await joined(node, "a")
     await until("what is open is handed over", () => a.calls("/job/execute").length === 2)
     expect([new Set(executed(a)), await running(node)]).toEqual([new Set([body("job:1"), body("job:3")]), 2])
@@ -94,7 +131,11 @@ describe("D35 who runs a job", () => {
     const node = await start()
     await joined(node, "a")
     await ingest(node, [pending("job:1"), pending("job:2"), pending("job:3"), pending("job:4")])
-    await ingest(node, [change("UPDATE", "job:1", { status: "processing" }), change("UPDATE", "job:2", { status: "failed" }), change("DELETE", "job:3")])
+    await ingest(node, [
+      change("UPDATE", "job:1", { status: "processing" }),
+      change("UPDATE", "job:2", { status: "failed" }),
+      change("DELETE", "job:3")
+    ])
     expect(await running(node)).toBe(2)
     await ingest(node, [pending("job:5"), change("UPDATE", "job:5", { status: "success" })])
     expect(await running(node)).toBe(2)
@@ -142,17 +183,42 @@ describe("D36 dispatch and result", () => {
   it("D36 an unknown job is created with the table's defaults, and its event names who was answered", async () => {
     const node = await start()
     const [a, b] = [await joined(node, "a", undefined), await joined(node, "b", [])]
-    expect((await node.post("/job/dispatch", { job_id: "job:1", table: "job", payload: { path: "/send", body: { to: "x" } } })).json).toBe("a")
+    expect(
+      (
+        await node.post("/job/dispatch", {
+          job_id: "job:1",
+          table: "job",
+          payload: { path: "/send", body: { to: "x" } }
+        })
+      ).json
+    ).toBe("a")
     await until("the events came", () => a.last === 1 && b.last === 1)
     expect([named(a), named(b), executed(a)]).toEqual([[["job:1", "a"]], [["job:1", "a"]], []])
     const { created_at, updated_at, ...record } = await row(node, "job:1")
-    expect(record).toEqual({ id: "job:1", path: "/send", payload: { to: "x" }, retries: 0, max_retries: 3, retry_strategy: "linear", status: "pending", errors: [], _svc_rv: 1 })
+    expect(record).toEqual({
+      id: "job:1",
+      path: "/send",
+      payload: { to: "x" },
+      retries: 0,
+      max_retries: 3,
+      retry_strategy: "linear",
+      status: "pending",
+      errors: [],
+      _svc_rv: 1
+    })
     expect([created_at, updated_at]).toEqual([expect.stringMatching(/^\d{4}-\d\d-\d\dT/), created_at])
     expect([(await node.post("/job/dispatch", body("job:1"))).json, await running(node)]).toEqual(["a", 1])
   })
   it("D36 beside a database a job that is there and has not come yet is assigned; one that is not there is refused, with what to do", async () => {
     const stored = { id: Ids.parse("job:there"), path: "/x", payload: {}, status: "pending" }
-    const node = await start({ stores: Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("log-of-the-test"), Upstream.layerMemory([stored])) })
+    const node = await start({
+      stores: Layer.mergeAll(
+        Replica.layerMemory,
+        PoolStore.layerMemory,
+        Wal.layerMemory("log-of-the-test"),
+        Upstream.layerMemory([stored])
+      )
+    })
     const a = await joined(node, "a")
     expect((await node.post("/job/dispatch", body("job:there"))).json).toBe("a")
     await until("its SSP is called", () => executed(a).length === 1)
@@ -164,16 +230,27 @@ describe("D36 dispatch and result", () => {
     const node = await start()
     await ingest(node, pending("job:1"))
     const a = await joined(node, "a", undefined)
-    expect((await node.post("/job/dispatch", { ...body("job:1"), payload: { path: "/other", body: {} } })).json).toBe("a")
+    expect((await node.post("/job/dispatch", { ...body("job:1"), payload: { path: "/other", body: {} } })).json).toBe(
+      "a"
+    )
     await until("it is handed over", () => a.calls("/job/execute").length === 1)
-    expect([executed(a), (await row(node, "job:1"))["path"], bodyOf(await ingest(node, create("t:1")))["seq"]]).toEqual([[body("job:1")], "/x", 2])
+    expect([executed(a), (await row(node, "job:1"))["path"], bodyOf(await ingest(node, create("t:1")))["seq"]]).toEqual(
+      [[body("job:1")], "/x", 2]
+    )
   })
   it("D36 running becomes processing, completed success, failed failed with the error appended; what is over stays so", async () => {
     const node = await start()
     await joined(node, "a")
-    await ingest(node, [pending("job:1"), pending("job:2", { errors: [{ attempt: 1, code: 500, reason: "no", at: "x" }] }), pending("job:3")])
+    await ingest(node, [
+      pending("job:1"),
+      pending("job:2", { errors: [{ attempt: 1, code: 500, reason: "no", at: "x" }] }),
+      pending("job:3")
+    ])
     await report(node, "job:1", "running")
-    expect([await row(node, "job:1"), await running(node)]).toMatchObject([{ status: "processing", payload: { n: 1 }, updated_at: expect.any(String) }, 3])
+    expect([await row(node, "job:1"), await running(node)]).toMatchObject([
+      { status: "processing", payload: { n: 1 }, updated_at: expect.any(String) },
+      3
+    ])
     await report(node, "job:1", "completed", { result: { any: 1 } })
     await report(node, "job:1", "running")
     await report(node, "job:1", "failed", { error: "too late" })
@@ -182,15 +259,22 @@ describe("D36 dispatch and result", () => {
     await report(node, "job:2", "failed", { error: "it broke" })
     const errors = (await row(node, "job:2"))["errors"] as ReadonlyArray<Body>
     expect(errors.slice(1)).toEqual([{ attempt: 2, code: 0, reason: "it broke", at: expect.stringMatching(/^\d{4}-/) }])
-    await report(node, "job:3", "failed", { error: "summary", errors: [{ attempt: 1, code: 400, reason: "bad", at: "x" }] })
-    expect([await row(node, "job:3"), await running(node)]).toMatchObject([{ status: "failed", errors: [{ attempt: 1, code: 400, reason: "bad", at: "x" }] }, 0])
+    await report(node, "job:3", "failed", {
+      error: "summary",
+      errors: [{ attempt: 1, code: 400, reason: "bad", at: "x" }]
+    })
+    expect([await row(node, "job:3"), await running(node)]).toMatchObject([
+      { status: "failed", errors: [{ attempt: 1, code: 400, reason: "bad", at: "x" }] },
+      0
+    ])
   })
   it("D36 of an SSP that no longer has the job only a success counts", async () => {
     const node = await start()
     await joined(node, "a")
     await joined(node, "b")
     await ingest(node, pending("job:1"))
-    for (const status of ["failed", "pending", "running"]) expect((await report(node, "job:1", status, { ssp_id: "b" })).status).toBe(200)
+    for (const status of ["failed", "pending", "running"])
+      expect((await report(node, "job:1", status, { ssp_id: "b" })).status).toBe(200)
     expect([(await row(node, "job:1"))["status"], await running(node)]).toEqual(["pending", 1])
     await report(node, "job:1", "completed", { ssp_id: "b" })
     expect([(await row(node, "job:1"))["status"], await running(node)]).toEqual(["success", 0])
@@ -202,13 +286,24 @@ describe("D36 results", () => {
     const node = await start()
     const a = await joined(node, "a")
     const job = (id: string, status: string) => ({ id, table: "job", status, result: null })
-    a.behaviour = ({ path }) => (path.startsWith("/jobs?") ? { status: 200, body: { jobs: [job("job:1", "success"), job("job:2", "pending"), job("job:3", "success")], next: null } }
-      : path.startsWith("/jobs/") ? { status: 200, body: job("job:1", "success") } : undefined)
+    a.behaviour = ({ path }) =>
+      path.startsWith("/jobs?")
+        ? {
+            status: 200,
+            body: { jobs: [job("job:1", "success"), job("job:2", "pending"), job("job:3", "success")], next: null }
+          }
+        : path.startsWith("/jobs/")
+          ? { status: 200, body: job("job:1", "success") }
+          : undefined
     await ingest(node, [pending("job:1"), pending("job:2")])
     const shownResults = async () => [
-      ((await node.get("/jobs?table=job")).json as { readonly jobs: ReadonlyArray<{ readonly result: unknown }> }).jobs.map(({ result }) => result), bodyOf(await node.get("/jobs/job:1"))["result"]
+      (
+        (await node.get("/jobs?table=job")).json as { readonly jobs: ReadonlyArray<{ readonly result: unknown }> }
+      ).jobs.map(({ result }) => result),
+      bodyOf(await node.get("/jobs/job:1"))["result"]
     ]
-    for (const id of ["job:1", "job:2"]) expect((await report(node, id, "completed", { result: { sent: id } })).status).toBe(200)
+    for (const id of ["job:1", "job:2"])
+      expect((await report(node, id, "completed", { result: { sent: id } })).status).toBe(200)
     expect(await shownResults()).toEqual([[{ sent: "job:1" }, null, null], { sent: "job:1" }])
     await ingest(node, change("UPDATE", "job:1", { path: "/x", payload: { n: 2 }, status: "pending" }))
     expect((await report(node, "job:1", "running")).status).toBe(200)
@@ -220,12 +315,23 @@ describe("D36 results", () => {
     const begin = async () => {
       const node = await start({ stores: inFolder(path), env: { SVC_SCHEDULER_JOB_RESULTS: "2" } })
       const a = await joined(node, "a")
-      a.behaviour = ({ path }) => (path.startsWith("/jobs/") ? { status: 200, body: { id: decodeURIComponent(path.slice(6)), table: "job", status: "success", result: null } } : undefined)
-      return { node, results: () => Promise.all(["job:1", "job:2", "job:3"].map(async (id) => bodyOf(await node.get(`/jobs/${id}`))["result"])) }
+      a.behaviour = ({ path }) =>
+        path.startsWith("/jobs/")
+          ? {
+              status: 200,
+              body: { id: decodeURIComponent(path.slice(6)), table: "job", status: "success", result: null }
+            }
+          : undefined
+      return {
+        node,
+        results: () =>
+          Promise.all(["job:1", "job:2", "job:3"].map(async (id) => bodyOf(await node.get(`/jobs/${id}`))["result"]))
+      }
     }
     const first = await begin()
     await ingest(first.node, [pending("job:1"), pending("job:2"), pending("job:3")])
-    for (const id of ["job:3", "job:1", "job:2"]) expect((await report(first.node, id, "completed", { result: { sent: id } })).status).toBe(200)
+    for (const id of ["job:3", "job:1", "job:2"])
+      expect((await report(first.node, id, "completed", { result: { sent: id } })).status).toBe(200)
     expect(await first.results()).toEqual([{ sent: "job:1" }, { sent: "job:2" }, null])
     await first.node.close()
     const second = await begin()

@@ -1,5 +1,6 @@
 /**
- * A whole scheduler inside the test, on a real port: the layers of the door over memory, or over a folder that outlives it.
+ * A whole scheduler inside the test, on a real port: the layers of the door over memory, or over a folder that outlives
+ * it.
  *
  * Why not the process: hundreds of rows and a dozen restarts take seconds here; the door itself has tests of its own.
  */
@@ -27,13 +28,23 @@ import { type Answer, request } from "../kit/http.ts"
 
 export type Stored = Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault>
 
-export const inMemory: Stored = Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("log-of-the-test"), Upstream.layerNone)
+export const inMemory: Stored = Layer.mergeAll(
+  Replica.layerMemory,
+  PoolStore.layerMemory,
+  Wal.layerMemory("log-of-the-test"),
+  Upstream.layerNone
+)
 
-export const inFolder = (folder: string): Stored => Stores.layer({ replicaDbPath: join(folder, "replica"), walPath: join(folder, "wal.log"), database: undefined })
+export const inFolder = (folder: string): Stored =>
+  Stores.layer({ replicaDbPath: join(folder, "replica"), walPath: join(folder, "wal.log"), database: undefined })
 
 /** Short times, so that what a test waits for comes soon; none of them is asserted on. */
 const quick = {
-  SVC_AUTH_SECRET: secret, SCHEDULER_ID: "scheduler-test", SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "20", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "20", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "60000",
+  SVC_AUTH_SECRET: secret,
+  SCHEDULER_ID: "scheduler-test",
+  SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "20",
+  SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "20",
+  SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "60000",
   SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS: "60"
 }
 
@@ -52,7 +63,13 @@ export class Node {
   readonly annotated: ReadonlyArray<{ readonly [name: string]: unknown }>
   readonly close: () => Promise<void>
 
-  private constructor(port: number, pool: PoolShape, logs: Array<string>, annotated: ReadonlyArray<{ readonly [name: string]: unknown }>, close: () => Promise<void>) {
+  private constructor(
+    port: number,
+    pool: PoolShape,
+    logs: Array<string>,
+    annotated: ReadonlyArray<{ readonly [name: string]: unknown }>,
+    close: () => Promise<void>
+  ) {
     this.url = `http://127.0.0.1:${port}`
     this.port = port
     this.pool = pool
@@ -64,22 +81,51 @@ export class Node {
   static start({ callTimeoutMs = 1000, env = {}, stores = inMemory }: Options = {}): Promise<Node> {
     const logs: Array<string> = []
     const annotated: Array<{ readonly [name: string]: unknown }> = []
-    const log = Layer.merge(Logger.replace(Logger.defaultLogger, Logger.make(({ annotations, message }) => {
-      logs.push(String(message))
-      annotated.push(Object.fromEntries(annotations))
-    })), Logger.minimumLogLevel(LogLevel.Debug))
+    const log = Layer.merge(
+      Logger.replace(
+        Logger.defaultLogger,
+        Logger.make(({ annotations, message }) => {
+          logs.push(String(message))
+          annotated.push(Object.fromEntries(annotations))
+        })
+      ),
+      Logger.minimumLogLevel(LogLevel.Debug)
+    )
     const config = SchedulerConfig.layerOf({ ...quick, ...env })
-    const client = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
-      sspCalls({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })))
-    const balance = Layer.unwrapEffect(Effect.map(SchedulerConfig, ({ loadBalance }) => Balance.layerNamed(loadBalance)))
-    const drivers = Layer.mergeAll(stores, layerNode, layerTurn, Release.layerOf("1.2.3"), Layer.provideMerge(Layer.merge(Layer.provide(client, Names.layer), balance), config))
-    const server = Server.layer({ host: "127.0.0.1", port: 0, maxConnections: 1000, setting: "SVC_SCHEDULER_INGEST_PORT", stoppingCode: "OVERLOADED" })
-    const whole = Layer.fresh(server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers), Layer.provide(log)))
-    return Effect.gen(function*() {
+    const client = Layer.unwrapEffect(
+      Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
+        sspCalls({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })
+      )
+    )
+    const balance = Layer.unwrapEffect(
+      Effect.map(SchedulerConfig, ({ loadBalance }) => Balance.layerNamed(loadBalance))
+    )
+    const drivers = Layer.mergeAll(
+      stores,
+      layerNode,
+      layerTurn,
+      Release.layerOf("1.2.3"),
+      Layer.provideMerge(Layer.merge(Layer.provide(client, Names.layer), balance), config)
+    )
+    const server = Server.layer({
+      host: "127.0.0.1",
+      port: 0,
+      maxConnections: 1000,
+      setting: "SVC_SCHEDULER_INGEST_PORT",
+      stoppingCode: "OVERLOADED"
+    })
+    const whole = Layer.fresh(
+      server.pipe(Layer.provideMerge(Scheduler.layer), Layer.provide(drivers), Layer.provide(log))
+    )
+    return Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(whole, scope).pipe(Effect.tapErrorCause(() => Scope.close(scope, Exit.void)))
+      const context = yield* Layer.buildWithScope(whole, scope).pipe(
+        Effect.tapErrorCause(() => Scope.close(scope, Exit.void))
+      )
       const port = yield* Context.get(context, Serving).port
-      return new Node(port, Context.get(context, Pool), logs, annotated, () => Effect.runPromise(Scope.close(scope, Exit.void)))
+      return new Node(port, Context.get(context, Pool), logs, annotated, () =>
+        Effect.runPromise(Scope.close(scope, Exit.void))
+      )
     }).pipe(Effect.runPromise)
   }
 

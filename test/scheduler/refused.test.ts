@@ -1,7 +1,8 @@
 /**
  * An SSP whose process has gone, as a scheduler finds it out over real connections (D31, D32 said again).
  *
- * Nothing but the call of each test is made: events, probes and other calls are kept away, so that it is this call that was understood.
+ * Nothing but the call of each test is made: events, probes and other calls are kept away, so that it is this call that
+ * was understood.
  */
 import { describe, expect, it } from "vitest"
 import { until } from "../kit/Door.ts"
@@ -20,7 +21,7 @@ const calls: ReadonlyArray<readonly [string, number, (node: Node) => Promise<unk
   ["a health call", 20, () => Promise.resolve()],
   ["a delivery", 0, (node) => node.post("/ingest", create("t:1"))],
   ["a registration", 0, (node) => node.post("/view/register", registration("v", "SELECT * FROM t"))],
-  ["a request handed on", 0, (node) => node.get("/view/v")],
+  ["a request handed on", 0, (node) => node.get("/view/v")]
 ]
 
 describe("D31 an SSP that is gone", () => {
@@ -30,7 +31,9 @@ describe("D31 an SSP that is gone", () => {
       await ssp.close()
       await call(node)
       await ssp.shown(node, undefined)
-      const told = node.logs.filter((line) => /^a is (?:Suspect|removed)/.test(line)).map((line) => line.slice(0, line.indexOf(":")))
+      const told = node.logs
+        .filter((line) => /^a is (?:Suspect|removed)/.test(line))
+        .map((line) => line.slice(0, line.indexOf(":")))
       expect(told).toEqual(["a is Suspect", "a is removed"])
       expect(await node.get("/view/v")).toMatchObject({ status: 503 })
       await node.close()

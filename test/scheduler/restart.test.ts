@@ -1,7 +1,9 @@
 /**
- * A scheduler that stops, dies and comes back: nothing acknowledged is lost, nobody bootstraps because of it, what cannot be of one piece is refused (D25, D26, D31).
+ * A scheduler that stops, dies and comes back: nothing acknowledged is lost, nobody bootstraps because of it, what
+ * cannot be of one piece is refused (D25, D26, D31).
  *
- * Over real files; a crash is a copy of the folder while the node is running, which is what a killed process leaves behind.
+ * Over real files; a crash is a copy of the folder while the node is running, which is what a killed process leaves
+ * behind.
  */
 import { Effect, Layer } from "effect"
 import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync } from "node:fs"
@@ -22,7 +24,11 @@ const folder = (): string => {
   afterwards(() => removeFolder(path))
   return path
 }
-const start = async (path: string, env: { readonly [name: string]: string } = {}, upstream: Layer.Layer<Upstream> = Upstream.layerNone): Promise<Node> => {
+const start = async (
+  path: string,
+  env: { readonly [name: string]: string } = {},
+  upstream: Layer.Layer<Upstream> = Upstream.layerNone
+): Promise<Node> => {
   const node = await Node.start({ stores: Layer.merge(inFolder(path), upstream), env, callTimeoutMs: 300 })
   afterwards(node.close)
   return node
@@ -35,7 +41,8 @@ const fake = async (id: string): Promise<FakeSsp> => {
 const ingest = async (node: Node, from: number, to: number): Promise<void> => {
   for (const n of range(from, to)) expect((await node.post("/ingest", create(`t:${n}`, { n }))).status).toBe(200)
 }
-const ids = async (node: Node): Promise<unknown> => (await node.post("/proxy/query", { query: "SELECT VALUE id FROM t" })).json
+const ids = async (node: Node): Promise<unknown> =>
+  (await node.post("/proxy/query", { query: "SELECT VALUE id FROM t" })).json
 const named = (from: number, to: number): ReadonlyArray<string> => range(from, to).map((n) => `t:${n}`)
 /** What a process that is killed now leaves behind; sockets of locks are not copied. */
 const crashed = (path: string): string => {
@@ -43,7 +50,9 @@ const crashed = (path: string): string => {
   cpSync(path, copy, { recursive: true, filter: (from) => !from.endsWith(".lock") })
   return copy
 }
-const shown = async (node: Node, id: string): Promise<string | undefined> => ((await node.get("/info")).json as ReadonlyArray<{ id: string; status: string }>).find((entry) => entry.id === id)?.status
+const shown = async (node: Node, id: string): Promise<string | undefined> =>
+  ((await node.get("/info")).json as ReadonlyArray<{ id: string; status: string }>).find((entry) => entry.id === id)
+    ?.status
 
 describe("D31 a restart", () => {
   it("D31 keeps SSPs, views and versions; nobody bootstraps, what was missed is replayed from the log in a later epoch", async () => {
@@ -67,7 +76,9 @@ describe("D31 a restart", () => {
     expect(ssp.calls("/view/register")).toHaveLength(1)
     expect((await second.post("/view/unregister", { id: "v" })).status).toBe(200)
     expect((await second.post("/ingest", create("t:1", { n: "new" }))).json).toEqual({ seq: 9, delivered: 1 })
-    expect((await second.post("/proxy/query", { query: "SELECT _svc_rv, * FROM t:1" })).json).toEqual([{ id: "t:1", n: "new", _svc_rv: 2 }])
+    expect((await second.post("/proxy/query", { query: "SELECT _svc_rv, * FROM t:1" })).json).toEqual([
+      { id: "t:1", n: "new", _svc_rv: 2 }
+    ])
   })
   it("D31 a stop waits for what has been accepted, and a view that waits for an SSP gets one afterwards", async () => {
     const path = folder()
@@ -107,13 +118,16 @@ describe("D26 a crash", () => {
     const node = await start(path)
     await ingest(node, 1, 3)
     const copy = crashed(path)
-    appendFileSync(join(copy, "wal.log"), "0123 4 {\"table\":")
+    appendFileSync(join(copy, "wal.log"), '0123 4 {"table":')
     const again = await start(copy)
     expect(again.logs.join("\n")).toMatch(/cut off \d+ bytes/)
     expect((await again.post("/ingest", create("t:4", {}))).json).toEqual({ seq: 4, delivered: 0 })
   })
   it("D26 a checkpoint drops the log behind the slowest SSP, and not before", async () => {
-    const node = await Node.start({ env: { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1", SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" }, callTimeoutMs: 300 })
+    const node = await Node.start({
+      env: { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "1", SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" },
+      callTimeoutMs: 300
+    })
     afterwards(node.close)
     const slow = await (await fake("slow")).join(node)
     await ingest(node, 1, 2)
@@ -128,7 +142,11 @@ describe("D26 a crash", () => {
 })
 
 describe("what cannot be of one piece", () => {
-  const refusal = (path: string): Promise<string> => start(path).then(() => "it started", (error: unknown) => String(error))
+  const refusal = (path: string): Promise<string> =>
+    start(path).then(
+      () => "it started",
+      (error: unknown) => String(error)
+    )
 
   it("D26 a log that is shorter than the replica is refused, naming both", async () => {
     const path = folder()
@@ -175,10 +193,18 @@ describe("D25 a database to clone", () => {
     await until("it has come", () => ssp.last === 1)
     const copy = crashed(path)
     let away = true
-    const gone = Effect.suspend(() => (away ? Effect.fail(new UpstreamError({ reason: "unreachable", message: "no answer" })) : Effect.void))
-    const moody = Layer.effect(Upstream, Effect.map(Upstream, (inner) => ({ ...inner, tables: Effect.zipRight(gone, inner.tables) }))).pipe(Layer.provide(records(5)))
+    const gone = Effect.suspend(() =>
+      away ? Effect.fail(new UpstreamError({ reason: "unreachable", message: "no answer" })) : Effect.void
+    )
+    const moody = Layer.effect(
+      Upstream,
+      Effect.map(Upstream, (inner) => ({ ...inner, tables: Effect.zipRight(gone, inner.tables) }))
+    ).pipe(Layer.provide(records(5)))
     const second = await start(copy, {}, moody)
-    expect([(await second.get("/readyz")).status, (await second.get("/info")).json]).toEqual([200, expect.arrayContaining([expect.objectContaining({ entity: "scheduler", status: "ready" })])])
+    expect([(await second.get("/readyz")).status, (await second.get("/info")).json]).toEqual([
+      200,
+      expect.arrayContaining([expect.objectContaining({ entity: "scheduler", status: "ready" })])
+    ])
     expect(await ids(second)).toEqual([...named(1, 3), "t:own"])
     expect((await second.post("/ingest", create("t:9", {}))).json).toMatchObject({ seq: 2 })
     const joined = await (await fake("b")).join(second)
@@ -186,9 +212,14 @@ describe("D25 a database to clone", () => {
     expect(second.logs.join("\n")).toMatch(/the compare with the database failed: no answer/)
     away = false
     // The database has what it had, and two more: what only `/ingest` told of goes.
-    await until("the difference has come", async () => JSON.stringify(await ids(second)) === JSON.stringify(named(1, 5)))
+    await until(
+      "the difference has come",
+      async () => JSON.stringify(await ids(second)) === JSON.stringify(named(1, 5))
+    )
     await until("both have it", () => joined.last === 6 && ssp.last === 6)
-    await until("it says so", () => /replica and database are compared: 5 records, 4 of them written or removed/.test(second.logs.join("\n")))
+    await until("it says so", () =>
+      /replica and database are compared: 5 records, 4 of them written or removed/.test(second.logs.join("\n"))
+    )
   })
   it("D25 after a restart what differs becomes ordinary changes with new positions, which SSPs get without a bootstrap", async () => {
     const path = folder()
@@ -200,17 +231,31 @@ describe("D25 a database to clone", () => {
     await until("it is ready", async () => (await second.get("/readyz")).status === 200)
     await ssp.shown(second, "ready")
     await until("the difference has come", () => ssp.last === 2)
-    expect(ssp.calls("/ingest").flatMap((told) => told.json as ReadonlyArray<Body>).map((event) => event["id"])).toEqual(["t:4", "t:5"])
+    expect(
+      ssp
+        .calls("/ingest")
+        .flatMap((told) => told.json as ReadonlyArray<Body>)
+        .map((event) => event["id"])
+    ).toEqual(["t:4", "t:5"])
     expect(await ids(second)).toEqual(named(1, 5))
   })
 })
 
 describe("a replica that was lost or put back, beside a database", () => {
-  const upstream = (...list: ReadonlyArray<readonly [number, string]>) => Upstream.layerMemory(list.map(([n, v]) => ({ id: Ids.make("t", n), v })))
-  const ready = (node: Node): Promise<unknown> => until("it is ready", async () => (await node.get("/readyz")).status === 200)
-  /** A node with one SSP that has followed its changes; answers both, and what the folder was before them. Cut or not, the log is so on a machine of any speed. */
+  const upstream = (...list: ReadonlyArray<readonly [number, string]>) =>
+    Upstream.layerMemory(list.map(([n, v]) => ({ id: Ids.make("t", n), v })))
+  const ready = (node: Node): Promise<unknown> =>
+    until("it is ready", async () => (await node.get("/readyz")).status === 200)
+  /**
+   * A node with one SSP that has followed its changes; answers both, and what the folder was before them. Cut or not,
+   * the log is so on a machine of any speed.
+   */
   const lived = async (path: string, log: "cut" | "whole") => {
-    const first = await start(path, { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: log === "cut" ? "1" : "86400" }, upstream([1, "a"], [2, "a"]))
+    const first = await start(
+      path,
+      { SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: log === "cut" ? "1" : "86400" },
+      upstream([1, "a"], [2, "a"])
+    )
     await ready(first)
     const before = crashed(path)
     const ssp = await (await fake("a")).join(first)
@@ -220,7 +265,10 @@ describe("a replica that was lost or put back, beside a database", () => {
     if (log === "cut") await until("the log is cut", () => first.pool.state().log.first === 3)
     return { first, ssp, before }
   }
-  /** What the SSP has applied says nothing about a replica that was filled without events: it is not known, registers and gets its views. */
+  /**
+   * What the SSP has applied says nothing about a replica that was filled without events: it is not known, registers
+   * and gets its views.
+   */
   const comesBack = async (node: Node, ssp: FakeSsp): Promise<void> => {
     expect((await ssp.beat(node, { registration: ssp.registration })).status).toBe(404)
     ssp.health = "bootstrapping"
@@ -234,23 +282,39 @@ describe("a replica that was lost or put back, beside a database", () => {
     expect((await ssp.beat(node, { registration: ssp.registration })).status).toBe(200)
   }
 
-  it.each(["cut", "whole"] as const)("D5 D31 one that was removed is cloned anew, and every SSP bootstraps again: the log is %s", async (log) => {
-    const path = folder()
-    const { first, ssp } = await lived(path, log)
-    await first.close()
-    for (const name of readdirSync(join(path, "replica"))) if (name.startsWith("replica.db")) rmSync(join(path, "replica", name))
-    const second = await start(path, {}, upstream([1, "c"], [2, "changed while it was down"]))
-    await ready(second)
-    await comesBack(second, ssp)
-    expect((await second.post("/proxy/query", { query: "SELECT VALUE v FROM t" })).json).toEqual(["c", "changed while it was down"])
-  })
+  it.each(["cut", "whole"] as const)(
+    "D5 D31 one that was removed is cloned anew, and every SSP bootstraps again: the log is %s",
+    async (log) => {
+      const path = folder()
+      const { first, ssp } = await lived(path, log)
+      await first.close()
+      for (const name of readdirSync(join(path, "replica")))
+        if (name.startsWith("replica.db")) rmSync(join(path, "replica", name))
+      const second = await start(path, {}, upstream([1, "c"], [2, "changed while it was down"]))
+      await ready(second)
+      await comesBack(second, ssp)
+      expect((await second.post("/proxy/query", { query: "SELECT VALUE v FROM t" })).json).toEqual([
+        "c",
+        "changed while it was down"
+      ])
+    }
+  )
   it("D5 D31 one that was put back to before what the log still has is cloned anew, and a crash during that changes nothing", async () => {
     const path = folder()
     const { before, first, ssp } = await lived(path, "cut")
     await first.close()
-    for (const name of readdirSync(join(path, "replica"))) if (name.startsWith("replica.db")) rmSync(join(path, "replica", name))
-    for (const name of readdirSync(join(before, "replica"))) if (name.startsWith("replica.db")) cpSync(join(before, "replica", name), join(path, "replica", name))
-    const dies = await start(path, {}, Layer.effect(Upstream, Effect.map(Upstream, (inner) => ({ ...inner, chunk: () => Effect.never }))).pipe(Layer.provide(upstream([1, "x"]))))
+    for (const name of readdirSync(join(path, "replica")))
+      if (name.startsWith("replica.db")) rmSync(join(path, "replica", name))
+    for (const name of readdirSync(join(before, "replica")))
+      if (name.startsWith("replica.db")) cpSync(join(before, "replica", name), join(path, "replica", name))
+    const dies = await start(
+      path,
+      {},
+      Layer.effect(
+        Upstream,
+        Effect.map(Upstream, (inner) => ({ ...inner, chunk: () => Effect.never }))
+      ).pipe(Layer.provide(upstream([1, "x"])))
+    )
     expect(dies.logs.join("\n")).toMatch(/cloned anew: every SSP bootstraps again/)
     expect(await shown(dies, "a")).toBeUndefined()
     await dies.close()
@@ -263,7 +327,8 @@ describe("a replica that was lost or put back, beside a database", () => {
     const path = folder()
     const { before, first, ssp } = await lived(path, "whole")
     await first.close()
-    for (const name of readdirSync(join(before, "replica"))) if (name.startsWith("replica.db")) cpSync(join(before, "replica", name), join(path, "replica", name))
+    for (const name of readdirSync(join(before, "replica")))
+      if (name.startsWith("replica.db")) cpSync(join(before, "replica", name), join(path, "replica", name))
     const second = await start(path, {}, upstream([1, "c"], [2, "a"]))
     await ready(second)
     await ssp.shown(second, "ready")
@@ -271,17 +336,32 @@ describe("a replica that was lost or put back, beside a database", () => {
   })
   it("D4 versions that were lost go on above the highest that clients have seen, for records that are created later too, behind a restart", async () => {
     const path = folder()
-    const seen = Layer.effect(Upstream, Effect.map(Upstream, (inner) => ({ ...inner, highestVersion: Effect.succeed(9) }))).pipe(Layer.provide(upstream([1, "a"])))
+    const seen = Layer.effect(
+      Upstream,
+      Effect.map(Upstream, (inner) => ({ ...inner, highestVersion: Effect.succeed(9) }))
+    ).pipe(Layer.provide(upstream([1, "a"])))
     const first = await start(path, {}, seen)
     await ready(first)
-    const version = async (node: Node, id: string) => ((await node.post("/proxy/query", { query: `SELECT _svc_rv, * FROM ${id}` })).json as ReadonlyArray<Body>)[0]?.["_svc_rv"]
+    const version = async (node: Node, id: string) =>
+      ((await node.post("/proxy/query", { query: `SELECT _svc_rv, * FROM ${id}` })).json as ReadonlyArray<Body>)[0]?.[
+        "_svc_rv"
+      ]
     await first.post("/ingest", create("t:later", {}))
     await first.post("/ingest", { ...create("t:gone", {}), op: "DELETE" })
     await first.post("/ingest", create("t:gone", {}))
     await first.post("/ingest", create("t:given", { _svc_rv: 4 }))
-    expect([await version(first, "t:1"), await version(first, "t:later"), await version(first, "t:gone"), await version(first, "t:given")]).toEqual([10, 10, 10, 4])
+    expect([
+      await version(first, "t:1"),
+      await version(first, "t:later"),
+      await version(first, "t:gone"),
+      await version(first, "t:given")
+    ]).toEqual([10, 10, 10, 4])
     await first.close()
-    const second = await start(path, {}, Upstream.layerMemory(["1", "later", "gone", "given"].map((key) => ({ id: Ids.make("t", key === "1" ? 1 : key) }))))
+    const second = await start(
+      path,
+      {},
+      Upstream.layerMemory(["1", "later", "gone", "given"].map((key) => ({ id: Ids.make("t", key === "1" ? 1 : key) })))
+    )
     await ready(second)
     await second.post("/ingest", create("t:later2", {}))
     expect(await version(second, "t:later2")).toBe(10)
@@ -292,5 +372,7 @@ it("the log can be read by a person", async () => {
   const path = folder()
   const node = await start(path)
   await ingest(node, 1, 1)
-  expect(readFileSync(join(path, "wal.log"), "utf8").split("\n")[1]).toMatch(/^[0-9a-f]{8} 1 \{"table":"t","op":"CREATE","id":"t:1","record":\{"n":1,"_svc_rv":1\}\}$/)
+  expect(readFileSync(join(path, "wal.log"), "utf8").split("\n")[1]).toMatch(
+    /^[0-9a-f]{8} 1 \{"table":"t","op":"CREATE","id":"t:1","record":\{"n":1,"_svc_rv":1\}\}$/
+  )
 })

@@ -1,5 +1,6 @@
 /**
- * Views and who holds them, over real sockets: moved when their SSP dies, brought back to one that returns, expired, never on two (D14, D31, D32).
+ * Views and who holds them, over real sockets: moved when their SSP dies, brought back to one that returns, expired,
+ * never on two (D14, D31, D32).
  *
  * The fakes keep what they were told; what they hold at the end is compared with what the scheduler believes.
  */
@@ -22,7 +23,8 @@ const fake = async (id: string): Promise<FakeSsp> => {
   afterwards(() => ssp.close())
   return ssp
 }
-const register = (node: Node, id: string, more: Body = {}) => node.post("/view/register", registration(id, "SELECT * FROM t", more))
+const register = (node: Node, id: string, more: Body = {}) =>
+  node.post("/view/register", registration(id, "SELECT * FROM t", more))
 
 /** Keys of the views an SSP holds, by the calls it took. */
 const held = (ssp: FakeSsp): ReadonlyArray<string> => {
@@ -56,12 +58,16 @@ describe("D31 views move", () => {
     beating(node, b)
     for (const n of range(1, 6)) expect((await register(node, `v${n}`)).status).toBe(200)
     expect([held(a).length, held(b).length]).toEqual([3, 3])
-    const before = new Map(a.calls("/view/register").map(({ json }) => [(json as Body)["id"], Number((json as Body)["assignment"])]))
+    const before = new Map(
+      a.calls("/view/register").map(({ json }) => [(json as Body)["id"], Number((json as Body)["assignment"])])
+    )
     await silence()
     await a.shown(node, undefined)
     await until("all views are with the other", () => held(b).length === 6)
     for (const { json } of b.calls("/view/register").slice(3)) {
-      expect(Number((json as Body)["assignment"])).toBeGreaterThan(before.get((json as Body)["id"]) ?? Number.POSITIVE_INFINITY)
+      expect(Number((json as Body)["assignment"])).toBeGreaterThan(
+        before.get((json as Body)["id"]) ?? Number.POSITIVE_INFINITY
+      )
     }
   })
   it("D31 from one that says goodbye; one that comes gets its share, and no view is ever on two", async () => {

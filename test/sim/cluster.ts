@@ -1,8 +1,9 @@
 /**
- * A day in the life of a cluster of whole nodes, drawn from a seed: writes, views, bad weather, partitions, crashes, restarts; then everything
- * heals, and everything must be right.
+ * A day in the life of a cluster of whole nodes, drawn from a seed: writes, views, bad weather, partitions, crashes,
+ * restarts; then everything heals, and everything must be right.
  *
- * Checked at rest by what knows nothing of how it came about: the client's own book of what was acknowledged, the replica, and the plain evaluator.
+ * Checked at rest by what knows nothing of how it came about: the client's own book of what was acknowledged, the
+ * replica, and the plain evaluator.
  */
 import { Context, Effect, Either, HashMap, Option } from "effect"
 import * as Encode from "../../src/core/surql/encode.ts"
@@ -23,8 +24,14 @@ const schedulerHost = "127.0.0.1:9667"
 const keys = 40
 
 const queries: ReadonlyArray<string> = [
-  "SELECT * FROM item WHERE group = 1", "SELECT id, n FROM item WHERE n > 20 ORDER BY n DESC LIMIT 5", "SELECT count() AS count, group FROM item GROUP BY group", "SELECT VALUE n FROM item WHERE group != 2",
-  "SELECT id, (SELECT VALUE n FROM item WHERE group = $parent.group ORDER BY n LIMIT 2) AS near FROM item WHERE group = 3", "SELECT * FROM item", "SELECT math::sum(n) AS sum FROM item GROUP ALL", "SELECT id FROM item WHERE n % 2 = 0"
+  "SELECT * FROM item WHERE group = 1",
+  "SELECT id, n FROM item WHERE n > 20 ORDER BY n DESC LIMIT 5",
+  "SELECT count() AS count, group FROM item GROUP BY group",
+  "SELECT VALUE n FROM item WHERE group != 2",
+  "SELECT id, (SELECT VALUE n FROM item WHERE group = $parent.group ORDER BY n LIMIT 2) AS near FROM item WHERE group = 3",
+  "SELECT * FROM item",
+  "SELECT math::sum(n) AS sum FROM item GROUP ALL",
+  "SELECT id FROM item WHERE n % 2 = 0"
 ]
 
 export interface Outcome {
@@ -70,12 +77,17 @@ class Day {
         this.time.after(100, attempt)
       }
       this.time.after(3000, again)
-      this.network.send("client", schedulerHost, { method: "POST", path, headers: { "content-type": "application/json" }, body: JSON.stringify(body) }, (reply) => {
-        if (over) return
-        if (reply === undefined || !until.includes(reply.status)) return again()
-        over = true
-        then(reply)
-      })
+      this.network.send(
+        "client",
+        schedulerHost,
+        { method: "POST", path, headers: { "content-type": "application/json" }, body: JSON.stringify(body) },
+        (reply) => {
+          if (over) return
+          if (reply === undefined || !until.includes(reply.status)) return again()
+          over = true
+          then(reply)
+        }
+      )
     }
     attempt()
   }
@@ -86,11 +98,16 @@ class Day {
     this.busy.add(key)
     const n = this.random.chance(0.15) ? undefined : ++this.writes
     const record = n === undefined ? {} : { n, group: key % 4 }
-    this.ask("/ingest", { table: "item", op: n === undefined ? "DELETE" : "UPDATE", id: `item:${key}`, record }, [200], () => {
-      this.book.set(key, n)
-      this.busy.delete(key)
-      this.count("acknowledged")
-    })
+    this.ask(
+      "/ingest",
+      { table: "item", op: n === undefined ? "DELETE" : "UPDATE", id: `item:${key}`, record },
+      [200],
+      () => {
+        this.book.set(key, n)
+        this.busy.delete(key)
+        this.count("acknowledged")
+      }
+    )
   }
 
   private writing(): void {
@@ -128,7 +145,10 @@ class Day {
     for (const ssp of this.ssps) await ssp.start()
     await this.time.advance(2000)
     let registered = 0
-    for (const [i, surql] of queries.entries()) this.ask("/view/register", { id: `v${i}`, surql, clientId: "c", ttl: "1d", format: "tree" }, [200], () => { registered++ })
+    for (const [i, surql] of queries.entries())
+      this.ask("/view/register", { id: `v${i}`, surql, clientId: "c", ttl: "1d", format: "tree" }, [200], () => {
+        registered++
+      })
     this.writing()
     for (let i = 0; i < blows; i++) {
       await this.time.advance(this.random.below(2500))
@@ -145,32 +165,62 @@ class Day {
 
   private async rest(done: () => boolean): Promise<void> {
     for (let i = 0; i < 600; i++) {
-      if (this.world.crashes.length > 0) throw new Error(`a node ended by itself: ${this.world.crashes.join("; ")}\n${this.world.logs.slice(-60).join("\n")}`)
+      if (this.world.crashes.length > 0)
+        throw new Error(
+          `a node ended by itself: ${this.world.crashes.join("; ")}\n${this.world.logs.slice(-60).join("\n")}`
+        )
       if (done()) return
       await this.time.advance(200)
     }
-    throw new Error(`not at rest two minutes after healing\n${this.world.logs.slice(-80).join("\n")}\n${this.network.trace.slice(-40).join("\n")}`)
+    throw new Error(
+      `not at rest two minutes after healing\n${this.world.logs.slice(-80).join("\n")}\n${this.network.trace.slice(-40).join("\n")}`
+    )
   }
 
   private atRest(): boolean {
     const state = this.scheduler.pool().state()
     const members = [...HashMap.values(state.members)]
-    return members.length === 3 && members.every((member) => member.state === "Ready" && member.outbox.acked === state.log.head && HashMap.size(member.strays) === 0)
-      && [...HashMap.values(state.views)].every((view) => view.placed && view.op === undefined) && this.ssps.every((ssp) => Context.get(ssp.context!, Lifecycle).phase() === "ready")
+    return (
+      members.length === 3 &&
+      members.every(
+        (member) =>
+          member.state === "Ready" && member.outbox.acked === state.log.head && HashMap.size(member.strays) === 0
+      ) &&
+      [...HashMap.values(state.views)].every((view) => view.placed && view.op === undefined) &&
+      this.ssps.every((ssp) => Context.get(ssp.context!, Lifecycle).phase() === "ready")
+    )
   }
 
   private async check(): Promise<void> {
     const rows = await Effect.runPromise(this.scheduler.durable.replica.records("item", undefined, 1_000_000))
     const same = (what: string, found: unknown, expected: unknown): void => {
       const [a, b] = [JSON.stringify(found), JSON.stringify(expected)]
-      if (a !== b) throw new Error(`${what}:\nfound    ${a.slice(0, 1500)}\nexpected ${b.slice(0, 1500)}\n${this.world.logs.slice(-60).join("\n")}`)
+      if (a !== b)
+        throw new Error(
+          `${what}:\nfound    ${a.slice(0, 1500)}\nexpected ${b.slice(0, 1500)}\n${this.world.logs.slice(-60).join("\n")}`
+        )
     }
-    same("what was acknowledged is in the replica", rows.map(({ doc, id }) => [id.text, doc?.["n"]]), [...this.book].filter(([, n]) => n !== undefined).sort(([a], [b]) => a - b).map(([key, n]) => [`item:${key}`, n]))
+    same(
+      "what was acknowledged is in the replica",
+      rows.map(({ doc, id }) => [id.text, doc?.["n"]]),
+      [...this.book]
+        .filter(([, n]) => n !== undefined)
+        .sort(([a], [b]) => a - b)
+        .map(([key, n]) => [`item:${key}`, n])
+    )
     const state = this.scheduler.pool().state()
     for (const ssp of this.ssps) {
       const views = Context.get(ssp.context!, Views)
-      const held = [...views.records.rowsBetween("item", new Range(undefined, undefined))].map((row) => [row.id.text, row.version, Encode.encode(row.doc)])
-      same(`${ssp.name} holds what the replica holds`, held, rows.map(({ doc, id, version }) => [id.text, version, Encode.encode(doc)]))
+      const held = [...views.records.rowsBetween("item", new Range(undefined, undefined))].map((row) => [
+        row.id.text,
+        row.version,
+        Encode.encode(row.doc)
+      ])
+      same(
+        `${ssp.name} holds what the replica holds`,
+        held,
+        rows.map(({ doc, id, version }) => [id.text, version, Encode.encode(doc)])
+      )
     }
     const source = fromRecords(rows.flatMap(({ doc }) => (doc === undefined ? [] : [doc])))
     for (const [i, surql] of queries.entries()) {
@@ -191,4 +241,3 @@ class Day {
 
 /** A whole day from a seed; throws with what is wrong. */
 export const live = (seed: number, blows: number): Promise<Outcome> => new Day(seed).run(blows)
-

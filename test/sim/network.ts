@@ -1,9 +1,9 @@
 /**
- * A loopback between nodes of one process: requests travel as data, in virtual time, over a network that delays, loses, doubles and
- * partitions by a seed.
+ * A loopback between nodes of one process: requests travel as data, in virtual time, over a network that delays, loses,
+ * doubles and partitions by a seed.
  *
- * What is lost is lost without a word, as on a real network, so that every time-out is needed; who talks to a node that is not there is
- * refused. The trace is one line per request, and the same seed gives the same lines.
+ * What is lost is lost without a word, as on a real network, so that every time-out is needed; who talks to a node that
+ * is not there is refused. The trace is one line per request, and the same seed gives the same lines.
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientError from "@effect/platform/HttpClientError"
@@ -46,7 +46,8 @@ interface Bound {
   readonly breaks: Set<() => void>
 }
 
-const textOf = (request: HttpClientRequest.HttpClientRequest): string => (request.body._tag === "Uint8Array" ? new TextDecoder().decode(request.body.body) : "")
+const textOf = (request: HttpClientRequest.HttpClientRequest): string =>
+  request.body._tag === "Uint8Array" ? new TextDecoder().decode(request.body.body) : ""
 
 export class Network {
   readonly trace: Array<string> = []
@@ -86,7 +87,9 @@ export class Network {
     const end = (how: string, reply: Reply | undefined): void => {
       if (done) return
       done = true
-      this.trace.push(`${this.time.now} ${from} -> ${this.nodes.get(host)?.name ?? host} ${message.method} ${message.path} ${how}`)
+      this.trace.push(
+        `${this.time.now} ${from} -> ${this.nodes.get(host)?.name ?? host} ${message.method} ${message.path} ${how}`
+      )
       answered(reply)
     }
     for (let way = 0; way < ways; way++) {
@@ -110,12 +113,28 @@ export class Network {
   client(from: string): HttpClient.HttpClient {
     return HttpClient.make((request, url) =>
       Effect.async((resume) => {
-        const message: Message = { method: request.method, path: `${url.pathname}${url.search}`, headers: request.headers, body: textOf(request) }
+        const message: Message = {
+          method: request.method,
+          path: `${url.pathname}${url.search}`,
+          headers: request.headers,
+          body: textOf(request)
+        }
         this.send(from, url.host, message, (reply) =>
-          resume(reply === undefined
-            ? Effect.fail(new HttpClientError.RequestError({ request, reason: "Transport", description: "no connection" }))
-            : Effect.succeed(HttpClientResponse.fromWeb(request, new Response(reply.body, { status: reply.status, headers: reply.headers })))))
-      }))
+          resume(
+            reply === undefined
+              ? Effect.fail(
+                  new HttpClientError.RequestError({ request, reason: "Transport", description: "no connection" })
+                )
+              : Effect.succeed(
+                  HttpClientResponse.fromWeb(
+                    request,
+                    new Response(reply.body, { status: reply.status, headers: reply.headers })
+                  )
+                )
+          )
+        )
+      })
+    )
   }
 
   private delay(): number {

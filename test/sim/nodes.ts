@@ -1,8 +1,9 @@
 /**
- * Whole nodes in one process: the real layers of a scheduler and of SSPs, on a loopback and in virtual time, to be crashed and started again.
+ * Whole nodes in one process: the real layers of a scheduler and of SSPs, on a loopback and in virtual time, to be
+ * crashed and started again.
  *
- * A crash is sudden: connections break first, so that no goodbye gets out, and what was not durable is gone. What is durable (log, replica,
- * pool) is in memory and outlives the node, except frozen snapshots, which are a process's own.
+ * A crash is sudden: connections break first, so that no goodbye gets out, and what was not durable is gone. What is
+ * durable (log, replica, pool) is in memory and outlives the node, except frozen snapshots, which are a process's own.
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpApp from "@effect/platform/HttpApp"
@@ -29,9 +30,9 @@ import { SchedulerConfig } from "../../src/scheduler/Config.ts"
 import { Pool, type PoolShape } from "../../src/scheduler/Pool.ts"
 import * as Scheduler from "../../src/scheduler/Scheduler.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
-import { Lifecycle } from "../../src/ssp/Lifecycle.ts"
+import type { Lifecycle } from "../../src/ssp/Lifecycle.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
-import { Views } from "../../src/ssp/Views.ts"
+import type { Views } from "../../src/ssp/Views.ts"
 import type { VirtualTime } from "../kit/virtualTime.ts"
 import type { Handler, Network, Reply } from "./network.ts"
 
@@ -48,28 +49,51 @@ export interface World {
 
 /** The node's routes, hot ones by callback as its server would call them. */
 const layerLoopback = ({ network }: World, name: string, host: string) =>
-  Layer.scopedDiscard(Effect.gen(function*() {
-    const serving = yield* Serving
-    const app = yield* HttpApiBuilder.httpApp
-    const hot = new Map((yield* HotRoutes).map((route) => [`${route.method} ${route.path}`, route]))
-    const web = HttpApp.toWebHandlerRuntime(yield* Effect.runtime<never>())(app as HttpApp.Default)
-    const handler: Handler = async ({ body, headers, method, path }) => {
-      const route = hot.get(`${method} ${path}`)
-      if (route !== undefined) {
-        const refused = route.admit(headers["authorization"], headers[registrationHeader])
-        const answer = refused ?? (await new Promise<Reply & { readonly headers?: Reply["headers"] }>((done) => route.accept(body, (got) => done(got as Reply))))
-        return { status: answer.status, headers: { "content-type": "application/json", ...answer.headers }, body: answer.body }
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      const serving = yield* Serving
+      const app = yield* HttpApiBuilder.httpApp
+      const hot = new Map((yield* HotRoutes).map((route) => [`${route.method} ${route.path}`, route]))
+      const web = HttpApp.toWebHandlerRuntime(yield* Effect.runtime<never>())(app as HttpApp.Default)
+      const handler: Handler = async ({ body, headers, method, path }) => {
+        const route = hot.get(`${method} ${path}`)
+        if (route !== undefined) {
+          const refused = route.admit(headers["authorization"], headers[registrationHeader])
+          const answer =
+            refused ??
+            (await new Promise<Reply & { readonly headers?: Reply["headers"] }>((done) =>
+              route.accept(body, (got) => done(got as Reply))
+            ))
+          return {
+            status: answer.status,
+            headers: { "content-type": "application/json", ...answer.headers },
+            body: answer.body
+          }
+        }
+        const given = Object.fromEntries(
+          Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined)
+        )
+        const response = await web(
+          new Request(`http://${host}${path}`, { method, headers: given, ...(method === "POST" ? { body } : {}) })
+        )
+        return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() }
       }
-      const given = Object.fromEntries(Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined))
-      const response = await web(new Request(`http://${host}${path}`, { method, headers: given, ...(method === "POST" ? { body } : {}) }))
-      return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() }
-    }
-    network.bind(name, host, handler)
-    yield* serving.listening(Number(host.slice(host.indexOf(":") + 1)))
-  })).pipe(Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer]), Layer.provide(HttpServer.layerContext))
+      network.bind(name, host, handler)
+      yield* serving.listening(Number(host.slice(host.indexOf(":") + 1)))
+    })
+  ).pipe(
+    Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer]),
+    Layer.provide(HttpServer.layerContext)
+  )
 
 const layerLogs = ({ logs, time }: World, name: string) =>
-  Layer.merge(Logger.replace(Logger.defaultLogger, Logger.make(({ logLevel, message }) => void logs.push(`${time.now} ${name} ${logLevel.label} ${String(message)}`))), Logger.minimumLogLevel(LogLevel.Info))
+  Layer.merge(
+    Logger.replace(
+      Logger.defaultLogger,
+      Logger.make(({ logLevel, message }) => void logs.push(`${time.now} ${name} ${logLevel.label} ${String(message)}`))
+    ),
+    Logger.minimumLogLevel(LogLevel.Info)
+  )
 
 /** A node over its lives. `build` is given the seed of the life. */
 export class SimNode<R> {
@@ -82,7 +106,13 @@ export class SimNode<R> {
   private readonly build: (life: number) => Layer.Layer<R | Serving, unknown>
   private readonly fallen: () => void
 
-  constructor(world: World, name: string, host: string, build: (life: number) => Layer.Layer<R | Serving, unknown>, fallen: () => void = () => {}) {
+  constructor(
+    world: World,
+    name: string,
+    host: string,
+    build: (life: number) => Layer.Layer<R | Serving, unknown>,
+    fallen: () => void = () => {}
+  ) {
     this.world = world
     this.name = name
     this.host = host
@@ -100,18 +130,31 @@ export class SimNode<R> {
     const scope = Effect.runSync(Scope.make())
     this.scope = scope
     const random = Random.make(`${this.name} ${life}`)
-    const layer = Layer.fresh(this.build(life)).pipe(Layer.provide(layerLogs(this.world, this.name)), Layer.provide(Layer.merge(time.layer, Layer.setRandom(random))))
-    const building = Effect.runPromiseExit(Layer.buildWithScope(layer, scope).pipe(Effect.withClock(time.clock), Effect.withRandom(random)))
+    const layer = Layer.fresh(this.build(life)).pipe(
+      Layer.provide(layerLogs(this.world, this.name)),
+      Layer.provide(Layer.merge(time.layer, Layer.setRandom(random)))
+    )
+    const building = Effect.runPromiseExit(
+      Layer.buildWithScope(layer, scope).pipe(Effect.withClock(time.clock), Effect.withRandom(random))
+    )
     let done = false
-    void building.then(() => { done = true })
+    void building.then(() => {
+      done = true
+    })
     await time.settle()
     for (let i = 0; !done && i < 1000; i++) await time.advance(1)
     const built = await building
     if (Exit.isFailure(built)) throw new Error(`${this.name} does not start: ${Cause.pretty(built.cause)}`)
     this.context = built.value
-    Effect.runFork(Context.get(built.value, Serving).crashed.pipe(Effect.catchAll((fault) => Effect.sync(() => {
-      if (this.scope === scope) this.world.crashes.push(`${time.now} ${this.name}: ${fault.message}`)
-    }))))
+    Effect.runFork(
+      Context.get(built.value, Serving).crashed.pipe(
+        Effect.catchAll((fault) =>
+          Effect.sync(() => {
+            if (this.scope === scope) this.world.crashes.push(`${time.now} ${this.name}: ${fault.message}`)
+          })
+        )
+      )
+    )
     await time.settle()
   }
 
@@ -124,7 +167,9 @@ export class SimNode<R> {
     this.world.network.falling.add(this.name)
     const closing = Effect.runPromise(Scope.close(scope, Exit.void))
     let done = false
-    void closing.then(() => { done = true })
+    void closing.then(() => {
+      done = true
+    })
     for (let i = 0; !done && i < 10_000; i++) await this.world.time.advance(1)
     await closing
     this.world.network.falling.delete(this.name)
@@ -135,8 +180,14 @@ export class SimNode<R> {
 const schedulerHost = "127.0.0.1:9667"
 
 const schedulerEnv = {
-  SVC_AUTH_SECRET: secret, SCHEDULER_ID: "scheduler", SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200", SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200", SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "1500",
-  SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS: "20", SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "100", SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "3"
+  SVC_AUTH_SECRET: secret,
+  SCHEDULER_ID: "scheduler",
+  SVC_SCHEDULER_SSP_POLL_INTERVAL_MS: "200",
+  SVC_SCHEDULER_HEARTBEAT_INTERVAL_MS: "200",
+  SVC_SCHEDULER_HEARTBEAT_TIMEOUT_MS: "1500",
+  SVC_SCHEDULER_BOOTSTRAP_TIMEOUT_SECS: "20",
+  SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "100",
+  SVC_SCHEDULER_SNAPSHOT_UPDATE_INTERVAL_SECS: "3"
 }
 
 /** What of a scheduler outlives it. */
@@ -145,17 +196,49 @@ export interface Durable {
   readonly replica: ReplicaShape
 }
 
-export const schedulerNode = (world: World, env: { readonly [name: string]: string } = {}, upstream: Layer.Layer<Upstream> = Upstream.layerNone, turn: Layer.Layer<Turn> = Turn.layerYield): { readonly node: SimNode<Pool>; readonly durable: Durable; readonly pool: () => PoolShape } => {
-  const kept = Effect.runSync(Effect.scoped(Layer.build(Layer.mergeAll(Wal.layerMemory("log"), Replica.layerMemory, PoolStore.layerMemory))))
+export const schedulerNode = (
+  world: World,
+  env: { readonly [name: string]: string } = {},
+  upstream: Layer.Layer<Upstream> = Upstream.layerNone,
+  turn: Layer.Layer<Turn> = Turn.layerYield
+): { readonly node: SimNode<Pool>; readonly durable: Durable; readonly pool: () => PoolShape } => {
+  const kept = Effect.runSync(
+    Effect.scoped(Layer.build(Layer.mergeAll(Wal.layerMemory("log"), Replica.layerMemory, PoolStore.layerMemory)))
+  )
   const replica = Context.get(kept, Replica)
   const frozen = new Set<number>()
-  const watched: ReplicaShape = { ...replica, freeze: (id) => Effect.tap(replica.freeze(id), () => frozen.add(id)), thaw: (id) => Effect.tap(replica.thaw(id), () => frozen.delete(id)) }
-  const stores = Layer.mergeAll(Layer.succeed(Wal, Context.get(kept, Wal)), Layer.succeed(Replica, watched), Layer.succeed(PoolStore, Context.get(kept, PoolStore)), upstream)
-  const client = Layer.provide(SspClient.layerHttp({ secret: () => Redacted.make(secret), allowedHosts: undefined, timeoutMs: 1000 }), [Layer.succeed(HttpClient.HttpClient, world.network.client("scheduler")), Layer.succeed(Names, { resolve: () => Effect.succeed([]) })])
+  const watched: ReplicaShape = {
+    ...replica,
+    freeze: (id) => Effect.tap(replica.freeze(id), () => frozen.add(id)),
+    thaw: (id) => Effect.tap(replica.thaw(id), () => frozen.delete(id))
+  }
+  const stores = Layer.mergeAll(
+    Layer.succeed(Wal, Context.get(kept, Wal)),
+    Layer.succeed(Replica, watched),
+    Layer.succeed(PoolStore, Context.get(kept, PoolStore)),
+    upstream
+  )
+  const client = Layer.provide(
+    SspClient.layerHttp({ secret: () => Redacted.make(secret), allowedHosts: undefined, timeoutMs: 1000 }),
+    [
+      Layer.succeed(HttpClient.HttpClient, world.network.client("scheduler")),
+      Layer.succeed(Names, { resolve: () => Effect.succeed([]) })
+    ]
+  )
   const build = () =>
     layerLoopback(world, "scheduler", schedulerHost).pipe(
       Layer.provideMerge(Scheduler.layer),
-      Layer.provide(Layer.mergeAll(stores, client, Balance.layerNamed("least_queries"), RequestBody.layer, turn, Release.layerOf("1.2.3"), SchedulerConfig.layerOf({ ...schedulerEnv, ...env })))
+      Layer.provide(
+        Layer.mergeAll(
+          stores,
+          client,
+          Balance.layerNamed("least_queries"),
+          RequestBody.layer,
+          turn,
+          Release.layerOf("1.2.3"),
+          SchedulerConfig.layerOf({ ...schedulerEnv, ...env })
+        )
+      )
     )
   const node = new SimNode<Pool>(world, "scheduler", schedulerHost, build, () => {
     for (const id of [...frozen]) Effect.runSync(watched.thaw(id))
@@ -166,11 +249,33 @@ export const schedulerNode = (world: World, env: { readonly [name: string]: stri
 export const sspNode = (world: World, n: number): SimNode<Views | Lifecycle> => {
   const name = `ssp-${n}`
   const host = `127.0.0.1:${8660 + n}`
-  const scheduler = Layer.provide(SchedulerClient.layerHttp(`http://${schedulerHost}`), Layer.succeed(HttpClient.HttpClient, world.network.client(name)))
-  const env = { SVC_AUTH_SECRET: secret, SSP_ID: name, SCHEDULER_URL: `http://${schedulerHost}`, LISTEN_ADDR: host, HEARTBEAT_INTERVAL_MS: "500" }
+  const scheduler = Layer.provide(
+    SchedulerClient.layerHttp(`http://${schedulerHost}`),
+    Layer.succeed(HttpClient.HttpClient, world.network.client(name))
+  )
+  const env = {
+    SVC_AUTH_SECRET: secret,
+    SSP_ID: name,
+    SCHEDULER_URL: `http://${schedulerHost}`,
+    LISTEN_ADDR: host,
+    HEARTBEAT_INTERVAL_MS: "500"
+  }
   return new SimNode<Views | Lifecycle>(world, name, host, () =>
     layerLoopback(world, name, host).pipe(
       Layer.provideMerge(Ssp.layer),
-      Layer.provide(Layer.mergeAll(scheduler, Database.layerMemory, SavedState.layerMemory, JobPorts.layerNone, Upstream.layerNone, RequestBody.layer, Turn.layerYield, Release.layerOf("1.2.3"), SspConfig.layerOf(env)))
-    ))
+      Layer.provide(
+        Layer.mergeAll(
+          scheduler,
+          Database.layerMemory,
+          SavedState.layerMemory,
+          JobPorts.layerNone,
+          Upstream.layerNone,
+          RequestBody.layer,
+          Turn.layerYield,
+          Release.layerOf("1.2.3"),
+          SspConfig.layerOf(env)
+        )
+      )
+    )
+  )
 }

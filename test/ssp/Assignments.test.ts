@@ -11,7 +11,10 @@ import { runs, seed } from "../kit/random.ts"
 
 type Call = { readonly kind: "register" | "unregister"; readonly assignment: number }
 
-const call: fc.Arbitrary<Call> = fc.record({ kind: fc.constantFrom("register", "unregister"), assignment: fc.integer({ min: 0, max: 6 }) })
+const call: fc.Arbitrary<Call> = fc.record({
+  kind: fc.constantFrom("register", "unregister"),
+  assignment: fc.integer({ min: 0, max: 6 })
+})
 
 /** Whether the view is here after these calls, and whether each register call was taken. */
 const after = (calls: ReadonlyArray<Call>) => {
@@ -26,11 +29,20 @@ const after = (calls: ReadonlyArray<Call>) => {
 
 describe("D31 assignments", () => {
   it("in whatever order and however often calls come, the view is here exactly when its highest assignment was not taken back", () => {
-    fc.assert(fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
-      const highest = Math.max(-1, ...calls.filter(({ kind }) => kind === "register").map(({ assignment }) => assignment))
-      const back = Math.max(-1, ...calls.filter(({ kind }) => kind === "unregister").map(({ assignment }) => assignment))
-      expect(after(calls)).toBe(highest > back ? highest : undefined)
-    }), { seed, numRuns: runs(2000) })
+    fc.assert(
+      fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
+        const highest = Math.max(
+          -1,
+          ...calls.filter(({ kind }) => kind === "register").map(({ assignment }) => assignment)
+        )
+        const back = Math.max(
+          -1,
+          ...calls.filter(({ kind }) => kind === "unregister").map(({ assignment }) => assignment)
+        )
+        expect(after(calls)).toBe(highest > back ? highest : undefined)
+      }),
+      { seed, numRuns: runs(2000) }
+    )
   })
   it("what was registered directly is nobody's to take back", () => {
     const assignments = new Assignments()
@@ -48,7 +60,8 @@ describe("D31 assignments", () => {
     const assignments = new Assignments()
     const told: Array<unknown> = []
     const views = { unregister: (...given: ReadonlyArray<unknown>) => Effect.sync(() => void told.push(given)) }
-    const unregister = (body: { readonly assignment?: number; readonly moved?: boolean }) => Effect.runSync(Assigned.unregister(views, assignments, { id: "incantation:v", ...body }))
+    const unregister = (body: { readonly assignment?: number; readonly moved?: boolean }) =>
+      Effect.runSync(Assigned.unregister(views, assignments, { id: "incantation:v", ...body }))
     assignments.claim("v", 3)
     unregister({ assignment: 2, moved: true })
     expect(told).toEqual([])
@@ -56,7 +69,11 @@ describe("D31 assignments", () => {
     assignments.claim("v", 5)
     unregister({ assignment: 5 })
     unregister({})
-    expect(told).toEqual([["incantation:v", true, "moved"], ["incantation:v", false], ["incantation:v", false]])
+    expect(told).toEqual([
+      ["incantation:v", true, "moved"],
+      ["incantation:v", false],
+      ["incantation:v", false]
+    ])
   })
   it("an expired view is forgotten, and may be placed again under the same assignment", () => {
     const assignments = new Assignments()

@@ -9,12 +9,31 @@ import { Release } from "../../src/ports/Release.ts"
 import * as Cli from "../../src/ssp/Cli.ts"
 import { read } from "../../src/ssp/Config.ts"
 
-const setupOf = (...args: ReadonlyArray<string>) => Either.getOrThrowWith(Cli.parse(args), ({ message }) => new Error(message)).setup
-const faultOf = (...args: ReadonlyArray<string>): string | undefined => Either.match(Cli.parse(args), { onLeft: ({ exitCode, message }) => `${exitCode} ${message}`, onRight: () => undefined })
+const setupOf = (...args: ReadonlyArray<string>) =>
+  Either.getOrThrowWith(Cli.parse(args), ({ message }) => new Error(message)).setup
+const faultOf = (...args: ReadonlyArray<string>): string | undefined =>
+  Either.match(Cli.parse(args), {
+    onLeft: ({ exitCode, message }) => `${exitCode} ${message}`,
+    onRight: () => undefined
+  })
 
 test("options of the setup are read with their values, behind = or as the next word, in any order", () => {
-  expect(setupOf("--print-database-setup")).toEqual({ mode: "sync", tables: undefined, url: undefined, withSecret: false, openToRecordUsers: false, leastPrivilege: false })
-  expect(setupOf("--async", "--install-database-setup", "--tables", "a, b", "--url=db.example:8667")).toEqual({ mode: "async", tables: ["a", "b"], url: "http://db.example:8667", withSecret: false, openToRecordUsers: false, leastPrivilege: false })
+  expect(setupOf("--print-database-setup")).toEqual({
+    mode: "sync",
+    tables: undefined,
+    url: undefined,
+    withSecret: false,
+    openToRecordUsers: false,
+    leastPrivilege: false
+  })
+  expect(setupOf("--async", "--install-database-setup", "--tables", "a, b", "--url=db.example:8667")).toEqual({
+    mode: "async",
+    tables: ["a", "b"],
+    url: "http://db.example:8667",
+    withSecret: false,
+    openToRecordUsers: false,
+    leastPrivilege: false
+  })
   expect(setupOf("--print-database-setup", "--tables=a", "--tables", "b,a", "--with-secret").tables).toEqual(["a", "b"])
 })
 
@@ -23,7 +42,9 @@ test("D5a options that are unknown, have no value, or stand without a command ar
   expect(faultOf("--print-database-setup", "--tables")).toMatch(/--tables is ""; must be table names/)
   expect(faultOf("--print-database-setup", "--url", "ftp://x")).toMatch(/--url is "ftp:\/\/x"; must be host:port/)
   expect(faultOf("--async")).toMatch(/--async only goes with --print-database-setup, --install-database-setup/)
-  expect(faultOf("--check-integrity", "--tables", "a", "--with-secret")).toMatch(/--with-secret only goes with --print-database-setup$/)
+  expect(faultOf("--check-integrity", "--tables", "a", "--with-secret")).toMatch(
+    /--with-secret only goes with --print-database-setup$/
+  )
   expect(faultOf("--check-config", "--tables", "a")).toMatch(/--tables only goes with/)
 })
 
@@ -33,13 +54,37 @@ test("a command on the setup is handed the configuration and what was said; noth
     serve: () => Effect.sync(() => void done.push("served")),
     files: Effect.sync(() => void done.push("files")),
     health: ({ listen: { host, port } }, path) => Effect.sync(() => void done.push(`asked ${host}:${port}${path}`)),
-    work: (config, command, options) => Effect.sync(() => void done.push(`${command} ${options.mode} for ${config.sspId}`))
+    work: (config, command, options) =>
+      Effect.sync(() => void done.push(`${command} ${options.mode} for ${config.sspId}`))
   }
   const config = read({ env: { SSP_ID: "one" }, file: undefined, readText: () => ({ fault: "" }), hostName: "h" }, "u")
-  for (const args of [["--install-database-setup", "--async"], ["--print-database-setup"], ["--health"], ["--check-config"], []]) await Effect.runPromise(Effect.provide(Cli.main(args, deeds, config), Release.layerOf("1.2.3")))
-  expect(done).toEqual(["install async for one", "print sync for one", "asked 127.0.0.1:8667/version", "files", "served"])
+  for (const args of [
+    ["--install-database-setup", "--async"],
+    ["--print-database-setup"],
+    ["--health"],
+    ["--check-config"],
+    []
+  ])
+    await Effect.runPromise(Effect.provide(Cli.main(args, deeds, config), Release.layerOf("1.2.3")))
+  expect(done).toEqual([
+    "install async for one",
+    "print sync for one",
+    "asked 127.0.0.1:8667/version",
+    "files",
+    "served"
+  ])
 })
 
 test("--help names every option", () => {
-  for (const option of ["--print-database-setup", "--install-database-setup", "--remove-database-setup", "--check-integrity", "--async", "--tables", "--url", "--with-secret"]) expect(Cli.help("1")).toContain(option)
+  for (const option of [
+    "--print-database-setup",
+    "--install-database-setup",
+    "--remove-database-setup",
+    "--check-integrity",
+    "--async",
+    "--tables",
+    "--url",
+    "--with-secret"
+  ])
+    expect(Cli.help("1")).toContain(option)
 })

@@ -1,5 +1,6 @@
 /**
- * The setup of a database on the real engine: what is printed can be run, what is installed works, again and again, and goes away.
+ * The setup of a database on the real engine: what is printed can be run, what is installed works, again and again, and
+ * goes away.
  *
  * The engine says whether a text is right, so what is printed is run on it and compared with what the command defines.
  */
@@ -26,7 +27,7 @@ beforeAll(async () => {
   http = createServer((request, response) => {
     posts.push(`${request.url} ${request.headers.authorization}`)
     let body = ""
-    request.on("data", (chunk: Buffer) => body += chunk.toString("utf8"))
+    request.on("data", (chunk: Buffer) => (body += chunk.toString("utf8")))
     request.on("end", () => void meanwhile(request.url ?? "", body).then(() => response.end("{}")))
   })
   await new Promise<void>((listening) => http.listen(0, "127.0.0.1", listening))
@@ -39,26 +40,80 @@ afterAll(async () => {
 
 const receiverUrl = (): string => `http://127.0.0.1:${(http.address() as AddressInfo).port}`
 
-const defaults: DatabaseSetup.SetupOptions = { mode: "sync", tables: undefined, url: undefined, withSecret: false, openToRecordUsers: false, leastPrivilege: false }
+const defaults: DatabaseSetup.SetupOptions = {
+  mode: "sync",
+  tables: undefined,
+  url: undefined,
+  withSecret: false,
+  openToRecordUsers: false,
+  leastPrivilege: false
+}
 
 /** A database of its own, and the commands on it; each answers what it printed, and its fault if there was one. */
-const database = async (tables = "DEFINE TABLE item; DEFINE TABLE `odd ``name'`; DEFINE TABLE sums AS SELECT count() FROM item GROUP ALL".replace("``", "\\`")) => {
+const database = async (
+  tables = "DEFINE TABLE item; DEFINE TABLE `odd ``name'`; DEFINE TABLE sums AS SELECT count() FROM item GROUP ALL".replace(
+    "``",
+    "\\`"
+  )
+) => {
   const name = `d${databases++}`
   const ask = <A>(query: string): Promise<A> => server.ask<A>("n", name, query)
   if (tables !== "") await ask(tables)
-  const run = async (command: DatabaseSetup.Command, options: Partial<DatabaseSetup.SetupOptions> = {}, env: { readonly [name: string]: string } = {}) => {
-    const config = await Effect.runPromise(read({ env: { LISTEN_ADDR: "127.0.0.1:8667", ...env }, file: undefined, readText: () => ({ fault: "" }), hostName: "h" }, "u"))
-    const settings = { ...config, authSecret: Redacted.make(secret), storeAddr: server.url, storeNs: "n", storeDb: name, storeUser: "root", storePass: Redacted.make("root"), storeAuthLevel: undefined }
+  const run = async (
+    command: DatabaseSetup.Command,
+    options: Partial<DatabaseSetup.SetupOptions> = {},
+    env: { readonly [name: string]: string } = {}
+  ) => {
+    const config = await Effect.runPromise(
+      read(
+        {
+          env: { LISTEN_ADDR: "127.0.0.1:8667", ...env },
+          file: undefined,
+          readText: () => ({ fault: "" }),
+          hostName: "h"
+        },
+        "u"
+      )
+    )
+    const settings = {
+      ...config,
+      authSecret: Redacted.make(secret),
+      storeAddr: server.url,
+      storeNs: "n",
+      storeDb: name,
+      storeUser: "root",
+      storePass: Redacted.make("root"),
+      storeAuthLevel: undefined
+    }
     const out: Array<string> = []
     const write = (text: string): Effect.Effect<void> => Effect.sync(() => void out.push(text))
     const console = { ...Effect.runSync(Console.consoleWith(Effect.succeed)), log: write, error: write }
-    const exit = await Effect.runPromiseExit(DatabaseSetup.run(settings, command, { ...defaults, ...options }).pipe(Effect.provide(ServerClient.layer(settings)), Logger.withMinimumLogLevel(LogLevel.None), Effect.withConsole(console)))
-    return { out: out.join("\n"), fault: Exit.isFailure(exit) && exit.cause._tag === "Fail" ? exit.cause.error.message : Exit.isFailure(exit) ? String(exit.cause) : undefined }
+    const exit = await Effect.runPromiseExit(
+      DatabaseSetup.run(settings, command, { ...defaults, ...options }).pipe(
+        Effect.provide(ServerClient.layer(settings)),
+        Logger.withMinimumLogLevel(LogLevel.None),
+        Effect.withConsole(console)
+      )
+    )
+    return {
+      out: out.join("\n"),
+      fault:
+        Exit.isFailure(exit) && exit.cause._tag === "Fail"
+          ? exit.cause.error.message
+          : Exit.isFailure(exit)
+            ? String(exit.cause)
+            : undefined
+    }
   }
   /** Everything that is defined, but for the secret and the order of events. */
   const state = async (): Promise<string> => {
-    const infos = await ask<ReadonlyArray<object>>("INFO FOR DB; INFO FOR TABLE item; INFO FOR TABLE `odd \\`name'`; INFO FOR TABLE sums; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref")
-    return JSON.stringify(infos).replaceAll(JSON.stringify(`"Bearer ${secret}"`).slice(1, -1), `'Bearer ${secretPlaceholder("ssp")}'`)
+    const infos = await ask<ReadonlyArray<object>>(
+      "INFO FOR DB; INFO FOR TABLE item; INFO FOR TABLE `odd \\`name'`; INFO FOR TABLE sums; INFO FOR TABLE _svc_query; INFO FOR TABLE _svc_list_ref"
+    )
+    return JSON.stringify(infos).replaceAll(
+      JSON.stringify(`"Bearer ${secret}"`).slice(1, -1),
+      `'Bearer ${secretPlaceholder("ssp")}'`
+    )
   }
   return { ask, name, run, state }
 }
@@ -68,7 +123,8 @@ for (const mode of ["sync", "async", "changes"] as const) {
     const [byHand, installed] = [await database(), await database()]
     const { out } = await byHand.run("print", { mode, url: receiverUrl() })
     for (const _again of [1, 2]) await byHand.ask(out)
-    for (const _again of [1, 2]) expect((await installed.run("install", { mode, url: receiverUrl() })).fault).toBeUndefined()
+    for (const _again of [1, 2])
+      expect((await installed.run("install", { mode, url: receiverUrl() })).fault).toBeUndefined()
     const state = await installed.state()
     expect(await byHand.state()).toBe(state)
     expect(state.match(mode === "changes" ? /DEFINE EVENT svc_change/g : /DEFINE EVENT svc_feed/g)).toHaveLength(2)
@@ -97,13 +153,17 @@ test("D44 the change table needs no network, moving between it and posts leaves 
   try {
     server = closed
     const { ask, run } = await database()
-    expect((await run("install", { url: receiverUrl() })).fault).toMatch(/--allow-net.*SURREAL_CAPS_ALLOW_NET.*--feed changes/)
+    expect((await run("install", { url: receiverUrl() })).fault).toMatch(
+      /--allow-net.*SURREAL_CAPS_ALLOW_NET.*--feed changes/
+    )
     expect(JSON.stringify(await ask("INFO FOR DB; INFO FOR TABLE item"))).not.toMatch(/svc_feed|svc_change/)
     expect((await run("install", { mode: "changes" })).fault).toBeUndefined()
     await ask("DELETE _svc_change; BEGIN; CREATE item:1; UPDATE item:1 SET n = 1; CANCEL").catch(() => undefined)
     await ask("CREATE item:2; UPSERT item:2 SET n = 1")
     expect(await ask("SELECT VALUE r FROM _svc_change")).toMatchObject([[{ id: 2 }, { id: 2 }]])
-    expect((await run("install", { mode: "changes" }, { SCHEDULER_URL: "http://s:9667" })).fault).toMatch(/--feed events/)
+    expect((await run("install", { mode: "changes" }, { SCHEDULER_URL: "http://s:9667" })).fault).toMatch(
+      /--feed events/
+    )
   } finally {
     server = open
     await closed.kill()
@@ -116,11 +176,21 @@ test("D44 the change table needs no network, moving between it and posts leaves 
     found.push(await events())
   }
   await run("remove")
-  expect([...found, await events()]).toEqual([["DEFINE EVENT svc_feed"], ["DEFINE EVENT svc_change"], ["DEFINE EVENT svc_feed"], ["DEFINE EVENT svc_change"], ["DEFINE EVENT svc_feed"], null])
+  expect([...found, await events()]).toEqual([
+    ["DEFINE EVENT svc_feed"],
+    ["DEFINE EVENT svc_change"],
+    ["DEFINE EVENT svc_feed"],
+    ["DEFINE EVENT svc_change"],
+    ["DEFINE EVENT svc_feed"],
+    null
+  ])
 })
 
 /** Words that the language uses itself, and one that is no word at all. */
-const keywords = "access after all alter analyzer and as asc async at before begin between break by cancel changefeed comment commit computed content continue create database default define delete desc diff drop else end enforced event exists explain fetch field fields flexible for from full function functions group having if in index info insert into is kill let like limit live merge namespace none not null on only option or order out overwrite param patch permissions readonly rebuild record relate remove replace return roles root schemafull schemaless scope select session set show since sleep split start structure table tables then throw timeout to token transaction true type unique unset update upsert use user value values version view when where with 7 a-b".split(" ")
+const keywords =
+  "access after all alter analyzer and as asc async at before begin between break by cancel changefeed comment commit computed content continue create database default define delete desc diff drop else end enforced event exists explain fetch field fields flexible for from full function functions group having if in index info insert into is kill let like limit live merge namespace none not null on only option or order out overwrite param patch permissions readonly rebuild record relate remove replace return roles root schemafull schemaless scope select session set show since sleep split start structure table tables then throw timeout to token transaction true type unique unset update upsert use user value values version view when where with 7 a-b".split(
+    " "
+  )
 
 test("D44 tables, ids and fields may have the name of any word of the language, for either kind of event", async () => {
   const quoted = keywords.map((word) => `\`${word}\``)
@@ -131,8 +201,12 @@ test("D44 tables, ids and fields may have the name of any word of the language, 
   }
   await ask("DELETE _svc_change")
   await ask(keywords.map((word) => `CREATE type::record('${word}', '${word}') SET \`${word}\` = 1`).join(";"))
-  const [named] = await ask<[ReadonlyArray<{ readonly tb: string; readonly id: string }>]>("SELECT VALUE { tb: record::tb(r), id: record::id(r) } FROM _svc_change")
-  expect(named.map(({ id, tb }) => `${tb}:${id}`).toSorted()).toEqual(keywords.map((word) => `${word}:${word}`).toSorted())
+  const [named] = await ask<[ReadonlyArray<{ readonly tb: string; readonly id: string }>]>(
+    "SELECT VALUE { tb: record::tb(r), id: record::id(r) } FROM _svc_change"
+  )
+  expect(named.map(({ id, tb }) => `${tb}:${id}`).toSorted()).toEqual(
+    keywords.map((word) => `${word}:${word}`).toSorted()
+  )
   expect((await run("remove")).fault).toBeUndefined()
 })
 
@@ -152,16 +226,36 @@ test("D15 no secret is printed unless it is asked for, and none when it is insta
 
 test("the text says what a refused and a slow event do to a write, and which answer is given when", async () => {
   const { run } = await database()
-  const [sync, async, scheduler] = [await run("print"), await run("print", { mode: "async", openToRecordUsers: true }), await run("print", {}, { SCHEDULER_URL: "http://s:9667" })]
-  for (const words of ["rolls its whole transaction back", "503 SSP_NOT_READY", "503 OVERLOADED", "STORE_FAILED", "413", "401", "keeps the transaction open", "--allow-net", "http://127.0.0.1:8667"]) expect(sync.out).toContain(words)
+  const [sync, async, scheduler] = [
+    await run("print"),
+    await run("print", { mode: "async", openToRecordUsers: true }),
+    await run("print", {}, { SCHEDULER_URL: "http://s:9667" })
+  ]
+  for (const words of [
+    "rolls its whole transaction back",
+    "503 SSP_NOT_READY",
+    "503 OVERLOADED",
+    "STORE_FAILED",
+    "413",
+    "401",
+    "keeps the transaction open",
+    "--allow-net",
+    "http://127.0.0.1:8667"
+  ])
+    expect(sync.out).toContain(words)
   for (const words of ["writes never wait", "tried again 10 times", "overtake"]) expect(async.out).toContain(words)
-  for (const words of ["http://s:9667", "SCHEDULER_CLONING", "$svc_headers VALUE {}"]) expect(scheduler.out).toContain(words)
+  for (const words of ["http://s:9667", "SCHEDULER_CLONING", "$svc_headers VALUE {}"])
+    expect(scheduler.out).toContain(words)
 })
 
 test("what cannot work is refused before anything is defined, naming what to change", async () => {
   const { ask, run } = await database()
-  const refused: ReadonlyArray<readonly [Partial<DatabaseSetup.SetupOptions>, { readonly [name: string]: string }, RegExp]> = [
-    [{ tables: ["itme"] }, {}, /itme.*did you mean item/], [{ tables: ["_svc_query"] }, {}, /_svc_query.*never fed back/], [{}, { LISTEN_ADDR: "127.0.0.1:0" }, /--url/]
+  const refused: ReadonlyArray<
+    readonly [Partial<DatabaseSetup.SetupOptions>, { readonly [name: string]: string }, RegExp]
+  > = [
+    [{ tables: ["itme"] }, {}, /itme.*did you mean item/],
+    [{ tables: ["_svc_query"] }, {}, /_svc_query.*never fed back/],
+    [{}, { LISTEN_ADDR: "127.0.0.1:0" }, /--url/]
   ]
   for (const [options, env, words] of refused) expect((await run("install", options, env)).fault).toMatch(words)
   expect(JSON.stringify(await ask("INFO FOR DB; INFO FOR TABLE item"))).not.toMatch(/svc_/)
@@ -171,11 +265,19 @@ test("the row of a registration that is written while somebody registers, unregi
   const { ask, name, run } = await database()
   await run("install", { url: receiverUrl() })
   const [caller, service] = [await rootClient(server, "n", name), await rootClient(server, "n", name)]
-  meanwhile = (path, body) => body.includes('"deleted":true') ? Promise.resolve() : path === "/view/register"
-    ? service.query("BEGIN; UPSERT _svc_query:mine MERGE { view: 'incantation:mine', surql: 's', clientId: 'c', ttl: 1h, params: '{}', format: 'flat', lastActiveAt: time::now() } RETURN NONE; UPDATE _svc_query:mine SET owner = 'me', assignment = 1; COMMIT")
-    : path === "/view/unregister" ? service.query("UPDATE _svc_query:mine SET owner = NONE; DELETE _svc_query:mine") : Promise.resolve()
+  meanwhile = (path, body) =>
+    body.includes('"deleted":true')
+      ? Promise.resolve()
+      : path === "/view/register"
+        ? service.query(
+            "BEGIN; UPSERT _svc_query:mine MERGE { view: 'incantation:mine', surql: 's', clientId: 'c', ttl: 1h, params: '{}', format: 'flat', lastActiveAt: time::now() } RETURN NONE; UPDATE _svc_query:mine SET owner = 'me', assignment = 1; COMMIT"
+          )
+        : path === "/view/unregister"
+          ? service.query("UPDATE _svc_query:mine SET owner = NONE; DELETE _svc_query:mine")
+          : Promise.resolve()
   try {
-    for (const _again of [1, 2]) await caller.query("fn::svc_register('incantation:mine', 'SELECT * FROM item', {}, 1h, 'c')")
+    for (const _again of [1, 2])
+      await caller.query("fn::svc_register('incantation:mine', 'SELECT * FROM item', {}, 1h, 'c')")
     expect(await ask("SELECT VALUE owner FROM _svc_query")).toEqual([["me"]])
     await caller.query("fn::svc_unregister('incantation:mine', 'c')")
     expect(await ask("SELECT VALUE owner FROM _svc_query")).toEqual([[]])

@@ -19,7 +19,7 @@ interface Running {
 }
 
 const start = (layer: ReturnType<typeof served>): Promise<Running> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const scope = yield* Scope.make()
     const context = yield* Layer.buildWithScope(layer, scope)
     const port = yield* Context.get(context, Serving).port
@@ -41,7 +41,13 @@ const exchange = (port: number, bytes: string, last: string): Promise<string> =>
   })
 
 const change = (table: string, more: object = {}) => ({ table, op: "CREATE", id: `${table}:1`, record: {}, ...more })
-const registration = (surql: string, more: object = {}) => ({ id: "incantation:a", surql, clientId: "c", ttl: "1h", ...more })
+const registration = (surql: string, more: object = {}) => ({
+  id: "incantation:a",
+  surql,
+  clientId: "c",
+  ttl: "1h",
+  ...more
+})
 const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1) })
 const limit = { SVC_MAX_BODY_BYTES: "4096" }
 
@@ -52,31 +58,60 @@ for (const front of [true, false]) {
       running = await start(served(fakeViews(), { front, env: limit }))
     })
     afterAll(() => running.close())
-    const ask = (ask: Omit<Ask, "path">, path = "/ingest"): Promise<Answer> => request(running.url, { method: "POST", token: secret, ...ask, path })
+    const ask = (ask: Omit<Ask, "path">, path = "/ingest"): Promise<Answer> =>
+      request(running.url, { method: "POST", token: secret, ...ask, path })
     const rows = (path: string): void => {
       it(`POST ${path} 401 before anything about the body is said, with WWW-Authenticate`, async () => {
-        for (const headers of [{}, { authorization: secret }, { authorization: `XXXXXX ${secret}` }, { authorization: `Bearer ${secret}x` }, { authorization: "Bearer " }, { authorization: `Basic ${secret}` }]) {
+        for (const headers of [
+          {},
+          { authorization: secret },
+          { authorization: `XXXXXX ${secret}` },
+          { authorization: `Bearer ${secret}x` },
+          { authorization: "Bearer " },
+          { authorization: `Basic ${secret}` }
+        ]) {
           const answer = await ask({ token: undefined, headers, body: "x".repeat(5000) }, path)
           expectError(answer, 401, "UNAUTHORIZED")
           expect(answer.headers["www-authenticate"]).toBe("Bearer")
         }
       })
       it(`POST ${path} takes the scheme in any letter case`, async () => {
-        for (const scheme of ["bearer", "BEARER", "Bearer "]) expectError(await ask({ token: undefined, headers: { authorization: `${scheme} ${secret}` }, body: "nope" }, path), 400, "INVALID_REQUEST")
+        for (const scheme of ["bearer", "BEARER", "Bearer "])
+          expectError(
+            await ask({ token: undefined, headers: { authorization: `${scheme} ${secret}` }, body: "nope" }, path),
+            400,
+            "INVALID_REQUEST"
+          )
       })
       it(`D17 POST ${path} 413 names limit, value and setting, declared or chunked, and the connection lives on`, async () => {
         const large = "x".repeat(5000)
         const next = "GET /version HTTP/1.1\r\nhost: x\r\n\r\n"
         const head = `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\n`
-        for (const bytes of [`${head}content-length: 5000\r\n\r\n${large}${next}`, `${head}transfer-encoding: chunked\r\n\r\n1388\r\n${large}\r\n0\r\n\r\n${next}`]) {
+        for (const bytes of [
+          `${head}content-length: 5000\r\n\r\n${large}${next}`,
+          `${head}transfer-encoding: chunked\r\n\r\n1388\r\n${large}\r\n0\r\n\r\n${next}`
+        ]) {
           const answers = await exchange(running.port, bytes, "1.2.3")
           expect(answers).toMatch(/^HTTP\/1\.1 413 [^]*"PAYLOAD_TOO_LARGE"[^]*HTTP\/1\.1 200 /)
           expect(answers).toContain("4096 bytes, the limit for request bodies (setting SVC_MAX_BODY_BYTES)")
         }
       })
       it(`POST ${path} 400 for what is no JSON, too deep, no UTF-8, or nothing`, async () => {
-        for (const body of ["{", "", " ", "nope", "{\"a\":1}x", "\uFEFF{}", JSON.stringify(deep(65)), new Uint8Array([0x22, 0xff, 0x22]), "5", "null", "\"x\"", "[]"]) {
-          const details = bodyOf({ ...await ask({ body }, path) })["details"]
+        for (const body of [
+          "{",
+          "",
+          " ",
+          "nope",
+          '{"a":1}x',
+          "\uFEFF{}",
+          JSON.stringify(deep(65)),
+          new Uint8Array([0x22, 0xff, 0x22]),
+          "5",
+          "null",
+          '"x"',
+          "[]"
+        ]) {
+          const details = bodyOf({ ...(await ask({ body }, path)) })["details"]
           expectError(await ask({ body }, path), 400, "INVALID_REQUEST")
           expect(details).toEqual([{ path: expect.any(String), reason: expect.any(String) }])
         }
@@ -86,13 +121,25 @@ for (const front of [true, false]) {
     rows("/view/register")
 
     it("D7 POST /ingest 200 whatever the content type says", async () => {
-      for (const type of ["application/json", "application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x", "application/octet-stream"]) {
+      for (const type of [
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "multipart/form-data; boundary=x",
+        "application/octet-stream"
+      ]) {
         const answer = await ask({ body: change("a"), headers: { "content-type": type } })
         expect([answer.status, answer.json]).toEqual([200, { views_affected: 1, edges_updated: 2 }])
       }
     })
-    it("D5 POST /ingest 200 for a batch", async () => expect((await ask({ body: [change("a"), change("b")] })).status).toBe(200))
-    for (const [table, status, code] of [["overloaded", 503, "OVERLOADED"], ["gap", 409, "SEQUENCE_GAP"], ["stale", 409, "STALE_EPOCH"], ["broken", 500, "STORE_FAILED"]] as const) {
+    it("D5 POST /ingest 200 for a batch", async () =>
+      expect((await ask({ body: [change("a"), change("b")] })).status).toBe(200))
+    for (const [table, status, code] of [
+      ["overloaded", 503, "OVERLOADED"],
+      ["gap", 409, "SEQUENCE_GAP"],
+      ["stale", 409, "STALE_EPOCH"],
+      ["broken", 500, "STORE_FAILED"]
+    ] as const) {
       it(`D6 POST /ingest ${status} ${code}`, async () => {
         const answer = await ask({ body: change(table) })
         const body = expectError(answer, status, code)
@@ -101,15 +148,29 @@ for (const front of [true, false]) {
         expect(answer.text).not.toContain("not for the wire")
       })
     }
-    it("D6 POST /ingest 400 INVALID_OPERATION", async () => void expectError(await ask({ body: change("a", { op: "UPSERT" }) }), 400, "INVALID_OPERATION"))
+    it("D6 POST /ingest 400 INVALID_OPERATION", async () =>
+      void expectError(await ask({ body: change("a", { op: "UPSERT" }) }), 400, "INVALID_OPERATION"))
     it("D34 POST /ingest is counted, answered or refused, and its answers are not guessed at", async () => {
       const figures = async () => {
         const families = parse((await request(running.url, { path: "/metrics", token: secret })).text)
         const samples = [...families.values()].flatMap((family) => family.samples)
-        return ["4xx", "5xx"].map((status) => samples.find(({ labels, name }) => name === "svc_ingest_refused_total" && labels["status"] === status)?.value ?? NaN).concat(samples.find(({ name }) => name === "svc_ingest_duration_seconds_count")?.value ?? NaN)
+        return ["4xx", "5xx"]
+          .map(
+            (status) =>
+              samples.find(({ labels, name }) => name === "svc_ingest_refused_total" && labels["status"] === status)
+                ?.value ?? NaN
+          )
+          .concat(samples.find(({ name }) => name === "svc_ingest_duration_seconds_count")?.value ?? NaN)
       }
       const before = await figures()
-      const asks = [{ body: change("a") }, { body: change("broken") }, { body: "{" }, { body: change("a"), token: "wrong" }, { body: "x".repeat(5000) }, { body: change("gap") }]
+      const asks = [
+        { body: change("a") },
+        { body: change("broken") },
+        { body: "{" },
+        { body: change("a"), token: "wrong" },
+        { body: "x".repeat(5000) },
+        { body: change("gap") }
+      ]
       for (const each of asks) expect((await ask(each)).headers["x-content-type-options"]).toBe("nosniff")
       await ask({ body: change("a") }, "/ingest?again")
       await ask({ body: "{" }, "/view/register")
@@ -129,26 +190,52 @@ describe("declared routes", () => {
     running = await start(served(fakeViews(), { front: true }))
   })
   afterAll(() => running.close())
-  const post = (path: string, body: unknown): Promise<Answer> => request(running.url, { method: "POST", path, token: secret, body })
-  const get = (path: string, more: Partial<Ask> = {}): Promise<Answer> => request(running.url, { path, token: secret, ...more })
+  const post = (path: string, body: unknown): Promise<Answer> =>
+    request(running.url, { method: "POST", path, token: secret, body })
+  const get = (path: string, more: Partial<Ask> = {}): Promise<Answer> =>
+    request(running.url, { path, token: secret, ...more })
 
   it("D6 a defect of a handler is 500 INTERNAL, without its reason, on hot and declared routes", async () => {
-    for (const answer of [await post("/view/register", registration("DEFECT")), await post("/ingest", change("defect"))]) {
+    for (const answer of [
+      await post("/view/register", registration("DEFECT")),
+      await post("/ingest", change("defect"))
+    ]) {
       expectError(answer, 500, "INTERNAL")
       expect(answer.text).not.toContain("inner secret")
     }
   })
-  it("D6 an answer of ours that breaks its own schema is 500, not the client's fault", async () => void expectError(await post("/view/register", registration("ODD")), 500, "INTERNAL"))
+  it("D6 an answer of ours that breaks its own schema is 500, not the client's fault", async () =>
+    void expectError(await post("/view/register", registration("ODD")), 500, "INTERNAL"))
   it("POST /view/register 400 INVALID_QUERY with line and column", async () => {
-    expect(expectError(await post("/view/register", registration("REFUSED")), 400, "INVALID_QUERY")["details"]).toEqual({ line: 2, column: 3 })
+    expect(expectError(await post("/view/register", registration("REFUSED")), 400, "INVALID_QUERY")["details"]).toEqual(
+      { line: 2, column: 3 }
+    )
   })
   it("POST /view/register 400 names every fault once", async () => {
-    const body = expectError(await post("/view/register", { id: "", surql: 5, ttl: "1h", params: [1], format: "odd", lastActiveAt: 5 }), 400, "INVALID_REQUEST")
-    expect((body["details"] as ReadonlyArray<{ path: string }>).map(({ path }) => path).sort()).toEqual(["clientId", "format", "id", "lastActiveAt", "params", "surql"])
+    const body = expectError(
+      await post("/view/register", { id: "", surql: 5, ttl: "1h", params: [1], format: "odd", lastActiveAt: 5 }),
+      400,
+      "INVALID_REQUEST"
+    )
+    expect((body["details"] as ReadonlyArray<{ path: string }>).map(({ path }) => path).sort()).toEqual([
+      "clientId",
+      "format",
+      "id",
+      "lastActiveAt",
+      "params",
+      "surql"
+    ])
   })
   it("D14 POST /view/register 400 for a ttl and a time that are none, both named", async () => {
-    const body = expectError(await post("/view/register", registration("OK", { ttl: "soon", lastActiveAt: "2024-13-01T00:00:00Z" })), 400, "INVALID_REQUEST")
-    expect((body["details"] as ReadonlyArray<{ path: string }>).map(({ path }) => path)).toEqual(["ttl", "lastActiveAt"])
+    const body = expectError(
+      await post("/view/register", registration("OK", { ttl: "soon", lastActiveAt: "2024-13-01T00:00:00Z" })),
+      400,
+      "INVALID_REQUEST"
+    )
+    expect((body["details"] as ReadonlyArray<{ path: string }>).map(({ path }) => path)).toEqual([
+      "ttl",
+      "lastActiveAt"
+    ])
   })
   it("GET /view/:view_id takes ids encoded and long, 404 for unknown ones and for what is no encoding", async () => {
     expect((await get("/view/here")).status).toBe(200)
@@ -184,12 +271,15 @@ describe("declared routes", () => {
   })
   it("D11 GET /view/:view_id/stream sends events at once, resumes where Last-Event-ID says, 503 OVERLOADED where there is no room", async () => {
     const controller = new AbortController()
-    const open = await fetch(`${running.url}/view/here/stream`, { headers: { authorization: `Bearer ${secret}`, "last-event-id": "a.5" }, signal: controller.signal })
+    const open = await fetch(`${running.url}/view/here/stream`, {
+      headers: { authorization: `Bearer ${secret}`, "last-event-id": "a.5" },
+      signal: controller.signal
+    })
     expect(open.headers.get("content-type")).toBe("text/event-stream")
     const reader = open.body!.getReader()
     let first = ""
     while (!first.endsWith("}\n\n")) first += new TextDecoder().decode((await reader.read()).value)
-    expect(first).toBe(": open\n\nevent: snapshot\nid: a.5\ndata: {\"text\":\"two\\nlines\"}\n\n")
+    expect(first).toBe(': open\n\nevent: snapshot\nid: a.5\ndata: {"text":"two\\nlines"}\n\n')
     controller.abort()
     const full = await get("/view/full/stream")
     expectError(full, 503, "OVERLOADED")

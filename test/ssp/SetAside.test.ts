@@ -1,7 +1,8 @@
 /**
  * Views that are set aside: what is refused, what goes on, and how one is freed, on the service itself.
  *
- * The watchdog is one that the test speaks for: it says what the process before was evaluating, and keeps what it is given.
+ * The watchdog is one that the test speaks for: it says what the process before was evaluating, and keeps what it is
+ * given.
  */
 import { it } from "@effect/vitest"
 import { Chunk, Effect, Either, Stream } from "effect"
@@ -16,13 +17,27 @@ import { change, type Kit, registration, rows, withViews } from "./viewsKit.ts"
 const bad = "SELECT id, n FROM t WHERE n > $least"
 const params = { least: 1 }
 const queryOf: WatchdogShape["queryOf"] = ({ params: given, surql }) => `${given} ${surql}`
-const unfinished = { id: "incantation:bad", query: queryOf({ surql: bad, params: JSON.stringify(params) }), since: 1000 }
+const unfinished = {
+  id: "incantation:bad",
+  query: queryOf({ surql: bad, params: JSON.stringify(params) }),
+  since: 1000
+}
 
 /** `die`: starts anew, as if the process had ended in the middle of the query. */
-const withWatchdog = (body: (kit: Kit & { readonly die: Effect.Effect<Views["Type"]>; readonly kept: () => string | undefined }) => Effect.Effect<unknown, unknown>, first?: Partial<WatchdogShape>) => {
-  const state: { unfinished: WatchdogShape["unfinished"]; kept: string | undefined } = { unfinished: undefined, kept: undefined }
+const withWatchdog = (
+  body: (
+    kit: Kit & { readonly die: Effect.Effect<Views["Type"]>; readonly kept: () => string | undefined }
+  ) => Effect.Effect<unknown, unknown>,
+  first?: Partial<WatchdogShape>
+) => {
+  const state: { unfinished: WatchdogShape["unfinished"]; kept: string | undefined } = {
+    unfinished: undefined,
+    kept: undefined
+  }
   const watchdog: WatchdogShape = {
-    evaluating: new Evaluating(), open: () => noSlot, queryOf,
+    evaluating: new Evaluating(),
+    open: () => noSlot,
+    queryOf,
     get unfinished() {
       return state.unfinished
     },
@@ -32,50 +47,85 @@ const withWatchdog = (body: (kit: Kit & { readonly die: Effect.Effect<Views["Typ
     keep: (text) => Effect.sync(() => void Object.assign(state, { kept: text, unfinished: undefined })),
     ...first
   }
-  const run = (kit: Kit) => body({ ...kit, die: Effect.suspend(() => Effect.zipRight(Effect.sync(() => void (state.unfinished = unfinished)), kit.restart)), kept: () => state.kept })
+  const run = (kit: Kit) =>
+    body({
+      ...kit,
+      die: Effect.suspend(() =>
+        Effect.zipRight(
+          Effect.sync(() => void (state.unfinished = unfinished)),
+          kit.restart
+        )
+      ),
+      kept: () => state.kept
+    })
   return withViews(run).pipe(Effect.provideService(Watchdog, watchdog))
 }
 
 const quarantined = (views: Views["Type"]) => views.figures().quarantined
-const register = (views: Views["Type"], id: string, surql = bad, given: typeof params | null = params) => Effect.either(views.register(registration(id, surql, { params: given })))
-const events = (views: Views["Type"], id: string) => Effect.map(Effect.flatMap(views.stream(id, undefined, undefined), (stream) => Stream.runCollect(Stream.take(stream, 1))), (all) => Chunk.toReadonlyArray(all) as ReadonlyArray<ViewEvent>)
+const register = (views: Views["Type"], id: string, surql = bad, given: typeof params | null = params) =>
+  Effect.either(views.register(registration(id, surql, { params: given })))
+const events = (views: Views["Type"], id: string) =>
+  Effect.map(
+    Effect.flatMap(views.stream(id, undefined, undefined), (stream) => Stream.runCollect(Stream.take(stream, 1))),
+    (all) => Chunk.toReadonlyArray(all) as ReadonlyArray<ViewEvent>
+  )
 
 describe("D48 a view in which the process ended twice", () => {
   it.effect("is served after the first end, and neither filled nor maintained after the second; all others are", () =>
     withWatchdog(({ die, restart, views }) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         yield* views.ingest([change("t:1", { n: 1 }), change("t:2", { n: 2 })])
         yield* register(views, "bad")
         yield* register(views, "good", "SELECT id FROM t", null)
         const once = yield* die
         expect([yield* rows(once, "bad"), quarantined(once)]).toEqual([[["t:2", 1]], []])
         for (const again of [yield* die, yield* restart]) {
-          expect(yield* Effect.flip(again.read("incantation:bad", undefined))).toMatchObject({ _tag: "ViewQuarantined", id: "incantation:bad", ends: 2, last: 1000 })
-          expect(yield* rows(again, "good")).toEqual([["t:1", 1], ["t:2", 1]])
+          expect(yield* Effect.flip(again.read("incantation:bad", undefined))).toMatchObject({
+            _tag: "ViewQuarantined",
+            id: "incantation:bad",
+            ends: 2,
+            last: 1000
+          })
+          expect(yield* rows(again, "good")).toEqual([
+            ["t:1", 1],
+            ["t:2", 1]
+          ])
           expect(quarantined(again)).toEqual([{ id: "bad", query: bad, ends: 2, last: "1970-01-01T00:00:01.000Z" }])
-          expect(yield* again.debugView("bad")).toMatchObject({ view_id: "bad", format: "flat", quarantined: { ends: 2, last: "1970-01-01T00:00:01.000Z" } })
-          expect(yield* events(again, "bad")).toEqual([{ event: "end", id: undefined, data: { reason: "quarantined" } }])
+          expect(yield* again.debugView("bad")).toMatchObject({
+            view_id: "bad",
+            format: "flat",
+            quarantined: { ends: 2, last: "1970-01-01T00:00:01.000Z" }
+          })
+          expect(yield* events(again, "bad")).toEqual([
+            { event: "end", id: undefined, data: { reason: "quarantined" } }
+          ])
           expect(yield* again.count).toBe(1)
         }
-      })))
+      })
+    )
+  )
 
   it.effect("is refused under every id; the same query with other parameters is another", () =>
     withWatchdog(({ die, views }) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         yield* register(views, "bad")
         yield* die
         const again = yield* die
-        expect(yield* register(again, "another")).toEqual(Either.left(expect.objectContaining({ _tag: "ViewQuarantined", id: "another" })))
+        expect(yield* register(again, "another")).toEqual(
+          Either.left(expect.objectContaining({ _tag: "ViewQuarantined", id: "another" }))
+        )
         expect(Either.isRight(yield* register(again, "another", bad, { least: 2 }))).toBe(true)
         expect(Either.isRight(yield* register(again, "bad", "SELECT id FROM u", null))).toBe(true)
         expect(yield* rows(again, "bad")).toEqual([])
         expect(quarantined(again)).toEqual([{ id: "incantation:bad", query: null, ends: 2, last: expect.any(String) }])
         expect(yield* again.registrations).toHaveLength(2)
-      })))
+      })
+    )
+  )
 
   it.effect("comes back when it is freed, with what has changed meanwhile, and stays so", () =>
     withWatchdog(({ die, restart, views }) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         yield* register(views, "bad")
         yield* register(views, "twin")
         yield* die
@@ -88,28 +138,50 @@ describe("D48 a view in which the process ended twice", () => {
           expect([yield* rows(now, "bad"), yield* rows(now, "twin")]).toEqual([[["t:2", 1]], [["t:2", 1]]])
         }
         expect(yield* Effect.flip(again.free("twin"))).toMatchObject({ _tag: "ViewNotFound" })
-      })))
+      })
+    )
+  )
 
-  it.effect("is gone when it is unregistered, expires, or all is cleared; its query stays refused until it is freed, by the id it had", () =>
-    withWatchdog(({ die, restart, views }) =>
-      Effect.gen(function*() {
-        for (const id of ["bad", "one", "two"]) yield* register(views, id)
-        yield* die
-        const again = yield* die
-        yield* again.unregister("one")
-        expect(quarantined(again).map(({ id }) => id)).toEqual(["bad", "two"])
-        yield* again.expire(1e9)
-        expect([quarantined(again), yield* again.registrations]).toEqual([[expect.objectContaining({ query: null })], []])
-        yield* again.reset
-        const after = yield* restart
-        expect(Either.isLeft(yield* register(after, "three"))).toBe(true)
-        yield* after.free("bad")
-        expect(Either.isRight(yield* register(after, "three"))).toBe(true)
-      })))
+  it.effect(
+    "is gone when it is unregistered, expires, or all is cleared; its query stays refused until it is freed, by the id it had",
+    () =>
+      withWatchdog(({ die, restart, views }) =>
+        Effect.gen(function* () {
+          for (const id of ["bad", "one", "two"]) yield* register(views, id)
+          yield* die
+          const again = yield* die
+          yield* again.unregister("one")
+          expect(quarantined(again).map(({ id }) => id)).toEqual(["bad", "two"])
+          yield* again.expire(1e9)
+          expect([quarantined(again), yield* again.registrations]).toEqual([
+            [expect.objectContaining({ query: null })],
+            []
+          ])
+          yield* again.reset
+          const after = yield* restart
+          expect(Either.isLeft(yield* register(after, "three"))).toBe(true)
+          yield* after.free("bad")
+          expect(Either.isRight(yield* register(after, "three"))).toBe(true)
+        })
+      )
+  )
 
-  it.effect("is counted before anything is evaluated; what cannot be read or written is said and does not stop the start", () =>
-    Effect.gen(function*() {
-      yield* withWatchdog(({ die, kept }) => Effect.map(die, () => expect(JSON.parse(kept() ?? "")).toEqual({ format: 1, entries: [{ query: unfinished.query, id: unfinished.id, ends: 1, last: 1000 }] })))
-      yield* withWatchdog(({ views }) => Effect.map(register(views, "bad"), (made) => expect(Either.isRight(made)).toBe(true)), { kept: "{\"format\":9}", unfinished, keep: () => Effect.fail("disk full") })
-    }))
+  it.effect(
+    "is counted before anything is evaluated; what cannot be read or written is said and does not stop the start",
+    () =>
+      Effect.gen(function* () {
+        yield* withWatchdog(({ die, kept }) =>
+          Effect.map(die, () =>
+            expect(JSON.parse(kept() ?? "")).toEqual({
+              format: 1,
+              entries: [{ query: unfinished.query, id: unfinished.id, ends: 1, last: 1000 }]
+            })
+          )
+        )
+        yield* withWatchdog(
+          ({ views }) => Effect.map(register(views, "bad"), (made) => expect(Either.isRight(made)).toBe(true)),
+          { kept: '{"format":9}', unfinished, keep: () => Effect.fail("disk full") }
+        )
+      })
+  )
 })

@@ -28,28 +28,54 @@ const port = (): number => (http.address() as AddressInfo).port
 
 const run = async (options: Partial<CheckIntegrity.CheckOptions> = {}, at = port()) => {
   const out: Array<string> = []
-  const console = { ...Effect.runSync(Console.consoleWith(Effect.succeed)), log: (text: string) => Effect.sync(() => void out.push(text)) }
+  const console = {
+    ...Effect.runSync(Console.consoleWith(Effect.succeed)),
+    log: (text: string) => Effect.sync(() => void out.push(text))
+  }
   const config = { authSecret: Redacted.make("s3cret"), tls: undefined, listen: { host: undefined, port: at } }
-  const fault = await Effect.runPromise(CheckIntegrity.run(config, { tables: undefined, url: undefined, ...options }).pipe(
-    Effect.match({ onFailure: ({ exitCode, message }) => `${exitCode} ${message}`, onSuccess: () => undefined }), Effect.provide(FetchHttpClient.layer), Effect.withConsole(console)
-  ))
+  const fault = await Effect.runPromise(
+    CheckIntegrity.run(config, { tables: undefined, url: undefined, ...options }).pipe(
+      Effect.match({ onFailure: ({ exitCode, message }) => `${exitCode} ${message}`, onSuccess: () => undefined }),
+      Effect.provide(FetchHttpClient.layer),
+      Effect.withConsole(console)
+    )
+  )
   return { out, fault }
 }
 
-const comparison = (different: number, differences: ReadonlyArray<object>) => ({ status: 200, body: JSON.stringify({ tables: ["item"], compared: 9, different, differences }) })
+const comparison = (different: number, differences: ReadonlyArray<object>) => ({
+  status: 200,
+  body: JSON.stringify({ tables: ["item"], compared: 9, different, differences })
+})
 
 test("D41 equality is said in one line a table, asked for with the secret where the SSP listens", async () => {
   answer = comparison(0, [])
   asked.length = 0
   expect(await run()).toEqual({ out: ["compared 9 records of item: all are equal"], fault: undefined })
   expect((await run({ tables: ["a b", "c"] })).out).toHaveLength(2)
-  expect(asked).toEqual(["/integrity/compare Bearer s3cret", "/integrity/compare?table=a+b Bearer s3cret", "/integrity/compare?table=c Bearer s3cret"])
+  expect(asked).toEqual([
+    "/integrity/compare Bearer s3cret",
+    "/integrity/compare?table=a+b Bearer s3cret",
+    "/integrity/compare?table=c Bearer s3cret"
+  ])
 })
 
 test("D41 every record that differs is named with what differs, those beyond the answer are counted, and it ends with 1", async () => {
-  answer = comparison(5, [{ id: "item:1", kind: "different", version: 2, database_version: 3 }, { id: "item:2", kind: "different", version: 2, database_version: null }, { id: "item:3", kind: "missing", version: null, database_version: null }, { id: "item:4", kind: "extra", version: 7, database_version: null }])
+  answer = comparison(5, [
+    { id: "item:1", kind: "different", version: 2, database_version: 3 },
+    { id: "item:2", kind: "different", version: 2, database_version: null },
+    { id: "item:3", kind: "missing", version: null, database_version: null },
+    { id: "item:4", kind: "extra", version: 7, database_version: null }
+  ])
   const { fault, out } = await run()
-  expect(out).toEqual(["item:1 differs (version 2 here, 3 there)", "item:2 differs (version 2 here)", "item:3 is in the database and not here", "item:4 is here (version 7) and not in the database", "and 1 more", "compared 9 records of item: 5 differ"])
+  expect(out).toEqual([
+    "item:1 differs (version 2 here, 3 there)",
+    "item:2 differs (version 2 here)",
+    "item:3 is in the database and not here",
+    "item:4 is here (version 7) and not in the database",
+    "and 1 more",
+    "compared 9 records of item: 5 differ"
+  ])
   expect(fault).toMatch(/^1 5 records differ.*POST .*\/reconcile/)
 })
 

@@ -20,7 +20,12 @@ import { Views } from "../../src/ssp/Views.ts"
 import type { FakeScheduler } from "../kit/fakeScheduler.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
 
-const scheduled = { SCHEDULER_URL: "http://scheduler:9667", ADVERTISE_ADDR: "ssp-1:8667", SVC_AUTH_SECRET: "s3cret", SSP_ID: "me" }
+const scheduled = {
+  SCHEDULER_URL: "http://scheduler:9667",
+  ADVERTISE_ADDR: "ssp-1:8667",
+  SVC_AUTH_SECRET: "s3cret",
+  SSP_ID: "me"
+}
 
 export interface Line {
   readonly level: string
@@ -30,29 +35,71 @@ export interface Line {
 /** All layers of the node but its server. */
 export const sspLayer = (scheduler: FakeScheduler, env: { readonly [name: string]: string }, lines: Array<Line>) =>
   Ssp.layer.pipe(
-    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler.layer, Database.layerMemory, SavedState.layerMemory, Turn.layerYield, JobPorts.layerNone, Upstream.layerNone]),
+    Layer.provide([
+      layerNode,
+      Release.layerOf("1.2.3"),
+      scheduler.layer,
+      Database.layerMemory,
+      SavedState.layerMemory,
+      Turn.layerYield,
+      JobPorts.layerNone,
+      Upstream.layerNone
+    ]),
     Layer.provideMerge(SspConfig.layerOf({ ...scheduled, ...env })),
-    Layer.provideMerge(Logger.replace(Logger.defaultLogger, Logger.make(({ logLevel, message }) => void lines.push({ level: logLevel.label, message: String(message) })))),
+    Layer.provideMerge(
+      Logger.replace(
+        Logger.defaultLogger,
+        Logger.make(({ logLevel, message }) => void lines.push({ level: logLevel.label, message: String(message) }))
+      )
+    ),
     Layer.provideMerge(Logger.minimumLogLevel(LogLevel.Info))
   )
 
 /** Runs a body in virtual time; `pass` lets time go on. */
-export const inTime = <A>(body: (pass: (ms: number) => Effect.Effect<void>) => Effect.Effect<A, unknown, Scope.Scope>): Effect.Effect<A, unknown, Scope.Scope> =>
+export const inTime = <A>(
+  body: (pass: (ms: number) => Effect.Effect<void>) => Effect.Effect<A, unknown, Scope.Scope>
+): Effect.Effect<A, unknown, Scope.Scope> =>
   Effect.suspend(() => {
     const time = new VirtualTime()
-    return Effect.withClock(body((ms) => time.pass(ms)), time.clock)
+    return Effect.withClock(
+      body((ms) => time.pass(ms)),
+      time.clock
+    )
   })
 
-export const startSsp = (pass: (ms: number) => Effect.Effect<void>, scheduler: FakeScheduler, env: { readonly [name: string]: string } = {}) =>
-  Effect.gen(function*() {
+export const startSsp = (
+  pass: (ms: number) => Effect.Effect<void>,
+  scheduler: FakeScheduler,
+  env: { readonly [name: string]: string } = {}
+) =>
+  Effect.gen(function* () {
     const lines: Array<Line> = []
     const context = yield* Layer.build(Layer.fresh(sspLayer(scheduler, env, lines)))
     const serving = Context.get(context, Serving)
     yield* serving.listening(8667)
     yield* pass(0)
     const lifecycle = Context.get(context, Lifecycle)
-    return { lifecycle, phase: lifecycle.phase, views: Context.get(context, Views), lease: Context.get(context, Lease), ingest: Context.get(context, HotRoutes)[0]!, serving, lines, loud: (level: string) => lines.filter((line) => line.level === level).map((line) => line.message) }
-  }) as Effect.Effect<{
-    readonly lifecycle: Lifecycle["Type"]; readonly phase: Lifecycle["Type"]["phase"]; readonly views: Views["Type"]; readonly lease: Lease["Type"]; readonly ingest: HotRoute; readonly serving: Serving["Type"]
-    readonly lines: ReadonlyArray<Line>; readonly loud: (level: string) => ReadonlyArray<string>
-  }, unknown, Scope.Scope>
+    return {
+      lifecycle,
+      phase: lifecycle.phase,
+      views: Context.get(context, Views),
+      lease: Context.get(context, Lease),
+      ingest: Context.get(context, HotRoutes)[0]!,
+      serving,
+      lines,
+      loud: (level: string) => lines.filter((line) => line.level === level).map((line) => line.message)
+    }
+  }) as Effect.Effect<
+    {
+      readonly lifecycle: Lifecycle["Type"]
+      readonly phase: Lifecycle["Type"]["phase"]
+      readonly views: Views["Type"]
+      readonly lease: Lease["Type"]
+      readonly ingest: HotRoute
+      readonly serving: Serving["Type"]
+      readonly lines: ReadonlyArray<Line>
+      readonly loud: (level: string) => ReadonlyArray<string>
+    },
+    unknown,
+    Scope.Scope
+  >

@@ -11,25 +11,56 @@ import { Database, DatabaseError, type DatabaseShape } from "../../src/ports/Dat
 import { Committer } from "../../src/ssp/committer.ts"
 import type { IngestError } from "../../src/ssp/viewTypes.ts"
 
-/** A committer whose turns are taken by hand; `commits` lists how many records each commit held, `answered` who was answered. */
+/**
+ * A committer whose turns are taken by hand; `commits` lists how many records each commit held, `answered` who was
+ * answered.
+ */
 const bench = (kind: DatabaseShape["kind"]) => {
   const turns: Array<() => void> = []
   const commits: Array<number> = []
   const answered: Array<string> = []
   const memory = Effect.runSync(Effect.provide(Database, Database.layerMemory))
-  const database: DatabaseShape = { ...memory, kind, commit: (commit) => Effect.tap(memory.commit(commit), () => Effect.sync(() => commits.push(commit.records.length))) }
+  const database: DatabaseShape = {
+    ...memory,
+    kind,
+    commit: (commit) => Effect.tap(memory.commit(commit), () => Effect.sync(() => commits.push(commit.records.length)))
+  }
   const engine = new Engine()
-  const committer = new Committer({ engine, database, turn: { next: (run) => void turns.push(run) }, run: (effect, done) => done(Effect.runSync(Effect.either(effect))) }, 10_000)
+  const committer = new Committer(
+    {
+      engine,
+      database,
+      turn: { next: (run) => void turns.push(run) },
+      run: (effect, done) => done(Effect.runSync(Effect.either(effect)))
+    },
+    10_000
+  )
   const submit = (id: string): void => {
-    const changes = Either.getOrThrow(Change.decodeChanges({ table: "t", op: "CREATE", id: `t:${id}`, record: { id: `t:${id}` } }))
-    committer.submit({ changes, putViews: [], removeViews: [], done: (outcome) => void (Either.isRight(outcome) && answered.push(id)) })
+    const changes = Either.getOrThrow(
+      Change.decodeChanges({ table: "t", op: "CREATE", id: `t:${id}`, record: { id: `t:${id}` } })
+    )
+    committer.submit({
+      changes,
+      putViews: [],
+      removeViews: [],
+      done: (outcome) => void (Either.isRight(outcome) && answered.push(id))
+    })
   }
   /** Creates what is not there when it is asked about. */
   const repair = (...ids: ReadonlyArray<string>): void => {
-    const changes = Either.getOrThrow(Change.decodeChanges(ids.map((id) => ({ table: "t", op: "CREATE", id: `t:${id}`, record: { repaired: true } }))))
+    const changes = Either.getOrThrow(
+      Change.decodeChanges(ids.map((id) => ({ table: "t", op: "CREATE", id: `t:${id}`, record: { repaired: true } })))
+    )
     const held: Array<string> = []
-    const still = ({ id }: Change.Change): boolean => engine.store.get(id) === undefined && held.push(String(id.key)) > 0
-    committer.submit({ changes, putViews: [], removeViews: [], still, done: () => void answered.push(`repaired ${held.join()}`) })
+    const still = ({ id }: Change.Change): boolean =>
+      engine.store.get(id) === undefined && held.push(String(id.key)) > 0
+    committer.submit({
+      changes,
+      putViews: [],
+      removeViews: [],
+      still,
+      done: () => void answered.push(`repaired ${held.join()}`)
+    })
   }
   return { commits, answered, submit, repair, turn: () => turns.shift()?.() }
 }
@@ -40,11 +71,34 @@ describe("group commit", () => {
       const turns: Array<() => void> = []
       const said: Array<string> = []
       const memory = Effect.runSync(Effect.provide(Database, Database.layerMemory))
-      const database: DatabaseShape = { ...memory, commit: (commit) => refuses ? Effect.fail(new DatabaseError({ reason: "failed", message: "full" })) : Effect.tap(memory.commit(commit), () => Effect.sync(() => said.push("durable"))) }
-      const committer = new Committer({ engine: new Engine(), database, turn: { next: (run) => void turns.push(run) }, run: (effect, done) => done(Effect.runSync(Logger.withMinimumLogLevel(Effect.either(effect), LogLevel.None))) }, 10_000)
+      const database: DatabaseShape = {
+        ...memory,
+        commit: (commit) =>
+          refuses
+            ? Effect.fail(new DatabaseError({ reason: "failed", message: "full" }))
+            : Effect.tap(memory.commit(commit), () => Effect.sync(() => said.push("durable")))
+      }
+      const committer = new Committer(
+        {
+          engine: new Engine(),
+          database,
+          turn: { next: (run) => void turns.push(run) },
+          run: (effect, done) => done(Effect.runSync(Logger.withMinimumLogLevel(Effect.either(effect), LogLevel.None)))
+        },
+        10_000
+      )
       for (const seq of [14, 16]) {
-        const changes = Either.getOrThrow(Change.decodeChanges({ table: "t", op: "CREATE", id: `t:${seq}`, record: {}, seq }))
-        const done = (outcome: Either.Either<unknown, IngestError>): void => void said.push(Either.isRight(outcome) ? `${seq} applied` : outcome.left._tag === "SequenceGap" ? `${seq} expected ${outcome.left.expected}` : outcome.left._tag)
+        const changes = Either.getOrThrow(
+          Change.decodeChanges({ table: "t", op: "CREATE", id: `t:${seq}`, record: {}, seq })
+        )
+        const done = (outcome: Either.Either<unknown, IngestError>): void =>
+          void said.push(
+            Either.isRight(outcome)
+              ? `${seq} applied`
+              : outcome.left._tag === "SequenceGap"
+                ? `${seq} expected ${outcome.left.expected}`
+                : outcome.left._tag
+          )
         committer.submit({ changes, putViews: [], removeViews: [], done })
       }
       while (turns.length > 0) turns.shift()?.()
@@ -94,7 +148,10 @@ describe("group commit", () => {
     turn()
     turn()
     // `a` was there by then; `c` came behind the first repair, whose answer it cannot change, and before the second.
-    expect([commits, answered]).toEqual([[1, 2], ["a", "repaired b", "c", "repaired "]])
+    expect([commits, answered]).toEqual([
+      [1, 2],
+      ["a", "repaired b", "c", "repaired "]
+    ])
   })
   it("repairs of different records share a commit", () => {
     const { answered, commits, repair, submit, turn } = bench("memory")

@@ -18,7 +18,19 @@ import { SspConfig } from "../../src/ssp/Config.ts"
 import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
 import { Views } from "../../src/ssp/Views.ts"
-import { type IngestAnswer, type IngestError, Overloaded, QueryRefused, type Registration, SequenceGap, StaleEpoch, StoreFailed, type ViewAnswer, type ViewEvent, ViewNotFound } from "../../src/ssp/viewTypes.ts"
+import {
+  type IngestAnswer,
+  type IngestError,
+  Overloaded,
+  QueryRefused,
+  type Registration,
+  SequenceGap,
+  StaleEpoch,
+  StoreFailed,
+  type ViewAnswer,
+  type ViewEvent,
+  ViewNotFound
+} from "../../src/ssp/viewTypes.ts"
 
 export const secret = "s3cret"
 
@@ -29,16 +41,28 @@ const ingested: { readonly [table: string]: IngestAnswer | IngestError } = {
   broken: new StoreFailed({ message: "disk full", cause: new Error("not for the wire") })
 }
 
-const answer = ({ format, id }: Pick<Registration, "format" | "id">): ViewAnswer => ({ query_id: id, format: format ?? "flat", result_hash: "h", content_generation: 1, result_data: [] })
+const answer = ({ format, id }: Pick<Registration, "format" | "id">): ViewAnswer => ({
+  query_id: id,
+  format: format ?? "flat",
+  result_hash: "h",
+  content_generation: 1,
+  result_data: []
+})
 
 const registered = (registration: Registration): Effect.Effect<ViewAnswer, QueryRefused | Overloaded | StoreFailed> => {
   switch (registration.surql) {
-    case "REFUSED": return Effect.fail(new QueryRefused({ message: "no", line: 2, column: 3 }))
-    case "DEFECT": return Effect.die(new Error("inner secret"))
-    case "ODD": return Effect.succeed({ ...answer(registration), content_generation: 1.5 })
-    case "SLOW": return Effect.delay(Effect.succeed(answer(registration)), "300 millis")
-    case "NEVER": return Effect.never
-    default: return Effect.succeed(answer(registration))
+    case "REFUSED":
+      return Effect.fail(new QueryRefused({ message: "no", line: 2, column: 3 }))
+    case "DEFECT":
+      return Effect.die(new Error("inner secret"))
+    case "ODD":
+      return Effect.succeed({ ...answer(registration), content_generation: 1.5 })
+    case "SLOW":
+      return Effect.delay(Effect.succeed(answer(registration)), "300 millis")
+    case "NEVER":
+      return Effect.never
+    default:
+      return Effect.succeed(answer(registration))
   }
 }
 
@@ -69,24 +93,55 @@ export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<
     free: (id) => Effect.fail(new ViewNotFound({ id })),
     reset: Effect.void,
     replace: () => Effect.void,
-    read: (id, format) => (id === "here" ? Effect.succeed(answer({ id, format: format ?? "flat" })) : Effect.fail(new ViewNotFound({ id }))),
-    stream: (id, _format, last) => (id === "full" ? Effect.fail(new Overloaded({ message: "no room for streams", retryAfterSecs: 5 })) : id === "here" ? Effect.succeed(Stream.concat(Stream.make(last === undefined ? snapshot : { ...snapshot, id: last }), Stream.never)) : Effect.fail(new ViewNotFound({ id }))),
+    read: (id, format) =>
+      id === "here" ? Effect.succeed(answer({ id, format: format ?? "flat" })) : Effect.fail(new ViewNotFound({ id })),
+    stream: (id, _format, last) =>
+      id === "full"
+        ? Effect.fail(new Overloaded({ message: "no room for streams", retryAfterSecs: 5 }))
+        : id === "here"
+          ? Effect.succeed(
+              Stream.concat(Stream.make(last === undefined ? snapshot : { ...snapshot, id: last }), Stream.never)
+            )
+          : Effect.fail(new ViewNotFound({ id })),
     endStreams: () => Effect.void,
     debugView: (id) => Effect.fail(new ViewNotFound({ id })),
     debugDeps: Effect.succeed({ dependency_map: {}, tables_in_store: [], view_count: 0, shapes: [] }),
     list: () => Effect.succeed({ views: [], total: 7, next: null }),
-    figures: () => ({ writes: 0, seq: null, views: 7, streams: 0, records: 0, tables: [], rows: () => 0, held: () => ({ instances: 0, heldRows: 0, tombstones: 0 }), pendingChanges: 0, pendingEdges: 0, quarantined: [] }),
+    figures: () => ({
+      writes: 0,
+      seq: null,
+      views: 7,
+      streams: 0,
+      records: 0,
+      tables: [],
+      rows: () => 0,
+      held: () => ({ instances: 0, heldRows: 0, tombstones: 0 }),
+      pendingChanges: 0,
+      pendingEdges: 0,
+      quarantined: []
+    }),
     count: Effect.succeed(7),
     expire: () => Effect.succeed([]),
     ...own
   }))
 
 /** Everything but the server. */
-export const node = (views: Layer.Layer<Views>, env: { readonly [name: string]: string } = {}, scheduler: Layer.Layer<SchedulerClient> = SchedulerClient.layerNone) =>
+export const node = (
+  views: Layer.Layer<Views>,
+  env: { readonly [name: string]: string } = {},
+  scheduler: Layer.Layer<SchedulerClient> = SchedulerClient.layerNone
+) =>
   Ssp.layerOver.pipe(
     Layer.provideMerge(views),
     Layer.provideMerge(Serving.layer),
-    Layer.provide([layerNode, Release.layerOf("1.2.3"), scheduler, JobPorts.layerNone, Upstream.layerNone, Layer.succeed(EdgeWriter, noEdges)]),
+    Layer.provide([
+      layerNode,
+      Release.layerOf("1.2.3"),
+      scheduler,
+      JobPorts.layerNone,
+      Upstream.layerNone,
+      Layer.succeed(EdgeWriter, noEdges)
+    ]),
     Layer.provideMerge(SspConfig.layerOf({ SVC_AUTH_SECRET: secret, SSP_ID: "me", ...env })),
     Layer.provideMerge(Logger.minimumLogLevel(LogLevel.None))
   )
@@ -94,8 +149,15 @@ export const node = (views: Layer.Layer<Views>, env: { readonly [name: string]: 
 const listen = { host: "127.0.0.1", port: 0, setting: "LISTEN_ADDR", maxConnections: 100 }
 
 /** With `front: false` even `/ingest` goes through the declared Api. */
-export const served = (views: Layer.Layer<Views>, options: { readonly front: boolean; readonly env?: { readonly [name: string]: string } } = { front: true }) => {
+export const served = (
+  views: Layer.Layer<Views>,
+  options: { readonly front: boolean; readonly env?: { readonly [name: string]: string } } = { front: true }
+) => {
   const inner = node(views, options.env)
   const server = Server.layer(listen)
-  return Layer.fresh((options.front ? server : Layer.provide(server, Layer.succeed(HotRoutes, [] as ReadonlyArray<HotRoute>))).pipe(Layer.provideMerge(inner)))
+  return Layer.fresh(
+    (options.front ? server : Layer.provide(server, Layer.succeed(HotRoutes, [] as ReadonlyArray<HotRoute>))).pipe(
+      Layer.provideMerge(inner)
+    )
+  )
 }

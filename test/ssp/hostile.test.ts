@@ -1,6 +1,7 @@
 /**
- * Hostile record ids and values on their whole way (D1, D4, D21, D41): written to the real engine, announced by its events, read at the door,
- * kept in memory and in the embedded store, put into edges, read back from the database: the same everywhere, and nothing else touched.
+ * Hostile record ids and values on their whole way (D1, D4, D21, D41): written to the real engine, announced by its
+ * events, read at the door, kept in memory and in the embedded store, put into edges, read back from the database: the
+ * same everywhere, and nothing else touched.
  *
  * A campaign draws ten thousand of them (`SVC_RUNS=67`); the plain run a few hundred.
  */
@@ -60,33 +61,72 @@ const shown = (...docs: ReadonlyArray<unknown>): string => docs.map((doc) => ren
 
 /** Writes a record through the user's own statement and answers what the event said of it. */
 const written = ({ query }: SurrealClient["Type"], id: RecordId, doc: Obj) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     bodies.length = 0
     yield* query("UPSERT $id CONTENT $doc RETURN NONE", { id, doc })
     expect(bodies.length, id.text).toBe(1)
     // Where a database is, the tables it has are known, and what it declares of them.
-    return Either.getOrThrowWith(decodeChange(bodies[0], () => ({})), (refused) => new Error(`${JSON.stringify(refused)}: ${JSON.stringify(bodies[0])}`))
+    return Either.getOrThrowWith(
+      decodeChange(bodies[0], () => ({})),
+      (refused) => new Error(`${JSON.stringify(refused)}: ${JSON.stringify(bodies[0])}`)
+    )
   })
 
-const edgeText = ({ out, parent, path, version }: Edge): string => JSON.stringify([path, parent?.text, out.text, version])
+const edgeText = ({ out, parent, path, version }: Edge): string =>
+  JSON.stringify([path, parent?.text, out.text, version])
 
 /** Puts every record into the edges of a view, as a main row and below another record, and reads them back. */
-const throughEdges = (upstream: Upstream["Type"], client: SurrealClient["Type"], view: string, ids: ReadonlyArray<RecordId>) =>
-  Effect.gen(function*() {
-    yield* upstream.register({ key: view, id: `incantation:${view}`, surql: "SELECT * FROM item", clientId: view, ttlMs: 60_000, params: "null", format: "flat", lastActiveAtMs: 0 }, view)
+const throughEdges = (
+  upstream: Upstream["Type"],
+  client: SurrealClient["Type"],
+  view: string,
+  ids: ReadonlyArray<RecordId>
+) =>
+  Effect.gen(function* () {
+    yield* upstream.register(
+      {
+        key: view,
+        id: `incantation:${view}`,
+        surql: "SELECT * FROM item",
+        clientId: view,
+        ttlMs: 60_000,
+        params: "null",
+        format: "flat",
+        lastActiveAtMs: 0
+      },
+      view
+    )
     const parent = ids[0]!
-    const edges = ids.flatMap((out, i): ReadonlyArray<Edge> => [{ path: "", parent: undefined, out, version: i }, { path: view, parent, out, version: i + 1 }])
-    const outcome = yield* upstream.apply([{ key: view, clientId: view, owner: view, assignment: 1, puts: edges, removals: [] }])
+    const edges = ids.flatMap(
+      (out, i): ReadonlyArray<Edge> => [
+        { path: "", parent: undefined, out, version: i },
+        { path: view, parent, out, version: i + 1 }
+      ]
+    )
+    const outcome = yield* upstream.apply([
+      { key: view, clientId: view, owner: view, assignment: 1, puts: edges, removals: [] }
+    ])
     expect(outcome).toEqual({ lost: [], refused: [] })
     const read = Chunk.toReadonlyArray(yield* Stream.runCollect(upstream.edges(view))).flat()
     expect(read.map(edgeText).sort()).toEqual(edges.map(edgeText).sort())
-    const [asked] = yield* client.query("SELECT VALUE [out, version] FROM _svc_list_ref WHERE in = $in AND parent = NONE", { in: Ids.make("_svc_query", view) })
-    expect((asked as ReadonlyArray<readonly [RecordId, number]>).map(([out, version]) => `${out.text} ${version}`).sort()).toEqual(ids.map(({ text }, i) => `${text} ${i}`).sort())
+    const [asked] = yield* client.query(
+      "SELECT VALUE [out, version] FROM _svc_list_ref WHERE in = $in AND parent = NONE",
+      { in: Ids.make("_svc_query", view) }
+    )
+    expect(
+      (asked as ReadonlyArray<readonly [RecordId, number]>).map(([out, version]) => `${out.text} ${version}`).sort()
+    ).toEqual(ids.map(({ text }, i) => `${text} ${i}`).sort())
     yield* upstream.unregister([view], view)
-    expect(Chunk.toReadonlyArray(yield* Stream.runCollect(upstream.edges(view))).flat().map(edgeText), view).toEqual([])
+    expect(
+      Chunk.toReadonlyArray(yield* Stream.runCollect(upstream.edges(view)))
+        .flat()
+        .map(edgeText),
+      view
+    ).toEqual([])
   })
 
-const readAll = (upstream: Upstream["Type"], table: string) => Effect.map(upstream.chunk(table, undefined, 100_000), (found) => found.map(({ doc }) => doc))
+const readAll = (upstream: Upstream["Type"], table: string) =>
+  Effect.map(upstream.chunk(table, undefined, 100_000), (found) => found.map(({ doc }) => doc))
 
 const draw = (random: Rng, count: number): ReadonlyArray<readonly [RecordId, Obj]> => {
   const drawn = new Map<string, readonly [RecordId, Obj]>()
@@ -102,10 +142,21 @@ const apply = (store: Store, changes: ReadonlyArray<Change>): void => {
 }
 
 const journey = (random: Rng, records: ReadonlyArray<readonly [RecordId, Obj]>) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const [client, upstream, database] = [yield* SurrealClient, yield* Upstream, yield* Database]
-    yield* client.query(["canary", ...tables].map((table) => `DEFINE TABLE ${tableName(table)}`).join("; ") + "; CREATE canary:1 SET alive = true")
-    yield* client.query(script({ url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, secret: "'\"`", tables, mode: "sync", openToRecordUsers: true }))
+    yield* client.query(
+      ["canary", ...tables].map((table) => `DEFINE TABLE ${tableName(table)}`).join("; ") +
+        "; CREATE canary:1 SET alive = true"
+    )
+    yield* client.query(
+      script({
+        url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
+        secret: "'\"`",
+        tables,
+        mode: "sync",
+        openToRecordUsers: true
+      })
+    )
     const before = yield* client.query(definitions)
     const store = new Store()
     for (const [id, doc] of records) {
@@ -115,26 +166,57 @@ const journey = (random: Rng, records: ReadonlyArray<readonly [RecordId, Obj]>) 
     }
     for (const table of tables) {
       const found = yield* readAll(upstream, table)
-      for (const doc of found) expect(identical(store.get(doc["id"] as RecordId)?.doc, doc), shown(store.get(doc["id"] as RecordId)?.doc, doc)).toBe(true)
+      for (const doc of found)
+        expect(
+          identical(store.get(doc["id"] as RecordId)?.doc, doc),
+          shown(store.get(doc["id"] as RecordId)?.doc, doc)
+        ).toBe(true)
       const theirs = new Store()
-      apply(theirs, found.map((doc) => ({ op: "CREATE", id: doc["id"] as RecordId, doc, version: undefined, position: undefined, jobAssignee: undefined })))
+      apply(
+        theirs,
+        found.map((doc) => ({
+          op: "CREATE",
+          id: doc["id"] as RecordId,
+          doc,
+          version: undefined,
+          position: undefined,
+          jobAssignee: undefined
+        }))
+      )
       expect(new StoreTrees(theirs).settle(table).node(0, 0)).toEqual(new StoreTrees(store).settle(table).node(0, 0))
     }
     const ids = records.map(([id]) => id)
     expect((yield* upstream.find(ids)).length).toBe(ids.length)
-    for (let from = 0; from < ids.length; from += 100) yield* throughEdges(upstream, client, Hostile.viewKey(random), ids.slice(from, from + 100))
-    yield* database.commit({ records: ids.map((id) => ({ id, version: 1, doc: store.get(id)!.doc })), putViews: [], removeViews: [], position: startPosition })
+    for (let from = 0; from < ids.length; from += 100)
+      yield* throughEdges(upstream, client, Hostile.viewKey(random), ids.slice(from, from + 100))
+    yield* database.commit({
+      records: ids.map((id) => ({ id, version: 1, doc: store.get(id)!.doc })),
+      putViews: [],
+      removeViews: [],
+      position: startPosition
+    })
     const kept = Chunk.toReadonlyArray(yield* Stream.runCollect(database.records)).flat()
     expect(kept.length).toBe(ids.length)
-    for (const { doc, id } of kept) expect(identical(doc, store.get(id)?.doc), shown(doc, store.get(id)?.doc)).toBe(true)
+    for (const { doc, id } of kept)
+      expect(identical(doc, store.get(id)?.doc), shown(doc, store.get(id)?.doc)).toBe(true)
     expect(shown(yield* client.query(definitions))).toBe(shown(before))
   })
 
-seeded("D1 D21 D41 hostile ids and values are the same in the database, at the door, in memory, in the store and in edges, and touch nothing else", "test/ssp/hostile.test.ts", async (random) => {
-  const records = draw(random, runs(150))
-  expect(new Set(records.map(([id]) => typeof id.key)).size).toBeGreaterThan(2)
-  const access = { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
-  const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, access)
-  const layers = Layer.mergeAll(Layer.provideMerge(Upstream.layerSurreal, client), Database.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, "store.db")))))
-  await Effect.runPromise(Effect.provide(journey(random, records), layers).pipe(Logger.withMinimumLogLevel(LogLevel.None)))
-}, 3_600_000)
+seeded(
+  "D1 D21 D41 hostile ids and values are the same in the database, at the door, in memory, in the store and in edges, and touch nothing else",
+  "test/ssp/hostile.test.ts",
+  async (random) => {
+    const records = draw(random, runs(150))
+    expect(new Set(records.map(([id]) => typeof id.key)).size).toBeGreaterThan(2)
+    const access = { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
+    const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, access)
+    const layers = Layer.mergeAll(
+      Layer.provideMerge(Upstream.layerSurreal, client),
+      Database.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, "store.db"))))
+    )
+    await Effect.runPromise(
+      Effect.provide(journey(random, records), layers).pipe(Logger.withMinimumLogLevel(LogLevel.None))
+    )
+  },
+  3_600_000
+)

@@ -1,13 +1,19 @@
 /**
  * A database that its test writes to as others would, watches and breaks: `Upstream` over a map.
  *
- * Why beside the memory layer: that one stands still. Here records change between two looks, in the middle of a read, and
- * behind a database that does not answer.
+ * Why beside the memory layer: that one stands still. Here records change between two looks, in the middle of a read,
+ * and behind a database that does not answer.
  */
 import { Effect, Layer } from "effect"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import type { Obj, Value } from "../../src/core/surql/value.ts"
-import { type Registration, Upstream, UpstreamError, type UpstreamRecord, type UpstreamShape } from "../../src/ports/Upstream.ts"
+import {
+  type Registration,
+  Upstream,
+  UpstreamError,
+  type UpstreamRecord,
+  type UpstreamShape
+} from "../../src/ports/Upstream.ts"
 
 export const idOf = (text: string) => {
   const id = Ids.parse(text)
@@ -36,7 +42,19 @@ export class FakeDatabase {
   }
 
   register(key: string, surql: string, more: Partial<Registration> = {}): void {
-    this.registrations.set(key, { key, id: `incantation:${key}`, surql, clientId: "c", ttlMs: 600_000, params: "null", format: "flat", lastActiveAtMs: 0, owner: undefined, assignment: 0, ...more })
+    this.registrations.set(key, {
+      key,
+      id: `incantation:${key}`,
+      surql,
+      clientId: "c",
+      ttlMs: 600_000,
+      params: "null",
+      format: "flat",
+      lastActiveAtMs: 0,
+      owner: undefined,
+      assignment: 0,
+      ...more
+    })
   }
 
   down(): void {
@@ -50,7 +68,10 @@ export class FakeDatabase {
   private answer<A>(call: string, make: () => A): Effect.Effect<A, UpstreamError> {
     return Effect.suspend(() => {
       this.calls.push(call)
-      return Effect.zipRight(this.before(call), Effect.suspend(() => (this.failure === undefined ? Effect.succeed(make()) : Effect.fail(this.failure))))
+      return Effect.zipRight(
+        this.before(call),
+        Effect.suspend(() => (this.failure === undefined ? Effect.succeed(make()) : Effect.fail(this.failure)))
+      )
     })
   }
 
@@ -58,10 +79,18 @@ export class FakeDatabase {
     ...Effect.runSync(Effect.provide(Upstream, Upstream.layerNone)),
     present: true,
     prepare: this.answer("prepare", () => undefined),
-    tables: this.answer("tables", () => [...new Set([...this.records.values()].map(({ id }) => id.table).concat(Object.keys(this.types)))].sort().map((name) => ({ name, types: this.types[name] ?? {}, derived: false }))),
+    tables: this.answer("tables", () =>
+      [...new Set([...this.records.values()].map(({ id }) => id.table).concat(Object.keys(this.types)))]
+        .sort()
+        .map((name) => ({ name, types: this.types[name] ?? {}, derived: false }))
+    ),
     chunk: (table, after, size) =>
       this.answer(`chunk ${table}`, () =>
-        [...this.records.values()].filter(({ id }) => id.table === table && (after === undefined || Ids.compareKeys(id.key, after) > 0)).sort((a, b) => Ids.compareKeys(a.id.key, b.id.key)).slice(0, size)),
+        [...this.records.values()]
+          .filter(({ id }) => id.table === table && (after === undefined || Ids.compareKeys(id.key, after) > 0))
+          .sort((a, b) => Ids.compareKeys(a.id.key, b.id.key))
+          .slice(0, size)
+      ),
     find: (ids) => this.answer(`find ${ids.length}`, () => ids.flatMap((id) => this.records.get(id.text) ?? [])),
     registrations: this.answer("registrations", () => [...this.registrations.values()]),
     register: (view, owner) =>
@@ -77,6 +106,11 @@ export class FakeDatabase {
 }
 
 /** Many records `table:0`, `table:1`, ... of a table. */
-export const fill = (database: FakeDatabase, table: string, count: number, content: (n: number) => { readonly [name: string]: Value } = (n) => ({ n })): void => {
+export const fill = (
+  database: FakeDatabase,
+  table: string,
+  count: number,
+  content: (n: number) => { readonly [name: string]: Value } = (n) => ({ n })
+): void => {
   for (let n = 0; n < count; n++) database.put(`${table}:${n}`, content(n))
 }

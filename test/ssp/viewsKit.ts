@@ -1,7 +1,8 @@
 /**
  * The views service over a store that the test controls: slow, failing, counted, restarted.
  *
- * Why here: what HTTP cannot show (what is durable when, what happens in between) is shown on the service itself, by several test files.
+ * Why here: what HTTP cannot show (what is durable when, what happens in between) is shown on the service itself, by
+ * several test files.
  */
 import { Cause, type Clock, Effect, Either, Exit, Layer, Scope } from "effect"
 import { type Change, decodeChange } from "../../src/core/change.ts"
@@ -15,13 +16,38 @@ import type { Registration } from "../../src/ssp/viewTypes.ts"
 import type { Views } from "../../src/ssp/Views.ts"
 
 /** Small enough to be reached. */
-const limits: ViewLimits = { streamBuffer: 5, maxViews: 3, maxStreams: 2, maxPendingChanges: 10, maxTombstones: 1000, stateDebounceMs: 50, rowSteps: 1000, querySteps: 100_000, queryBytes: 1_000_000 }
+const limits: ViewLimits = {
+  streamBuffer: 5,
+  maxViews: 3,
+  maxStreams: 2,
+  maxPendingChanges: 10,
+  maxTombstones: 1000,
+  stateDebounceMs: 50,
+  rowSteps: 1000,
+  querySteps: 100_000,
+  queryBytes: 1_000_000
+}
 
-export const change = (id: string, record: { readonly [key: string]: unknown }, extra: { readonly [key: string]: unknown } = {}, op = "CREATE"): Change =>
-  Either.getOrThrowWith(decodeChange({ table: id.slice(0, id.indexOf(":")), op, id, record, ...extra }), (refused) => new Error(JSON.stringify(refused)))
+export const change = (
+  id: string,
+  record: { readonly [key: string]: unknown },
+  extra: { readonly [key: string]: unknown } = {},
+  op = "CREATE"
+): Change =>
+  Either.getOrThrowWith(
+    decodeChange({ table: id.slice(0, id.indexOf(":")), op, id, record, ...extra }),
+    (refused) => new Error(JSON.stringify(refused))
+  )
 
 export const registration = (id: string, surql: string, more: Partial<Registration> = {}): Registration => ({
-  id, surql, clientId: "c", ttlMs: 60_000, params: null, lastActiveAtMs: 0, format: "flat", ...more
+  id,
+  surql,
+  clientId: "c",
+  ttlMs: 60_000,
+  params: null,
+  lastActiveAtMs: 0,
+  format: "flat",
+  ...more
 })
 
 export interface Controlled {
@@ -36,7 +62,14 @@ const controlled = (database: DatabaseShape): Controlled => {
   const self: Controlled = {
     commits,
     before: Effect.void,
-    database: { ...database, commit: (commit) => Effect.suspend(() => self.before).pipe(Effect.zipRight(database.commit(commit)), Effect.tap(() => Effect.sync(() => commits.push(commit)))) }
+    database: {
+      ...database,
+      commit: (commit) =>
+        Effect.suspend(() => self.before).pipe(
+          Effect.zipRight(database.commit(commit)),
+          Effect.tap(() => Effect.sync(() => commits.push(commit)))
+        )
+    }
   }
   return self
 }
@@ -50,26 +83,49 @@ export interface Kit {
   readonly stop: Effect.Effect<void>
 }
 
-/** Runs a body on a service over a store in memory. `clock` is the one that tells when a slice is over: by default it stands still. */
-export const withViews = <A>(body: (kit: Kit) => Effect.Effect<A, unknown, Scope.Scope>, clock?: Clock.Clock, edges: EdgesShape = noEdges) =>
-  Effect.gen(function*() {
+/**
+ * Runs a body on a service over a store in memory. `clock` is the one that tells when a slice is over: by default it
+ * stands still.
+ */
+export const withViews = <A>(
+  body: (kit: Kit) => Effect.Effect<A, unknown, Scope.Scope>,
+  clock?: Clock.Clock,
+  edges: EdgesShape = noEdges
+) =>
+  Effect.gen(function* () {
     const store = controlled(yield* Database)
     const saved = yield* SavedState
     const turn = yield* Turn
     let scope = yield* Scope.make()
-    const start = Effect.gen(function*() {
-      const views = yield* makeViews(limits, store.database, saved, turn, edges, { fork: (loop) => Effect.asVoid(Effect.forkScoped(loop)), crash: (cause) => { throw new Error(Cause.pretty(cause)) } }).pipe(Scope.extend(scope), clock === undefined ? (effect) => effect : Effect.withClock(clock))
+    const start = Effect.gen(function* () {
+      const views = yield* makeViews(limits, store.database, saved, turn, edges, {
+        fork: (loop) => Effect.asVoid(Effect.forkScoped(loop)),
+        crash: (cause) => {
+          throw new Error(Cause.pretty(cause))
+        }
+      }).pipe(Scope.extend(scope), clock === undefined ? (effect) => effect : Effect.withClock(clock))
       yield* views.restore.pipe(Effect.orDie)
       return views
     })
-    const restart = Effect.gen(function*() {
+    const restart = Effect.gen(function* () {
       yield* Scope.close(scope, Exit.void)
       scope = yield* Scope.make()
       return yield* start
     })
-    const result = yield* body({ views: yield* start, store, restart, stop: Effect.suspend(() => Scope.close(scope, Exit.void)) })
+    const result = yield* body({
+      views: yield* start,
+      store,
+      restart,
+      stop: Effect.suspend(() => Scope.close(scope, Exit.void))
+    })
     yield* Scope.close(scope, Exit.void)
     return result
-  }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Layer.fresh(Database.layerMemory), Layer.fresh(SavedState.layerMemory), Turn.layerYield)))
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(
+      Layer.mergeAll(Layer.fresh(Database.layerMemory), Layer.fresh(SavedState.layerMemory), Turn.layerYield)
+    )
+  )
 
-export const rows = (views: Views["Type"], id: string) => Effect.map(views.read(id, undefined), (answer) => answer.result_data)
+export const rows = (views: Views["Type"], id: string) =>
+  Effect.map(views.read(id, undefined), (answer) => answer.result_data)

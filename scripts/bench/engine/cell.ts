@@ -17,7 +17,7 @@ const peers: { readonly [name: string]: () => Promise<Peer> } = {
   zero: async () => (await import("./peers/zero.ts")).zero,
   live: async () => (await import("./peers/surreal.ts")).live,
   requery: async () => (await import("./peers/surreal.ts")).requery,
-  "ivm-each": async () => (await import("./peers/dbIvm.ts")).each,
+  "ivm-each": async () => (await import("./peers/dbIvm.ts")).each
 }
 
 interface Order {
@@ -42,7 +42,8 @@ const heap = (): number => {
   return process.memoryUsage().heapUsed
 }
 
-const percentile = (sorted: Float64Array, share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+const percentile = (sorted: Float64Array, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 
 /** CPU time of this process so far, all threads, in milliseconds. */
 const cpuMs = (): number => {
@@ -51,10 +52,17 @@ const cpuMs = (): number => {
 }
 
 /**
- * Applies changes from `from` on until `count` are done or the time is up; answers the time of each in microseconds. The
- * time that ends it is CPU time, so that code is as warm on a busy machine; waiting costs none, so the clock ends it too.
+ * Applies changes from `from` on until `count` are done or the time is up; answers the time of each in microseconds.
+ * The time that ends it is CPU time, so that code is as warm on a busy machine; waiting costs none, so the clock ends
+ * it too.
  */
-const drive = async (program: Program, work: Workload, from: number, count: number, capMs: number): Promise<Float64Array> => {
+const drive = async (
+  program: Program,
+  work: Workload,
+  from: number,
+  count: number,
+  capMs: number
+): Promise<Float64Array> => {
   const took = new Float64Array(count)
   const [cpuEnd, wallEnd] = [cpuMs() + capMs, performance.now() + 8 * capMs]
   let done = 0
@@ -130,9 +138,18 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
   const sorted = took.slice().sort()
   const rows = Object.values(work.rows).reduce((sum, table) => sum + table.length, 0)
   const figures: Figures = {
-    kind: "figures", loadMs: t1 - t0, registerMs: t3 - t2, bytesPerRow: (loaded - empty) / rows, bytesPerView: (registered - loaded) / work.views,
-    changes: took.length, median: percentile(sorted, 0.5), p99: percentile(sorted, 0.99), mean: took.reduce((sum, one) => sum + one, 0) / took.length,
-    correct: wrong === undefined, wrong, plan: program.plan?.()
+    kind: "figures",
+    loadMs: t1 - t0,
+    registerMs: t3 - t2,
+    bytesPerRow: (loaded - empty) / rows,
+    bytesPerView: (registered - loaded) / work.views,
+    changes: took.length,
+    median: percentile(sorted, 0.5),
+    p99: percentile(sorted, 0.99),
+    mean: took.reduce((sum, one) => sum + one, 0) / took.length,
+    correct: wrong === undefined,
+    wrong,
+    plan: program.plan?.()
   }
   await program.close?.()
   return figures
@@ -142,6 +159,9 @@ const measure = async (order: Order): Promise<Figures | { readonly kind: "none" 
 process.on("disconnect", () => process.exit(1))
 
 const order = JSON.parse(process.argv[2] ?? "{}") as Order
-const outcome = await measure(order).catch((error: unknown) => ({ kind: "failed" as const, reason: error instanceof Error ? (error.stack ?? error.message) : String(error) }))
+const outcome = await measure(order).catch((error: unknown) => ({
+  kind: "failed" as const,
+  reason: error instanceof Error ? (error.stack ?? error.message) : String(error)
+}))
 if (process.send === undefined) console.log(outcome)
 else process.send(outcome, () => process.exit(0))

@@ -1,8 +1,8 @@
 /**
  * The goals of the bench, judged from the cells of one run.
  *
- * Why ratios, and of each round by itself: its two sides ran in the same minutes on the same machine, which may be half as fast
- * in the next. The middle one is judged. A goal whose cells were not run is left out.
+ * Why ratios, and of each round by itself: its two sides ran in the same minutes on the same machine, which may be half
+ * as fast in the next. The middle one is judged. A goal whose cells were not run is left out.
  */
 import type { Figures, WorkloadName } from "./program.ts"
 import type { Cell, Result } from "./table.ts"
@@ -23,18 +23,47 @@ const bytesPerView = 2048
 export const goals = (results: ReadonlyArray<readonly [Cell, Result]>): ReadonlyArray<Goal> => {
   const found: Array<Goal> = []
   for (const workload of Object.keys(lead) as ReadonlyArray<WorkloadName>) {
-    const cells = results.flatMap(([cell, result]) => (cell.workload === workload && result.kind === "figures" ? [{ ...cell, result }] : []))
-    const unfinished = results.flatMap(([cell, result]) => (cell.workload === workload && cell.peer === "ours" && result.kind !== "figures" ? [cell.size] : []))
-    if (unfinished.length > 0) found.push({ what: `${workload} runs to the end`, is: `not at ${unfinished.join(", ")}`, goal: "every size", met: false })
+    const cells = results.flatMap(([cell, result]) =>
+      cell.workload === workload && result.kind === "figures" ? [{ ...cell, result }] : []
+    )
+    const unfinished = results.flatMap(([cell, result]) =>
+      cell.workload === workload && cell.peer === "ours" && result.kind !== "figures" ? [cell.size] : []
+    )
+    if (unfinished.length > 0)
+      found.push({
+        what: `${workload} runs to the end`,
+        is: `not at ${unfinished.join(", ")}`,
+        goal: "every size",
+        met: false
+      })
     const own = cells.filter(({ peer }) => peer === "ours").sort((a, b) => a.size - b.size)
     const [first, last] = [own[0], own[own.length - 1]]
     if (first === undefined || last === undefined) continue
-    found.push({ what: `${workload} results at every size`, is: own.every(({ result }) => result.correct) ? "the plain answer" : "wrong", goal: "the plain answer", met: own.every(({ result }) => result.correct) })
+    found.push({
+      what: `${workload} results at every size`,
+      is: own.every(({ result }) => result.correct) ? "the plain answer" : "wrong",
+      goal: "the plain answer",
+      met: own.every(({ result }) => result.correct)
+    })
     const most = growth[workload]
-    if (most !== undefined && first !== last) found.push(ratio(`${workload} median at ${last.size.toLocaleString("en")} / at ${first.size.toLocaleString("en")}`, ratiosOf(last.result, first.result), most))
+    if (most !== undefined && first !== last)
+      found.push(
+        ratio(
+          `${workload} median at ${last.size.toLocaleString("en")} / at ${first.size.toLocaleString("en")}`,
+          ratiosOf(last.result, first.result),
+          most
+        )
+      )
     const rivals = cells.filter(({ peer, size, result }) => peer !== "ours" && size === last.size && result.correct)
     const best = rivals.sort((a, b) => a.result.median - b.result.median)[0]
-    if (best !== undefined) found.push(ratio(`${workload} median / ${best.peer}'s at ${last.size.toLocaleString("en")}`, ratiosOf(last.result, best.result), 1 / lead[workload]))
+    if (best !== undefined)
+      found.push(
+        ratio(
+          `${workload} median / ${best.peer}'s at ${last.size.toLocaleString("en")}`,
+          ratiosOf(last.result, best.result),
+          1 / lead[workload]
+        )
+      )
     // Judged where a view has one row, so that little of it is rows.
     if (workload === "W1" && last.size >= 100_000) found.push(memory(last.result))
   }
@@ -43,7 +72,9 @@ export const goals = (results: ReadonlyArray<readonly [Cell, Result]>): Readonly
 
 /** Round by round, least first. */
 const ratiosOf = (over: Figures, under: Figures): ReadonlyArray<number> =>
-  over.rounds === undefined || under.rounds?.length !== over.rounds.length ? [over.median / under.median] : over.rounds.map((median, i) => median / under.rounds![i]!).sort((a, b) => a - b)
+  over.rounds === undefined || under.rounds?.length !== over.rounds.length
+    ? [over.median / under.median]
+    : over.rounds.map((median, i) => median / under.rounds![i]!).sort((a, b) => a - b)
 
 const ratio = (what: string, is: ReadonlyArray<number>, most: number): Goal => {
   const middle = is[(is.length - 1) >> 1]!
@@ -51,4 +82,9 @@ const ratio = (what: string, is: ReadonlyArray<number>, most: number): Goal => {
   return { what, is: `${middle.toFixed(2)}${range}`, goal: `at most ${most}`, met: middle <= most }
 }
 
-const memory = (figures: Figures): Goal => ({ what: "W1 bytes per view of one row", is: figures.bytesPerView.toFixed(0), goal: `at most ${bytesPerView}`, met: figures.bytesPerView <= bytesPerView })
+const memory = (figures: Figures): Goal => ({
+  what: "W1 bytes per view of one row",
+  is: figures.bytesPerView.toFixed(0),
+  goal: `at most ${bytesPerView}`,
+  met: figures.bytesPerView <= bytesPerView
+})

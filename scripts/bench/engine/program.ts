@@ -24,7 +24,9 @@ export interface Workload {
   readonly name: WorkloadName
   readonly size: number
   /** Tables with the fields that refer to other tables; all other fields are plain. */
-  readonly tables: { readonly [table: string]: { readonly refs: { readonly [field: string]: string }; readonly sample: Row } }
+  readonly tables: {
+    readonly [table: string]: { readonly refs: { readonly [field: string]: string }; readonly sample: Row }
+  }
   readonly rows: { readonly [table: string]: ReadonlyArray<Row> }
   /** Views by number: in W1 and W7 view `k` asks for author `k`; the others have one view. */
   readonly views: number

@@ -1,8 +1,8 @@
 /**
  * The table of `docs/benchmarks.md`, printed from the cells of a run.
  *
- * Why one line per workload and size and one column per peer: the two questions are how a line compares across and how a
- * column grows downwards.
+ * Why one line per workload and size and one column per peer: the two questions are how a line compares across and how
+ * a column grows downwards.
  */
 import type { Figures, WorkloadName } from "./program.ts"
 
@@ -52,8 +52,10 @@ const shown = (result: Result | undefined): string => {
   return `${micros(result.median)} / ${micros(result.p99)}${result.correct ? "" : " **wrong**"}`
 }
 
-const lookup = (results: ReadonlyArray<readonly [Cell, Result]>) => (workload: string, size: number, peer: string): Result | undefined =>
-  results.find(([cell]) => cell.workload === workload && cell.size === size && cell.peer === peer)?.[1]
+const lookup =
+  (results: ReadonlyArray<readonly [Cell, Result]>) =>
+  (workload: string, size: number, peer: string): Result | undefined =>
+    results.find(([cell]) => cell.workload === workload && cell.size === size && cell.peer === peer)?.[1]
 
 const row = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
 
@@ -62,25 +64,69 @@ export const tables = (results: ReadonlyArray<readonly [Cell, Result]>): string 
   const find = lookup(results)
   const peers = Object.keys(peerNames).filter((peer) => results.some(([cell]) => cell.peer === peer))
   const sizes = [...new Map(results.map(([cell]) => [`${cell.workload} ${cell.size}`, cell] as const)).values()]
-  const lines = [row(["µs per change, median / p99", ...peers.map((peer) => peerNames[peer]!)]), row(["---", ...peers.map(() => "--:")])]
-  for (const { workload, size } of sizes) lines.push(row([`${titles[workload]} ${size.toLocaleString("en")}`, ...peers.map((peer) => shown(find(workload, size, peer)))]))
+  const lines = [
+    row(["µs per change, median / p99", ...peers.map((peer) => peerNames[peer]!)]),
+    row(["---", ...peers.map(() => "--:")])
+  ]
+  for (const { workload, size } of sizes)
+    lines.push(
+      row([
+        `${titles[workload]} ${size.toLocaleString("en")}`,
+        ...peers.map((peer) => shown(find(workload, size, peer)))
+      ])
+    )
   return [...lines, ...setUp(results, peers)].join("\n")
 }
 
 /** W5: load and registration, read off the largest cells. */
-const setUp = (results: ReadonlyArray<readonly [Cell, Result]>, peers: ReadonlyArray<string>): ReadonlyArray<string> => {
+const setUp = (
+  results: ReadonlyArray<readonly [Cell, Result]>,
+  peers: ReadonlyArray<string>
+): ReadonlyArray<string> => {
   const find = lookup(results)
-  const largest = (workload: WorkloadName): number => Math.max(0, ...results.filter(([cell]) => cell.workload === workload).map(([cell]) => cell.size))
-  const line = (title: string, workload: WorkloadName, size: number, show: (figures: Figures) => string): ReadonlyArray<string> =>
-    size === 0 ? [] : [row([title, ...peers.map((peer) => {
-      const result = find(workload, size, peer)
-      return result?.kind === "figures" ? show(result) : ""
-    })])]
+  const largest = (workload: WorkloadName): number =>
+    Math.max(0, ...results.filter(([cell]) => cell.workload === workload).map(([cell]) => cell.size))
+  const line = (
+    title: string,
+    workload: WorkloadName,
+    size: number,
+    show: (figures: Figures) => string
+  ): ReadonlyArray<string> =>
+    size === 0
+      ? []
+      : [
+          row([
+            title,
+            ...peers.map((peer) => {
+              const result = find(workload, size, peer)
+              return result?.kind === "figures" ? show(result) : ""
+            })
+          ])
+        ]
   const ms = (value: number): string => `${value.toFixed(0)} ms`
   return [
     ...line(`W5 load ${largest("W2").toLocaleString("en")} rows`, "W2", largest("W2"), ({ loadMs }) => ms(loadMs)),
-    ...(["W2", "W3", "W4", "W6"] as const).flatMap((workload) => line(`W5 register ${workload} over ${largest(workload).toLocaleString("en")} rows`, workload, largest(workload), ({ registerMs }) => ms(registerMs))),
-    ...(["W1", "W7"] as const).flatMap((workload) => line(`W5 register ${largest(workload).toLocaleString("en")} views of ${workload}`, workload, largest(workload), ({ registerMs }) => ms(registerMs))),
-    ...line(`JavaScript heap per view of W1 at ${largest("W1").toLocaleString("en")}`, "W1", largest("W1"), ({ bytesPerView }) => `${bytesPerView.toFixed(0)} B`)
+    ...(["W2", "W3", "W4", "W6"] as const).flatMap((workload) =>
+      line(
+        `W5 register ${workload} over ${largest(workload).toLocaleString("en")} rows`,
+        workload,
+        largest(workload),
+        ({ registerMs }) => ms(registerMs)
+      )
+    ),
+    ...(["W1", "W7"] as const).flatMap((workload) =>
+      line(
+        `W5 register ${largest(workload).toLocaleString("en")} views of ${workload}`,
+        workload,
+        largest(workload),
+        ({ registerMs }) => ms(registerMs)
+      )
+    ),
+    ...line(
+      `JavaScript heap per view of W1 at ${largest("W1").toLocaleString("en")}`,
+      "W1",
+      largest("W1"),
+      ({ bytesPerView }) => `${bytesPerView.toFixed(0)} B`
+    )
   ]
 }

@@ -2,8 +2,8 @@
  * The workloads W1-W7: data, change histories and plain answers, all from one seed.
  *
  * Why generated whole before anything runs: every peer must see the same history, and none may pay for making it. The
- * work per change is the same at every size of a workload; only what surrounds it grows: the views in W1 and W7, the rows
- * in the others. W5 (load and registration) is read off the set-up of the others.
+ * work per change is the same at every size of a workload; only what surrounds it grows: the views in W1 and W7, the
+ * rows in the others. W5 (load and registration) is read off the set-up of the others.
  */
 import sortedBTree from "sorted-btree"
 import type { Answer, Change, Row, Workload, WorkloadName } from "./program.ts"
@@ -113,16 +113,35 @@ const grouped = (rows: Iterable<Row>, field: string): Map<unknown, Array<Row>> =
   return groups
 }
 
-const post = (dice: Dice, authors: number, created: number): Omit<Row, "id"> =>
-  ({ author: dice.below(authors), title: `Post number ${dice.below(1_000_000)}`, body: "x".repeat(40), likes: dice.below(100), published: dice.below(2) === 0, created_at: created })
+const post = (dice: Dice, authors: number, created: number): Omit<Row, "id"> => ({
+  author: dice.below(authors),
+  title: `Post number ${dice.below(1_000_000)}`,
+  body: "x".repeat(40),
+  likes: dice.below(100),
+  published: dice.below(2) === 0,
+  created_at: created
+})
 
 /** `count` posts; `created_at` is unique (7919 is prime to every size), in no relation to the id. */
-const posts = (dice: Dice, count: number, authors: number, author: (id: number) => number = () => dice.below(authors)): ReadonlyArray<Row> =>
-  Array.from({ length: count }, (_, id) => ({ id, ...post(dice, authors, 1_000_000 + ((id * 7919) % count)), author: author(id) }) as Row)
+const posts = (
+  dice: Dice,
+  count: number,
+  authors: number,
+  author: (id: number) => number = () => dice.below(authors)
+): ReadonlyArray<Row> =>
+  Array.from(
+    { length: count },
+    (_, id) => ({ id, ...post(dice, authors, 1_000_000 + ((id * 7919) % count)), author: author(id) }) as Row
+  )
 
-const postTable = (rows: ReadonlyArray<Row>): Workload["tables"] => ({ post: { refs: { author: "user" }, sample: rows[0]! } })
+const postTable = (rows: ReadonlyArray<Row>): Workload["tables"] => ({
+  post: { refs: { author: "user" }, sample: rows[0]! }
+})
 
-/** Fixed rows, more and more views: four content edits in ten changes, two moves to another author, two inserts, two deletes. */
+/**
+ * Fixed rows, more and more views: four content edits in ten changes, two moves to another author, two inserts, two
+ * deletes.
+ */
 const w1 = (views: number, { rows: count, history }: Sizes): Workload => {
   const dice = new Dice(1)
   const rows = posts(dice, count, views)
@@ -134,12 +153,17 @@ const w1 = (views: number, { rows: count, history }: Sizes): Workload => {
     else if (kind === 2) {
       const row = table.any(dice)
       table.update(row, { author: dice.other(views, row["author"] as number) })
-    }
-    else if (kind === 3) table.insert(post(dice, views, 5_000_000 + n))
+    } else if (kind === 3) table.insert(post(dice, views, 5_000_000 + n))
     else table.remove(table.any(dice))
   }
   return {
-    name: "W1", size: views, tables: postTable(rows), rows: { post: rows }, views, changes, ordered: false,
+    name: "W1",
+    size: views,
+    tables: postTable(rows),
+    rows: { post: rows },
+    views,
+    changes,
+    ordered: false,
     answer: (tables) => {
       const groups = grouped(tables["post"]!.values(), "author")
       return (view) => groups.get(view) ?? []
@@ -167,12 +191,21 @@ const w2 = (size: number, { history }: Sizes): Workload => {
   }
   const matches = (row: Row): boolean => row["published"] === true && (row["likes"] as number) >= 50
   return {
-    name: "W2", size, tables: postTable(rows), rows: { post: rows }, views: 1, changes, ordered: false,
+    name: "W2",
+    size,
+    tables: postTable(rows),
+    rows: { post: rows },
+    views: 1,
+    changes,
+    ordered: false,
     answer: (tables) => () => [...tables["post"]!.values()].filter(matches)
   }
 }
 
-/** The newest 20 published posts: three deletes and three inserts in ten hit the window, one falls out of it, three are elsewhere. */
+/**
+ * The newest 20 published posts: three deletes and three inserts in ten hit the window, one falls out of it, three are
+ * elsewhere.
+ */
 const w3 = (size: number, { history }: Sizes): Workload => {
   const dice = new Dice(3)
   const rows = posts(dice, size, 100)
@@ -199,38 +232,77 @@ const w3 = (size: number, { history }: Sizes): Workload => {
     }
   }
   return {
-    name: "W3", size, tables: postTable(rows), rows: { post: rows }, views: 1, changes, ordered: true,
-    answer: (tables) => () => [...tables["post"]!.values()].filter((row) => row["published"] === true).sort(newestFirst).slice(0, 20)
+    name: "W3",
+    size,
+    tables: postTable(rows),
+    rows: { post: rows },
+    views: 1,
+    changes,
+    ordered: true,
+    answer: (tables) => () =>
+      [...tables["post"]!.values()]
+        .filter((row) => row["published"] === true)
+        .sort(newestFirst)
+        .slice(0, 20)
   }
 }
 
-/** Threads with their author and their ten newest comments: size counts comments; ten per thread, ten threads per user. */
+/**
+ * Threads with their author and their ten newest comments: size counts comments; ten per thread, ten threads per user.
+ */
 const w4 = (size: number, { history }: Sizes): Workload => {
   const dice = new Dice(4)
   const [users, threads] = [Math.ceil(size / 100), Math.ceil(size / 10)]
   const user: ReadonlyArray<Row> = Array.from({ length: users }, (_, id) => ({ id, name: `User ${id}` }))
-  const thread: ReadonlyArray<Row> = Array.from({ length: threads }, (_, id) => ({ id, author: dice.below(users), title: `Thread ${id}` }))
-  const comment: ReadonlyArray<Row> = Array.from({ length: size }, (_, id) => ({ id, thread: dice.below(threads), text: `Comment ${id}`, created_at: 1_000_000 + ((id * 7919) % size) }))
+  const thread: ReadonlyArray<Row> = Array.from({ length: threads }, (_, id) => ({
+    id,
+    author: dice.below(users),
+    title: `Thread ${id}`
+  }))
+  const comment: ReadonlyArray<Row> = Array.from({ length: size }, (_, id) => ({
+    id,
+    thread: dice.below(threads),
+    text: `Comment ${id}`,
+    created_at: 1_000_000 + ((id * 7919) % size)
+  }))
   const changes: Array<Change> = []
-  const tables = { user: new Drawn("user", user, changes), thread: new Drawn("thread", thread, changes), comment: new Drawn("comment", comment, changes) }
+  const tables = {
+    user: new Drawn("user", user, changes),
+    thread: new Drawn("thread", thread, changes),
+    comment: new Drawn("comment", comment, changes)
+  }
   for (let n = 0; n < history; n++) {
     const kind = n % 10
     if (kind < 3) tables.comment.insert({ thread: dice.below(threads), text: `New ${n}`, created_at: 5_000_000 + n })
     else if (kind < 6) tables.comment.remove(tables.comment.any(dice))
     else if (kind < 8) tables.comment.update(tables.comment.any(dice), { text: `Edited ${n}` })
-    else if (kind === 8) tables.thread.update(tables.thread.any(dice), n % 20 < 10 ? { title: `Edited ${n}` } : { author: dice.below(users) })
+    else if (kind === 8)
+      tables.thread.update(
+        tables.thread.any(dice),
+        n % 20 < 10 ? { title: `Edited ${n}` } : { author: dice.below(users) }
+      )
     else tables.user.update(tables.user.any(dice), { name: `Renamed ${n}` })
   }
   return {
-    name: "W4", size, views: 1, changes, ordered: false, rows: { user, thread, comment },
-    tables: { user: { refs: {}, sample: user[0]! }, thread: { refs: { author: "user" }, sample: thread[0]! }, comment: { refs: { thread: "thread" }, sample: comment[0]! } },
+    name: "W4",
+    size,
+    views: 1,
+    changes,
+    ordered: false,
+    rows: { user, thread, comment },
+    tables: {
+      user: { refs: {}, sample: user[0]! },
+      thread: { refs: { author: "user" }, sample: thread[0]! },
+      comment: { refs: { thread: "thread" }, sample: comment[0]! }
+    },
     answer: (now) => {
       const comments = grouped(now["comment"]!.values(), "thread")
-      return () => [...now["thread"]!.values()].map((row) => ({
-        ...row,
-        writer: [now["user"]!.get(row["author"] as number)!],
-        comments: (comments.get(row.id) ?? []).sort(newestFirst).slice(0, 10)
-      }))
+      return () =>
+        [...now["thread"]!.values()].map((row) => ({
+          ...row,
+          writer: [now["user"]!.get(row["author"] as number)!],
+          comments: (comments.get(row.id) ?? []).sort(newestFirst).slice(0, 10)
+        }))
     }
   }
 }
@@ -238,7 +310,11 @@ const w4 = (size: number, { history }: Sizes): Workload => {
 /** Count and sum of 100 groups over more and more rows. */
 const w6 = (size: number, { history }: Sizes): Workload => {
   const dice = new Dice(6)
-  const sale = (): Omit<Row, "id"> => ({ category: `c${dice.below(100)}`, amount: dice.below(1000), note: "x".repeat(20) })
+  const sale = (): Omit<Row, "id"> => ({
+    category: `c${dice.below(100)}`,
+    amount: dice.below(1000),
+    note: "x".repeat(20)
+  })
   const rows = Array.from({ length: size }, (_, id) => ({ id, ...sale() }) as Row)
   const changes: Array<Change> = []
   const table = new Drawn("sale", rows, changes)
@@ -246,18 +322,32 @@ const w6 = (size: number, { history }: Sizes): Workload => {
     const kind = n % 5
     const row = table.any(dice)
     if (kind < 2) table.update(row, { amount: dice.other(1000, row["amount"] as number) })
-    else if (kind === 2) table.update(row, { category: `c${dice.other(100, Number(String(row["category"]).slice(1)))}` })
+    else if (kind === 2)
+      table.update(row, { category: `c${dice.other(100, Number(String(row["category"]).slice(1)))}` })
     else if (kind === 3) table.insert(sale())
     else table.remove(row)
   }
   return {
-    name: "W6", size, tables: { sale: { refs: {}, sample: rows[0]! } }, rows: { sale: rows }, views: 1, changes, ordered: false,
+    name: "W6",
+    size,
+    tables: { sale: { refs: {}, sample: rows[0]! } },
+    rows: { sale: rows },
+    views: 1,
+    changes,
+    ordered: false,
     answer: (tables) => () =>
-      [...grouped(tables["sale"]!.values(), "category")].map(([category, group]) => ({ category, n: group.length, total: group.reduce((sum, row) => sum + (row["amount"] as number), 0) }))
+      [...grouped(tables["sale"]!.values(), "category")].map(([category, group]) => ({
+        category,
+        n: group.length,
+        total: group.reduce((sum, row) => sum + (row["amount"] as number), 0)
+      }))
   }
 }
 
-/** Fixed rows, more and more windows over them: three changes in four go to the top ten of an author, the fourth brings any row there. */
+/**
+ * Fixed rows, more and more windows over them: three changes in four go to the top ten of an author, the fourth brings
+ * any row there.
+ */
 const w7 = (views: number, { history, rows: count }: Sizes): Workload => {
   const dice = new Dice(7)
   const rows = posts(dice, count, views, (id) => id % views)
@@ -282,7 +372,13 @@ const w7 = (views: number, { history, rows: count }: Sizes): Workload => {
     }
   }
   return {
-    name: "W7", size: views, tables: postTable(rows), rows: { post: rows }, views, changes, ordered: true,
+    name: "W7",
+    size: views,
+    tables: postTable(rows),
+    rows: { post: rows },
+    views,
+    changes,
+    ordered: true,
     answer: (tables) => {
       const groups = grouped(tables["post"]!.values(), "author")
       return (view) => (groups.get(view) ?? []).sort(newestFirst).slice(0, 10)
@@ -297,7 +393,14 @@ export interface Sizes {
   readonly history: number
 }
 
-const makers: { readonly [name in WorkloadName]: (size: number, sizes: Sizes) => Workload } = { W1: w1, W2: w2, W3: w3, W4: w4, W6: w6, W7: w7 }
+const makers: { readonly [name in WorkloadName]: (size: number, sizes: Sizes) => Workload } = {
+  W1: w1,
+  W2: w2,
+  W3: w3,
+  W4: w4,
+  W6: w6,
+  W7: w7
+}
 
 export const workload = (name: WorkloadName, size: number, sizes: Sizes): Workload => makers[name](size, sizes)
 
@@ -321,5 +424,9 @@ export const canonical = (answer: Answer, ordered: boolean): string => {
 const plain = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, field]) => [key, plain(field)]))
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, field]) => [key, plain(field)])
+  )
 }

@@ -1,8 +1,10 @@
 /**
- * Which SSP gets a view, and which views move (specification, load balancing; D31, D32): three strategies, ties by fewest views, then by id.
+ * Which SSP gets a view, and which views move (specification, load balancing; D31, D32): three strategies, ties by
+ * fewest views, then by id.
  *
- * A strategy says who is chosen for a view and by what measure SSPs are compared; when views move is decided here, alike for all of them, from that
- * measure alone: what `choose` would put back at once must not be moved. Deterministic in what it is given, so that a trace explains every choice. O(SSPs).
+ * A strategy says who is chosen for a view and by what measure SSPs are compared; when views move is decided here,
+ * alike for all of them, from that measure alone: what `choose` would put back at once must not be moved. Deterministic
+ * in what it is given, so that a trace explains every choice. O(SSPs).
  */
 
 export interface Candidate {
@@ -18,15 +20,23 @@ export interface Strategy {
   readonly name: string
   /** The id chosen for a view; `last` is the one chosen before. Undefined when there is none to choose. */
   readonly choose: (candidates: ReadonlyArray<Candidate>, last: string | undefined) => string | undefined
-  /** How much is on each, by id, in the strategy's own unit: views go from where this is more to where it is less, never the other way. */
+  /**
+   * How much is on each, by id, in the strategy's own unit: views go from where this is more to where it is less, never
+   * the other way.
+   */
   readonly measure: (candidates: ReadonlyArray<Candidate>) => ReadonlyMap<string, number>
-  /** Up to which part of an equal number of views an SSP is given views of others: 1 for all of it, 0 where nothing shall move. */
+  /**
+   * Up to which part of an equal number of views an SSP is given views of others: 1 for all of it, 0 where nothing
+   * shall move.
+   */
   readonly share: number
 }
 
-const mean = (values: ReadonlyArray<number>): number => (values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length)
+const mean = (values: ReadonlyArray<number>): number =>
+  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 
-const reported = (values: ReadonlyArray<number | undefined>): ReadonlyArray<number> => values.filter((value) => value !== undefined)
+const reported = (values: ReadonlyArray<number | undefined>): ReadonlyArray<number> =>
+  values.filter((value) => value !== undefined)
 
 /** Share of a CPU plus share of the largest memory; what an SSP does not report counts as the others' average. */
 export const loads = (candidates: ReadonlyArray<Candidate>): ReadonlyMap<string, number> => {
@@ -35,28 +45,45 @@ export const loads = (candidates: ReadonlyArray<Candidate>): ReadonlyMap<string,
   const scaled = (memory: number): number => (largest === 0 ? 0 : memory / largest)
   const cpu = mean(reported(candidates.map((candidate) => candidate.cpu))) / 100
   const memory = mean(memories.map(scaled))
-  return new Map(candidates.map((candidate) => [candidate.id,
-    (candidate.cpu === undefined ? cpu : candidate.cpu / 100) + (candidate.memory === undefined ? memory : scaled(candidate.memory))]))
+  return new Map(
+    candidates.map((candidate) => [
+      candidate.id,
+      (candidate.cpu === undefined ? cpu : candidate.cpu / 100) +
+        (candidate.memory === undefined ? memory : scaled(candidate.memory))
+    ])
+  )
 }
 
-const counts = (candidates: ReadonlyArray<Candidate>): ReadonlyMap<string, number> => new Map(candidates.map(({ id, views }) => [id, views]))
+const counts = (candidates: ReadonlyArray<Candidate>): ReadonlyMap<string, number> =>
+  new Map(candidates.map(({ id, views }) => [id, views]))
 
 const byId = (a: Candidate, b: Candidate): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
 
 /** From the least by a measure to the most; ties by fewest views, then by id. */
-const ordered = (candidates: ReadonlyArray<Candidate>, measure: ReadonlyMap<string, number>): ReadonlyArray<Candidate> =>
+const ordered = (
+  candidates: ReadonlyArray<Candidate>,
+  measure: ReadonlyMap<string, number>
+): ReadonlyArray<Candidate> =>
   [...candidates].sort((a, b) => (measure.get(a.id) ?? 0) - (measure.get(b.id) ?? 0) || a.views - b.views || byId(a, b))
 
-const leastBy = (measure: Strategy["measure"]): Strategy["choose"] => (candidates) => ordered(candidates, measure(candidates))[0]?.id
+const leastBy =
+  (measure: Strategy["measure"]): Strategy["choose"] =>
+  (candidates) =>
+    ordered(candidates, measure(candidates))[0]?.id
 
 const next: Strategy["choose"] = (candidates, last) => {
   const sorted = [...candidates].sort(byId)
   return (sorted.find(({ id }) => last !== undefined && id > last) ?? sorted[0])?.id
 }
 
-/** Load is no count of views: SSPs that nobody reports of are compared by views, and who has less load gets up to half an equal share moved to it, the rest as views are registered. */
+/**
+ * Load is no count of views: SSPs that nobody reports of are compared by views, and who has less load gets up to half
+ * an equal share moved to it, the rest as views are registered.
+ */
 const loadOrCounts: Strategy["measure"] = (candidates) =>
-  candidates.every(({ cpu, memory }) => cpu === undefined && memory === undefined) ? counts(candidates) : loads(candidates)
+  candidates.every(({ cpu, memory }) => cpu === undefined && memory === undefined)
+    ? counts(candidates)
+    : loads(candidates)
 
 export const strategies = {
   round_robin: { name: "round_robin", choose: next, measure: counts, share: 1 },
@@ -64,7 +91,9 @@ export const strategies = {
   least_load: { name: "least_load", choose: leastBy(loadOrCounts), measure: loadOrCounts, share: 0.5 }
 } as const satisfies { readonly [name: string]: Strategy }
 
-export const strategyNames = ["round_robin", "least_queries", "least_load"] as const satisfies ReadonlyArray<keyof typeof strategies>
+export const strategyNames = ["round_robin", "least_queries", "least_load"] as const satisfies ReadonlyArray<
+  keyof typeof strategies
+>
 export const defaultStrategy = "least_queries" satisfies keyof typeof strategies
 
 /** By how much more there must be on who gives a view than on who gets it. */
@@ -77,9 +106,9 @@ export interface Moves {
 }
 
 /**
- * The views that shall move: to the SSP with the least by the measure among those that lack views, from the one with most views among those with more by the
- * margin. Undefined where that is good for nothing. Behind the moves the giver still has as many views as the taker, and the taker no more than its share: so
- * the next moves do not go back.
+ * The views that shall move: to the SSP with the least by the measure among those that lack views, from the one with
+ * most views among those with more by the margin. Undefined where that is good for nothing. Behind the moves the giver
+ * still has as many views as the taker, and the taker no more than its share: so the next moves do not go back.
  */
 export const moves = ({ measure, share }: Strategy, candidates: ReadonlyArray<Candidate>): Moves | undefined => {
   const of = measure(candidates)
@@ -88,6 +117,9 @@ export const moves = ({ measure, share }: Strategy, candidates: ReadonlyArray<Ca
   if (taker === undefined) return undefined
   const more = candidates.filter(({ id }) => (of.get(id) ?? 0) > (of.get(taker.id) ?? 0) * (1 + margin))
   const giver = ordered(more, counts(more)).at(-1)
-  const count = giver === undefined ? 0 : Math.min(Math.floor((giver.views - taker.views) / 2), Math.floor(share * fair) - taker.views)
+  const count =
+    giver === undefined
+      ? 0
+      : Math.min(Math.floor((giver.views - taker.views) / 2), Math.floor(share * fair) - taker.views)
   return giver === undefined || count <= 0 ? undefined : { from: giver.id, to: taker.id, count }
 }

@@ -1,13 +1,17 @@
 /**
- * An SSP's own side of membership: when it registers, pulls, is a member, starts over, gives up hope, stops (D18, D19, D20).
+ * An SSP's own side of membership: when it registers, pulls, is a member, starts over, gives up hope, stops (D18, D19,
+ * D20).
  *
- * Pure, because endless 409 loops, a first failure that is final and a process that fights its own successor are what goes
- * wrong here. Everything that happens is told as a fact; an attempt is one registration and what it leads to, and what
- * belongs to an older attempt is void. The shell carries out the orders; it has no opinion.
+ * Pure, because endless 409 loops, a first failure that is final and a process that fights its own successor are what
+ * goes wrong here. Everything that happens is told as a fact; an attempt is one registration and what it leads to, and
+ * what belongs to an older attempt is void. The shell carries out the orders; it has no opinion.
  */
 import * as Phase from "./phase.ts"
 
-/** `registering` and `pulling` are the two halves of an attempt; `member`: it has its data; `fenced`: a newer process has its id. */
+/**
+ * `registering` and `pulling` are the two halves of an attempt; `member`: it has its data; `fenced`: a newer process
+ * has its id.
+ */
 export type Step = "registering" | "pulling" | "member" | "fenced"
 
 export interface Enrolment {
@@ -16,14 +20,24 @@ export interface Enrolment {
   readonly phase: Phase.Phase
   /** Of this attempt, where the scheduler numbers them. */
   readonly registration: number | undefined
-  /** Failures in a row, and tries in a row that came to nothing: a scheduler that is cloning makes only the second grow. */
+  /**
+   * Failures in a row, and tries in a row that came to nothing: a scheduler that is cloning makes only the second grow.
+   */
   readonly failures: number
   readonly tries: number
   /** When its data was lost, lately. */
   readonly losses: ReadonlyArray<number>
 }
 
-export const initial: Enrolment = { attempt: 1, step: "registering", phase: "bootstrapping", registration: undefined, failures: 0, tries: 0, losses: [] }
+export const initial: Enrolment = {
+  attempt: 1,
+  step: "registering",
+  phase: "bootstrapping",
+  registration: undefined,
+  failures: 0,
+  tries: 0,
+  losses: []
+}
 
 /** `ok` 200, `unknown` 404, `conflict` 409, `fenced` 409 `SSP_FENCED`; `none`: anything else, or no answer. */
 export type HeartbeatAnswer = "ok" | "unknown" | "conflict" | "fenced" | "none"
@@ -32,7 +46,13 @@ export type Fact =
   | { readonly tag: "Registered"; readonly attempt: number; readonly registration: number | undefined }
   | { readonly tag: "Loaded"; readonly attempt: number }
   /** `counts`: towards `failed`; `waitMs`: what the scheduler asked for. */
-  | { readonly tag: "Failed"; readonly attempt: number; readonly counts: boolean; readonly waitMs: number; readonly message: string }
+  | {
+      readonly tag: "Failed"
+      readonly attempt: number
+      readonly counts: boolean
+      readonly waitMs: number
+      readonly message: string
+    }
   /** Sent in `attempt`, once it was registered. */
   | { readonly tag: "Answered"; readonly attempt: number; readonly answer: HeartbeatAnswer; readonly message: string }
   /** A call of the scheduler names the registration it means. */
@@ -74,36 +94,64 @@ const startOver = (state: Enrolment, now: number, reason: string): Decision => {
   const message = `${reason}; registering and bootstrapping again${often ? `, for the ${losses.length}th time in 10 minutes: the scheduler's log says why it sends this SSP back` : ""}`
   return [
     { ...state, attempt, phase, losses, step: "registering", registration: undefined, tries: 0 },
-    [log(often ? "error" : "warn", message), ...orders, { tag: "Begin", attempt, waitMs: 0, jitterMs: backoffCeilingMs(losses.length - 1) }]
+    [
+      log(often ? "error" : "warn", message),
+      ...orders,
+      { tag: "Begin", attempt, waitMs: 0, jitterMs: backoffCeilingMs(losses.length - 1) }
+    ]
   ]
 }
 
-const failed = (state: Enrolment, { counts, message, waitMs }: Pick<Fact & { readonly tag: "Failed" }, "counts" | "message" | "waitMs">): Decision => {
+const failed = (
+  state: Enrolment,
+  { counts, message, waitMs }: Pick<Fact & { readonly tag: "Failed" }, "counts" | "message" | "waitMs">
+): Decision => {
   const failures = state.failures + (counts ? 1 : 0)
   const attempt = state.attempt + 1
   const what = state.step === "registering" ? "registration" : "bootstrap"
   const exhausted = counts && failures === Phase.maxFailures
   const [phase, orders] = exhausted ? moved(state, "AttemptsExhausted") : [state.phase, []]
-  const loud = log("error", `registration or bootstrap failed ${failures} times in a row; /health reports failed until it succeeds. Check SCHEDULER_URL and the scheduler`)
+  const loud = log(
+    "error",
+    `registration or bootstrap failed ${failures} times in a row; /health reports failed until it succeeds. Check SCHEDULER_URL and the scheduler`
+  )
   return [
     { ...state, attempt, phase, failures, step: "registering", registration: undefined, tries: state.tries + 1 },
-    [log("warn", `${what} failed${failures > 0 ? ` (${failures} in a row)` : ""}: ${message}; trying again`), ...(exhausted ? [loud] : []), ...orders,
-      { tag: "Begin", attempt, waitMs: Math.min(waitMs, capMs), jitterMs: backoffCeilingMs(state.tries) }]
+    [
+      log("warn", `${what} failed${failures > 0 ? ` (${failures} in a row)` : ""}: ${message}; trying again`),
+      ...(exhausted ? [loud] : []),
+      ...orders,
+      { tag: "Begin", attempt, waitMs: Math.min(waitMs, capMs), jitterMs: backoffCeilingMs(state.tries) }
+    ]
   ]
 }
 
 const fenced = (state: Enrolment, message: string): Decision => [
   { ...state, step: "fenced" },
-  [{ tag: "Stop", message: `another process has registered under this SSP_ID and is newer, so this one stops; give every SSP an id of its own (${message})` }]
+  [
+    {
+      tag: "Stop",
+      message: `another process has registered under this SSP_ID and is newer, so this one stops; give every SSP an id of its own (${message})`
+    }
+  ]
 ]
 
-const answered = (state: Enrolment, now: number, { answer, attempt, message }: Fact & { readonly tag: "Answered" }): Decision => {
+const answered = (
+  state: Enrolment,
+  now: number,
+  { answer, attempt, message }: Fact & { readonly tag: "Answered" }
+): Decision => {
   if (answer === "fenced") return fenced(state, message)
   if (answer === "none") return [state, [log("warn", `heartbeat failed: ${message}; going on`)]]
   // An answer about a registration that is over, or none yet, says nothing about this one.
   if (answer === "ok" || attempt !== state.attempt || state.step === "registering") return [state, []]
-  const reason = answer === "unknown" ? "the scheduler does not know this SSP (404 to a heartbeat)" : "the scheduler wants it to bootstrap again (409 to a heartbeat)"
-  return state.step === "member" ? startOver(state, now, reason) : failed(state, { counts: true, waitMs: 0, message: reason })
+  const reason =
+    answer === "unknown"
+      ? "the scheduler does not know this SSP (404 to a heartbeat)"
+      : "the scheduler wants it to bootstrap again (409 to a heartbeat)"
+  return state.step === "member"
+    ? startOver(state, now, reason)
+    : failed(state, { counts: true, waitMs: 0, message: reason })
 }
 
 /** What `fact` does at `now`, and what is to be done about it, in order. */
@@ -111,29 +159,48 @@ export const decide = (state: Enrolment, now: number, fact: Fact): Decision => {
   if (state.step === "fenced") return [state, []]
   if ("attempt" in fact && fact.tag !== "Answered" && fact.attempt !== state.attempt) return [state, []]
   switch (fact.tag) {
-    case "Registered": return state.step === "registering" ? [{ ...state, step: "pulling", registration: fact.registration }, []] : [state, []]
+    case "Registered":
+      return state.step === "registering"
+        ? [{ ...state, step: "pulling", registration: fact.registration }, []]
+        : [state, []]
     case "Loaded": {
       if (state.step !== "pulling") return [state, []]
       const [phase, orders] = moved(state, "Loaded")
       return [{ ...state, phase, step: "member", failures: 0, tries: 0 }, orders]
     }
-    case "Failed": return state.step === "member" ? [state, []] : failed(state, fact)
-    case "Answered": return answered(state, now, fact)
+    case "Failed":
+      return state.step === "member" ? [state, []] : failed(state, fact)
+    case "Answered":
+      return answered(state, now, fact)
     case "Named": {
-      const newer = state.step === "member" && state.registration !== undefined && fact.registration > state.registration
-      return newer ? startOver(state, now, `the scheduler counts a newer registration (${fact.registration}) than the one this SSP pulled its data for (${state.registration})`) : [state, []]
+      const newer =
+        state.step === "member" && state.registration !== undefined && fact.registration > state.registration
+      return newer
+        ? startOver(
+            state,
+            now,
+            `the scheduler counts a newer registration (${fact.registration}) than the one this SSP pulled its data for (${state.registration})`
+          )
+        : [state, []]
     }
     // While it registers or pulls it gets everything anew anyway.
-    case "Lost": return state.step === "member" ? startOver(state, now, fact.reason) : [state, []]
-    case "Fenced": return fenced(state, fact.message)
+    case "Lost":
+      return state.step === "member" ? startOver(state, now, fact.reason) : [state, []]
+    case "Fenced":
+      return fenced(state, fact.message)
   }
 }
 
 /** Whether a call that names a registration (or none, of a scheduler that does not number them) means this one. */
-export const isMeant = (state: Enrolment, named: number | undefined): boolean => named === undefined || state.registration === undefined || named === state.registration
+export const isMeant = (state: Enrolment, named: number | undefined): boolean =>
+  named === undefined || state.registration === undefined || named === state.registration
 
-/** Periods without an answered heartbeat after which an SSP must count itself as given up, unless the scheduler says how long (D21). */
+/**
+ * Periods without an answered heartbeat after which an SSP must count itself as given up, unless the scheduler says how
+ * long (D21).
+ */
 const silentPeriods = 3
 
 /** The scheduler's time-out for heartbeats, as far as this SSP knows. */
-export const silenceMs = (heartbeatIntervalMs: number, told: number | undefined): number => told ?? silentPeriods * heartbeatIntervalMs
+export const silenceMs = (heartbeatIntervalMs: number, told: number | undefined): number =>
+  told ?? silentPeriods * heartbeatIntervalMs

@@ -1,8 +1,9 @@
 /**
- * The frozen snapshot and who pulls it (D27): one at a time, shared by who registers soon enough, held by owners until a deadline.
+ * The frozen snapshot and who pulls it (D27): one at a time, shared by who registers soon enough, held by owners until
+ * a deadline.
  *
- * Every owner has a deadline of its own, so a dead SSP cannot hold the log and the snapshot for ever; and an old snapshot
- * takes no new owners, so a stream of registrations cannot either.
+ * Every owner has a deadline of its own, so a dead SSP cannot hold the log and the snapshot for ever; and an old
+ * snapshot takes no new owners, so a stream of registrations cannot either.
  */
 
 export interface Freeze {
@@ -21,10 +22,19 @@ export type Share =
   | { readonly kind: "wait"; readonly retryAfterMs: number }
 
 /** A share for `owner` at `now`; `head` is the position a new snapshot would show. */
-export const share = (freeze: Freeze | undefined, owner: string, now: number, timeoutMs: number, head: number, id: number): Share => {
+export const share = (
+  freeze: Freeze | undefined,
+  owner: string,
+  now: number,
+  timeoutMs: number,
+  head: number,
+  id: number
+): Share => {
   const deadline = now + timeoutMs
-  if (freeze === undefined) return { kind: "new", freeze: { id, seq: head, at: now, owners: new Map([[owner, deadline]]) } }
-  if (now - freeze.at <= timeoutMs / 2) return { kind: "shared", freeze: { ...freeze, owners: new Map(freeze.owners).set(owner, deadline) } }
+  if (freeze === undefined)
+    return { kind: "new", freeze: { id, seq: head, at: now, owners: new Map([[owner, deadline]]) } }
+  if (now - freeze.at <= timeoutMs / 2)
+    return { kind: "shared", freeze: { ...freeze, owners: new Map(freeze.owners).set(owner, deadline) } }
   return { kind: "wait", retryAfterMs: Math.max(1, Math.min(...freeze.owners.values(), deadline) - now) }
 }
 

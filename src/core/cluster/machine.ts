@@ -4,16 +4,28 @@
  * Cells are data, so that the table is the implementation, can be printed as documentation, and can be checked whole.
  */
 
-/** `to`: move on; `ignore`: nothing to do, on purpose; `refuse`: must not happen here. `emit`: obligations, in order. */
+/**
+ * `to`: move on; `ignore`: nothing to do, on purpose; `refuse`: must not happen here. `emit`: obligations, in order.
+ */
 export type Cell<S extends string, F extends string = never> =
   | { readonly kind: "to"; readonly state: S; readonly note: string; readonly emit: ReadonlyArray<F> }
   | { readonly kind: "ignore"; readonly note: string; readonly emit: ReadonlyArray<F> }
   | { readonly kind: "refuse"; readonly note: string; readonly emit: readonly [] }
 
-export type Table<S extends string, E extends string, F extends string = never> = { readonly [state in S]: { readonly [event in E]: Cell<S, F> } }
+export type Table<S extends string, E extends string, F extends string = never> = {
+  readonly [state in S]: { readonly [event in E]: Cell<S, F> }
+}
 
-export const to = <S extends string, F extends string = never>(state: S, note: string, ...emit: ReadonlyArray<F>): Cell<S, F> => ({ kind: "to", state, note, emit })
-export const ignore = <F extends string = never>(note: string, ...emit: ReadonlyArray<F>): Cell<never, F> => ({ kind: "ignore", note, emit })
+export const to = <S extends string, F extends string = never>(
+  state: S,
+  note: string,
+  ...emit: ReadonlyArray<F>
+): Cell<S, F> => ({ kind: "to", state, note, emit })
+export const ignore = <F extends string = never>(note: string, ...emit: ReadonlyArray<F>): Cell<never, F> => ({
+  kind: "ignore",
+  note,
+  emit
+})
 export const refuse = (note: string): Cell<never> => ({ kind: "refuse", note, emit: [] })
 
 export interface Step<S extends string, F extends string = never> {
@@ -25,15 +37,31 @@ export interface Step<S extends string, F extends string = never> {
 }
 
 /** What `event` does in `state`. */
-export const step = <S extends string, E extends string, F extends string = never>(table: Table<S, E, F>, state: S, event: E): Step<S, F> => {
+export const step = <S extends string, E extends string, F extends string = never>(
+  table: Table<S, E, F>,
+  state: S,
+  event: E
+): Step<S, F> => {
   const cell: Cell<S, F> = table[state][event]
-  return { state: cell.kind === "to" ? cell.state : state, changed: cell.kind === "to" && cell.state !== state, refused: cell.kind === "refuse", note: cell.note, emit: cell.emit }
+  return {
+    state: cell.kind === "to" ? cell.state : state,
+    changed: cell.kind === "to" && cell.state !== state,
+    refused: cell.kind === "refuse",
+    note: cell.note,
+    emit: cell.emit
+  }
 }
 
 /** The table as text, a line per cell: what a reader and a test compare. */
-export const print = (table: { readonly [state: string]: { readonly [event: string]: Cell<string, string> } }): string =>
-  Object.entries(table).flatMap(([state, row]) => Object.entries(row).map(([event, cell]) => {
-    const outcome = cell.kind === "to" ? `-> ${cell.state}` : cell.kind === "ignore" ? "stays" : "REFUSED"
-    const emit = cell.emit.length === 0 ? "" : ` [${cell.emit.join(", ")}]`
-    return `${state.padEnd(14)} ${event.padEnd(18)} ${outcome.padEnd(17)}${emit} ${cell.note}`
-  })).join("\n")
+export const print = (table: {
+  readonly [state: string]: { readonly [event: string]: Cell<string, string> }
+}): string =>
+  Object.entries(table)
+    .flatMap(([state, row]) =>
+      Object.entries(row).map(([event, cell]) => {
+        const outcome = cell.kind === "to" ? `-> ${cell.state}` : cell.kind === "ignore" ? "stays" : "REFUSED"
+        const emit = cell.emit.length === 0 ? "" : ` [${cell.emit.join(", ")}]`
+        return `${state.padEnd(14)} ${event.padEnd(18)} ${outcome.padEnd(17)}${emit} ${cell.note}`
+      })
+    )
+    .join("\n")

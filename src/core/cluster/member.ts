@@ -1,5 +1,6 @@
 /**
- * An SSP as the scheduler sees it: its lifecycle as a total table (specification, states and transitions; D18, D27, D29, D30, D31).
+ * An SSP as the scheduler sees it: its lifecycle as a total table (specification, states and transitions; D18, D27,
+ * D29, D30, D31).
  *
  * Guards are not here: who calls has already found out that a poll is of this registration, that a buffer is too long,
  * that a deadline has passed. So the table says all there is to say about the order of things.
@@ -9,23 +10,48 @@ import { ignore, refuse, type Step, step, type Table, to } from "./machine.ts"
 export type Member = "Absent" | "Bootstrapping" | "Replaying" | "Ready" | "Suspect" | "Overflowed"
 
 /**
- * `Registered`: a registration was accepted. `Restored`: known from before the scheduler's restart. `Heartbeat`: of this process.
- * `PolledReady`, `PolledFailed`: what `/health` said. `Replayed`: everything up to the replay's target is applied.
- * `BufferExceeded`: more events wait than `max_buffer_per_ssp`, or the log no longer holds them. `Rejected`: the SSP refuses what
- * the log holds. `Diverged`: its data is not the replica's at the same position (D41). `BootstrapTimedOut`, `Stale`: a deadline
- * has passed. `Deregistered`: it says goodbye. `Refused`: a connection to it was refused, so nobody listens there; `StillRefused`: that of
- * the health call after it as well. `Reached`: it has answered something since.
+ * `Registered`: a registration was accepted. `Restored`: known from before the scheduler's restart. `Heartbeat`: of
+ * this process. `PolledReady`, `PolledFailed`: what `/health` said. `Replayed`: everything up to the replay's target is
+ * applied. `BufferExceeded`: more events wait than `max_buffer_per_ssp`, or the log no longer holds them. `Rejected`:
+ * the SSP refuses what the log holds. `Diverged`: its data is not the replica's at the same position (D41).
+ * `BootstrapTimedOut`, `Stale`: a deadline has passed. `Deregistered`: it says goodbye. `Refused`: a connection to it
+ * was refused, so nobody listens there; `StillRefused`: that of the health call after it as well. `Reached`: it has
+ * answered something since.
  */
 export type MemberEvent =
-  | "Registered" | "Restored" | "Heartbeat" | "PolledReady" | "PolledFailed" | "Replayed" | "BufferExceeded" | "Rejected" | "Diverged"
-  | "BootstrapTimedOut" | "Stale" | "Deregistered" | "Refused" | "StillRefused" | "Reached"
+  | "Registered"
+  | "Restored"
+  | "Heartbeat"
+  | "PolledReady"
+  | "PolledFailed"
+  | "Replayed"
+  | "BufferExceeded"
+  | "Rejected"
+  | "Diverged"
+  | "BootstrapTimedOut"
+  | "Stale"
+  | "Deregistered"
+  | "Refused"
+  | "StillRefused"
+  | "Reached"
 
 /**
- * `join`: a new registration with its share of a freeze and an outbox behind it. `release`: give the share back. `replay`: deliver up to
- * the log's head of now. `place`: take waiting views and jobs. `hand`: views and jobs wait for another SSP. `clear`: forget what waits
- * in the outbox. `remove`: leave the pool. `ok`, `unknown`, `conflict`: the heartbeat's answer (200, 404, 409).
+ * `join`: a new registration with its share of a freeze and an outbox behind it. `release`: give the share back.
+ * `replay`: deliver up to the log's head of now. `place`: take waiting views and jobs. `hand`: views and jobs wait for
+ * another SSP. `clear`: forget what waits in the outbox. `remove`: leave the pool. `ok`, `unknown`, `conflict`: the
+ * heartbeat's answer (200, 404, 409).
  */
-export type MemberEffect = "join" | "release" | "replay" | "place" | "hand" | "clear" | "remove" | "ok" | "unknown" | "conflict"
+export type MemberEffect =
+  | "join"
+  | "release"
+  | "replay"
+  | "place"
+  | "hand"
+  | "clear"
+  | "remove"
+  | "ok"
+  | "unknown"
+  | "conflict"
 
 export const table = {
   Absent: {
@@ -132,10 +158,19 @@ export const table = {
   }
 } as const satisfies Table<Member, MemberEvent, MemberEffect>
 
-export const next = (member: Member, event: MemberEvent): Step<Member, MemberEffect> => step<Member, MemberEvent, MemberEffect>(table, member, event)
+export const next = (member: Member, event: MemberEvent): Step<Member, MemberEffect> =>
+  step<Member, MemberEvent, MemberEffect>(table, member, event)
 
 /** How `/info` shows it (D30). */
-export const shown = { Absent: "absent", Bootstrapping: "bootstrapping", Replaying: "replaying", Ready: "ready", Suspect: "suspect", Overflowed: "bootstrapping" } as const satisfies { readonly [member in Member]: string }
+export const shown = {
+  Absent: "absent",
+  Bootstrapping: "bootstrapping",
+  Replaying: "replaying",
+  Ready: "ready",
+  Suspect: "suspect",
+  Overflowed: "bootstrapping"
+} as const satisfies { readonly [member in Member]: string }
 
 /** Whether deliveries go to it; to a suspect too, because one that arrives says that it is there. */
-export const receives = (member: Member): boolean => member === "Replaying" || member === "Ready" || member === "Suspect"
+export const receives = (member: Member): boolean =>
+  member === "Replaying" || member === "Ready" || member === "Suspect"

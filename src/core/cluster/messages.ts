@@ -1,11 +1,11 @@
 /**
  * What the pool is told (commands) and what it asks to be done (actions), as data.
  *
- * For whoever writes the shell. Decide one command at a time; carry out the actions in their order, and everything up to
- * the next command without letting the replica move on: `Freeze` means the replica as it stands at the position last
- * `Appended`. Persist actions come before what depends on them: wait for those (one batch) before sending. Everything else
- * (`Poll`, `Deliver`, the calls) is started, not awaited; its end comes back as a command. A call that never ends must
- * come back as `unavailable` or `unreachable` by a time-out. `ref` is the shell's own handle of a request.
+ * For whoever writes the shell. Decide one command at a time; carry out the actions in their order, and everything up
+ * to the next command without letting the replica move on: `Freeze` means the replica as it stands at the position last
+ * `Appended`. Persist actions come before what depends on them: wait for those (one batch) before sending. Everything
+ * else (`Poll`, `Deliver`, the calls) is started, not awaited; its end comes back as a command. A call that never ends
+ * must come back as `unavailable` or `unreachable` by a time-out. `ref` is the shell's own handle of a request.
  */
 import type { Answer } from "./outbox.ts"
 
@@ -16,7 +16,10 @@ export interface ViewSpec {
   readonly lastActiveAt: number
 }
 
-/** `incarnation`: drawn by the SSP's process at its start (extension); tells an older process with the same id from a newer. */
+/**
+ * `incarnation`: drawn by the SSP's process at its start (extension); tells an older process with the same id from a
+ * newer.
+ */
 export interface SspIdentity {
   readonly ssp: string
   readonly incarnation: string | undefined
@@ -30,7 +33,11 @@ export interface Registration extends SspIdentity {
   readonly jobTables: ReadonlyArray<string> | undefined
 }
 
-/** How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not where the connection was `refused`. `lost`: the connection broke off, `late`: there was no answer in time. `quarantined`: the SSP has set the query aside (D48), because so many processes ended in it. */
+/**
+ * How a call to an SSP ended. `unreachable`: 503, other 5xx, time-out, transport; it may have been carried out, but not
+ * where the connection was `refused`. `lost`: the connection broke off, `late`: there was no answer in time.
+ * `quarantined`: the SSP has set the query aside (D48), because so many processes ended in it.
+ */
 export type CallOutcome =
   | { readonly kind: "done" }
   | { readonly kind: "refused"; readonly details: unknown }
@@ -53,11 +60,25 @@ export type Command =
   | { readonly tag: "Checkpointed" }
   | { readonly tag: "Register"; readonly ref: number; readonly registration: Registration }
   /** `registration`: the one it has pulled its data for, once it is ready (extension). */
-  | { readonly tag: "Heartbeat"; readonly ref: number; readonly from: SspIdentity; readonly registration: number | undefined; readonly views: number; readonly cpu: number | undefined; readonly memory: number | undefined }
+  | {
+      readonly tag: "Heartbeat"
+      readonly ref: number
+      readonly from: SspIdentity
+      readonly registration: number | undefined
+      readonly views: number
+      readonly cpu: number | undefined
+      readonly memory: number | undefined
+    }
   | { readonly tag: "Deregister"; readonly ref: number; readonly from: SspIdentity }
   | { readonly tag: "Polled"; readonly ssp: string; readonly registration: number; readonly health: Health }
   /** `jitter`: 0 <= x < 1, drawn by the shell. */
-  | { readonly tag: "Delivered"; readonly ssp: string; readonly registration: number; readonly answer: Answer; readonly jitter: number }
+  | {
+      readonly tag: "Delivered"
+      readonly ssp: string
+      readonly registration: number
+      readonly answer: Answer
+      readonly jitter: number
+    }
   /** A request that was handed on to an SSP found nobody there: the connection was refused. */
   | { readonly tag: "Refused"; readonly ssp: string; readonly registration: number }
   /** An answer to `/ingest` has waited its time for `seq`: who is behind is late. */
@@ -70,18 +91,36 @@ export type Command =
   | { readonly tag: "FreeView"; readonly ref: number; readonly view: string }
   /** The database holds nothing of the view any more. */
   | { readonly tag: "ViewCleared"; readonly op: number; readonly view: string }
-  | { readonly tag: "ViewCalled"; readonly op: number; readonly view: string; readonly ssp: string; readonly registration: number; readonly outcome: CallOutcome }
+  | {
+      readonly tag: "ViewCalled"
+      readonly op: number
+      readonly view: string
+      readonly ssp: string
+      readonly registration: number
+      readonly outcome: CallOutcome
+    }
   /** The later of the time given and the one found in the database (D14). */
   | { readonly tag: "ActivityFound"; readonly view: string; readonly lastActiveAt: number }
   /**
-   * A pending job in the ingest path, before its change is logged, which will name who runs it; `ref` when it was dispatched by request.
-   * `stands`: its record is there already and no change will come, so its SSP must be called.
+   * A pending job in the ingest path, before its change is logged, which will name who runs it; `ref` when it was
+   * dispatched by request. `stands`: its record is there already and no change will come, so its SSP must be called.
    */
-  | { readonly tag: "JobArrived"; readonly job: string; readonly table: string; readonly ref: number | undefined; readonly stands?: boolean }
+  | {
+      readonly tag: "JobArrived"
+      readonly job: string
+      readonly table: string
+      readonly ref: number | undefined
+      readonly stands?: boolean
+    }
   | { readonly tag: "JobCalled"; readonly op: number; readonly job: string; readonly outcome: CallOutcome }
   | { readonly tag: "JobDone"; readonly job: string }
   /** What is kept of the answer to a job; undefined: no longer anything. Answered, if asked, when that is on disk. */
-  | { readonly tag: "JobAnswered"; readonly job: string; readonly result: JobResult | undefined; readonly ref: number | undefined }
+  | {
+      readonly tag: "JobAnswered"
+      readonly job: string
+      readonly result: JobResult | undefined
+      readonly ref: number | undefined
+    }
   | { readonly tag: "Tick" }
 
 export type Reply =
@@ -180,11 +219,26 @@ export type Action =
   | ({ readonly tag: "Poll" } & ToSsp)
   | ({ readonly tag: "Deliver"; readonly from: number; readonly to: number } & ToSsp)
   /** `/view/register` or `/view/unregister` on the SSP, with the assignment (D21). */
-  | ({ readonly tag: "CallRegister"; readonly op: number; readonly view: string; readonly assignment: number; readonly spec: ViewSpec } & ToSsp)
+  | ({
+      readonly tag: "CallRegister"
+      readonly op: number
+      readonly view: string
+      readonly assignment: number
+      readonly spec: ViewSpec
+    } & ToSsp)
   /** `gone`: nobody shall have it any more; else another SSP has it, or will, and what is in a database stays. */
-  | ({ readonly tag: "CallUnregister"; readonly op: number; readonly view: string; readonly assignment: number; readonly gone: boolean } & ToSsp)
+  | ({
+      readonly tag: "CallUnregister"
+      readonly op: number
+      readonly view: string
+      readonly assignment: number
+      readonly gone: boolean
+    } & ToSsp)
   | ({ readonly tag: "ExecuteJob"; readonly op: number; readonly job: string; readonly table: string } & ToSsp)
-  /** Remove what a database holds of the view, whoever wrote it there; answer with `ViewCleared` when that is done, however long it takes. */
+  /**
+   * Remove what a database holds of the view, whoever wrote it there; answer with `ViewCleared` when that is done,
+   * however long it takes.
+   */
   | { readonly tag: "ClearView"; readonly op: number; readonly view: string }
   /** Answer with `ActivityFound`; without a database, with the time given. */
   | { readonly tag: "AskActivity"; readonly view: string; readonly lastActiveAt: number }

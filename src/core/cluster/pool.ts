@@ -1,5 +1,6 @@
 /**
- * The whole scheduler's mind: `decide(state, now, command)` answers the next state and what is to be done, in the order it is owed.
+ * The whole scheduler's mind: `decide(state, now, command)` answers the next state and what is to be done, in the order
+ * it is owed.
  *
  * Synchronous and deterministic, so that a cluster can be simulated from a seed and a bug replayed from a trace; the
  * shell around it keeps the state in one place and carries out actions (see messages.ts for what it must observe).
@@ -20,12 +21,20 @@ export type Decision = readonly [state: State.State, actions: ReadonlyArray<Acti
 
 /** Time in which this process stood still is nobody's silence, and nobody's slowness. */
 const forgiveStall = (turn: Turn): void => {
-  const { config: { maxSilenceMs }, members, tickedAt } = turn.state
+  const {
+    config: { maxSilenceMs },
+    members,
+    tickedAt
+  } = turn.state
   set(turn, { tickedAt: turn.now })
   const stalledMs = tickedAt === undefined ? 0 : turn.now - tickedAt - maxSilenceMs
   if (stalledMs <= 0) return
   for (const member of HashMap.values(members)) {
-    setMember(turn, { ...member, heardAt: Math.min(turn.now, member.heardAt + stalledMs), since: Math.min(turn.now, member.since + stalledMs) })
+    setMember(turn, {
+      ...member,
+      heardAt: Math.min(turn.now, member.heardAt + stalledMs),
+      since: Math.min(turn.now, member.since + stalledMs)
+    })
   }
 }
 
@@ -71,30 +80,54 @@ const called = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): 
 
 const run = (turn: Turn, command: Command): void => {
   switch (command.tag) {
-    case "Cloned": return Members.phase(turn, "Cloned")
-    case "Appended": return Delivery.logMoved(turn, { head: command.through })
-    case "Trimmed": return Delivery.logMoved(turn, { first: command.first })
-    case "CheckpointDue": return checkpoint(turn)
-    case "Checkpointed": return checkpointed(turn)
-    case "Register": return Members.register(turn, command)
-    case "Heartbeat": return Members.heartbeat(turn, command)
-    case "Deregister": return Members.deregister(turn, command)
-    case "Polled": return polled(turn, command)
-    case "Delivered": return Delivery.answered(turn, command)
-    case "Refused": return refused(turn, command)
-    case "WaitedEnough": return Delivery.waitedEnough(turn, command.seq)
-    case "Compared": return Members.compared(turn, command)
-    case "RegisterView": return Views.requested(turn, command.view, { kind: "register", ref: command.ref, spec: command.spec })
-    case "UnregisterView": return Views.requested(turn, command.view, { kind: "unregister", ref: command.ref })
-    case "FreeView": return Views.freed(turn, command.view, command.ref)
-    case "ViewCalled": return called(turn, command)
-    case "ViewCleared": return Views.cleared(turn, command)
-    case "ActivityFound": return Views.activityFound(turn, command)
-    case "JobArrived": return Jobs.arrived(turn, command)
-    case "JobCalled": return Jobs.called(turn, command)
-    case "JobDone": return Jobs.done(turn, command.job)
-    case "JobAnswered": return Jobs.answered(turn, command)
-    case "Tick": return tick(turn)
+    case "Cloned":
+      return Members.phase(turn, "Cloned")
+    case "Appended":
+      return Delivery.logMoved(turn, { head: command.through })
+    case "Trimmed":
+      return Delivery.logMoved(turn, { first: command.first })
+    case "CheckpointDue":
+      return checkpoint(turn)
+    case "Checkpointed":
+      return checkpointed(turn)
+    case "Register":
+      return Members.register(turn, command)
+    case "Heartbeat":
+      return Members.heartbeat(turn, command)
+    case "Deregister":
+      return Members.deregister(turn, command)
+    case "Polled":
+      return polled(turn, command)
+    case "Delivered":
+      return Delivery.answered(turn, command)
+    case "Refused":
+      return refused(turn, command)
+    case "WaitedEnough":
+      return Delivery.waitedEnough(turn, command.seq)
+    case "Compared":
+      return Members.compared(turn, command)
+    case "RegisterView":
+      return Views.requested(turn, command.view, { kind: "register", ref: command.ref, spec: command.spec })
+    case "UnregisterView":
+      return Views.requested(turn, command.view, { kind: "unregister", ref: command.ref })
+    case "FreeView":
+      return Views.freed(turn, command.view, command.ref)
+    case "ViewCalled":
+      return called(turn, command)
+    case "ViewCleared":
+      return Views.cleared(turn, command)
+    case "ActivityFound":
+      return Views.activityFound(turn, command)
+    case "JobArrived":
+      return Jobs.arrived(turn, command)
+    case "JobCalled":
+      return Jobs.called(turn, command)
+    case "JobDone":
+      return Jobs.done(turn, command.job)
+    case "JobAnswered":
+      return Jobs.answered(turn, command)
+    case "Tick":
+      return tick(turn)
   }
 }
 
@@ -117,21 +150,31 @@ export interface Saved {
 }
 
 const restoreMember = (turn: Turn, row: MemberRow): void => {
-  setMember(turn, { ...row, state: "Replaying", since: turn.now, heardAt: turn.now, outbox: Outbox.after(row.acked), target: turn.state.log.head, polledAt: turn.now, polling: false,
-    ...State.nothingHeld })
+  setMember(turn, {
+    ...row,
+    state: "Replaying",
+    since: turn.now,
+    heardAt: turn.now,
+    outbox: Outbox.after(row.acked),
+    target: turn.state.log.head,
+    polledAt: turn.now,
+    polling: false,
+    ...State.nothingHeld
+  })
   const reason = Outbox.exceeded(Outbox.after(row.acked), turn.state.log, turn.state.config)
   if (reason !== undefined) Members.apply(turn, row.ssp, "BufferExceeded", reason)
 }
 
 /**
- * The pool after a restart (D31): SSPs with one heartbeat time-out of grace, replayed from where they stood; views and jobs with
- * who held them, or waiting. `state` is an `initial` one with the recovered log.
+ * The pool after a restart (D31): SSPs with one heartbeat time-out of grace, replayed from where they stood; views and
+ * jobs with who held them, or waiting. `state` is an `initial` one with the recovered log.
  */
 export const restore = (state: State.State, now: number, saved: Saved): Decision => {
   const turn: Turn = { state: { ...state, tickedAt: now }, now, actions: [] }
   const restored = Member.next("Absent", "Restored")
   if (restored.state !== "Replaying") throw new Error("broken invariant: a restored SSP is replayed")
-  for (const row of saved.quarantined ?? []) set(turn, { quarantined: HashMap.set(turn.state.quarantined, row.query, row) })
+  for (const row of saved.quarantined ?? [])
+    set(turn, { quarantined: HashMap.set(turn.state.quarantined, row.query, row) })
   for (const row of saved.views) setView(turn, { ...row, settled: true, op: undefined, queue: [] })
   for (const row of saved.jobs) setJob(turn, { ...row, op: undefined })
   for (const row of saved.members) restoreMember(turn, row)
@@ -140,13 +183,21 @@ export const restore = (state: State.State, now: number, saved: Saved): Decision
       Views.clear(turn, row.view)
       continue
     }
-    if (State.at(turn.state, row.home) !== undefined) updateAt(turn, row.home, (member) => State.holding(member, row.view))
-    if (State.at(turn.state, row.home) === undefined || !row.placed) set(turn, { waitingViews: Waiting.add(turn.state.waitingViews, row.view) })
+    if (State.at(turn.state, row.home) !== undefined)
+      updateAt(turn, row.home, (member) => State.holding(member, row.view))
+    if (State.at(turn.state, row.home) === undefined || !row.placed)
+      set(turn, { waitingViews: Waiting.add(turn.state.waitingViews, row.view) })
   }
-  for (const row of saved.strays) updateAt(turn, row, (member) => ({ ...member, strays: HashMap.set(member.strays, row.view, { ...row, op: undefined }) }))
+  for (const row of saved.strays)
+    updateAt(turn, row, (member) => ({
+      ...member,
+      strays: HashMap.set(member.strays, row.view, { ...row, op: undefined })
+    }))
   for (const row of saved.jobs) {
-    if (State.at(turn.state, row.home) !== undefined) updateAt(turn, row.home, (member) => State.running(member, row.job))
-    if (State.at(turn.state, row.home) === undefined || !row.told) set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, row.job) })
+    if (State.at(turn.state, row.home) !== undefined)
+      updateAt(turn, row.home, (member) => State.running(member, row.job))
+    if (State.at(turn.state, row.home) === undefined || !row.told)
+      set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, row.job) })
   }
   for (const row of saved.members) Delivery.deliver(turn, row.ssp)
   Views.pump(turn)

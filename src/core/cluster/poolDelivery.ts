@@ -14,7 +14,8 @@ import { act, log, set, setMember, type Turn } from "./turn.ts"
 /** Sends what is due to an SSP, or finds that it has caught up. */
 export const deliver = (turn: Turn, ssp: string): void => {
   const caughtUp = State.member(turn.state, ssp)
-  if (caughtUp?.state === "Replaying" && caughtUp.outbox.acked >= caughtUp.target) apply(turn, ssp, "Replayed", "caught up")
+  if (caughtUp?.state === "Replaying" && caughtUp.outbox.acked >= caughtUp.target)
+    apply(turn, ssp, "Replayed", "caught up")
   const member = State.member(turn.state, ssp)
   if (member === undefined || !Member.receives(member.state)) return
   const range = Outbox.due(member.outbox, turn.state.log, turn.now, member.batch ? turn.state.config.maxBatch : 1)
@@ -49,9 +50,21 @@ export const answered = (turn: Turn, command: Command & { readonly tag: "Deliver
 const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" }): void => {
   const member = State.at(turn.state, command)
   if (member === undefined) return
-  const outcome = Outbox.answered(member.outbox, command.answer, turn.state.log, turn.now, command.jitter, turn.state.config)
+  const outcome = Outbox.answered(
+    member.outbox,
+    command.answer,
+    turn.state.log,
+    turn.now,
+    command.jitter,
+    turn.state.config
+  )
   if (outcome.kind === "unable") return void apply(turn, member.ssp, outcome.event, outcome.reason)
-  if (outcome.kind === "retry" && outcome.unauthorized) log(turn, "error", `${member.ssp} does not take the secret at /ingest (401, or 403 where it lacks the scope ingest): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`)
+  if (outcome.kind === "retry" && outcome.unauthorized)
+    log(
+      turn,
+      "error",
+      `${member.ssp} does not take the secret at /ingest (401, or 403 where it lacks the scope ingest): SVC_AUTH_SECRET, or the secret of this SSP in SVC_AUTH_SECRETS, differs between the scheduler and this SSP`
+    )
   setMember(turn, { ...member, outbox: outcome.outbox })
   // Ticks save positions; under a flood they would lag so far that a restart alone looked like an overflow.
   if (outcome.outbox.acked - outcome.outbox.saved >= turn.state.config.maxBuffer / 4) savePosition(turn, member.ssp)
@@ -61,6 +74,7 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
 /** An answer to `/ingest` has waited long enough: from now on none waits for who is behind, until it has caught up. */
 export const waitedEnough = (turn: Turn, seq: number): void => {
   for (const member of State.ready(turn.state)) {
-    if (member.outbox.acked < seq && !member.outbox.late) setMember(turn, { ...member, outbox: { ...member.outbox, late: true } })
+    if (member.outbox.acked < seq && !member.outbox.late)
+      setMember(turn, { ...member, outbox: { ...member.outbox, late: true } })
   }
 }

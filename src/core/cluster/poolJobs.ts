@@ -1,5 +1,6 @@
 /**
- * Jobs and the one SSP that runs each (D35): assigned as they arrive, handed on when their SSP goes, waiting while none is there.
+ * Jobs and the one SSP that runs each (D35): assigned as they arrive, handed on when their SSP goes, waiting while none
+ * is there.
  *
  * The assignment travels with the change that announces the job; only a job that changes hands later is told by a call.
  */
@@ -9,13 +10,15 @@ import * as State from "./state.ts"
 import { act, dropJob, log, reply, serial, set, setJob, type Turn, updateAt } from "./turn.ts"
 import * as Waiting from "./waiting.ts"
 
-const takes = (member: State.SspMember, table: string): boolean => member.jobTables === undefined || member.jobTables.includes(table)
+const takes = (member: State.SspMember, table: string): boolean =>
+  member.jobTables === undefined || member.jobTables.includes(table)
 
 /** Fewest unfinished jobs, then id. */
 const pick = (members: ReadonlyArray<State.SspMember>, table: string): State.SspMember | undefined => {
   let best: State.SspMember | undefined
   for (const member of members) {
-    if (takes(member, table) && (best === undefined || HashSet.size(member.jobs) < HashSet.size(best.jobs))) best = member
+    if (takes(member, table) && (best === undefined || HashSet.size(member.jobs) < HashSet.size(best.jobs)))
+      best = member
   }
   return best
 }
@@ -28,13 +31,27 @@ const persist = (turn: Turn, job: State.Job): void => {
 export const arrived = (turn: Turn, command: Command & { readonly tag: "JobArrived" }): void => {
   const { job: id, ref, stands = false, table } = command
   const known = State.job(turn.state, id)
-  const owner = State.at(turn.state, known?.home) ?? (known === undefined ? pick(State.ready(turn.state), table) : undefined)
+  const owner =
+    State.at(turn.state, known?.home) ?? (known === undefined ? pick(State.ready(turn.state), table) : undefined)
   if (known === undefined && (owner !== undefined || ref === undefined)) {
     const told = owner !== undefined && !stands
-    persist(turn, { job: id, table, home: owner === undefined ? undefined : { ssp: owner.ssp, registration: owner.registration }, told, op: undefined })
+    persist(turn, {
+      job: id,
+      table,
+      home: owner === undefined ? undefined : { ssp: owner.ssp, registration: owner.registration },
+      told,
+      op: undefined
+    })
     if (!told) set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, id) })
   }
-  if (ref !== undefined) reply(turn, ref, owner === undefined ? { kind: "noSsp" } : { kind: "assigned", ssp: owner.ssp, url: owner.url, assignedAt: turn.now })
+  if (ref !== undefined)
+    reply(
+      turn,
+      ref,
+      owner === undefined
+        ? { kind: "noSsp" }
+        : { kind: "assigned", ssp: owner.ssp, url: owner.url, assignedAt: turn.now }
+    )
 }
 
 export const done = (turn: Turn, id: string): void => {
@@ -54,9 +71,15 @@ export const called = (turn: Turn, command: Command & { readonly tag: "JobCalled
   const job = State.job(turn.state, command.job)
   if (job === undefined || job.op !== command.op) return
   const failed = command.outcome.kind !== "done"
-  updateAt(turn, job.home, (member) => ({ ...member, calls: Math.max(0, member.calls - 1), coolUntil: failed ? turn.now + turn.state.config.coolMs : member.coolUntil }))
-  if (!failed && State.at(turn.state, job.home) !== undefined) return persist(turn, { ...job, op: undefined, told: true })
-  if (command.outcome.kind === "refused") log(turn, "warn", `${job.home?.ssp ?? ""} refuses job ${job.job}; another SSP is asked`)
+  updateAt(turn, job.home, (member) => ({
+    ...member,
+    calls: Math.max(0, member.calls - 1),
+    coolUntil: failed ? turn.now + turn.state.config.coolMs : member.coolUntil
+  }))
+  if (!failed && State.at(turn.state, job.home) !== undefined)
+    return persist(turn, { ...job, op: undefined, told: true })
+  if (command.outcome.kind === "refused")
+    log(turn, "warn", `${job.home?.ssp ?? ""} refuses job ${job.job}; another SSP is asked`)
   // Who did not answer may have taken it: the same one is asked again while it is here.
   setJob(turn, { ...job, op: undefined, told: false, home: command.outcome.kind === "refused" ? undefined : job.home })
   set(turn, { waitingJobs: Waiting.add(turn.state.waitingJobs, job.job) })
@@ -78,6 +101,14 @@ export const pump = (turn: Turn): void => {
     const op = serial(turn)
     updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
     persist(turn, { ...job, home: { ssp: target.ssp, registration: target.registration }, told: false, op })
-    act(turn, { tag: "ExecuteJob", op, job: id, table: job.table, ssp: target.ssp, registration: target.registration, url: target.url })
+    act(turn, {
+      tag: "ExecuteJob",
+      op,
+      job: id,
+      table: job.table,
+      ssp: target.ssp,
+      registration: target.registration,
+      url: target.url
+    })
   }
 }

@@ -1,7 +1,9 @@
 /**
- * SSPs coming, going and being heard of: registration with its fence and its share of the snapshot, heartbeats, polls, deadlines.
+ * SSPs coming, going and being heard of: registration with its fence and its share of the snapshot, heartbeats, polls,
+ * deadlines.
  *
- * Facts are found here, what follows from them stands in the lifecycle table; this file carries out the table's effects.
+ * Facts are found here, what follows from them stands in the lifecycle table; this file carries out the table's
+ * effects.
  */
 import { HashMap, HashSet } from "effect"
 import * as Freeze from "./freeze.ts"
@@ -35,14 +37,18 @@ const history = (turn: Turn, ssp: string): State.History => {
 
 const setHistory = (turn: Turn, ssp: string, change: State.History): void => {
   const full = HashMap.size(turn.state.histories) >= maxHistories
-  const kept = full ? HashMap.filter(turn.state.histories, (_, id) => State.member(turn.state, id) !== undefined) : turn.state.histories
+  const kept = full
+    ? HashMap.filter(turn.state.histories, (_, id) => State.member(turn.state, id) !== undefined)
+    : turn.state.histories
   set(turn, { histories: HashMap.set(kept, ssp, change) })
 }
 
-const isFenced = (turn: Turn, from: SspIdentity): boolean => from.incarnation !== undefined && history(turn, from.ssp).fenced.includes(from.incarnation)
+const isFenced = (turn: Turn, from: SspIdentity): boolean =>
+  from.incarnation !== undefined && history(turn, from.ssp).fenced.includes(from.incarnation)
 
 const fence = (turn: Turn, older: SspIdentity, newer: SspIdentity): void => {
-  if (older.incarnation === undefined || newer.incarnation === undefined || older.incarnation === newer.incarnation) return
+  if (older.incarnation === undefined || newer.incarnation === undefined || older.incarnation === newer.incarnation)
+    return
   const known = history(turn, older.ssp)
   setHistory(turn, older.ssp, { ...known, fenced: [...known.fenced, older.incarnation].slice(-maxFenced) })
   log(turn, "warn", `another process registered as ${newer.ssp}; the older one is told to stop`)
@@ -57,7 +63,11 @@ const countRebootstrap = (turn: Turn, ssp: string, reason: string): void => {
 }
 
 const join = (turn: Turn, registration: Registration): void => {
-  const { config, freeze, log: { head } } = turn.state
+  const {
+    config,
+    freeze,
+    log: { head }
+  } = turn.state
   const shared = Freeze.share(freeze, registration.ssp, turn.now, config.bootstrapTimeoutMs, head, serial(turn))
   if (shared.kind === "wait") throw new Error("broken invariant: joined without a share of the snapshot")
   set(turn, { freeze: shared.freeze })
@@ -66,8 +76,16 @@ const join = (turn: Turn, registration: Registration): void => {
     act(turn, { tag: "Freeze", id: shared.freeze.id, seq: shared.freeze.seq })
   }
   setMember(turn, {
-    ...registration, registration: serial(turn), state: "Bootstrapping", since: turn.now, heardAt: turn.now, outbox: Outbox.after(shared.freeze.seq), target: shared.freeze.seq,
-    polledAt: turn.now, polling: false, ...State.nothingHeld
+    ...registration,
+    registration: serial(turn),
+    state: "Bootstrapping",
+    since: turn.now,
+    heardAt: turn.now,
+    outbox: Outbox.after(shared.freeze.seq),
+    target: shared.freeze.seq,
+    polledAt: turn.now,
+    polling: false,
+    ...State.nothingHeld
   })
 }
 
@@ -84,8 +102,18 @@ const releaseShare = (turn: Turn, ssp: string): void => {
 /** What it held waits for others; calls under way are of a registration that is over. */
 const hand = (turn: Turn, member: State.SspMember): void => {
   act(turn, { tag: "ForgetMember", ssp: member.ssp })
-  set(turn, { waitingViews: Waiting.push(turn.state.waitingViews, member.views), waitingJobs: Waiting.push(turn.state.waitingJobs, member.jobs) })
-  setMember(turn, { ...member, registration: serial(turn), views: HashSet.empty(), jobs: HashSet.empty(), strays: HashMap.empty(), calls: 0 })
+  set(turn, {
+    waitingViews: Waiting.push(turn.state.waitingViews, member.views),
+    waitingJobs: Waiting.push(turn.state.waitingJobs, member.jobs)
+  })
+  setMember(turn, {
+    ...member,
+    registration: serial(turn),
+    views: HashSet.empty(),
+    jobs: HashSet.empty(),
+    strays: HashMap.empty(),
+    calls: 0
+  })
   for (const key of HashMap.keys(member.strays)) Views.traced(turn, key)
 }
 
@@ -94,25 +122,42 @@ const replay = (turn: Turn, member: State.SspMember): void => {
   act(turn, { tag: "PersistMember", row: State.memberRow(member) })
 }
 
-const effects = (turn: Turn, ssp: string, effect: Member.MemberEffect, reason: string, registration: Registration | undefined): void => {
+const effects = (
+  turn: Turn,
+  ssp: string,
+  effect: Member.MemberEffect,
+  reason: string,
+  registration: Registration | undefined
+): void => {
   const member = State.member(turn.state, ssp)
   if (effect === "join" && registration !== undefined) return join(turn, registration)
   if (member === undefined) return
   if (effect === "release") return releaseShare(turn, ssp)
   if (effect === "replay") return replay(turn, member)
   if (effect === "hand") return hand(turn, member)
-  if (effect === "clear") return setMember(turn, { ...member, registration: serial(turn), outbox: Outbox.after(turn.state.log.head) })
+  if (effect === "clear")
+    return setMember(turn, { ...member, registration: serial(turn), outbox: Outbox.after(turn.state.log.head) })
   if (effect === "remove") {
     log(turn, "warn", `${ssp} is removed: ${reason}`)
     set(turn, { members: HashMap.remove(turn.state.members, ssp) })
   }
 }
 
-/** Applies a fact to an SSP; what the table refuses is a broken invariant. Answers the effects that only a caller can carry out. */
-export const apply = (turn: Turn, ssp: string, event: Member.MemberEvent, reason: string, registration?: Registration): ReadonlyArray<Member.MemberEffect> => {
+/**
+ * Applies a fact to an SSP; what the table refuses is a broken invariant. Answers the effects that only a caller can
+ * carry out.
+ */
+export const apply = (
+  turn: Turn,
+  ssp: string,
+  event: Member.MemberEvent,
+  reason: string,
+  registration?: Registration
+): ReadonlyArray<Member.MemberEffect> => {
   const before = State.member(turn.state, ssp)
   const step = Member.next(before?.state ?? "Absent", event)
-  if (step.refused) throw new Error(`broken invariant: ${event} of ${ssp} while ${before?.state ?? "Absent"}: ${step.note}`)
+  if (step.refused)
+    throw new Error(`broken invariant: ${event} of ${ssp} while ${before?.state ?? "Absent"}: ${step.note}`)
   if (step.state === "Overflowed" && step.changed) countRebootstrap(turn, ssp, reason)
   for (const effect of step.emit) effects(turn, ssp, effect, reason, registration)
   const after = State.member(turn.state, ssp)
@@ -125,17 +170,26 @@ export const apply = (turn: Turn, ssp: string, event: Member.MemberEvent, reason
 
 export const register = (turn: Turn, command: Command & { readonly tag: "Register" }): void => {
   const { ref, registration } = command
-  const { config, log: { head } } = turn.state
+  const {
+    config,
+    log: { head }
+  } = turn.state
   if (turn.state.phase === "Cloning") return reply(turn, ref, { kind: "cloning" })
   const older = State.member(turn.state, registration.ssp)
   if (isFenced(turn, registration)) return reply(turn, ref, { kind: "fenced", url: older?.url ?? "" })
   const others = Freeze.release(turn.state.freeze, registration.ssp)
   const shared = Freeze.share(others, registration.ssp, turn.now, config.bootstrapTimeoutMs, head, 0)
-  if (shared.kind === "wait") return reply(turn, ref, { kind: "overloaded", retryAfterMs: shared.retryAfterMs, reason: "the frozen snapshot is renewed when those who pull it are done" })
+  if (shared.kind === "wait")
+    return reply(turn, ref, {
+      kind: "overloaded",
+      retryAfterMs: shared.retryAfterMs,
+      reason: "the frozen snapshot is renewed when those who pull it are done"
+    })
   if (older !== undefined) fence(turn, older, registration)
   apply(turn, registration.ssp, "Registered", "registered", registration)
   const member = State.member(turn.state, registration.ssp)
-  if (member !== undefined) reply(turn, ref, { kind: "registered", snapshotSeq: member.outbox.acked, registration: member.registration })
+  if (member !== undefined)
+    reply(turn, ref, { kind: "registered", snapshotSeq: member.outbox.acked, registration: member.registration })
 }
 
 export const heartbeat = (turn: Turn, command: Command & { readonly tag: "Heartbeat" }): void => {
@@ -144,8 +198,13 @@ export const heartbeat = (turn: Turn, command: Command & { readonly tag: "Heartb
   if (isFenced(turn, from)) return reply(turn, ref, { kind: "fenced", url: member?.url ?? "" })
   // A process that has not registered yet does so on 404, and then it is the newest.
   if (member !== undefined && !sameProcess(member, from)) return reply(turn, ref, { kind: "unknownSsp" })
-  // A registration repeated on the way made a newer one that the SSP never heard of: its data may be older than the snapshot counted for it.
-  const outdated = command.registration !== undefined && member !== undefined && member.state !== "Overflowed" && command.registration < member.registration
+  // A registration repeated on the way made a newer one that the SSP never heard of: its data may be older than the
+  // snapshot counted for it.
+  const outdated =
+    command.registration !== undefined &&
+    member !== undefined &&
+    member.state !== "Overflowed" &&
+    command.registration < member.registration
   if (outdated) return reply(turn, ref, { kind: "unknownSsp" })
   const emitted = apply(turn, from.ssp, "Heartbeat", "heartbeat")
   if (member !== undefined) setMember(turn, { ...member, heardAt: turn.now, heartbeat: { views, cpu, memory } })
@@ -158,7 +217,8 @@ const sameProcess = (member: SspIdentity, from: SspIdentity): boolean =>
 /** A goodbye of an older process must not take the newer one along. */
 export const deregister = (turn: Turn, command: Command & { readonly tag: "Deregister" }): void => {
   const member = State.member(turn.state, command.from.ssp)
-  if (member !== undefined && sameProcess(member, command.from)) apply(turn, command.from.ssp, "Deregistered", "it deregistered")
+  if (member !== undefined && sameProcess(member, command.from))
+    apply(turn, command.from.ssp, "Deregistered", "it deregistered")
   reply(turn, command.ref, { kind: "ok" })
 }
 
@@ -166,17 +226,30 @@ export const polled = (turn: Turn, command: Command & { readonly tag: "Polled" }
   const member = State.at(turn.state, command)
   if (member === undefined) return
   const answers = command.health !== "unreachable" && command.health !== "refused"
-  setMember(turn, { ...member, polling: false, heardAt: answers && member.state === "Bootstrapping" ? turn.now : member.heardAt })
+  setMember(turn, {
+    ...member,
+    polling: false,
+    heardAt: answers && member.state === "Bootstrapping" ? turn.now : member.heardAt
+  })
   // What was asked before the first refusal confirms nothing.
-  if (command.health === "refused") return refused(turn, member.ssp, member.state === "Suspect" && member.polledAt > member.since)
+  if (command.health === "refused")
+    return refused(turn, member.ssp, member.state === "Suspect" && member.polledAt > member.since)
   if (answers) reached(turn, member.ssp)
   if (command.health === "ready") apply(turn, member.ssp, "PolledReady", "it is ready")
   if (command.health === "failed") apply(turn, member.ssp, "PolledFailed", "it reports failed")
 }
 
-/** A connection to it was refused: a process that is only slow, or stopped, or cut off, does not do that, and what listened there is gone. One more refusal must say the same. */
+/**
+ * A connection to it was refused: a process that is only slow, or stopped, or cut off, does not do that, and what
+ * listened there is gone. One more refusal must say the same.
+ */
 export const refused = (turn: Turn, ssp: string, again: boolean): void =>
-  void apply(turn, ssp, again ? "StillRefused" : "Refused", again ? "connections to it are refused, its process is gone" : "a connection to it is refused")
+  void apply(
+    turn,
+    ssp,
+    again ? "StillRefused" : "Refused",
+    again ? "connections to it are refused, its process is gone" : "a connection to it is refused"
+  )
 
 /** An SSP that was suspected has answered. */
 export const reached = (turn: Turn, ssp: string): void => {
@@ -189,7 +262,12 @@ export const compared = (turn: Turn, command: Command & { readonly tag: "Compare
   if (member === undefined || command.equal) return
   const { rebootstraps, rebootstrappedAt } = history(turn, member.ssp)
   const wait = Math.min(hourMs, turn.state.config.divergedBaseMs * 2 ** Math.max(0, Math.min(rebootstraps, 20) - 1))
-  if (rebootstraps > 0 && turn.now < rebootstrappedAt + wait) return log(turn, "error", `${member.ssp} differs from the replica; it bootstrapped ${rebootstraps} times lately and waits before the next`)
+  if (rebootstraps > 0 && turn.now < rebootstrappedAt + wait)
+    return log(
+      turn,
+      "error",
+      `${member.ssp} differs from the replica; it bootstrapped ${rebootstraps} times lately and waits before the next`
+    )
   apply(turn, member.ssp, "Diverged", "its data differs from the replica's at the same position")
 }
 
@@ -200,8 +278,14 @@ export const savePosition = (turn: Turn, ssp: string): void => {
   act(turn, { tag: "PersistMember", row: State.memberRow(member) })
 }
 
-/** A pull is watched for its end, a suspect for its life; of who is Ready only a call finds out early that its process is gone, where no events come. */
-const pollDueAt = ({ confirmMs, pollIntervalMs, probeIntervalMs }: State.Config, { polledAt, since, state }: State.SspMember): number => {
+/**
+ * A pull is watched for its end, a suspect for its life; of who is Ready only a call finds out early that its process
+ * is gone, where no events come.
+ */
+const pollDueAt = (
+  { confirmMs, pollIntervalMs, probeIntervalMs }: State.Config,
+  { polledAt, since, state }: State.SspMember
+): number => {
   if (state === "Bootstrapping") return polledAt + pollIntervalMs
   if (state === "Suspect") return Math.max(since, polledAt) + confirmMs
   return Member.receives(state) && probeIntervalMs > 0 ? polledAt + probeIntervalMs : Infinity
@@ -213,8 +297,10 @@ export const sweep = (turn: Turn, ssp: string): void => {
   const member = State.member(turn.state, ssp)
   if (member === undefined) return
   const pulls = member.state === "Bootstrapping" || member.state === "Overflowed"
-  if (turn.now - member.heardAt > config.heartbeatTimeoutMs) return void apply(turn, ssp, "Stale", `no heartbeat for ${turn.now - member.heardAt} ms`)
-  if (pulls && turn.now - member.since > config.bootstrapTimeoutMs) return void apply(turn, ssp, "BootstrapTimedOut", `not bootstrapped after ${turn.now - member.since} ms`)
+  if (turn.now - member.heardAt > config.heartbeatTimeoutMs)
+    return void apply(turn, ssp, "Stale", `no heartbeat for ${turn.now - member.heardAt} ms`)
+  if (pulls && turn.now - member.since > config.bootstrapTimeoutMs)
+    return void apply(turn, ssp, "BootstrapTimedOut", `not bootstrapped after ${turn.now - member.since} ms`)
   if (!member.polling && turn.now >= pollDueAt(config, member)) {
     setMember(turn, { ...member, polling: true, polledAt: turn.now })
     act(turn, { tag: "Poll", ssp, registration: member.registration, url: member.url })

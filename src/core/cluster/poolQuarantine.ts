@@ -1,8 +1,9 @@
 /**
  * Queries that are not carried to another SSP, because two have died of them (D48): counted, set aside, freed.
  *
- * Whoever dies in the middle of a registration may have died of it, or of another that was under way beside it. So every view
- * that was is a suspect, and of suspects an SSP gets one at a time: the second death says which it was. One that is taken is none.
+ * Whoever dies in the middle of a registration may have died of it, or of another that was under way beside it. So
+ * every view that was is a suspect, and of suspects an SSP gets one at a time: the second death says which it was. One
+ * that is taken is none.
  */
 import { HashMap } from "effect"
 import type { QuarantineRow, ViewSpec } from "./messages.ts"
@@ -14,7 +15,8 @@ export const deathsToSetAside = 2
 
 /** What a query is known by: its parameters as JSON and its text, as they stand in the registration. */
 export const queryOf = ({ body }: ViewSpec): string => {
-  const { params, surql } = typeof body === "object" && body !== null ? (body as { readonly params?: unknown; readonly surql?: unknown }) : {}
+  const { params, surql } =
+    typeof body === "object" && body !== null ? (body as { readonly params?: unknown; readonly surql?: unknown }) : {}
   return `${JSON.stringify(params ?? null)}\n${typeof surql === "string" ? surql : ""}`
 }
 
@@ -31,7 +33,11 @@ const rowsOf = (state: State.State, key: string): ReadonlyArray<QuarantineRow> =
 }
 
 /** What is set aside of a view, by its key. */
-export const under = (state: State.State, key: string): ReadonlyArray<{ readonly params: unknown; readonly surql: string }> => rowsOf(state, key).map(({ query }) => partsOf(query))
+export const under = (
+  state: State.State,
+  key: string
+): ReadonlyArray<{ readonly params: unknown; readonly surql: string }> =>
+  rowsOf(state, key).map(({ query }) => partsOf(query))
 
 /** Why a registration is not carried anywhere; undefined where it is. */
 export const of = (state: State.State, spec: ViewSpec): QuarantineRow | undefined => {
@@ -73,7 +79,11 @@ export const put = (turn: Turn, key: string, spec: ViewSpec, ends: number): Quar
   cleared(turn, key)
   set(turn, { quarantined: HashMap.set(turn.state.quarantined, row.query, row) })
   act(turn, { tag: "PersistQuarantine", row })
-  act(turn, { tag: "Log", level: "error", message: `view ${key} is quarantined: ${ends} SSPs ended while they evaluated its query; POST /view/free with its id lets it be placed again` })
+  act(turn, {
+    tag: "Log",
+    level: "error",
+    message: `view ${key} is quarantined: ${ends} SSPs ended while they evaluated its query; POST /view/free with its id lets it be placed again`
+  })
   return row
 }
 

@@ -2,8 +2,8 @@
  * Views and the one SSP that holds each (D31, D33): registering, refreshing, moving, unregistering, expiring.
  *
  * One call per view at a time, requests behind it in a queue, so that what a client asked last is what holds. An
- * assignment is persisted before the SSP hears of it and its number is never used twice: whoever writes with a lower one
- * has lost (D21). What an SSP may still hold though it should not is a stray, and is unregistered until it is.
+ * assignment is persisted before the SSP hears of it and its number is never used twice: whoever writes with a lower
+ * one has lost (D21). What an SSP may still hold though it should not is a stray, and is unregistered until it is.
  */
 import { HashMap } from "effect"
 import * as Balance from "./balance.ts"
@@ -22,7 +22,8 @@ const persist = (turn: Turn, view: State.View): void => {
   act(turn, { tag: "PersistView", row: State.viewRow(view) })
 }
 
-const wait = (turn: Turn, key: string): void => set(turn, { waitingViews: Waiting.add(Waiting.remove(turn.state.waitingViews, key), key) })
+const wait = (turn: Turn, key: string): void =>
+  set(turn, { waitingViews: Waiting.add(Waiting.remove(turn.state.waitingViews, key), key) })
 
 /** Marks that an SSP must not hold the view. It gets the view again only when it has said so. */
 const addStray = (turn: Turn, home: Home, view: State.View, op: number | undefined): void => {
@@ -34,12 +35,14 @@ const addStray = (turn: Turn, home: Home, view: State.View, op: number | undefin
 
 const endCall = (turn: Turn, home: Home, answered: boolean, own: boolean): void =>
   updateAt(turn, home, (member) => ({
-    ...member, calls: own ? Math.max(0, member.calls - 1) : member.calls, coolUntil: answered ? member.coolUntil : turn.now + turn.state.config.coolMs
+    ...member,
+    calls: own ? Math.max(0, member.calls - 1) : member.calls,
+    coolUntil: answered ? member.coolUntil : turn.now + turn.state.config.coolMs
   }))
 
 /**
- * Views that are given to an SSP together fill side by side and are done together: when that takes longer than a call may, none is in time, and as many again are not either. So who does
- * not answer gets fewer at once, down to one.
+ * Views that are given to an SSP together fill side by side and are done together: when that takes longer than a call
+ * may, none is in time, and as many again are not either. So who does not answer gets fewer at once, down to one.
  */
 const learn = (turn: Turn, home: Home, answered: boolean): void =>
   updateAt(turn, home, (member) => {
@@ -47,15 +50,28 @@ const learn = (turn: Turn, home: Home, answered: boolean): void =>
     return { ...member, window: answered ? window + 1 : Math.max(1, Math.floor(window / 2)) }
   })
 
-const choose = (turn: Turn, key: string, among: ReadonlyArray<State.SspMember>, tried: ReadonlyArray<string>): State.SspMember | undefined => {
+const choose = (
+  turn: Turn,
+  key: string,
+  among: ReadonlyArray<State.SspMember>,
+  tried: ReadonlyArray<string>
+): State.SspMember | undefined => {
   const suspected = Quarantine.deathsOf(turn.state, key) > 0
-  const free = among.filter((member) => !tried.includes(member.ssp) && !HashMap.has(member.strays, key) && !(suspected && Quarantine.isTrying(turn.state, member.ssp, key)))
+  const free = among.filter(
+    (member) =>
+      !tried.includes(member.ssp) &&
+      !HashMap.has(member.strays, key) &&
+      !(suspected && Quarantine.isTrying(turn.state, member.ssp, key))
+  )
   const id = turn.state.config.strategy.choose(free.map(State.candidate), turn.state.lastPicked)
   if (id !== undefined) set(turn, { lastPicked: id })
   return free.find((member) => member.ssp === id)
 }
 
-/** Where a view that was moved goes, as long as that is Ready: there and nowhere else, or its move could be undone by the strategy's next choice. */
+/**
+ * Where a view that was moved goes, as long as that is Ready: there and nowhere else, or its move could be undone by
+ * the strategy's next choice.
+ */
 const destination = (turn: Turn, key: string): State.SspMember | undefined => {
   const to = HashMap.get(turn.state.moving, key)
   const member = to._tag === "Some" ? State.member(turn.state, to.value) : undefined
@@ -63,17 +79,36 @@ const destination = (turn: Turn, key: string): State.SspMember | undefined => {
 }
 
 /** Registers the view on `target`; a change of hands is persisted first. */
-const start = (turn: Turn, view: State.View, target: State.SspMember, request: RegisterRequest | undefined, tried: ReadonlyArray<string>): void => {
+const start = (
+  turn: Turn,
+  view: State.View,
+  target: State.SspMember,
+  request: RegisterRequest | undefined,
+  tried: ReadonlyArray<string>
+): void => {
   const stays = State.at(turn.state, view.home)?.ssp === target.ssp
-  const moved = stays ? view : { ...view, home: homeOf(target), assignment: serial(turn), assignedAt: turn.now, placed: false }
+  const moved = stays
+    ? view
+    : { ...view, home: homeOf(target), assignment: serial(turn), assignedAt: turn.now, placed: false }
   const op: State.ViewOp = { ...homeOf(target), id: serial(turn), kind: "register", request, tried, at: turn.now }
   if (stays) setView(turn, { ...moved, op })
   else persist(turn, { ...moved, op })
   if (request === undefined) updateAt(turn, target, (member) => ({ ...member, calls: member.calls + 1 }))
-  act(turn, { tag: "CallRegister", op: op.id, view: view.view, assignment: moved.assignment, spec: request?.spec ?? view.spec, ...homeOf(target), url: target.url })
+  act(turn, {
+    tag: "CallRegister",
+    op: op.id,
+    view: view.view,
+    assignment: moved.assignment,
+    spec: request?.spec ?? view.spec,
+    ...homeOf(target),
+    url: target.url
+  })
 }
 
-/** `traces`: SSPs may have written into a database of it, and those that live know nothing of what those that died have left. */
+/**
+ * `traces`: SSPs may have written into a database of it, and those that live know nothing of what those that died have
+ * left.
+ */
 const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => void): void => {
   if (traces && turn.state.config.database) {
     setView(turn, { ...view, op: undefined })
@@ -85,11 +120,22 @@ const forget = (turn: Turn, view: State.View, traces: boolean, answered?: () => 
   disinter(turn, view)
 }
 
-/** What the database holds of a view goes, whoever wrote it. Whatever is asked of this view meanwhile waits: its next owner must not be taken for the last one. */
+/**
+ * What the database holds of a view goes, whoever wrote it. Whatever is asked of this view meanwhile waits: its next
+ * owner must not be taken for the last one.
+ */
 export const clear = (turn: Turn, key: string): void => {
   const view = State.view(turn.state, key)
   if (view === undefined) return
-  const op: State.ViewOp = { ssp: "", registration: 0, id: serial(turn), kind: "clear", request: undefined, tried: [], at: turn.now }
+  const op: State.ViewOp = {
+    ssp: "",
+    registration: 0,
+    id: serial(turn),
+    kind: "clear",
+    request: undefined,
+    tried: [],
+    at: turn.now
+  }
   buryView(turn, { ...view, op })
   persistGone(turn, key)
   act(turn, { tag: "ClearView", op: op.id, view: key })
@@ -103,7 +149,16 @@ export const traced = (turn: Turn, key: string): void => {
   clear(turn, key)
 }
 
-const unknown = { spec: { body: undefined, ttlMs: 0, lastActiveAt: 0 }, assignment: 0, home: undefined, placed: false, settled: false, gone: false, op: undefined, queue: [] } as const
+const unknown = {
+  spec: { body: undefined, ttlMs: 0, lastActiveAt: 0 },
+  assignment: 0,
+  home: undefined,
+  placed: false,
+  settled: false,
+  gone: false,
+  op: undefined,
+  queue: []
+} as const
 
 const persistGone = (turn: Turn, key: string): void => {
   const buried = State.view(turn.state, key)
@@ -123,7 +178,10 @@ const disinter = (turn: Turn, view: State.View): void => {
 
 /** For a client: its SSP while that is there, else the next that has not been tried; 503 when none is left. */
 const startFor = (turn: Turn, view: State.View, request: RegisterRequest, tried: ReadonlyArray<string>): void => {
-  const target = State.at(turn.state, view.home) ?? (tried.length === 0 ? destination(turn, view.view) : undefined) ?? choose(turn, view.view, State.ready(turn.state), tried)
+  const target =
+    State.at(turn.state, view.home) ??
+    (tried.length === 0 ? destination(turn, view.view) : undefined) ??
+    choose(turn, view.view, State.ready(turn.state), tried)
   if (target !== undefined) return start(turn, view, target, request, tried)
   const answer = (): void => reply(turn, request.ref, { kind: "noSsp" })
   if (!view.settled && HashMap.has(turn.state.views, view.view)) return forget(turn, view, true, answer)
@@ -154,7 +212,16 @@ const recall = (turn: Turn, view: State.View, from: State.SspMember): State.View
 }
 
 const sendRecall = (turn: Turn, view: State.View, op: State.ViewOp, url: string, gone: boolean): void =>
-  act(turn, { tag: "CallUnregister", op: op.id, view: view.view, assignment: view.assignment, gone, ssp: op.ssp, registration: op.registration, url })
+  act(turn, {
+    tag: "CallUnregister",
+    op: op.id,
+    view: view.view,
+    assignment: view.assignment,
+    gone,
+    ssp: op.ssp,
+    registration: op.registration,
+    url
+  })
 
 /** The view is no longer the scheduler's. A registration that comes while its SSP is being told waits for that. */
 const remove = (turn: Turn, view: State.View): void => {
@@ -170,8 +237,13 @@ const remove = (turn: Turn, view: State.View): void => {
 export const requested = (turn: Turn, key: string, request: State.Request): void => {
   const view = State.view(turn.state, key)
   if (view?.op !== undefined) {
-    if (view.queue.length < turn.state.config.maxQueue) return setView(turn, { ...view, queue: [...view.queue, request] })
-    return reply(turn, request.ref, { kind: "overloaded", retryAfterMs: 1000, reason: `${view.queue.length} requests wait for this view` })
+    if (view.queue.length < turn.state.config.maxQueue)
+      return setView(turn, { ...view, queue: [...view.queue, request] })
+    return reply(turn, request.ref, {
+      kind: "overloaded",
+      retryAfterMs: 1000,
+      reason: `${view.queue.length} requests wait for this view`
+    })
   }
   if (request.kind === "unregister") {
     if (view !== undefined) remove(turn, view)
@@ -190,7 +262,8 @@ const taken = (turn: Turn, view: State.View, op: State.ViewOp): void => {
   Quarantine.cleared(turn, view.view)
   const owner = State.at(turn.state, op)
   persist(turn, { ...view, spec: op.request?.spec ?? view.spec, placed: true, settled: true, op: undefined })
-  if (op.request !== undefined) reply(turn, op.request.ref, { kind: "assigned", ssp: op.ssp, url: owner?.url ?? "", assignedAt: view.assignedAt })
+  if (op.request !== undefined)
+    reply(turn, op.request.ref, { kind: "assigned", ssp: op.ssp, url: owner?.url ?? "", assignedAt: view.assignedAt })
   settle(turn, view.view)
 }
 
@@ -206,7 +279,10 @@ const refused = (turn: Turn, view: State.View, op: State.ViewOp, details: unknow
   settle(turn, view.view)
 }
 
-/** No SSP is given the query any more: what asked for it is told, the view waits for an operator. `stays`: its SSP has it still, with the query it had. */
+/**
+ * No SSP is given the query any more: what asked for it is told, the view waits for an operator. `stays`: its SSP has
+ * it still, with the query it had.
+ */
 const setAside = (turn: Turn, view: State.View, op: State.ViewOp, ends: number, stays: boolean): void => {
   const { at } = Quarantine.put(turn, view.view, op.request?.spec ?? view.spec, ends)
   const answer = (): void => {
@@ -220,8 +296,9 @@ const setAside = (turn: Turn, view: State.View, op: State.ViewOp, ends: number, 
 }
 
 /**
- * Whether an SSP that did not answer has died of the call, for all that is known: its connection broke off, or it has not been heard since. A call that
- * had just begun is not why: views that are on their way when somebody kills SSPs one after the other must not be set aside.
+ * Whether an SSP that did not answer has died of the call, for all that is known: its connection broke off, or it has
+ * not been heard since. A call that had just begun is not why: views that are on their way when somebody kills SSPs one
+ * after the other must not be set aside.
  */
 const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly tag: "ViewCalled" }): boolean => {
   if (outcome.kind !== "unreachable" || turn.now - op.at < turn.state.config.slowCallMs) return false
@@ -229,7 +306,10 @@ const hasDied = (turn: Turn, op: State.ViewOp, { outcome }: Command & { readonly
   return outcome.lost === true || (outcome.late === true && (member === undefined || member.heardAt <= op.at))
 }
 
-/** No answer: it may hold the view or not, so it is a stray there, and the next SSP is asked, as long as not two have died of it. */
+/**
+ * No answer: it may hold the view or not, so it is a stray there, and the next SSP is asked, as long as not two have
+ * died of it.
+ */
 const unanswered = (turn: Turn, view: State.View, op: State.ViewOp, died: boolean): void => {
   addStray(turn, op, view, undefined)
   const deaths = died ? Quarantine.strike(turn, view.view) : 0
@@ -249,7 +329,10 @@ const left = (turn: Turn, command: Command & { readonly tag: "ViewCalled" }): vo
   const answered = command.outcome.kind !== "unreachable"
   endCall(turn, command, answered, true)
   updateAt(turn, command, (now) => ({
-    ...now, strays: answered ? HashMap.remove(now.strays, command.view) : HashMap.set(now.strays, command.view, { ...row, op: undefined })
+    ...now,
+    strays: answered
+      ? HashMap.remove(now.strays, command.view)
+      : HashMap.set(now.strays, command.view, { ...row, op: undefined })
   }))
   if (!answered) return
   act(turn, { tag: "ForgetStray", row })
@@ -270,7 +353,8 @@ export const called = (turn: Turn, command: Command & { readonly tag: "ViewCalle
   endCall(turn, op, command.outcome.kind !== "unreachable", op.request === undefined)
   learn(turn, op, command.outcome.kind !== "unreachable")
   if (gone || command.outcome.kind === "unreachable") return unanswered(turn, view, op, hasDied(turn, op, command))
-  if (command.outcome.kind === "quarantined") return setAside(turn, view, op, command.outcome.ends, op.request !== undefined)
+  if (command.outcome.kind === "quarantined")
+    return setAside(turn, view, op, command.outcome.ends, op.request !== undefined)
   return command.outcome.kind === "done" ? taken(turn, view, op) : refused(turn, view, op, command.outcome.details)
 }
 
@@ -289,9 +373,21 @@ const clearStrays = (turn: Turn): void => {
       if (stray.op !== undefined) continue
       room--
       const op = serial(turn)
-      updateAt(turn, member, (now) => ({ ...now, calls: now.calls + 1, strays: HashMap.set(now.strays, stray.view, { ...stray, op }) }))
+      updateAt(turn, member, (now) => ({
+        ...now,
+        calls: now.calls + 1,
+        strays: HashMap.set(now.strays, stray.view, { ...stray, op })
+      }))
       const gone = State.view(turn.state, stray.view)?.gone !== false
-      act(turn, { tag: "CallUnregister", op, view: stray.view, assignment: stray.assignment, gone, ...homeOf(member), url: member.url })
+      act(turn, {
+        tag: "CallUnregister",
+        op,
+        view: stray.view,
+        assignment: stray.assignment,
+        gone,
+        ...homeOf(member),
+        url: member.url
+      })
     }
   }
 }
@@ -303,7 +399,12 @@ export const pump = (turn: Turn): void => {
   for (const key of Waiting.peek(turn.state.waitingViews, 2 * turn.state.config.maxCalls)) {
     const view = State.view(turn.state, key)
     const home = State.at(turn.state, view?.home)
-    if (view === undefined || view.op !== undefined || (home !== undefined && view.placed) || Quarantine.of(turn.state, view.spec) !== undefined) {
+    if (
+      view === undefined ||
+      view.op !== undefined ||
+      (home !== undefined && view.placed) ||
+      Quarantine.of(turn.state, view.spec) !== undefined
+    ) {
       set(turn, { waitingViews: Waiting.remove(turn.state.waitingViews, key) })
       continue
     }
@@ -319,20 +420,29 @@ export const pump = (turn: Turn): void => {
 export const freed = (turn: Turn, key: string, ref: number): void => {
   const queries = Quarantine.free(turn, key)
   if (queries.size === 0) return reply(turn, ref, { kind: "unknownView" })
-  for (const view of HashMap.values(turn.state.views)) if (queries.has(Quarantine.queryOf(view.spec))) settle(turn, view.view)
+  for (const view of HashMap.values(turn.state.views))
+    if (queries.has(Quarantine.queryOf(view.spec))) settle(turn, view.view)
   reply(turn, ref, { kind: "ok" })
 }
 
 /** The moves that are due: what the strategy wants, has wanted for a while, and may at the configured rate. */
 const dueMoves = (turn: Turn): Balance.Moves | undefined => {
-  const { config: { movesPerSecond, strategy, unevenMs }, movedAt, moving, uneven, waitingViews } = turn.state
+  const {
+    config: { movesPerSecond, strategy, unevenMs },
+    movedAt,
+    moving,
+    uneven,
+    waitingViews
+  } = turn.state
   // Who is given what waits, or moves already, is not who has least.
   if (waitingViews.length > 0 || HashMap.size(moving) > 0) return undefined
   const moves = Balance.moves(strategy, State.ready(turn.state).map(State.candidate))
   const since = moves === undefined ? turn.now : uneven?.taker === moves.to ? uneven.since : turn.now
   set(turn, { uneven: moves === undefined ? undefined : { taker: moves.to, since } })
   const most = Math.min(movesPerSecond, Math.floor(((turn.now - movedAt) * movesPerSecond) / 1000))
-  return moves === undefined || most <= 0 || turn.now - since < unevenMs ? undefined : { ...moves, count: Math.min(most, moves.count) }
+  return moves === undefined || most <= 0 || turn.now - since < unevenMs
+    ? undefined
+    : { ...moves, count: Math.min(most, moves.count) }
 }
 
 /** Moves views from who has more to who has too few (D31, D32). */
@@ -371,7 +481,8 @@ export const expire = (turn: Turn): void => {
 export const activityFound = (turn: Turn, command: Command & { readonly tag: "ActivityFound" }): void => {
   const view = State.view(turn.state, command.view)
   if (view === undefined || view.op !== undefined) return
-  if (command.lastActiveAt > view.spec.lastActiveAt) persist(turn, { ...view, spec: { ...view.spec, lastActiveAt: command.lastActiveAt } })
+  if (command.lastActiveAt > view.spec.lastActiveAt)
+    persist(turn, { ...view, spec: { ...view.spec, lastActiveAt: command.lastActiveAt } })
   const known = State.view(turn.state, command.view)
   if (known !== undefined && State.expiresAt(known) <= turn.now) remove(turn, known)
 }

@@ -42,4 +42,5 @@ export const table = {
   }
 } as const satisfies Table<SchedulerPhase, SchedulerEvent>
 
-export const next = (phase: SchedulerPhase, event: SchedulerEvent): Step<SchedulerPhase> => step<SchedulerPhase, SchedulerEvent>(table, phase, event)
+export const next = (phase: SchedulerPhase, event: SchedulerEvent): Step<SchedulerPhase> =>
+  step<SchedulerPhase, SchedulerEvent>(table, phase, event)

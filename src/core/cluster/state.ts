@@ -1,28 +1,38 @@
 /**
- * The pool's state: members, log, freeze, views, jobs; immutable, so that a decision is a value and an old state stays what it was.
+ * The pool's state: members, log, freeze, views, jobs; immutable, so that a decision is a value and an old state stays
+ * what it was.
  *
- * Large collections are persistent maps (a change costs the logarithm, not the number of views); what is per SSP hangs on
- * its member, so that an SSP that goes takes or leaves everything in one step.
+ * Large collections are persistent maps (a change costs the logarithm, not the number of views); what is per SSP hangs
+ * on its member, so that an SSP that goes takes or leaves everything in one step.
  */
 import { HashMap, HashSet, Order, SortedMap } from "effect"
 import { type Candidate, defaultStrategy, strategies, type Strategy } from "./balance.ts"
 import type { Freeze } from "./freeze.ts"
 import type { Member } from "./member.ts"
 import type { Home, JobRow, MemberRow, QuarantineRow, Registration, StrayRow, ViewRow, ViewSpec } from "./messages.ts"
-import * as Outbox from "./outbox.ts"
+import type * as Outbox from "./outbox.ts"
 import type { SchedulerPhase } from "./schedulerPhase.ts"
 import * as Waiting from "./waiting.ts"
 
 export interface Config extends Outbox.Limits {
   readonly strategy: Strategy
-  /** SSPs write registrations and edges into a database that the scheduler reaches too: what an SSP leaves there is removed when its view is gone (D16, D21). */
+  /**
+   * SSPs write registrations and edges into a database that the scheduler reaches too: what an SSP leaves there is
+   * removed when its view is gone (D16, D21).
+   */
   readonly database: boolean
   readonly heartbeatTimeoutMs: number
   readonly bootstrapTimeoutMs: number
-  /** Of the time between two ticks no more than this counts as an SSP's silence: a scheduler that stood still has heard nobody. */
+  /**
+   * Of the time between two ticks no more than this counts as an SSP's silence: a scheduler that stood still has heard
+   * nobody.
+   */
   readonly maxSilenceMs: number
   readonly pollIntervalMs: number
-  /** Between two health calls to an SSP that has its data, which find out whether its process is there; 0 for none but of suspects. */
+  /**
+   * Between two health calls to an SSP that has its data, which find out whether its process is there; 0 for none but
+   * of suspects.
+   */
   readonly probeIntervalMs: number
   /** From a refused connection to the health call that decides. */
   readonly confirmMs: number
@@ -47,9 +57,28 @@ export interface Config extends Outbox.Limits {
 }
 
 export const defaults: Config = {
-  strategy: strategies[defaultStrategy], database: false, heartbeatTimeoutMs: 15_000, bootstrapTimeoutMs: 120_000, maxSilenceMs: Infinity, pollIntervalMs: 3000, probeIntervalMs: 1000, confirmMs: 500, maxBuffer: 10_000,
-  retryBaseMs: 100, retryMaxMs: 5000, unauthorizedMs: 30_000, maxConflicts: 5, maxBatch: 500, maxCalls: 128, movesPerSecond: 50, unevenMs: 3000,
-  coolMs: 1000, slowCallMs: 250, maxQueue: 16, maxExpiries: 256, divergedBaseMs: 60_000
+  strategy: strategies[defaultStrategy],
+  database: false,
+  heartbeatTimeoutMs: 15_000,
+  bootstrapTimeoutMs: 120_000,
+  maxSilenceMs: Infinity,
+  pollIntervalMs: 3000,
+  probeIntervalMs: 1000,
+  confirmMs: 500,
+  maxBuffer: 10_000,
+  retryBaseMs: 100,
+  retryMaxMs: 5000,
+  unauthorizedMs: 30_000,
+  maxConflicts: 5,
+  maxBatch: 500,
+  maxCalls: 128,
+  movesPerSecond: 50,
+  unevenMs: 3000,
+  coolMs: 1000,
+  slowCallMs: 250,
+  maxQueue: 16,
+  maxExpiries: 256,
+  divergedBaseMs: 60_000
 }
 
 export interface Stray extends StrayRow {
@@ -74,7 +103,10 @@ export interface SspMember extends Registration {
   readonly strays: HashMap.HashMap<string, Stray>
   readonly calls: number
   readonly coolUntil: number
-  /** Calls it can answer in time, as far as it has shown: half after a view that it did not take in time, one more after each that it took, so twice as many after each round of them. */
+  /**
+   * Calls it can answer in time, as far as it has shown: half after a view that it did not take in time, one more after
+   * each that it took, so twice as many after each round of them.
+   */
   readonly window: number
 }
 
@@ -91,7 +123,10 @@ export type Request =
   | { readonly kind: "register"; readonly ref: number; readonly spec: ViewSpec }
   | { readonly kind: "unregister"; readonly ref: number }
 
-/** The one call about a view that is under way. `leave`: it is taken from an SSP, and the SSP's stray is the same call; `clear`: from the database, by the scheduler itself. */
+/**
+ * The one call about a view that is under way. `leave`: it is taken from an SSP, and the SSP's stray is the same call;
+ * `clear`: from the database, by the scheduler itself.
+ */
 export interface ViewOp extends Home {
   readonly id: number
   readonly kind: "register" | "leave" | "clear"
@@ -113,7 +148,10 @@ export interface Job extends JobRow {
   readonly op: number | undefined
 }
 
-/** Expiry times as text of one width and the view behind it: the sorted map tells keys apart by `===`, so a pair would not do. */
+/**
+ * Expiry times as text of one width and the view behind it: the sorted map tells keys apart by `===`, so a pair would
+ * not do.
+ */
 const width = 16
 
 export const expiresAt = (of: ViewRow): number => Math.max(0, Math.ceil(of.spec.lastActiveAt + of.spec.ttlMs))
@@ -121,7 +159,10 @@ export const expiresAt = (of: ViewRow): number => Math.max(0, Math.ceil(of.spec.
 export const expiryOf = (of: ViewRow): string => `${String(expiresAt(of)).padStart(width, "0")}${of.view}`
 
 /** Time and view of an expiry. */
-export const readExpiry = (expiry: string): readonly [at: number, view: string] => [Number(expiry.slice(0, width)), expiry.slice(width)]
+export const readExpiry = (expiry: string): readonly [at: number, view: string] => [
+  Number(expiry.slice(0, width)),
+  expiry.slice(width)
+]
 
 export interface State {
   readonly config: Config
@@ -157,9 +198,26 @@ const perEpoch = 2 ** 32
 
 /** A pool that knows nothing yet. `cloned`: the replica is whole already (D25). */
 export const initial = (config: Config, epoch: number, log: Outbox.Log, cloned: boolean): State => ({
-  config, log, phase: cloned ? "Ready" : "Cloning", freeze: undefined, checkpointing: false, members: HashMap.empty(), histories: HashMap.empty(),
-  views: HashMap.empty(), expiries: SortedMap.empty(Order.string), waitingViews: Waiting.none, quarantined: HashMap.empty(), struck: HashMap.empty(), jobs: HashMap.empty(), waitingJobs: Waiting.none,
-  serial: epoch * perEpoch, lastPicked: undefined, movedAt: 0, uneven: undefined, moving: HashMap.empty(), tickedAt: undefined
+  config,
+  log,
+  phase: cloned ? "Ready" : "Cloning",
+  freeze: undefined,
+  checkpointing: false,
+  members: HashMap.empty(),
+  histories: HashMap.empty(),
+  views: HashMap.empty(),
+  expiries: SortedMap.empty(Order.string),
+  waitingViews: Waiting.none,
+  quarantined: HashMap.empty(),
+  struck: HashMap.empty(),
+  jobs: HashMap.empty(),
+  waitingJobs: Waiting.none,
+  serial: epoch * perEpoch,
+  lastPicked: undefined,
+  movedAt: 0,
+  uneven: undefined,
+  moving: HashMap.empty(),
+  tickedAt: undefined
 })
 
 export const member = (state: State, ssp: string): SspMember | undefined => {
@@ -194,40 +252,70 @@ export const ready = (state: State): ReadonlyArray<SspMember> =>
   [...HashMap.values(state.members)].filter((each) => each.state === "Ready").sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
 
 /** Ready SSPs that have applied `seq` (D7). */
-export const delivered = (state: State, seq: number): number => ready(state).filter((each) => each.outbox.acked >= seq).length
+export const delivered = (state: State, seq: number): number =>
+  ready(state).filter((each) => each.outbox.acked >= seq).length
 
 /** Whether an answer to `/ingest` still waits for somebody: Ready, not late, and behind `seq` (D26). */
-export const awaited = (state: State, seq: number): boolean => ready(state).some((each) => !each.outbox.late && each.outbox.acked < seq)
+export const awaited = (state: State, seq: number): boolean =>
+  ready(state).some((each) => !each.outbox.late && each.outbox.acked < seq)
 
 /** The oldest position the log must keep: below the snapshot and every persisted position within the buffers (D26). */
 export const keepFrom = (state: State): number => {
-  const positions = [...HashMap.values(state.members)].filter((each) => each.state !== "Overflowed").map((each) => Math.min(each.outbox.saved, each.outbox.acked))
+  const positions = [...HashMap.values(state.members)]
+    .filter((each) => each.state !== "Overflowed")
+    .map((each) => Math.min(each.outbox.saved, each.outbox.acked))
   return Math.min(state.log.head, state.freeze?.seq ?? state.log.head, ...positions) + 1
 }
 
-export const candidate = (of: SspMember): Candidate => ({ id: of.ssp, views: HashSet.size(of.views), cpu: of.heartbeat.cpu, memory: of.heartbeat.memory })
-
-export const memberRow = (of: SspMember): MemberRow => ({
-  ssp: of.ssp, incarnation: of.incarnation, url: of.url, batch: of.batch, jobTables: of.jobTables, registration: of.registration, acked: of.outbox.acked
+export const candidate = (of: SspMember): Candidate => ({
+  id: of.ssp,
+  views: HashSet.size(of.views),
+  cpu: of.heartbeat.cpu,
+  memory: of.heartbeat.memory
 })
 
-export const viewRow = (of: View): ViewRow => ({ view: of.view, spec: of.spec, assignment: of.assignment, assignedAt: of.assignedAt, home: of.home, placed: of.placed, gone: of.gone })
+export const memberRow = (of: SspMember): MemberRow => ({
+  ssp: of.ssp,
+  incarnation: of.incarnation,
+  url: of.url,
+  batch: of.batch,
+  jobTables: of.jobTables,
+  registration: of.registration,
+  acked: of.outbox.acked
+})
+
+export const viewRow = (of: View): ViewRow => ({
+  view: of.view,
+  spec: of.spec,
+  assignment: of.assignment,
+  assignedAt: of.assignedAt,
+  home: of.home,
+  placed: of.placed,
+  gone: of.gone
+})
 
 export const jobRow = (of: Job): JobRow => ({ job: of.job, table: of.table, home: of.home, told: of.told })
 
 /** Ready SSPs that may be asked one thing more of the scheduler's own accord. */
-export const roomy = (state: State, now: number): ReadonlyArray<SspMember> => ready(state).filter((each) => roomOf(state, each) > 0 && each.coolUntil <= now)
+export const roomy = (state: State, now: number): ReadonlyArray<SspMember> =>
+  ready(state).filter((each) => roomOf(state, each) > 0 && each.coolUntil <= now)
 
 /** Calls of the scheduler's own accord that an SSP may still get. */
-export const roomOf = ({ config }: State, { calls, window }: SspMember): number => Math.min(config.maxCalls, window) - calls
+export const roomOf = ({ config }: State, { calls, window }: SspMember): number =>
+  Math.min(config.maxCalls, window) - calls
 
 /** Calls an SSP gets at once before it has shown what it can do. */
 const firstWindow = 16
 
 /** What an SSP has before it is given anything. */
 export const nothingHeld = {
-  heartbeat: { views: 0, cpu: undefined, memory: undefined }, views: HashSet.empty<string>(), jobs: HashSet.empty<string>(),
-  strays: HashMap.empty<string, Stray>(), calls: 0, coolUntil: 0, window: firstWindow
+  heartbeat: { views: 0, cpu: undefined, memory: undefined },
+  views: HashSet.empty<string>(),
+  jobs: HashSet.empty<string>(),
+  strays: HashMap.empty<string, Stray>(),
+  calls: 0,
+  coolUntil: 0,
+  window: firstWindow
 } as const
 
 export const holding = (of: SspMember, key: string): SspMember => ({ ...of, views: HashSet.add(of.views, key) })

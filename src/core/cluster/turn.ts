@@ -21,7 +21,8 @@ export const act = (turn: Turn, action: Action): void => {
 
 export const reply = (turn: Turn, ref: number, answer: Reply): void => act(turn, { tag: "Reply", ref, reply: answer })
 
-export const log = (turn: Turn, level: "info" | "warn" | "error", message: string): void => act(turn, { tag: "Log", level, message })
+export const log = (turn: Turn, level: "info" | "warn" | "error", message: string): void =>
+  act(turn, { tag: "Log", level, message })
 
 export const set = (turn: Turn, change: Partial<State.State>): void => {
   turn.state = { ...turn.state, ...change }
@@ -33,10 +34,15 @@ export const serial = (turn: Turn): number => {
   return turn.state.serial
 }
 
-export const setMember = (turn: Turn, member: State.SspMember): void => set(turn, { members: HashMap.set(turn.state.members, member.ssp, member) })
+export const setMember = (turn: Turn, member: State.SspMember): void =>
+  set(turn, { members: HashMap.set(turn.state.members, member.ssp, member) })
 
 /** Changes the member a home names; nothing when it is gone or registered anew. */
-export const updateAt = (turn: Turn, home: Home | undefined, change: (member: State.SspMember) => State.SspMember): void => {
+export const updateAt = (
+  turn: Turn,
+  home: Home | undefined,
+  change: (member: State.SspMember) => State.SspMember
+): void => {
   const member = State.at(turn.state, home)
   if (member !== undefined) setMember(turn, change(member))
 }
@@ -71,7 +77,8 @@ export const dropView = (turn: Turn, view: State.View): void => {
   if (HashMap.has(turn.state.struck, view.view)) set(turn, { struck: HashMap.remove(turn.state.struck, view.view) })
   updateAt(turn, view.home, (member) => ({ ...member, views: HashSet.remove(member.views, view.view) }))
   set(turn, {
-    views: HashMap.remove(turn.state.views, view.view), expiries: SortedMap.remove(turn.state.expiries, State.expiryOf(view)),
+    views: HashMap.remove(turn.state.views, view.view),
+    expiries: SortedMap.remove(turn.state.expiries, State.expiryOf(view)),
     waitingViews: Waiting.remove(turn.state.waitingViews, view.view)
   })
 }
@@ -79,7 +86,9 @@ export const dropView = (turn: Turn, view: State.View): void => {
 /** Takes a view out, but for the call about it. */
 export const buryView = (turn: Turn, view: State.View): void => {
   dropView(turn, view)
-  set(turn, { views: HashMap.set(turn.state.views, view.view, { ...view, home: undefined, placed: false, gone: true }) })
+  set(turn, {
+    views: HashMap.set(turn.state.views, view.view, { ...view, home: undefined, placed: false, gone: true })
+  })
 }
 
 export const setJob = (turn: Turn, job: State.Job): void => {
@@ -89,10 +98,16 @@ export const setJob = (turn: Turn, job: State.Job): void => {
     updateAt(turn, job.home, (member) => ({ ...member, jobs: HashSet.add(member.jobs, job.job) }))
   }
   const settled = State.at(turn.state, job.home) !== undefined
-  set(turn, { jobs: HashMap.set(turn.state.jobs, job.job, job), waitingJobs: settled ? Waiting.remove(turn.state.waitingJobs, job.job) : turn.state.waitingJobs })
+  set(turn, {
+    jobs: HashMap.set(turn.state.jobs, job.job, job),
+    waitingJobs: settled ? Waiting.remove(turn.state.waitingJobs, job.job) : turn.state.waitingJobs
+  })
 }
 
 export const dropJob = (turn: Turn, job: State.Job): void => {
   updateAt(turn, job.home, (member) => ({ ...member, jobs: HashSet.remove(member.jobs, job.job) }))
-  set(turn, { jobs: HashMap.remove(turn.state.jobs, job.job), waitingJobs: Waiting.remove(turn.state.waitingJobs, job.job) })
+  set(turn, {
+    jobs: HashMap.remove(turn.state.jobs, job.job),
+    waitingJobs: Waiting.remove(turn.state.waitingJobs, job.job)
+  })
 }

@@ -24,7 +24,9 @@ export const add = (waiting: Waiting, key: string): Waiting => push(waiting, Has
 export const has = (waiting: Waiting, key: string): boolean => waiting.some((keys) => HashSet.has(keys, key))
 
 export const remove = (waiting: Waiting, key: string): Waiting =>
-  has(waiting, key) ? waiting.map((keys) => HashSet.remove(keys, key)).filter((keys) => HashSet.size(keys) > 0) : waiting
+  has(waiting, key)
+    ? waiting.map((keys) => HashSet.remove(keys, key)).filter((keys) => HashSet.size(keys) > 0)
+    : waiting
 
 export const size = (waiting: Waiting): number => waiting.reduce((sum, keys) => sum + HashSet.size(keys), 0)
 

@@ -1,9 +1,10 @@
 /**
  * Edges that wait to be written: ordered per view, one operation per edge, handed out in batches (D21).
  *
- * Why one operation per edge: while the database is away a busy record changes its edge a thousand times, and only the last
- * matters. So the queue is bounded by the edges there are, not by the changes. Views take turns, so that a large one does
- * not hold up the others. Cost: O(1) per operation; giving a batch back costs the batch and what waits of its views.
+ * Why one operation per edge: while the database is away a busy record changes its edge a thousand times, and only the
+ * last matters. So the queue is bounded by the edges there are, not by the changes. Views take turns, so that a large
+ * one does not hold up the others. Cost: O(1) per operation; giving a batch back costs the batch and what waits of its
+ * views.
  */
 import { type EdgeOp, nameOf } from "./viewEdges.ts"
 

@@ -2,8 +2,8 @@
  * The edges of one view (D21): what its result asks for, and what each delta changes in them.
  *
  * Why not the delta as it is: a record may stand at one place several times (split, or a child under one parent on two
- * ways), and there is one edge for all of that. Formula: an edge is there while its count of occurrences is above 0. State:
- * that count by edge, kept only for views where it can differ from 1. Cost: O(1) per entry of a delta.
+ * ways), and there is one edge for all of that. Formula: an edge is there while its count of occurrences is above 0.
+ * State: that count by edge, kept only for views where it can differ from 1. Cost: O(1) per entry of a delta.
  */
 import { type ChildEntry, type Delta, pathOf } from "../ivm/delta/delta.ts"
 import type { View } from "../ivm/view/view.ts"
@@ -19,17 +19,24 @@ export interface EdgeOp {
   readonly version: number | undefined
 }
 
-/** The edge's name within its view. A record id never starts with a space, and what has lengths cannot be read two ways. */
-export const nameOf = ({ out, parent, path }: Pick<EdgeOp, "path" | "parent" | "out">): string => (path === "" ? out : ` ${path.length} ${parent.length} ${path}${parent}${out}`)
+/**
+ * The edge's name within its view. A record id never starts with a space, and what has lengths cannot be read two ways.
+ */
+export const nameOf = ({ out, parent, path }: Pick<EdgeOp, "path" | "parent" | "out">): string =>
+  path === "" ? out : ` ${path.length} ${parent.length} ${path}${parent}${out}`
 
-/** Whether a row's key is a record's; groups and plain values are named by their encoding, which looks like no record id. */
+/**
+ * Whether a row's key is a record's; groups and plain values are named by their encoding, which looks like no record
+ * id.
+ */
 const isRecord = (key: string): boolean => {
   const first = key[0]
-  return first !== "[" && first !== "{" && first !== "\"" && key.includes(":")
+  return first !== "[" && first !== "{" && first !== '"' && key.includes(":")
 }
 
 /** The record a row shows: pieces of a split record are numbered behind its id. */
-const recordOf = (key: string): string => (key.includes("#") && Ids.parse(key) === undefined ? key.slice(0, key.lastIndexOf("#")) : key)
+const recordOf = (key: string): string =>
+  key.includes("#") && Ids.parse(key) === undefined ? key.slice(0, key.lastIndexOf("#")) : key
 
 type Rows = Pick<View, "childEntries" | "repeats" | "rows">
 
@@ -52,7 +59,8 @@ export class ViewEdgeState {
       if (counts === undefined) ops.push({ path: "", parent: "", out: key, version })
       else this.came(ops, mainRow(recordOf(key), version))
     }
-    if (counts !== undefined) for (const entry of instance.childEntries()) if (isChild(entry)) this.came(ops, childRow(entry))
+    if (counts !== undefined)
+      for (const entry of instance.childEntries()) if (isChild(entry)) this.came(ops, childRow(entry))
     return ops
   }
 
@@ -97,10 +105,22 @@ const mainRow = (out: string, version: number | undefined): EdgeOp => ({ path: "
 /** Rows of a subquery that are no records, or stand under a row that is none, have no edge. */
 const isChild = ({ id, parent }: ChildEntry): boolean => isRecord(id) && isRecord(parent)
 
-const childRow = (entry: ChildEntry): EdgeOp => ({ path: pathOf(entry), parent: recordOf(entry.parent), out: recordOf(entry.id), version: entry.version })
+const childRow = (entry: ChildEntry): EdgeOp => ({
+  path: pathOf(entry),
+  parent: recordOf(entry.parent),
+  out: recordOf(entry.id),
+  version: entry.version
+})
 
-/** What turns the edges that are there (versions by name) into those asked for. `everything`: also those that are right already are written. */
-export const difference = (wanted: ReadonlyArray<EdgeOp>, there: ReadonlyMap<string, { readonly op: EdgeOp }>, everything: boolean): ReadonlyArray<EdgeOp> => {
+/**
+ * What turns the edges that are there (versions by name) into those asked for. `everything`: also those that are right
+ * already are written.
+ */
+export const difference = (
+  wanted: ReadonlyArray<EdgeOp>,
+  there: ReadonlyMap<string, { readonly op: EdgeOp }>,
+  everything: boolean
+): ReadonlyArray<EdgeOp> => {
   const last = new Map(wanted.map((op) => [nameOf(op), op]))
   const ops: Array<EdgeOp> = []
   for (const [name, { op }] of there) if (!last.has(name)) ops.push({ ...op, version: undefined })

@@ -1,12 +1,14 @@
 /**
- * The Merkle tree over one table's records (D41): two nodes' tables are equal when their roots are, and where they differ is found by descending.
+ * The Merkle tree over one table's records (D41): two nodes' tables are equal when their roots are, and where they
+ * differ is found by descending.
  *
- * leaf = BLAKE3(id text, 0x00, content); a record falls into one of 65,536 buckets by the first two bytes of BLAKE3(id text); bucket =
- * BLAKE3 over its sorted leaves; inner node = BLAKE3 over those of its 256 children that hold something, each behind its place; what holds
- * nothing is {@link empty}. Hashes enter a hash as their hexadecimal text. So all of them follow from the records alone, whatever their
- * order and history. State: hash and count of buckets that are not empty, and which are out of date. A change only marks its bucket: O(1).
- * Hashes are computed when somebody asks, by whoever has the records: `take` a marked bucket, read its records, `put` them; a mark in
- * between stays and is taken next. Cost of a flush: per marked bucket its records (16 of a million), per node above it its children.
+ * leaf = BLAKE3(id text, 0x00, content); a record falls into one of 65,536 buckets by the first two bytes of BLAKE3(id
+ * text); bucket = BLAKE3 over its sorted leaves; inner node = BLAKE3 over those of its 256 children that hold
+ * something, each behind its place; what holds nothing is {@link empty}. Hashes enter a hash as their hexadecimal text.
+ * So all of them follow from the records alone, whatever their order and history. State: hash and count of buckets that
+ * are not empty, and which are out of date. A change only marks its bucket: O(1). Hashes are computed when somebody
+ * asks, by whoever has the records: `take` a marked bucket, read its records, `put` them; a mark in between stays and
+ * is taken next. Cost of a flush: per marked bucket its records (16 of a million), per node above it its children.
  */
 import { blake3 } from "@noble/hashes/blake3.js"
 import { encode } from "../surql/encode.ts"
@@ -63,7 +65,17 @@ export interface Leaf {
 }
 
 export const bucketNode = (leaves: ReadonlyArray<Leaf>): Node =>
-  leaves.length === 0 ? nothing : { hash: digest(leaves.map(({ hash }) => hash).sort().join("")), count: leaves.length }
+  leaves.length === 0
+    ? nothing
+    : {
+        hash: digest(
+          leaves
+            .map(({ hash }) => hash)
+            .sort()
+            .join("")
+        ),
+        count: leaves.length
+      }
 
 /** Over the children that hold something. */
 const innerNode = (child: (place: number) => Node): Node => {

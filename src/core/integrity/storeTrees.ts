@@ -1,9 +1,11 @@
 /**
- * The Merkle trees of a store's tables (D41), kept by word of what changed: an ingest pays for one entry in a set, no hash.
+ * The Merkle trees of a store's tables (D41), kept by word of what changed: an ingest pays for one entry in a set, no
+ * hash.
  *
- * A store finds records by id and not by bucket, so here stands which records a bucket holds: built when a table is first asked for, then
- * moved along. Work comes in slices, so that a table of a million records does not hold up changes; what changes meanwhile is taken in
- * before the end, and only a run without a pause in between answers "as of now": {@link StoreTrees.settle}.
+ * A store finds records by id and not by bucket, so here stands which records a bucket holds: built when a table is
+ * first asked for, then moved along. Work comes in slices, so that a table of a million records does not hold up
+ * changes; what changes meanwhile is taken in before the end, and only a run without a pause in between answers "as of
+ * now": {@link StoreTrees.settle}.
  */
 import { bucketOf, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
 import type { Slices } from "../surql/scope.ts"
@@ -108,8 +110,9 @@ export class StoreTrees {
   }
 
   /**
-   * The store's word: this record has changed. Tables that nobody has asked for yet are read when somebody does, and so are those nobody asks
-   * for any more: once more ids wait than there are records, to read all of them is no more work, and the ids of all that ever was need not be kept.
+   * The store's word: this record has changed. Tables that nobody has asked for yet are read when somebody does, and so
+   * are those nobody asks for any more: once more ids wait than there are records, to read all of them is no more work,
+   * and the ids of all that ever was need not be kept.
    */
   moved(table: string, id: string): void {
     const tree = this.tables.get(table)
@@ -135,7 +138,9 @@ export class StoreTrees {
   /** The tree as of now, whatever that takes: cheap behind a {@link refresh}. */
   settle(table: string): MerkleTree {
     const { tree } = this.of(table)
-    for (const _pause of this.of(table).refresh()) { /* Nothing may come in between. */ }
+    for (const _pause of this.of(table).refresh()) {
+      /* Nothing may come in between. */
+    }
     return tree
   }
 
@@ -158,7 +163,7 @@ export class StoreTrees {
 
   private of(table: string): TableTree {
     let found = this.tables.get(table)
-    if (found === undefined) this.tables.set(table, found = new TableTree(this.store, table, this.stamps++))
+    if (found === undefined) this.tables.set(table, (found = new TableTree(this.store, table, this.stamps++)))
     return found
   }
 }

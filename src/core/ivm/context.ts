@@ -27,7 +27,10 @@ export interface EngineContext {
   readonly moves: StepLog
   /** Why the results of a subquery cannot be maintained; undefined where they are. */
   readonly declined: (query: ChildField["query"]) => string | undefined
-  /** Which child of a row these results are, known by their shape alone: the row need not be looked at. Undefined where it must. */
+  /**
+   * Which child of a row these results are, known by their shape alone: the row need not be looked at. Undefined where
+   * it must.
+   */
   readonly childAt: (shape: Shape, child: Shape) => number | undefined
   /** The maintained result of a subquery for the row in scope; undefined where it has to be run. */
   readonly resultOf: (query: ChildField["query"], scope: Scope) => IncrementalView | undefined

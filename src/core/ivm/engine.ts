@@ -1,8 +1,8 @@
 /**
  * The view engine: the store, the shapes and the views, and the one step that moves them all (laws L1-L6).
  *
- * Mutable inside, sealed outside: synchronous, deterministic, one owner. Changes go `plan` (pure) -> the owner makes them
- * durable -> `apply`, which cannot fail. A step works from the inside out: a view is settled after the subqueries
+ * Mutable inside, sealed outside: synchronous, deterministic, one owner. Changes go `plan` (pure) -> the owner makes
+ * them durable -> `apply`, which cannot fail. A step works from the inside out: a view is settled after the subqueries
  * it holds (its stratum is how deep they nest), and what a settled view changed is read again by exactly the rows that
  * hold it. Cost of a step: per shape on the table two index lookups, per view found one evaluation and O(log n), per
  * row that had read what changed one evaluation; nothing per registered view.
@@ -52,7 +52,10 @@ interface Held {
 /** What a step has changed so far. */
 type Told = Array<Touched> | undefined
 
-/** Records and the views of them: `acquire` a view, `plan` changes, `apply` what is planned; every view that changed is answered with its delta. */
+/**
+ * Records and the views of them: `acquire` a view, `plan` changes, `apply` what is planned; every view that changed is
+ * answered with its delta.
+ */
 export class Engine {
   readonly store: Store
   private readonly limits: StepLimits
@@ -136,9 +139,15 @@ export class Engine {
 
   /**
    * {@link acquire} in slices: pauses between a few hundred rows, and changes may be applied meanwhile. Ended early, it
-   * leaves nothing behind. `watchSlot`: of the view it is for (`Evaluating`); it is given back with the view, or when there is another that shows the same.
+   * leaves nothing behind. `watchSlot`: of the view it is for (`Evaluating`); it is given back with the view, or when
+   * there is another that shows the same.
    */
-  *acquireSliced(select: Select, params: Params, generation = 1, watchSlot = noSlot): Slices<Either.Either<View, Refused>> {
+  *acquireSliced(
+    select: Select,
+    params: Params,
+    generation = 1,
+    watchSlot = noSlot
+  ): Slices<Either.Either<View, Refused>> {
     this.evaluating.begin(watchSlot)
     const view = this.queries.view(select)
     if ("reason" in view) return this.refuse(view, watchSlot)
@@ -149,7 +158,9 @@ export class Engine {
     const lifted = once ? { select: view.select, params: given } : lift(select, scope)
     const text = once ? view.text : print(lifted.select)
     const key = `${text}\n${once ? view.keyOf(given) : encode(lifted.params)}${list?.result.key ?? ""}`
-    const made = this.held.get(key) ?? this.make(select, lifted.select, lifted.params, { key, text, generation, failsAsWhole: false, list, watchSlot })
+    const made =
+      this.held.get(key) ??
+      this.make(select, lifted.select, lifted.params, { key, text, generation, failsAsWhole: false, list, watchSlot })
     this.evaluating.end()
     if ("reason" in made) return this.refuse(made, watchSlot)
     if (made.view.watchSlot !== watchSlot) this.evaluating.close(watchSlot)
@@ -206,20 +217,29 @@ export class Engine {
 
   /** What it holds, to be counted. */
   get kept(): Kept {
-    return { indexes: this.indexes, dependencies: this.dependencies, releases: this.releases, store: this.store, views: Array.from(this.held.values(), ({ view }) => view) }
+    return {
+      indexes: this.indexes,
+      dependencies: this.dependencies,
+      releases: this.releases,
+      store: this.store,
+      views: Array.from(this.held.values(), ({ view }) => view)
+    }
   }
 
   private step(writes: ReadonlyArray<Write>): ReadonlyArray<Touched> {
     this.steps++
     this.around.moves.clear()
-    // By index: lists that are empty are of another kind to V8, and over several kinds it makes an iterator for each loop.
+    // By index: lists that are empty are of another kind to V8, and over several kinds it makes an iterator for each
+    // loop.
     for (let i = 0; i < writes.length; i++) this.move(writes[i]!)
     const { relistings, dirtyRows } = this
     if (!this.dependencies.empty) for (const write of writes) dirtyRows.collect(write, this.dependencies, this.store)
-    let touched: Told = undefined
+    let touched: Told
     for (let stratum = 0; stratum <= this.highestStratum; stratum++) {
-      // A view filed anew is not found by what a changed row was: it lets the row go, and is shown it where it is found now.
-      if (relistings.length > 0) for (const { view } of relistings) if (view.stratum === stratum) for (const { slot } of writes) view.letGo(slot)
+      // A view filed anew is not found by what a changed row was: it lets the row go, and is shown it where it is found
+      // now.
+      if (relistings.length > 0)
+        for (const { view } of relistings) if (view.stratum === stratum) for (const { slot } of writes) view.letGo(slot)
       for (let i = 0; i < writes.length; i++) this.route(writes[i]!, stratum)
       if (relistings.length > 0) for (const { view, look } of relistings) if (view.stratum === stratum) look()
       dirtyRows.run(stratum)
@@ -258,7 +278,14 @@ export class Engine {
       this.evaluating.begin(view.watchSlot)
       const { delta, moved, valueSetDelta } = view.finish()
       if (moved) rereadAll(view, this.dirtyRows, view)
-      if (valueSetDelta !== undefined) relistAll(view.subqueryValues(), valueSetDelta, (follower) => this.held.get(follower.key)!.router!, relistings, this.store)
+      if (valueSetDelta !== undefined)
+        relistAll(
+          view.subqueryValues(),
+          valueSetDelta,
+          (follower) => this.held.get(follower.key)!.router!,
+          relistings,
+          this.store
+        )
       if (delta !== undefined && view.uses > 0) touched = append(touched, new ViewChange(view, delta))
     }
     return touched
@@ -285,16 +312,27 @@ export class Engine {
     const existing = lifted.results.get(short)
     if (existing !== undefined) return existing
     const key = `${strictPrefix}${lifted.text}\n${short}`
-    return this.evaluating.during(this.evaluating.slot, () => this.source.aside(() => {
-      const made = this.held.get(key) ?? this.make(query, lifted.select, params, { key, text: lifted.text, generation: 1, failsAsWhole: true, list, watchSlot: this.evaluating.slot })
-      if ("reason" in made || !(made.view instanceof IncrementalView)) return undefined
-      while (made.filling !== undefined) this.fillOn(made)
-      lifted.results.set(short, made.view)
-      // A row that fails before it has read it leaves it to nobody.
-      this.idle.push(made.view)
-      made.known.push(() => lifted.results.delete(short))
-      return made.view
-    }))
+    return this.evaluating.during(this.evaluating.slot, () =>
+      this.source.aside(() => {
+        const made =
+          this.held.get(key) ??
+          this.make(query, lifted.select, params, {
+            key,
+            text: lifted.text,
+            generation: 1,
+            failsAsWhole: true,
+            list,
+            watchSlot: this.evaluating.slot
+          })
+        if ("reason" in made || !(made.view instanceof IncrementalView)) return undefined
+        while (made.filling !== undefined) this.fillOn(made)
+        lifted.results.set(short, made.view)
+        // A row that fails before it has read it leaves it to nobody.
+        this.idle.push(made.view)
+        made.known.push(() => lifted.results.delete(short))
+        return made.view
+      })
+    )
   }
 
   /** The list a query is filed by; undefined for a query without. */
@@ -305,22 +343,55 @@ export class Engine {
   }
 
   private make(
-    original: Select, select: Select, params: Params, about: { readonly key: string; readonly text: string; readonly generation: number; readonly failsAsWhole: boolean; readonly list: List | undefined; readonly watchSlot: number }
+    original: Select,
+    select: Select,
+    params: Params,
+    about: {
+      readonly key: string
+      readonly text: string
+      readonly generation: number
+      readonly failsAsWhole: boolean
+      readonly list: List | undefined
+      readonly watchSlot: number
+    }
   ): Held | Refused {
     const scope = this.source.scope({}, params, "")
     const bounds = boundsOf(select, scope)
     if (Either.isLeft(bounds)) return { reason: bounds.left, at: (original.limit ?? original.start ?? original).at }
     const router = this.routerOf(select, about)
-    const boundSources = typeof router === "string" ? { reason: router } : router.shape.table !== undefined ? undefined : boundSourcesOf(router.shape.sources, params)
+    const boundSources =
+      typeof router === "string"
+        ? { reason: router }
+        : router.shape.table !== undefined
+          ? undefined
+          : boundSourcesOf(router.shape.sources, params)
     if (boundSources !== undefined && "reason" in boundSources) {
       if (typeof router !== "string") this.dropUnusedRouter(router)
-      return about.failsAsWhole ? { reason: boundSources.reason, at: original.at } : this.runWhole(original, select, params, { ...about, reason: boundSources.reason })
+      return about.failsAsWhole
+        ? { reason: boundSources.reason, at: original.at }
+        : this.runWhole(original, select, params, { ...about, reason: boundSources.reason })
     }
     const { shape } = router as ViewRouter
     const own = about.list === undefined ? params : withList(params, about.list)
-    const view = new IncrementalView({ key: about.key, shape, params: own, bounds: bounds.right, boundSources, failsAsWhole: about.failsAsWhole, generation: about.generation }, this.around)
+    const view = new IncrementalView(
+      {
+        key: about.key,
+        shape,
+        params: own,
+        bounds: bounds.right,
+        boundSources,
+        failsAsWhole: about.failsAsWhole,
+        generation: about.generation
+      },
+      this.around
+    )
     view.watchSlot = about.watchSlot
-    const held: Held = { view, router: router as ViewRouter, filling: (router as ViewRouter).fill(view, this.store), known: [] }
+    const held: Held = {
+      view,
+      router: router as ViewRouter,
+      filling: (router as ViewRouter).fill(view, this.store),
+      known: []
+    }
     this.held.set(about.key, held)
     this.enlist(router as ViewRouter, view)
     if (about.list !== undefined) this.follow(held, about.list.result)
@@ -335,10 +406,39 @@ export class Engine {
     })
   }
 
-  private runWhole(original: Select, select: Select, params: Params, { generation, key, reason, watchSlot, text }: { readonly key: string; readonly text: string; readonly generation: number; readonly reason: string; readonly watchSlot: number }): Held {
+  private runWhole(
+    original: Select,
+    select: Select,
+    params: Params,
+    {
+      generation,
+      key,
+      reason,
+      watchSlot,
+      text
+    }: {
+      readonly key: string
+      readonly text: string
+      readonly generation: number
+      readonly reason: string
+      readonly watchSlot: number
+    }
+  ): Held {
     const facts = analyze(original, params)
-    const about = { key, shape: text, mainTables: facts.mainTables, otherTables: facts.referencedTables, only: select.only, generation, readsAnyTable: facts.reaches || facts.computedSource }
-    const view = new RecomputedView(about, reason, rerun(select, params, new StoreSource(this.store), this.store, this.limits))
+    const about = {
+      key,
+      shape: text,
+      mainTables: facts.mainTables,
+      otherTables: facts.referencedTables,
+      only: select.only,
+      generation,
+      readsAnyTable: facts.reaches || facts.computedSource
+    }
+    const view = new RecomputedView(
+      about,
+      reason,
+      rerun(select, params, new StoreSource(this.store), this.store, this.limits)
+    )
     view.watchSlot = watchSlot
     this.recomputed.add(view)
     const held: Held = { view, router: undefined, filling: view.fill(() => this.steps), known: [] }
@@ -356,7 +456,10 @@ export class Engine {
     this.highestStratum = Math.max(this.highestStratum, router.shape.stratum)
   }
 
-  private routerOf(select: Select, { list, text }: { readonly text: string; readonly list: List | undefined }): ViewRouter | string {
+  private routerOf(
+    select: Select,
+    { list, text }: { readonly text: string; readonly list: List | undefined }
+  ): ViewRouter | string {
     const known = this.routers.get(text)
     if (known !== undefined) return known
     const shape = plan(select, list?.argument)
@@ -378,7 +481,8 @@ export class Engine {
     if (view instanceof RecomputedView) return this.recomputed.remove(view)
     view.uses = -1
     router!.remove(view)
-    for (const table of view.mainTables) if (!router!.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router!))
+    for (const table of view.mainTables)
+      if (!router!.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router!))
     this.dropUnusedRouter(router!)
     this.releases.add(view)
     // What the last step and the last evaluation came by.
@@ -395,4 +499,3 @@ const none: ReadonlyArray<never> = []
 
 /** Results of subqueries fail where views leave rows out, so they are views of their own. */
 const strictPrefix = "\u0001"
-

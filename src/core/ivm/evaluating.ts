@@ -1,9 +1,9 @@
 /**
  * Which view is being evaluated, written where another thread can read it.
  *
- * Why: a query that hangs or kills this thread cannot be named by it any more. A note costs two writes into a typed array
- * and nothing is made; whoever reads it tells one evaluation from the next by the count (`core/watch.ts`). What an
- * evaluation causes on the way, as the rows of a subquery that is filled in the middle of it, is part of it.
+ * Why: a query that hangs or kills this thread cannot be named by it any more. A note costs two writes into a typed
+ * array and nothing is made; whoever reads it tells one evaluation from the next by the count (`core/watch.ts`). What
+ * an evaluation causes on the way, as the rows of a subquery that is filled in the middle of it, is part of it.
  */
 import { cellCount, cells, noSlot } from "../watch.ts"
 
@@ -42,7 +42,9 @@ export class Evaluating {
     return this.memory[cells.slot]!
   }
 
-  /** Runs `work` as one evaluation, with all that it evaluates on the way; goes on with the one it is in the middle of. */
+  /**
+   * Runs `work` as one evaluation, with all that it evaluates on the way; goes on with the one it is in the middle of.
+   */
   during<A>(slot: number, work: () => A): A {
     if (this.isWhole) return work()
     const around = this.slot

@@ -1,8 +1,8 @@
 /**
  * How much an engine holds for its views: counted where it lies, so that what nobody remembers to count is counted too.
  *
- * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory. Those that
- * take a pass over every record are for tests; {@link Figures} are a pass over the views.
+ * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory.
+ * Those that take a pass over every record are for tests; {@link Figures} are a pass over the views.
  */
 import type { SecondaryIndexes } from "./index/secondaryIndexes.ts"
 import type { View } from "./view/view.ts"
@@ -12,7 +12,10 @@ import type { Store } from "./store/store.ts"
 
 /** What operators see. */
 export interface Figures {
-  /** Views and results of subqueries that are kept up to date, equal ones once, and those let go of which something is left. */
+  /**
+   * Views and results of subqueries that are kept up to date, equal ones once, and those let go of which something is
+   * left.
+   */
   readonly instances: number
   /** Rows these hold of records. */
   readonly heldRows: number
@@ -56,7 +59,9 @@ export const holdingsOf = (held: Kept): Holdings => ({
 })
 
 /** The shapes in use and how many views each has. */
-export const shapesOf = (views: Iterable<View>): ReadonlyArray<{ readonly shape: string; readonly instances: number }> => {
+export const shapesOf = (
+  views: Iterable<View>
+): ReadonlyArray<{ readonly shape: string; readonly instances: number }> => {
   const counts = new Map<string, number>()
   for (const { shape } of views) counts.set(shape, (counts.get(shape) ?? 0) + 1)
   return Array.from(counts, ([shape, count]) => ({ shape: shape.replaceAll("\u0000", "_"), instances: count }))

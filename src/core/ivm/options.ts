@@ -18,5 +18,7 @@ export interface EngineOptions extends Partial<StepLimits>, Taking {
 }
 
 export const limitsOf = ({ queryBytes, querySteps, rowSteps }: Partial<StepLimits>): StepLimits => ({
-  rowSteps: rowSteps ?? defaultSteps.rowSteps, querySteps: querySteps ?? defaultSteps.querySteps, queryBytes: queryBytes ?? defaultSteps.queryBytes
+  rowSteps: rowSteps ?? defaultSteps.rowSteps,
+  querySteps: querySteps ?? defaultSteps.querySteps,
+  queryBytes: queryBytes ?? defaultSteps.queryBytes
 })

@@ -1,10 +1,11 @@
 /**
- * What is left to do when views are let go: records hold what they held of them, results of subqueries know their readers.
+ * What is left to do when views are let go: records hold what they held of them, results of subqueries know their
+ * readers.
  *
- * A view that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may be
- * a million. Rule: it costs changes nothing, since they come by what is left without a look; the youngest first, so that what a
- * large view lets go in turn is gone before more of it is; and whoever fills a view takes back twice as much as he looks at,
- * so that views that come and go by turns never leave more behind than was shown at once.
+ * A view that is let go is found by no change any more; what refers to its rows is taken back in pieces, for there may
+ * be a million. Rule: it costs changes nothing, since they come by what is left without a look; the youngest first, so
+ * that what a large view lets go in turn is gone before more of it is; and whoever fills a view takes back twice as
+ * much as he looks at, so that views that come and go by turns never leave more behind than was shown at once.
  */
 import type { Slices } from "../surql/scope.ts"
 import { sliceRows } from "./index/router.ts"
@@ -37,7 +38,9 @@ interface Departing {
 }
 
 export class Releases {
-  /** Views that nobody may hold any more: views that were let go, results of subqueries that no row reads, or none yet. */
+  /**
+   * Views that nobody may hold any more: views that were let go, results of subqueries that no row reads, or none yet.
+   */
   readonly idle: Array<View> = []
   private readonly departing: Array<Departing> = []
   private readonly dependencies: Dependencies
@@ -51,7 +54,7 @@ export class Releases {
     this.dependencies = dependencies
     this.letGo = letGo
     this.later = taking.later
-    this.atOnce = taking.later === undefined ? Infinity : taking.atOnce ?? atOnce
+    this.atOnce = taking.later === undefined ? Infinity : (taking.atOnce ?? atOnce)
   }
 
   /** A view that nobody finds any more. */
@@ -69,7 +72,10 @@ export class Releases {
     this.later(() => this.swept())
   }
 
-  /** Goes on after a slice of a fill: what it has made without use goes, and more is taken back than it can have brought. */
+  /**
+   * Goes on after a slice of a fill: what it has made without use goes, and more is taken back than it can have
+   * brought.
+   */
   fillOn(): void {
     if (this.idle.length > 0) this.dropIdle()
     if (this.departing.length > 0) this.sweep(2 * sliceRows)
@@ -77,7 +83,7 @@ export class Releases {
 
   /** Takes back about so many rows, of as many views as there are beyond `down`. */
   sweep(rows: number, down = 0): void {
-    for (let left = rows; left > 0 && this.departing.length > down;) {
+    for (let left = rows; left > 0 && this.departing.length > down; ) {
       const youngest = this.departing.at(-1)!
       const { done = false, value } = youngest.work.next()
       if (done) {

@@ -8,7 +8,9 @@ import { isStatus, type JobStatus } from "./status.ts"
 
 export type Strategy = "linear" | "exponential"
 
-/** One entry of `errors` (D38). `attempt` 0 marks what an operator did; `code` 0 means that there was no HTTP answer. */
+/**
+ * One entry of `errors` (D38). `attempt` 0 marks what an operator did; `code` 0 means that there was no HTTP answer.
+ */
 export interface JobError {
   readonly attempt: number
   readonly code: number
@@ -43,22 +45,31 @@ export const cutReason = (text: string): string => {
   return `${text.slice(0, end)}…`
 }
 
-export const jobError = (attempt: number, code: number, reason: string, nowMs: number): JobError =>
-  ({ attempt, code, reason: cutReason(reason), at: new Date(nowMs).toISOString() })
+export const jobError = (attempt: number, code: number, reason: string, nowMs: number): JobError => ({
+  attempt,
+  code,
+  reason: cutReason(reason),
+  at: new Date(nowMs).toISOString()
+})
 
-const isCount = (value: unknown): value is number => typeof value === "number" && Number.isSafeInteger(value) && value >= 0
+const isCount = (value: unknown): value is number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0
 
 /** `version-trace-parent-flags`, as the recommendation writes it. */
 const traceparentForm = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
-export const traceparentOf = (value: unknown): string | undefined => (typeof value === "string" && traceparentForm.test(value) ? value : undefined)
+export const traceparentOf = (value: unknown): string | undefined =>
+  typeof value === "string" && traceparentForm.test(value) ? value : undefined
 
 /** Undefined when `status` is none of a job's. A record without one is no job yet. */
 export const read = (id: string, table: string, record: { readonly [field: string]: unknown }): Job | undefined => {
   const { errors, max_retries: maxRetries, path, payload, retry_strategy: strategy, status, traceparent } = record
   if (!isStatus(status)) return undefined
   return {
-    id, table, status, payload,
+    id,
+    table,
+    status,
+    payload,
     path: typeof path === "string" ? path : "",
     maxRetries: isCount(maxRetries) ? maxRetries : defaultMaxRetries,
     strategy: strategy === "exponential" ? "exponential" : "linear",
@@ -72,7 +83,10 @@ const attemptOf = (entry: unknown): number | undefined => {
   return isCount(attempt) ? attempt : undefined
 }
 
-/** Failed attempts since an operator last asked for another round: counted from `errors`, because the column `retries` resets on every write. */
+/**
+ * Failed attempts since an operator last asked for another round: counted from `errors`, because the column `retries`
+ * resets on every write.
+ */
 export const failures = (errors: ReadonlyArray<unknown>): number => {
   let count = 0
   for (const entry of errors) {

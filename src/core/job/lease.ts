@@ -2,8 +2,9 @@
  * Leases: who may call for a job, until when, and what becomes of a job whose runner is gone (D35, D39).
  *
  * A lease outlives the longest call, so that one which has run out was held by nobody who is still calling; it is
- * renewed while its holder waits or works. A restart honours the lease that the same holder had before, because nothing says
- * that the process before it has ended; only a store that one process alone can have open says so (`ports/recordJobs.ts`).
+ * renewed while its holder waits or works. A restart honours the lease that the same holder had before, because nothing
+ * says that the process before it has ended; only a store that one process alone can have open says so
+ * (`ports/recordJobs.ts`).
  */
 import type { JobStatus } from "./status.ts"
 
@@ -25,7 +26,8 @@ export const leaseMs = (timeoutMs: number): number => timeoutMs + graceMs
 export const isHeldBy = (lease: Lease | undefined, { holder, incarnation }: Holder): boolean =>
   lease !== undefined && lease.holder === holder && lease.incarnation === incarnation
 
-export const isLive = (lease: Lease | undefined, nowMs: number): lease is Lease => lease !== undefined && lease.untilMs > nowMs
+export const isLive = (lease: Lease | undefined, nowMs: number): lease is Lease =>
+  lease !== undefined && lease.untilMs > nowMs
 
 /** `claim`: free to take. `leave`: somebody holds it. `over`: nothing is left to do. */
 export type Claim = "claim" | "leave" | "over"

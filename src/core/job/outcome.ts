@@ -10,7 +10,12 @@ export type Outcome =
   /** `result`: what is kept of the answer. */
   | { readonly kind: "success"; readonly result?: Result | undefined }
   /** `retryAfterMs`: how long the backend asks to wait. */
-  | { readonly kind: "again"; readonly code: number; readonly reason: string; readonly retryAfterMs: number | undefined }
+  | {
+      readonly kind: "again"
+      readonly code: number
+      readonly reason: string
+      readonly retryAfterMs: number | undefined
+    }
   | { readonly kind: "final"; readonly code: number; readonly reason: string }
 
 export interface Answer {
@@ -31,7 +36,12 @@ const utc = (year: number, month: string, day: number, h: string, m: string, s: 
   const ms = Date.UTC(year, index, day, Number(h), Number(m), Number(s))
   const back = new Date(ms)
   // 31 Feb rolls over, 25:00 too: no date at all then.
-  return index >= 0 && back.getUTCDate() === day && back.getUTCHours() === Number(h) && back.getUTCMinutes() === Number(m) ? ms : undefined
+  return index >= 0 &&
+    back.getUTCDate() === day &&
+    back.getUTCHours() === Number(h) &&
+    back.getUTCMinutes() === Number(m)
+    ? ms
+    : undefined
 }
 
 /** The three forms of an HTTP date, as milliseconds; two-digit years are those nearest to `nowMs`. */
@@ -39,7 +49,8 @@ export const httpDateMs = (text: string, nowMs: number): number | undefined => {
   const imf = imfDate.exec(text)
   if (imf !== null) return utc(Number(imf[3]), imf[2]!, Number(imf[1]), imf[4]!, imf[5]!, imf[6]!)
   const asctime = asctimeDate.exec(text)
-  if (asctime !== null) return utc(Number(asctime[6]), asctime[1]!, Number(asctime[2]), asctime[3]!, asctime[4]!, asctime[5]!)
+  if (asctime !== null)
+    return utc(Number(asctime[6]), asctime[1]!, Number(asctime[2]), asctime[3]!, asctime[4]!, asctime[5]!)
   const old = rfc850Date.exec(text)
   if (old === null) return undefined
   const now = new Date(nowMs).getUTCFullYear()
@@ -58,13 +69,20 @@ export const retryAfterMs = (header: string | undefined, nowMs: number): number 
 
 const again = new Set([408, 425, 429])
 
-const said = ({ body, status }: Answer): string => (body.trim() === "" ? `the backend answered ${status}` : `the backend answered ${status}: ${body.trim()}`)
+const said = ({ body, status }: Answer): string =>
+  body.trim() === "" ? `the backend answered ${status}` : `the backend answered ${status}: ${body.trim()}`
 
 export const ofAnswer = (answer: Answer, nowMs: number, resultBytes = 0): Outcome => {
   const { status } = answer
   if (status >= 200 && status < 300) return { kind: "success", result: resultOf(answer.body, resultBytes) }
-  if (again.has(status) || status >= 500) return { kind: "again", code: status, reason: said(answer), retryAfterMs: retryAfterMs(answer.retryAfter, nowMs) }
-  if (status >= 300 && status < 400) return { kind: "final", code: status, reason: `the backend answered ${status}, a redirect; redirects are not followed` }
+  if (again.has(status) || status >= 500)
+    return { kind: "again", code: status, reason: said(answer), retryAfterMs: retryAfterMs(answer.retryAfter, nowMs) }
+  if (status >= 300 && status < 400)
+    return {
+      kind: "final",
+      code: status,
+      reason: `the backend answered ${status}, a redirect; redirects are not followed`
+    }
   return { kind: "final", code: status, reason: said(answer) }
 }
 

@@ -3,7 +3,8 @@
  *
  * The path comes from whoever may write a job record, the base URL from the operator: whatever the path says, the call
  * must stay on the base URL's origin and below its path, and the token must never leave for anywhere else. So the path
- * is checked as text, and the resolved URL is checked again, because URL parsers are more forgiving than any list of rules.
+ * is checked as text, and the resolved URL is checked again, because URL parsers are more forgiving than any list of
+ * rules.
  */
 import { Either } from "effect"
 import { shown } from "../shown.ts"
@@ -29,7 +30,10 @@ export interface HttpCall {
   readonly keptBytes?: number
 }
 
-/** A segment that is `.` or `..` once decoded, however it is written; some servers cut what stands behind a `;` first (`/..;/`). */
+/**
+ * A segment that is `.` or `..` once decoded, however it is written; some servers cut what stands behind a `;` first
+ * (`/..;/`).
+ */
 const dots = /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/is
 const control = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]/
 
@@ -43,9 +47,16 @@ const pathFault = (path: string): string | undefined => {
   if (path.includes("\\")) return "holds a backslash"
   if (path.includes("#")) return "holds a #"
   if (control.test(path)) return "holds a control character"
-  if (/%(?:5c|2f|0[0-9a-f]|1[0-9a-f]|7f)/i.test(path.split("?", 1)[0]!)) return "holds an encoded slash, backslash or control character"
+  if (/%(?:5c|2f|0[0-9a-f]|1[0-9a-f]|7f)/i.test(path.split("?", 1)[0]!))
+    return "holds an encoded slash, backslash or control character"
   if (path.search(lone) >= 0) return "is not well-formed text"
-  if (path.split("?", 1)[0]!.split("/").some((segment) => dots.test(segment))) return "holds a dot segment"
+  if (
+    path
+      .split("?", 1)[0]!
+      .split("/")
+      .some((segment) => dots.test(segment))
+  )
+    return "holds a dot segment"
   return undefined
 }
 
@@ -59,17 +70,23 @@ export const resolve = (baseUrl: string, path: string): Either.Either<string, st
   const base = new URL(baseUrl)
   const prefix = withoutSlash(base.pathname)
   const text = `${base.origin}${prefix}${path}`
-  if (base.origin === "null" || !URL.canParse(text)) return Either.left(`the path ${shown(path)} makes no URL with the backend's base URL`)
+  if (base.origin === "null" || !URL.canParse(text))
+    return Either.left(`the path ${shown(path)} makes no URL with the backend's base URL`)
   const url = new URL(text)
   const inside = url.pathname === prefix || url.pathname.startsWith(`${prefix}/`)
-  if (url.origin !== base.origin || !inside || url.username !== "" || url.password !== "" || url.hash !== "") return Either.left(`the path ${shown(path)} leads away from the backend's base URL`)
+  if (url.origin !== base.origin || !inside || url.username !== "" || url.password !== "" || url.hash !== "")
+    return Either.left(`the path ${shown(path)} leads away from the backend's base URL`)
   return Either.right(url.href)
 }
 
 /** What a header can carry, whatever the id holds: percent-encoded where it is not visible ASCII. */
-export const headerText = (text: string): string => text.replace(/[^\x21-\x24\x26-\x7e]+/g, (part) => encodeURIComponent(part.replace(lone, "\uFFFD")))
+export const headerText = (text: string): string =>
+  text.replace(/[^\x21-\x24\x26-\x7e]+/g, (part) => encodeURIComponent(part.replace(lone, "\uFFFD")))
 
-export const prepare = (job: Pick<Job, "id" | "path" | "payload" | "traceparent">, backend: Backend): Either.Either<HttpCall, string> =>
+export const prepare = (
+  job: Pick<Job, "id" | "path" | "payload" | "traceparent">,
+  backend: Backend
+): Either.Either<HttpCall, string> =>
   Either.map(resolve(backend.baseUrl, job.path), (url) => ({
     url,
     timeoutMs: backend.timeoutMs,

@@ -1,8 +1,9 @@
 /**
  * What is kept of a backend's answer to a job that is done: its JSON, in bounds (D36).
  *
- * A result is a JSON object on the wire. What is no object stands under `value`; what is too long is left out whole and says so, because
- * the beginning of a JSON text is none. State of {@link RecentResults}: the last results, bounded by their number and by the length of their texts.
+ * A result is a JSON object on the wire. What is no object stands under `value`; what is too long is left out whole and
+ * says so, because the beginning of a JSON text is none. State of {@link RecentResults}: the last results, bounded by
+ * their number and by the length of their texts.
  */
 export interface Result {
   readonly [field: string]: unknown
@@ -18,10 +19,11 @@ const begins = /^\s*[[{"\-0-9tfn]/
 export const resultOf = (body: string, limitBytes: number): Result | undefined => {
   if (limitBytes === 0 || !begins.test(body)) return undefined
   // More bytes than characters, never less: most texts need not be encoded to be known to fit.
-  if (body.length > limitBytes || (body.length * 3 > limitBytes && new TextEncoder().encode(body).length > limitBytes)) return { left_out: `the answer is longer than ${limitBytes} bytes` }
+  if (body.length > limitBytes || (body.length * 3 > limitBytes && new TextEncoder().encode(body).length > limitBytes))
+    return { left_out: `the answer is longer than ${limitBytes} bytes` }
   try {
     const value = JSON.parse(body) as unknown
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Result : { value }
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Result) : { value }
   } catch {
     return undefined
   }
@@ -32,7 +34,7 @@ export const fromText = (text: string | undefined): Result | undefined => {
   if (text === undefined) return undefined
   try {
     const value = JSON.parse(text) as unknown
-    return typeof value === "object" && value !== null ? value as Result : undefined
+    return typeof value === "object" && value !== null ? (value as Result) : undefined
   } catch {
     return undefined
   }

@@ -35,11 +35,17 @@ export interface Draw {
 }
 
 /** What follows from the outcome of the attempt after the failures that the job has behind it. */
-export const decide = (job: Pick<Job, "errors" | "maxRetries" | "strategy">, outcome: Outcome, policy: Policy, { jitter, nowMs }: Draw): Decision => {
+export const decide = (
+  job: Pick<Job, "errors" | "maxRetries" | "strategy">,
+  outcome: Outcome,
+  policy: Policy,
+  { jitter, nowMs }: Draw
+): Decision => {
   if (outcome.kind === "success") return { kind: "success" }
   const attempt = failures(job.errors) + 1
   const error = jobError(attempt, outcome.code, outcome.reason, nowMs)
-  if (outcome.kind === "final" || attempt > Math.min(job.maxRetries, policy.maxRetries)) return { kind: "failed", error }
+  if (outcome.kind === "final" || attempt > Math.min(job.maxRetries, policy.maxRetries))
+    return { kind: "failed", error }
   const asked = Math.min(maxRetryAfterMs, outcome.retryAfterMs ?? 0)
   return { kind: "retry", delayMs: Math.max(asked, delayMs(job.strategy, attempt, policy.baseMs, jitter)), error }
 }

@@ -2,7 +2,8 @@
  * The states of a job, in both vocabularies, and what may lead from one to another.
  *
  * The job record and the job result name the same states differently (specification, job status); everything inside
- * speaks the record's words, and only what is reported is translated. The table is total: a missing cell does not compile.
+ * speaks the record's words, and only what is reported is translated. The table is total: a missing cell does not
+ * compile.
  */
 export type JobStatus = "pending" | "processing" | "success" | "failed"
 
@@ -11,8 +12,18 @@ export type ResultStatus = "pending" | "running" | "completed" | "failed"
 
 export const statuses = ["pending", "processing", "success", "failed"] as const satisfies ReadonlyArray<JobStatus>
 
-const toResult = { pending: "pending", processing: "running", success: "completed", failed: "failed" } as const satisfies { readonly [status in JobStatus]: ResultStatus }
-const fromResult = { pending: "pending", running: "processing", completed: "success", failed: "failed" } as const satisfies { readonly [status in ResultStatus]: JobStatus }
+const toResult = {
+  pending: "pending",
+  processing: "running",
+  success: "completed",
+  failed: "failed"
+} as const satisfies { readonly [status in JobStatus]: ResultStatus }
+const fromResult = {
+  pending: "pending",
+  running: "processing",
+  completed: "success",
+  failed: "failed"
+} as const satisfies { readonly [status in ResultStatus]: JobStatus }
 
 export const asResult = (status: JobStatus): ResultStatus => toResult[status]
 export const ofResult = (status: ResultStatus): JobStatus => fromResult[status]
@@ -28,11 +39,43 @@ export type JobEvent = "Claimed" | "Succeeded" | "AttemptFailed" | "GaveUp" | "R
 type Cell = JobStatus | "refused"
 
 export const table = {
-  pending: { Claimed: "processing", Succeeded: "refused", AttemptFailed: "refused", GaveUp: "refused", Released: "pending", Retried: "refused", Cancelled: "failed" },
+  pending: {
+    Claimed: "processing",
+    Succeeded: "refused",
+    AttemptFailed: "refused",
+    GaveUp: "refused",
+    Released: "pending",
+    Retried: "refused",
+    Cancelled: "failed"
+  },
   // A claim on one that is processing takes it over from a runner that is gone; whether it is, the lease says.
-  processing: { Claimed: "processing", Succeeded: "success", AttemptFailed: "processing", GaveUp: "failed", Released: "pending", Retried: "refused", Cancelled: "failed" },
-  success: { Claimed: "refused", Succeeded: "refused", AttemptFailed: "refused", GaveUp: "refused", Released: "refused", Retried: "refused", Cancelled: "refused" },
-  failed: { Claimed: "refused", Succeeded: "refused", AttemptFailed: "refused", GaveUp: "refused", Released: "refused", Retried: "pending", Cancelled: "refused" }
+  processing: {
+    Claimed: "processing",
+    Succeeded: "success",
+    AttemptFailed: "processing",
+    GaveUp: "failed",
+    Released: "pending",
+    Retried: "refused",
+    Cancelled: "failed"
+  },
+  success: {
+    Claimed: "refused",
+    Succeeded: "refused",
+    AttemptFailed: "refused",
+    GaveUp: "refused",
+    Released: "refused",
+    Retried: "refused",
+    Cancelled: "refused"
+  },
+  failed: {
+    Claimed: "refused",
+    Succeeded: "refused",
+    AttemptFailed: "refused",
+    GaveUp: "refused",
+    Released: "refused",
+    Retried: "pending",
+    Cancelled: "refused"
+  }
 } as const satisfies { readonly [status in JobStatus]: { readonly [event in JobEvent]: Cell } }
 
 /** Where `event` leads from `status`; undefined where it must not happen. */

@@ -1,9 +1,10 @@
 /**
  * Values as the database's binary form and back: CBOR with the database's tags.
  *
- * Why our own and not the SDK's: through the SDK's values `1` and `1.0` become one, integers beyond 2^53 wrap, `-0` turns
- * into `0`, and every row would be built twice. Here bytes become {@link Value}s and values bytes, and nothing is lost.
- * A value the database cannot be sent (a closure, a regular expression) is a mistake of the caller: {@link Unsendable}.
+ * Why our own and not the SDK's: through the SDK's values `1` and `1.0` become one, integers beyond 2^53 wrap, `-0`
+ * turns into `0`, and every row would be built twice. Here bytes become {@link Value}s and values bytes, and nothing is
+ * lost. A value the database cannot be sent (a closure, a regular expression) is a mistake of the caller: {@link
+ * Unsendable}.
  */
 import { halfFloat, tagOfGeometry, tags, uuidBytes, uuidText } from "./cborTags.ts"
 import * as Datetimes from "./datetime.ts"
@@ -11,7 +12,23 @@ import * as Durations from "./duration.ts"
 import { parseDecimal } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
 import {
-  Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, SetValue, Special, Table, Uuid, field, float, int, setField
+  Bytes,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  RecordRange,
+  SetValue,
+  Special,
+  Table,
+  Uuid,
+  field,
+  float,
+  int,
+  setField
 } from "./value.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
@@ -43,11 +60,16 @@ class Writer {
 
   value(v: Value): void {
     switch (typeof v) {
-      case "string": return this.text(v)
-      case "boolean": return this.byte(v ? 0xf5 : 0xf4)
-      case "undefined": return this.tagged(tags.none, null)
-      case "number": return Number.isSafeInteger(v) && !Object.is(v, -0) ? this.integer(v) : this.float(v)
-      case "bigint": return this.bigInteger(v)
+      case "string":
+        return this.text(v)
+      case "boolean":
+        return this.byte(v ? 0xf5 : 0xf4)
+      case "undefined":
+        return this.tagged(tags.none, null)
+      case "number":
+        return Number.isSafeInteger(v) && !Object.is(v, -0) ? this.integer(v) : this.float(v)
+      case "bigint":
+        return this.bigInteger(v)
       default:
         if (v === null) return this.byte(0xf6)
         if (Array.isArray(v)) return this.items(v as ReadonlyArray<Value>)
@@ -209,19 +231,28 @@ class Reader {
 
   value(): Value {
     const first = this.view.getUint8(this.at++)
-    const major = first >> 5, info = first & 31
+    const major = first >> 5,
+      info = first & 31
     if (major === 7) return this.simple(info)
     if (info === 31) return this.indefinite(major)
     const argument = this.argument(info)
     if (major === 0) return typeof argument === "bigint" ? int(argument) : argument
-    if (major === 1) return typeof argument === "bigint" || argument === Number.MAX_SAFE_INTEGER ? int(-1n - BigInt(argument)) : -1 - argument
+    if (major === 1)
+      return typeof argument === "bigint" || argument === Number.MAX_SAFE_INTEGER
+        ? int(-1n - BigInt(argument))
+        : -1 - argument
     const size = Number(argument)
     switch (major) {
-      case 2: return new Bytes(this.take(size).slice())
-      case 3: return this.text(size)
-      case 4: return this.items(size)
-      case 5: return this.object(size)
-      default: return revive(size, this.value())
+      case 2:
+        return new Bytes(this.take(size).slice())
+      case 3:
+        return this.text(size)
+      case 4:
+        return this.items(size)
+      case 5:
+        return this.object(size)
+      default:
+        return revive(size, this.value())
     }
   }
 
@@ -230,24 +261,32 @@ class Reader {
     const at = this.at
     this.at += 1 << (info - 24)
     switch (info) {
-      case 24: return this.view.getUint8(at)
-      case 25: return this.view.getUint16(at)
-      case 26: return this.view.getUint32(at)
+      case 24:
+        return this.view.getUint8(at)
+      case 25:
+        return this.view.getUint16(at)
+      case 26:
+        return this.view.getUint32(at)
       case 27: {
         const wide = this.view.getBigUint64(at)
         return wide <= 9007199254740991n ? Number(wide) : wide
       }
-      default: throw new RangeError(`length code ${info} in the database's bytes`)
+      default:
+        throw new RangeError(`length code ${info} in the database's bytes`)
     }
   }
 
   private simple(info: number): Value {
     const at = this.at
     switch (info) {
-      case 20: return false
-      case 21: return true
-      case 22: return null
-      case 23: return undefined
+      case 20:
+        return false
+      case 21:
+        return true
+      case 22:
+        return null
+      case 23:
+        return undefined
       case 25:
         this.at += 2
         return float(halfFloat(this.view.getUint16(at)))
@@ -257,13 +296,14 @@ class Reader {
       case 27:
         this.at += 8
         return float(this.view.getFloat64(at))
-      default: throw new RangeError(`simple value ${info} in the database's bytes`)
+      default:
+        throw new RangeError(`simple value ${info} in the database's bytes`)
     }
   }
 
   private take(size: number): Uint8Array {
     if (this.at + size > this.buffer.length) throw new RangeError("the database's bytes end early")
-    return this.buffer.subarray(this.at, this.at += size)
+    return this.buffer.subarray(this.at, (this.at += size))
   }
 
   private text(size: number): string {
@@ -300,7 +340,8 @@ class Reader {
     this.at++
     if (major === 3) return parts.join("")
     if (major === 4) return parts
-    if (major === 2) return new Bytes(Uint8Array.from(parts.flatMap((part) => (part instanceof Bytes ? Array.from(part.value) : []))))
+    if (major === 2)
+      return new Bytes(Uint8Array.from(parts.flatMap((part) => (part instanceof Bytes ? Array.from(part.value) : []))))
     const object: Record<string, Value> = {}
     for (let i = 0; i + 1 < parts.length; i += 2) setField(object, String(parts[i]), parts[i + 1])
     return object
@@ -310,7 +351,11 @@ class Reader {
 const typeOfGeometry = new Map(Object.entries(tagOfGeometry).map(([type, tag]) => [tag, type]))
 /** What the parts of a geometry are themselves; a point's are numbers. */
 const partOfGeometry: { readonly [tag: number]: number } = {
-  [tags.line]: tags.point, [tags.polygon]: tags.line, [tags.points]: tags.point, [tags.lines]: tags.line, [tags.polygons]: tags.polygon
+  [tags.line]: tags.point,
+  [tags.polygon]: tags.line,
+  [tags.points]: tags.point,
+  [tags.lines]: tags.line,
+  [tags.polygons]: tags.polygon
 }
 
 /** The bounds of a range while it is read. */
@@ -324,7 +369,7 @@ class Edge extends Special {
 }
 
 const boundOf = (v: Value): Bound | undefined => (v instanceof Edge ? v.bound : undefined)
-const pair = (v: Value): ReadonlyArray<Value> => (Array.isArray(v) ? v as ReadonlyArray<Value> : [])
+const pair = (v: Value): ReadonlyArray<Value> => (Array.isArray(v) ? (v as ReadonlyArray<Value>) : [])
 const coordinatesOf = (v: Value): Value => (v instanceof Geometry ? field(v.value, "coordinates") : v)
 const count = (v: Value): number => Number(v ?? 0)
 
@@ -333,23 +378,44 @@ const revive = (tag: number, v: Value): Value => {
   if (type !== undefined) return new Geometry({ type, coordinates: pair(v).map(coordinatesOf) })
   const [a, b] = pair(v)
   switch (tag) {
-    case tags.none: return undefined
-    case tags.record: return b instanceof Range ? new RecordRange(String(a), b) : typeof v === "string" ? RecordIds.parse(v) ?? v : RecordIds.make(String(a), b as RecordKey)
-    case tags.datetime: return new Datetime(count(a), count(b))
-    case tags.duration: return new Duration(typeof a === "bigint" ? a : count(a), count(b))
-    case tags.uuid: return v instanceof Bytes ? new Uuid(uuidText(v.value)) : v
-    case tags.decimal: return parseDecimal(String(v)) ?? v
-    case tags.set: return new SetValue(pair(v))
-    case tags.table: return new Table(String(v))
-    case tags.range: return new Range(boundOf(a), boundOf(b))
-    case tags.included: return new Edge({ value: v, inclusive: true })
-    case tags.excluded: return new Edge({ value: v, inclusive: false })
-    case tags.collection: return new Geometry({ type: "GeometryCollection", geometries: v })
-    case tags.textDatetime: return Datetimes.parse(String(v)) ?? v
-    case tags.textDuration: return Durations.parse(String(v)) ?? v
-    case tags.textUuid: return new Uuid(String(v).toLowerCase())
+    case tags.none:
+      return undefined
+    case tags.record:
+      return b instanceof Range
+        ? new RecordRange(String(a), b)
+        : typeof v === "string"
+          ? (RecordIds.parse(v) ?? v)
+          : RecordIds.make(String(a), b as RecordKey)
+    case tags.datetime:
+      return new Datetime(count(a), count(b))
+    case tags.duration:
+      return new Duration(typeof a === "bigint" ? a : count(a), count(b))
+    case tags.uuid:
+      return v instanceof Bytes ? new Uuid(uuidText(v.value)) : v
+    case tags.decimal:
+      return parseDecimal(String(v)) ?? v
+    case tags.set:
+      return new SetValue(pair(v))
+    case tags.table:
+      return new Table(String(v))
+    case tags.range:
+      return new Range(boundOf(a), boundOf(b))
+    case tags.included:
+      return new Edge({ value: v, inclusive: true })
+    case tags.excluded:
+      return new Edge({ value: v, inclusive: false })
+    case tags.collection:
+      return new Geometry({ type: "GeometryCollection", geometries: v })
+    case tags.textDatetime:
+      return Datetimes.parse(String(v)) ?? v
+    case tags.textDuration:
+      return Durations.parse(String(v)) ?? v
+    case tags.textUuid:
+      return new Uuid(String(v).toLowerCase())
     // Files have no value of their own here: their text is what a query would show.
-    case tags.file: return `f"${String(a)}:${String(b)}"`
-    default: return v
+    case tags.file:
+      return `f"${String(a)}:${String(b)}"`
+    default:
+      return v
   }
 }

@@ -1,9 +1,10 @@
 /**
  * Values from CBOR: `encoding::cbor::decode`, the other way of cborEncode.ts.
  *
- * Why so: the bytes are a user's, so nothing is believed: lengths are checked against what is there before anything is made, and
- * nesting is bounded (cbor.ts, which reads what the database itself sends, trusts its peer and is built for speed). What follows the first item is ignored, as the database does. A plain read makes items; a second pass
- * gives tags their meaning, because a tag's content is checked as a whole.
+ * Why so: the bytes are a user's, so nothing is believed: lengths are checked against what is there before anything is
+ * made, and nesting is bounded (cbor.ts, which reads what the database itself sends, trusts its peer and is built for
+ * speed). What follows the first item is ignored, as the database does. A plain read makes items; a second pass gives
+ * tags their meaning, because a tag's content is checked as a whole.
  */
 import { fromUtf8 } from "./cast.ts"
 import { halfFloat, tags, uuidText } from "./cborTags.ts"
@@ -13,7 +14,21 @@ import { uuidPattern } from "./json.ts"
 import { makeSet } from "./makeSet.ts"
 import { isNumber, parseDecimal, toFloat } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
-import { Bytes, Datetime, Duration, Geometry, Range, RecordRange, Table, Uuid, field, float, int, isInt, setField } from "./value.ts"
+import {
+  Bytes,
+  Datetime,
+  Duration,
+  Geometry,
+  Range,
+  RecordRange,
+  Table,
+  Uuid,
+  field,
+  float,
+  int,
+  isInt,
+  setField
+} from "./value.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
 type Item =
@@ -25,11 +40,17 @@ type Item =
 /** Thrown inside only: the bytes are no CBOR of a value. */
 class Invalid extends Error {}
 
-const invalid = (): never => { throw new Invalid() }
+const invalid = (): never => {
+  throw new Invalid()
+}
 
 const maxDepth = 64
 
-interface Reader { readonly bytes: Uint8Array; at: number; depth: number }
+interface Reader {
+  readonly bytes: Uint8Array
+  at: number
+  depth: number
+}
 
 const take = (r: Reader, n: number): Uint8Array => {
   if (n > r.bytes.length - r.at) invalid()
@@ -56,7 +77,8 @@ const chunk = (r: Reader, major: number, length: bigint | undefined): Uint8Array
   const out: Array<number> = []
   while (!isBreak(r)) {
     const first = byte(r)
-    for (const b of chunk(r, major, first >> 5 === major ? argument(r, first & 31) ?? invalid() : invalid())) out.push(b)
+    for (const b of chunk(r, major, first >> 5 === major ? (argument(r, first & 31) ?? invalid()) : invalid()))
+      out.push(b)
   }
   return Uint8Array.from(out)
 }
@@ -66,15 +88,26 @@ const textOf = (bytes: Uint8Array): string => fromUtf8(bytes) ?? invalid()
 const wrapped = (n: bigint): Value => int(BigInt.asIntN(64, n))
 
 const simple = (r: Reader, low: number): Value => {
-  const view = (n: number): DataView => { const b = take(r, n); return new DataView(b.buffer, b.byteOffset, n) }
+  const view = (n: number): DataView => {
+    const b = take(r, n)
+    return new DataView(b.buffer, b.byteOffset, n)
+  }
   switch (low) {
-    case 20: return false
-    case 21: return true
-    case 22: case 23: return null
-    case 25: return float(halfFloat(view(2).getUint16(0)))
-    case 26: return float(view(4).getFloat32(0))
-    case 27: return float(view(8).getFloat64(0))
-    default: return invalid()
+    case 20:
+      return false
+    case 21:
+      return true
+    case 22:
+    case 23:
+      return null
+    case 25:
+      return float(halfFloat(view(2).getUint16(0)))
+    case 26:
+      return float(view(4).getFloat32(0))
+    case 27:
+      return float(view(8).getFloat64(0))
+    default:
+      return invalid()
   }
 }
 
@@ -95,7 +128,9 @@ const bigInteger = (tag: number, item: Item): Item => {
 
 const read = (r: Reader): Item => {
   if (++r.depth > maxDepth) invalid()
-  const first = byte(r), major = first >> 5, low = first & 31
+  const first = byte(r),
+    major = first >> 5,
+    low = first & 31
   const item = major === 7 ? ({ kind: "value", value: simple(r, low) } as const) : compound(r, major, argument(r, low))
   r.depth--
   return item
@@ -104,13 +139,22 @@ const read = (r: Reader): Item => {
 const compound = (r: Reader, major: number, n: bigint | undefined): Item => {
   if (n === undefined && (major < 2 || major === 6)) return invalid()
   switch (major) {
-    case 0: return { kind: "value", value: wrapped(n!) }
-    case 1: return { kind: "value", value: wrapped(-1n - n!) }
-    case 2: return { kind: "value", value: new Bytes(chunk(r, 2, n).slice()) }
-    case 3: return { kind: "value", value: textOf(chunk(r, 3, n)) }
-    case 4: return { kind: "list", items: many(r, n, () => read(r)) }
-    case 5: return { kind: "map", entries: many(r, n, () => [read(r), read(r)] as const) }
-    default: return n === 2n || n === 3n ? bigInteger(Number(n), read(r)) : { kind: "tag", tag: n! > 1000n ? -1 : Number(n), item: read(r) }
+    case 0:
+      return { kind: "value", value: wrapped(n!) }
+    case 1:
+      return { kind: "value", value: wrapped(-1n - n!) }
+    case 2:
+      return { kind: "value", value: new Bytes(chunk(r, 2, n).slice()) }
+    case 3:
+      return { kind: "value", value: textOf(chunk(r, 3, n)) }
+    case 4:
+      return { kind: "list", items: many(r, n, () => read(r)) }
+    case 5:
+      return { kind: "map", entries: many(r, n, () => [read(r), read(r)] as const) }
+    default:
+      return n === 2n || n === 3n
+        ? bigInteger(Number(n), read(r))
+        : { kind: "tag", tag: n! > 1000n ? -1 : Number(n), item: read(r) }
   }
 }
 
@@ -145,9 +189,15 @@ const object = (entries: ReadonlyArray<readonly [Item, Item]>): Obj => {
 }
 
 const key = (item: Item): RecordKey => {
-  if (item.kind === "tag") return item.tag === tags.uuid ? uuid(item.item) : item.tag === tags.textUuid ? textUuid(item.item) : invalid()
+  if (item.kind === "tag")
+    return item.tag === tags.uuid ? uuid(item.item) : item.tag === tags.textUuid ? textUuid(item.item) : invalid()
   const v = value(item)
-  return typeof v === "string" || typeof v === "bigint" || (typeof v === "number" && Number.isSafeInteger(v)) || item.kind !== "value" ? (v as RecordKey) : invalid()
+  return typeof v === "string" ||
+    typeof v === "bigint" ||
+    (typeof v === "number" && Number.isSafeInteger(v)) ||
+    item.kind !== "value"
+    ? (v as RecordKey)
+    : invalid()
 }
 
 const bound = (item: Item, one: (item: Item) => Value): Bound | undefined => {
@@ -158,14 +208,21 @@ const bound = (item: Item, one: (item: Item) => Value): Bound | undefined => {
 
 const range = (item: Item, one: (item: Item) => Value): Range => {
   const [from, to, ...more] = items(item)
-  return from === undefined || to === undefined || more.length > 0 ? invalid() : new Range(bound(from, one), bound(to, one))
+  return from === undefined || to === undefined || more.length > 0
+    ? invalid()
+    : new Range(bound(from, one), bound(to, one))
 }
 
 const record = (item: Item): Value => {
   if (item.kind === "value") return RecordIds.parse(text(item)) ?? invalid()
   const [table, k, ...more] = items(item)
   if (table === undefined || k === undefined || more.length > 0) return invalid()
-  return k.kind === "tag" && k.tag === tags.range ? new RecordRange(text(table), range(k.item, (i) => key(i) as Value)) : RecordIds.make(text(table), key(k))
+  return k.kind === "tag" && k.tag === tags.range
+    ? new RecordRange(
+        text(table),
+        range(k.item, (i) => key(i) as Value)
+      )
+    : RecordIds.make(text(table), key(k))
 }
 
 const coordinate = (item: Item): Value => {
@@ -174,10 +231,12 @@ const coordinate = (item: Item): Value => {
 }
 
 /** The coordinates of a geometry that must be of one type. */
-const inside = (type: string) => (item: Item): Value => {
-  const v = item.kind === "tag" ? value(item) : undefined
-  return v instanceof Geometry && field(v.value, "type") === type ? field(v.value, "coordinates") : invalid()
-}
+const inside =
+  (type: string) =>
+  (item: Item): Value => {
+    const v = item.kind === "tag" ? value(item) : undefined
+    return v instanceof Geometry && field(v.value, "type") === type ? field(v.value, "coordinates") : invalid()
+  }
 
 const geometry = (type: string, coordinates: ReadonlyArray<Value>): Geometry => new Geometry({ type, coordinates })
 
@@ -188,38 +247,67 @@ const member = (item: Item): Value => {
 
 const tagged = (tag: number, item: Item): Value => {
   switch (tag) {
-    case tags.none: return undefined
-    case tags.textDatetime: return Datetimes.parse(text(item)) ?? invalid()
-    case tags.datetime: { const [s, n, ...more] = items(item); return more.length > 0 ? invalid() : new Datetime(whole(s), nanosOf(n)) }
-    case tags.textUuid: return textUuid(item)
-    case tags.uuid: return uuid(item)
-    case tags.decimal: return parseDecimal(text(item)) ?? invalid()
-    case tags.textDuration: return Durations.parse(text(item)) ?? invalid()
+    case tags.none:
+      return undefined
+    case tags.textDatetime:
+      return Datetimes.parse(text(item)) ?? invalid()
+    case tags.datetime: {
+      const [s, n, ...more] = items(item)
+      return more.length > 0 ? invalid() : new Datetime(whole(s), nanosOf(n))
+    }
+    case tags.textUuid:
+      return textUuid(item)
+    case tags.uuid:
+      return uuid(item)
+    case tags.decimal:
+      return parseDecimal(text(item)) ?? invalid()
+    case tags.textDuration:
+      return Durations.parse(text(item)) ?? invalid()
     case tags.duration: {
       const [s, n, ...more] = items(item)
-      return more.length > 0 ? invalid() : new Duration(s === undefined ? 0 : unsignedOf(s), n === undefined ? 0 : nanosOf(n))
+      return more.length > 0
+        ? invalid()
+        : new Duration(s === undefined ? 0 : unsignedOf(s), n === undefined ? 0 : nanosOf(n))
     }
-    case tags.record: return record(item)
-    case tags.table: return new Table(text(item))
-    case tags.range: return range(item, value)
-    case tags.set: return makeSet(items(item).map(value))
-    case tags.point: { const at = items(item).map(coordinate); return at.length === 2 ? geometry("Point", at) : invalid() }
-    case tags.line: return geometry("LineString", items(item).map(inside("Point")))
-    case tags.polygon: return items(item).length === 0 ? invalid() : geometry("Polygon", items(item).map(inside("LineString")))
-    case tags.points: return geometry("MultiPoint", items(item).map(inside("Point")))
-    case tags.lines: return geometry("MultiLineString", items(item).map(inside("LineString")))
-    case tags.polygons: return geometry("MultiPolygon", items(item).map(inside("Polygon")))
-    case tags.collection: return new Geometry({ type: "GeometryCollection", geometries: items(item).map(member) })
-    default: return invalid()
+    case tags.record:
+      return record(item)
+    case tags.table:
+      return new Table(text(item))
+    case tags.range:
+      return range(item, value)
+    case tags.set:
+      return makeSet(items(item).map(value))
+    case tags.point: {
+      const at = items(item).map(coordinate)
+      return at.length === 2 ? geometry("Point", at) : invalid()
+    }
+    case tags.line:
+      return geometry("LineString", items(item).map(inside("Point")))
+    case tags.polygon:
+      return items(item).length === 0 ? invalid() : geometry("Polygon", items(item).map(inside("LineString")))
+    case tags.points:
+      return geometry("MultiPoint", items(item).map(inside("Point")))
+    case tags.lines:
+      return geometry("MultiLineString", items(item).map(inside("LineString")))
+    case tags.polygons:
+      return geometry("MultiPolygon", items(item).map(inside("Polygon")))
+    case tags.collection:
+      return new Geometry({ type: "GeometryCollection", geometries: items(item).map(member) })
+    default:
+      return invalid()
   }
 }
 
 const value = (item: Item): Value => {
   switch (item.kind) {
-    case "value": return item.value
-    case "list": return item.items.map(value)
-    case "map": return object(item.entries)
-    case "tag": return tagged(item.tag, item.item)
+    case "value":
+      return item.value
+    case "list":
+      return item.items.map(value)
+    case "map":
+      return object(item.entries)
+    case "tag":
+      return tagged(item.tag, item.item)
   }
 }
 

@@ -1,23 +1,53 @@
 /**
  * What the three users of CBOR have in common: the database's tags, half floats, and uuids as bytes.
  *
- * Apart from them because they differ on purpose (one is fast and trusts its peer, one reads strangers' bytes, one writes an answer that is
- * compared byte by byte), and what a tag means must not.
+ * Apart from them because they differ on purpose (one is fast and trusts its peer, one reads strangers' bytes, one
+ * writes an answer that is compared byte by byte), and what a tag means must not.
  */
 
-/** Numbers of the database's types; the geometries but the collection are named as their `type` in {@link tagOfGeometry}. */
+/**
+ * Numbers of the database's types; the geometries but the collection are named as their `type` in {@link
+ * tagOfGeometry}.
+ */
 export const tags = {
-  textDatetime: 0, none: 6, table: 7, record: 8, textUuid: 9, decimal: 10, datetime: 12, textDuration: 13, duration: 14, uuid: 37,
-  range: 49, included: 50, excluded: 51, file: 55, set: 56, point: 88, line: 89, polygon: 90, points: 91, lines: 92, polygons: 93, collection: 94
+  textDatetime: 0,
+  none: 6,
+  table: 7,
+  record: 8,
+  textUuid: 9,
+  decimal: 10,
+  datetime: 12,
+  textDuration: 13,
+  duration: 14,
+  uuid: 37,
+  range: 49,
+  included: 50,
+  excluded: 51,
+  file: 55,
+  set: 56,
+  point: 88,
+  line: 89,
+  polygon: 90,
+  points: 91,
+  lines: 92,
+  polygons: 93,
+  collection: 94
 } as const
 
 export const tagOfGeometry: { readonly [type: string]: number } = {
-  Point: tags.point, LineString: tags.line, Polygon: tags.polygon, MultiPoint: tags.points, MultiLineString: tags.lines, MultiPolygon: tags.polygons
+  Point: tags.point,
+  LineString: tags.line,
+  Polygon: tags.polygon,
+  MultiPoint: tags.points,
+  MultiLineString: tags.lines,
+  MultiPolygon: tags.polygons
 }
 
 /** The number in the 16 bits of a half float. */
 export const halfFloat = (bits: number): number => {
-  const sign = bits & 0x8000 ? -1 : 1, exponent = (bits >> 10) & 31, fraction = bits & 1023
+  const sign = bits & 0x8000 ? -1 : 1,
+    exponent = (bits >> 10) & 31,
+    fraction = bits & 1023
   if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25))
 }
@@ -25,7 +55,8 @@ export const halfFloat = (bits: number): number => {
 /** The 16 bits of a half float, if it holds the number exactly. */
 export const halfBits = (n: number): number | undefined => {
   if (n !== n) return 0x7e00
-  const sign = n < 0 || Object.is(n, -0) ? 0x8000 : 0, size = Math.abs(n)
+  const sign = n < 0 || Object.is(n, -0) ? 0x8000 : 0,
+    size = Math.abs(n)
   if (size === 0) return sign
   if (size === Infinity) return sign | 0x7c00
   const exponent = Math.max(-14, Math.floor(Math.log2(size)))
@@ -42,4 +73,6 @@ export const uuidBytes = (text: string): Uint8Array => {
 
 /** The text of a uuid's 16 bytes. */
 export const uuidText = (bytes: Uint8Array): string =>
-  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0"))
+    .join("")
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")

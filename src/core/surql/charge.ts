@@ -1,9 +1,10 @@
 /**
  * What work costs, charged before it is done: steps for what is walked, bytes for what is made.
  *
- * Why so: a value may hold one large part many times over, so what a call walks cannot be read off its arguments in no time. A walk
- * counts its parts and stops where the budget does; it costs a fraction of the work that it stands for. Primitives are free. One
- * step stands for some ten nanoseconds: a part looked at, four characters handled one by one, sixty-four handled by the runtime.
+ * Why so: a value may hold one large part many times over, so what a call walks cannot be read off its arguments in no
+ * time. A walk counts its parts and stops where the budget does; it costs a fraction of the work that it stands for.
+ * Primitives are free. One step stands for some ten nanoseconds: a part looked at, four characters handled one by one,
+ * sixty-four handled by the runtime.
  */
 import { make, spend } from "./scope.ts"
 import type { Budget } from "./scope.ts"
@@ -28,7 +29,8 @@ const withoutItems = (items: ReadonlyArray<Value>, left: number): number => {
   let rest = left - items.length
   for (let i = 0; i < items.length && rest >= 0; i++) {
     const item = items[i]
-    if (typeof item === "string" || typeof item === "bigint" || (typeof item === "object" && item !== null)) rest = without(item, rest)
+    if (typeof item === "string" || typeof item === "bigint" || (typeof item === "object" && item !== null))
+      rest = without(item, rest)
   }
   return rest
 }
@@ -71,7 +73,11 @@ export const walk = (b: Budget, v: Value): number => {
 export const lengthOf = (v: Value): number => {
   if (typeof v === "string" || Array.isArray(v)) return v.length
   if (typeof v !== "object" || v === null) return 0
-  if (!(v instanceof Special)) { let n = 0; for (const _ in v) n++; return n }
+  if (!(v instanceof Special)) {
+    let n = 0
+    for (const _ in v) n++
+    return n
+  }
   return v instanceof SetValue ? v.items.length : v instanceof Bytes ? v.value.length : 0
 }
 
@@ -79,7 +85,8 @@ export const lengthOf = (v: Value): number => {
 const shortText = 256
 
 /** Whether a value compares in no time. */
-export const isSmall = (v: Value): boolean => (typeof v === "string" ? v.length <= shortText : typeof v !== "object" || v === null)
+export const isSmall = (v: Value): boolean =>
+  typeof v === "string" ? v.length <= shortText : typeof v !== "object" || v === null
 
 const allSmall = (items: ReadonlyArray<Value>): boolean => {
   for (let i = 0; i < items.length; i++) if (!isSmall(items[i])) return false
@@ -92,8 +99,10 @@ const isShort = (v: Value): boolean => Array.isArray(v) && v.length <= 16 && all
 /** Comparing two values that are no small ones: never more than the smaller of the two. */
 export const compared = (b: Budget, left: Value, right: Value): void => {
   if (typeof left === "string" && typeof right === "string") return spend(b, Math.min(left.length, right.length) >> 6)
-  if (isShort(left) && isShort(right)) return spend(b, 3 * Math.min((left as ReadonlyArray<Value>).length, (right as ReadonlyArray<Value>).length))
-  const x = partsOf(left, within(b)), y = partsOf(right, within(b))
+  if (isShort(left) && isShort(right))
+    return spend(b, 3 * Math.min((left as ReadonlyArray<Value>).length, (right as ReadonlyArray<Value>).length))
+  const x = partsOf(left, within(b)),
+    y = partsOf(right, within(b))
   if (left instanceof Regex || right instanceof Regex) return spend(b, matching(x, y))
   spend(b, 3 * Math.min(x, y))
 }
@@ -106,24 +115,39 @@ export const sortSteps = (n: number): number => (n < 2 ? n : n * Math.ceil(Math.
 
 /** Pays for looking into a container of any kind for values. */
 export const contained = (b: Budget, container: Value, wanted: Value): void => {
-  if (Array.isArray(container) && isSmall(wanted) && allSmall(container as ReadonlyArray<Value>)) return spend(b, container.length >> 2)
+  if (Array.isArray(container) && isSmall(wanted) && allSmall(container as ReadonlyArray<Value>))
+    return spend(b, container.length >> 2)
   const most = within(b)
-  const x = partsOf(container, most), y = partsOf(wanted, most)
-  const many = container instanceof Geometry || wanted instanceof Geometry || wanted instanceof Regex || Array.isArray(wanted) || wanted instanceof SetValue
+  const x = partsOf(container, most),
+    y = partsOf(wanted, most)
+  const many =
+    container instanceof Geometry ||
+    wanted instanceof Geometry ||
+    wanted instanceof Regex ||
+    Array.isArray(wanted) ||
+    wanted instanceof SetValue
   if (typeof container === "string" && typeof wanted === "string") return searched(b, container, wanted)
   spend(b, many && x > 0 && y > 0 ? x * y : x + y)
 }
 
 /** Pays for looking for a text in a text. */
 export const searched = (b: Budget, text: string, wanted: string): void =>
-  spend(b, (text.length >> 6) + Math.ceil(text.length * Math.min(wanted.length, Math.max(0, text.length - wanted.length)) / 4096))
+  spend(
+    b,
+    (text.length >> 6) +
+      Math.ceil((text.length * Math.min(wanted.length, Math.max(0, text.length - wanted.length))) / 4096)
+  )
 
 /** Steps of making an element what a type says, by the dearest type it names. */
-const conversion = (type: string): number => (type.includes("decimal") ? 64 : /string|bytes|datetime|uuid|record|regex|duration/.test(type) ? 24 : 4)
+const conversion = (type: string): number =>
+  type.includes("decimal") ? 64 : /string|bytes|datetime|uuid|record|regex|duration/.test(type) ? 24 : 4
 
-/** Pays for a cast: each option of the type is tried on each element, and a text is as long as all parts of the value. */
+/**
+ * Pays for a cast: each option of the type is tried on each element, and a text is as long as all parts of the value.
+ */
 export const cast = (b: Budget, type: string, v: Value): void => {
-  if (typeof v === "string" ? v.length < 64 : (typeof v !== "object" || v === null)) return spend(b, 1 + (type.length >> 3))
+  if (typeof v === "string" ? v.length < 64 : typeof v !== "object" || v === null)
+    return spend(b, 1 + (type.length >> 3))
   const span = v instanceof Range ? Number(v.to?.value ?? 0) - Number(v.from?.value ?? 0) : 0
   const n = 1 + (span > 0 && span <= 1_000_001 ? span : 0) + walk(b, v)
   // Text as bytes is handled character by character.

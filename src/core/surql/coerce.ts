@@ -1,7 +1,8 @@
 /**
  * Coercion: what a declared type lets through, for closure parameters, their results and typed LET.
  *
- * Why so: unlike a cast it converts next to nothing: whole numbers between the number types, elements of arrays and sets.
+ * Why so: unlike a cast it converts next to nothing: whole numbers between the number types, elements of arrays and
+ * sets.
  */
 import { cast, geometryIs, isOneOf, splitUnion } from "./cast.ts"
 import { isLiteral, isLiteralType } from "./literalType.ts"
@@ -9,7 +10,23 @@ import { makeSet } from "./makeSet.ts"
 import { isNumber, toFloat } from "./number.ts"
 import { identical } from "./order.ts"
 import { shown } from "./text.ts"
-import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Table, Uuid, isInt, isObj } from "./value.ts"
+import {
+  Bytes,
+  Closure,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  Regex,
+  SetValue,
+  Table,
+  Uuid,
+  isInt,
+  isObj
+} from "./value.ts"
 import type { Value } from "./value.ts"
 
 /** A value a type does not let through, and why in the database's words. */
@@ -22,18 +39,38 @@ class Mismatch {
 
 type Result = Value | Mismatch
 
-const mismatch = (type: string, v: Value): Mismatch => new Mismatch(`Expected \`${type.replace(/^geometry<.*/s, "geometry")}\` but found \`${shown(v)}\``)
+const mismatch = (type: string, v: Value): Mismatch =>
+  new Mismatch(`Expected \`${type.replace(/^geometry<.*/s, "geometry")}\` but found \`${shown(v)}\``)
 
 const tests: { readonly [type: string]: (v: Value) => boolean } = {
-  any: () => true, none: (v) => v === undefined, null: (v) => v === null, bool: (v) => typeof v === "boolean", number: isNumber, string: (v) => typeof v === "string",
-  datetime: (v) => v instanceof Datetime, duration: (v) => v instanceof Duration, uuid: (v) => v instanceof Uuid, bytes: (v) => v instanceof Bytes, object: isObj,
-  regex: (v) => v instanceof Regex, range: (v) => v instanceof Range, function: (v) => v instanceof Closure, table: (v) => v instanceof Table, record: (v) => v instanceof RecordId,
-  geometry: (v) => v instanceof Geometry, point: (v) => v instanceof Geometry && geometryIs(v, "point")
+  any: () => true,
+  none: (v) => v === undefined,
+  null: (v) => v === null,
+  bool: (v) => typeof v === "boolean",
+  number: isNumber,
+  string: (v) => typeof v === "string",
+  datetime: (v) => v instanceof Datetime,
+  duration: (v) => v instanceof Duration,
+  uuid: (v) => v instanceof Uuid,
+  bytes: (v) => v instanceof Bytes,
+  object: isObj,
+  regex: (v) => v instanceof Regex,
+  range: (v) => v instanceof Range,
+  function: (v) => v instanceof Closure,
+  table: (v) => v instanceof Table,
+  record: (v) => v instanceof RecordId,
+  geometry: (v) => v instanceof Geometry,
+  point: (v) => v instanceof Geometry && geometryIs(v, "point")
 }
 
 const numeric = (type: string, v: Value): Result => {
   if (!isNumber(v)) return mismatch(type, v)
-  const same = type === "int" ? isInt(v) : type === "decimal" ? v instanceof Decimal : v instanceof Float || (typeof v === "number" && !isInt(v))
+  const same =
+    type === "int"
+      ? isInt(v)
+      : type === "decimal"
+        ? v instanceof Decimal
+        : v instanceof Float || (typeof v === "number" && !isInt(v))
   if (same) return v
   return type === "int" && !Number.isInteger(toFloat(v)) ? mismatch(type, v) : cast(type, v)
 }
@@ -43,26 +80,36 @@ const elements = (type: string, inner: string, list: ReadonlyArray<Value>): Read
   const out: Array<Value> = []
   for (const item of list) {
     const v = attempt(element!, item)
-    if (v instanceof Mismatch) return new Mismatch(`${v.why} when coercing an element of \`${type.replaceAll(", ", ",")}\``)
+    if (v instanceof Mismatch)
+      return new Mismatch(`${v.why} when coercing an element of \`${type.replaceAll(", ", ",")}\``)
     out.push(v)
   }
-  return size !== undefined && out.length > Number(size) ? new Mismatch(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${out.length}\``) : out
+  return size !== undefined && out.length > Number(size)
+    ? new Mismatch(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${out.length}\``)
+    : out
 }
 
 const one = (type: string, v: Value): Result => {
   if (isLiteralType(type)) return isLiteral(type, v) ? v : mismatch(type, v)
   const m = /^(\w+)<(.*)>$/s.exec(type)
-  const name = m?.[1] ?? type, inner = m?.[2]
+  const name = m?.[1] ?? type,
+    inner = m?.[2]
   if (name === "int" || name === "float" || name === "decimal") return numeric(name, v)
   if (name === "option") return v === undefined ? v : attempt(inner!, v)
-  if (name === "array") return Array.isArray(v) ? elements(type, inner ?? "any", v as ReadonlyArray<Value>) : mismatch(type, v)
+  if (name === "array")
+    return Array.isArray(v) ? elements(type, inner ?? "any", v as ReadonlyArray<Value>) : mismatch(type, v)
   if (name === "set") {
     const out = v instanceof SetValue ? elements(type, inner ?? "any", v.items) : mismatch(type, v)
     return out instanceof Mismatch ? out : makeSet(out)
   }
   if (!tests[name]!(v)) return mismatch(type, v)
   if (inner === undefined) return v
-  const named = v instanceof RecordId ? isOneOf(v.table, inner) : v instanceof Table ? isOneOf(v.name, inner) : v instanceof Geometry && geometryIs(v, inner)
+  const named =
+    v instanceof RecordId
+      ? isOneOf(v.table, inner)
+      : v instanceof Table
+        ? isOneOf(v.name, inner)
+        : v instanceof Geometry && geometryIs(v, inner)
   return named ? v : mismatch(type, v)
 }
 

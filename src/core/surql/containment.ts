@@ -36,7 +36,8 @@ export const contains = (container: Value, v: Value): boolean => {
   return isObj(container) && typeof v === "string" && Object.hasOwn(container, v)
 }
 
-const itemsOf = (v: Value): ReadonlyArray<Value> | undefined => (Array.isArray(v) ? v : v instanceof SetValue ? v.items : undefined)
+const itemsOf = (v: Value): ReadonlyArray<Value> | undefined =>
+  Array.isArray(v) ? v : v instanceof SetValue ? v.items : undefined
 
 /** `container CONTAINSALL values` */
 export const containsAll = (container: Value, values: Value): boolean => {
@@ -49,13 +50,20 @@ export const containsAll = (container: Value, values: Value): boolean => {
 export const containsAny = (container: Value, values: Value): boolean => {
   if (typeof container === "string" && typeof values === "string") return container.includes(values)
   const items = itemsOf(values)
-  return items !== undefined && isContainer(container) && !mismatched(container, items) && some(items, (v) => contains(container, v))
+  return (
+    items !== undefined &&
+    isContainer(container) &&
+    !mismatched(container, items) &&
+    some(items, (v) => contains(container, v))
+  )
 }
 
 /** A string looks only for lists of strings. */
-const mismatched = (container: Value, items: ReadonlyArray<Value>): boolean => typeof container === "string" && some(items, (v) => typeof v !== "string")
+const mismatched = (container: Value, items: ReadonlyArray<Value>): boolean =>
+  typeof container === "string" && some(items, (v) => typeof v !== "string")
 
-const isContainer = (v: Value): boolean => Array.isArray(v) || v instanceof SetValue || typeof v === "string" || v instanceof Geometry
+const isContainer = (v: Value): boolean =>
+  Array.isArray(v) || v instanceof SetValue || typeof v === "string" || v instanceof Geometry
 
 /** `a ?= b`: any element equal, or plainly equal. */
 export const anyEqual = (a: Value, b: Value): boolean => {
@@ -70,5 +78,5 @@ export const allEqual = (a: Value, b: Value): boolean => {
 }
 
 /** `a INTERSECTS b`: geometries only. */
-export const intersects = (a: Value, b: Value): boolean => a instanceof Geometry && b instanceof Geometry && geometryIntersects(a, b)
-
+export const intersects = (a: Value, b: Value): boolean =>
+  a instanceof Geometry && b instanceof Geometry && geometryIntersects(a, b)

@@ -1,8 +1,9 @@
 /**
  * Datetimes: RFC 3339 text with nanoseconds in and out, and the calendar arithmetic behind it.
  *
- * Why so: JavaScript's Date stops at milliseconds and the years of its own range; the database keeps nanoseconds. Days are
- * counted with the proleptic Gregorian calendar, as the database does. Text goes out in UTC with 0, 3, 6 or 9 digits.
+ * Why so: JavaScript's Date stops at milliseconds and the years of its own range; the database keeps nanoseconds. Days
+ * are counted with the proleptic Gregorian calendar, as the database does. Text goes out in UTC with 0, 3, 6 or 9
+ * digits.
  */
 import { Datetime } from "./value.ts"
 
@@ -60,41 +61,58 @@ export const fromCivil = (c: Civil): Datetime =>
 
 /** What a datetime is read with: a number may have a digit `more`, `rest` stands behind the zone. */
 const reader = (more: string, rest: string): RegExp =>
-  new RegExp(`^([+-]\\d{1,6}|\\d{4}${more})-(\\d\\d${more})-(\\d\\d${more})(?:[T ](\\d\\d${more}):(\\d\\d${more}):(\\d\\d${more})(?:\\.(\\d{1,9})\\d*)?(?:Z|([+-])(\\d\\d${more}):(\\d\\d${more}))${rest})?$`, "s")
+  new RegExp(
+    `^([+-]\\d{1,6}|\\d{4}${more})-(\\d\\d${more})-(\\d\\d${more})(?:[T ](\\d\\d${more}):(\\d\\d${more}):(\\d\\d${more})(?:\\.(\\d{1,9})\\d*)?(?:Z|([+-])(\\d\\d${more}):(\\d\\d${more}))${rest})?$`,
+    "s"
+  )
 
-const exactly = reader("", ""), widely = reader("\\d?", ".*")
+const exactly = reader("", ""),
+  widely = reader("\\d?", ".*")
 
 /** Reads `2020-01-01T00:00:00.5+02:00`; `undefined` when the text is no such date-time. */
 export const parse = (text: string): Datetime | undefined => (text.includes("T") ? read(exactly, text) : undefined)
 
 /**
- * Reads what the language takes for a datetime: also `2020-01-01`, a space or small letters between and behind date and time, numbers of
- * a digit more. The database does not look at what follows a zone.
+ * Reads what the language takes for a datetime: also `2020-01-01`, a space or small letters between and behind date and
+ * time, numbers of a digit more. The database does not look at what follows a zone.
  */
 export const parseWritten = (text: string): Datetime | undefined => read(widely, text.toUpperCase())
 
 const read = (pattern: RegExp, text: string): Datetime | undefined => {
   const m = pattern.exec(text)
   if (m === null) return undefined
-  const year = Number(m[1]), month = Number(m[2]), day = Number(m[3])
-  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month) || year < -262143 || year > 262142) return undefined
+  const year = Number(m[1]),
+    month = Number(m[2]),
+    day = Number(m[3])
+  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month) || year < -262143 || year > 262142)
+    return undefined
   const days = daysFromCivil(year, month, day)
   if (m[4] === undefined) return new Datetime(days * 86400, 0)
-  const hour = Number(m[4]), minute = Number(m[5]), second = Number(m[6])
+  const hour = Number(m[4]),
+    minute = Number(m[5]),
+    second = Number(m[6])
   if (hour > 23 || minute > 59 || second > 59) return undefined
   const nanos = m[7] === undefined ? 0 : Number(m[7].padEnd(9, "0"))
   let offset = 0
   if (m[8] !== undefined) {
-    const oh = Number(m[9]), om = Number(m[10])
+    const oh = Number(m[9]),
+      om = Number(m[10])
     if (oh > 23 || om > 59) return undefined
     offset = (oh * 3600 + om * 60) * (m[8] === "-" ? -1 : 1)
   }
   return new Datetime(days * 86400 + hour * 3600 + minute * 60 + second - offset, nanos)
 }
 
-/** True for text that could be a complete RFC 3339 date-time; cheap, so that plain strings never meet a regular expression. */
+/**
+ * True for text that could be a complete RFC 3339 date-time; cheap, so that plain strings never meet a regular
+ * expression.
+ */
 export const mayBe = (text: string): boolean =>
-  text.length >= 20 && text.length <= 35 && text.charCodeAt(4) === 45 && text.charCodeAt(10) === 84 && text.charCodeAt(7) === 45
+  text.length >= 20 &&
+  text.length <= 35 &&
+  text.charCodeAt(4) === 45 &&
+  text.charCodeAt(10) === 84 &&
+  text.charCodeAt(7) === 45
 
 const two = (n: number): string => (n < 10 ? "0" + n : String(n))
 
@@ -125,9 +143,13 @@ export const fromNanos = (nanos: bigint): Datetime => {
   return new Datetime(Number((nanos - rest) / 1_000_000_000n), Number(rest))
 }
 
-const earliest = -8334601228800, latest = 8210266876799
+const earliest = -8334601228800,
+  latest = 8210266876799
 
-/** A datetime from whole nanoseconds since the epoch; `undefined` beyond the years -262143 and 262142, as in the database. */
+/**
+ * A datetime from whole nanoseconds since the epoch; `undefined` beyond the years -262143 and 262142, as in the
+ * database.
+ */
 export const within = (nanos: bigint): Datetime | undefined => {
   const d = fromNanos(nanos)
   return d.seconds >= earliest && d.seconds <= latest ? d : undefined

@@ -1,10 +1,10 @@
 /**
  * Documents of records, made so that all their fields lie in the object itself.
  *
- * Why: an object that is built up from `{}` keeps all but its first four fields in an array beside it, and every look at a
- * record has to load both; the engine looks at little else. What a constructor makes gets its size from the first few it
- * made, so each table has one of its own, its records being alike. To everybody else they are plain objects. The ids they
- * refer to are shared, so that a change finds at hand what another has named.
+ * Why: an object that is built up from `{}` keeps all but its first four fields in an array beside it, and every look
+ * at a record has to load both; the engine looks at little else. What a constructor makes gets its size from the first
+ * few it made, so each table has one of its own, its records being alike. To everybody else they are plain objects. The
+ * ids they refer to are shared, so that a change finds at hand what another has named.
  */
 import * as RecordIds from "./recordId.ts"
 import { type Obj, RecordId, setField, type Value } from "./value.ts"
@@ -12,7 +12,8 @@ import { type Obj, RecordId, setField, type Value } from "./value.ts"
 type Maker = new () => Record<string, Value>
 
 const newMaker = (): Maker => {
-  const maker = function() {} as unknown as Maker
+  // biome-ignore lint/complexity/useArrowFunction: an arrow function constructs nothing.
+  const maker = function () {} as unknown as Maker
   Object.defineProperty(maker, "prototype", { value: Object.prototype })
   return maker
 }

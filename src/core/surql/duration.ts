@@ -1,14 +1,23 @@
 /**
  * Durations: the database's text form (`1h30m`) in and out, and conversion to other units.
  *
- * Why so: a duration is whole seconds, 64 bits without a sign, plus nanoseconds. Seconds beyond 2^53 are a bigint; nobody meets
- * them but who asks for the largest duration or wraps around by making one of a negative number.
+ * Why so: a duration is whole seconds, 64 bits without a sign, plus nanoseconds. Seconds beyond 2^53 are a bigint;
+ * nobody meets them but who asks for the largest duration or wraps around by making one of a negative number.
  */
 import { Duration, int } from "./value.ts"
 
 const unitNanos: { readonly [unit: string]: bigint } = {
-  ns: 1n, us: 1_000n, "µs": 1_000n, "μs": 1_000n, ms: 1_000_000n, s: 1_000_000_000n, m: 60_000_000_000n,
-  h: 3_600_000_000_000n, d: 86_400_000_000_000n, w: 604_800_000_000_000n, y: 31_536_000_000_000_000n
+  ns: 1n,
+  us: 1_000n,
+  µs: 1_000n,
+  μs: 1_000n,
+  ms: 1_000_000n,
+  s: 1_000_000_000n,
+  m: 60_000_000_000n,
+  h: 3_600_000_000_000n,
+  d: 86_400_000_000_000n,
+  w: 604_800_000_000_000n,
+  y: 31_536_000_000_000_000n
 }
 
 const whole = /^(?:\d+(?:ns|us|µs|μs|ms|s|m|h|d|w|y))+$/
@@ -35,16 +44,26 @@ export const fromNanos = (nanos: bigint): Duration | undefined => {
   return new Duration(int(seconds), Number(nanos % 1_000_000_000n))
 }
 
-/** A duration of seconds with a fraction, rounded to the nearest nanosecond (ties to even) from the float's exact value. */
+/**
+ * A duration of seconds with a fraction, rounded to the nearest nanosecond (ties to even) from the float's exact value.
+ */
 export const fromSeconds = (seconds: number): Duration | undefined => {
   if (!(seconds >= 0 && seconds < 2 ** 64)) return undefined
   // A float is a whole number of 2^-1074; few of the digits behind a nanosecond can matter, but a tie must be one.
   const whole = Math.trunc(seconds)
-  let fraction = seconds - whole, bits = 0
-  while (!Number.isInteger(fraction)) { fraction *= 2; bits++ }
-  const scaled = BigInt(fraction) * 1_000_000_000n, unit = 1n << BigInt(bits)
-  const nanos = scaled / unit, twice = (scaled % unit) * 2n
-  return fromNanos(BigInt(whole) * 1_000_000_000n + nanos + (twice > unit || (twice === unit && nanos % 2n === 1n) ? 1n : 0n))
+  let fraction = seconds - whole,
+    bits = 0
+  while (!Number.isInteger(fraction)) {
+    fraction *= 2
+    bits++
+  }
+  const scaled = BigInt(fraction) * 1_000_000_000n,
+    unit = 1n << BigInt(bits)
+  const nanos = scaled / unit,
+    twice = (scaled % unit) * 2n
+  return fromNanos(
+    BigInt(whole) * 1_000_000_000n + nanos + (twice > unit || (twice === unit && nanos % 2n === 1n) ? 1n : 0n)
+  )
 }
 
 /** The longest duration there is. */
@@ -59,17 +78,26 @@ export const toNanos = (d: Duration): bigint => BigInt(d.seconds) * 1_000_000_00
 /** The length in milliseconds, fractions kept. */
 export const toMillis = (d: Duration): number => Number(d.seconds) * 1000 + d.nanos / 1e6
 
-const units: ReadonlyArray<readonly [string, bigint]> = [["y", 31_536_000n], ["w", 604_800n], ["d", 86_400n], ["h", 3600n], ["m", 60n], ["s", 1n]]
+const units: ReadonlyArray<readonly [string, bigint]> = [
+  ["y", 31_536_000n],
+  ["w", 604_800n],
+  ["d", 86_400n],
+  ["h", 3600n],
+  ["m", 60n],
+  ["s", 1n]
+]
 
 /** Text as the database prints it: largest units first, `0ns` for nothing. */
 export const render = (d: Duration): string => {
-  let out = "", rest = BigInt(d.seconds)
+  let out = "",
+    rest = BigInt(d.seconds)
   for (const [unit, seconds] of units) {
     const n = rest / seconds
     rest %= seconds
     if (n > 0n) out += n + unit
   }
   const part = (n: number, unit: string): string => (n > 0 ? n + unit : "")
-  out += part(Math.floor(d.nanos / 1e6), "ms") + part(Math.floor(d.nanos / 1e3) % 1000, "µs") + part(d.nanos % 1000, "ns")
+  out +=
+    part(Math.floor(d.nanos / 1e6), "ms") + part(Math.floor(d.nanos / 1e3) % 1000, "µs") + part(d.nanos % 1000, "ns")
   return out === "" ? "0ns" : out
 }

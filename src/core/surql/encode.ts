@@ -9,7 +9,21 @@ import * as Datetimes from "./datetime.ts"
 import { D } from "./number.ts"
 import * as RecordIds from "./recordId.ts"
 import {
-  Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special, Table, Uuid, setField
+  Bytes,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  RecordRange,
+  Regex,
+  SetValue,
+  Special,
+  Table,
+  Uuid,
+  setField
 } from "./value.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
@@ -18,11 +32,16 @@ const tag = (...parts: ReadonlyArray<string>): string => `{"$":[${parts.join(","
 /** Encodes a value; {@link decode} gives it back. Closures cannot be stored and become NONE. */
 export const encode = (v: Value): string => {
   switch (typeof v) {
-    case "string": return JSON.stringify(v)
-    case "boolean": return v ? "true" : "false"
-    case "undefined": return '{"$":["none"]}'
-    case "bigint": return tag('"i"', `"${v}"`)
-    case "number": return Number.isFinite(v) && !Object.is(v, -0) ? String(v) : tag('"f"', `"${Object.is(v, -0) ? "-0" : v}"`)
+    case "string":
+      return JSON.stringify(v)
+    case "boolean":
+      return v ? "true" : "false"
+    case "undefined":
+      return '{"$":["none"]}'
+    case "bigint":
+      return tag('"i"', `"${v}"`)
+    case "number":
+      return Number.isFinite(v) && !Object.is(v, -0) ? String(v) : tag('"f"', `"${Object.is(v, -0) ? "-0" : v}"`)
     default:
       if (v === null) return "null"
       if (Array.isArray(v)) return "[" + v.map(encode).join(",") + "]"
@@ -49,7 +68,8 @@ const encodeSpecial = (v: Special): string => {
   if (v instanceof Datetime) return tag('"d"', `"${Datetimes.render(v)}"`)
   if (v instanceof Float) return tag('"f"', `"${v.value}"`)
   if (v instanceof Decimal) return tag('"n"', `"${v.value.toFixed()}"`)
-  if (v instanceof Duration) return tag('"u"', typeof v.seconds === "bigint" ? `"${v.seconds}"` : String(v.seconds), String(v.nanos))
+  if (v instanceof Duration)
+    return tag('"u"', typeof v.seconds === "bigint" ? `"${v.seconds}"` : String(v.seconds), String(v.nanos))
   if (v instanceof Uuid) return tag('"id"', `"${v.text}"`)
   if (v instanceof SetValue) return tag('"s"', ...v.items.map(encode))
   if (v instanceof Bytes) return tag('"b"', ...Array.from(v.value, String))
@@ -94,21 +114,37 @@ const reviveFloat = (text: string): Value => {
 const reviveTag = (t: ReadonlyArray<unknown>): Value => {
   const [name, a, b] = t as ReadonlyArray<never>
   switch (name as string) {
-    case "i": return BigInt(a)
-    case "f": return reviveFloat(a)
-    case "o": return reviveObject(a)
-    case "d": return Datetimes.parse(a)
-    case "n": return new Decimal(new D(a))
-    case "u": return new Duration(typeof a === "string" ? BigInt(a) : a, b)
-    case "id": return new Uuid(a)
-    case "s": return new SetValue(t.slice(1).map(revive))
-    case "b": return new Bytes(Uint8Array.from(t.slice(1) as Array<number>))
-    case "x": return new Regex(a)
-    case "g": return new Geometry(reviveObject(a))
-    case "t": return new Table(a)
-    case "r": return RecordIds.make(a, revive(b) as RecordKey)
-    case "rr": return new RecordRange(a, new Range(reviveBound(b), reviveBound(t[3])))
-    case "ra": return new Range(reviveBound(a), reviveBound(b))
-    default: return undefined
+    case "i":
+      return BigInt(a)
+    case "f":
+      return reviveFloat(a)
+    case "o":
+      return reviveObject(a)
+    case "d":
+      return Datetimes.parse(a)
+    case "n":
+      return new Decimal(new D(a))
+    case "u":
+      return new Duration(typeof a === "string" ? BigInt(a) : a, b)
+    case "id":
+      return new Uuid(a)
+    case "s":
+      return new SetValue(t.slice(1).map(revive))
+    case "b":
+      return new Bytes(Uint8Array.from(t.slice(1) as Array<number>))
+    case "x":
+      return new Regex(a)
+    case "g":
+      return new Geometry(reviveObject(a))
+    case "t":
+      return new Table(a)
+    case "r":
+      return RecordIds.make(a, revive(b) as RecordKey)
+    case "rr":
+      return new RecordRange(a, new Range(reviveBound(b), reviveBound(t[3])))
+    case "ra":
+      return new Range(reviveBound(a), reviveBound(b))
+    default:
+      return undefined
   }
 }

@@ -9,7 +9,8 @@ import { functions } from "./functions.ts"
 /** Reached as a method only. */
 const methodOnly = "value::chain"
 
-export const isFunctionName = (name: string): boolean => functions.has(name) && functions.get(name)?.constant === undefined && name !== methodOnly
+export const isFunctionName = (name: string): boolean =>
+  functions.has(name) && functions.get(name)?.constant === undefined && name !== methodOnly
 
 /** Functions the database has and this evaluator knowingly has not, by reason. A name may end in `*`. */
 export const refusals: ReadonlyArray<{ readonly reason: string; readonly names: ReadonlyArray<string> }> = [
@@ -18,14 +19,22 @@ export const refusals: ReadonlyArray<{ readonly reason: string; readonly names: 
   { reason: "it needs files, and none are kept", names: ["file::*", "type::file", "type::try_file"] },
   { reason: "it needs what a database defines", names: ["api::*", "schema::*", "sequence::*", "eval::*"] },
   { reason: "it only takes time", names: ["sleep"] },
-  { reason: "checking a password is slow by design", names: ["crypto::argon2::compare", "crypto::bcrypt::compare", "crypto::pbkdf2::compare", "crypto::scrypt::compare"] },
+  {
+    reason: "checking a password is slow by design",
+    names: ["crypto::argon2::compare", "crypto::bcrypt::compare", "crypto::pbkdf2::compare", "crypto::scrypt::compare"]
+  },
   { reason: "it needs a reader of HTML", names: ["string::html::sanitize"] },
-  { reason: "the database parses it and cannot run it", names: ["duration::set_*", "object::matches", "vector::distance::mahalanobis", "vector::similarity::spearman"] }
+  {
+    reason: "the database parses it and cannot run it",
+    names: ["duration::set_*", "object::matches", "vector::distance::mahalanobis", "vector::similarity::spearman"]
+  }
 ]
 
 /** Why a function that the database has is refused; nothing for one that is not. */
 export const refusalOf = (name: string): string | undefined =>
-  refusals.find(({ names }) => names.some((known) => (known.endsWith("*") ? name.startsWith(known.slice(0, -1)) : name === known)))?.reason
+  refusals.find(({ names }) =>
+    names.some((known) => (known.endsWith("*") ? name.startsWith(known.slice(0, -1)) : name === known))
+  )?.reason
 
 export const isConstantName = (name: string): boolean => functions.get(name)?.constant !== undefined
 
@@ -35,5 +44,10 @@ export const closest = (name: string): ReadonlyArray<string> => {
   const far = Math.max(2, name.length / 3)
   // The distance is at least the difference in length, which costs nothing to know.
   const near = [...functions.keys()].filter((known) => Math.abs(known.length - name.length) <= far)
-  return near.map((known) => [levenshtein(name, known), known] as const).filter(([d]) => d <= far).sort((a, b) => a[0] - b[0]).slice(0, 2).map(([, known]) => known)
+  return near
+    .map((known) => [levenshtein(name, known), known] as const)
+    .filter(([d]) => d <= far)
+    .sort((a, b) => a[0] - b[0])
+    .slice(0, 2)
+    .map(([, known]) => known)
 }

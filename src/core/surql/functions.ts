@@ -1,9 +1,9 @@
 /**
  * All functions of the language by name.
  *
- * Why so: one table, so that the parser can refuse unknown names with the closest known ones, the analysis knows what is pure,
- * and the list in `docs/language.md` is generated. It is filled on first use, because the families lean on parts of the evaluator
- * that lean on this table.
+ * Why so: one table, so that the parser can refuse unknown names with the closest known ones, the analysis knows what
+ * is pure, and the list in `docs/language.md` is generated. It is filled on first use, because the families lean on
+ * parts of the evaluator that lean on this table.
  */
 import { address } from "./functions/address.ts"
 import { array } from "./functions/array.ts"
@@ -32,13 +32,47 @@ import { volatile } from "./functions/volatile.ts"
 /** A function that is paid for before it is called. */
 const charged = (name: string, fn: Fn): Fn => {
   const cost = costOf(name)
-  return fn.constant !== undefined ? fn : { ...fn, call: (args, scope, path) => { cost(scope.budget, args); return fn.call(args, scope, path) } }
+  return fn.constant !== undefined
+    ? fn
+    : {
+        ...fn,
+        call: (args, scope, path) => {
+          cost(scope.budget, args)
+          return fn.call(args, scope, path)
+        }
+      }
 }
 
 let table: ReadonlyMap<string, Fn> | undefined
 
 const all = (): ReadonlyMap<string, Fn> =>
-  (table ??= new Map([address, array, base, crypto, duration, encoding, geo, higher, math, object, record, set, similarity, statistics, string, stringTests, time, type, value, vector, volatile].flatMap((family) => Object.entries(family)).map(([name, fn]) => [name, charged(name, fn)])))
+  (table ??= new Map(
+    [
+      address,
+      array,
+      base,
+      crypto,
+      duration,
+      encoding,
+      geo,
+      higher,
+      math,
+      object,
+      record,
+      set,
+      similarity,
+      statistics,
+      string,
+      stringTests,
+      time,
+      type,
+      value,
+      vector,
+      volatile
+    ]
+      .flatMap((family) => Object.entries(family))
+      .map(([name, fn]) => [name, charged(name, fn)])
+  ))
 
 /** Name (lower case, full path) to function. */
 export const functions = {

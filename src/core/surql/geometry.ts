@@ -1,8 +1,8 @@
 /**
  * Planar tests between geometries: point in polygon and segment crossing, enough for CONTAINS, INSIDE, INTERSECTS.
  *
- * Why so: geometries are kept as GeoJSON; the few relations the language has need no library. Borders count as outside for
- * containment and as touching for intersection.
+ * Why so: geometries are kept as GeoJSON; the few relations the language has need no library. Borders count as outside
+ * for containment and as touching for intersection.
  */
 import { isNumber, toFloat } from "./number.ts"
 import { Geometry, field, isObj } from "./value.ts"
@@ -14,14 +14,19 @@ export type Point = readonly [number, number]
 export const pointsOf = (v: Value): Array<Point> => {
   if (!Array.isArray(v)) return []
   const items = v as ReadonlyArray<Value>
-  const x = items[0], y = items[1]
+  const x = items[0],
+    y = items[1]
   if (items.length === 2 && isNumber(x) && isNumber(y)) return [[toFloat(x), toFloat(y)]]
   return items.flatMap(pointsOf)
 }
 
 /** Lists of positions `depth` levels down. */
 export const ringsOf = (v: Value, depth: number): Array<Array<Point>> =>
-  depth === 0 ? [pointsOf(v)] : Array.isArray(v) ? (v as ReadonlyArray<Value>).flatMap((item) => ringsOf(item, depth - 1)) : []
+  depth === 0
+    ? [pointsOf(v)]
+    : Array.isArray(v)
+      ? (v as ReadonlyArray<Value>).flatMap((item) => ringsOf(item, depth - 1))
+      : []
 
 interface Shape {
   readonly points: ReadonlyArray<Point>
@@ -34,25 +39,43 @@ const shapeOf = (g: Geometry): Shape => {
   const none: Shape = { points: [], lines: [], polygons: [] }
   const list = (Array.isArray(c) ? c : []) as ReadonlyArray<Value>
   switch (field(g.value, "type")) {
-    case "Point": case "MultiPoint": return { ...none, points: pointsOf(c) }
-    case "LineString": return { ...none, lines: [pointsOf(c)] }
-    case "MultiLineString": return { ...none, lines: ringsOf(c, 1) }
-    case "Polygon": return { ...none, polygons: [ringsOf(c, 1)] }
-    case "MultiPolygon": return { ...none, polygons: list.map((p) => ringsOf(p, 1)) }
+    case "Point":
+    case "MultiPoint":
+      return { ...none, points: pointsOf(c) }
+    case "LineString":
+      return { ...none, lines: [pointsOf(c)] }
+    case "MultiLineString":
+      return { ...none, lines: ringsOf(c, 1) }
+    case "Polygon":
+      return { ...none, polygons: [ringsOf(c, 1)] }
+    case "MultiPolygon":
+      return { ...none, polygons: list.map((p) => ringsOf(p, 1)) }
     default: {
       const parts = field(g.value, "geometries")
-      const shapes = (Array.isArray(parts) ? (parts as ReadonlyArray<Value>) : []).map((p) => (p instanceof Geometry ? shapeOf(p) : isObj(p) ? shapeOf(new Geometry(p)) : none))
-      return { points: shapes.flatMap((s) => s.points), lines: shapes.flatMap((s) => s.lines), polygons: shapes.flatMap((s) => s.polygons) }
+      const shapes = (Array.isArray(parts) ? (parts as ReadonlyArray<Value>) : []).map((p) =>
+        p instanceof Geometry ? shapeOf(p) : isObj(p) ? shapeOf(new Geometry(p)) : none
+      )
+      return {
+        points: shapes.flatMap((s) => s.points),
+        lines: shapes.flatMap((s) => s.lines),
+        polygons: shapes.flatMap((s) => s.polygons)
+      }
     }
   }
 }
 
-const side = (a: Point, b: Point, c: Point): number => Math.sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+const side = (a: Point, b: Point, c: Point): number =>
+  Math.sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 const onSegment = (a: Point, b: Point, p: Point): boolean =>
-  side(a, b, p) === 0 && p[0] >= Math.min(a[0], b[0]) && p[0] <= Math.max(a[0], b[0]) && p[1] >= Math.min(a[1], b[1]) && p[1] <= Math.max(a[1], b[1])
+  side(a, b, p) === 0 &&
+  p[0] >= Math.min(a[0], b[0]) &&
+  p[0] <= Math.max(a[0], b[0]) &&
+  p[1] >= Math.min(a[1], b[1]) &&
+  p[1] <= Math.max(a[1], b[1])
 
-const segments = (line: ReadonlyArray<Point>): Array<readonly [Point, Point]> => line.slice(1).map((p, i) => [line[i]!, p] as const)
+const segments = (line: ReadonlyArray<Point>): Array<readonly [Point, Point]> =>
+  line.slice(1).map((p, i) => [line[i]!, p] as const)
 
 const onLine = (line: ReadonlyArray<Point>, p: Point): boolean => segments(line).some(([a, b]) => onSegment(a, b, p))
 
@@ -80,32 +103,53 @@ const allPoints = (s: Shape): Array<Point> => [...s.points, ...s.lines.flat(), .
 
 const partsOf = (g: Geometry): ReadonlyArray<Geometry> | undefined => {
   const parts = field(g.value, "type") === "GeometryCollection" ? field(g.value, "geometries") : undefined
-  return Array.isArray(parts) ? (parts as ReadonlyArray<Value>).map((p) => (p instanceof Geometry ? p : new Geometry(isObj(p) ? p : {}))) : undefined
+  return Array.isArray(parts)
+    ? (parts as ReadonlyArray<Value>).map((p) => (p instanceof Geometry ? p : new Geometry(isObj(p) ? p : {})))
+    : undefined
 }
 
 /** Which kinds a kind can hold in the database; `itself` are those it compares with themselves, and so always holds. */
-const holds: { readonly [kind: string]: { readonly real: ReadonlyArray<string>; readonly itself: ReadonlyArray<string> } } = {
-  Point: { real: ["Point", "MultiPoint"], itself: [] }, LineString: { real: ["Point", "LineString"], itself: ["MultiLineString"] }, Polygon: { real: ["Point", "LineString", "Polygon"], itself: ["MultiPolygon"] },
-  MultiPoint: { real: ["Point"], itself: ["MultiPoint"] }, MultiLineString: { real: ["Point", "LineString"], itself: ["MultiLineString"] },
-  MultiPolygon: { real: ["Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon"], itself: [] }
+const holds: {
+  readonly [kind: string]: { readonly real: ReadonlyArray<string>; readonly itself: ReadonlyArray<string> }
+} = {
+  Point: { real: ["Point", "MultiPoint"], itself: [] },
+  LineString: { real: ["Point", "LineString"], itself: ["MultiLineString"] },
+  Polygon: { real: ["Point", "LineString", "Polygon"], itself: ["MultiPolygon"] },
+  MultiPoint: { real: ["Point"], itself: ["MultiPoint"] },
+  MultiLineString: { real: ["Point", "LineString"], itself: ["MultiLineString"] },
+  MultiPolygon: {
+    real: ["Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon"],
+    itself: []
+  }
 }
 
 /** As the database: a collection holds what each of its parts holds, and is held where each part is. */
 export const contains = (a: Geometry, b: Geometry): boolean => {
-  const outer = partsOf(a), inner = partsOf(b)
+  const outer = partsOf(a),
+    inner = partsOf(b)
   if (outer !== undefined) return outer.every((part) => contains(part, b))
   if (inner !== undefined) return inner.every((part) => contains(a, part))
-  const { itself, real } = holds[String(field(a.value, "type"))]!, kind = String(field(b.value, "type"))
+  const { itself, real } = holds[String(field(a.value, "type"))]!,
+    kind = String(field(b.value, "type"))
   return itself.includes(kind) || (real.includes(kind) && covers(a, b))
 }
 
 const between = [0.11, 0.27, 0.5, 0.73, 0.89]
 
-/** Where a line lies in a polygon: at its points, and at points on its edges. An edge that is part of one of the polygon's is on the border, whatever rounding says. */
+/**
+ * Where a line lies in a polygon: at its points, and at points on its edges. An edge that is part of one of the
+ * polygon's is on the border, whatever rounding says.
+ */
 const placesOf = (polygon: ReadonlyArray<ReadonlyArray<Point>>, line: ReadonlyArray<Point>): ReadonlyArray<number> => {
   const borders = polygon.flatMap(segments)
-  return [...line.map((p) => inPolygon(polygon, p)), ...segments(line).flatMap(([p, q]) =>
-    borders.some(([a, b]) => onSegment(a, b, p) && onSegment(a, b, q)) ? [0] : between.map((t) => inPolygon(polygon, [p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1])])))]
+  return [
+    ...line.map((p) => inPolygon(polygon, p)),
+    ...segments(line).flatMap(([p, q]) =>
+      borders.some(([a, b]) => onSegment(a, b, p) && onSegment(a, b, q))
+        ? [0]
+        : between.map((t) => inPolygon(polygon, [p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1])]))
+    )
+  ]
 }
 
 /** Points inside of a ring, one at most between each two of its heights. */
@@ -113,39 +157,82 @@ const innerPoints = (ring: ReadonlyArray<Point>): ReadonlyArray<Point> => {
   const heights = [...new Set(ring.map(([, y]) => y))].sort((a, b) => a - b)
   return heights.slice(1).flatMap((top, i) => {
     const y = (heights[i]! + top) / 2
-    const [left, right] = segments(ring).filter(([a, b]) => a[1] > y !== b[1] > y).map(([a, b]) => ((b[0] - a[0]) * (y - a[1])) / (b[1] - a[1]) + a[0]).sort((a, b) => a - b)
+    const [left, right] = segments(ring)
+      .filter(([a, b]) => a[1] > y !== b[1] > y)
+      .map(([a, b]) => ((b[0] - a[0]) * (y - a[1])) / (b[1] - a[1]) + a[0])
+      .sort((a, b) => a - b)
     return left === undefined || right === undefined ? [] : [[(left + right) / 2, y] as const]
   })
 }
 
 /** True when nothing of a polygon lies outside of another: neither its rings, nor what the other's holes cut out. */
-const coversPolygon = (outer: ReadonlyArray<ReadonlyArray<Point>>, inner: ReadonlyArray<ReadonlyArray<Point>>): boolean =>
-  inner.every((ring) => placesOf(outer, ring).every((at) => at >= 0)) && !outer.slice(1).some((hole) => innerPoints(hole).some((p) => inPolygon(inner, p) > 0))
+const coversPolygon = (
+  outer: ReadonlyArray<ReadonlyArray<Point>>,
+  inner: ReadonlyArray<ReadonlyArray<Point>>
+): boolean =>
+  inner.every((ring) => placesOf(outer, ring).every((at) => at >= 0)) &&
+  !outer.slice(1).some((hole) => innerPoints(hole).some((p) => inPolygon(inner, p) > 0))
 
-/** True when nothing of `b` lies outside of `a`, and something not just on its border; a line or polygon lies in one polygon as a whole. */
+/**
+ * True when nothing of `b` lies outside of `a`, and something not just on its border; a line or polygon lies in one
+ * polygon as a whole.
+ */
 const covers = (a: Geometry, b: Geometry): boolean => {
-  const outer = shapeOf(a), inner = shapeOf(b)
-  const onPath = (p: Point): boolean => outer.lines.some((l) => onLine(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1])
-  const pointAt = (p: Point): number => (onPath(p) ? 1 : Math.max(-1, ...outer.polygons.map((polygon) => inPolygon(polygon, p))))
+  const outer = shapeOf(a),
+    inner = shapeOf(b)
+  const onPath = (p: Point): boolean =>
+    outer.lines.some((l) => onLine(l, p)) || outer.points.some((q) => q[0] === p[0] && q[1] === p[1])
+  const pointAt = (p: Point): number =>
+    onPath(p) ? 1 : Math.max(-1, ...outer.polygons.map((polygon) => inPolygon(polygon, p)))
   const lineAt = (line: ReadonlyArray<Point>): ReadonlyArray<number> =>
-    line.length > 0 && outer.lines.some((path) => segments(line).every(([p, q]) => onLine(path, p) && onLine(path, q) && onLine(path, [(p[0] + q[0]) / 2, (p[1] + q[1]) / 2]))) ? [1]
-      : outer.polygons.map((polygon) => placesOf(polygon, line)).find((places) => places.every((at) => at >= 0)) ?? [-1]
+    line.length > 0 &&
+    outer.lines.some((path) =>
+      segments(line).every(
+        ([p, q]) => onLine(path, p) && onLine(path, q) && onLine(path, [(p[0] + q[0]) / 2, (p[1] + q[1]) / 2])
+      )
+    )
+      ? [1]
+      : (outer.polygons.map((polygon) => placesOf(polygon, line)).find((places) => places.every((at) => at >= 0)) ?? [
+          -1
+        ])
   const places = [...inner.points.map(pointAt), ...inner.lines.flatMap(lineAt)]
-  return (places.length > 0 || inner.polygons.length > 0) && places.every((at) => at >= 0) && (places.some((at) => at > 0) || inner.polygons.length > 0) &&
+  return (
+    (places.length > 0 || inner.polygons.length > 0) &&
+    places.every((at) => at >= 0) &&
+    (places.some((at) => at > 0) || inner.polygons.length > 0) &&
     inner.polygons.every((polygon) => outer.polygons.some((candidate) => coversPolygon(candidate, polygon)))
+  )
 }
 
 const crosses = (a: ReadonlyArray<Point>, b: ReadonlyArray<Point>): boolean =>
-  segments(a).some(([p, q]) => segments(b).some(([r, s]) =>
-    (side(p, q, r) !== side(p, q, s) && side(r, s, p) !== side(r, s, q)) || onSegment(p, q, r) || onSegment(p, q, s) || onSegment(r, s, p) || onSegment(r, s, q)))
+  segments(a).some(([p, q]) =>
+    segments(b).some(
+      ([r, s]) =>
+        (side(p, q, r) !== side(p, q, s) && side(r, s, p) !== side(r, s, q)) ||
+        onSegment(p, q, r) ||
+        onSegment(p, q, s) ||
+        onSegment(r, s, p) ||
+        onSegment(r, s, q)
+    )
+  )
 
 /** True when the two share a point; of a collection, when all its parts do. */
 export const intersects = (a: Geometry, b: Geometry): boolean => {
   const parts = partsOf(a) ?? partsOf(b)
-  if (parts !== undefined) return partsOf(a) !== undefined ? parts.every((part) => intersects(part, b)) : parts.every((part) => intersects(a, part))
-  const x = shapeOf(a), y = shapeOf(b)
+  if (parts !== undefined)
+    return partsOf(a) !== undefined
+      ? parts.every((part) => intersects(part, b))
+      : parts.every((part) => intersects(a, part))
+  const x = shapeOf(a),
+    y = shapeOf(b)
   const touches = (s: Shape, p: Point): boolean =>
-    s.polygons.some((polygon) => inPolygon(polygon, p) >= 0) || s.lines.some((l) => onLine(l, p)) || s.points.some((q) => q[0] === p[0] && q[1] === p[1])
+    s.polygons.some((polygon) => inPolygon(polygon, p) >= 0) ||
+    s.lines.some((l) => onLine(l, p)) ||
+    s.points.some((q) => q[0] === p[0] && q[1] === p[1])
   const edges = (s: Shape): Array<ReadonlyArray<Point>> => [...s.lines, ...s.polygons.flat()]
-  return allPoints(y).some((p) => touches(x, p)) || allPoints(x).some((p) => touches(y, p)) || edges(x).some((l) => edges(y).some((m) => crosses(l, m)))
+  return (
+    allPoints(y).some((p) => touches(x, p)) ||
+    allPoints(x).some((p) => touches(y, p)) ||
+    edges(x).some((l) => edges(y).some((m) => crosses(l, m)))
+  )
 }

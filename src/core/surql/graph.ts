@@ -28,22 +28,35 @@ const startOf = (v: Value): RecordId | undefined => (isObj(v) ? recordOf(field(v
 const ownEnd = (id: RecordId, direction: "out" | "in", s: Scope): RecordId | undefined => {
   const doc = fetch(id, s)
   if (!isObj(doc)) return undefined
-  const from = recordOf(field(doc, "in")), to = recordOf(field(doc, "out"))
+  const from = recordOf(field(doc, "in")),
+    to = recordOf(field(doc, "out"))
   return from === undefined || to === undefined ? undefined : direction === "out" ? to : from
 }
 
-const neighbours = (id: RecordId, direction: "out" | "in", tables: ReadonlyArray<string>, ranges: ReadonlyArray<Range | undefined>, s: Scope): Array<RecordId> => {
+const neighbours = (
+  id: RecordId,
+  direction: "out" | "in",
+  tables: ReadonlyArray<string>,
+  ranges: ReadonlyArray<Range | undefined>,
+  s: Scope
+): Array<RecordId> => {
   const end = ownEnd(id, direction, s)
   const out: Array<RecordId> = []
   if (tables.length > 0) {
     tables.forEach((table, i) => {
       const range = ranges[i]
-      const add = (found: RecordId): void => { spend(s.budget, 1); if (range === undefined || inKeys(range, found.key)) out.push(found) }
+      const add = (found: RecordId): void => {
+        spend(s.budget, 1)
+        if (range === undefined || inKeys(range, found.key)) out.push(found)
+      }
       if (end !== undefined && end.table === table) add(end)
       for (const edge of s.source.edges(id, direction, table)) add(edge)
     })
   } else {
-    for (const edge of s.source.edges(id, direction, undefined)) { spend(s.budget, 1); out.push(edge) }
+    for (const edge of s.source.edges(id, direction, undefined)) {
+      spend(s.budget, 1)
+      out.push(edge)
+    }
     if (end !== undefined) {
       const at = out.findIndex((o) => compareStrings(o.table, end.table) > 0)
       out.splice(at < 0 ? out.length : at, 0, end)
@@ -71,25 +84,37 @@ const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Va
     }
   }
   const steps = part.where === undefined ? 0 : stepsOf(part.where)
-  const where = part.where && compile(part.where), limit = part.limit && compile(part.limit), start = part.start && compile(part.start)
+  const where = part.where && compile(part.where),
+    limit = part.limit && compile(part.limit),
+    start = part.start && compile(part.start)
   if (where === undefined && limit === undefined && start === undefined) return walk
   return (id, s) => {
-    const kept = where === undefined ? walk(id, s) : walk(id, s).filter((target) => {
-      spend(s.budget, steps)
-      const doc = fetch(target, s)
-      return doc !== undefined && isTruthy(where({ ...s, doc }))
-    })
-    const from = start === undefined ? 0 : whole(start(s)), count = limit === undefined ? kept.length : whole(limit(s))
+    const kept =
+      where === undefined
+        ? walk(id, s)
+        : walk(id, s).filter((target) => {
+            spend(s.budget, steps)
+            const doc = fetch(target, s)
+            return doc !== undefined && isTruthy(where({ ...s, doc }))
+          })
+    const from = start === undefined ? 0 : whole(start(s)),
+      count = limit === undefined ? kept.length : whole(limit(s))
     return kept.slice(from, from + count)
   }
 }
 
-const whole = (v: Value): number => (isInt(v) && v >= 0 ? Number(v) : raise("Expected a positive whole number for LIMIT or START"))
+const whole = (v: Value): number =>
+  isInt(v) && v >= 0 ? Number(v) : raise("Expected a positive whole number for LIMIT or START")
 
 /** Compiles a graph step and what follows it. */
-export const compileGraph = (part: Graph, rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {
+export const compileGraph = (
+  part: Graph,
+  rest: ReadonlyArray<Part>,
+  compileParts: (parts: ReadonlyArray<Part>) => Step
+): Step => {
   const walk = compileStep(part)
-  const after = chain(rest, compileParts), otherwise = compileParts(rest)
+  const after = chain(rest, compileParts),
+    otherwise = compileParts(rest)
   const step: Step = (v, s) => {
     if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map((item) => step(item, s))
     const id = startOf(v)
@@ -104,15 +129,28 @@ const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Pa
   if (part === undefined) return (v) => v
   if (part.kind === "flatten") return chain(others, compileParts)
   if (part.kind === "where") {
-    const condition = compile(part.where), after = chain(others, compileParts)
+    const condition = compile(part.where),
+      after = chain(others, compileParts)
     const steps = stepsOf(part.where)
-    return (v, s) => after((v as ReadonlyArray<Value>).filter((item) => spend(s.budget, steps) === undefined && isTruthy(condition({ ...s, doc: item instanceof RecordId ? fetch(item, s) : item }))), s)
+    return (v, s) =>
+      after(
+        (v as ReadonlyArray<Value>).filter(
+          (item) =>
+            spend(s.budget, steps) === undefined &&
+            isTruthy(condition({ ...s, doc: item instanceof RecordId ? fetch(item, s) : item }))
+        ),
+        s
+      )
   }
   if (part.kind !== "graph") return compileParts(rest)
   const walk = compileStep(part)
   const after = chain(others, compileParts)
-  return (v, s) => after((v as ReadonlyArray<Value>).flatMap((item) => {
-    const id = startOf(item)
-    return id === undefined ? [] : walk(id, s)
-  }), s)
+  return (v, s) =>
+    after(
+      (v as ReadonlyArray<Value>).flatMap((item) => {
+        const id = startOf(item)
+        return id === undefined ? [] : walk(id, s)
+      }),
+      s
+    )
 }

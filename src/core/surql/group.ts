@@ -1,11 +1,11 @@
 /**
  * GROUP BY and GROUP ALL: rows gathered by key, aggregates over each group.
  *
- * Why so: an aggregate call gets the array of its argument's values over the group; operations around aggregates are evaluated
- * on their results; a group key shows its value, what is the same for every row stays single, anything else becomes the array
- * of its values in scan order, as in the database. Groups come sorted by key; numerically equal keys are one group. The
- * work is told apart into columns (per row), calls (over a column) and a build (over the results), so that the engine can
- * keep the first two while rows come and go.
+ * Why so: an aggregate call gets the array of its argument's values over the group; operations around aggregates are
+ * evaluated on their results; a group key shows its value, what is the same for every row stays single, anything else
+ * becomes the array of its values in scan order, as in the database. Groups come sorted by key; numerically equal keys
+ * are one group. The work is told apart into columns (per row), calls (over a column) and a build (over the results),
+ * so that the engine can keep the first two while rows come and go.
  */
 import type { Expr, Field, Idiom, Part, Select } from "./ast.ts"
 import { canFail, compile, isConstant } from "./evaluate.ts"
@@ -25,21 +25,55 @@ import { Datetime, Decimal, float } from "./value.ts"
 import type { Value } from "./value.ts"
 
 const aggregates: ReadonlySet<string> = new Set([
-  "count", "array::distinct", "array::first", "array::flatten", "array::group", "array::last", "array::join", "math::bottom", "math::interquartile", "math::max",
-  "math::mean", "math::median", "math::min", "math::mode", "math::nearestrank", "math::percentile", "math::spread", "math::stddev", "math::sum",
-  "math::top", "math::trimean", "math::variance", "math::product", "time::max", "time::min"
+  "count",
+  "array::distinct",
+  "array::first",
+  "array::flatten",
+  "array::group",
+  "array::last",
+  "array::join",
+  "math::bottom",
+  "math::interquartile",
+  "math::max",
+  "math::mean",
+  "math::median",
+  "math::min",
+  "math::mode",
+  "math::nearestrank",
+  "math::percentile",
+  "math::spread",
+  "math::stddev",
+  "math::sum",
+  "math::top",
+  "math::trimean",
+  "math::variance",
+  "math::product",
+  "time::max",
+  "time::min"
 ])
 
 /** True when an expression contains an aggregate call. */
 const isAggregate = (e: Expr): boolean => {
   switch (e.kind) {
-    case "call": return aggregates.has(e.name) || e.args.some(isAggregate)
-    case "binary": return isAggregate(e.left) || isAggregate(e.right)
-    case "unary": case "cast": return isAggregate(e.operand)
-    case "array": case "set": return e.items.some(isAggregate)
-    case "object": return e.entries.some(([, v]) => isAggregate(v))
-    case "if": return e.branches.some(([c, v]) => isAggregate(c) || isAggregate(v)) || (e.otherwise !== undefined && isAggregate(e.otherwise))
-    default: return e.kind === "idiom" && e.start !== undefined && isAggregate(e.start)
+    case "call":
+      return aggregates.has(e.name) || e.args.some(isAggregate)
+    case "binary":
+      return isAggregate(e.left) || isAggregate(e.right)
+    case "unary":
+    case "cast":
+      return isAggregate(e.operand)
+    case "array":
+    case "set":
+      return e.items.some(isAggregate)
+    case "object":
+      return e.entries.some(([, v]) => isAggregate(v))
+    case "if":
+      return (
+        e.branches.some(([c, v]) => isAggregate(c) || isAggregate(v)) ||
+        (e.otherwise !== undefined && isAggregate(e.otherwise))
+      )
+    default:
+      return e.kind === "idiom" && e.start !== undefined && isAggregate(e.start)
   }
 }
 
@@ -68,19 +102,31 @@ const floats: ReadonlySet<string> = new Set(["math::mean", "math::stddev", "math
 /** What an aggregate makes of one value: aggregates skip what they cannot add up, as the database does over groups. */
 export const usable = (name: string): ((v: Value) => Value) => {
   if (floats.has(name)) return (v) => (v instanceof Decimal ? float(toFloat(v)) : isNumber(v) ? v : undefined)
-  return name.startsWith("math::") ? (v) => (isNumber(v) ? v : undefined) : (v) => (v instanceof Datetime ? v : undefined)
+  return name.startsWith("math::")
+    ? (v) => (isNumber(v) ? v : undefined)
+    : (v) => (v instanceof Datetime ? v : undefined)
 }
 
 const usableItems = (name: string, items: ReadonlyArray<Value>): ReadonlyArray<Value> =>
-  name.startsWith("math::") || name.startsWith("time::") ? items.map(usable(name)).filter((v) => v !== undefined) : items
+  name.startsWith("math::") || name.startsWith("time::")
+    ? items.map(usable(name)).filter((v) => v !== undefined)
+    : items
 
 /** True for a part of a path that means the same whatever row the path is evaluated in. */
 const freePart = (p: Part): boolean => {
   switch (p.kind) {
-    case "field": case "all": case "last": case "flatten": case "optional": return true
-    case "index": return isConstant(p.index)
-    case "method": return p.args.every(isConstant)
-    default: return false
+    case "field":
+    case "all":
+    case "last":
+    case "flatten":
+    case "optional":
+      return true
+    case "index":
+      return isConstant(p.index)
+    case "method":
+      return p.args.every(isConstant)
+    default:
+      return false
   }
 }
 
@@ -121,23 +167,33 @@ const otherArgument = (needs: Needs, e: Expr): ((rows: GroupRows, outer: Scope) 
 }
 
 const aggregateCall = (needs: Needs, e: CallExpr): Output => {
-  const { name } = e, [first, ...rest] = e.args
+  const { name } = e,
+    [first, ...rest] = e.args
   if (name === "count") {
     return needs.call(print(e), () => {
       const column = first && needs.column(first, true)
-      return { name, column, alone: true, fold: (rows) => (column === undefined ? rows.size : rows.column(column).filter((v) => v === true).length) }
+      return {
+        name,
+        column,
+        alone: true,
+        fold: (rows) => (column === undefined ? rows.size : rows.column(column).filter((v) => v === true).length)
+      }
     })
   }
   const fn = functions.get(name)!
   if (first === undefined) return () => raise(`Incorrect arguments for function ${name}(). ${fn.arity}`)
   if (isAggregate(first)) {
-    const inner = output(needs, first), others = rest.map(compile)
+    const inner = output(needs, first),
+      others = rest.map(compile)
     return (results, outer, row) => fn.call([inner(results, outer, row), ...others.map((o) => o(outer))], outer, name)
   }
   return needs.call(print(e), () => {
-    const column = needs.column(first), others = rest.map((other) => otherArgument(needs, other))
+    const column = needs.column(first),
+      others = rest.map((other) => otherArgument(needs, other))
     return {
-      name, column, alone: rest.length === 0,
+      name,
+      column,
+      alone: rest.length === 0,
       fold: (rows, outer) => {
         const items = usableItems(name, rows.column(column))
         // Of equal numbers a group keeps the first, `math::max` of a list the last.
@@ -149,37 +205,66 @@ const aggregateCall = (needs: Needs, e: CallExpr): Output => {
 }
 
 /** An operation whose operands are parameters, filled with aggregated values. */
-const combine = (needs: Needs, e: Expr, operands: ReadonlyArray<Expr>, rebuild: (params: ReadonlyArray<Expr>) => Expr): Output => {
+const combine = (
+  needs: Needs,
+  e: Expr,
+  operands: ReadonlyArray<Expr>,
+  rebuild: (params: ReadonlyArray<Expr>) => Expr
+): Output => {
   const inner = operands.map((operand) => output(needs, operand))
-  const whole = compile(rebuild(operands.map((o, i) => ({ kind: "param", at: e.at, name: `\u0001${i}` }))))
+  const whole = compile(rebuild(operands.map((_, i) => ({ kind: "param", at: e.at, name: `\u0001${i}` }))))
   return (results, outer, first) => {
     const params: Record<string, Value> = { ...outer.params }
-    inner.forEach((f, i) => { params[`\u0001${i}`] = f(results, outer, first) })
+    inner.forEach((f, i) => {
+      params[`\u0001${i}`] = f(results, outer, first)
+    })
     return whole({ ...(first ?? outer), params })
   }
 }
 
 const output = (needs: Needs, e: Expr): Output => {
   if (!isAggregate(e)) {
-    if (fixed(e)) { const value = compile(e); return (_, outer) => value(outer) }
-    return needs.call(`values ${print(e)}`, () => { const column = needs.column(e); return { name: "", column, alone: true, fold: (rows) => rows.column(column) } })
+    if (fixed(e)) {
+      const value = compile(e)
+      return (_, outer) => value(outer)
+    }
+    return needs.call(`values ${print(e)}`, () => {
+      const column = needs.column(e)
+      return { name: "", column, alone: true, fold: (rows) => rows.column(column) }
+    })
   }
   switch (e.kind) {
-    case "call": return aggregates.has(e.name) ? aggregateCall(needs, e) : combine(needs, e, e.args, (args) => ({ ...e, args }))
-    case "binary": return combine(needs, e, [e.left, e.right], ([left, right]) => ({ ...e, left: left!, right: right! }))
-    case "unary": return combine(needs, e, [e.operand], ([operand]) => ({ ...e, operand: operand! }))
-    case "cast": return combine(needs, e, [e.operand], ([operand]) => ({ ...e, operand: operand! }))
-    case "array": return combine(needs, e, e.items, (items) => ({ ...e, items }))
-    case "set": return combine(needs, e, e.items, (items) => ({ ...e, items }))
-    case "object": return combine(needs, e, e.entries.map(([, v]) => v), (vs) => ({ ...e, entries: e.entries.map(([k], i) => [k, vs[i]!] as const) }))
-    case "if": return combine(needs, e, [...e.branches.flat(), ...(e.otherwise === undefined ? [] : [e.otherwise])], (vs) => ({
-      ...e, branches: e.branches.map((_, i) => [vs[2 * i]!, vs[2 * i + 1]!] as const), otherwise: e.otherwise === undefined ? undefined : vs[vs.length - 1]
-    }))
+    case "call":
+      return aggregates.has(e.name) ? aggregateCall(needs, e) : combine(needs, e, e.args, (args) => ({ ...e, args }))
+    case "binary":
+      return combine(needs, e, [e.left, e.right], ([left, right]) => ({ ...e, left: left!, right: right! }))
+    case "unary":
+      return combine(needs, e, [e.operand], ([operand]) => ({ ...e, operand: operand! }))
+    case "cast":
+      return combine(needs, e, [e.operand], ([operand]) => ({ ...e, operand: operand! }))
+    case "array":
+      return combine(needs, e, e.items, (items) => ({ ...e, items }))
+    case "set":
+      return combine(needs, e, e.items, (items) => ({ ...e, items }))
+    case "object":
+      return combine(
+        needs,
+        e,
+        e.entries.map(([, v]) => v),
+        (vs) => ({ ...e, entries: e.entries.map(([k], i) => [k, vs[i]!] as const) })
+      )
+    case "if":
+      return combine(needs, e, [...e.branches.flat(), ...(e.otherwise === undefined ? [] : [e.otherwise])], (vs) => ({
+        ...e,
+        branches: e.branches.map((_, i) => [vs[2 * i]!, vs[2 * i + 1]!] as const),
+        otherwise: e.otherwise === undefined ? undefined : vs[vs.length - 1]
+      }))
     case "idiom": {
       needs.looksAtFirst ||= !e.parts.every(freePart)
       return combine(needs, e, [e.start!], ([start]) => ({ ...e, start: start! }))
     }
-    default: return () => raise("Incorrect selector for aggregate selection")
+    default:
+      return () => raise("Incorrect selector for aggregate selection")
   }
 }
 
@@ -187,7 +272,9 @@ const output = (needs: Needs, e: Expr): Output => {
 const keyExpr = (idiom: Idiom, fields: ReadonlyArray<Field>): Expr => {
   const text = print(idiom)
   for (const f of fields) if (f.kind === "expr" && f.alias !== undefined && print(f.alias) === text) return f.expr
-  for (const f of fields) if (f.kind === "expr" && f.alias === undefined && f.expr.kind !== "idiom" && outputNames(f).join(".") === text) return f.expr
+  for (const f of fields)
+    if (f.kind === "expr" && f.alias === undefined && f.expr.kind !== "idiom" && outputNames(f).join(".") === text)
+      return f.expr
   return idiom
 }
 
@@ -221,10 +308,22 @@ export interface Grouping {
   /** Some output looks at the group's first row beyond its columns. */
   readonly looksAtFirst: boolean
   /** The output row, given the results of the calls. */
-  readonly build: (results: ReadonlyArray<Value>, key: ReadonlyArray<Value>, outer: Scope, first: Scope | undefined) => Value
+  readonly build: (
+    results: ReadonlyArray<Value>,
+    key: ReadonlyArray<Value>,
+    outer: Scope,
+    first: Scope | undefined
+  ) => Value
   readonly gather: (scope: Scope) => Gathered
-  /** Output rows for the gathered rows, sorted by key; a group that fails is told and left out. Pauses between rows and between groups. */
-  readonly rows: (members: ReadonlyArray<Gathered>, outer: Scope, failed: (error: unknown) => void) => Slices<ReadonlyArray<GroupedRow>>
+  /**
+   * Output rows for the gathered rows, sorted by key; a group that fails is told and left out. Pauses between rows and
+   * between groups.
+   */
+  readonly rows: (
+    members: ReadonlyArray<Gathered>,
+    outer: Scope,
+    failed: (error: unknown) => void
+  ) => Slices<ReadonlyArray<GroupedRow>>
 }
 
 /** Whether an expression speaks of the row it stands in, of which a group has many. */
@@ -240,14 +339,29 @@ const namesRow = (e: Expr): boolean => {
 }
 
 const compileBuild = (select: Select, keyTexts: ReadonlyArray<string>, needs: Needs): Grouping["build"] => {
-  const outputs = select.fields.map((f): ((results: ReadonlyArray<Value>, key: ReadonlyArray<Value>, outer: Scope, first: Scope | undefined) => Value) => {
-    if (f.kind === "all") return () => raise("Incorrect selector for aggregate selection, expression `*` within in selector cannot be aggregated in a group.")
-    if (namesRow(f.expr)) return () => raise("Invalid query: Found a `$this` parameter refering to the document of a group by select statement")
-    const at = keyTexts.indexOf(print(f.expr))
-    if (at >= 0) return (_, key) => key[at]
-    const aggregated = output(needs, f.expr)
-    return (results, _, outer, first) => aggregated(results, outer, first)
-  })
+  const outputs = select.fields.map(
+    (
+      f
+    ): ((
+      results: ReadonlyArray<Value>,
+      key: ReadonlyArray<Value>,
+      outer: Scope,
+      first: Scope | undefined
+    ) => Value) => {
+      if (f.kind === "all")
+        return () =>
+          raise(
+            "Incorrect selector for aggregate selection, expression `*` within in selector cannot be aggregated in a group."
+          )
+      if (namesRow(f.expr))
+        return () =>
+          raise("Invalid query: Found a `$this` parameter refering to the document of a group by select statement")
+      const at = keyTexts.indexOf(print(f.expr))
+      if (at >= 0) return (_, key) => key[at]
+      const aggregated = output(needs, f.expr)
+      return (results, _, outer, first) => aggregated(results, outer, first)
+    }
+  )
   if (select.value) return outputs[0]!
   const names = select.fields.map((f) => (f.kind === "all" ? ["*"] : outputNames(f)))
   return (results, key, outer, first) => {
@@ -258,9 +372,14 @@ const compileBuild = (select: Select, keyTexts: ReadonlyArray<string>, needs: Ne
 }
 
 /** Members of one group, column by column. */
-const columnsOf = (members: ReadonlyArray<Contribution>): GroupRows => ({ size: members.length, column: (at) => members.map((m) => m.values[at]) })
+const columnsOf = (members: ReadonlyArray<Contribution>): GroupRows => ({
+  size: members.length,
+  column: (at) => members.map((m) => m.values[at])
+})
 
-function* gathered(members: ReadonlyArray<Gathered>): Slices<ReadonlyArray<readonly [ReadonlyArray<Value>, Array<Gathered>]>> {
+function* gathered(
+  members: ReadonlyArray<Gathered>
+): Slices<ReadonlyArray<readonly [ReadonlyArray<Value>, Array<Gathered>]>> {
   const groups = new Map<unknown, readonly [ReadonlyArray<Value>, Array<Gathered>]>()
   for (let i = 0; i < members.length; i++) {
     if (i % sliceRows === sliceRows - 1) yield
@@ -283,7 +402,10 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
   const of = (scope: Scope): Contribution => ({ key: keys.map((k) => k(scope)), values: columns.map((c) => c(scope)) })
   return {
     all: group.length === 0,
-    of, calls, looksAtFirst, build,
+    of,
+    calls,
+    looksAtFirst,
+    build,
     canFail: needs.canFail || exprs.some(canFail),
     gather: (scope) => ({ ...of(scope), scope: looksAtFirst ? scope : undefined }),
     rows: function* (members, outer, failed) {
@@ -293,7 +415,15 @@ export const compileGrouping = (select: Select, group: ReadonlyArray<Idiom>): Gr
       const show = (key: ReadonlyArray<Value>, of: ReadonlyArray<Gathered>): void => {
         try {
           const rows = columnsOf(of)
-          out.push({ key, value: build(calls.map((call) => call.fold(rows, outer)), key, outer, of[0]?.scope) })
+          out.push({
+            key,
+            value: build(
+              calls.map((call) => call.fold(rows, outer)),
+              key,
+              outer,
+              of[0]?.scope
+            )
+          })
         } catch (error) {
           failed(error)
         }

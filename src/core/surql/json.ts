@@ -12,10 +12,24 @@ import { parseDecimal } from "./number.ts"
 import { sortedKeys } from "./order.ts"
 import * as RecordIds from "./recordId.ts"
 import * as Text from "./text.ts"
-import { Bytes, Datetime, Decimal, Float, Geometry, RecordId, SetValue, Special, Uuid, field, float, int, setField } from "./value.ts"
+import {
+  Bytes,
+  Datetime,
+  Decimal,
+  Float,
+  Geometry,
+  RecordId,
+  SetValue,
+  Special,
+  Uuid,
+  field,
+  float,
+  int,
+  setField
+} from "./value.ts"
 import type { Obj, Value } from "./value.ts"
 
-const untyped = (json: string): Value => (Datetimes.mayBe(json) ? Datetimes.parse(json) ?? json : json)
+const untyped = (json: string): Value => (Datetimes.mayBe(json) ? (Datetimes.parse(json) ?? json) : json)
 
 /** JSON as a value (D1 rule 3): complete RFC 3339 date-times become datetimes, everything else keeps its type. */
 export const fromJson = (json: unknown): Value => {
@@ -27,7 +41,8 @@ export const fromJson = (json: unknown): Value => {
 const mapItems = (items: ReadonlyArray<unknown>, f: (item: unknown, i: number) => Value): ReadonlyArray<Value> => {
   let out: Array<Value> | undefined
   for (let i = 0; i < items.length; i++) {
-    const item = items[i], typed = f(item, i)
+    const item = items[i],
+      typed = f(item, i)
     if (typed !== item && out === undefined) out = items.slice(0, i) as Array<Value>
     if (out !== undefined) out.push(typed)
   }
@@ -37,7 +52,8 @@ const mapItems = (items: ReadonlyArray<unknown>, f: (item: unknown, i: number) =
 const mapObject = (object: Obj, f: (value: unknown, key: string) => Value): Obj => {
   let out: Record<string, Value> | undefined
   for (const key of Object.keys(object)) {
-    const value = object[key], typed = f(value, key)
+    const value = object[key],
+      typed = f(value, key)
     if (typed === value) continue
     if (out === undefined) {
       out = {}
@@ -48,7 +64,10 @@ const mapObject = (object: Obj, f: (value: unknown, key: string) => Value): Obj 
   return out ?? object
 }
 
-/** The declared types below one path: the type here, and the types of the children by name (`*` for array elements, or their place). */
+/**
+ * The declared types below one path: the type here, and the types of the children by name (`*` for array elements, or
+ * their place).
+ */
 interface TypeTree {
   type: string | undefined
   readonly children: Map<string, TypeTree>
@@ -56,9 +75,15 @@ interface TypeTree {
 
 /** The names of a path; one in back-ticks may hold anything. */
 const stepsOf = (path: string): ReadonlyArray<string> =>
-  path.includes("`") ? Array.from(path.matchAll(/`((?:[^`\\]|\\[^])*)`|[^.]+/g), ([plain, quoted]) => quoted?.replace(/\\([^])/g, "$1") ?? plain) : path.replaceAll("[*]", ".*").split(".")
+  path.includes("`")
+    ? Array.from(
+        path.matchAll(/`((?:[^`\\]|\\[^])*)`|[^.]+/g),
+        ([plain, quoted]) => quoted?.replace(/\\([^])/g, "$1") ?? plain
+      )
+    : path.replaceAll("[*]", ".*").split(".")
 
-const elementOf = (tree: TypeTree, i: number): TypeTree | undefined => tree.children.get(String(i)) ?? tree.children.get("*")
+const elementOf = (tree: TypeTree, i: number): TypeTree | undefined =>
+  tree.children.get(String(i)) ?? tree.children.get("*")
 
 const treeOf = (types: { readonly [path: string]: string }): TypeTree => {
   const root: TypeTree = { type: undefined, children: new Map() }
@@ -66,7 +91,7 @@ const treeOf = (types: { readonly [path: string]: string }): TypeTree => {
     let node = root
     for (const name of stepsOf(path)) {
       let next = node.children.get(name)
-      if (next === undefined) node.children.set(name, next = { type: undefined, children: new Map() })
+      if (next === undefined) node.children.set(name, (next = { type: undefined, children: new Map() }))
       node = next
     }
     node.type = types[path]
@@ -77,12 +102,17 @@ const treeOf = (types: { readonly [path: string]: string }): TypeTree => {
 const trees = new WeakMap<object, TypeTree>()
 
 /**
- * JSON as a value with declared types by path (D1 rules 2 and 4): `{ "a.b": "datetime", "tags.*": "uuid" }`, types as the
- * database writes them. A string that does not parse as its type stays a string; paths not named follow `rest`: plain JSON, or (the default) rule 3.
+ * JSON as a value with declared types by path (D1 rules 2 and 4): `{ "a.b": "datetime", "tags.*": "uuid" }`, types as
+ * the database writes them. A string that does not parse as its type stays a string; paths not named follow `rest`:
+ * plain JSON, or (the default) rule 3.
  */
-export const fromJsonTyped = (json: unknown, types: { readonly [path: string]: string }, rest: "plain" | "untyped" = "untyped"): Value => {
+export const fromJsonTyped = (
+  json: unknown,
+  types: { readonly [path: string]: string },
+  rest: "plain" | "untyped" = "untyped"
+): Value => {
   let tree = trees.get(types)
-  if (tree === undefined) trees.set(types, tree = treeOf(types))
+  if (tree === undefined) trees.set(types, (tree = treeOf(types)))
   return typed(json, tree, rest)
 }
 
@@ -91,7 +121,11 @@ const isGeometric = /\b(?:geometry|point)\b/
 
 const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyped"): Value => {
   if (tree === undefined) return rest === "plain" ? (json as Value) : fromJson(json)
-  if (tree.type !== undefined && (typeof json !== "object" || json === null || Array.isArray(json) || isGeometric.test(tree.type))) return typedAs(json, tree.type, tree, rest)
+  if (
+    tree.type !== undefined &&
+    (typeof json !== "object" || json === null || Array.isArray(json) || isGeometric.test(tree.type))
+  )
+    return typedAs(json, tree.type, tree, rest)
   if (typeof json !== "object" || json === null) return typed(json, undefined, rest)
   if (Array.isArray(json)) return mapItems(json, (item, i) => typed(item, elementOf(tree, i), rest))
   return mapObject(json as Obj, (value, key) => typed(value, tree.children.get(key), rest))
@@ -100,7 +134,8 @@ const typed = (json: unknown, tree: TypeTree | undefined, rest: "plain" | "untyp
 /** Splits `a | b<c | d>` at the bars outside angle brackets. */
 const alternatives = (type: string): Array<string> => {
   const out: Array<string> = []
-  let depth = 0, start = 0
+  let depth = 0,
+    start = 0
   for (let i = 0; i < type.length; i++) {
     if (type[i] === "<") depth++
     else if (type[i] === ">") depth--
@@ -141,11 +176,14 @@ const typedAs = (json: unknown, type: string, tree: TypeTree, rest: "plain" | "u
     const element = inner === undefined ? undefined : /^(.*?)(?:,\s*\d+)?$/.exec(inner)![1]!
     const items = mapItems(json, (item, i) => {
       const children = elementOf(tree, i)
-      return children !== undefined || element === undefined ? typed(item, children, rest) : typedAs(item, element, tree, rest)
+      return children !== undefined || element === undefined
+        ? typed(item, children, rest)
+        : typedAs(item, element, tree, rest)
     })
     return name === "set" ? makeSet(items) : items
   }
-  if (typeof json === "object" && json !== null && (name === "geometry" || name === "point")) return geometryOf(json as Obj) ?? (json as Value)
+  if (typeof json === "object" && json !== null && (name === "geometry" || name === "point"))
+    return geometryOf(json as Obj) ?? (json as Value)
   if (typeof json === "object" && json !== null) return typed(json, { type: undefined, children: tree.children }, rest)
   return scalar(json, name!)
 }
@@ -155,12 +193,18 @@ const scalar = (json: unknown, name: string): Value => {
   if (typeof json === "number" && name === "decimal") return parseDecimal(Text.positional(json)) ?? json
   if (typeof json !== "string") return json as Value
   switch (name) {
-    case "datetime": return Datetimes.parse(json) ?? json
-    case "duration": return Durations.parse(json) ?? json
-    case "uuid": return uuidPattern.test(json) ? new Uuid(json.toLowerCase()) : json
-    case "decimal": return parseDecimal(json) ?? json
-    case "record": return RecordIds.parse(json) ?? json
-    default: return json
+    case "datetime":
+      return Datetimes.parse(json) ?? json
+    case "duration":
+      return Durations.parse(json) ?? json
+    case "uuid":
+      return uuidPattern.test(json) ? new Uuid(json.toLowerCase()) : json
+    case "decimal":
+      return parseDecimal(json) ?? json
+    case "record":
+      return RecordIds.parse(json) ?? json
+    default:
+      return json
   }
 }
 
@@ -173,14 +217,18 @@ export const uuidPattern = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-
  */
 export const toJson = (v: Value): unknown => {
   switch (typeof v) {
-    case "undefined": return null
-    case "number": return Number.isFinite(v) ? v : null
-    case "bigint": return Number(v)
+    case "undefined":
+      return null
+    case "number":
+      return Number.isFinite(v) ? v : null
+    case "bigint":
+      return Number(v)
     case "object":
       if (v === null) return null
       if (Array.isArray(v)) return v.map(toJson)
       return v instanceof Special ? specialJson(v) : objectJson(v as Obj)
-    default: return v
+    default:
+      return v
   }
 }
 
@@ -211,7 +259,13 @@ export const stringify = (v: Value): string => {
   if (typeof v === "bigint") return String(v)
   if (Array.isArray(v)) return "[" + v.map(stringify).join(",") + "]"
   if (typeof v !== "object" || v === null || v instanceof Special) {
-    return v instanceof SetValue ? stringify(v.items) : v instanceof Float ? `${v.value}.0` : v instanceof Geometry ? stringify(v.value) : JSON.stringify(toJson(v))
+    return v instanceof SetValue
+      ? stringify(v.items)
+      : v instanceof Float
+        ? `${v.value}.0`
+        : v instanceof Geometry
+          ? stringify(v.value)
+          : JSON.stringify(toJson(v))
   }
   let out = ""
   for (const key of sortedKeys(v as Obj)) {

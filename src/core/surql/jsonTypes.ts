@@ -1,11 +1,25 @@
 /**
- * What JSON cannot say of a record: the types of its values by path, as a change carries them (D1 rule 4), and the record as it comes out of both.
+ * What JSON cannot say of a record: the types of its values by path, as a change carries them (D1 rule 4), and the
+ * record as it comes out of both.
  *
- * Why so: a record that is read from the database with all its types has to become the same event that the database's own feed would have sent of it, and whoever
- * compares the two must not take for a difference what got lost on that way (bytes become an array, an int beyond 2^53 the nearest number).
+ * Why so: a record that is read from the database with all its types has to become the same event that the database's
+ * own feed would have sent of it, and whoever compares the two must not take for a difference what got lost on that way
+ * (bytes become an array, an int beyond 2^53 the nearest number).
  */
 import { fromJsonTyped, toJson } from "./json.ts"
-import { Datetime, Decimal, Duration, Float, Geometry, type Obj, RecordId, SetValue, Special, Uuid, type Value } from "./value.ts"
+import {
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  type Obj,
+  RecordId,
+  SetValue,
+  Special,
+  Uuid,
+  type Value
+} from "./value.ts"
 
 const typeOf = (v: Special): string | undefined => {
   if (v instanceof RecordId) return "record"
@@ -37,8 +51,13 @@ export const typesOf = (doc: Obj): { readonly [path: string]: string } => {
 }
 
 /** A record without its id as JSON, and the types that go with it. */
-export const split = ({ id: _, ...content }: Obj): { readonly json: { readonly [key: string]: unknown }; readonly types: { readonly [path: string]: string } } =>
-  ({ json: toJson(content) as { readonly [key: string]: unknown }, types: typesOf(content) })
+export const split = ({
+  id: _,
+  ...content
+}: Obj): {
+  readonly json: { readonly [key: string]: unknown }
+  readonly types: { readonly [path: string]: string }
+} => ({ json: toJson(content) as { readonly [key: string]: unknown }, types: typesOf(content) })
 
 /** The record as who gets it as JSON with types has it. */
 export const asSent = (doc: Obj): Obj => {

@@ -1,9 +1,9 @@
 /**
  * Map keys: a primitive per value such that two values have the same key exactly when they are equal (`=`).
  *
- * Why so: every index, group and set of the engine is a JavaScript Map; strings, record ids and plain numbers must be their
- * own keys, because they are nearly all keys there are. Everything else becomes a string that starts with U+0000, which a
- * user's string cannot be mistaken for (those that start with it are escaped).
+ * Why so: every index, group and set of the engine is a JavaScript Map; strings, record ids and plain numbers must be
+ * their own keys, because they are nearly all keys there are. Everything else becomes a string that starts with U+0000,
+ * which a user's string cannot be mistaken for (those that start with it are escaped).
  */
 import { sortedKeys } from "./order.ts"
 import { D, toDecimal } from "./number.ts"
@@ -16,29 +16,42 @@ const numberKey = (v: bigint | Decimal): number | string => {
     const near = Number(v)
     return BigInt(near) === v ? near : `\u0000n${v}`
   }
-  const exact = v.value, near = exact.toNumber()
+  const exact = v.value,
+    near = exact.toNumber()
   return toDecimal(near).eq(exact) ? near : "\u0000n" + new D(exact).toFixed()
 }
 
 /** A key for one value (see above). NaN is equal to itself, as Map has it. */
 export const indexKey = (v: Value): unknown => {
   switch (typeof v) {
-    case "string": return v.charCodeAt(0) === 0 ? "\u0000s" + v : v
-    case "number": return v === 0 ? 0 : v
-    case "bigint": return numberKey(v)
+    case "string":
+      return v.charCodeAt(0) === 0 ? "\u0000s" + v : v
+    case "number":
+      return v === 0 ? 0 : v
+    case "bigint":
+      return numberKey(v)
     case "object":
       if (v instanceof RecordId) return v.text
       if (v instanceof Float) return v.value
       if (v instanceof Decimal) return numberKey(v)
       return v === null ? null : "\u0000" + complex(v)
-    default: return v
+    default:
+      return v
   }
 }
 
 const part = (v: Value): string => {
   const key = indexKey(v)
   if (typeof key === "string") return "s" + key.length + ":" + key
-  return key === undefined ? "N" : key === null ? "L" : typeof key === "boolean" ? (key ? "T" : "F") : "n" + String(key) + ";"
+  return key === undefined
+    ? "N"
+    : key === null
+      ? "L"
+      : typeof key === "boolean"
+        ? key
+          ? "T"
+          : "F"
+        : "n" + String(key) + ";"
 }
 
 const parts = (items: ReadonlyArray<Value>): string => {

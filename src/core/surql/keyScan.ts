@@ -1,8 +1,9 @@
 /**
- * What of a SELECT a store that reads in key order can do by itself: a range of one table, how many of its rows, which of them surely fail the filter.
+ * What of a SELECT a store that reads in key order can do by itself: a range of one table, how many of its rows, which
+ * of them surely fail the filter.
  *
- * Why so: an SSP pulls its tables in chunks, and a chunk must cost what it holds. What is said here only ever leaves out rows that the
- * evaluator would read in vain, and never one on which the filter would fail before it says no.
+ * Why so: an SSP pulls its tables in chunks, and a chunk must cost what it holds. What is said here only ever leaves
+ * out rows that the evaluator would read in vain, and never one on which the filter would fail before it says no.
  */
 import { analyze } from "./analyze.ts"
 import type { Expr, Select } from "./ast.ts"
@@ -37,10 +38,13 @@ const valueOf = (e: Expr, scope: Scope): Value => (fixed(e) ? compile(e)(scope) 
 /** Whether the filter says no more than the range of keys that it is read as. */
 const isRange = (select: Select, table: string, scope: Scope): boolean => {
   const terms = idTerms(select.where)
-  return terms.length === conjuncts(select.where).length && terms.every(({ op, value }) => {
-    const bound = value(scope)
-    return op !== "=" && bound instanceof RecordId && bound.table === table
-  })
+  return (
+    terms.length === conjuncts(select.where).length &&
+    terms.every(({ op, value }) => {
+      const bound = value(scope)
+      return op !== "=" && bound instanceof RecordId && bound.table === table
+    })
+  )
 }
 
 const count = (e: Expr | undefined, otherwise: number, scope: Scope): number | undefined => {
@@ -56,8 +60,10 @@ const scanOf = (select: Select, scope: Scope): KeyScan | undefined => {
   if (!inOrder && !fixed(from)) return undefined
   if (select.order.length > 0 && !(inOrder && ordersById(select))) return undefined
   if (select.where !== undefined && (from.kind !== "table" || !isRange(select, from.name, scope))) return undefined
-  const source = from.kind === "table" ? compileSources(select)[0]!(scope) : inOrder ? compile(from)(scope) : valueOf(from, scope)
-  const start = count(select.start, 0, scope), limit = count(select.limit, Infinity, scope)
+  const source =
+    from.kind === "table" ? compileSources(select)[0]!(scope) : inOrder ? compile(from)(scope) : valueOf(from, scope)
+  const start = count(select.start, 0, scope),
+    limit = count(select.limit, Infinity, scope)
   if (start === undefined || limit === undefined) return undefined
   if (source instanceof Table) return { table: source.name, range: undefined, start, limit }
   return source instanceof RecordRange ? { table: source.table, range: source.range, start, limit } : undefined
@@ -76,7 +82,8 @@ export const showsAll = ({ fetch, fields, omit, only, value }: Select): boolean 
 export type Equality = readonly [field: string, value: string | number | boolean]
 
 /** Fields that must be equal to a string, int or bool for a row to pass, by what the filter asks before it can fail. */
-export const equalities = (select: Select, scope: Scope): ReadonlyArray<Equality> => safely(() => equalitiesOf(select, scope)) ?? []
+export const equalities = (select: Select, scope: Scope): ReadonlyArray<Equality> =>
+  safely(() => equalitiesOf(select, scope)) ?? []
 
 const equalitiesOf = (select: Select, scope: Scope): ReadonlyArray<Equality> => {
   const [from, ...others] = select.from

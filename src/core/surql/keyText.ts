@@ -1,15 +1,30 @@
 /**
  * Record keys as text whose order by code point is the order of the keys, one text per key.
  *
- * Why so: with it a range of keys is a range of an index of any store that compares bytes, so a table is read in key order without sorting. Text and
- * not bytes, so that a person can read it. Ints are written as decimal exponent and digits, because keys inside arrays may be
- * numbers of any kind and size; composite keys that compare as equal but are not the same (`[1]`, `[1f]`) are told apart by what follows behind.
+ * Why so: with it a range of keys is a range of an index of any store that compares bytes, so a table is read in key
+ * order without sorting. Text and not bytes, so that a person can read it. Ints are written as decimal exponent and
+ * digits, because keys inside arrays may be numbers of any kind and size; composite keys that compare as equal but are
+ * not the same (`[1]`, `[1f]`) are told apart by what follows behind.
  */
 import * as Encode from "./encode.ts"
 import { isNumber, toDecimal } from "./number.ts"
 import type { NumberValue } from "./number.ts"
 import { sortedKeys } from "./order.ts"
-import { Bytes, Datetime, Decimal, Duration, Float, Geometry, RecordId, Regex, SetValue, Special, Table, Uuid, field } from "./value.ts"
+import {
+  Bytes,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  RecordId,
+  Regex,
+  SetValue,
+  Special,
+  Table,
+  Uuid,
+  field
+} from "./value.ts"
 import type { Obj, RecordKey, Value } from "./value.ts"
 
 /** Ends what has a length; below every character that content is written with. */
@@ -19,14 +34,16 @@ const more = "\u0002"
 const awkward = /[\u0000\u0001\ud800-\udfff\uffff]/
 
 /**
- * A text as any store keeps it, in its order: in UTF-8 and without U+0000, at which some end. Half a surrogate pair, which UTF-8 does not have, stands before the characters that it begins, the
- * second half behind all: each is written as the character before with a mark, and that character with a lower one.
+ * A text as any store keeps it, in its order: in UTF-8 and without U+0000, at which some end. Half a surrogate pair,
+ * which UTF-8 does not have, stands before the characters that it begins, the second half behind all: each is written
+ * as the character before with a mark, and that character with a lower one.
  */
 export const wellFormed = (text: string): string => {
   if (!awkward.test(text)) return text
   let out = ""
   for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i), next = text.charCodeAt(i + 1)
+    const unit = text.charCodeAt(i),
+      next = text.charCodeAt(i + 1)
     if (unit < 2) out += end + String.fromCharCode(unit + 1)
     else if (unit < 0xd800 || unit > 0xdfff) out += unit === 0xffff ? text[i]! + end : text[i]!
     else if (unit >= 0xdc00) out += `\u{10ffff}\u0003${String.fromCharCode(unit + 0x800)}`
@@ -38,7 +55,8 @@ export const wellFormed = (text: string): string => {
 
 const low = /[\u0000-\u0002]/g
 
-const nested = (text: string): string => wellFormed(text).replace(low, (c) => more + String.fromCharCode(c.charCodeAt(0) + 1)) + end
+const nested = (text: string): string =>
+  wellFormed(text).replace(low, (c) => more + String.fromCharCode(c.charCodeAt(0) + 1)) + end
 
 const mirrored = (text: string): string => {
   let out = ""
@@ -48,7 +66,11 @@ const mirrored = (text: string): string => {
 
 /** Decimal exponents, as characters that order like them: most numbers have one of the letters. */
 const exponent = (e: number): string =>
-  e >= 0 && e <= 20 ? String.fromCharCode(0x46 + e) : e > 0 ? `a${String(e).padStart(6, "0")}` : `A${String(999_999 + e).padStart(6, "0")}`
+  e >= 0 && e <= 20
+    ? String.fromCharCode(0x46 + e)
+    : e > 0
+      ? `a${String(e).padStart(6, "0")}`
+      : `A${String(999_999 + e).padStart(6, "0")}`
 
 const zeros = /0+$/
 
@@ -67,7 +89,10 @@ const numberText = (v: NumberValue): string => {
   }
   const exact = toDecimal(n)
   if (exact.isZero()) return "1"
-  const text = positive(exact.d.map((part, i) => (i === 0 ? String(part) : String(part).padStart(7, "0"))).join(""), exact.e + 1)
+  const text = positive(
+    exact.d.map((part, i) => (i === 0 ? String(part) : String(part).padStart(7, "0"))).join(""),
+    exact.e + 1
+  )
   return exact.isNegative() ? "0" + mirrored(text) : "2" + text
 }
 
@@ -75,9 +100,20 @@ const time = ({ nanos, seconds }: Datetime | Duration): string => numberText(sec
 
 const items = (list: ReadonlyArray<Value>): string => list.map(valueText).join("") + end
 
-const objectText = (object: Obj): string => sortedKeys(object).map((key) => more + nested(key) + valueText(field(object, key))).join("") + end
+const objectText = (object: Obj): string =>
+  sortedKeys(object)
+    .map((key) => more + nested(key) + valueText(field(object, key)))
+    .join("") + end
 
-const geometries = ["Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection"]
+const geometries = [
+  "Point",
+  "LineString",
+  "Polygon",
+  "MultiPoint",
+  "MultiLineString",
+  "MultiPolygon",
+  "GeometryCollection"
+]
 
 /** A value inside a key: its place among the types, then its content; none is the beginning of another. */
 const valueText = (v: Value): string => {
@@ -95,7 +131,13 @@ const specialText = (v: Special): string => {
   if (v instanceof Datetime) return "G" + time(v)
   if (v instanceof Uuid) return "H" + v.text
   if (v instanceof SetValue) return "J" + items(v.items)
-  if (v instanceof Geometry) return "L" + geometries.indexOf(String(field(v.value, "type"))) + valueText(field(v.value, "coordinates")) + valueText(field(v.value, "geometries"))
+  if (v instanceof Geometry)
+    return (
+      "L" +
+      geometries.indexOf(String(field(v.value, "type"))) +
+      valueText(field(v.value, "coordinates")) +
+      valueText(field(v.value, "geometries"))
+    )
   if (v instanceof Bytes) return "M" + Array.from(v.value, (byte) => byte.toString(16).padStart(2, "0")).join("") + end
   if (v instanceof Table) return "N" + nested(v.name)
   if (v instanceof RecordId) return "O" + nested(v.table) + innerKey(v.key)
@@ -116,7 +158,8 @@ const ordered = (key: RecordKey): string => {
 const isComposite = (key: RecordKey): boolean => typeof key === "object" && !(key instanceof Uuid)
 
 /** The text of a key; different for different keys. */
-export const keyText = (key: RecordKey): string => (isComposite(key) ? ordered(key) + wellFormed(Encode.encode(key as Value)) : ordered(key))
+export const keyText = (key: RecordKey): string =>
+  isComposite(key) ? ordered(key) + wellFormed(Encode.encode(key as Value)) : ordered(key)
 
 /** The texts of all keys that compare as equal to a key lie between these two, ends included, and no others do. */
 export const placeOf = (key: RecordKey): { readonly first: string; readonly last: string } => {
@@ -126,4 +169,7 @@ export const placeOf = (key: RecordKey): { readonly first: string; readonly last
 
 /** Whether a value could be a key at all: what a range may have as its bound is wider. */
 export const isKey = (v: Value): v is RecordKey =>
-  typeof v === "string" || typeof v === "number" || typeof v === "bigint" || (typeof v === "object" && v !== null && (!(v instanceof Special) || v instanceof Uuid))
+  typeof v === "string" ||
+  typeof v === "number" ||
+  typeof v === "bigint" ||
+  (typeof v === "object" && v !== null && (!(v instanceof Special) || v instanceof Uuid))

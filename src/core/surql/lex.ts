@@ -1,8 +1,9 @@
 /**
  * Tokens of the query language, one at a time and on demand: `next(text, position)` gives the token there.
  *
- * Why so: the language is not regular (`/` starts a regex or divides, `1a` is a record key or an error), so the parser asks for
- * the kind of token its place allows, and no state is kept here. Faults are tokens of kind "bad" whose `value` says what is wrong.
+ * Why so: the language is not regular (`/` starts a regex or divides, `1a` is a record key or an error), so the parser
+ * asks for the kind of token its place allows, and no state is kept here. Faults are tokens of kind "bad" whose `value`
+ * says what is wrong.
  */
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
@@ -43,25 +44,45 @@ export const skip = (text: string, at: number): number => {
   }
 }
 
-const token = (kind: TokenKind, text: string, value: Value, at: number, end: number, after: number): Token => ({ kind, text, value, at, end, after })
+const token = (kind: TokenKind, text: string, value: Value, at: number, end: number, after: number): Token => ({
+  kind,
+  text,
+  value,
+  at,
+  end,
+  after
+})
 
 const bad = (message: string, at: number, after: number): Token => token("bad", message, undefined, at, at + 1, after)
 
 const simpleEscapes: { readonly [char: string]: string } = {
-  n: "\n", r: "\r", t: "\t", f: "\f", b: "\b", "0": "\0", "\\": "\\", "/": "/", "`": "`", "'": "'", '"': '"'
+  n: "\n",
+  r: "\r",
+  t: "\t",
+  f: "\f",
+  b: "\b",
+  "0": "\0",
+  "\\": "\\",
+  "/": "/",
+  "`": "`",
+  "'": "'",
+  '"': '"'
 }
 
 /** Text with its escapes resolved; `undefined` when one is wrong. */
 export const unescape = (text: string): string | undefined => {
   if (!text.includes("\\")) return text
   let wrong = false
-  const out = text.replace(/\\(u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|[\s\S]?)/g, (_, all: string, braced: string | undefined, four: string | undefined) => {
-    const code = braced ?? four
-    if (code !== undefined && parseInt(code, 16) <= 0x10ffff) return String.fromCodePoint(parseInt(code, 16))
-    const found = Object.hasOwn(simpleEscapes, all) ? simpleEscapes[all] : undefined
-    if (found === undefined) wrong = true
-    return found ?? ""
-  })
+  const out = text.replace(
+    /\\(u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|[\s\S]?)/g,
+    (_, all: string, braced: string | undefined, four: string | undefined) => {
+      const code = braced ?? four
+      if (code !== undefined && parseInt(code, 16) <= 0x10ffff) return String.fromCodePoint(parseInt(code, 16))
+      const found = Object.hasOwn(simpleEscapes, all) ? simpleEscapes[all] : undefined
+      if (found === undefined) wrong = true
+      return found ?? ""
+    }
+  )
   return wrong ? undefined : out
 }
 
@@ -84,7 +105,9 @@ const quotedName = (kind: "quoted" | "param", text: string, open: number, at: nu
   const end = closing(text, open, text[open] === "`" ? "`" : "⟩")
   if (end < 0) return bad("this name is never closed", at, after)
   const name = unescape(text.slice(open + 1, end))
-  return name === undefined ? bad("not a valid escape character", at, after) : token(kind, name, undefined, at, end + 1, after)
+  return name === undefined
+    ? bad("not a valid escape character", at, after)
+    : token(kind, name, undefined, at, end + 1, after)
 }
 
 const string = (text: string, at: number, open: number, after: number): Token => {
@@ -92,25 +115,43 @@ const string = (text: string, at: number, open: number, after: number): Token =>
   if (close < 0) return bad("this string is never closed", at, after)
   const content = unescape(text.slice(open + 1, close))
   if (content === undefined) return bad("not a valid escape character", at, after)
-  return open === at ? token("string", content, content, at, close + 1, after) : prefixed(text[at]!, content, text.slice(at, close + 1), at, close + 1, after)
+  return open === at
+    ? token("string", content, content, at, close + 1, after)
+    : prefixed(text[at]!, content, text.slice(at, close + 1), at, close + 1, after)
 }
 
 const uuidPattern = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
 
 const prefixed = (prefix: string, content: string, source: string, at: number, end: number, after: number): Token => {
   switch (prefix) {
-    case "s": return token("string", content, content, at, end, after)
-    case "r": return token("record", content, undefined, at, end, after)
+    case "s":
+      return token("string", content, content, at, end, after)
+    case "r":
+      return token("record", content, undefined, at, end, after)
     case "d": {
       const value = Datetimes.parseWritten(content)
-      return value === undefined ? bad("this is not a datetime; expected d'2020-01-01T00:00:00Z'", at, after) : token("value", source, value, at, end, after)
+      return value === undefined
+        ? bad("this is not a datetime; expected d'2020-01-01T00:00:00Z'", at, after)
+        : token("value", source, value, at, end, after)
     }
-    case "u": return uuidPattern.test(content) ? token("value", source, new Uuid(content.toLowerCase()), at, end, after) : bad("this is not a uuid", at, after)
+    case "u":
+      return uuidPattern.test(content)
+        ? token("value", source, new Uuid(content.toLowerCase()), at, end, after)
+        : bad("this is not a uuid", at, after)
     case "b": {
-      if (!/^([0-9a-fA-F]{2})*$/.test(content)) return bad("bytes are written as pairs of hexadecimal digits", at, after)
-      return token("value", source, new Bytes(Uint8Array.from(content.match(/../g) ?? [], (h) => parseInt(h, 16))), at, end, after)
+      if (!/^([0-9a-fA-F]{2})*$/.test(content))
+        return bad("bytes are written as pairs of hexadecimal digits", at, after)
+      return token(
+        "value",
+        source,
+        new Bytes(Uint8Array.from(content.match(/../g) ?? [], (h) => parseInt(h, 16))),
+        at,
+        end,
+        after
+      )
     }
-    default: return bad("file literals are not supported", at, after)
+    default:
+      return bad("file literals are not supported", at, after)
   }
 }
 
@@ -128,7 +169,10 @@ export const number = (text: string, at: number, after: number): Token => {
       durationAt.lastIndex = first
       const found = durationAt.exec(text)
       const value = found === null ? undefined : Durations.parse(found[0])
-      if (found !== null) return value === undefined ? bad("this duration is too long", at, after) : token("value", found[0], value, at, durationAt.lastIndex, after)
+      if (found !== null)
+        return value === undefined
+          ? bad("this duration is too long", at, after)
+          : token("value", found[0], value, at, durationAt.lastIndex, after)
     }
   }
   numberAt.lastIndex = first
@@ -138,7 +182,9 @@ export const number = (text: string, at: number, after: number): Token => {
   const suffix = text.slice(end, suffixEnd)
   const source = text.slice(at, suffixEnd)
   const value = numberValue(text.slice(at, end).replaceAll("_", ""), suffix)
-  return value === undefined ? bad(suffix === "" ? "this number does not fit" : `\`${source}\` is not a number`, at, after) : token("value", source, value, at, suffixEnd, after)
+  return value === undefined
+    ? bad(suffix === "" ? "this number does not fit" : `\`${source}\` is not a number`, at, after)
+    : token("value", source, value, at, suffixEnd, after)
 }
 
 const identifierDigits = (text: string, at: number): number => {
@@ -156,7 +202,26 @@ const numberValue = (digits: string, suffix: string): Value => {
 }
 
 const operators3 = new Set(["<->", "...", "..="])
-const operators2 = new Set(["->", "<-", "<~", "..", "**", "*=", "?=", "?:", "??", "==", "!=", "<=", ">=", "&&", "||", "::", "+=", "-="])
+const operators2 = new Set([
+  "->",
+  "<-",
+  "<~",
+  "..",
+  "**",
+  "*=",
+  "?=",
+  "?:",
+  "??",
+  "==",
+  "!=",
+  "<=",
+  ">=",
+  "&&",
+  "||",
+  "::",
+  "+=",
+  "-="
+])
 const operators1 = new Set(Array.from("+-*/%<>=!()[]{},;:.|?@$&~×÷∈∉∋∌⊇⊃⊆⊂⊅⊄⊉⊈∅⊍"))
 
 /** The token at or behind `from`. */
@@ -179,7 +244,8 @@ export const next = (text: string, from: number): Token => {
   if (text[at] === "`" || text[at] === "⟨") return quotedName("quoted", text, at, at, from)
   for (let length = 3; length > 0; length--) {
     const op = text.slice(at, at + length)
-    if ((length === 3 ? operators3 : length === 2 ? operators2 : operators1).has(op)) return token("op", op, undefined, at, at + length, from)
+    if ((length === 3 ? operators3 : length === 2 ? operators2 : operators1).has(op))
+      return token("op", op, undefined, at, at + length, from)
   }
   return bad(`unexpected character \`${String.fromCodePoint(text.codePointAt(at)!)}\``, at, from)
 }
@@ -195,10 +261,15 @@ const param = (text: string, at: number, after: number): Token => {
 /** A regular expression whose opening slash is at `at`; its source in `text`. */
 export const regex = (text: string, at: number): Token => {
   const close = closing(text, at, "/")
-  return close < 0 ? bad("this regular expression is never closed", at, at) : token("value", text.slice(at + 1, close).replaceAll("\\/", "/"), undefined, at, close + 1, at)
+  return close < 0
+    ? bad("this regular expression is never closed", at, at)
+    : token("value", text.slice(at + 1, close).replaceAll("\\/", "/"), undefined, at, close + 1, at)
 }
 
-/** What stands bare behind the colon of a record id: letters, digits, `_`, or a signed number. Empty `text` when there is none. */
+/**
+ * What stands bare behind the colon of a record id: letters, digits, `_`, or a signed number. Empty `text` when there
+ * is none.
+ */
 export const bareKey = (text: string, at: number): Token => {
   const sign = text[at] === "-" || text[at] === "+" ? 1 : 0
   const end = sign === 1 ? identifierDigits(text, at + 1) : identifierEnd(text, at)

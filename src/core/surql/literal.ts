@@ -31,7 +31,7 @@ const value = (r: Reader): Read => {
   const word = t.text.toLowerCase()
   if (t.kind === "ident" && Object.hasOwn(words, word) && r.text[t.end] !== ":") return words[word]
   if (t.text === "NaN" && t.kind === "ident") return NaN
-  return t.kind === "record" ? RecordIds.parse(t.text) ?? wrong : record(r, t)
+  return t.kind === "record" ? (RecordIds.parse(t.text) ?? wrong) : record(r, t)
 }
 
 const composite = (r: Reader, t: Lex.Token): Read => {
@@ -97,10 +97,17 @@ const object = (r: Reader): Read => {
   }
 }
 
-/** The key behind all of `text`, or what it begins with: an array, an object or a uuid; `undefined` when it is none of these. */
+/**
+ * The key behind all of `text`, or what it begins with: an array, an object or a uuid; `undefined` when it is none of
+ * these.
+ */
 export const readKey = (text: string, rest: "nothing" | "anything" = "nothing"): RecordKey | undefined => {
   const r: Reader = { text, at: 0, depth: 0 }
   const key = value(r)
   if (key === wrong || (rest === "nothing" && Lex.next(text, r.at).kind !== "end")) return undefined
-  return Array.isArray(key) || key instanceof Uuid || (typeof key === "object" && key !== null && Object.getPrototypeOf(key) === Object.prototype) ? (key as RecordKey) : undefined
+  return Array.isArray(key) ||
+    key instanceof Uuid ||
+    (typeof key === "object" && key !== null && Object.getPrototypeOf(key) === Object.prototype)
+    ? (key as RecordKey)
+    : undefined
 }

@@ -10,5 +10,9 @@ import type { Value } from "./value.ts"
 /** A set of the items. Of equal ones (`1`, `1.0`) the first is kept, or the last, as a cast does. */
 export const makeSet = (items: ReadonlyArray<Value>, keep: "first" | "last" = "first"): SetValue => {
   const sorted = sortValues(items, compare)
-  return new SetValue(sorted.filter((item, i) => (keep === "first" ? i === 0 || !same(item, sorted[i - 1]) : i === sorted.length - 1 || !same(item, sorted[i + 1]))))
+  return new SetValue(
+    sorted.filter((item, i) =>
+      keep === "first" ? i === 0 || !same(item, sorted[i - 1]) : i === sorted.length - 1 || !same(item, sorted[i + 1])
+    )
+  )
 }

@@ -1,8 +1,8 @@
 /**
  * A source over plain tables in memory, with an index of edges.
  *
- * Why so: the plain evaluator needs records by id, tables in key order and edges by endpoint; this is the smallest thing
- * that gives all three. The engine has its own, over its shared store.
+ * Why so: the plain evaluator needs records by id, tables in key order and edges by endpoint; this is the smallest
+ * thing that gives all three. The engine has its own, over its shared store.
  */
 import { compareKeys, compareRecords, compareStrings } from "./order.ts"
 import { recordOf } from "./paths.ts"
@@ -30,7 +30,8 @@ export const fromRecords = (records: Iterable<Obj>): Source => {
   for (const [table, ids] of [...tables].sort((a, b) => compareStrings(a[0], b[0]))) {
     for (const id of ids) {
       const doc = byText.get(id.text)!
-      const from = recordOf(field(doc, "in")), to = recordOf(field(doc, "out"))
+      const from = recordOf(field(doc, "in")),
+        to = recordOf(field(doc, "out"))
       if (from === undefined || to === undefined) continue
       for (const key of [`out ${from.text}`, `in ${to.text}`]) {
         add(edges, key, id)
@@ -43,14 +44,16 @@ export const fromRecords = (records: Iterable<Obj>): Source => {
     record: (id) => byText.get(id.text),
     rows: (table) => docs.get(table) ?? [],
     rowsBetween: (table, range) => between(tables.get(table) ?? [], docs.get(table) ?? [], range),
-    edges: (of, direction, table) => edges.get(table === undefined ? `${direction} ${of.text}` : `${direction} ${of.text} ${table}`) ?? [],
+    edges: (of, direction, table) =>
+      edges.get(table === undefined ? `${direction} ${of.text}` : `${direction} ${of.text} ${table}`) ?? [],
     tables: () => [...tables.keys()].sort(compareStrings)
   }
 }
 
 /** The first position whose key is not below a bound; with `past`, not at it either. */
 const position = (ids: ReadonlyArray<RecordId>, key: RecordKey, past: boolean): number => {
-  let low = 0, high = ids.length
+  let low = 0,
+    high = ids.length
   while (low < high) {
     const middle = (low + high) >> 1
     const c = compareKeys(ids[middle]!.key, key)
@@ -62,5 +65,6 @@ const position = (ids: ReadonlyArray<RecordId>, key: RecordKey, past: boolean): 
 
 function* between(ids: ReadonlyArray<RecordId>, docs: ReadonlyArray<Obj>, { from, to }: Range): Iterable<Obj> {
   const end = to === undefined ? ids.length : position(ids, to.value as RecordKey, to.inclusive)
-  for (let i = from === undefined ? 0 : position(ids, from.value as RecordKey, !from.inclusive); i < end; i++) yield docs[i]!
+  for (let i = from === undefined ? 0 : position(ids, from.value as RecordKey, !from.inclusive); i < end; i++)
+    yield docs[i]!
 }

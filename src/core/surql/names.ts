@@ -7,7 +7,12 @@
 import type { Expr, Idiom, Part } from "./ast.ts"
 import { graphText, printName } from "./print.ts"
 
-const path = (at: number, names: ReadonlyArray<string>): Idiom => ({ kind: "idiom", at, start: undefined, parts: names.map((name) => ({ kind: "field", name })) })
+const path = (at: number, names: ReadonlyArray<string>): Idiom => ({
+  kind: "idiom",
+  at,
+  start: undefined,
+  parts: names.map((name) => ({ kind: "field", name }))
+})
 
 /** Names of the parts of a path that show. */
 const shown = (parts: ReadonlyArray<Part>): Array<string> => {
@@ -25,18 +30,31 @@ export const aliasNames = (idiom: Idiom): Array<string> => shown(idiom.parts)
 /** The path of an unnamed expression. */
 export const nameOf = (expr: Expr): Idiom => {
   switch (expr.kind) {
-    case "param": return path(expr.at, [expr.name])
-    case "call": return path(expr.at, [expr.args.length === 0 && /^(math|duration)::/.test(expr.name) ? printName(expr) : expr.name])
-    case "block": return expr.catches ? nameOf(expr.steps[0]!.value) : path(expr.at, [printName(expr)])
+    case "param":
+      return path(expr.at, [expr.name])
+    case "call":
+      return path(expr.at, [
+        expr.args.length === 0 && /^(math|duration)::/.test(expr.name) ? printName(expr) : expr.name
+      ])
+    case "block":
+      return expr.catches ? nameOf(expr.steps[0]!.value) : path(expr.at, [printName(expr)])
     case "idiom": {
       const alias = expr.parts.find((p) => p.kind === "graph" && p.alias !== undefined)
       if (alias?.kind === "graph" && alias.alias !== undefined) return alias.alias
       const names = shown(expr.parts)
       if (expr.start === undefined) return path(expr.at, names)
       if (expr.start.kind === "param") return path(expr.at, ["$" + expr.start.name, ...names])
-      const start: Idiom = { kind: "idiom", at: expr.at, start: expr.start, parts: expr.parts.filter((p) => p.kind === "field" || p.kind === "graph") }
-      return path(expr.at, [start.parts.length === 0 && expr.start.kind !== "binary" ? printName(expr.start) : printName(start)])
+      const start: Idiom = {
+        kind: "idiom",
+        at: expr.at,
+        start: expr.start,
+        parts: expr.parts.filter((p) => p.kind === "field" || p.kind === "graph")
+      }
+      return path(expr.at, [
+        start.parts.length === 0 && expr.start.kind !== "binary" ? printName(expr.start) : printName(start)
+      ])
     }
-    default: return path(expr.at, [printName(expr)])
+    default:
+      return path(expr.at, [printName(expr)])
   }
 }

@@ -1,15 +1,23 @@
 /**
- * Numbers of three kinds (64-bit int, float, decimal): exact comparison between them, and decimals as the database keeps them.
+ * Numbers of three kinds (64-bit int, float, decimal): exact comparison between them, and decimals as the database
+ * keeps them.
  *
- * Why so: the database compares numbers exactly whatever their kind (`9007199254740993 > 9007199254740992.0`), so nothing
- * here goes through a lossy conversion. Decimals follow the database's own type: a 96-bit integer with at most 28 places.
+ * Why so: the database compares numbers exactly whatever their kind (`9007199254740993 > 9007199254740992.0`), so
+ * nothing here goes through a lossy conversion. Decimals follow the database's own type: a 96-bit integer with at most
+ * 28 places.
  */
 import { Decimal as DecimalNumber } from "decimal.js"
 import { Decimal, Float, int } from "./value.ts"
 import type { Value } from "./value.ts"
 
 /** Decimal arithmetic wide enough that rounding to the database's size happens once, in {@link fit}. */
-export const D = DecimalNumber.clone({ precision: 64, rounding: DecimalNumber.ROUND_HALF_EVEN, toExpNeg: -9e15, toExpPos: 9e15, modulo: DecimalNumber.ROUND_DOWN })
+export const D = DecimalNumber.clone({
+  precision: 64,
+  rounding: DecimalNumber.ROUND_HALF_EVEN,
+  toExpNeg: -9e15,
+  toExpPos: 9e15,
+  modulo: DecimalNumber.ROUND_DOWN
+})
 export type Dec = InstanceType<typeof D>
 
 export type NumberValue = number | bigint | Float | Decimal
@@ -23,7 +31,13 @@ export const fit = (value: Dec): Dec | undefined => {
   const whole = Math.max(0, value.e + 1)
   let places = Math.min(28, Math.max(0, 29 - whole))
   let rounded = value.toDecimalPlaces(places, DecimalNumber.ROUND_HALF_EVEN)
-  while (places > 0 && rounded.abs().times(new D(10).pow(Math.max(rounded.decimalPlaces(), 0))).gt(limit)) {
+  while (
+    places > 0 &&
+    rounded
+      .abs()
+      .times(new D(10).pow(Math.max(rounded.decimalPlaces(), 0)))
+      .gt(limit)
+  ) {
     places--
     rounded = value.toDecimalPlaces(places, DecimalNumber.ROUND_HALF_EVEN)
   }
@@ -60,8 +74,8 @@ const mostDigits = 1n << 52n
 const tenth = (n: bigint): bigint => n / 10n + (n % 10n >= 5n ? 1n : 0n)
 
 /**
- * A fraction with more than 15 digits, step by step as the database converts it: the mantissa takes in the powers of five
- * while it fits 96 bits, then loses digits, each rounded by itself, until it is below 2^52.
+ * A fraction with more than 15 digits, step by step as the database converts it: the mantissa takes in the powers of
+ * five while it fits 96 bits, then loses digits, each rounded by itself, until it is below 2^52.
  */
 const roundedFraction = (n: number): Dec => {
   const view = new DataView(new ArrayBuffer(8))
@@ -84,24 +98,34 @@ const roundedFraction = (n: number): Dec => {
   return new D(`${n < 0 ? "-" : ""}${mantissa}e-${scale}`)
 }
 
-/** A number as a decimal to calculate with: a float of more than 15 digits loses what the database's own conversion loses. */
+/**
+ * A number as a decimal to calculate with: a float of more than 15 digits loses what the database's own conversion
+ * loses.
+ */
 export const asDecimal = (v: number | bigint | Float | Dec): Dec => {
   const n = v instanceof Float ? v.value : v
   if (typeof n !== "number" || !Number.isFinite(n) || Number.isInteger(n)) return toDecimal(v)
-  return String(n).replace(/e.*|[^0-9]/g, "").replace(/^0+/, "").length <= 15 ? new D(n) : roundedFraction(n)
+  return String(n)
+    .replace(/e.*|[^0-9]/g, "")
+    .replace(/^0+/, "").length <= 15
+    ? new D(n)
+    : roundedFraction(n)
 }
 
 /** That many ints from one on, up to the greatest there is. */
 export const intsFrom = (start: number | bigint, count: number): ReadonlyArray<number | bigint> => {
   const first = Number(start)
-  if (Number.isSafeInteger(first) && Number.isSafeInteger(first + count)) return Array.from({ length: Math.max(0, count) }, (_, i) => first + i)
-  const from = BigInt(start), left = Number(9223372036854775808n - from)
+  if (Number.isSafeInteger(first) && Number.isSafeInteger(first + count))
+    return Array.from({ length: Math.max(0, count) }, (_, i) => first + i)
+  const from = BigInt(start),
+    left = Number(9223372036854775808n - from)
   return Array.from({ length: Math.max(0, Math.min(count, left)) }, (_, i) => int(from + BigInt(i)))
 }
 
 /** A power of ten, multiplied as the database's library does; the largest are not the nearest floats. */
 const powerOfTen = (exponent: number): number => {
-  let power = 1, base = 10
+  let power = 1,
+    base = 10
   for (let rest = exponent; rest > 0; rest >>= 1) {
     if (rest & 1) power *= base
     base *= base
@@ -113,9 +137,11 @@ const powerOfTen = (exponent: number): number => {
 const decimalToFloat = (value: DecimalNumber): number => {
   const places = value.decimalPlaces()
   if (places === 0) return value.toNumber()
-  const size = value.abs(), whole = size.trunc()
+  const size = value.abs(),
+    whole = size.trunc()
   const sum = whole.toNumber() + new D(size.sub(whole)).times(new D(10).pow(places)).toNumber() / 10 ** places
-  const scale = powerOfTen(places), scaled = sum * scale
+  const scale = powerOfTen(places),
+    scaled = sum * scale
   const rounded = (Number.isInteger(scaled) ? scaled : Math.round(scaled)) / scale
   return value.isNegative() ? -rounded : rounded
 }

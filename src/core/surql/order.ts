@@ -1,27 +1,60 @@
 /**
  * Order, equality and truth of values, as the database has them.
  *
- * Why so: these three decide what every filter, sort and join does, so they are total functions over all types and agree
- * with the real engine (tests run both). Hot cases (two strings, two numbers) are decided first.
+ * Why so: these three decide what every filter, sort and join does, so they are total functions over all types and
+ * agree with the real engine (tests run both). Hot cases (two strings, two numbers) are decided first.
  */
 import { compareNumbers, isNumber } from "./number.ts"
 import * as Regexes from "./regex.ts"
 import {
-  Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special, Table, Uuid, field, isObj
+  Bytes,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  RecordRange,
+  Regex,
+  SetValue,
+  Special,
+  Table,
+  Uuid,
+  field,
+  isObj
 } from "./value.ts"
 import type { Bound, Obj, RecordKey, SpecialType, Value } from "./value.ts"
 
 const specialRank: { readonly [type in SpecialType]: number } = {
-  float: 3, decimal: 3, duration: 5, datetime: 6, uuid: 7, set: 9, geometry: 11, bytes: 12, table: 13, record: 14, regex: 15, range: 16, closure: 17
+  float: 3,
+  decimal: 3,
+  duration: 5,
+  datetime: 6,
+  uuid: 7,
+  set: 9,
+  geometry: 11,
+  bytes: 12,
+  table: 13,
+  record: 14,
+  regex: 15,
+  range: 16,
+  closure: 17
 }
 
 const rank = (v: Value): number => {
   switch (typeof v) {
-    case "undefined": return 0
-    case "boolean": return 2
-    case "number": case "bigint": return 3
-    case "string": return 4
-    default: return v === null ? 1 : Array.isArray(v) ? 8 : v instanceof Special ? specialRank[v.type] : 10
+    case "undefined":
+      return 0
+    case "boolean":
+      return 2
+    case "number":
+    case "bigint":
+      return 3
+    case "string":
+      return 4
+    default:
+      return v === null ? 1 : Array.isArray(v) ? 8 : v instanceof Special ? specialRank[v.type] : 10
   }
 }
 
@@ -30,7 +63,8 @@ export const compareStrings = (a: string, b: string): number => {
   if (a === b) return 0
   const length = Math.min(a.length, b.length)
   for (let i = 0; i < length; i++) {
-    const x = a.charCodeAt(i), y = b.charCodeAt(i)
+    const x = a.charCodeAt(i),
+      y = b.charCodeAt(i)
     if (x !== y) {
       const high = x >= 0xd800 && x <= 0xdfff
       return high === (y >= 0xd800 && y <= 0xdfff) ? x - y : high ? (y >= 0xe000 ? 1 : x - y) : x >= 0xe000 ? -1 : x - y
@@ -49,7 +83,8 @@ export const sortedKeys = (object: Obj): Array<string> => {
 export const compare = (a: Value, b: Value): number => {
   if (typeof a === "string" && typeof b === "string") return compareStrings(a, b)
   if (typeof a === "number" && typeof b === "number" && a === a && b === b) return a < b ? -1 : a > b ? 1 : 0
-  const ra = rank(a), rb = rank(b)
+  const ra = rank(a),
+    rb = rank(b)
   if (ra !== rb) return ra - rb
   if (ra === 3) return isNumber(a) && isNumber(b) ? compareNumbers(a, b) : 0
   if (ra === 2) return a === b ? 0 : a === true ? 1 : -1
@@ -61,7 +96,8 @@ const compareComplex = (a: Value, b: Value): number => {
   if (a instanceof RecordId && b instanceof RecordId) return compareRecords(a, b)
   if (Array.isArray(a) && Array.isArray(b)) return compareArrays(a, b)
   if (a instanceof Datetime && b instanceof Datetime) return a.seconds - b.seconds || a.nanos - b.nanos
-  if (a instanceof Duration && b instanceof Duration) return a.seconds < b.seconds ? -1 : a.seconds > b.seconds ? 1 : a.nanos - b.nanos
+  if (a instanceof Duration && b instanceof Duration)
+    return a.seconds < b.seconds ? -1 : a.seconds > b.seconds ? 1 : a.nanos - b.nanos
   if (a instanceof Uuid && b instanceof Uuid) return compareStrings(a.text, b.text)
   if (a instanceof SetValue && b instanceof SetValue) return compareArrays(a.items, b.items)
   if (a instanceof Bytes && b instanceof Bytes) return compareBytes(a.value, b.value)
@@ -72,16 +108,32 @@ const compareComplex = (a: Value, b: Value): number => {
   return compareRanges(a, b)
 }
 
-/** Sorted by a comparison. JavaScript's own sort puts `undefined` last whatever it is told; here NONE sorts like any value. */
+/**
+ * Sorted by a comparison. JavaScript's own sort puts `undefined` last whatever it is told; here NONE sorts like any
+ * value.
+ */
 export const sortValues = (items: ReadonlyArray<Value>, by: (a: Value, b: Value) => number): Array<Value> =>
-  items.includes(undefined) ? items.map((v) => [v] as const).sort((a, b) => by(a[0], b[0])).map(([v]) => v) : items.slice().sort(by)
+  items.includes(undefined)
+    ? items
+        .map((v) => [v] as const)
+        .sort((a, b) => by(a[0], b[0]))
+        .map(([v]) => v)
+    : items.slice().sort(by)
 
 /** Record ids: by table name, then by key. */
 export const compareRecords = (a: RecordId, b: RecordId): number =>
   a.text === b.text ? 0 : compareStrings(a.table, b.table) || compareKeys(a.key, b.key)
 
 const keyRank = (k: RecordKey): number =>
-  typeof k === "number" || typeof k === "bigint" ? 0 : typeof k === "string" ? 1 : k instanceof Uuid ? 2 : Array.isArray(k) ? 3 : 4
+  typeof k === "number" || typeof k === "bigint"
+    ? 0
+    : typeof k === "string"
+      ? 1
+      : k instanceof Uuid
+        ? 2
+        : Array.isArray(k)
+          ? 3
+          : 4
 
 /** Record keys: ints < strings < uuids < arrays < objects. */
 export const compareKeys = (a: RecordKey, b: RecordKey): number => {
@@ -99,7 +151,8 @@ const compareArrays = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): number
 }
 
 const compareObjects = (a: Obj, b: Obj): number => {
-  const ka = sortedKeys(a), kb = sortedKeys(b)
+  const ka = sortedKeys(a),
+    kb = sortedKeys(b)
   const length = Math.min(ka.length, kb.length)
   for (let i = 0; i < length; i++) {
     const c = compareStrings(ka[i]!, kb[i]!) || compare(field(a, ka[i]!), field(b, kb[i]!))
@@ -114,15 +167,25 @@ const compareBytes = (a: Uint8Array, b: Uint8Array): number => {
   return a.length - b.length
 }
 
-const geometryRank = ["Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection"]
+const geometryRank = [
+  "Point",
+  "LineString",
+  "Polygon",
+  "MultiPoint",
+  "MultiLineString",
+  "MultiPolygon",
+  "GeometryCollection"
+]
 
 const compareGeometries = (a: Obj, b: Obj): number =>
   geometryRank.indexOf(String(field(a, "type"))) - geometryRank.indexOf(String(field(b, "type"))) ||
-  compare(field(a, "coordinates"), field(b, "coordinates")) || compare(field(a, "geometries"), field(b, "geometries"))
+  compare(field(a, "coordinates"), field(b, "coordinates")) ||
+  compare(field(a, "geometries"), field(b, "geometries"))
 
 /** Bounds as the database's derive orders them: by kind (none, included, excluded), then by value. */
 const compareBounds = (a: Bound | undefined, b: Bound | undefined): number => {
-  const ka = a === undefined ? 0 : a.inclusive ? 1 : 2, kb = b === undefined ? 0 : b.inclusive ? 1 : 2
+  const ka = a === undefined ? 0 : a.inclusive ? 1 : 2,
+    kb = b === undefined ? 0 : b.inclusive ? 1 : 2
   return ka - kb || (a === undefined || b === undefined ? 0 : compare(a.value, b.value))
 }
 
@@ -135,12 +198,13 @@ const compareRanges = (a: Value, b: Value): number => {
 }
 
 /**
- * The language's `=`: numbers exactly across kinds, a regex with a string it matches, and (D1) a string with a record id of
- * the same text. Deep, but what lies inside arrays, sets and objects is {@link same}.
+ * The language's `=`: numbers exactly across kinds, a regex with a string it matches, and (D1) a string with a record
+ * id of the same text. Deep, but what lies inside arrays, sets and objects is {@link same}.
  */
 export const equal = (a: Value, b: Value): boolean => {
   if (a === b) return true
-  const ta = typeof a, tb = typeof b
+  const ta = typeof a,
+    tb = typeof b
   if (ta === "string") {
     if (tb === "string" || tb !== "object") return false
     return b instanceof RecordId ? b.text === a : b instanceof Regex && Regexes.matches(b.source, a as string)
@@ -165,7 +229,8 @@ const equalObjects = (a: Obj, b: Obj, same: (a: Value, b: Value) => boolean): bo
   // Records have no inherited names to enumerate; counting so makes no arrays, and this runs for every change.
   let left = 0
   for (const key in a) {
-    const x = a[key], y = b[key]
+    const x = a[key],
+      y = b[key]
     if (x === y ? y === undefined && !Object.hasOwn(b, key) : !Object.hasOwn(b, key) || !same(x, y)) return false
     left++
   }
@@ -198,7 +263,8 @@ const identicalSpecial = (a: Special, b: Special): boolean => {
   if (a instanceof Decimal && b instanceof Decimal) return a.value.eq(b.value)
   if (a instanceof SetValue && b instanceof SetValue) return identicalItems(a.items, b.items)
   if (a instanceof Geometry && b instanceof Geometry) return identical(a.value, b.value)
-  if (a instanceof RecordRange && b instanceof RecordRange) return a.table === b.table && identicalSpecial(a.range, b.range)
+  if (a instanceof RecordRange && b instanceof RecordRange)
+    return a.table === b.table && identicalSpecial(a.range, b.range)
   if (a instanceof Range && b instanceof Range) return identicalBounds(a.from, b.from) && identicalBounds(a.to, b.to)
   return a.type !== "closure" && compare(a, b) === 0
 }
@@ -213,11 +279,16 @@ export const same = (a: Value, b: Value): boolean => {
 /** What counts as true in WHERE, AND, OR and `?:`. */
 export const isTruthy = (v: Value): boolean => {
   switch (typeof v) {
-    case "boolean": return v
-    case "undefined": return false
-    case "number": return v !== 0
-    case "bigint": return v !== 0n
-    case "string": return v !== ""
+    case "boolean":
+      return v
+    case "undefined":
+      return false
+    case "number":
+      return v !== 0
+    case "bigint":
+      return v !== 0n
+    case "string":
+      return v !== ""
     default:
       if (v === null) return false
       if (Array.isArray(v)) return v.length > 0
@@ -228,13 +299,23 @@ export const isTruthy = (v: Value): boolean => {
 /** By its type and not by its class: a row of classes to look through took ten times as long. */
 const isTruthySpecial = (v: Special): boolean => {
   switch (v.type) {
-    case "float": return (v as Float).value !== 0
-    case "decimal": return !(v as Decimal).value.isZero()
-    case "duration": return (v as Duration).seconds !== 0 || (v as Duration).nanos !== 0
-    case "set": return (v as SetValue).items.length > 0
-    case "bytes": return (v as Bytes).value.length > 0
-    case "uuid": case "datetime": case "geometry": return true
-    case "record": return v instanceof RecordId
-    default: return false
+    case "float":
+      return (v as Float).value !== 0
+    case "decimal":
+      return !(v as Decimal).value.isZero()
+    case "duration":
+      return (v as Duration).seconds !== 0 || (v as Duration).nanos !== 0
+    case "set":
+      return (v as SetValue).items.length > 0
+    case "bytes":
+      return (v as Bytes).value.length > 0
+    case "uuid":
+    case "datetime":
+    case "geometry":
+      return true
+    case "record":
+      return v instanceof RecordId
+    default:
+      return false
   }
 }

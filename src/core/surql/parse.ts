@@ -1,15 +1,29 @@
 /**
  * The public parser: query text to statements, or one error with its place.
  *
- * Why so: nothing above this file throws or catches; the private fault of the descent becomes a value here. Text is bounded
- * before it is read.
+ * Why so: nothing above this file throws or catches; the private fault of the descent becomes a value here. Text is
+ * bounded before it is read.
  */
 import { Either } from "effect"
 import type { Select, Statement } from "./ast.ts"
 import { inherited } from "./parseExpression.ts"
 import { returned } from "./parsePrimary.ts"
 import { select } from "./parseSelect.ts"
-import { Fault, advance, caught, eatOp, eatWord, expectWord, expected, fail, isOp, isWord, name, notReserved, open } from "./parser.ts"
+import {
+  Fault,
+  advance,
+  caught,
+  eatOp,
+  eatWord,
+  expectWord,
+  expected,
+  fail,
+  isOp,
+  isWord,
+  name,
+  notReserved,
+  open
+} from "./parser.ts"
 import type { Parser } from "./parser.ts"
 
 /** What is wrong and where: `at` counts UTF-16 units from 0, `line` and `column` (code points) count from 1. */
@@ -67,24 +81,26 @@ const info = (p: Parser): Statement => {
 }
 
 /** All statements of a text, separated by `;`. Error: {@link ParseError}. */
-export const parseStatements = (text: string): Either.Either<ReadonlyArray<Statement>, ParseError> => attempt(text, (p) => {
-  const out: Array<Statement> = []
-  while (!atEnd(p)) {
-    if (eatOp(p, ";")) continue
-    out.push(statement(p))
-    if (!atEnd(p) && !isOp(p, ";")) expected(p, "the end of the statement")
-  }
-  if (out.length === 0) fail("expected a statement, found nothing", 0)
-  return out
-})
+export const parseStatements = (text: string): Either.Either<ReadonlyArray<Statement>, ParseError> =>
+  attempt(text, (p) => {
+    const out: Array<Statement> = []
+    while (!atEnd(p)) {
+      if (eatOp(p, ";")) continue
+      out.push(statement(p))
+      if (!atEnd(p) && !isOp(p, ";")) expected(p, "the end of the statement")
+    }
+    if (out.length === 0) fail("expected a statement, found nothing", 0)
+    return out
+  })
 
 /** Exactly one SELECT, with or without a final `;`. Error: {@link ParseError}. */
-export const parseSelect = (text: string): Either.Either<Select, ParseError> => attempt(text, (p) => {
-  if (!isWord(p, "SELECT")) expected(p, "SELECT")
-  const { at } = p.token
-  const out = select(p)
-  if (p.returns) fail("RETURN is not supported in this clause", at)
-  while (isOp(p, ";")) advance(p)
-  if (!atEnd(p)) expected(p, "the end of the query")
-  return out
-})
+export const parseSelect = (text: string): Either.Either<Select, ParseError> =>
+  attempt(text, (p) => {
+    if (!isWord(p, "SELECT")) expected(p, "SELECT")
+    const { at } = p.token
+    const out = select(p)
+    if (p.returns) fail("RETURN is not supported in this clause", at)
+    while (isOp(p, ";")) advance(p)
+    if (!atEnd(p)) expected(p, "the end of the query")
+    return out
+  })

@@ -1,8 +1,8 @@
 /**
  * Blocks: `{ LET $a = 1; IF $a { RETURN 2 }; $a + 1 }`.
  *
- * Why so: a block of one expression is that expression, so that the usual `IF c { a }` costs nothing. What loops, throws or writes
- * is refused where it stands.
+ * Why so: a block of one expression is that expression, so that the usual `IF c { a }` costs nothing. What loops,
+ * throws or writes is refused where it stands.
  */
 import type { Expr, Step } from "./ast.ts"
 import { inherited } from "./parseExpression.ts"
@@ -11,7 +11,21 @@ import { advance, eatOp, expectOp, expected, fail, isOp, isWord, nested, peek } 
 import type { Parser } from "./parser.ts"
 
 /** Parameters the database sets itself. */
-const reserved: ReadonlySet<string> = new Set(["access", "after", "auth", "before", "event", "input", "parent", "request", "self", "session", "this", "token", "value"])
+const reserved: ReadonlySet<string> = new Set([
+  "access",
+  "after",
+  "auth",
+  "before",
+  "event",
+  "input",
+  "parent",
+  "request",
+  "self",
+  "session",
+  "this",
+  "token",
+  "value"
+])
 
 /** What a block may hold in the database and not here: it loops, or fails on purpose. */
 const refused: ReadonlySet<string> = new Set(["FOR", "THROW", "BREAK", "CONTINUE"])
@@ -19,8 +33,10 @@ const refused: ReadonlySet<string> = new Set(["FOR", "THROW", "BREAK", "CONTINUE
 const step = (p: Parser): Step => {
   const word = p.token.kind === "ident" ? p.token.text.toUpperCase() : ""
   const after = peek(p)
-  if (p.token.kind === "param" && after.kind === "op" && after.text === "=") fail("a parameter is set with LET", p.token.at)
-  if (refused.has(word) && (after.kind !== "op" || after.text === ";" || after.text === "}")) fail(`${word} is not supported in a block; LET, RETURN, IF and expressions are`, p.token.at)
+  if (p.token.kind === "param" && after.kind === "op" && after.text === "=")
+    fail("a parameter is set with LET", p.token.at)
+  if (refused.has(word) && (after.kind !== "op" || after.text === ";" || after.text === "}"))
+    fail(`${word} is not supported in a block; LET, RETURN, IF and expressions are`, p.token.at)
   if (!isWord(p, "LET") || after.kind !== "param") return { name: undefined, type: undefined, value: inherited(p) }
   advance(p)
   const name = advance(p)
@@ -31,17 +47,18 @@ const step = (p: Parser): Step => {
 }
 
 /** The steps behind those already read, up to the `}`, which is taken. */
-export const blockOf = (p: Parser, at: number, first: ReadonlyArray<Step>): Expr => nested(p, () => {
-  const steps = [...first]
-  for (;;) {
-    if (steps.length > 0 && !isOp(p, "}") && !isOp(p, ";")) expected(p, "`;` or `}`")
-    while (eatOp(p, ";"));
-    if (eatOp(p, "}")) break
-    steps.push(step(p))
-  }
-  const [only] = steps
-  return steps.length === 1 && only!.name === undefined ? only!.value : { kind: "block", at, steps, catches: false }
-})
+export const blockOf = (p: Parser, at: number, first: ReadonlyArray<Step>): Expr =>
+  nested(p, () => {
+    const steps = [...first]
+    for (;;) {
+      if (steps.length > 0 && !isOp(p, "}") && !isOp(p, ";")) expected(p, "`;` or `}`")
+      while (eatOp(p, ";"));
+      if (eatOp(p, "}")) break
+      steps.push(step(p))
+    }
+    const [only] = steps
+    return steps.length === 1 && only!.name === undefined ? only!.value : { kind: "block", at, steps, catches: false }
+  })
 
 /** `{ steps }` where no object can stand. */
 export const block = (p: Parser): Expr => {

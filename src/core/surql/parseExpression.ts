@@ -1,8 +1,9 @@
 /**
  * Expressions: operators by binding power.
  *
- * Why so: the table below is the database's own precedence: OR < AND < equality < relation < sum < product < power < `??`
- * < prefix and cast < range < call and path. All associate left; comparisons do not chain and are refused when they do.
+ * Why so: the table below is the database's own precedence: OR < AND < equality < relation < sum < product < power <
+ * `??` < prefix and cast < range < call and path. All associate left; comparisons do not chain and are refused when
+ * they do.
  */
 import type { BinaryOp, Expr } from "./ast.ts"
 import * as Lex from "./lex.ts"
@@ -12,28 +13,74 @@ import type { Parser } from "./parser.ts"
 import { idiomRest } from "./parseIdiom.ts"
 import { castType } from "./parseType.ts"
 
-const power = { base: 0, or: 1, and: 2, equality: 3, relation: 4, sum: 5, product: 6, power: 7, nullish: 8, prefix: 9, range: 10 }
+const power = {
+  base: 0,
+  or: 1,
+  and: 2,
+  equality: 3,
+  relation: 4,
+  sum: 5,
+  product: 6,
+  power: 7,
+  nullish: 8,
+  prefix: 9,
+  range: 10
+}
 
 type Infix = readonly [op: BinaryOp, power: number]
 
 const symbols: { readonly [symbol: string]: Infix } = {
-  "||": ["OR", power.or], "&&": ["AND", power.and],
-  "=": ["=", power.equality], "==": ["=", power.equality], "!=": ["!=", power.equality], "*=": ["*=", power.equality], "?=": ["?=", power.equality],
-  "<": ["<", power.relation], "<=": ["<=", power.relation], ">": [">", power.relation], ">=": [">=", power.relation],
-  "∋": ["CONTAINS", power.relation], "∌": ["CONTAINSNOT", power.relation], "∈": ["IN", power.relation], "∉": ["NOT IN", power.relation],
-  "⊇": ["CONTAINSALL", power.relation], "⊃": ["CONTAINSANY", power.relation], "⊅": ["CONTAINSNONE", power.relation],
-  "⊆": ["ALLINSIDE", power.relation], "⊂": ["ANYINSIDE", power.relation], "⊄": ["NONEINSIDE", power.relation],
-  "+": ["+", power.sum], "-": ["-", power.sum], "*": ["*", power.product], "×": ["*", power.product], "/": ["/", power.product], "÷": ["/", power.product], "%": ["%", power.product],
-  "**": ["**", power.power], "??": ["??", power.nullish], "?:": ["?:", power.nullish]
+  "||": ["OR", power.or],
+  "&&": ["AND", power.and],
+  "=": ["=", power.equality],
+  "==": ["=", power.equality],
+  "!=": ["!=", power.equality],
+  "*=": ["*=", power.equality],
+  "?=": ["?=", power.equality],
+  "<": ["<", power.relation],
+  "<=": ["<=", power.relation],
+  ">": [">", power.relation],
+  ">=": [">=", power.relation],
+  "∋": ["CONTAINS", power.relation],
+  "∌": ["CONTAINSNOT", power.relation],
+  "∈": ["IN", power.relation],
+  "∉": ["NOT IN", power.relation],
+  "⊇": ["CONTAINSALL", power.relation],
+  "⊃": ["CONTAINSANY", power.relation],
+  "⊅": ["CONTAINSNONE", power.relation],
+  "⊆": ["ALLINSIDE", power.relation],
+  "⊂": ["ANYINSIDE", power.relation],
+  "⊄": ["NONEINSIDE", power.relation],
+  "+": ["+", power.sum],
+  "-": ["-", power.sum],
+  "*": ["*", power.product],
+  "×": ["*", power.product],
+  "/": ["/", power.product],
+  "÷": ["/", power.product],
+  "%": ["%", power.product],
+  "**": ["**", power.power],
+  "??": ["??", power.nullish],
+  "?:": ["?:", power.nullish]
 }
 
 const words: { readonly [word: string]: Infix } = {
-  OR: ["OR", power.or], AND: ["AND", power.and], IS: ["=", power.equality],
-  IN: ["IN", power.relation], INSIDE: ["IN", power.relation], NOT: ["NOT IN", power.relation], NOTINSIDE: ["NOT IN", power.relation],
-  CONTAINS: ["CONTAINS", power.relation], CONTAINSNOT: ["CONTAINSNOT", power.relation], CONTAINSALL: ["CONTAINSALL", power.relation],
-  CONTAINSANY: ["CONTAINSANY", power.relation], CONTAINSNONE: ["CONTAINSNONE", power.relation],
-  ALLINSIDE: ["ALLINSIDE", power.relation], ANYINSIDE: ["ANYINSIDE", power.relation], NONEINSIDE: ["NONEINSIDE", power.relation],
-  OUTSIDE: ["OUTSIDE", power.relation], INTERSECTS: ["INTERSECTS", power.relation]
+  OR: ["OR", power.or],
+  AND: ["AND", power.and],
+  IS: ["=", power.equality],
+  IN: ["IN", power.relation],
+  INSIDE: ["IN", power.relation],
+  NOT: ["NOT IN", power.relation],
+  NOTINSIDE: ["NOT IN", power.relation],
+  CONTAINS: ["CONTAINS", power.relation],
+  CONTAINSNOT: ["CONTAINSNOT", power.relation],
+  CONTAINSALL: ["CONTAINSALL", power.relation],
+  CONTAINSANY: ["CONTAINSANY", power.relation],
+  CONTAINSNONE: ["CONTAINSNONE", power.relation],
+  ALLINSIDE: ["ALLINSIDE", power.relation],
+  ANYINSIDE: ["ANYINSIDE", power.relation],
+  NONEINSIDE: ["NONEINSIDE", power.relation],
+  OUTSIDE: ["OUTSIDE", power.relation],
+  INTERSECTS: ["INTERSECTS", power.relation]
 }
 
 /** An expression in which bare names are fields of the document. */
@@ -57,7 +104,9 @@ const infix = (p: Parser): Infix | undefined => {
 }
 
 /** `..`, `..=`, `>..` or `>..=` directly behind the left end: its length, and which ends are included. */
-const rangeOp = (p: Parser): { readonly end: number; readonly fromInclusive: boolean; readonly toInclusive: boolean } | undefined => {
+const rangeOp = (
+  p: Parser
+): { readonly end: number; readonly fromInclusive: boolean; readonly toInclusive: boolean } | undefined => {
   const t = p.token
   if (t.kind !== "op") return undefined
   if (t.text === ".." || t.text === "..=") return { end: t.end, fromInclusive: true, toInclusive: t.text === "..=" }
@@ -77,7 +126,8 @@ const climb = (p: Parser, min: number): Expr => {
     if (range !== undefined) {
       const { at } = p.token
       const next = rangeRest(p, left, range)
-      if (ranged && next.kind === "range" && next.to === undefined) fail("an open range behind a range needs parentheses", at)
+      if (ranged && next.kind === "range" && next.to === undefined)
+        fail("an open range behind a range needs parentheses", at)
       left = next
       ranged = true
       covered = false
@@ -89,7 +139,8 @@ const climb = (p: Parser, min: number): Expr => {
     const [name, bp] = operator(p, op)
     const right = nested(p, () => climb(p, bp))
     const chains = bp === power.equality || bp === power.relation
-    if (chains && !covered && left.kind === "binary" && symbolsPower(left.op) === bp) fail("comparisons do not chain; use parentheses", at)
+    if (chains && !covered && left.kind === "binary" && symbolsPower(left.op) === bp)
+      fail("comparisons do not chain; use parentheses", at)
     left = { kind: "binary", at: left.at, op: name, left, right, ...(text === "==" ? { double: true as const } : {}) }
     covered = false
   }
@@ -109,9 +160,15 @@ const operator = (p: Parser, op: Infix): Infix => {
   return op
 }
 
-const rangeRest = (p: Parser, from: Expr | undefined, op: { readonly end: number; readonly fromInclusive: boolean; readonly toInclusive: boolean }, at = from?.at ?? p.token.at): Expr => {
+const rangeRest = (
+  p: Parser,
+  from: Expr | undefined,
+  op: { readonly end: number; readonly fromInclusive: boolean; readonly toInclusive: boolean },
+  at = from?.at ?? p.token.at
+): Expr => {
   p.token = Lex.next(p.text, op.end)
-  if (p.token.at === op.end && isWord(p, "INFINITY") && p.token.text === "Infinity") expected(p, "the end of the range in parentheses")
+  if (p.token.at === op.end && isWord(p, "INFINITY") && p.token.text === "Infinity")
+    expected(p, "the end of the range in parentheses")
   const adjacent = p.token.at === op.end && startsPrimary(p)
   if (!adjacent && op.toInclusive) expected(p, "the end of the range")
   const to = adjacent ? nested(p, () => climb(p, power.range)) : undefined
@@ -122,20 +179,25 @@ const prefix = (p: Parser): Expr => {
   const t = p.token
   if (t.kind !== "op") return primary(p)
   switch (t.text) {
-    case "-": case "+":
+    case "-":
+    case "+":
       if (/\d/.test(p.text[t.end] ?? "")) return signedNumber(p, t.text)
       advance(p)
       return { kind: "unary", at: t.at, op: t.text, operand: nested(p, () => climb(p, power.prefix)) }
     case "!":
       advance(p)
       return { kind: "unary", at: t.at, op: "!", operand: nested(p, () => climb(p, power.prefix)) }
-    case "..": case "..=": return rangeRest(p, undefined, { end: t.end, fromInclusive: true, toInclusive: t.text === "..=" }, t.at)
-    case "<": case "<-": {
+    case "..":
+    case "..=":
+      return rangeRest(p, undefined, { end: t.end, fromInclusive: true, toInclusive: t.text === "..=" }, t.at)
+    case "<":
+    case "<-": {
       const type = castType(p)
       if (type === undefined) return primary(p)
       return { kind: "cast", at: t.at, type, operand: nested(p, () => climb(p, power.prefix)) }
     }
-    default: return primary(p)
+    default:
+      return primary(p)
   }
 }
 

@@ -1,20 +1,42 @@
 /**
  * Paths: `.field`, `[index]`, `[WHERE ..]`, `.*`, `...`, `.{a, b}`, `.method()`, `->edge->table`, `{1..3}(..)`.
  *
- * Why so: full paths stand in expressions; ORDER BY, SPLIT and GROUP BY take basic ones only, so both readers live here.
+ * Why so: full paths stand in expressions; ORDER BY, SPLIT and GROUP BY take basic ones only, so both readers live
+ * here.
  */
 import type { Destructured, Expr, Idiom, Part, Select } from "./ast.ts"
 import { expression, inherited, list } from "./parseExpression.ts"
 import { edgeRange, primary } from "./parsePrimary.ts"
 import { condition, limits, selectTail } from "./parseSelect.ts"
 import { RecordId, RecordRange } from "./value.ts"
-import { advance, eatOp, eatWord, expectOp, expected, fail, isOp, isWord, name, nested, notYet, withNames } from "./parser.ts"
+import {
+  advance,
+  eatOp,
+  eatWord,
+  expectOp,
+  expected,
+  fail,
+  isOp,
+  isWord,
+  name,
+  nested,
+  notYet,
+  withNames
+} from "./parser.ts"
 import type { Parser } from "./parser.ts"
 
 const continues = (p: Parser): boolean => {
   const t = p.token
   if (t.kind !== "op") return false
-  return t.text === "." || t.text === "[" || t.text === "..." || t.text === "->" || t.text === "<-" || t.text === "<->" || t.text === "<~"
+  return (
+    t.text === "." ||
+    t.text === "[" ||
+    t.text === "..." ||
+    t.text === "->" ||
+    t.text === "<-" ||
+    t.text === "<->" ||
+    t.text === "<~"
+  )
 }
 
 /** The path behind a value, if there is one. */
@@ -22,9 +44,12 @@ export const idiomRest = (p: Parser, start: Expr): Expr => {
   if (!continues(p)) return start
   const parts: Array<Part> = []
   while (continues(p)) parts.push(bounded(p, parts))
-  if (start.kind === "idiom" && start.start === undefined) return { kind: "idiom", at: start.at, start: undefined, parts: [...start.parts, ...parts] }
-  if (start.kind === "idiom" && start.parts.length === 0) return { kind: "idiom", at: start.at, start: start.start, parts }
-  if (start.kind === "table") return { kind: "idiom", at: start.at, start: undefined, parts: [{ kind: "field", name: start.name }, ...parts] }
+  if (start.kind === "idiom" && start.start === undefined)
+    return { kind: "idiom", at: start.at, start: undefined, parts: [...start.parts, ...parts] }
+  if (start.kind === "idiom" && start.parts.length === 0)
+    return { kind: "idiom", at: start.at, start: start.start, parts }
+  if (start.kind === "table")
+    return { kind: "idiom", at: start.at, start: undefined, parts: [{ kind: "field", name: start.name }, ...parts] }
   return { kind: "idiom", at: start.at, start, parts }
 }
 
@@ -37,10 +62,16 @@ const bounded = (p: Parser, parts: ReadonlyArray<Part>): Part =>
 const part = (p: Parser): Part => {
   const t = p.token
   switch (t.text) {
-    case "...": advance(p); return { kind: "flatten" }
-    case "[": return withNames(p, "field", () => bracket(p))
-    case ".": advance(p); return dot(p)
-    default: return lookup(p)
+    case "...":
+      advance(p)
+      return { kind: "flatten" }
+    case "[":
+      return withNames(p, "field", () => bracket(p))
+    case ".":
+      advance(p)
+      return dot(p)
+    default:
+      return lookup(p)
   }
 }
 
@@ -99,7 +130,8 @@ const destructured = (p: Parser): Array<Destructured> => {
 
 const depthNumber = (p: Parser): number => {
   const t = p.token
-  if (t.kind !== "value" || typeof t.value !== "number" || !Number.isInteger(t.value) || t.value < 0 || t.value > 256) return fail("expected a depth from 0 to 256", t.at)
+  if (t.kind !== "value" || typeof t.value !== "number" || !Number.isInteger(t.value) || t.value < 0 || t.value > 256)
+    return fail("expected a depth from 0 to 256", t.at)
   advance(p)
   return t.value
 }
@@ -120,7 +152,10 @@ const recursion = (p: Parser, at: number): Part => {
     if (word === "shortest") {
       expectOp(p, "=")
       const goal = nested(p, () => primary(p))
-      target = goal.kind === "param" || goal.kind === "record" || (goal.kind === "literal" && goal.value instanceof RecordId) ? goal : fail("expected a param or a record id", goal.at)
+      target =
+        goal.kind === "param" || goal.kind === "record" || (goal.kind === "literal" && goal.value instanceof RecordId)
+          ? goal
+          : fail("expected a param or a record id", goal.at)
     }
   }
   expectOp(p, "}")
@@ -135,9 +170,19 @@ const recursion = (p: Parser, at: number): Part => {
 /** A graph step; the current token is the arrow. */
 export const lookup = (p: Parser): Part => {
   const arrow = advance(p)
-  if (arrow.text === "<~") return fail("record references (`<~`) need a schema with REFERENCE fields, and there is none here", arrow.at)
+  if (arrow.text === "<~")
+    return fail("record references (`<~`) need a schema with REFERENCE fields, and there is none here", arrow.at)
   const direction = arrow.text === "->" ? "out" : arrow.text === "<-" ? "in" : "both"
-  const base = { kind: "graph" as const, at: arrow.at, direction: direction as "out" | "in" | "both", where: undefined, limit: undefined, start: undefined, query: undefined, alias: undefined }
+  const base = {
+    kind: "graph" as const,
+    at: arrow.at,
+    direction: direction as "out" | "in" | "both",
+    where: undefined,
+    limit: undefined,
+    start: undefined,
+    query: undefined,
+    alias: undefined
+  }
   if (eatOp(p, "?")) return { ...base, ...subjects([]) }
   if (!isOp(p, "(")) return { ...base, ...subjects([edgeTable(p)]) }
   advance(p)
@@ -163,7 +208,15 @@ const closeLookup = (p: Parser): Idiom | undefined => {
 const subjects = (tables: ReadonlyArray<Expr>, fields: ReadonlyArray<string | undefined> = []) => {
   const named = tables.filter((t) => t.kind !== "table" || t.name !== "")
   return {
-    tables: named.map((t) => (t.kind === "table" ? t.name : t.kind === "recordRange" ? t.table : t.kind === "literal" && t.value instanceof RecordRange ? t.value.table : "")),
+    tables: named.map((t) =>
+      t.kind === "table"
+        ? t.name
+        : t.kind === "recordRange"
+          ? t.table
+          : t.kind === "literal" && t.value instanceof RecordRange
+            ? t.value.table
+            : ""
+    ),
     ranges: named.map((t) => (t.kind === "table" ? undefined : t)),
     fields: named.map((_, i) => fields[i])
   }
@@ -172,7 +225,9 @@ const subjects = (tables: ReadonlyArray<Expr>, fields: ReadonlyArray<string | un
 const edgeTable = (p: Parser): Expr => {
   const { token } = p
   const table = name(p, "`?`, `(` or a table")
-  return isOp(p, ":") && p.token.at === p.token.after ? edgeRange(p, token) : { kind: "table", at: token.at, name: table }
+  return isOp(p, ":") && p.token.at === p.token.after
+    ? edgeRange(p, token)
+    : { kind: "table", at: token.at, name: table }
 }
 
 /** `?` (a table without a name) or the tables of a step, each with its FIELD put into `fields`. */
@@ -190,7 +245,8 @@ const edgeTables = (p: Parser, fields: Array<string | undefined>): Array<Expr> =
 /** A path that starts with a name or a graph step: aliases, FETCH, OMIT. */
 export const plainIdiom = (p: Parser): Idiom => {
   const at = p.token.at
-  const first: Part = isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->") ? lookup(p) : { kind: "field", name: name(p, "a field") }
+  const first: Part =
+    isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->") ? lookup(p) : { kind: "field", name: name(p, "a field") }
   const parts: Array<Part> = [first]
   while (continues(p)) parts.push(bounded(p, parts))
   return { kind: "idiom", at, start: undefined, parts }
@@ -215,4 +271,3 @@ export const basicIdiom = (p: Parser): Idiom => {
     } else return { kind: "idiom", at, start: undefined, parts }
   }
 }
-

@@ -1,7 +1,8 @@
 /**
  * What an expression starts with: literals, params, names, calls, record ids, brackets, subqueries, closures, IF.
  *
- * Why so: constant composites (`[1, 2]`, `person:['a', 1]`) become one literal here, so that nothing evaluates them again.
+ * Why so: constant composites (`[1, 2]`, `person:['a', 1]`) become one literal here, so that nothing evaluates them
+ * again.
  */
 import type { Expr, Idiom, Return } from "./ast.ts"
 import { closest, isConstantName, isFunctionName, refusalOf } from "./functionNames.ts"
@@ -12,7 +13,25 @@ import { block, blockOf } from "./parseBlock.ts"
 import { idiomRest, lookup, plainIdiom } from "./parseIdiom.ts"
 import { select } from "./parseSelect.ts"
 import { castType, single, union } from "./parseType.ts"
-import { advance, caught, eatOp, eatWord, expectOp, expectWord, expected, fail, isName, isOp, isWord, name, nested, notReserved, peek, resume, withNames } from "./parser.ts"
+import {
+  advance,
+  caught,
+  eatOp,
+  eatWord,
+  expectOp,
+  expectWord,
+  expected,
+  fail,
+  isName,
+  isOp,
+  isWord,
+  name,
+  nested,
+  notReserved,
+  peek,
+  resume,
+  withNames
+} from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import * as Regexes from "./regex.ts"
 import * as RecordIds from "./recordId.ts"
@@ -20,7 +39,23 @@ import { isNumber } from "./number.ts"
 import { Float, Geometry, RecordRange, Range, Regex, Special, Uuid, float } from "./value.ts"
 import type { Bound, RecordKey, Value } from "./value.ts"
 
-const starters: ReadonlySet<string> = new Set(["(", "[", "{", "|", "||", "/", "->", "<-", "<->", "-", "+", "!", "<", "$", "@"])
+const starters: ReadonlySet<string> = new Set([
+  "(",
+  "[",
+  "{",
+  "|",
+  "||",
+  "/",
+  "->",
+  "<-",
+  "<->",
+  "-",
+  "+",
+  "!",
+  "<",
+  "$",
+  "@"
+])
 
 /** True when the current token can start an expression (used behind `..`). */
 export const startsPrimary = (p: Parser): boolean => {
@@ -36,14 +71,26 @@ export const primary = (p: Parser): Expr => idiomRest(p, start(p))
 const start = (p: Parser): Expr => {
   const t = p.token
   switch (t.kind) {
-    case "value": advance(p); return literal(t.at, t.value, t.text)
-    case "string": advance(p); return literal(t.at, t.text, p.text.slice(t.at, t.end))
-    case "record": advance(p); return recordString(t)
-    case "param": advance(p); return invoked(p, { kind: "param", at: t.at, name: t.text })
-    case "ident": return word(p)
-    case "quoted": return named(p)
-    case "op": return symbol(p)
-    default: return expected(p, "an expression")
+    case "value":
+      advance(p)
+      return literal(t.at, t.value, t.text)
+    case "string":
+      advance(p)
+      return literal(t.at, t.text, p.text.slice(t.at, t.end))
+    case "record":
+      advance(p)
+      return recordString(t)
+    case "param":
+      advance(p)
+      return invoked(p, { kind: "param", at: t.at, name: t.text })
+    case "ident":
+      return word(p)
+    case "quoted":
+      return named(p)
+    case "op":
+      return symbol(p)
+    default:
+      return expected(p, "an expression")
   }
 }
 
@@ -63,10 +110,15 @@ const recordString = (t: Lex.Token): Expr => {
 const symbol = (p: Parser): Expr => {
   const t = p.token
   switch (t.text) {
-    case "[": return array(p)
-    case "{": return braces(p)
-    case "(": return parenthesis(p)
-    case "|": case "||": return closure(p)
+    case "[":
+      return array(p)
+    case "{":
+      return braces(p)
+    case "(":
+      return parenthesis(p)
+    case "|":
+    case "||":
+      return closure(p)
     case "/": {
       const regex = Lex.regex(p.text, t.at)
       if (regex.kind === "bad") return fail(regex.text, regex.at)
@@ -74,19 +126,42 @@ const symbol = (p: Parser): Expr => {
       resume(p, regex.end)
       return literal(t.at, new Regex(regex.text), p.text.slice(t.at, regex.end))
     }
-    case "->": case "<-": case "<->": case "<~": return { kind: "idiom", at: t.at, start: undefined, parts: [lookup(p)] }
+    case "->":
+    case "<-":
+    case "<->":
+    case "<~":
+      return { kind: "idiom", at: t.at, start: undefined, parts: [lookup(p)] }
     case "@":
       advance(p)
       if (p.token.kind !== "op" || !/^(\.|\[|->|<-|<->)$/.test(p.token.text)) expected(p, "a path behind `@`")
       return { kind: "param", at: t.at, name: "this" }
-    default: return expected(p, "an expression")
+    default:
+      return expected(p, "an expression")
   }
 }
 
 const constants: { readonly [word: string]: Value } = { NONE: undefined, NULL: null, TRUE: true, FALSE: false }
 
 /** Statements that are known as such when a word follows. */
-const statements: ReadonlySet<string> = new Set(["ALTER", "CREATE", "DEFINE", "DELETE", "EXPLAIN", "FOR", "INSERT", "KILL", "LET", "LIVE", "REBUILD", "RELATE", "REMOVE", "SLEEP", "THROW", "UPDATE", "UPSERT"])
+const statements: ReadonlySet<string> = new Set([
+  "ALTER",
+  "CREATE",
+  "DEFINE",
+  "DELETE",
+  "EXPLAIN",
+  "FOR",
+  "INSERT",
+  "KILL",
+  "LET",
+  "LIVE",
+  "REBUILD",
+  "RELATE",
+  "REMOVE",
+  "SLEEP",
+  "THROW",
+  "UPDATE",
+  "UPSERT"
+])
 
 const word = (p: Parser): Expr => {
   const t = p.token
@@ -109,20 +184,30 @@ const word = (p: Parser): Expr => {
     p.returns = true
     return { kind: "subquery", at: t.at, query }
   }
-  if (statements.has(upper) && (after.kind === "ident" || after.kind === "param" || after.kind === "quoted") && !isClause(after.text)) return fail(`${upper} is not allowed here; only SELECT and RETURN are`, t.at)
+  if (
+    statements.has(upper) &&
+    (after.kind === "ident" || after.kind === "param" || after.kind === "quoted") &&
+    !isClause(after.text)
+  )
+    return fail(`${upper} is not allowed here; only SELECT and RETURN are`, t.at)
   if (after.text !== "(" || refusalOf(t.text.toLowerCase()) === undefined) notReserved(p, "a field or table")
   return named(p)
 }
 
 /** Words that can follow a field that happens to be called like a statement. */
-const isClause = (text: string): boolean => /^(from|as|and|or|is|in|not|where|order|limit|start|group|split|fetch|asc|desc|contains\w*|inside|collate|numeric|then|else|end|omit|timeout|version)$/i.test(text)
+const isClause = (text: string): boolean =>
+  /^(from|as|and|or|is|in|not|where|order|limit|start|group|split|fetch|asc|desc|contains\w*|inside|collate|numeric|then|else|end|omit|timeout|version)$/i.test(
+    text
+  )
 
 /** `RETURN e FETCH a, b`. */
 export const returned = (p: Parser, read: () => Expr): Return => {
   const at = expectWord(p, "RETURN").at
   const value = read()
   const fetch: Array<Idiom> = []
-  if (eatWord(p, "FETCH")) do fetch.push(plainIdiom(p)); while (eatOp(p, ","))
+  if (eatWord(p, "FETCH"))
+    do fetch.push(plainIdiom(p))
+    while (eatOp(p, ","))
   return { kind: "return", at, value, fetch }
 }
 
@@ -131,11 +216,14 @@ const named = (p: Parser): Expr => {
   const t = advance(p)
   if (isOp(p, "::") || (isOp(p, "(") && t.kind === "ident" && p.token.at === t.end)) return call(p, t)
   if (isOp(p, ":") && p.token.at === t.end) {
-    if (t.kind === "ident" && (Object.hasOwn(constants, t.text.toUpperCase()) || !isName(t))) fail(`\`${t.text}\` is a value; a table of that name is written in back-ticks`, t.at)
+    if (t.kind === "ident" && (Object.hasOwn(constants, t.text.toUpperCase()) || !isName(t)))
+      fail(`\`${t.text}\` is a value; a table of that name is written in back-ticks`, t.at)
     return recordId(p, t)
   }
   if (isOp(p, "(") && t.kind === "ident") return call(p, t)
-  return p.names === "table" ? { kind: "table", at: t.at, name: t.text } : { kind: "idiom", at: t.at, start: undefined, parts: [{ kind: "field", name: t.text }] }
+  return p.names === "table"
+    ? { kind: "table", at: t.at, name: t.text }
+    : { kind: "idiom", at: t.at, start: undefined, parts: [{ kind: "field", name: t.text }] }
 }
 
 const call = (p: Parser, first: Lex.Token): Expr => {
@@ -144,9 +232,13 @@ const call = (p: Parser, first: Lex.Token): Expr => {
   const end = p.token.after
   if (!isOp(p, "(")) {
     if (isConstantName(path)) return { kind: "call", at: first.at, name: path, args: [] }
-    return fail(isFunctionName(path) ? `expected \`(\` after the function \`${path}\`` : unknown("constant", path), first.at)
+    return fail(
+      isFunctionName(path) ? `expected \`(\` after the function \`${path}\`` : unknown("constant", path),
+      first.at
+    )
   }
-  if (first.text === "fn" || path.startsWith("fn::") || path.startsWith("ml::") || path.startsWith("mod::")) fail("functions defined in a database are not supported", first.at)
+  if (first.text === "fn" || path.startsWith("fn::") || path.startsWith("ml::") || path.startsWith("mod::"))
+    fail("functions defined in a database are not supported", first.at)
   const refusal = refusalOf(path)
   if (refusal !== undefined) fail(`the function \`${path}\` is not supported: ${refusal}`, first.at)
   if (!isFunctionName(path)) fail(unknown("function", path), first.at)
@@ -157,7 +249,10 @@ const call = (p: Parser, first: Lex.Token): Expr => {
 
 const unknown = (what: string, path: string): string => {
   const near = closest(path)
-  return `unknown ${what} \`${path}\`` + (near.length === 0 ? "" : `; did you mean ${near.map((n) => "`" + n + "`").join(" or ")}?`)
+  return (
+    `unknown ${what} \`${path}\`` +
+    (near.length === 0 ? "" : `; did you mean ${near.map((n) => "`" + n + "`").join(" or ")}?`)
+  )
 }
 
 /** A record id or record range; the table has been taken, the current token is the colon. */
@@ -166,8 +261,14 @@ const recordId = (p: Parser, table: Lex.Token): Expr => {
   if (p.text.startsWith("..", begin)) return recordRange(p, table, undefined, begin)
   const key = recordKey(p, table)
   const after = p.token
-  if (after.kind === "op" && after.at === after.after && (after.text === ".." || after.text === "..=" || (after.text === ">" && p.text.startsWith("..", after.end)))) return recordRange(p, table, key, after.at)
-  if (after.kind === "op" && after.at === after.after && after.text === ">") expected(p, "`..` behind `>` directly behind a record id")
+  if (
+    after.kind === "op" &&
+    after.at === after.after &&
+    (after.text === ".." || after.text === "..=" || (after.text === ">" && p.text.startsWith("..", after.end)))
+  )
+    return recordRange(p, table, key, after.at)
+  if (after.kind === "op" && after.at === after.after && after.text === ">")
+    expected(p, "`..` behind `>` directly behind a record id")
   if (key.kind !== "literal") return { kind: "record", at: table.at, table: table.text, key }
   const id = RecordIds.make(table.text, key.value as RecordKey)
   return literal(table.at, id, id.text)
@@ -180,7 +281,11 @@ export const edgeRange = (p: Parser, table: Lex.Token): Expr => {
   const key = recordKey(p, table)
   const after = p.token
   const adjacent = after.kind === "op" && after.at === after.after
-  return adjacent && (after.text.startsWith("..") || (after.text === ">" && p.text.startsWith("..", after.end))) && after.text !== "..." ? recordRange(p, table, key, after.at) : expected(p, "`..` directly behind the key")
+  return adjacent &&
+    (after.text.startsWith("..") || (after.text === ">" && p.text.startsWith("..", after.end))) &&
+    after.text !== "..."
+    ? recordRange(p, table, key, after.at)
+    : expected(p, "`..` directly behind the key")
 }
 
 const recordRange = (p: Parser, table: Lex.Token, from: Expr | undefined, at: number): Expr => {
@@ -190,15 +295,30 @@ const recordRange = (p: Parser, table: Lex.Token, from: Expr | undefined, at: nu
   const end = dots + (inclusive ? 3 : 2)
   const next = Lex.next(p.text, end)
   const bare = Lex.bareKey(p.text, end)
-  const hasEnd = next.at === end && (bare.text !== "" || next.kind === "quoted" || next.kind === "param" || (next.kind === "op" && (next.text === "[" || next.text === "{")))
+  const hasEnd =
+    next.at === end &&
+    (bare.text !== "" ||
+      next.kind === "quoted" ||
+      next.kind === "param" ||
+      (next.kind === "op" && (next.text === "[" || next.text === "{")))
   if (!hasEnd) resume(p, end)
   if (!hasEnd && inclusive) expected(p, "a record key directly behind `..=`")
-  if (!hasEnd && (isOp(p, "-") || isOp(p, "+")) && p.token.at === end) expected(p, "a record key or a space behind `..`")
+  if (!hasEnd && (isOp(p, "-") || isOp(p, "+")) && p.token.at === end)
+    expected(p, "a record key or a space behind `..`")
   const to = hasEnd ? keyAt(p, end) : undefined
   if ((from !== undefined && from.kind !== "literal") || (to !== undefined && to.kind !== "literal")) {
-    return { kind: "recordRange", at: table.at, table: table.text, from, fromInclusive: !exclusive, to, toInclusive: inclusive }
+    return {
+      kind: "recordRange",
+      at: table.at,
+      table: table.text,
+      from,
+      fromInclusive: !exclusive,
+      to,
+      toInclusive: inclusive
+    }
   }
-  const bound = (e: { readonly value: Value } | undefined, included: boolean): Bound | undefined => e && { value: e.value, inclusive: included }
+  const bound = (e: { readonly value: Value } | undefined, included: boolean): Bound | undefined =>
+    e && { value: e.value, inclusive: included }
   const range = new RecordRange(table.text, new Range(bound(from, !exclusive), bound(to, inclusive)))
   return literal(table.at, range, p.text.slice(table.at, p.token.after))
 }
@@ -219,7 +339,8 @@ const keyAt = (p: Parser, at: number): Expr => {
     return uuid.value instanceof Uuid ? literal(at, uuid.value, uuid.text) : fail("this is not a uuid", at)
   }
   if (bare.text !== "") {
-    if (bare.text === "NaN" || bare.text === "Infinity") fail(`\`${bare.text}\` is a number; a key of that name is written in back-ticks`, at)
+    if (bare.text === "NaN" || bare.text === "Infinity")
+      fail(`\`${bare.text}\` is a number; a key of that name is written in back-ticks`, at)
     resume(p, bare.end)
     return literal(at, /^[+-]?\d+$/.test(bare.text) ? RecordIds.intKey(bare.text) : bare.text, bare.text)
   }
@@ -239,15 +360,21 @@ const array = (p: Parser): Expr => {
   const at = expectOp(p, "[").at
   const items = nested(p, () => list(p, "]"))
   if (!items.every(isLiteral)) return { kind: "array", at, items }
-  return literal(at, items.map((i) => (i.kind === "literal" ? i.value : undefined)), p.text.slice(at, p.token.after))
+  return literal(
+    at,
+    items.map((i) => (i.kind === "literal" ? i.value : undefined)),
+    p.text.slice(at, p.token.after)
+  )
 }
 
 const isLiteral = (e: Expr): boolean => e.kind === "literal" && !(e.value instanceof RecordRange)
 
-const startsLet = (first: Lex.Token, second: Lex.Token): boolean => first.kind === "ident" && first.text.toUpperCase() === "LET" && second.kind === "param"
+const startsLet = (first: Lex.Token, second: Lex.Token): boolean =>
+  first.kind === "ident" && first.text.toUpperCase() === "LET" && second.kind === "param"
 
 /** A key of an object that is no name: quoted, or a number as it is written. */
-const isKey = (t: Lex.Token): boolean => t.kind === "string" || t.kind === "quoted" || (t.kind === "value" && isNumber(t.value))
+const isKey = (t: Lex.Token): boolean =>
+  t.kind === "string" || t.kind === "quoted" || (t.kind === "value" && isNumber(t.value))
 
 /** `{ a: 1 }`, `{,}`, `{ 1, 2 }`, `{ expression }` or a block of several steps. */
 const braces = (p: Parser): Expr => {
@@ -266,25 +393,29 @@ const braces = (p: Parser): Expr => {
   const head = nested(p, () => inherited(p))
   if (eatOp(p, ",")) return { kind: "set", at, items: [head, ...nested(p, () => list(p, "}"))] }
   // `{ $a = 1 }` was once LET; the database refuses it, and takes `{ $a = 1, 2 }` for a set.
-  if (first.kind === "param" && second.kind === "op" && second.text === "=") fail("a parameter is set with LET", first.at)
+  if (first.kind === "param" && second.kind === "op" && second.text === "=")
+    fail("a parameter is set with LET", first.at)
   return blockOf(p, at, [{ name: undefined, type: undefined, value: head }])
 }
 
-const object = (p: Parser): Expr => nested(p, () => {
-  const at = expectOp(p, "{").at
-  const entries: Array<readonly [string, Expr]> = []
-  while (!eatOp(p, "}")) {
-    const t = p.token
-    if (!isName(t) && !isKey(t)) expected(p, "a key or `}`")
-    advance(p)
-    expectOp(p, ":")
-    entries.push([t.text, inherited(p)])
-    if (!eatOp(p, ",") && !isOp(p, "}")) expected(p, "`,` or `}`")
-  }
-  if (!entries.every(([, e]) => isLiteral(e))) return { kind: "object", at, entries }
-  const value = makeObject(entries.map(([key, e]) => [key, e.kind === "literal" ? e.value : undefined]))
-  return value instanceof Special || entries.length > 0 ? literal(at, value, p.text.slice(at, p.token.after)) : literal(at, value, "{  }")
-})
+const object = (p: Parser): Expr =>
+  nested(p, () => {
+    const at = expectOp(p, "{").at
+    const entries: Array<readonly [string, Expr]> = []
+    while (!eatOp(p, "}")) {
+      const t = p.token
+      if (!isName(t) && !isKey(t)) expected(p, "a key or `}`")
+      advance(p)
+      expectOp(p, ":")
+      entries.push([t.text, inherited(p)])
+      if (!eatOp(p, ",") && !isOp(p, "}")) expected(p, "`,` or `}`")
+    }
+    if (!entries.every(([, e]) => isLiteral(e))) return { kind: "object", at, entries }
+    const value = makeObject(entries.map(([key, e]) => [key, e.kind === "literal" ? e.value : undefined]))
+    return value instanceof Special || entries.length > 0
+      ? literal(at, value, p.text.slice(at, p.token.after))
+      : literal(at, value, "{  }")
+  })
 
 const point = /^\(\s*[+-]?[\d_]+(\.[\d_]+)?([eE][+-]?\d+)?f?\s*,/
 
@@ -295,9 +426,15 @@ const parenthesis = (p: Parser): Expr => {
   const inner = nested(p, () => inherited(p))
   expectOp(p, ")")
   // A path behind parentheses starts anew: `(a.b).c` is not `a.b.c` where arrays are mapped.
-  if (inner.kind === "idiom" && (isOp(p, ".") || isOp(p, "[") || isOp(p, "...") || isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->"))) return { kind: "idiom", at, start: inner, parts: [] }
+  if (
+    inner.kind === "idiom" &&
+    (isOp(p, ".") || isOp(p, "[") || isOp(p, "...") || isOp(p, "->") || isOp(p, "<-") || isOp(p, "<->"))
+  )
+    return { kind: "idiom", at, start: inner, parts: [] }
   if (inner.kind === "closure") return invoked(p, inner)
-  return inner.kind === "binary" || inner.kind === "range" || inner.kind === "unary" || inner.kind === "cast" ? { ...inner } : inner
+  return inner.kind === "binary" || inner.kind === "range" || inner.kind === "unary" || inner.kind === "cast"
+    ? { ...inner }
+    : inner
 }
 
 const coordinate = (p: Parser): Expr => {
@@ -306,14 +443,21 @@ const coordinate = (p: Parser): Expr => {
   expectOp(p, ",")
   const y = inherited(p)
   expectOp(p, ")")
-  const numbers = [x, y].map((e) => (e.kind === "literal" && typeof e.value === "number" ? float(e.value) : e.kind === "literal" && e.value instanceof Float ? e.value : undefined))
+  const numbers = [x, y].map((e) =>
+    e.kind === "literal" && typeof e.value === "number"
+      ? float(e.value)
+      : e.kind === "literal" && e.value instanceof Float
+        ? e.value
+        : undefined
+  )
   if (numbers.includes(undefined)) return fail("expected two numbers", at)
   return literal(at, new Geometry({ type: "Point", coordinates: numbers }), p.text.slice(at, p.token.after))
 }
 
 const closure = (p: Parser): Expr => {
   const at = p.token.at
-  const params: Array<string> = [], types: Array<string | undefined> = []
+  const params: Array<string> = [],
+    types: Array<string | undefined> = []
   if (!eatOp(p, "||")) {
     expectOp(p, "|")
     while (!eatOp(p, "|")) {
@@ -321,7 +465,7 @@ const closure = (p: Parser): Expr => {
       if (t.kind !== "param") expected(p, "a parameter such as `$value`, or `|`")
       advance(p)
       params.push(t.text)
-      types.push(!eatOp(p, ":") ? undefined : castType(p) ?? single(p))
+      types.push(!eatOp(p, ":") ? undefined : (castType(p) ?? single(p)))
       if (!eatOp(p, ",") && !isOp(p, "|")) expected(p, "`,` or `|`")
     }
   }
@@ -331,26 +475,27 @@ const closure = (p: Parser): Expr => {
 }
 
 /** `IF c { a } ELSE IF d { b } ELSE { c }` or `IF c THEN a ELSE b END`. */
-const branch = (p: Parser): Expr => nested(p, () => {
-  const at = advance(p).at
-  const branches: Array<readonly [Expr, Expr]> = []
-  let condition = inherited(p)
-  const worded = isWord(p, "THEN")
-  const body = (): Expr => {
-    if (worded) return inherited(p)
-    if (!isOp(p, "{")) expected(p, "`{` or THEN")
-    return block(p)
-  }
-  for (;;) {
-    if (worded) expectWord(p, "THEN")
-    branches.push([condition, body()])
-    const otherwise = eatWord(p, "ELSE")
-    if (otherwise && eatWord(p, "IF")) {
-      condition = inherited(p)
-      continue
+const branch = (p: Parser): Expr =>
+  nested(p, () => {
+    const at = advance(p).at
+    const branches: Array<readonly [Expr, Expr]> = []
+    let condition = inherited(p)
+    const worded = isWord(p, "THEN")
+    const body = (): Expr => {
+      if (worded) return inherited(p)
+      if (!isOp(p, "{")) expected(p, "`{` or THEN")
+      return block(p)
     }
-    const last = otherwise ? body() : undefined
-    if (worded) expectWord(p, "END")
-    return { kind: "if", at, branches, otherwise: last, ...(worded ? { worded: true as const } : {}) }
-  }
-})
+    for (;;) {
+      if (worded) expectWord(p, "THEN")
+      branches.push([condition, body()])
+      const otherwise = eatWord(p, "ELSE")
+      if (otherwise && eatWord(p, "IF")) {
+        condition = inherited(p)
+        continue
+      }
+      const last = otherwise ? body() : undefined
+      if (worded) expectWord(p, "END")
+      return { kind: "if", at, branches, otherwise: last, ...(worded ? { worded: true as const } : {}) }
+    }
+  })

@@ -8,7 +8,20 @@ import type { Expr, Field, Idiom, OrderTerm, Select } from "./ast.ts"
 import { nameOf } from "./names.ts"
 import { expression, inherited } from "./parseExpression.ts"
 import { basicIdiom, plainIdiom } from "./parseIdiom.ts"
-import { advance, caught, eatOp, eatWord, expectWord, fail, isWord, nested, notReserved, open, peek, withNames } from "./parser.ts"
+import {
+  advance,
+  caught,
+  eatOp,
+  eatWord,
+  expectWord,
+  fail,
+  isWord,
+  nested,
+  notReserved,
+  open,
+  peek,
+  withNames
+} from "./parser.ts"
 import type { Parser } from "./parser.ts"
 import { print } from "./print.ts"
 
@@ -16,28 +29,50 @@ import { print } from "./print.ts"
 export const select = (p: Parser): Select => selectTail(p, sources)
 
 /** SELECT with its own reader of what stands behind FROM (graph steps take edge tables only). */
-export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): Select => nested(p, () => withNames(p, "field", () => {
-  const at = expectWord(p, "SELECT").at
-  const value = eatWord(p, "VALUE")
-  const list = value ? [single(p, basicIdiom)] : fields(p)
-  const omit = eatWord(p, "OMIT") ? omitted(p) : []
-  expectWord(p, "FROM")
-  const only = eatWord(p, "ONLY")
-  const from = readSources(p)
-  if (eatWord(p, "WITH")) indexHint(p)
-  const where = condition(p)
-  const split = eatWord(p, "SPLIT") ? (eatWord(p, "ON"), idioms(p, basicIdiom)) : []
-  requireSelected(list, split, "SPLIT")
-  if (split.length > 0 && isWord(p, "GROUP")) fail("SPLIT and GROUP cannot be used together", p.token.at)
-  const group = groups(p)
-  if (group !== undefined) requireSelected(list, group, "GROUP BY")
-  const order = orders(p)
-  requireSelected(list, order.map((o) => o.idiom), "ORDER BY")
-  const { limit, start } = limits(p)
-  const fetch = eatWord(p, "FETCH") ? idioms(p, plainIdiom) : []
-  trailing(p)
-  return { kind: "select", at, value, fields: list, omit, only, from, where, split, group, order, limit, start, fetch }
-}))
+export const selectTail = (p: Parser, readSources: (p: Parser) => Array<Expr>): Select =>
+  nested(p, () =>
+    withNames(p, "field", () => {
+      const at = expectWord(p, "SELECT").at
+      const value = eatWord(p, "VALUE")
+      const list = value ? [single(p, basicIdiom)] : fields(p)
+      const omit = eatWord(p, "OMIT") ? omitted(p) : []
+      expectWord(p, "FROM")
+      const only = eatWord(p, "ONLY")
+      const from = readSources(p)
+      if (eatWord(p, "WITH")) indexHint(p)
+      const where = condition(p)
+      const split = eatWord(p, "SPLIT") ? (eatWord(p, "ON"), idioms(p, basicIdiom)) : []
+      requireSelected(list, split, "SPLIT")
+      if (split.length > 0 && isWord(p, "GROUP")) fail("SPLIT and GROUP cannot be used together", p.token.at)
+      const group = groups(p)
+      if (group !== undefined) requireSelected(list, group, "GROUP BY")
+      const order = orders(p)
+      requireSelected(
+        list,
+        order.map((o) => o.idiom),
+        "ORDER BY"
+      )
+      const { limit, start } = limits(p)
+      const fetch = eatWord(p, "FETCH") ? idioms(p, plainIdiom) : []
+      trailing(p)
+      return {
+        kind: "select",
+        at,
+        value,
+        fields: list,
+        omit,
+        only,
+        from,
+        where,
+        split,
+        group,
+        order,
+        limit,
+        start,
+        fetch
+      }
+    })
+  )
 
 const fields = (p: Parser): Array<Field> => {
   const out: Array<Field> = []
@@ -69,7 +104,8 @@ const pathOf = (text: unknown, at: number): Idiom => {
   return inner.token.kind === "end" ? idiom : fail(`\`${inner.text}\` is no field`, at)
 }
 
-const constantOf = (e: Expr | undefined): unknown => (e?.kind === "array" ? e.items.map(constantOf) : e?.kind === "literal" ? e.value : undefined)
+const constantOf = (e: Expr | undefined): unknown =>
+  e?.kind === "array" ? e.items.map(constantOf) : e?.kind === "literal" ? e.value : undefined
 
 /** `type::field('a')` and `type::fields(['a', 'b.c'])` behind OMIT. */
 const namedFields = (p: Parser): ReadonlyArray<Idiom> => {
@@ -113,7 +149,8 @@ const indexHint = (p: Parser): void => {
 }
 
 /** WHERE, if it stands here. */
-export const condition = (p: Parser): Expr | undefined => (eatWord(p, "WHERE") ? caught(p, () => expression(p)) : undefined)
+export const condition = (p: Parser): Expr | undefined =>
+  eatWord(p, "WHERE") ? caught(p, () => expression(p)) : undefined
 
 const groups = (p: Parser): Array<Idiom> | undefined => {
   if (!eatWord(p, "GROUP")) return undefined
@@ -179,6 +216,7 @@ const requireSelected = (list: ReadonlyArray<Field>, idioms: ReadonlyArray<Idiom
     known.add(print(f.expr))
     if (f.expr.kind !== "idiom") known.add(print(nameOf(f.expr)))
   }
-  for (const idiom of idioms) if (!known.has(print(idiom))) fail(`\`${print(idiom)}\` in ${clause} is not selected: select it, or name an expression so`, idiom.at)
+  for (const idiom of idioms)
+    if (!known.has(print(idiom)))
+      fail(`\`${print(idiom)}\` in ${clause} is not selected: select it, or name an expression so`, idiom.at)
 }
-

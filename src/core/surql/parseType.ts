@@ -10,8 +10,31 @@ import type { Parser } from "./parser.ts"
 import { objectKey, render } from "./text.ts"
 
 const known: ReadonlySet<string> = new Set([
-  "any", "array", "bool", "bytes", "datetime", "decimal", "duration", "float", "geometry", "int", "none", "null", "number", "object", "option",
-  "point", "range", "record", "regex", "set", "string", "uuid", "function", "table", "file"
+  "any",
+  "array",
+  "bool",
+  "bytes",
+  "datetime",
+  "decimal",
+  "duration",
+  "float",
+  "geometry",
+  "int",
+  "none",
+  "null",
+  "number",
+  "object",
+  "option",
+  "point",
+  "range",
+  "record",
+  "regex",
+  "set",
+  "string",
+  "uuid",
+  "function",
+  "table",
+  "file"
 ])
 
 const generic: ReadonlySet<string> = new Set(["array", "set", "option", "record", "geometry", "table"])
@@ -62,14 +85,15 @@ const entry = (p: Parser): string => {
   return `${objectKey(key)}: ${union(p)}`
 }
 
-const listUpTo = (p: Parser, end: string, read: (p: Parser) => string): ReadonlyArray<string> => nested(p, () => {
-  const out: Array<string> = []
-  while (!eatOp(p, end)) {
-    out.push(read(p))
-    if (!isOp(p, end) && !eatOp(p, ",")) expected(p, `\`,\` or \`${end}\``)
-  }
-  return out
-})
+const listUpTo = (p: Parser, end: string, read: (p: Parser) => string): ReadonlyArray<string> =>
+  nested(p, () => {
+    const out: Array<string> = []
+    while (!eatOp(p, end)) {
+      out.push(read(p))
+      if (!isOp(p, end) && !eatOp(p, ",")) expected(p, `\`,\` or \`${end}\``)
+    }
+    return out
+  })
 
 /** One type, without `|`. */
 export const single = (p: Parser): string => {
@@ -81,7 +105,9 @@ export const single = (p: Parser): string => {
   const { at: opening } = p.token
   if (!eatOpening(p)) return base === "option" ? expected(p, "`<`") : base
   if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, opening)
-  const args = [base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => union(p))]
+  const args = [
+    base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => union(p))
+  ]
   while (eatOp(p, ",")) args.push(size(p))
   if (!eatOp(p, ">")) expected(p, "`>`")
   return `${base}<${args.join(", ")}>`
@@ -93,7 +119,15 @@ const size = (p: Parser): string => {
   return t.kind === "value" && /^\d+$/.test(t.text) ? t.text : fail("expected a number of elements", t.at)
 }
 
-const geometries: ReadonlySet<string> = new Set(["collection", "line", "multiline", "multipoint", "multipolygon", "point", "polygon"])
+const geometries: ReadonlySet<string> = new Set([
+  "collection",
+  "line",
+  "multiline",
+  "multipoint",
+  "multipolygon",
+  "point",
+  "polygon"
+])
 
 /** Kinds of geometry inside `geometry<point | line>`. */
 const kinds = (p: Parser): string => {

@@ -1,8 +1,9 @@
 /**
  * The parser's state and small tools: the current token, expectations, and faults with their place.
  *
- * Why so: recursive descent over on-demand tokens is the simplest parser that can follow the language's context rules. Inside
- * it a fault is thrown as the private {@link Fault}; `parse.ts` catches it at the public boundary and makes it a value.
+ * Why so: recursive descent over on-demand tokens is the simplest parser that can follow the language's context rules.
+ * Inside it a fault is thrown as the private {@link Fault}; `parse.ts` catches it at the public boundary and makes it a
+ * value.
  */
 import type { Expr } from "./ast.ts"
 import * as Lex from "./lex.ts"
@@ -31,7 +32,13 @@ export class Fault {
 
 export const maxDepth = 64
 
-export const open = (text: string): Parser => ({ text, token: Lex.next(text, 0), depth: 0, names: "field", returns: false })
+export const open = (text: string): Parser => ({
+  text,
+  token: Lex.next(text, 0),
+  depth: 0,
+  names: "field",
+  returns: false
+})
 
 export const fail = (message: string, at: number): never => {
   throw new Fault(message, at)
@@ -73,7 +80,12 @@ export const eatWord = (p: Parser, word: string): boolean => {
   return true
 }
 
-const shown = (t: Token): string => (t.kind === "end" ? "the end of the query" : t.kind === "string" ? "a string" : "`" + (t.kind === "param" ? "$" : "") + t.text + "`")
+const shown = (t: Token): string =>
+  t.kind === "end"
+    ? "the end of the query"
+    : t.kind === "string"
+      ? "a string"
+      : "`" + (t.kind === "param" ? "$" : "") + t.text + "`"
 
 /** Refuses the current token. */
 export const expected = (p: Parser, what: string): never =>
@@ -95,14 +107,35 @@ export const name = (p: Parser, what = "a name"): string =>
 
 /** Words that begin a statement wherever an expression may begin: a field or table of that name has to be quoted. */
 const reserved: ReadonlySet<string> = new Set([
-  "ALTER", "BREAK", "CONTINUE", "CREATE", "DEFINE", "DELETE", "EXPLAIN", "FOR", "FUNCTION", "IF", "INFO", "INSERT", "LET", "REBUILD", "RELATE", "REMOVE", "RETURN", "SELECT", "SLEEP", "THROW",
-  "UPDATE", "UPSERT"
+  "ALTER",
+  "BREAK",
+  "CONTINUE",
+  "CREATE",
+  "DEFINE",
+  "DELETE",
+  "EXPLAIN",
+  "FOR",
+  "FUNCTION",
+  "IF",
+  "INFO",
+  "INSERT",
+  "LET",
+  "REBUILD",
+  "RELATE",
+  "REMOVE",
+  "RETURN",
+  "SELECT",
+  "SLEEP",
+  "THROW",
+  "UPDATE",
+  "UPSERT"
 ])
 
 /** Refuses the current token where it is a word that is no name there. */
 export const notReserved = (p: Parser, what: string): void => {
   const t = p.token
-  if (t.kind === "ident" && reserved.has(t.text.toUpperCase())) fail(`\`${t.text}\` begins a statement; ${what} of that name is written in back-ticks`, t.at)
+  if (t.kind === "ident" && reserved.has(t.text.toUpperCase()))
+    fail(`\`${t.text}\` begins a statement; ${what} of that name is written in back-ticks`, t.at)
 }
 
 /** Runs `body` one level deeper, refusing what nests too deep to evaluate safely. */
@@ -120,7 +153,9 @@ export const caught = (p: Parser, body: () => Expr): Expr => {
   const value = body()
   const found = p.returns
   p.returns = before
-  return found ? { kind: "block", at: value.at, steps: [{ name: undefined, type: undefined, value }], catches: true } : value
+  return found
+    ? { kind: "block", at: value.at, steps: [{ name: undefined, type: undefined, value }], catches: true }
+    : value
 }
 
 /** Runs `body` with bare names read as fields or tables. */

@@ -27,7 +27,8 @@ const identity: Step = (v) => v
 /** Compiles a whole path. */
 export const compileIdiom = (idiom: Idiom): Compiled => {
   const first = idiom.parts[0]
-  if (idiom.start === undefined && first !== undefined && first.kind === "field") return fromField(first.name, idiom.parts.slice(1))
+  if (idiom.start === undefined && first !== undefined && first.kind === "field")
+    return fromField(first.name, idiom.parts.slice(1))
   const steps = compileParts(idiom.parts)
   if (idiom.start === undefined) return (s) => steps(s.doc, s)
   const start = compile(idiom.start)
@@ -55,18 +56,33 @@ export const compileParts = (parts: ReadonlyArray<Part>): Step => {
   const [part, ...rest] = parts
   if (part === undefined) return identity
   switch (part.kind) {
-    case "field": return mapped(parts, (next) => fieldStep(part.name, next))
-    case "destructure": return mapped(parts, (next) => destructure(part.entries, next))
-    case "graph": return compileGraph(part, rest, compileParts)
-    case "index": return index(compile(part.index), compileParts(rest))
-    case "all": return all(compileParts(rest))
-    case "flatten": return flatten(compileParts(rest))
-    case "last": return last(compileParts(rest))
-    case "where": return where(compile(part.where), stepsOf(part.where), compileParts(rest))
-    case "optional": return optional(compileParts(rest))
-    case "method": return method(part.name, part.args.map(compile), compileParts(rest))
-    case "recurse": return compileRecursion(part, rest, compileParts)
-    case "repeat": return (v, s) => (s.repeat === undefined ? raise("Tried to use a `@` repeat recurse symbol in a position where it is not supported") : s.repeat(v, s))
+    case "field":
+      return mapped(parts, (next) => fieldStep(part.name, next))
+    case "destructure":
+      return mapped(parts, (next) => destructure(part.entries, next))
+    case "graph":
+      return compileGraph(part, rest, compileParts)
+    case "index":
+      return index(compile(part.index), compileParts(rest))
+    case "all":
+      return all(compileParts(rest))
+    case "flatten":
+      return flatten(compileParts(rest))
+    case "last":
+      return last(compileParts(rest))
+    case "where":
+      return where(compile(part.where), stepsOf(part.where), compileParts(rest))
+    case "optional":
+      return optional(compileParts(rest))
+    case "method":
+      return method(part.name, part.args.map(compile), compileParts(rest))
+    case "recurse":
+      return compileRecursion(part, rest, compileParts)
+    case "repeat":
+      return (v, s) =>
+        s.repeat === undefined
+          ? raise("Tried to use a `@` repeat recurse symbol in a position where it is not supported")
+          : s.repeat(v, s)
   }
 }
 
@@ -99,7 +115,11 @@ const fieldStep = (name: string, next: Step): Step => {
       const doc = fetch(v, s)
       return doc === undefined ? next(undefined, s) : step(doc, s)
     }
-    if (v instanceof Geometry) return next(name === "type" || name === "coordinates" || name === "geometries" ? field(v.value, name) : undefined, s)
+    if (v instanceof Geometry)
+      return next(
+        name === "type" || name === "coordinates" || name === "geometries" ? field(v.value, name) : undefined,
+        s
+      )
     if (v instanceof Special || Array.isArray(v)) return next(undefined, s)
     return next(field(v as Obj, name), s)
   }
@@ -135,53 +155,88 @@ const index = (at: Compiled, next: Step): Step => {
   const step: Step = (v, s) => {
     const i = at(s)
     if (Array.isArray(v)) {
-      if (!(i instanceof Range)) return next(isNumber(i) ? (v as ReadonlyArray<Value>)[Math.trunc(toFloat(i))] : undefined, s)
+      if (!(i instanceof Range))
+        return next(isNumber(i) ? (v as ReadonlyArray<Value>)[Math.trunc(toFloat(i))] : undefined, s)
       const found = positions(i, v.length)
       if (found !== undefined) make(s.budget, 8 * (found[1] - found[0]))
       if (found !== undefined) spend(s.budget, (found[1] - found[0]) >> 2)
       return next(found && (v as ReadonlyArray<Value>).slice(...found), s)
     }
     if (v instanceof SetValue) return next(isNumber(i) ? v.items[Math.trunc(toFloat(i))] : undefined, s)
-    if (isObj(v)) return next(typeof i === "string" ? field(v, i) : i instanceof RecordId ? field(v, i.text) : isNumber(i) ? field(v, String(toFloat(i))) : undefined, s)
+    if (isObj(v))
+      return next(
+        typeof i === "string"
+          ? field(v, i)
+          : i instanceof RecordId
+            ? field(v, i.text)
+            : isNumber(i)
+              ? field(v, String(toFloat(i)))
+              : undefined,
+        s
+      )
     const id = recordOf(v)
     if (id === undefined) return next(undefined, s)
     // A number counts in the key of the id, where that is a list.
-    return isNumber(i) && Array.isArray(id.key) ? next((id.key as ReadonlyArray<Value>)[Math.trunc(toFloat(i))], s) : step(fetch(id, s), s)
+    return isNumber(i) && Array.isArray(id.key)
+      ? next((id.key as ReadonlyArray<Value>)[Math.trunc(toFloat(i))], s)
+      : step(fetch(id, s), s)
   }
   return step
 }
 
-const all = (next: Step): Step => (v, s) => {
-  if (Array.isArray(v)) return mapItems(v as ReadonlyArray<Value>, (item, inner) => next(item instanceof RecordId ? fetch(item, inner) : item, inner), s)
-  if (isObj(v)) return next(v, s)
-  const id = recordOf(v)
-  return next(id && fetch(id, s), s)
-}
+const all =
+  (next: Step): Step =>
+  (v, s) => {
+    if (Array.isArray(v))
+      return mapItems(
+        v as ReadonlyArray<Value>,
+        (item, inner) => next(item instanceof RecordId ? fetch(item, inner) : item, inner),
+        s
+      )
+    if (isObj(v)) return next(v, s)
+    const id = recordOf(v)
+    return next(id && fetch(id, s), s)
+  }
 
 /** `...` flattens between graph steps only; elsewhere the database goes on with each element. */
-const flatten = (next: Step): Step => (v, s) => (Array.isArray(v) ? mapItems(v as ReadonlyArray<Value>, next, s) : next(v, s))
+const flatten =
+  (next: Step): Step =>
+  (v, s) =>
+    Array.isArray(v) ? mapItems(v as ReadonlyArray<Value>, next, s) : next(v, s)
 
-const last = (next: Step): Step => (v, s) =>
-  Array.isArray(v) ? next((v as ReadonlyArray<Value>)[v.length - 1], s) : endsAt(v) ? undefined : next(undefined, s)
+const last =
+  (next: Step): Step =>
+  (v, s) =>
+    Array.isArray(v) ? next((v as ReadonlyArray<Value>)[v.length - 1], s) : endsAt(v) ? undefined : next(undefined, s)
 
 /** Objects and records end a path at `[$]` and `[WHERE ..]`; anything else goes on as NONE. */
 const endsAt = (v: Value): boolean => isObj(v) || v instanceof RecordId
 
-const where = (condition: Compiled, steps: number, next: Step): Step => (v, s) => {
-  if (!Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
-  const items = v as ReadonlyArray<Value>
-  spend(s.budget, steps * items.length)
-  make(s.budget, 8 * items.length)
-  return next(items.filter((item) => {
-    const id = recordOf(item)
-    return isTruthy(condition({ ...s, doc: id === undefined ? item : fetch(id, s) }))
-  }), s)
-}
+const where =
+  (condition: Compiled, steps: number, next: Step): Step =>
+  (v, s) => {
+    if (!Array.isArray(v)) return endsAt(v) ? undefined : next(undefined, s)
+    const items = v as ReadonlyArray<Value>
+    spend(s.budget, steps * items.length)
+    make(s.budget, 8 * items.length)
+    return next(
+      items.filter((item) => {
+        const id = recordOf(item)
+        return isTruthy(condition({ ...s, doc: id === undefined ? item : fetch(id, s) }))
+      }),
+      s
+    )
+  }
 
-const optional = (next: Step): Step => (v, s) => (v === undefined || v === null ? undefined : next(v, s))
+const optional =
+  (next: Step): Step =>
+  (v, s) =>
+    v === undefined || v === null ? undefined : next(v, s)
 
-const method = (name: string, args: ReadonlyArray<Compiled>, next: Step): Step => (v, s) => {
-  const given = args.map((a) => a(s))
-  const held = isObj(v) ? field(v, name) : undefined
-  return next(held instanceof Closure ? held.call(given) : callMethod(v, name, given, s), s)
-}
+const method =
+  (name: string, args: ReadonlyArray<Compiled>, next: Step): Step =>
+  (v, s) => {
+    const given = args.map((a) => a(s))
+    const held = isObj(v) ? field(v, name) : undefined
+    return next(held instanceof Closure ? held.call(given) : callMethod(v, name, given, s), s)
+  }

@@ -1,8 +1,8 @@
 /**
  * Record ids: making them, and reading them from text.
  *
- * Why so: an id's canonical text is its identity (map key, wire form, edge), so it is rendered once, when the id is made.
- * Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
+ * Why so: an id's canonical text is its identity (map key, wire form, edge), so it is rendered once, when the id is
+ * made. Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
  */
 import { skip, unescape } from "./lex.ts"
 import { readKey } from "./literal.ts"
@@ -82,18 +82,26 @@ export const parse = (text: string): RecordId | undefined => {
   return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
 }
 
-const beginning = /^([A-Za-z_][A-Za-z0-9_]*|`[^`\\]*`|⟨[^⟩\\]*⟩)\s*:\s*(?:([+-]\d+|[A-Za-z0-9_]+|`[^`\\]*`|⟨[^⟩\\]*⟩)|(?=[[{]))/
+const beginning =
+  /^([A-Za-z_][A-Za-z0-9_]*|`[^`\\]*`|⟨[^⟩\\]*⟩)\s*:\s*(?:([+-]\d+|[A-Za-z0-9_]+|`[^`\\]*`|⟨[^⟩\\]*⟩)|(?=[[{]))/
 
 /**
- * Reads what the language takes for a record id: white space and comments before it aside, and whatever follows its key, which the
- * database does not look at. The name of a table begins with no digit.
+ * Reads what the language takes for a record id: white space and comments before it aside, and whatever follows its
+ * key, which the database does not look at. The name of a table begins with no digit.
  */
 export const parseWritten = (text: string): RecordId | undefined => {
-  const from = skip(text, 0), written = from < 0 ? "" : text.slice(from).trimEnd()
+  const from = skip(text, 0),
+    written = from < 0 ? "" : text.slice(from).trimEnd()
   if (/^\d/.test(written)) return undefined
-  const whole = parse(written), m = whole === undefined ? beginning.exec(written) : null
+  const whole = parse(written),
+    m = whole === undefined ? beginning.exec(written) : null
   if (m === null) return whole
-  const table = `${m[1]}:`, behind = written.slice(m[0].length), composite = m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind)) ? readKey((m[2] ?? "") + behind, "anything") : undefined
+  const table = `${m[1]}:`,
+    behind = written.slice(m[0].length),
+    composite =
+      m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind))
+        ? readKey((m[2] ?? "") + behind, "anything")
+        : undefined
   if (composite !== undefined) return make(splitId(table)![0], composite)
   if (m[2] === undefined) return undefined
   if (!/^[+-]/.test(m[2])) return parse(table + m[2])
@@ -108,8 +116,8 @@ let newer = new Map<string, RecordId>()
 let older: ReadonlyMap<string, RecordId> = newer
 
 /**
- * The id that was given for an equal one before, where that is not long ago: records that refer to one record then hold one
- * id, which is at hand when the next change names it, and what is the same object is not compared.
+ * The id that was given for an equal one before, where that is not long ago: records that refer to one record then hold
+ * one id, which is at hand when the next change names it, and what is the same object is not compared.
  */
 export const shared = (id: RecordId): RecordId => {
   const known = newer.get(id.text)
@@ -124,14 +132,16 @@ export const shared = (id: RecordId): RecordId => {
 }
 
 /**
- * As {@link parse}, but a key that does not parse is taken as a string key as it stands (`person:a-b`), unless it starts
- * like an escaped or composite one.
+ * As {@link parse}, but a key that does not parse is taken as a string key as it stands (`person:a-b`), unless it
+ * starts like an escaped or composite one.
  */
 export const parseLenient = (text: string): RecordId | undefined => {
   const strict = parse(text)
   if (strict !== undefined) return strict
   const colon = text.indexOf(":")
-  const parts = splitId(text) ?? (colon > 0 && !/[`⟨]/.test(text[0]!) ? [text.slice(0, colon), text.slice(colon + 1)] as const : undefined)
+  const parts =
+    splitId(text) ??
+    (colon > 0 && !/[`⟨]/.test(text[0]!) ? ([text.slice(0, colon), text.slice(colon + 1)] as const) : undefined)
   if (parts === undefined || parts[1] === "" || /^[`⟨[{]/.test(parts[1])) return undefined
   return make(parts[0], parts[1])
 }

@@ -19,7 +19,8 @@ type Recurse = Extract<Part, { kind: "recurse" }>
 
 const maxDepth = 256
 
-const isFinal = (v: Value): boolean => v === undefined || v === null || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isFinal))
+const isFinal = (v: Value): boolean =>
+  v === undefined || v === null || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isFinal))
 
 /** One level of a walk: nested lists flat, dead ends gone. */
 const level = (v: Value): ReadonlyArray<Value> =>
@@ -40,103 +41,132 @@ const longer = (path: ReadonlyArray<Value>, item: Value, s: Scope): ReadonlyArra
   return [...path, item]
 }
 
-const plain = (part: Recurse, body: Step): Step => (v, s) => {
-  let current = v
-  const max = part.max ?? maxDepth
-  for (let depth = 1; ; depth++) {
-    spend(s.budget, 1)
-    const next = clean(body(current, s), s)
-    if (isFinal(next) || identical(next, current)) {
-      if (depth > part.min) return current
-      return Array.isArray(next) ? [] : undefined
-    }
-    if (depth >= max) return next
-    current = next
-  }
-}
-
-const collect = (part: Recurse, body: Step): Step => (v, s) => {
-  const seen = new Set<unknown>(part.inclusive ? [indexKey(v)] : [])
-  const out: Array<Value> = part.inclusive ? [v] : []
-  let front: ReadonlyArray<Value> = [v]
-  for (let depth = 1; depth <= (part.max ?? maxDepth) && front.length > 0; depth++) {
-    const next: Array<Value> = []
-    for (const found of front.flatMap((item) => flat(body(item, s), s))) {
+const plain =
+  (part: Recurse, body: Step): Step =>
+  (v, s) => {
+    let current = v
+    const max = part.max ?? maxDepth
+    for (let depth = 1; ; depth++) {
       spend(s.budget, 1)
-      const key = indexKey(found)
-      if (seen.has(key)) continue
-      seen.add(key)
-      next.push(found)
-      if (depth >= part.min) out.push(found)
+      const next = clean(body(current, s), s)
+      if (isFinal(next) || identical(next, current)) {
+        if (depth > part.min) return current
+        return Array.isArray(next) ? [] : undefined
+      }
+      if (depth >= max) return next
+      current = next
     }
-    front = next
   }
-  return out
-}
 
-const paths = (part: Recurse, body: Step): Step => (v, s) => {
-  const done: Array<ReadonlyArray<Value>> = []
-  let open: Array<ReadonlyArray<Value>> = [[v]]
-  for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
-    const next: Array<ReadonlyArray<Value>> = []
-    for (const path of open) {
-      const found = flat(body(path[path.length - 1], s), s)
-      spend(s.budget, found.length + 1)
-      if (found.length === 0 && depth > part.min) done.push(path)
-      for (const item of found) next.push(longer(path, item, s))
-    }
-    open = next
-  }
-  const all = [...done, ...open]
-  return part.inclusive ? all : all.map((path) => path.slice(1))
-}
-
-const shortest = (part: Recurse, body: Step, target: Compiled): Step => (v, s) => {
-  const goal = target(s)
-  const seen = new Set<unknown>([indexKey(v)])
-  let open: Array<ReadonlyArray<Value>> = [[v]]
-  for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
-    const next: Array<ReadonlyArray<Value>> = []
-    for (const path of open) {
-      for (const found of flat(body(path[path.length - 1], s), s)) {
-        const extended = longer(path, found, s)
-        if (equal(found, goal)) return part.inclusive ? extended : extended.slice(1)
+const collect =
+  (part: Recurse, body: Step): Step =>
+  (v, s) => {
+    const seen = new Set<unknown>(part.inclusive ? [indexKey(v)] : [])
+    const out: Array<Value> = part.inclusive ? [v] : []
+    let front: ReadonlyArray<Value> = [v]
+    for (let depth = 1; depth <= (part.max ?? maxDepth) && front.length > 0; depth++) {
+      const next: Array<Value> = []
+      for (const found of front.flatMap((item) => flat(body(item, s), s))) {
+        spend(s.budget, 1)
         const key = indexKey(found)
         if (seen.has(key)) continue
         seen.add(key)
-        next.push(extended)
+        next.push(found)
+        if (depth >= part.min) out.push(found)
       }
+      front = next
     }
-    open = next
+    return out
   }
-  return undefined
-}
 
-const hasRepeat = (parts: ReadonlyArray<Part>): boolean => parts.some((p) =>
-  p.kind === "repeat" || (p.kind === "destructure" && p.entries.some((d) => d.expr.kind === "idiom" && hasRepeat(d.expr.parts))))
+const paths =
+  (part: Recurse, body: Step): Step =>
+  (v, s) => {
+    const done: Array<ReadonlyArray<Value>> = []
+    let open: Array<ReadonlyArray<Value>> = [[v]]
+    for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
+      const next: Array<ReadonlyArray<Value>> = []
+      for (const path of open) {
+        const found = flat(body(path[path.length - 1], s), s)
+        spend(s.budget, found.length + 1)
+        if (found.length === 0 && depth > part.min) done.push(path)
+        for (const item of found) next.push(longer(path, item, s))
+      }
+      open = next
+    }
+    const all = [...done, ...open]
+    return part.inclusive ? all : all.map((path) => path.slice(1))
+  }
+
+const shortest =
+  (part: Recurse, body: Step, target: Compiled): Step =>
+  (v, s) => {
+    const goal = target(s)
+    const seen = new Set<unknown>([indexKey(v)])
+    let open: Array<ReadonlyArray<Value>> = [[v]]
+    for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
+      const next: Array<ReadonlyArray<Value>> = []
+      for (const path of open) {
+        for (const found of flat(body(path[path.length - 1], s), s)) {
+          const extended = longer(path, found, s)
+          if (equal(found, goal)) return part.inclusive ? extended : extended.slice(1)
+          const key = indexKey(found)
+          if (seen.has(key)) continue
+          seen.add(key)
+          next.push(extended)
+        }
+      }
+      open = next
+    }
+    return undefined
+  }
+
+const hasRepeat = (parts: ReadonlyArray<Part>): boolean =>
+  parts.some(
+    (p) =>
+      p.kind === "repeat" ||
+      (p.kind === "destructure" && p.entries.some((d) => d.expr.kind === "idiom" && hasRepeat(d.expr.parts)))
+  )
 
 /** A tree: the path goes on below each place marked `@`, down to the largest depth. */
 const tree = (part: Recurse, body: Step): Step => {
-  const at = (depth: number): Step => (v, s) => body(v, {
-    ...s,
-    repeat: (inner, scope) => {
-      spend(scope.budget, 1)
-      if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
-      if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
-      if (depth >= maxDepth) return raise("Exceeded the idiom recursion limit of 256.")
-      return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max) ? inner : at(depth + 1)(inner, scope)
-    }
-  })
+  const at =
+    (depth: number): Step =>
+    (v, s) =>
+      body(v, {
+        ...s,
+        repeat: (inner, scope) => {
+          spend(scope.budget, 1)
+          if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
+          if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
+          if (depth >= maxDepth) return raise("Exceeded the idiom recursion limit of 256.")
+          return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max)
+            ? inner
+            : at(depth + 1)(inner, scope)
+        }
+      })
   return at(1)
 }
 
 /** Compiles a recursion and what follows it. Without a body in parentheses the rest of the path is the body. */
-export const compileRecursion = (part: Recurse, rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {
+export const compileRecursion = (
+  part: Recurse,
+  rest: ReadonlyArray<Part>,
+  compileParts: (parts: ReadonlyArray<Part>) => Step
+): Step => {
   const inline = part.body.length === 0
   const body = compileParts(inline ? rest : part.body)
   const after: Step = inline ? (v) => v : compileParts(rest)
   const repeats = hasRepeat(inline ? rest : part.body)
-  const step = repeats ? tree(part, body) : part.mode === "plain" ? plain(part, body) : part.mode === "collect" ? collect(part, body) : part.mode === "path" ? paths(part, body) : shortest(part, body, compile(part.target!))
+  const step = repeats
+    ? tree(part, body)
+    : part.mode === "plain"
+      ? plain(part, body)
+      : part.mode === "collect"
+        ? collect(part, body)
+        : part.mode === "path"
+          ? paths(part, body)
+          : shortest(part, body, compile(part.target!))
   return (v: Value, s: Scope) => {
     if (part.min === 0) return raise("Found 0 for bound but expected at least 1.")
     return v === undefined || v === null ? undefined : after(step(v, s), s)

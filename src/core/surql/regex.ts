@@ -1,15 +1,18 @@
 /**
  * Regular expressions, compiled once by a linear-time engine.
  *
- * Why so: patterns come from query text and data; a back-tracking engine could be made to hang the process. re2js has the
- * dialect of the database's own engine and runs in time linear in the text.
+ * Why so: patterns come from query text and data; a back-tracking engine could be made to hang the process. re2js has
+ * the dialect of the database's own engine and runs in time linear in the text.
  */
 import { RE2JS } from "re2js"
 
 const cache = new Map<string, RE2JS | undefined>()
 const cacheSize = 500
 
-/** Instructions of the largest program that is run: `(a{1000}){1000}` would take a while for each character, and megabytes. */
+/**
+ * Instructions of the largest program that is run: `(a{1000}){1000}` would take a while for each character, and
+ * megabytes.
+ */
 const maxProgram = 20_000
 
 /** A brace that is no repetition, or `(?)`: taken here, an error in the database's engine. */
@@ -18,11 +21,17 @@ const isForeign = (source: string): boolean => {
   return /\(\?\)|(?:^|[(|])\{|\{(?!\d+(?:,\d*)?\})/.test(bare)
 }
 
-const letters = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}", spaces = "\\x{9}-\\x{d}\\x{85}\\p{Z}"
+const letters = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}",
+  spaces = "\\x{9}-\\x{d}\\x{85}\\p{Z}"
 
 /** The classes of the database's engine are Unicode's, re2's are of ASCII: `\w` has é, `\d` has ٣. */
 const classes: { readonly [escape: string]: readonly [alone: string, inClass: string | undefined] } = {
-  "\\d": ["\\p{Nd}", "\\p{Nd}"], "\\D": ["\\P{Nd}", "\\P{Nd}"], "\\s": [`[${spaces}]`, spaces], "\\S": [`[^${spaces}]`, undefined], "\\w": [`[${letters}]`, letters], "\\W": [`[^${letters}]`, undefined]
+  "\\d": ["\\p{Nd}", "\\p{Nd}"],
+  "\\D": ["\\P{Nd}", "\\P{Nd}"],
+  "\\s": [`[${spaces}]`, spaces],
+  "\\S": [`[^${spaces}]`, undefined],
+  "\\w": [`[${letters}]`, letters],
+  "\\W": [`[^${letters}]`, undefined]
 }
 
 const widened = (source: string): string => {
@@ -32,7 +41,7 @@ const widened = (source: string): string => {
     if (piece === "[") depth = 1
     else if (piece === "]") depth = 0
     const found = Object.hasOwn(classes, piece) ? classes[piece] : undefined
-    return found === undefined ? piece : (depth > 0 ? found[1] : found[0]) ?? piece
+    return found === undefined ? piece : ((depth > 0 ? found[1] : found[0]) ?? piece)
   })
 }
 

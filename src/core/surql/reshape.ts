@@ -19,7 +19,8 @@ import { SetValue, field, isObj } from "./value.ts"
 import type { Value } from "./value.ts"
 
 /** What a value is split into. */
-const elementsOf = (v: Value): ReadonlyArray<Value> | undefined => (Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : undefined)
+const elementsOf = (v: Value): ReadonlyArray<Value> | undefined =>
+  Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : undefined
 
 /** Each piece is a row with a copy of its fields. */
 const payPieces = ({ scope: { budget } }: Item, pieces: number, width: number): void => {
@@ -34,13 +35,18 @@ export const docSplitter = (idiom: Idiom) => {
     const found = elementsOf(read(item.scope.doc, item.scope))
     if (found === undefined) return [item]
     payPieces(item, found.length, lengthOf(item.scope.doc) + idiom.parts.length)
-    return found.map((element) => ({ ...item, scope: { ...item.scope, doc: replaceAt(item.scope.doc, idiom.parts, () => element) } }))
+    return found.map((element) => ({
+      ...item,
+      scope: { ...item.scope, doc: replaceAt(item.scope.doc, idiom.parts, () => element) }
+    }))
   }
 }
 
 /** SPLIT on a path of the projected row. */
 export const rowSplitter = (idiom: Idiom) => {
-  const names = aliasNames(idiom), read = atOutput(idiom), steps = compileParts(idiom.parts)
+  const names = aliasNames(idiom),
+    read = atOutput(idiom),
+    steps = compileParts(idiom.parts)
   return (item: Item): ReadonlyArray<Item> => {
     const plain = read(item)
     const found = elementsOf(plain === undefined ? steps(item.value, item.scope) : plain)
@@ -71,10 +77,18 @@ export const sortReader = (select: Select, idiom: Idiom): SortReader => {
     if (f.kind !== "expr" || f.alias === undefined) continue
     const alias = print(f.alias)
     if (alias === text) return fromDoc(compile(f.expr))
-    if (text.startsWith(alias + ".") || text.startsWith(alias + "[")) return { fromDoc: undefined, read: atOutput(idiom) }
+    if (text.startsWith(alias + ".") || text.startsWith(alias + "["))
+      return { fromDoc: undefined, read: atOutput(idiom) }
   }
   for (const f of select.fields) {
-    if (f.kind === "expr" && f.alias === undefined && print(f.expr) !== text && f.expr.kind !== "idiom" && fieldNames(f.expr) === text) return fromDoc(compile(f.expr))
+    if (
+      f.kind === "expr" &&
+      f.alias === undefined &&
+      print(f.expr) !== text &&
+      f.expr.kind !== "idiom" &&
+      fieldNames(f.expr) === text
+    )
+      return fromDoc(compile(f.expr))
   }
   return fromDoc(compileIdiom({ ...idiom, start: undefined }))
 }
@@ -94,12 +108,18 @@ export interface Sort extends SortReader {
   readonly compare: (a: Value, b: Value) => number
 }
 
-export const compileSort = (select: Select, term: OrderTerm): Sort => ({ ...sortReader(select, term.idiom), compare: compareTerm(term) })
+export const compileSort = (select: Select, term: OrderTerm): Sort => ({
+  ...sortReader(select, term.idiom),
+  compare: compareTerm(term)
+})
 
 /** Rows sorted, or merged, between two pauses. */
 const sortSlice = 512
 
-/** Rows with their sort values, sorted; equal ones by record id, else as they came. Runs are sorted, then merged by twos, with pauses. */
+/**
+ * Rows with their sort values, sorted; equal ones by record id, else as they came. Runs are sorted, then merged by
+ * twos, with pauses.
+ */
 export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: Budget): Slices<Array<Item>> {
   const compare = (a: Item, b: Item): number => {
     for (let i = 0; i < order.length; i++) {
@@ -123,8 +143,9 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: 
   for (let width = sortSlice; width < items.length; width *= 2) {
     const to: Array<Item> = []
     for (let at = 0; at < items.length; at += 2 * width) {
-      const middle = Math.min(at + width, items.length), end = Math.min(middle + width, items.length)
-      for (let i = at, j = middle; i < middle || j < end;) {
+      const middle = Math.min(at + width, items.length),
+        end = Math.min(middle + width, items.length)
+      for (let i = at, j = middle; i < middle || j < end; ) {
         to.push(j >= end || (i < middle && compare(from[i]!, from[j]!) <= 0) ? from[i++]! : from[j++]!)
         if (to.length % sortSlice !== 0) continue
         pay(sortSlice)
@@ -138,20 +159,25 @@ export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: 
 
 /** FETCH: record ids at the named paths become documents. */
 export const fetching = (select: Pick<Select, "fetch">) => {
-  const load = (scope: Scope) => (v: Value): Value => {
-    if (Array.isArray(v)) {
-      spend(scope.budget, v.length)
-      make(scope.budget, 8 * v.length)
-      return (v as ReadonlyArray<Value>).map(load(scope))
+  const load =
+    (scope: Scope) =>
+    (v: Value): Value => {
+      if (Array.isArray(v)) {
+        spend(scope.budget, v.length)
+        make(scope.budget, 8 * v.length)
+        return (v as ReadonlyArray<Value>).map(load(scope))
+      }
+      const id = recordOf(v)
+      if (id === undefined) return v
+      spend(scope.budget, 1)
+      return scope.source.record(id)
     }
-    const id = recordOf(v)
-    if (id === undefined) return v
-    spend(scope.budget, 1)
-    return scope.source.record(id)
-  }
-  return (value: Value, scope: Scope): Value => select.fetch.reduce<Value>((row, idiom) => {
-    let out = row
-    for (let n = 1; n <= idiom.parts.length; n++) if (idiom.parts[n - 1]!.kind === "field" || n === idiom.parts.length) out = replaceAt(out, idiom.parts.slice(0, n), load(scope))
-    return out
-  }, value)
+  return (value: Value, scope: Scope): Value =>
+    select.fetch.reduce<Value>((row, idiom) => {
+      let out = row
+      for (let n = 1; n <= idiom.parts.length; n++)
+        if (idiom.parts[n - 1]!.kind === "field" || n === idiom.parts.length)
+          out = replaceAt(out, idiom.parts.slice(0, n), load(scope))
+      return out
+    }, value)
 }

@@ -1,8 +1,8 @@
 /**
  * What an expression is evaluated in: the document, parameters, other records, and how much work it may do.
  *
- * Why so: one small object per row is all that evaluation reads, so the engine can wrap {@link Source} to remember which
- * records a row looked at, and bound every evaluation by counted steps instead of a clock.
+ * Why so: one small object per row is all that evaluation reads, so the engine can wrap {@link Source} to remember
+ * which records a row looked at, and bound every evaluation by counted steps instead of a clock.
  */
 import type { Select } from "./ast.ts"
 import { raise } from "./failure.ts"
@@ -13,15 +13,18 @@ export interface Source {
   /** The record, or `undefined` when there is none. */
   readonly record: (id: RecordId) => Obj | undefined
   /**
-   * All records of a table in record-key order; nothing for an unknown table. Read as the evaluation goes on, so what it reads
-   * must not change while a sliced evaluation is paused: give it a snapshot, or let nothing in between.
+   * All records of a table in record-key order; nothing for an unknown table. Read as the evaluation goes on, so what
+   * it reads must not change while a sliced evaluation is paused: give it a snapshot, or let nothing in between.
    */
   readonly rows: (table: string) => Iterable<Obj>
-  /** The records with keys in a range, in record-key order, at a cost that grows with what is taken of them; without it tables are scanned. */
+  /**
+   * The records with keys in a range, in record-key order, at a cost that grows with what is taken of them; without it
+   * tables are scanned.
+   */
   readonly rowsBetween?: (table: string, range: Range) => Iterable<Obj>
   /**
-   * Ids of the edge records that leave (`out`: their `in` is the record) or reach (`in`: their `out` is the record) a record, by
-   * edge table name and then key; of one edge table, or (`undefined`) of all.
+   * Ids of the edge records that leave (`out`: their `in` is the record) or reach (`in`: their `out` is the record) a
+   * record, by edge table name and then key; of one edge table, or (`undefined`) of all.
    */
   readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => Iterable<RecordId>
   /** Names of the tables, sorted; for INFO FOR DB. */
@@ -66,16 +69,24 @@ export interface Budget {
 }
 
 /** A budget of so many steps (about one per expression node that loops, row read or element touched) and bytes. */
-export const budget = (limit: number, setting: string, rowLimit = Infinity, byteLimit: number = limits.queryBytes.value): Budget =>
-  ({ left: limit, floor: 0, limit, setting, rowLimit, bytes: byteLimit, byteLimit })
+export const budget = (
+  limit: number,
+  setting: string,
+  rowLimit = Infinity,
+  byteLimit: number = limits.queryBytes.value
+): Budget => ({ left: limit, floor: 0, limit, setting, rowLimit, bytes: byteLimit, byteLimit })
 
 /** The budget of one row. */
-export const rowBudget = (rowSteps: number = limits.rowSteps.value, queryBytes: number = limits.queryBytes.value): Budget =>
-  budget(rowSteps, limits.rowSteps.setting, Infinity, queryBytes)
+export const rowBudget = (
+  rowSteps: number = limits.rowSteps.value,
+  queryBytes: number = limits.queryBytes.value
+): Budget => budget(rowSteps, limits.rowSteps.setting, Infinity, queryBytes)
 
 /** The budget of a whole query and of each of its rows. */
 export const queryBudget = (
-  querySteps: number = limits.querySteps.value, rowSteps: number = limits.rowSteps.value, queryBytes: number = limits.queryBytes.value
+  querySteps: number = limits.querySteps.value,
+  rowSteps: number = limits.rowSteps.value,
+  queryBytes: number = limits.queryBytes.value
 ): Budget => budget(querySteps, limits.querySteps.setting, rowSteps, queryBytes)
 
 /** Puts all steps and bytes back. */
@@ -96,7 +107,8 @@ export const spend = (b: Budget, steps: number): void => {
   if (b.left < b.floor) exhausted(b)
 }
 
-const tooLarge = (b: Budget): never => raise(`The query makes more than ${b.byteLimit} bytes; raise ${limits.queryBytes.setting} to allow it`)
+const tooLarge = (b: Budget): never =>
+  raise(`The query makes more than ${b.byteLimit} bytes; raise ${limits.queryBytes.setting} to allow it`)
 
 /** Takes bytes from a budget, before they are made; fails when it is used up. */
 export const make = (b: Budget, bytes: number): void => {
@@ -110,9 +122,13 @@ export const keepBytes = (b: Budget, before: number, kept: number): void => {
 }
 
 /** From here to {@link endRows} the steps of one row are counted. */
-export const beginRow = (b: Budget): void => { b.floor = b.left > b.rowLimit ? b.left - b.rowLimit : 0 }
+export const beginRow = (b: Budget): void => {
+  b.floor = b.left > b.rowLimit ? b.left - b.rowLimit : 0
+}
 
-export const endRows = (b: Budget): void => { b.floor = 0 }
+export const endRows = (b: Budget): void => {
+  b.floor = 0
+}
 
 export interface Scope {
   /** The current document, NONE outside a SELECT. */

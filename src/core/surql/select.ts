@@ -1,10 +1,11 @@
 /**
  * SELECT as the plain evaluator runs it: source, filter, split, group or project, order, window, fetch.
  *
- * Why so: this is the law the engine is tested against, the answer to `/proxy/query`, and the engine's fallback, so it is
- * written for plainness: each step is a list to a list. A failing row fails the statement, or (D2a) is left out and named.
- * Equal sort keys are ordered by record id; without ORDER BY rows keep the order of their sources. A run is a generator that
- * yields every few hundred rows, so that a host may let other work in between; rows behind the window are not read.
+ * Why so: this is the law the engine is tested against, the answer to `/proxy/query`, and the engine's fallback, so it
+ * is written for plainness: each step is a list to a list. A failing row fails the statement, or (D2a) is left out and
+ * named. Equal sort keys are ordered by record id; without ORDER BY rows keep the order of their sources. A run is a
+ * generator that yields every few hundred rows, so that a host may let other work in between; rows behind the window
+ * are not read.
  */
 import { Either } from "effect"
 import type { Expr, Select, Statement } from "./ast.ts"
@@ -23,7 +24,7 @@ import { beginRow, drain, endRows, keepBytes, limits, make, spend } from "./scop
 import { compileSources, inKeyOrder, inner, isId, itemOf, recordIn, rowsOf } from "./sources.ts"
 import type { Item } from "./sources.ts"
 import { toText } from "./text.ts"
-import { RecordId, isInt } from "./value.ts"
+import { type RecordId, isInt } from "./value.ts"
 import type { Datetime, Value } from "./value.ts"
 
 /** A result row and the record it comes from (`undefined` for grouped rows and values that are no record). */
@@ -59,7 +60,11 @@ export interface Options {
 
 interface Plan {
   /** Runs the query; `given` replaces its sources (graph steps). `left` collects failing rows instead of failing. */
-  readonly run: (outer: Scope, left: Array<LeftOut> | undefined, given?: ReadonlyArray<Value>) => Slices<Array<SelectedRow>>
+  readonly run: (
+    outer: Scope,
+    left: Array<LeftOut> | undefined,
+    given?: ReadonlyArray<Value>
+  ) => Slices<Array<SelectedRow>>
 }
 
 /** Rows, and steps, between two pauses at most. */
@@ -75,7 +80,12 @@ interface Pace {
   readonly outermost: boolean
 }
 
-const pace = (budget: Budget): Pace => ({ rows: sliceRows, mark: budget.left - sliceSteps, budget, outermost: budget.floor === 0 })
+const pace = (budget: Budget): Pace => ({
+  rows: sliceRows,
+  mark: budget.left - sliceSteps,
+  budget,
+  outermost: budget.floor === 0
+})
 
 /** Counts a row that begins; true when it is time to pause first. */
 const due = (p: Pace): boolean => {
@@ -86,7 +96,9 @@ const due = (p: Pace): boolean => {
   return true
 }
 
-const done = (p: Pace): void => { if (p.outermost) endRows(p.budget) }
+const done = (p: Pace): void => {
+  if (p.outermost) endRows(p.budget)
+}
 
 /** A failing row fails the query or is left out. */
 const leaveOut = (error: unknown, left: Array<LeftOut> | undefined, record: RecordId | undefined, p: Pace): void => {
@@ -97,7 +109,12 @@ const leaveOut = (error: unknown, left: Array<LeftOut> | undefined, record: Reco
 }
 
 /** Keeps what `step` gives. */
-function* each<A>(items: ReadonlyArray<Item>, outer: Scope, left: Array<LeftOut> | undefined, step: (item: Item) => A): Slices<Array<A>> {
+function* each<A>(
+  items: ReadonlyArray<Item>,
+  outer: Scope,
+  left: Array<LeftOut> | undefined,
+  step: (item: Item) => A
+): Slices<Array<A>> {
   const out: Array<A> = []
   const p = pace(outer.budget)
   const attempt = (item: Item): void => {
@@ -128,7 +145,11 @@ interface Reading {
 }
 
 /** Reads rows and keeps those that pass. One scope serves all rows while they are only filtered. */
-function* read(values: ReadonlyArray<Value>, outer: Scope, { filter, left, most, steps }: Reading): Slices<Array<Item>> {
+function* read(
+  values: ReadonlyArray<Value>,
+  outer: Scope,
+  { filter, left, most, steps }: Reading
+): Slices<Array<Item>> {
   const out: Array<Item> = []
   const p = pace(outer.budget)
   const row: { -readonly [K in keyof Scope]: Scope[K] } = inner(outer, undefined)
@@ -159,7 +180,11 @@ function* read(values: ReadonlyArray<Value>, outer: Scope, { filter, left, most,
 }
 
 /** Replaces each row by what it is split into. */
-function* split(items: ReadonlyArray<Item>, outer: Scope, pieces: (item: Item) => ReadonlyArray<Item>): Slices<Array<Item>> {
+function* split(
+  items: ReadonlyArray<Item>,
+  outer: Scope,
+  pieces: (item: Item) => ReadonlyArray<Item>
+): Slices<Array<Item>> {
   const out: Array<Item> = []
   const p = pace(outer.budget)
   for (const item of items) {
@@ -172,38 +197,58 @@ function* split(items: ReadonlyArray<Item>, outer: Scope, pieces: (item: Item) =
 }
 
 const whole = (clause: "LIMIT" | "START", v: Value): number =>
-  isInt(v) && v >= 0 ? Number(v) : raise(`Found ${toText(v)} but the ${clause} clause must evaluate to a positive integer`)
+  isInt(v) && v >= 0
+    ? Number(v)
+    : raise(`Found ${toText(v)} but the ${clause} clause must evaluate to a positive integer`)
 
-function* grouped(grouping: Grouping, items: ReadonlyArray<Item>, outer: Scope, left: Array<LeftOut> | undefined): Slices<Array<Item>> {
+function* grouped(
+  grouping: Grouping,
+  items: ReadonlyArray<Item>,
+  outer: Scope,
+  left: Array<LeftOut> | undefined
+): Slices<Array<Item>> {
   const members = yield* each(items, outer, left, (item) => grouping.gather(item.scope))
   const rows = yield* grouping.rows(members, outer, (error) => leaveOut(error, left, undefined, pace(outer.budget)))
   return rows.map(({ key, value }) => ({ scope: inner(outer, value), record: undefined, value, sort: [], group: key }))
 }
 
-const shown = ({ group, record, value }: Item): SelectedRow => (group === undefined ? { value, record } : { value, record, group })
+const shown = ({ group, record, value }: Item): SelectedRow =>
+  group === undefined ? { value, record } : { value, record, group }
 
 /** `ORDER BY id` of rows that come in that order anyway. */
 export const ordersById = ({ fields, order: [first, ...others] }: Select): boolean =>
-  first !== undefined && others.length === 0 && !first.descending && isId(first.idiom) && !fields.some((f) => f.kind === "expr" && f.alias !== undefined && isId(f.alias))
+  first !== undefined &&
+  others.length === 0 &&
+  !first.descending &&
+  isId(first.idiom) &&
+  !fields.some((f) => f.kind === "expr" && f.alias !== undefined && isId(f.alias))
 
 /** `FROM ONLY` what can never be a row. */
 const isOnlyNothing = ({ from: [first, ...others], group, only }: Select): boolean =>
-  only && group === undefined && first !== undefined && others.length === 0 &&
-  ((first.kind === "literal" && (first.value === undefined || first.value === null || (Array.isArray(first.value) && first.value.length === 0))) || (first.kind === "array" && first.items.length === 0))
+  only &&
+  group === undefined &&
+  first !== undefined &&
+  others.length === 0 &&
+  ((first.kind === "literal" &&
+    (first.value === undefined || first.value === null || (Array.isArray(first.value) && first.value.length === 0))) ||
+    (first.kind === "array" && first.items.length === 0))
 
 /** Compiles a SELECT once; the plan may be run any number of times. */
 export const compileSelect = (select: Select): Plan => {
   const sources = compileSources(select).map((compiled, i) => source(compiled, select.from[i]!))
-  const filter = select.where && compile(select.where), steps = select.where === undefined ? 1 : stepsOf(select.where)
+  const filter = select.where && compile(select.where),
+    steps = select.where === undefined ? 1 : stepsOf(select.where)
   const docSplits = select.value ? select.split.map(docSplitter) : []
   const rowSplits = select.value ? [] : select.split.map(rowSplitter)
   const grouping = select.group === undefined ? undefined : compileGrouping(select, select.group)
   const projection = grouping === undefined ? compileProjection(select) : undefined
   const order = select.order.map((term) => compileSort(select, term))
-  const limit = select.limit && compile(select.limit), start = select.start && compile(select.start)
+  const limit = select.limit && compile(select.limit),
+    start = select.start && compile(select.start)
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
   const project = (item: Item): Item => {
-    const { budget } = item.scope, { bytes } = budget
+    const { budget } = item.scope,
+      { bytes } = budget
     const value = projection!.project(item.scope)
     // What was made on the way is let go again; what is shown is kept.
     if (bytes - budget.bytes > lightRow) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
@@ -213,7 +258,9 @@ export const compileSelect = (select: Select): Plan => {
     spend(item.scope.budget, order.length)
     make(item.scope.budget, 8 * (order.length - 1))
     const sort = order.map((o) => o.read(item))
-    return item.group === undefined ? { scope: item.scope, record: item.record, value: item.value, sort } : { ...item, sort }
+    return item.group === undefined
+      ? { scope: item.scope, record: item.record, value: item.value, sort }
+      : { ...item, sort }
   }
   // Where nothing but the window decides which rows are shown, only those are projected, so that only those can fail.
   const windowFirst = grouping === undefined && rowSplits.length === 0 && order.every((o) => o.fromDoc !== undefined)
@@ -231,7 +278,8 @@ export const compileSelect = (select: Select): Plan => {
       const late = windowFirst && left === undefined
       const sortless = given === undefined ? ordered : order.length === 0
       // Rows behind the window are not read, unless they have to be named as failing.
-      const most = sortless && windowFirst && select.split.length === 0 && (left === undefined || cannotFail) ? to : Infinity
+      const most =
+        sortless && windowFirst && select.split.length === 0 && (left === undefined || cannotFail) ? to : Infinity
       let items = yield* read(given ?? values, outer, { filter, steps, left, most })
       for (const pieces of docSplits) items = yield* split(items, outer, pieces)
       if (grouping !== undefined) items = yield* grouped(grouping, items, around, left)
@@ -240,7 +288,9 @@ export const compileSelect = (select: Select): Plan => {
       if (!sortless) items = yield* sorted(yield* each(items, outer, left, withSort), order, outer.budget)
       if (from > 0 || to < items.length) items = items.slice(from, to)
       if (late) items = yield* each(items, outer, left, project)
-      return fetch === undefined ? items.map(shown) : yield* each(items, outer, undefined, (item) => shown({ ...item, value: fetch(item.value, outer) }))
+      return fetch === undefined
+        ? items.map(shown)
+        : yield* each(items, outer, undefined, (item) => shown({ ...item, value: fetch(item.value, outer) }))
     }
   }
 }
@@ -250,7 +300,9 @@ const source = (compiled: Compiled, from: Expr): ((around: Scope) => Slices<Valu
   const query = from.kind === "subquery" && from.query.kind === "select" ? from.query : undefined
   const plan = query && lazily(() => compileSelect(query))
   return function* (around) {
-    return query === undefined || plan === undefined || around.source.subquery !== undefined ? compiled(around) : value(query, yield* plan().run(around, undefined))
+    return query === undefined || plan === undefined || around.source.subquery !== undefined
+      ? compiled(around)
+      : value(query, yield* plan().run(around, undefined))
   }
 }
 
@@ -265,7 +317,8 @@ export const compileStatement = (statement: Statement): Compiled => {
   if (statement.kind !== "select") return () => raise("INFO is not allowed here")
   const plan = lazily(() => compileSelect(statement))
   const plain: Compiled = (scope) => value(statement, drain(plan().run(scope, undefined)))
-  return (scope) => (scope.source.subquery === undefined ? plain(scope) : scope.source.subquery(statement, scope, plain))
+  return (scope) =>
+    scope.source.subquery === undefined ? plain(scope) : scope.source.subquery(statement, scope, plain)
 }
 
 /** A SELECT over records that are given (graph steps), in their order. */
@@ -284,58 +337,101 @@ function* attempt<A>(body: () => Slices<A>): Slices<Either.Either<A, Failure>> {
     return Either.right(yield* body())
   } catch (error) {
     if (error instanceof EvalError) return Either.left({ reason: error.reason })
-    if (error instanceof RangeError && /call stack/.test(error.message)) return Either.left({ reason: "The query recurses too deep" })
-    if (error instanceof RangeError && /string length/.test(error.message)) return Either.left({ reason: "The query makes a text that is too long" })
+    if (error instanceof RangeError && /call stack/.test(error.message))
+      return Either.left({ reason: "The query recurses too deep" })
+    if (error instanceof RangeError && /string length/.test(error.message))
+      return Either.left({ reason: "The query makes a text that is too long" })
     throw error
   }
 }
 
 const scopeOf = (options: Options): Scope => ({
-  doc: undefined, params: options.params, parent: undefined, source: options.source, budget: options.budget, ...(options.now === undefined ? {} : { now: options.now })
+  doc: undefined,
+  params: options.params,
+  parent: undefined,
+  source: options.source,
+  budget: options.budget,
+  ...(options.now === undefined ? {} : { now: options.now })
 })
 
 /** {@link selectRows}, pausing between slices of rows. */
-export const selectRowsSliced = (select: Select, options: Options): Slices<Either.Either<Selected, Failure>> => attempt(function* () {
-  const left: Array<LeftOut> = []
-  const rows = bounded(yield* compileSelect(select).run(scopeOf(options), options.onFailure === "leaveOut" ? left : undefined), options)
-  if (select.only && rows.length > 1) raise("Expected a single result output when using the ONLY keyword")
-  return { rows, left }
-})
+export const selectRowsSliced = (select: Select, options: Options): Slices<Either.Either<Selected, Failure>> =>
+  attempt(function* () {
+    const left: Array<LeftOut> = []
+    const rows = bounded(
+      yield* compileSelect(select).run(scopeOf(options), options.onFailure === "leaveOut" ? left : undefined),
+      options
+    )
+    if (select.only && rows.length > 1) raise("Expected a single result output when using the ONLY keyword")
+    return { rows, left }
+  })
 
 /** Runs a SELECT and says for each row which record it comes from. Error: why it failed. */
-export const selectRows = (select: Select, options: Options): Either.Either<Selected, Failure> => drain(selectRowsSliced(select, options))
+export const selectRows = (select: Select, options: Options): Either.Either<Selected, Failure> =>
+  drain(selectRowsSliced(select, options))
 
 /** {@link evaluate}, pausing between slices of rows, so that the host may do other work in between. */
-export const evaluateSliced = (statement: Statement, options: Options): Slices<Either.Either<Value, Failure>> => attempt(function* () {
-  const scope = scopeOf(options), { budget, source } = options
-  switch (statement.kind) {
-    case "select": return value(statement, bounded(yield* compileSelect(statement).run(scope, options.onFailure === "leaveOut" ? [] : undefined), options))
-    case "return": {
-      const { value: returned } = statement
-      if (returned.kind === "subquery" && returned.query.kind === "select" && statement.fetch.length === 0) return value(returned.query, bounded(yield* compileSelect(returned.query).run(scope, undefined), options))
-      // An expression is evaluated without a pause, as a row is.
-      beginRow(budget)
-      return compileReturn(statement)(scope)
+export const evaluateSliced = (statement: Statement, options: Options): Slices<Either.Either<Value, Failure>> =>
+  attempt(function* () {
+    const scope = scopeOf(options),
+      { budget, source } = options
+    switch (statement.kind) {
+      case "select":
+        return value(
+          statement,
+          bounded(
+            yield* compileSelect(statement).run(scope, options.onFailure === "leaveOut" ? [] : undefined),
+            options
+          )
+        )
+      case "return": {
+        const { value: returned } = statement
+        if (returned.kind === "subquery" && returned.query.kind === "select" && statement.fetch.length === 0)
+          return value(returned.query, bounded(yield* compileSelect(returned.query).run(scope, undefined), options))
+        // An expression is evaluated without a pause, as a row is.
+        beginRow(budget)
+        return compileReturn(statement)(scope)
+      }
+      case "infoDb":
+        return infoDb(source)
+      case "infoTable":
+        return infoTable(source, statement.table)
     }
-    case "infoDb": return infoDb(source)
-    case "infoTable": return infoTable(source, statement.table)
-  }
-})
+  })
 
 const bounded = <A>(rows: ReadonlyArray<A>, { maxRows = Infinity }: Options): ReadonlyArray<A> =>
-  rows.length > maxRows ? raise(`The query gives more than ${maxRows} rows; raise ${limits.queryRows.setting} to allow it`) : rows
+  rows.length > maxRows
+    ? raise(`The query gives more than ${maxRows} rows; raise ${limits.queryRows.setting} to allow it`)
+    : rows
 
 /** Runs any statement. Error: why it failed, in the database's words. */
-export const evaluate = (statement: Statement, options: Options): Either.Either<Value, Failure> => drain(evaluateSliced(statement, options))
+export const evaluate = (statement: Statement, options: Options): Either.Either<Value, Failure> =>
+  drain(evaluateSliced(statement, options))
 
 /** `INFO FOR DB`: the tables by name (D28). */
-const infoDb = (source: Source): Value => ({ tables: Object.fromEntries(Array.from(source.tables?.() ?? [], (name) => [name, `DEFINE TABLE ${name} TYPE ANY SCHEMALESS PERMISSIONS NONE`])) })
+const infoDb = (source: Source): Value => ({
+  tables: Object.fromEntries(
+    Array.from(source.tables?.() ?? [], (name) => [name, `DEFINE TABLE ${name} TYPE ANY SCHEMALESS PERMISSIONS NONE`])
+  )
+})
 
-/** `INFO FOR TABLE`: the known fields as definitions (D28); of a table that holds records and is not declared it says so, for its records are typed by another rule (D1). */
+/**
+ * `INFO FOR TABLE`: the known fields as definitions (D28); of a table that holds records and is not declared it says
+ * so, for its records are typed by another rule (D1).
+ */
 const infoTable = (source: Source, table: string): Value => {
   const fields = source.fields?.(table)
   return {
-    events: {}, indexes: {}, lives: {}, tables: {}, ...(source.fields === undefined || fields !== undefined ? {} : { declared: false }),
-    fields: Object.fromEntries(Object.entries(fields ?? {}).map(([name, type]) => [name, `DEFINE FIELD ${name} ON ${table} TYPE ${type} PERMISSIONS FULL`]))
+    events: {},
+    indexes: {},
+    lives: {},
+    tables: {},
+    ...(source.fields === undefined || fields !== undefined ? {} : { declared: false }),
+    fields: Object.fromEntries(
+      Object.entries(fields ?? {}).map(([name, type]) => [
+        name,
+        `DEFINE FIELD ${name} ON ${table} TYPE ${type} PERMISSIONS FULL`
+      ])
+    )
   }
 }

@@ -1,8 +1,8 @@
 /**
  * Reading, setting, removing and replacing at a path inside a result row.
  *
- * Why so: projections build rows path by path (`a.b` nests), OMIT and FETCH edit finished rows. Rows are shared, so editing
- * copies what it changes.
+ * Why so: projections build rows path by path (`a.b` nests), OMIT and FETCH edit finished rows. Rows are shared, so
+ * editing copies what it changes.
  */
 import type { Destructured, Part } from "./ast.ts"
 import { field, isObj, setField } from "./value.ts"
@@ -37,12 +37,17 @@ export const replaceAt = (v: Value, parts: ReadonlyArray<Part>, change: (v: Valu
   if (part === undefined) return change(v)
   if (Array.isArray(v)) {
     const items = v as ReadonlyArray<Value>
-    if (part.kind === "index" && part.index.kind === "literal") { const i = part.index.value; return items.map((item, n) => (n === i ? replaceAt(item, rest, change) : item)) }
-    if (part.kind === "last") return items.map((item, n) => (n === items.length - 1 ? replaceAt(item, rest, change) : item))
+    if (part.kind === "index" && part.index.kind === "literal") {
+      const i = part.index.value
+      return items.map((item, n) => (n === i ? replaceAt(item, rest, change) : item))
+    }
+    if (part.kind === "last")
+      return items.map((item, n) => (n === items.length - 1 ? replaceAt(item, rest, change) : item))
     if (part.kind === "all" || part.kind === "flatten") return items.map((item) => replaceAt(item, rest, change))
     return items.map((item) => replaceAt(item, parts, change))
   }
-  if (part.kind === "all") return isObj(v) && rest.length > 0 ? mapFields(v, (item) => replaceAt(item, rest, change)) : change(v)
+  if (part.kind === "all")
+    return isObj(v) && rest.length > 0 ? mapFields(v, (item) => replaceAt(item, rest, change)) : change(v)
   if (part.kind !== "field" || !isObj(v) || !Object.hasOwn(v, part.name)) return v
   const copy = copyOf(v)
   setField(copy, part.name, replaceAt(v[part.name], rest, change))
@@ -65,16 +70,31 @@ export const removeAt = (v: Value, parts: ReadonlyArray<Part>): Value => {
   if (part.kind === "all") return rest.length === 0 ? {} : mapFields(v, (item) => removeAt(item, rest))
   if (part.kind !== "field" || !Object.hasOwn(v, part.name)) return v
   const out: Record<string, Value> = {}
-  for (const key of Object.keys(v)) if (key !== part.name) setField(out, key, v[key])
+  for (const key of Object.keys(v))
+    if (key !== part.name) setField(out, key, v[key])
     else if (rest.length > 0) setField(out, key, removeAt(v[key], rest))
   return out
 }
 
-const entryParts = (d: Destructured): ReadonlyArray<Part> => (d.expr.kind === "idiom" ? d.expr.parts : [{ kind: "field", name: d.name }])
+const entryParts = (d: Destructured): ReadonlyArray<Part> =>
+  d.expr.kind === "idiom" ? d.expr.parts : [{ kind: "field", name: d.name }]
 
-const removeFromArray = (items: ReadonlyArray<Value>, part: Part, rest: ReadonlyArray<Part>, parts: ReadonlyArray<Part>): Value => {
-  const at = part.kind === "index" && part.index.kind === "literal" ? Number(part.index.value) : part.kind === "last" ? items.length - 1 : undefined
-  if (at !== undefined) return rest.length === 0 ? items.filter((_, n) => n !== at) : items.map((item, n) => (n === at ? removeAt(item, rest) : item))
+const removeFromArray = (
+  items: ReadonlyArray<Value>,
+  part: Part,
+  rest: ReadonlyArray<Part>,
+  parts: ReadonlyArray<Part>
+): Value => {
+  const at =
+    part.kind === "index" && part.index.kind === "literal"
+      ? Number(part.index.value)
+      : part.kind === "last"
+        ? items.length - 1
+        : undefined
+  if (at !== undefined)
+    return rest.length === 0
+      ? items.filter((_, n) => n !== at)
+      : items.map((item, n) => (n === at ? removeAt(item, rest) : item))
   if (part.kind === "all") return rest.length === 0 ? [] : items.map((item) => removeAt(item, rest))
   return items.map((item) => removeAt(item, parts))
 }

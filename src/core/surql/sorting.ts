@@ -1,9 +1,10 @@
 /**
- * ORDER BY: comparing sort values, with COLLATE (all scripts as lower-case ASCII, punctuation first) and NUMERIC (digit runs by value).
+ * ORDER BY: comparing sort values, with COLLATE (all scripts as lower-case ASCII, punctuation first) and NUMERIC (digit
+ * runs by value).
  *
- * Why so: the two only change how two strings compare; everything else sorts by the total order. DESC reverses it whole. Texts are
- * transliterated while they are compared, from where they begin to differ, so that nothing is kept and one comparison costs the
- * first difference.
+ * Why so: the two only change how two strings compare; everything else sorts by the total order. DESC reverses it
+ * whole. Texts are transliterated while they are compared, from where they begin to differ, so that nothing is kept and
+ * one comparison costs the first difference.
  */
 import type { OrderTerm } from "./ast.ts"
 import { compare, compareStrings } from "./order.ts"
@@ -63,11 +64,14 @@ const digitsOf = (reader: Reader): string => {
   return digits
 }
 
-/** Numbers as the database compares them: the one with more digits is greater; beyond 19 digits it has 64 bits of them. */
+/**
+ * Numbers as the database compares them: the one with more digits is greater; beyond 19 digits it has 64 bits of them.
+ */
 const compareNumbers = (a: string, b: string): number => {
   if (a.length !== b.length) return a.length - b.length
   if (a.length < 20) return a < b ? -1 : a > b ? 1 : 0
-  const x = BigInt.asUintN(64, BigInt(a)), y = BigInt.asUintN(64, BigInt(b))
+  const x = BigInt.asUintN(64, BigInt(a)),
+    y = BigInt.asUintN(64, BigInt(b))
   return x < y ? -1 : x > y ? 1 : 0
 }
 
@@ -86,7 +90,8 @@ const firstDifference = (a: string, b: string, numeric: boolean): number => {
 const compareTexts = (a: string, b: string, collate: boolean, numeric: boolean): number => {
   if (a === b) return 0
   const from = firstDifference(a, b, numeric)
-  const x = new Reader(a, from, collate), y = new Reader(b, from, collate)
+  const x = new Reader(a, from, collate),
+    y = new Reader(b, from, collate)
   for (;;) {
     if (numeric && isDigit(x.head) && isDigit(y.head)) {
       const c = compareNumbers(digitsOf(x), digitsOf(y))
@@ -101,8 +106,13 @@ const compareTexts = (a: string, b: string, collate: boolean, numeric: boolean):
 }
 
 /** The comparison one ORDER BY term asks for, direction included. */
-export const compareTerm = ({ collate, descending, numeric }: Pick<OrderTerm, "collate" | "descending" | "numeric">): ((a: Value, b: Value) => number) => {
+export const compareTerm = ({
+  collate,
+  descending,
+  numeric
+}: Pick<OrderTerm, "collate" | "descending" | "numeric">): ((a: Value, b: Value) => number) => {
   if (!collate && !numeric) return descending ? (a, b) => compare(b, a) : compare
-  const ascending = (a: Value, b: Value): number => (typeof a === "string" && typeof b === "string" ? compareTexts(a, b, collate, numeric) : compare(a, b))
+  const ascending = (a: Value, b: Value): number =>
+    typeof a === "string" && typeof b === "string" ? compareTexts(a, b, collate, numeric) : compare(a, b)
   return descending ? (a, b) => ascending(b, a) : ascending
 }

@@ -1,7 +1,8 @@
 /**
  * Sources: the rows that tables, record ids, ranges, arrays and other values behind FROM stand for.
  *
- * Why so: what each kind of value means as a source is one rule, used by FROM and by graph steps with a SELECT of their own.
+ * Why so: what each kind of value means as a source is one rule, used by FROM and by graph steps with a SELECT of their
+ * own.
  */
 import type { Expr, Select } from "./ast.ts"
 import { canFail, compile } from "./evaluate.ts"
@@ -30,8 +31,12 @@ export const inner = (outer: Scope, doc: Value): Scope => {
 const noSort: ReadonlyArray<Value> = []
 
 /** A row that has been read: its record is the one it names. */
-export const itemOf = (outer: Scope, doc: Value): Item =>
-  ({ scope: inner(outer, doc), record: recordIn(doc), value: undefined, sort: noSort })
+export const itemOf = (outer: Scope, doc: Value): Item => ({
+  scope: inner(outer, doc),
+  record: recordIn(doc),
+  value: undefined,
+  sort: noSort
+})
 
 /** The record a document says it is. */
 export const recordIn = (doc: Value): RecordId | undefined => (isObj(doc) ? recordOf(field(doc, "id")) : undefined)
@@ -74,10 +79,17 @@ export const rowsOf = (source: Source, v: Value): Iterable<Value> => {
 
 /** True for expressions that are the same for every row: constants, parameters and paths from them. */
 export const fixed = (e: Expr): boolean =>
-  e.kind === "literal" || (e.kind === "param" && e.name !== "this" && e.name !== "self") || (e.kind === "idiom" && e.start !== undefined && fixed(e.start) && e.parts.every((p) => p.kind === "field"))
+  e.kind === "literal" ||
+  (e.kind === "param" && e.name !== "this" && e.name !== "self") ||
+  (e.kind === "idiom" && e.start !== undefined && fixed(e.start) && e.parts.every((p) => p.kind === "field"))
 
 /** The bare path `id`. */
-export const isId = (e: Expr): boolean => e.kind === "idiom" && e.start === undefined && e.parts.length === 1 && e.parts[0]!.kind === "field" && e.parts[0]!.name === "id"
+export const isId = (e: Expr): boolean =>
+  e.kind === "idiom" &&
+  e.start === undefined &&
+  e.parts.length === 1 &&
+  e.parts[0]!.kind === "field" &&
+  e.parts[0]!.name === "id"
 
 const turned: { readonly [op: string]: string } = { "=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=" }
 
@@ -91,13 +103,20 @@ const idTerm = (e: Expr): IdTerm | undefined => {
   if (e.kind !== "binary") return undefined
   const op = turned[e.op]
   if (op === undefined) return undefined
-  return isId(e.left) && fixed(e.right) ? { op: e.op, value: compile(e.right) } : isId(e.right) && fixed(e.left) ? { op, value: compile(e.left) } : undefined
+  return isId(e.left) && fixed(e.right)
+    ? { op: e.op, value: compile(e.right) }
+    : isId(e.right) && fixed(e.left)
+      ? { op, value: compile(e.left) }
+      : undefined
 }
 
 export const conjuncts = (e: Expr | undefined): ReadonlyArray<Expr> =>
   e === undefined ? [] : e.kind === "binary" && e.op === "AND" ? [...conjuncts(e.left), ...conjuncts(e.right)] : [e]
 
-/** The comparisons of `id` that every row must pass before anything of the filter can fail on it: what they exclude need not be read. */
+/**
+ * The comparisons of `id` that every row must pass before anything of the filter can fail on it: what they exclude need
+ * not be read.
+ */
 export const idTerms = (where: Expr | undefined): ReadonlyArray<IdTerm> => {
   const parts = conjuncts(where)
   const first = parts.findIndex((part) => canFail(part))
@@ -128,8 +147,8 @@ const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Val
 }
 
 /**
- * Compiles the sources of a SELECT. Of one table whose ids the filter compares first, only what can pass is read: one record is
- * looked up, a range of keys is read as a range. The filter still runs on what is read.
+ * Compiles the sources of a SELECT. Of one table whose ids the filter compares first, only what can pass is read: one
+ * record is looked up, a range of keys is read as a range. The filter still runs on what is read.
  */
 export const compileSources = (select: Select): ReadonlyArray<Compiled> => {
   const [only] = select.from
@@ -141,4 +160,7 @@ export const compileSources = (select: Select): ReadonlyArray<Compiled> => {
 
 /** True where rows come in the order of their ids: from one table or a range of it. */
 export const inKeyOrder = ({ from: [only, ...others] }: Select): boolean =>
-  others.length === 0 && (only?.kind === "table" || only?.kind === "recordRange" || (only?.kind === "literal" && only.value instanceof RecordRange))
+  others.length === 0 &&
+  (only?.kind === "table" ||
+    only?.kind === "recordRange" ||
+    (only?.kind === "literal" && only.value instanceof RecordRange))

@@ -1,19 +1,36 @@
 /**
- * Values as query text, the way the database prints them: for `<string>`, string concatenation, messages and record ids.
+ * Values as query text, the way the database prints them: for `<string>`, string concatenation, messages and record
+ * ids.
  *
- * Why so: record ids are compared by their text and clients see it, so escaping must be the database's to the character.
+ * Why so: record ids are compared by their text and clients see it, so escaping must be the database's to the
+ * character.
  */
 import * as Datetimes from "./datetime.ts"
 import * as Durations from "./duration.ts"
 import { sortedKeys } from "./order.ts"
 import {
-  Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special, Table, Uuid, field
+  Bytes,
+  Closure,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  RecordRange,
+  Regex,
+  SetValue,
+  Special,
+  Table,
+  Uuid,
+  field
 } from "./value.ts"
 import type { Bound, Obj, RecordKey, Value } from "./value.ts"
 
 /**
- * The shortest digits that name a number. Where two do and the number lies exactly between them, JavaScript takes the even
- * one and the database the greater one: such a number is what is printed and a five behind it.
+ * The shortest digits that name a number. Where two do and the number lies exactly between them, JavaScript takes the
+ * even one and the database the greater one: such a number is what is printed and a five behind it.
  */
 const shortest = (n: number): string => {
   const text = String(n)
@@ -35,19 +52,34 @@ export const positional = (n: number): string => {
   const digits = whole + part
   const point = whole.length + exponent
   if (point <= 0) return sign + "0." + "0".repeat(-point) + digits
-  return point >= digits.length ? sign + digits.padEnd(point, "0") : sign + digits.slice(0, point) + "." + digits.slice(point)
+  return point >= digits.length
+    ? sign + digits.padEnd(point, "0")
+    : sign + digits.slice(0, point) + "." + digits.slice(point)
 }
 
 const floatText = (n: number): string =>
   Number.isFinite(n) ? positional(n) + "f" : n !== n ? "NaN" : n > 0 ? "Infinity" : "-Infinity"
 
-const escapes: { readonly [char: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "\f": "\\f", "\b": "\\u{8}", "\0": "\\0" }
+const escapes: { readonly [char: string]: string } = {
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+  "\\": "\\\\",
+  "\f": "\\f",
+  "\b": "\\u{8}",
+  "\0": "\\0"
+}
 
 /** What is escaped beside the quote itself; in brackets `\b` is the backspace. */
-const awkward: { readonly [quote: string]: RegExp } = { "'": /[\n\r\t\\\f\b\0']/g, '"': /[\n\r\t\\\f\b\0"]/g, "`": /[\n\r\t\\\f\b\0`]/g }
+const awkward: { readonly [quote: string]: RegExp } = {
+  "'": /[\n\r\t\\\f\b\0']/g,
+  '"': /[\n\r\t\\\f\b\0"]/g,
+  "`": /[\n\r\t\\\f\b\0`]/g
+}
 
 /** In one go: a text put together character by character holds thirty times its size. */
-const escapeWith = (text: string, quote: string): string => text.replace(awkward[quote]!, (char) => (char === quote ? `\\${quote}` : escapes[char]!))
+const escapeWith = (text: string, quote: string): string =>
+  text.replace(awkward[quote]!, (char) => (char === quote ? `\\${quote}` : escapes[char]!))
 
 /** A string literal: single quotes unless it holds one. */
 export const quote = (text: string): string =>
@@ -57,22 +89,30 @@ const plain = /^[A-Za-z_][A-Za-z0-9_]*$/
 const plainKey = /^[A-Za-z0-9_]*[A-Za-z][A-Za-z0-9_]*$/
 
 /** An object key: bare, or in double quotes. */
-export const objectKey = (key: string): string => (plain.test(key) && key !== "NaN" && key !== "Infinity" ? key : '"' + escapeWith(key, '"') + '"')
+export const objectKey = (key: string): string =>
+  plain.test(key) && key !== "NaN" && key !== "Infinity" ? key : '"' + escapeWith(key, '"') + '"'
 
 /** A table name inside a record id: bare, or in back-ticks. */
 export const tableName = (name: string): string =>
   plainKey.test(name) && name !== "NaN" && name !== "Infinity" ? name : "`" + escapeWith(name, "`") + "`"
 
 /** Words that a statement or a constant begins with: as the name of a table by itself they need back-ticks. */
-const beginnings: ReadonlySet<string> = new Set((
-  "after all alter before begin break by cancel commit continue create define delete diff false for function if info insert kill let live none null " +
-  "option rand rebuild relate remove return select sequence show sleep table throw true update upsert use value where"
-).split(" "))
+const beginnings: ReadonlySet<string> = new Set(
+  (
+    "after all alter before begin break by cancel commit continue create define delete diff false for function if info insert kill let live none null " +
+    "option rand rebuild relate remove return select sequence show sleep table throw true update upsert use value where"
+  ).split(" ")
+)
 
 const tableText = (name: string): string =>
-  plain.test(name) && !beginnings.has(name.toLowerCase()) && name !== "NaN" && name !== "Infinity" ? name : "`" + escapeWith(name, "`") + "`"
+  plain.test(name) && !beginnings.has(name.toLowerCase()) && name !== "NaN" && name !== "Infinity"
+    ? name
+    : "`" + escapeWith(name, "`") + "`"
 
-/** A name in a statement: always in back-ticks, because a bare one may be a keyword (`INFO FOR TABLE delete STRUCTURE` deletes). */
+/**
+ * A name in a statement: always in back-ticks, because a bare one may be a keyword (`INFO FOR TABLE delete STRUCTURE`
+ * deletes).
+ */
 export const identifier = (name: string): string => "`" + escapeWith(name, "`") + "`"
 
 const keyString = (key: string): string =>
@@ -80,31 +120,51 @@ const keyString = (key: string): string =>
 
 /** The part of a record id behind the colon. */
 export const recordKey = (key: RecordKey): string =>
-  typeof key === "string" ? keyString(key) : typeof key === "number" || typeof key === "bigint" ? String(key) : render(key)
+  typeof key === "string"
+    ? keyString(key)
+    : typeof key === "number" || typeof key === "bigint"
+      ? String(key)
+      : render(key)
 
 /** The canonical text of a record id. */
 export const recordText = (table: string, key: RecordKey): string => tableName(table) + ":" + recordKey(key)
 
 const bound = (b: Bound | undefined, text: (v: Value) => string, side: "from" | "to"): string =>
-  b === undefined ? "" : side === "from" ? text(b.value) + (b.inclusive ? "" : ">") : (b.inclusive ? "=" : "") + text(b.value)
+  b === undefined
+    ? ""
+    : side === "from"
+      ? text(b.value) + (b.inclusive ? "" : ">")
+      : (b.inclusive ? "=" : "") + text(b.value)
 
-const rangeText = (r: Range, text: (v: Value) => string): string => bound(r.from, text, "from") + ".." + bound(r.to, text, "to")
+const rangeText = (r: Range, text: (v: Value) => string): string =>
+  bound(r.from, text, "from") + ".." + bound(r.to, text, "to")
 
 const objectText = (o: Obj): string =>
-  Object.keys(o).length === 0 ? "{  }" : "{ " + sortedKeys(o).map((k) => objectKey(k) + ": " + render(field(o, k))).join(", ") + " }"
+  Object.keys(o).length === 0
+    ? "{  }"
+    : "{ " +
+      sortedKeys(o)
+        .map((k) => objectKey(k) + ": " + render(field(o, k)))
+        .join(", ") +
+      " }"
 
 const point = (v: Value): string => (Array.isArray(v) ? v.map((n) => render(n).replace(/f$/, "")).join(", ") : "")
 
-const coordinates = (v: Value): string => (Array.isArray(v) ? `[${v.map(coordinates).join(", ")}]` : render(v).replace(/f$/, ""))
+const coordinates = (v: Value): string =>
+  Array.isArray(v) ? `[${v.map(coordinates).join(", ")}]` : render(v).replace(/f$/, "")
 
 const geometryText = (g: Obj): string => {
   const type = String(field(g, "type"))
   if (type === "Point") return `(${point(field(g, "coordinates"))})`
-  const inside = type === "GeometryCollection" ? `geometries: ${render(field(g, "geometries"))}` : `coordinates: ${coordinates(field(g, "coordinates"))}`
+  const inside =
+    type === "GeometryCollection"
+      ? `geometries: ${render(field(g, "geometries"))}`
+      : `coordinates: ${coordinates(field(g, "coordinates"))}`
   return `{ type: '${type}', ${inside} }`
 }
 
-const hex = (bytes: Uint8Array): string => Array.from(bytes, (b) => b.toString(16).padStart(2, "0").toUpperCase()).join("")
+const hex = (bytes: Uint8Array): string =>
+  Array.from(bytes, (b) => b.toString(16).padStart(2, "0").toUpperCase()).join("")
 
 const specialText = (v: Special): string => {
   if (v instanceof RecordId) return v.text
@@ -113,7 +173,12 @@ const specialText = (v: Special): string => {
   if (v instanceof Datetime) return `d'${Datetimes.render(v)}'`
   if (v instanceof Duration) return Durations.render(v)
   if (v instanceof Uuid) return `u'${v.text}'`
-  if (v instanceof SetValue) return v.items.length === 0 ? "{,}" : v.items.length === 1 ? `{${render(v.items[0])},}` : `{${v.items.map(render).join(", ")}}`
+  if (v instanceof SetValue)
+    return v.items.length === 0
+      ? "{,}"
+      : v.items.length === 1
+        ? `{${render(v.items[0])},}`
+        : `{${v.items.map(render).join(", ")}}`
   if (v instanceof Bytes) return `b"${hex(v.value)}"`
   if (v instanceof Regex) return `/${v.source.replaceAll("/", "\\/")}/`
   if (v instanceof RecordRange) return `${tableName(v.table)}:${rangeText(v.range, (k) => recordKey(k as RecordKey))}`
@@ -126,10 +191,15 @@ const specialText = (v: Special): string => {
 /** A value as a literal of the query language: `'a'`, `1.5f`, `d'2020-01-01T00:00:00Z'`, `{ a: 1 }`. */
 export const render = (v: Value): string => {
   switch (typeof v) {
-    case "undefined": return "NONE"
-    case "string": return quote(v)
-    case "boolean": case "bigint": return String(v)
-    case "number": return Number.isSafeInteger(v) && !Object.is(v, -0) ? String(v) : floatText(v)
+    case "undefined":
+      return "NONE"
+    case "string":
+      return quote(v)
+    case "boolean":
+    case "bigint":
+      return String(v)
+    case "number":
+      return Number.isSafeInteger(v) && !Object.is(v, -0) ? String(v) : floatText(v)
     default:
       if (v === null) return "NULL"
       if (Array.isArray(v)) return "[" + v.map(render).join(", ") + "]"
@@ -158,11 +228,28 @@ const room = (v: Value, left: number): number => {
   if (typeof v === "string") return left - v.length
   if (typeof v !== "object" || v === null) return left - 1
   if (v instanceof RecordId) return left - v.text.length
-  const items: Iterable<Value> = Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : v instanceof Geometry ? [v.value] : v instanceof Bytes ? [] : v instanceof Special ? [] : Object.values(v)
+  const items: Iterable<Value> = Array.isArray(v)
+    ? (v as ReadonlyArray<Value>)
+    : v instanceof SetValue
+      ? v.items
+      : v instanceof Geometry
+        ? [v.value]
+        : v instanceof Bytes
+          ? []
+          : v instanceof Special
+            ? []
+            : Object.values(v)
   let rest = left - (v instanceof Bytes ? v.value.length : 1)
   for (const item of items) if ((rest = room(item, rest)) < 0) break
   return rest
 }
 
 /** A value as a message shows it: as {@link render}, but what is too long for a message is only named. */
-export const shown = (v: Value, text: (v: Value) => string = render): string => (room(v, shownAtMost) >= 0 ? text(v) : Array.isArray(v) ? "[..]" : typeof v === "string" ? quote(v.slice(0, 100) + "..") : "{ .. }")
+export const shown = (v: Value, text: (v: Value) => string = render): string =>
+  room(v, shownAtMost) >= 0
+    ? text(v)
+    : Array.isArray(v)
+      ? "[..]"
+      : typeof v === "string"
+        ? quote(v.slice(0, 100) + "..")
+        : "{ .. }"

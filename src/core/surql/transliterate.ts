@@ -1,8 +1,10 @@
 /**
- * Characters beyond ASCII as the database writes them with letters of ASCII: what a text sorts as under COLLATE, and its slug.
+ * Characters beyond ASCII as the database writes them with letters of ASCII: what a text sorts as under COLLATE, and
+ * its slug.
  *
- * Why so: the database has a table over all of Unicode (李 is `li`, ß is `ss`, Ж is `zh`), which is unpacked on first use. Hangul
- * syllables are not in it, they are written by their parts. Looking a character up takes one index into an array.
+ * Why so: the database has a table over all of Unicode (李 is `li`, ß is `ss`, Ж is `zh`), which is unpacked on first
+ * use. Hangul syllables are not in it, they are written by their parts. Looking a character up takes one index into an
+ * array.
  */
 import { codeDigits, codes, letterWords, runs, symbolWords } from "./transliterations.ts"
 
@@ -17,14 +19,17 @@ interface Words {
 const none = 0xffff
 
 const unpack = (): Words => {
-  const letters = letterWords.split("\t"), words = [...letters, ...symbolWords.split("\t")]
+  const letters = letterWords.split("\t"),
+    words = [...letters, ...symbolWords.split("\t")]
   const digits = new Map(Array.from(codeDigits, (c, i) => [c, i]))
   const spans = runs.split(" ").map((run) => run.split(",").map((n) => parseInt(n, 36)) as [number, number])
   const places = new Uint16Array(spans.reduce((end, [gap, length]) => end + gap + length, 0)).fill(none)
-  let at = 0, next = 0
+  let at = 0,
+    next = 0
   for (const [gap, length] of spans) {
     at += gap
-    for (let i = 0; i < length; i++, next += 2) places[at++] = digits.get(codes[next]!)! * codeDigits.length + digits.get(codes[next + 1]!)!
+    for (let i = 0; i < length; i++, next += 2)
+      places[at++] = digits.get(codes[next]!)! * codeDigits.length + digits.get(codes[next + 1]!)!
   }
   return { places, words, letters: letters.length }
 }
@@ -38,7 +43,10 @@ const finals = " g gg gs n nj nh d l lg lm lb ls lt lp lh m b bs s ss ng j c k t
 const hangul = (syllable: number): string =>
   initials[Math.floor(syllable / 588)]! + vowels[Math.floor(syllable / 28) % 21]! + finals[syllable % 28]!
 
-/** The word of a character, with a gap beside it where it stands apart; `undefined` without one or (`lettersOnly`) for a symbol. */
+/**
+ * The word of a character, with a gap beside it where it stands apart; `undefined` without one or (`lettersOnly`) for a
+ * symbol.
+ */
 const wordOf = (codePoint: number, lettersOnly: boolean): string | undefined => {
   if (codePoint >= 0xac00 && codePoint <= 0xd7a3) return hangul(codePoint - 0xac00)
   const { letters, places, words } = (unpacked ??= unpack())
@@ -46,11 +54,17 @@ const wordOf = (codePoint: number, lettersOnly: boolean): string | undefined => 
   return place === none || (lettersOnly && place >= letters) ? undefined : words[place]
 }
 
-/** The lower-case ASCII a character beyond ASCII sorts as: nothing for an accent on its own, `undefined` where it sorts as itself. */
+/**
+ * The lower-case ASCII a character beyond ASCII sorts as: nothing for an accent on its own, `undefined` where it sorts
+ * as itself.
+ */
 export const collated = (codePoint: number): string | undefined => wordOf(codePoint, true)?.trim()
 
 /** A text as part of an address: lower-case letters, digits, `_`, and `-` for all between them. */
 export const slug = (text: string): string => {
   const ascii = text.replaceAll("\x7f", "").replace(/[^\0-\x7f]/gu, (c) => wordOf(c.codePointAt(0)!, false) ?? "-")
-  return ascii.toLowerCase().replace(/[^a-z0-9_]+/g, "-").replace(/^-|-$/g, "")
+  return ascii
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+/g, "-")
+    .replace(/^-|-$/g, "")
 }

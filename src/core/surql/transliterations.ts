@@ -1,10 +1,13 @@
 /**
  * How the database writes characters beyond ASCII with letters of ASCII, for `COLLATE` and `string::slug`.
  *
- * Why so: written by `scripts/transliterations.ts`, which asks the database; do not edit it by hand. `transliterate.ts` reads it.
+ * Why so: written by `scripts/transliterations.ts`, which asks the database; do not edit it by hand. `transliterate.ts`
+ * reads it.
  */
 
-/** What letters and digits are written as, in lower case, each ended by a tab; a space beside it is a gap between words. */
+/**
+ * What letters and digits are written as, in lower case, each ended by a tab; a space beside it is a gap between words.
+ */
 export const letterWords = [
   "\t \t 1 - 1/\t 1/\t 1/3 \t 1/5 \t 1/6 \t 1/8 \t 2/3 \t 2/5 \t 3 \t 3/5 \t 3/8 \t 333 \t 4/5 \t 5/6 \t 5/8 \t 7/8 \t!\t\"\t$\t&\t'\t''\t'a\t'aa\t'e\t'ee\t'h\t'i\t'n\t'o\t'oa\t'r\t'u\t'w\t'wa\t'y\t(((|)))\t((|))\t(1)\t(10)\t(11)\t(12)\t(13)\t(14)\t(15)\t(16)\t(17)\t(18)\t(19)\t(2)\t(20)\t(3)\t(4)\t(5)\t(6)\t(7)\t(8)\t(9)\t(d\t)\t*\t+\t+10+\t+100+\t+1000+\t+20+\t+30+\t,\t-\t-'\t-.5\t-a\t-w\t.\t..\t.5\t/\t/16\t0\t0,\t0.\t0/3\t1\t1,\t1.\t1.5\t1/\t1/10\t1/2\t1/3\t1/4\t1/6\t1/7\t1/8\t1/9\t10\t10+\t10,000+\t10.\t100\t100+\t1000\t10000\t100000\t101\t102\t103\t104\t105\t106\t107\t108\t109\t11\t11.\t110\t111\t112\t113\t114\t115\t116\t117\t118\t119\t12\t12.\t120\t121\t122\t123\t124\t125\t126\t127\t128\t129\t12b\t13\t13.\t130\t131\t132\t133\t134\t135\t136\t137\t138\t139\t14\t14.\t140\t141\t142\t143\t144\t145\t146\t147\t148\t149\t15\t15.\t150\t151\t152\t153\t154\t155\t156\t157\t158\t159\t16\t16.\t160\t161\t162\t163\t164\t165\t166\t167\t168\t169\t17\t17.\t170\t171\t172\t173\t174\t175\t176\t177\t178\t179\t18\t18.\t180\t181\t182\t183\t184\t185\t186\t187\t188\t189\t19\t19.\t190\t191\t192\t193\t194\t195\t196\t197\t198\t199\t1l",
   "\t2\t2,\t2.\t2.5\t2/\t2/3\t20\t20+\t20.\t200\t2000\t20000\t200000\t201\t202\t203\t204\t205\t206\t207\t208\t209\t21\t210\t211\t212\t213\t214\t215\t216\t216000\t217\t218\t219\t22\t220\t221\t222\t223\t224\t225\t226\t227\t228\t229\t23\t230\t231\t232\t233\t234\t235\t236\t237\t238\t239\t24\t240\t241\t242\t243\t244\t245\t246\t247\t248\t249\t25\t250\t251\t252\t253\t254\t255\t256\t257\t258\t259\t26\t260\t261\t262\t263\t264\t265\t266\t267\t268\t269\t27\t270\t271\t272\t273\t274\t275\t276\t277\t278\t279\t28\t280\t281\t282\t283\t284\t285\t286\t287\t288\t289\t29\t290\t291\t292\t293\t294\t295\t296\t297\t298\t299\t2cr\t2l\t3\t3,\t3.\t3.5\t3/\t3/4\t30\t30+\t300\t3000\t30000\t300000\t301\t302\t303\t304\t305\t306\t307\t308\t309\t31\t310\t311\t312\t313\t314\t315\t316\t317\t318\t319\t32\t320\t321\t322\t323\t324\t325\t326\t327\t328\t329\t33\t330\t331\t332\t333\t334\t335\t336\t337\t338\t339\t34\t340\t341\t342\t343\t344\t345\t346\t347\t348\t349\t35\t350\t351\t352\t353\t354\t355\t356\t357\t358\t359\t36\t360\t361\t362\t363\t364\t365\t366\t367\t368\t369\t37\t370\t371\t372\t373\t374\t375\t376\t377\t378\t379\t38\t381\t382\t383\t384\t385\t38",
@@ -67,7 +70,10 @@ export const symbolWords = [
 /** Digits of the places in `codes`. */
 export const codeDigits = "#$%&'()*+,-./0123456789:;<=>?@ABCEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~"
 
-/** Runs of characters that have a word: where each begins behind the end of the one before it, and how long it is, in base 36. */
+/**
+ * Runs of characters that have a word: where each begins behind the end of the one before it, and how long it is, in
+ * base 36.
+ */
 export const runs = [
   "3k,w 2,2 1,1 1,1 1,2 2,2 1,1 1,2 1,2 2,2 1,3 1,1j 1,cq 3,d 3,1 2,1 5,c 2,1 1,2 3,1 7,4 1,39 1,2 2,4 1,1 6,1 1,3 1,1 1,k 1,68 1,3 1,4o 1,12 2,1 6,15 6,1 1,19 1,1 1,2 1,2 1,1 8,r 4,4 e,1 2,1 1,6 4,b 1,1 3,22 4,2u 1,8 2,a 1,j 1,2 g,1d 2,4 6,2t e,h 1,11 3,1 3,1c 3,1 e,p 1,2 4,b 5,o 1,6 1,2 c,f 1,r b,e 1,2h 1,k 4,f 2,a 1,j 1,8 2,2 2,m 1,7 1,1 3,4 3,8 2,2 2,4 8,1 4,2 1,5 2,k 1,2 4,3 1,6 4,2 2,m 1,7 1,2 1,2 1,2 4,5 4,2 2,3 3,1 7,4 1,1 7,g b,3 1,9 1,3 1,m 1,7 1,2 1,5 3,9 1,3 1,3 2,1 f,4 2,a 1,1 7,4 4,3 1,8 2,2 2,m 1,7 1,2 1,5 3,8 2,2 2,3 8,2 4,2 1,5 2,a 1,7 a,2 1,6 3,3 1,4 3,2 1,1 1,2 3,2 3,3 3,c 4,5 3,3 1,4 2,1 6,1 e,g 3,1 6,d 1,3 1,n 1,g 3,8 1,3 1,4 7,2 1,3 2,1 2,4 2,a 8,c 1,8 1,3 1,n 1,a 1,5 3,8 1,3 1,4 7,2 6,2 1,4 2,a 1,3 c,d 1,3 1,1f 1,a 4,g 2,q 1,3 1,i 3,o 1,9 1,1 2,7 3,1 4,6 1,1 1,8 6,a 2,2 d,1m 4,g 1,a 13,2 1,1 1,5 1,o 1,1 1,j 1,3 2,5 1,1 1,6 2,a 2,4 w,1 g,3 4,s 3,1 6,a 1,10 4,k 1,i 1,10",
   " 1,6 2,1 7,2 2,1 19,1j 1,i 2,2b 1,12 1,1 5,1 2,17 1,99 1,4 2,7 1,1 1,4 2,15 1,4 2,x 1,4 2,7 1,1 1,4 2,f 1,1l 1,4 2,1v 2,3 9,k 3,g g,2e 2,6 3,h9 1,h 1,q 5,23 3,b 7,l a,m b,k c,d 1,3 1,2 c,26 1,5 3,1 3,3 2,a 6,a h,3 2,a 6,2h 7,17 5,1y b,u 1,c 4,a 1,1 4,1 5,14 k,16 4,o 8,b 3,1j 1,6 4,17 1,j 1,r 1,1 3,a 6,a 6,3 4,1 3,1 1,1 2,h b,3 1d,1g 1,f 1,8 3,a 3,1 3,j c,16 1,l 2,10 1,b e,z 1,j 9,a 3,18 1,1 2,1 2,9 7,17 2,3 4,4 8,3 1,d 1,l 1,2 6,6y 1,7v 2,6 2,12 2,6 2,8 1,1 1,1 1,1 1,v 2,1h 1,7 1,1 3,3 1,7 3,4 2,6 4,d 5,3 1,7 f,4 7,1 i,5 1,2 d,1 a,2 4,1 3,1 1,1 1,1 2,1 1,2 1,5 1,k 5,b 6,d 3,x f,x f,k 1,1i 1,1s 17,1 2,1 1x,6 1,7 1,3 8,3 1,2 8,1 1,a 4,1 2b,3 5,1 2,1 2,1 5,1 p,2 1,1 3,1 1,1 a,1 4,1 17,2 3,1 l,2 b,2 d,1 i,1 2,1 9,2 k,1 4,1 1,9 1i,2 r,1 7,3 e,c 3,8 1,11 x,1 p,4g 37,1 20,4 1b,1 4,4 9,4 7,4 1,8 6,2 1,2 2,2 2,2 1,c 6,16 4,1 5,j 4,e 1,4 3,3 3,d 7,h 1,a 5,1 1,1 4,1 5,4 3,7 1,8 2,5 2,h 8,1 6,1 z,1 ",

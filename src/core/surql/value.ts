@@ -21,16 +21,7 @@
  */
 import type { Decimal as DecimalNumber } from "decimal.js"
 
-export type Value =
-  | undefined
-  | null
-  | boolean
-  | number
-  | bigint
-  | string
-  | ReadonlyArray<Value>
-  | Obj
-  | Special
+export type Value = undefined | null | boolean | number | bigint | string | ReadonlyArray<Value> | Obj | Special
 
 /** An object value. Keys such as `__proto__` or `constructor` are plain data: read with {@link field}. */
 export type Obj = { readonly [key: string]: Value }
@@ -41,8 +32,19 @@ export abstract class Special {
 }
 
 export type SpecialType =
-  | "float" | "decimal" | "duration" | "datetime" | "uuid" | "bytes" | "set" | "regex" | "record" | "range"
-  | "geometry" | "table" | "closure"
+  | "float"
+  | "decimal"
+  | "duration"
+  | "datetime"
+  | "uuid"
+  | "bytes"
+  | "set"
+  | "regex"
+  | "record"
+  | "range"
+  | "geometry"
+  | "table"
+  | "closure"
 
 /** A float whose value is a safe integer: the one case a JavaScript number cannot tell from an int. */
 export class Float extends Special {
@@ -224,7 +226,8 @@ export const isObj = (value: Value): value is Obj =>
 
 /** Sets an own data property whatever its name (`__proto__` included). For objects under construction only. */
 export const setField = (target: Record<string, Value>, key: string, value: Value): void => {
-  if (key === "__proto__") Object.defineProperty(target, key, { value, enumerable: true, writable: true, configurable: true })
+  if (key === "__proto__")
+    Object.defineProperty(target, key, { value, enumerable: true, writable: true, configurable: true })
   else target[key] = value
 }
 

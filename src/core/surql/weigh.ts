@@ -1,9 +1,9 @@
 /**
  * How large a value is when it is written out, although its parts may be shared.
  *
- * Why so: `[$a, $a]` costs nothing to make, and forty times in a row it is a value nobody can print, compare or send. Whatever can be
- * repeated (a closure, LET, a patch) is therefore weighed when it is done; sizes are remembered by part, so that only new
- * parts are looked at.
+ * Why so: `[$a, $a]` costs nothing to make, and forty times in a row it is a value nobody can print, compare or send.
+ * Whatever can be repeated (a closure, LET, a patch) is therefore weighed when it is done; sizes are remembered by
+ * part, so that only new parts are looked at.
  */
 import { raise } from "./failure.ts"
 import { SetValue } from "./value.ts"
@@ -15,14 +15,18 @@ export const maxParts = 1_000_000
 /** Levels a value may nest. */
 export const maxLevels = 256
 
-interface Weight { readonly parts: number; readonly levels: number }
+interface Weight {
+  readonly parts: number
+  readonly levels: number
+}
 
 const known = new WeakMap<object, Weight>()
 
 const single: Weight = { parts: 1, levels: 1 }
 
 const sum = (items: ReadonlyArray<Value>): Weight => {
-  let parts = 1, levels = 0
+  let parts = 1,
+    levels = 0
   for (const item of items) {
     const w = weight(item)
     parts += w.parts
@@ -36,7 +40,13 @@ const weight = (v: Value): Weight => {
   if (typeof v !== "object" || v === null) return single
   const found = known.get(v)
   if (found !== undefined) return found
-  const items = Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : Object.getPrototypeOf(v) === Object.prototype || Object.getPrototypeOf(v) === null ? Object.values(v) : undefined
+  const items = Array.isArray(v)
+    ? (v as ReadonlyArray<Value>)
+    : v instanceof SetValue
+      ? v.items
+      : Object.getPrototypeOf(v) === Object.prototype || Object.getPrototypeOf(v) === null
+        ? Object.values(v)
+        : undefined
   if (items === undefined) return single
   const made = sum(items)
   known.set(v, made)

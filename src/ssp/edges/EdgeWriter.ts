@@ -30,7 +30,9 @@ export interface EdgeCounts {
   readonly refused: number
   /** Views lost to another owner. */
   readonly lost: number
-  /** Views whose edges were compared with the database, the edges found there, and how many of all were to be written. */
+  /**
+   * Views whose edges were compared with the database, the edges found there, and how many of all were to be written.
+   */
   readonly compared: number
   readonly found: number
   readonly differences: number
@@ -41,12 +43,14 @@ export interface EdgesShape {
   readonly present: boolean
   /** Why no more changes can be taken; undefined while there is room. */
   readonly overloaded: () => Overloaded | undefined
-  /** Writes a registration and takes it over; answers the assignment for {@link open}. Waits for the row, not for edges. */
+  /**
+   * Writes a registration and takes it over; answers the assignment for {@link open}. Waits for the row, not for edges.
+   */
   readonly register: (view: StoredView) => Effect.Effect<number, UpstreamError>
   /**
-   * From here on the view's edges are kept: those that are there are compared with its result first, then its deltas follow.
-   * Said again for a key, it begins anew. Without an assignment the registration is claimed first, as soon as the database
-   * answers; one that is not there waits until somebody says what becomes of the view.
+   * From here on the view's edges are kept: those that are there are compared with its result first, then its deltas
+   * follow. Said again for a key, it begins anew. Without an assignment the registration is claimed first, as soon as
+   * the database answers; one that is not there waits until somebody says what becomes of the view.
    */
   readonly open: (view: StoredView, instance: View, assignment: number | undefined) => void
   /** The view was registered again unchanged. */
@@ -62,10 +66,16 @@ export interface EdgesShape {
   /** Whether the removal of this view's registration has yet to reach the database. */
   readonly isLeaving: (key: string) => boolean
   /** As {@link Upstream}'s, for views of this SSP. */
-  readonly expire: (keys: ReadonlyArray<string>, nowMs: number) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
+  readonly expire: (
+    keys: ReadonlyArray<string>,
+    nowMs: number
+  ) => Effect.Effect<ReadonlyArray<Registration>, UpstreamError>
   /** Removes every registration of this SSP, known to it or not. */
   readonly clear: Effect.Effect<void, UpstreamError>
-  /** Nothing is written or compared before this says so: memory that is not yet what the database has would be written over what is right. */
+  /**
+   * Nothing is written or compared before this says so: memory that is not yet what the database has would be written
+   * over what is right.
+   */
   readonly allowWhen: (may: () => boolean) => void
   readonly counts: () => EdgeCounts
   /** Returns when nothing waits any more. */
@@ -75,13 +85,15 @@ export interface EdgesShape {
 export class EdgeWriter extends Context.Tag("ssp/EdgeWriter")<EdgeWriter, EdgesShape>() {
   static readonly layer: Layer.Layer<EdgeWriter, never, Upstream | Lease | SspConfig | Serving> = Layer.scoped(
     EdgeWriter,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const upstream = Metered.upstream(yield* Upstream, { meters: yield* Meters, clock: yield* Effect.clock })
       const { maxPendingEdges, sspId } = yield* SspConfig
       const serving = yield* Serving
       const { held } = yield* Lease
       if (!upstream.present) return noEdges
-      return yield* makeWriter(upstream, { owner: sspId, maxPending: maxPendingEdges, held }, (loop) => Effect.provideService(Serving.fork(loop), Serving, serving))
+      return yield* makeWriter(upstream, { owner: sspId, maxPending: maxPendingEdges, held }, (loop) =>
+        Effect.provideService(Serving.fork(loop), Serving, serving)
+      )
     })
   )
 }
@@ -89,7 +101,18 @@ export class EdgeWriter extends Context.Tag("ssp/EdgeWriter")<EdgeWriter, EdgesS
 /** Runs a loop for the life of the scope; a defect in it ends the process. */
 export type Fork = (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
 
-const nothingDone: EdgeCounts = { waiting: 0, puts: 0, removals: 0, batches: 0, failures: 0, refused: 0, lost: 0, compared: 0, found: 0, differences: 0 }
+const nothingDone: EdgeCounts = {
+  waiting: 0,
+  puts: 0,
+  removals: 0,
+  batches: 0,
+  failures: 0,
+  refused: 0,
+  lost: 0,
+  compared: 0,
+  found: 0,
+  differences: 0
+}
 
 /** For a node without a database. */
 export const noEdges: EdgesShape = {

@@ -1,8 +1,8 @@
 /**
  * What the loops of the edge writer wait for: a bell that says there is something to do, and pauses after failures.
  *
- * Why a bell and not a queue of things to do: what is to be done stands elsewhere and changes until it is done; that there
- * is something needs to be said only once.
+ * Why a bell and not a queue of things to do: what is to be done stands elsewhere and changes until it is done; that
+ * there is something needs to be said only once.
  */
 import { Effect, Queue } from "effect"
 import * as Backoff from "../../ports/backoff.ts"
@@ -24,7 +24,9 @@ export class Bell {
     this.queue.unsafeOffer(undefined)
   }
 
-  readonly wait: Effect.Effect<void> = Effect.suspend(() => Queue.take(this.queue)).pipe(Effect.tap(() => Effect.sync(() => void (this.rung = false))))
+  readonly wait: Effect.Effect<void> = Effect.suspend(() => Queue.take(this.queue)).pipe(
+    Effect.tap(() => Effect.sync(() => void (this.rung = false)))
+  )
 }
 
 export const bell: Effect.Effect<Bell> = Effect.map(Queue.sliding<void>(1), (queue) => new Bell(queue))

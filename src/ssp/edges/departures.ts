@@ -1,8 +1,9 @@
 /**
- * Registrations that come and go in the database: written when a view is registered, removed some time after it was taken back.
+ * Registrations that come and go in the database: written when a view is registered, removed some time after it was
+ * taken back.
  *
- * Why some time after: whoever took it back may still have a transaction open around it (a function of ours posts to us from
- * one), and its commit goes first. A view that is registered again meanwhile stays.
+ * Why some time after: whoever took it back may still have a transaction open around it (a function of ours posts to us
+ * from one), and its commit goes first. A view that is registered again meanwhile stays.
  */
 import { Effect, Either } from "effect"
 import type { UpstreamError, UpstreamShape } from "../../ports/Upstream.ts"
@@ -54,17 +55,22 @@ export class Departures {
   readonly register: EdgesShape["register"] = (view) =>
     Effect.suspend(() => {
       this.arriving.add(view.key)
-      return Effect.zipRight(Effect.zipRight(this.prepared, this.departure.await), this.upstream.register(view, this.owner)).pipe(
+      return Effect.zipRight(
+        Effect.zipRight(this.prepared, this.departure.await),
+        this.upstream.register(view, this.owner)
+      ).pipe(
         Effect.tap(() => Effect.sync(() => this.leaving.delete(view.key))),
-        Effect.ensuring(Effect.sync(() => {
-          this.arriving.delete(view.key)
-          if (this.leaving.size > 0) this.bell.ring()
-        }))
+        Effect.ensuring(
+          Effect.sync(() => {
+            this.arriving.delete(view.key)
+            if (this.leaving.size > 0) this.bell.ring()
+          })
+        )
       )
     })
 
   /** Removes every registration of this owner, known or not. */
-  readonly clear: Effect.Effect<void, UpstreamError> = Effect.gen(this, function*() {
+  readonly clear: Effect.Effect<void, UpstreamError> = Effect.gen(this, function* () {
     const registrations = yield* this.upstream.registrations
     const keys = registrations.filter(({ owner }) => owner === this.owner).map(({ key }) => key)
     for (let i = 0; i < keys.length; i += size) yield* this.upstream.unregister(keys.slice(i, i + size), this.owner)
@@ -72,18 +78,31 @@ export class Departures {
   })
 
   /** One try at all that are left, when the service stops. */
-  readonly last: Effect.Effect<void, UpstreamError> = Effect.suspend(() => (this.leaving.size === 0 ? Effect.void : this.upstream.unregister([...this.leaving], this.owner)))
+  readonly last: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
+    this.leaving.size === 0 ? Effect.void : this.upstream.unregister([...this.leaving], this.owner)
+  )
 
-  readonly loop: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
-    yield* this.bell.wait
-    yield* Effect.sleep(pauseMs)
-    for (let failed = 0; ;) {
-      const keys = [...this.leaving].filter((key) => !this.arriving.has(key)).slice(0, size)
-      if (keys.length === 0) return
-      this.departure.unsafeClose()
-      const removed = yield* Effect.either(Effect.ensuring(Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.owner)), Effect.sync(() => this.departure.unsafeOpen())))
-      if (Either.isRight(removed)) for (const key of keys) this.leaving.delete(key)
-      else yield* Effect.zipRight(Effect.logDebug(`${keys.length} registrations could not be removed: ${removed.left.message}; trying again`), backoff(++failed))
-    }
-  }))
+  readonly loop: Effect.Effect<never> = Effect.forever(
+    Effect.gen(this, function* () {
+      yield* this.bell.wait
+      yield* Effect.sleep(pauseMs)
+      for (let failed = 0; ; ) {
+        const keys = [...this.leaving].filter((key) => !this.arriving.has(key)).slice(0, size)
+        if (keys.length === 0) return
+        this.departure.unsafeClose()
+        const removed = yield* Effect.either(
+          Effect.ensuring(
+            Effect.zipRight(this.flight.await, this.upstream.unregister(keys, this.owner)),
+            Effect.sync(() => this.departure.unsafeOpen())
+          )
+        )
+        if (Either.isRight(removed)) for (const key of keys) this.leaving.delete(key)
+        else
+          yield* Effect.zipRight(
+            Effect.logDebug(`${keys.length} registrations could not be removed: ${removed.left.message}; trying again`),
+            backoff(++failed)
+          )
+      }
+    })
+  )
 }

@@ -8,7 +8,7 @@ import { Lifecycle } from "../Lifecycle.ts"
 import { EdgeWriter } from "./EdgeWriter.ts"
 
 export const layer: Layer.Layer<never, never, EdgeWriter | Lifecycle> = Layer.effectDiscard(
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const { phase } = yield* Lifecycle
     const edges = yield* EdgeWriter
     edges.allowWhen(() => phase() === "ready")

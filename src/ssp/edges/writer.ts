@@ -1,12 +1,13 @@
 /**
  * The writer of edges: loops over one queue (D21).
  *
- * One flushes: a batch at a time in one transaction, until it has arrived; nothing is counted as written before. One compares:
- * a view that is opened is read from the database, and from the look at its result on its deltas are kept. What can fail is
- * tried again with full jitter, and never in the way of a change.
+ * One flushes: a batch at a time in one transaction, until it has arrived; nothing is counted as written before. One
+ * compares: a view that is opened is read from the database, and from the look at its result on its deltas are kept.
+ * What can fail is tried again with full jitter, and never in the way of a change.
  *
- * Why a view that is compared keeps no deltas: the compare ends with its result as it is by then, so whatever came before is
- * in it. So a database that is away for long costs memory only for edges that changed, never for views that came.
+ * Why a view that is compared keeps no deltas: the compare ends with its result as it is by then, so whatever came
+ * before is in it. So a database that is away for long costs memory only for edges that changed, never for views that
+ * came.
  */
 import { Effect, Either, type Scope, Stream } from "effect"
 import { type Batch, EdgeQueue } from "../../core/edges/edgeQueue.ts"
@@ -14,7 +15,15 @@ import * as Ids from "../../core/surql/recordId.ts"
 import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/edges/viewEdges.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { StoredView } from "../../ports/Database.ts"
-import type { Edge, EdgePlace, EdgesApplied, Registration, UpstreamError, UpstreamShape, ViewEdges } from "../../ports/Upstream.ts"
+import type {
+  Edge,
+  EdgePlace,
+  EdgesApplied,
+  Registration,
+  UpstreamError,
+  UpstreamShape,
+  ViewEdges
+} from "../../ports/Upstream.ts"
 import { formatGiven } from "../registry.ts"
 import { Overloaded } from "../viewTypes.ts"
 import { backoff, type Bell, bell } from "./bell.ts"
@@ -24,7 +33,10 @@ import type { EdgeCounts, EdgesShape, Fork } from "./EdgeWriter.ts"
 export const maxPendingSetting = "SVC_MAX_PENDING_EDGES"
 /** Operations in one transaction. */
 const batchSize = 500
-/** A flush waits until nothing has come for a millisecond, at most this many: a view's burst is one write, and the write that told us has time to commit. */
+/**
+ * A flush waits until nothing has come for a millisecond, at most this many: a view's burst is one write, and the write
+ * that told us has time to commit.
+ */
 const gatherMs = 5
 /** While nothing may be written, the look whether it may is repeated after this. */
 const lookMs = 100
@@ -62,8 +74,12 @@ interface Part {
   readonly part: ViewEdges
 }
 
-export const makeWriter = (upstream: UpstreamShape, settings: WriterSettings, fork: Fork): Effect.Effect<EdgesShape, never, Scope.Scope> =>
-  Effect.gen(function*() {
+export const makeWriter = (
+  upstream: UpstreamShape,
+  settings: WriterSettings,
+  fork: Fork
+): Effect.Effect<EdgesShape, never, Scope.Scope> =>
+  Effect.gen(function* () {
     const writer = new Writer(upstream, settings, { flush: yield* bell, compare: yield* bell, leave: yield* bell })
     // Behind the loops, which are gone by then.
     yield* Effect.addFinalizer(() => writer.farewell)
@@ -85,7 +101,17 @@ class Writer implements EdgesShape {
   private failures = 0
   private allowed: () => boolean = () => false
   private lost: (key: string) => void = () => undefined
-  private readonly done = { puts: 0, removals: 0, batches: 0, failures: 0, refused: 0, lost: 0, compared: 0, found: 0, differences: 0 }
+  private readonly done = {
+    puts: 0,
+    removals: 0,
+    batches: 0,
+    failures: 0,
+    refused: 0,
+    lost: 0,
+    compared: 0,
+    found: 0,
+    differences: 0
+  }
   /** What the compares since the last log line came to. */
   private summary = { views: 0, found: 0, differences: 0 }
 
@@ -119,12 +145,25 @@ class Writer implements EdgesShape {
   readonly overloaded = (): Overloaded | undefined =>
     this.queue.size < this.settings.maxPending
       ? undefined
-      : new Overloaded({ message: `${this.queue.size} edges wait for the database, the limit is ${this.settings.maxPending} (${maxPendingSetting})`, retryAfterSecs: 2 })
+      : new Overloaded({
+          message: `${this.queue.size} edges wait for the database, the limit is ${this.settings.maxPending} (${maxPendingSetting})`,
+          retryAfterSecs: 2
+        })
 
   readonly open: EdgesShape["open"] = (stored, instance, assignment) => {
     const before = this.views.get(stored.key)
-    const everything = before !== undefined && (before.everything && !before.live || before.stored.clientId !== stored.clientId)
-    this.views.set(stored.key, { stored, instance, assignment, edges: new ViewEdgeState(instance), everything, live: false, lost: false, refused: 0 })
+    const everything =
+      before !== undefined && ((before.everything && !before.live) || before.stored.clientId !== stored.clientId)
+    this.views.set(stored.key, {
+      stored,
+      instance,
+      assignment,
+      edges: new ViewEdgeState(instance),
+      everything,
+      live: false,
+      lost: false,
+      refused: 0
+    })
     this.queue.drop(stored.key)
     this.toCompare.add(stored.key)
     this.bells.compare.ring()
@@ -132,7 +171,8 @@ class Writer implements EdgesShape {
 
   readonly refreshed: EdgesShape["refreshed"] = (stored, instance, assignment) => {
     const view = this.views.get(stored.key)
-    if (view === undefined || view.assignment !== assignment || view.stored.clientId !== stored.clientId) this.open(stored, instance, assignment)
+    if (view === undefined || view.assignment !== assignment || view.stored.clientId !== stored.clientId)
+      this.open(stored, instance, assignment)
   }
 
   readonly changed: EdgesShape["changed"] = (key, delta) => {
@@ -157,36 +197,54 @@ class Writer implements EdgesShape {
   /** One that another keeps alive is that one's: nothing else may ever tell, where its edges do not change. */
   readonly expire: EdgesShape["expire"] = (keys, nowMs) =>
     Effect.tap(this.upstream.expire(keys, this.settings.owner, nowMs), (left) =>
-      Effect.forEach(left, ({ key, owner }) => {
-        const view = owner === this.settings.owner ? undefined : this.views.get(key)
-        return view === undefined ? Effect.void : this.lose(view)
-      }, { discard: true }))
+      Effect.forEach(
+        left,
+        ({ key, owner }) => {
+          const view = owner === this.settings.owner ? undefined : this.views.get(key)
+          return view === undefined ? Effect.void : this.lose(view)
+        },
+        { discard: true }
+      )
+    )
 
   readonly settled: Effect.Effect<void> = Effect.suspend(() =>
-    this.queue.size + this.toCompare.size + this.departures.size === 0 ? Effect.void : Effect.zipRight(Effect.sleep(2), this.settled))
+    this.queue.size + this.toCompare.size + this.departures.size === 0
+      ? Effect.void
+      : Effect.zipRight(Effect.sleep(2), this.settled)
+  )
 
   /** One try at what is left. */
   readonly farewell: Effect.Effect<void> = Effect.suspend(() => {
     this.queue.back()
-    const last: Effect.Effect<void, UpstreamError> = Effect.suspend(() => (this.queue.waiting === 0 || !this.mayWrite ? Effect.void : Effect.zipRight(this.send(this.queue.take(batchSize)), last)))
+    const last: Effect.Effect<void, UpstreamError> = Effect.suspend(() =>
+      this.queue.waiting === 0 || !this.mayWrite
+        ? Effect.void
+        : Effect.zipRight(this.send(this.queue.take(batchSize)), last)
+    )
     // A finalizer cannot be interrupted unless it says so, and then no time-out ends it.
     return Effect.interruptible(Effect.zipRight(last, this.departures.last)).pipe(
       Effect.timeout(farewellMs),
-      Effect.catchAll((error) => Effect.logWarning(`stopped with ${this.queue.size} edges and ${this.departures.size} removed registrations not written (${error.message}); the next start compares the edges of every view`))
+      Effect.catchAll((error) =>
+        Effect.logWarning(
+          `stopped with ${this.queue.size} edges and ${this.departures.size} removed registrations not written (${error.message}); the next start compares the edges of every view`
+        )
+      )
     )
   })
 
-  private readonly flushing: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
-    yield* this.bells.flush.wait
-    while (this.queue.waiting > 0) {
-      yield* this.gather
-      if (this.mayWrite) yield* this.flush
-      else yield* Effect.sleep(lookMs)
-    }
-  }))
+  private readonly flushing: Effect.Effect<never> = Effect.forever(
+    Effect.gen(this, function* () {
+      yield* this.bells.flush.wait
+      while (this.queue.waiting > 0) {
+        yield* this.gather
+        if (this.mayWrite) yield* this.flush
+        else yield* Effect.sleep(lookMs)
+      }
+    })
+  )
 
   /** Waits for what comes along. */
-  private readonly gather: Effect.Effect<void> = Effect.gen(this, function*() {
+  private readonly gather: Effect.Effect<void> = Effect.gen(this, function* () {
     for (let ms = 0, seen = -1; ms < gatherMs && this.queue.waiting < batchSize && seen !== this.queue.arrived; ms++) {
       seen = this.queue.arrived
       yield* Effect.sleep(1)
@@ -198,18 +256,30 @@ class Writer implements EdgesShape {
     this.flight.unsafeClose()
     return this.send(batch).pipe(
       Effect.ensuring(Effect.sync(() => this.flight.unsafeOpen())),
-      Effect.zipRight(Effect.suspend(() => {
-        const failed = this.failures
-        this.failures = 0
-        return failed < 3 ? Effect.void : Effect.logInfo(`edges are written again after ${failed} failed attempts; ${this.queue.size} wait`)
-      })),
+      Effect.zipRight(
+        Effect.suspend(() => {
+          const failed = this.failures
+          this.failures = 0
+          return failed < 3
+            ? Effect.void
+            : Effect.logInfo(`edges are written again after ${failed} failed attempts; ${this.queue.size} wait`)
+        })
+      ),
       Effect.catchAll((error) => {
         this.queue.back()
         this.failures++
         this.done.failures++
         // A conflict with the user's own transaction is nothing to tell anybody, and every attempt is not either.
-        const say = this.failures === 3 ? Effect.logWarning : error.transient || this.failures > 1 ? Effect.logDebug : Effect.logError
-        return Effect.zipRight(say(`edges could not be written (${this.queue.size} wait): ${error.message}; trying again`), backoff(this.failures))
+        const say =
+          this.failures === 3
+            ? Effect.logWarning
+            : error.transient || this.failures > 1
+              ? Effect.logDebug
+              : Effect.logError
+        return Effect.zipRight(
+          say(`edges could not be written (${this.queue.size} wait): ${error.message}; trying again`),
+          backoff(this.failures)
+        )
       })
     )
   })
@@ -233,11 +303,13 @@ class Writer implements EdgesShape {
   }
 
   private partOf({ assignment, stored: { clientId, key } }: Kept, ops: ReadonlyArray<EdgeOp>): ViewEdges {
-    const puts: Array<Edge> = [], removals: Array<EdgePlace> = []
+    const puts: Array<Edge> = [],
+      removals: Array<EdgePlace> = []
     for (const { out: text, parent: parentText, path, version } of ops) {
       const out = Ids.parse(text)
       const parent = path === "" ? undefined : Ids.parse(parentText)
-      if (out === undefined || (path !== "" && parent === undefined)) throw new Error(`an edge of view ${key} names what is no record: ${JSON.stringify([text, parentText])}`)
+      if (out === undefined || (path !== "" && parent === undefined))
+        throw new Error(`an edge of view ${key} names what is no record: ${JSON.stringify([text, parentText])}`)
       if (version === undefined) removals.push({ path, parent, out })
       else puts.push({ path, parent, out, version })
     }
@@ -245,44 +317,52 @@ class Writer implements EdgesShape {
   }
 
   private note({ lost, refused }: EdgesApplied, parts: ReadonlyArray<Part>): Effect.Effect<void> {
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       const sent = new Map(parts.map(({ view }) => [view.stored.key, view]))
       this.done.refused += refused.length
       for (const { edge, key, reason } of refused) {
         const view = sent.get(key)
         if (view === undefined || view.refused++ > 0) continue
-        yield* Effect.logWarning(`the database does not take an edge of view ${view.stored.id} to ${edge.out.text}: ${reason}; others of this view that it refuses are only counted`)
+        yield* Effect.logWarning(
+          `the database does not take an edge of view ${view.stored.id} to ${edge.out.text}: ${reason}; others of this view that it refuses are only counted`
+        )
       }
       for (const key of lost) {
         const view = sent.get(key)
         // Taken back meanwhile, or begun anew: then it is not this one that is lost.
         if (view === undefined || view !== this.views.get(key)) continue
-        yield* Effect.logWarning(`view ${view.stored.id} has another owner or no registration in the database any more; it is no longer served here`)
+        yield* Effect.logWarning(
+          `view ${view.stored.id} has another owner or no registration in the database any more; it is no longer served here`
+        )
         yield* this.lose(view)
       }
     })
   }
 
-  private readonly comparing: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
-    yield* this.bells.compare.wait
-    for (let failed = 0; this.toCompare.size > 0;) {
-      if (!this.mayWrite) {
-        yield* Effect.sleep(lookMs)
-        continue
+  private readonly comparing: Effect.Effect<never> = Effect.forever(
+    Effect.gen(this, function* () {
+      yield* this.bells.compare.wait
+      for (let failed = 0; this.toCompare.size > 0; ) {
+        if (!this.mayWrite) {
+          yield* Effect.sleep(lookMs)
+          continue
+        }
+        const ended = yield* Effect.forEach([...this.toCompare].slice(0, 100), (key) => this.compare(key), {
+          concurrency: comparing
+        })
+        failed = ended.some((ok) => !ok) ? failed + 1 : 0
+        if (failed > 0) yield* backoff(failed)
       }
-      const ended = yield* Effect.forEach([...this.toCompare].slice(0, 100), (key) => this.compare(key), { concurrency: comparing })
-      failed = ended.some((ok) => !ok) ? failed + 1 : 0
-      if (failed > 0) yield* backoff(failed)
-    }
-    const { differences, found, views } = this.summary
-    this.summary = { views: 0, found: 0, differences: 0 }
-    const say = found > 0 ? Effect.logInfo : Effect.logDebug
-    yield* say(`edges of ${views} views compared with the database: ${found} there, ${differences} to be written`)
-  }))
+      const { differences, found, views } = this.summary
+      this.summary = { views: 0, found: 0, differences: 0 }
+      const say = found > 0 ? Effect.logInfo : Effect.logDebug
+      yield* say(`edges of ${views} views compared with the database: ${found} there, ${differences} to be written`)
+    })
+  )
 
   /** Compares a view with its edges in the database; false when the database did not answer. */
   private compare(key: string): Effect.Effect<boolean> {
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       const view = this.views.get(key)
       if (view === undefined || view.live || view.lost) return this.toCompare.delete(key)
       if (view.assignment === undefined) {
@@ -293,13 +373,16 @@ class Writer implements EdgesShape {
       // What an earlier opening has sent is there, or is not, before it is read.
       yield* this.flight.await
       const there = new Map<string, { readonly op: EdgeOp }>()
-      const read = yield* Effect.either(Stream.runForEach(this.upstream.edges(key), (chunk) =>
-        Effect.sync(() => {
-          for (const { out, parent, path, version } of chunk) {
-            const op = { path, parent: parent?.text ?? "", out: out.text, version }
-            there.set(nameOf(op), { op })
-          }
-        })))
+      const read = yield* Effect.either(
+        Stream.runForEach(this.upstream.edges(key), (chunk) =>
+          Effect.sync(() => {
+            for (const { out, parent, path, version } of chunk) {
+              const op = { path, parent: parent?.text ?? "", out: out.text, version }
+              there.set(nameOf(op), { op })
+            }
+          })
+        )
+      )
       if (Either.isLeft(read)) return yield* this.unread(view, read.left)
       if (this.views.get(key) === view && !view.lost) this.settle(view, there)
       return true
@@ -311,8 +394,19 @@ class Writer implements EdgesShape {
     const { id, ...own } = view.stored
     if (registration === undefined || this.views.get(own.key) !== view) return Effect.succeed(false)
     view.assignment = registration.assignment
-    if (registration.surql === own.surql && registration.params === own.params && formatGiven(registration.format) === formatGiven(own.format)) return Effect.succeed(true)
-    return Effect.as(Effect.zipRight(Effect.logWarning(`view ${id} has another query in the database than here; it is registered anew from there`), this.lose(view)), false)
+    if (
+      registration.surql === own.surql &&
+      registration.params === own.params &&
+      formatGiven(registration.format) === formatGiven(own.format)
+    )
+      return Effect.succeed(true)
+    return Effect.as(
+      Effect.zipRight(
+        Effect.logWarning(`view ${id} has another query in the database than here; it is registered anew from there`),
+        this.lose(view)
+      ),
+      false
+    )
   }
 
   private lose(view: Kept): Effect.Effect<void> {
@@ -334,13 +428,21 @@ class Writer implements EdgesShape {
     this.done.compared++
     this.done.found += there.size
     this.done.differences += ops.length
-    this.summary = { views: this.summary.views + 1, found: this.summary.found + there.size, differences: this.summary.differences + ops.length }
+    this.summary = {
+      views: this.summary.views + 1,
+      found: this.summary.found + there.size,
+      differences: this.summary.differences + ops.length
+    }
     if (ops.length > 0) this.bells.flush.ring()
   }
 
   /** The database is away: all wait. It is there and its edges make no sense: this view waits, the others go on. */
   private unread(view: Kept, error: UpstreamError): Effect.Effect<boolean> {
-    if (error.reason !== "refused") return Effect.as(Effect.logDebug(`the edges of view ${view.stored.id} could not be read: ${error.message}; trying again`), false)
+    if (error.reason !== "refused")
+      return Effect.as(
+        Effect.logDebug(`the edges of view ${view.stored.id} could not be read: ${error.message}; trying again`),
+        false
+      )
     const { key } = view.stored
     this.toCompare.delete(key)
     const later = Effect.sync(() => {
@@ -348,9 +450,8 @@ class Writer implements EdgesShape {
       this.toCompare.add(key)
       this.bells.compare.ring()
     })
-    return Effect.logError(`the edges of view ${view.stored.id} cannot be read: ${error.message}; trying again in ${stuckMs / 1000} s`).pipe(
-      Effect.zipRight(Effect.forkDaemon(Effect.delay(later, stuckMs))),
-      Effect.as(true)
-    )
+    return Effect.logError(
+      `the edges of view ${view.stored.id} cannot be read: ${error.message}; trying again in ${stuckMs / 1000} s`
+    ).pipe(Effect.zipRight(Effect.forkDaemon(Effect.delay(later, stuckMs))), Effect.as(true))
   }
 }

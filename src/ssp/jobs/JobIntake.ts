@@ -1,9 +1,9 @@
 /**
  * Where changes of job tables are passed from the views, once they are applied, to the job runner (D35).
  *
- * Between the two, because the runner writes through the views and the views must not know the runner. Nothing waits here:
- * the runner takes a change at once or lets it go, and the sweep finds what was let go. A node without job tables has its
- * views as they are, so that `/ingest` pays nothing.
+ * Between the two, because the runner writes through the views and the views must not know the runner. Nothing waits
+ * here: the runner takes a change at once or lets it go, and the sweep finds what was let go. A node without job tables
+ * has its views as they are, so that `/ingest` pays nothing.
  */
 import { Context, Effect, Layer } from "effect"
 import type { Change } from "../../core/change.ts"
@@ -12,13 +12,16 @@ import { Views } from "../Views.ts"
 
 type Listener = (change: Change) => void
 
-export class JobIntake extends Context.Tag("ssp/JobIntake")<JobIntake, {
-  readonly tables: ReadonlySet<string>
-  readonly applied: (changes: ReadonlyArray<Change>) => void
-  readonly replaced: () => void
-  /** Who is told of changes to job tables, and that everything held here was replaced; the last to ask. */
-  readonly attach: (listener: Listener, replaced: () => void) => void
-}>() {
+export class JobIntake extends Context.Tag("ssp/JobIntake")<
+  JobIntake,
+  {
+    readonly tables: ReadonlySet<string>
+    readonly applied: (changes: ReadonlyArray<Change>) => void
+    readonly replaced: () => void
+    /** Who is told of changes to job tables, and that everything held here was replaced; the last to ask. */
+    readonly attach: (listener: Listener, replaced: () => void) => void
+  }
+>() {
   static readonly layer: Layer.Layer<JobIntake, never, SspConfig> = Layer.effect(
     JobIntake,
     Effect.map(SspConfig, ({ jobTables }) => {
@@ -48,15 +51,21 @@ const watched = (views: ViewsShape, { applied, replaced }: JobIntake["Type"]): V
       if (!("_tag" in answer)) applied(changes)
       done(answer)
     })
-  const ingest: ViewsShape["ingest"] = (changes) => Effect.tap(views.ingest(changes), () => Effect.sync(() => applied(changes)))
-  const replace: ViewsShape["replace"] = (replacement) => Effect.tap(views.replace(replacement), () => Effect.sync(replaced))
-  return Object.create(views, { offer: { value: offer }, ingest: { value: ingest }, replace: { value: replace } }) as ViewsShape
+  const ingest: ViewsShape["ingest"] = (changes) =>
+    Effect.tap(views.ingest(changes), () => Effect.sync(() => applied(changes)))
+  const replace: ViewsShape["replace"] = (replacement) =>
+    Effect.tap(views.replace(replacement), () => Effect.sync(replaced))
+  return Object.create(views, {
+    offer: { value: offer },
+    ingest: { value: ingest },
+    replace: { value: replace }
+  }) as ViewsShape
 }
 
 /** The views, watched for changes of job tables. */
 export const layerViews = Layer.effect(
   Views,
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const views = yield* Views
     const intake = yield* JobIntake
     return intake.tables.size === 0 ? views : watched(views, intake)

@@ -1,5 +1,6 @@
 /**
- * The jobs of this SSP: takes them up as they arrive, as they are found and as they are handed over, and answers for them.
+ * The jobs of this SSP: takes them up as they arrive, as they are found and as they are handed over, and answers for
+ * them.
  *
  * Which store it is follows from where the records are: the tables of a database, this node's own records, or the
  * scheduler's (D35, D36). A node without job tables has none of it running.
@@ -17,7 +18,13 @@ import { Serving } from "../../ports/Front.ts"
 import { JobReports } from "../../ports/JobReports.ts"
 import type { Place } from "../../ports/jobOrder.ts"
 import * as Rows from "../../ports/jobRows.ts"
-import { type Amended, DatabaseJobs, type JobStoreError, type JobStoreShape, type StoredJob } from "../../ports/JobStore.ts"
+import {
+  type Amended,
+  DatabaseJobs,
+  type JobStoreError,
+  type JobStoreShape,
+  type StoredJob
+} from "../../ports/JobStore.ts"
 import * as Metered from "../../ports/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
 import * as Records from "../../ports/recordJobs.ts"
@@ -43,24 +50,38 @@ export interface Handover {
   readonly traceparent: string | undefined
 }
 
-export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
-  readonly tables: ReadonlySet<string>
-  /** Takes up a job that was handed to this SSP (`/job/execute`). */
-  readonly execute: (ref: RecordId, handover: Handover) => Effect.Effect<void, Overloaded>
-  readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, StoreFailed>
-  readonly list: (table: string, status: JobStatus | undefined, after: Place | undefined, limit: number) => Effect.Effect<ReadonlyArray<StoredJob>, StoreFailed>
-  /** Runs a failed job again, with attempts counted anew. */
-  readonly retry: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
-  /** Ends a job that is not over; a call that is under way here is cut off. */
-  readonly cancel: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
-  /** What is kept of the backend's answer to a job that is done: where the store keeps it, or it was done here lately. */
-  readonly resultOf: (job: StoredJob) => Result | undefined
-  readonly figures: () => ReadonlyArray<Runner.Figures>
-}>() {
+export class Jobs extends Context.Tag("ssp/Jobs")<
+  Jobs,
+  {
+    readonly tables: ReadonlySet<string>
+    /** Takes up a job that was handed to this SSP (`/job/execute`). */
+    readonly execute: (ref: RecordId, handover: Handover) => Effect.Effect<void, Overloaded>
+    readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, StoreFailed>
+    readonly list: (
+      table: string,
+      status: JobStatus | undefined,
+      after: Place | undefined,
+      limit: number
+    ) => Effect.Effect<ReadonlyArray<StoredJob>, StoreFailed>
+    /** Runs a failed job again, with attempts counted anew. */
+    readonly retry: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+    /** Ends a job that is not over; a call that is under way here is cut off. */
+    readonly cancel: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+    /**
+     * What is kept of the backend's answer to a job that is done: where the store keeps it, or it was done here lately.
+     */
+    readonly resultOf: (job: StoredJob) => Result | undefined
+    readonly figures: () => ReadonlyArray<Runner.Figures>
+  }
+>() {
   /** Runs jobs while its scope lives; closing gives running calls their time and releases the rest. */
-  static readonly layer: Layer.Layer<Jobs, never, SspConfig | Views | JobIntake | Lifecycle | Lease | DatabaseJobs | Backend | JobReports | Serving> = Layer.scoped(
+  static readonly layer: Layer.Layer<
     Jobs,
-    Effect.gen(function*() {
+    never,
+    SspConfig | Views | JobIntake | Lifecycle | Lease | DatabaseJobs | Backend | JobReports | Serving
+  > = Layer.scoped(
+    Jobs,
+    Effect.gen(function* () {
       const config = yield* SspConfig
       const views = yield* Views
       const intake = yield* JobIntake
@@ -77,31 +98,42 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
       const runFork = Runtime.runFork(yield* Effect.runtime<never>())
       const results = new RecentResults()
       const runner = yield* Runner.make({
-        store, maxQueued, sweepMs: Runner.sweepMs,
-        backend: Metered.backend(Traced.backend(yield* Backend, yield* Tracing), { meters, clock: yield* Effect.clock }),
+        store,
+        maxQueued,
+        sweepMs: Runner.sweepMs,
+        backend: Metered.backend(Traced.backend(yield* Backend, yield* Tracing), {
+          meters,
+          clock: yield* Effect.clock
+        }),
         tables: config.jobTables,
         by,
         policy: { baseMs: config.jobRetryBaseMs, maxRetries: config.jobMaxRetries },
         retries: yield* RetryPolicy,
         resultBytes: config.jobResultBytes,
         mayClaim: lease.held,
-        report: keeping(own ? undefined : results, counting(meters.jobsEnded, database !== undefined && reports.present ? telling(reports) : () => Effect.void))
+        report: keeping(
+          own ? undefined : results,
+          counting(meters.jobsEnded, database !== undefined && reports.present ? telling(reports) : () => Effect.void)
+        )
       })
       if (config.jobTables.length > 0) {
-        intake.attach((change) => {
-          if (change.op === "DELETE") results.put(change.id.text, undefined)
-          if (isMine(change, config.sspId)) {
-            store.assigned?.(change.id)
-            // What the record says wins: it was made by who wants the job.
-            runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
-          } else if (change.op === "DELETE") store.forget?.(change.id)
-          if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
-        }, () => {
-          // After a registration anew all that was assigned is with others, or comes again.
-          if (store.disown === undefined) return
-          store.disown()
-          runner.forget()
-        })
+        intake.attach(
+          (change) => {
+            if (change.op === "DELETE") results.put(change.id.text, undefined)
+            if (isMine(change, config.sspId)) {
+              store.assigned?.(change.id)
+              // What the record says wins: it was made by who wants the job.
+              runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
+            } else if (change.op === "DELETE") store.forget?.(change.id)
+            if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
+          },
+          () => {
+            // After a registration anew all that was assigned is with others, or comes again.
+            if (store.disown === undefined) return
+            store.disown()
+            runner.forget()
+          }
+        )
         yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
         yield* Effect.addFinalizer(() => runner.stop)
       }
@@ -111,10 +143,16 @@ export class Jobs extends Context.Tag("ssp/Jobs")<Jobs, {
 }
 
 /** Says who reports: who no longer has a job is not listened to (D36). */
-const signed = (reports: JobReports["Type"], ssp_id: string): JobReports["Type"] => ({ ...reports, report: (report) => reports.report({ ...report, ssp_id }) })
+const signed = (reports: JobReports["Type"], ssp_id: string): JobReports["Type"] => ({
+  ...reports,
+  report: (report) => reports.report({ ...report, ssp_id })
+})
 
 /** Drawn at every start. */
-export const incarnation: Effect.Effect<string> = Effect.map(Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 2 ** 31))), (parts) => parts.map((part) => part.toString(36)).join(""))
+export const incarnation: Effect.Effect<string> = Effect.map(
+  Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 2 ** 31))),
+  (parts) => parts.map((part) => part.toString(36)).join("")
+)
 
 const isMine = ({ doc, jobAssignee, op }: Change, sspId: string): boolean =>
   op !== "DELETE" && doc["status"] === "pending" && (jobAssignee === undefined || jobAssignee === sspId)
@@ -122,53 +160,94 @@ const isMine = ({ doc, jobAssignee, op }: Change, sspId: string): boolean =>
 /** A database that is not there yet is waited for. */
 export const prepared = (store: JobStoreShape): Effect.Effect<void> =>
   store.prepare.pipe(
-    Effect.tapError((error) => Effect.logWarning(`the table of job leases cannot be made: ${error.message}; trying again`)),
+    Effect.tapError((error) =>
+      Effect.logWarning(`the table of job leases cannot be made: ${error.message}; trying again`)
+    ),
     Effect.retry(Schedule.spaced("5 seconds")),
     Effect.orDie
   )
 
 /** `results`: undefined where the store itself keeps them. */
-const keeping = (results: RecentResults | undefined, report: Runner.RunnerOptions["report"]): Runner.RunnerOptions["report"] => (job, decision, result) => {
-  results?.put(job.id, result)
-  return report(job, decision, result)
-}
+const keeping =
+  (results: RecentResults | undefined, report: Runner.RunnerOptions["report"]): Runner.RunnerOptions["report"] =>
+  (job, decision, result) => {
+    results?.put(job.id, result)
+    return report(job, decision, result)
+  }
 
-const counting = (ended: (typeof Meters.Service)["jobsEnded"], report: Runner.RunnerOptions["report"]): Runner.RunnerOptions["report"] => (job, decision, result) => {
-  if (decision !== "begun" && decision.kind !== "retry") ended[decision.kind].add()
-  return report(job, decision, result)
-}
+const counting =
+  (
+    ended: (typeof Meters.Service)["jobsEnded"],
+    report: Runner.RunnerOptions["report"]
+  ): Runner.RunnerOptions["report"] =>
+  (job, decision, result) => {
+    if (decision !== "begun" && decision.kind !== "retry") ended[decision.kind].add()
+    return report(job, decision, result)
+  }
 
 /** Where the record itself is written elsewhere, the scheduler is only kept up to date: a few tries, then it asks. */
-const telling = (reports: JobReports["Type"]): Runner.RunnerOptions["report"] => (job, decision, result) => {
-  const status: JobStatus = decision === "begun" ? "processing" : decision.kind === "success" ? "success" : "failed"
-  const error = decision === "begun" || decision.kind === "success" ? undefined : decision.error
-  const errors = error === undefined ? job.errors : [...job.errors, error]
-  return reports.report({ job_id: job.id, status: asResult(status), error: error?.reason ?? null, ...(errors.length === 0 ? {} : { errors }), ...(result === undefined ? {} : { result }) }).pipe(
-    Effect.retry({ times: status === "processing" ? 0 : 8, schedule: Schedule.exponential("100 millis") }),
-    Effect.catchAll(({ message }) => Effect.logWarning(`job ${job.id}: the scheduler could not be told that it is ${asResult(status)}: ${message}`)),
-    Effect.forkDaemon,
-    Effect.asVoid
-  )
-}
+const telling =
+  (reports: JobReports["Type"]): Runner.RunnerOptions["report"] =>
+  (job, decision, result) => {
+    const status: JobStatus = decision === "begun" ? "processing" : decision.kind === "success" ? "success" : "failed"
+    const error = decision === "begun" || decision.kind === "success" ? undefined : decision.error
+    const errors = error === undefined ? job.errors : [...job.errors, error]
+    return reports
+      .report({
+        job_id: job.id,
+        status: asResult(status),
+        error: error?.reason ?? null,
+        ...(errors.length === 0 ? {} : { errors }),
+        ...(result === undefined ? {} : { result })
+      })
+      .pipe(
+        Effect.retry({ times: status === "processing" ? 0 : 8, schedule: Schedule.exponential("100 millis") }),
+        Effect.catchAll(({ message }) =>
+          Effect.logWarning(`job ${job.id}: the scheduler could not be told that it is ${asResult(status)}: ${message}`)
+        ),
+        Effect.forkDaemon,
+        Effect.asVoid
+      )
+  }
 
 const failed = (error: JobStoreError): StoreFailed => new StoreFailed({ message: error.message, cause: error })
 
-const service = (tables: ReadonlySet<string>, store: JobStoreShape, runner: Runner.Runner, results: RecentResults): Jobs["Type"] => {
+const service = (
+  tables: ReadonlySet<string>,
+  store: JobStoreShape,
+  runner: Runner.Runner,
+  results: RecentResults
+): Jobs["Type"] => {
   const amend = (ref: RecordId, event: "Retried" | "Cancelled", reason: string): Effect.Effect<Amended, StoreFailed> =>
-    Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.mapError(store.amend(ref, event, jobError(0, 0, reason, nowMs)), failed))
+    Effect.flatMap(Clock.currentTimeMillis, (nowMs) =>
+      Effect.mapError(store.amend(ref, event, jobError(0, 0, reason, nowMs)), failed)
+    )
   return {
     tables,
     execute: (ref, { body, path, traceparent }) =>
       Effect.suspend(() => {
         store.assigned?.(ref)
         store.expect?.(ref, { id: ref, path, payload: Json.fromJson(body), status: "pending" } as Obj)
-        return runner.offer(ref, traceparent) ? Effect.void : Effect.fail(new Overloaded({ message: `${maxQueued} jobs of ${ref.table} wait for a slot here, the limit (fixed, no setting)`, retryAfterSecs: 5 }))
+        return runner.offer(ref, traceparent)
+          ? Effect.void
+          : Effect.fail(
+              new Overloaded({
+                message: `${maxQueued} jobs of ${ref.table} wait for a slot here, the limit (fixed, no setting)`,
+                retryAfterSecs: 5
+              })
+            )
       }),
     find: (ref) => Effect.mapError(store.find(ref), failed),
     list: (table, status, after, limit) => Effect.mapError(store.list(table, status, after, limit), failed),
-    retry: (ref) => Effect.tap(amend(ref, "Retried", "retried by an operator"), ({ kind }) => Effect.sync(() => kind === "done" && runner.offer(ref))),
-    cancel: (ref) => Effect.tap(amend(ref, "Cancelled", "cancelled by an operator"), ({ kind }) => (kind === "done" ? runner.drop(ref) : Effect.void)),
-    resultOf: ({ id, result, status }) => (status === "success" ? result ?? results.get(id) : undefined),
+    retry: (ref) =>
+      Effect.tap(amend(ref, "Retried", "retried by an operator"), ({ kind }) =>
+        Effect.sync(() => kind === "done" && runner.offer(ref))
+      ),
+    cancel: (ref) =>
+      Effect.tap(amend(ref, "Cancelled", "cancelled by an operator"), ({ kind }) =>
+        kind === "done" ? runner.drop(ref) : Effect.void
+      ),
+    resultOf: ({ id, result, status }) => (status === "success" ? (result ?? results.get(id)) : undefined),
     figures: () => runner.figures()
   }
 }

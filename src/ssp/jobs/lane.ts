@@ -1,9 +1,9 @@
 /**
  * The jobs of one table that this process knows of: those that wait for a slot, run, or wait for their next attempt.
  *
- * One lane per job table, each with its own slots, so that a slow backend stalls only itself. All of it is bounded: what
- * does not fit is forgotten here and stays in its record, where the sweep finds it again. A retry goes to the front of the
- * queue, and holds no slot while it waits.
+ * One lane per job table, each with its own slots, so that a slow backend stalls only itself. All of it is bounded:
+ * what does not fit is forgotten here and stays in its record, where the sweep finds it again. A retry goes to the
+ * front of the queue, and holds no slot while it waits.
  */
 import type { RecordId } from "../../core/surql/value.ts"
 
@@ -43,7 +43,9 @@ export class Lane {
   }
 
   get free(): number {
-    return this.waiting >= maxWaiting ? Math.min(this.retries.length, this.concurrency - this.running) : this.concurrency - this.running
+    return this.waiting >= maxWaiting
+      ? Math.min(this.retries.length, this.concurrency - this.running)
+      : this.concurrency - this.running
   }
 
   get ready(): boolean {

@@ -1,8 +1,8 @@
 /**
  * The job runner without an SSP: looks into the job tables of a database again and again, and runs what is open.
  *
- * For deployments that use the outbox alone. Any number of them, and SSPs beside them, may share the tables: the database
- * decides who runs a job.
+ * For deployments that use the outbox alone. Any number of them, and SSPs beside them, may share the tables: the
+ * database decides who runs a job.
  */
 import { Effect, type Scope } from "effect"
 import * as Address from "../../core/address.ts"
@@ -17,14 +17,17 @@ import * as Runner from "./runner.ts"
 /** How long a new job waits at most until it is seen. */
 export const pollMs = 1_000
 
-export type PollingSettings = Pick<SspConfigShape, "jobTables" | "jobRetryBaseMs" | "jobMaxRetries" | "sspId"> & { readonly pollMs?: number }
+export type PollingSettings = Pick<SspConfigShape, "jobTables" | "jobRetryBaseMs" | "jobMaxRetries" | "sspId"> & {
+  readonly pollMs?: number
+}
 
 /** Runs until it is interrupted, then gives running calls their time. */
 export const run = (settings: PollingSettings): Effect.Effect<never, never, JobStore | Backend | Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const store = yield* JobStore
     const runner = yield* Runner.make({
-      store, maxQueued,
+      store,
+      maxQueued,
       sweepMs: settings.pollMs ?? pollMs,
       backend: yield* Backend,
       tables: settings.jobTables,
@@ -40,13 +43,25 @@ export const run = (settings: PollingSettings): Effect.Effect<never, never, JobS
     return yield* Effect.never
   })
 
-const refused = (message: string): Effect.Effect<never, StartFault> => Effect.fail(new StartFault({ exitCode: 2, message }))
+const refused = (message: string): Effect.Effect<never, StartFault> =>
+  Effect.fail(new StartFault({ exitCode: 2, message }))
 
 /** As a process: says what it runs, or why there is nothing to run. */
 export const serve = (config: SspConfigShape): Effect.Effect<never, StartFault, JobStore | Backend | Scope.Scope> =>
   Effect.suspend(() => {
     const { jobTables, sspId, storeAddr, storeDb, storeNs } = config
-    if (jobTables.length === 0) return refused("there is nothing to run: no job table is in the configuration file (job_tables, or backends with method.type outbox)")
-    if (Address.store(storeAddr ?? "")?.kind !== "server") return refused("STORE_ADDR must name the database server whose job tables are run; an SSP runs the jobs of its own store")
-    return Effect.zipRight(Effect.logInfo(`running the jobs of ${jobTables.map(({ table }) => table).join(", ")} in ${storeAddr} (${storeNs}/${storeDb}) as ${sspId}`), run(config))
+    if (jobTables.length === 0)
+      return refused(
+        "there is nothing to run: no job table is in the configuration file (job_tables, or backends with method.type outbox)"
+      )
+    if (Address.store(storeAddr ?? "")?.kind !== "server")
+      return refused(
+        "STORE_ADDR must name the database server whose job tables are run; an SSP runs the jobs of its own store"
+      )
+    return Effect.zipRight(
+      Effect.logInfo(
+        `running the jobs of ${jobTables.map(({ table }) => table).join(", ")} in ${storeAddr} (${storeNs}/${storeDb}) as ${sspId}`
+      ),
+      run(config)
+    )
   })

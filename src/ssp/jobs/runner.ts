@@ -1,9 +1,9 @@
 /**
  * Runs jobs: claims them, calls their backends, writes what became of them, and tries again (D35, D37, D38, D39).
  *
- * One loop per job table takes what there are slots for; an attempt is a fiber. What it decides is `core/job`; where a job
- * stands is in the store, so that a runner may die at any point: its leases run out and another takes over. While an attempt
- * waits for its time the lease is renewed and no slot is held.
+ * One loop per job table takes what there are slots for; an attempt is a fiber. What it decides is `core/job`; where a
+ * job stands is in the store, so that a runner may die at any point: its leases run out and another takes over. While
+ * an attempt waits for its time the lease is renewed and no slot is held.
  */
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Queue, Random, Redacted, Scope } from "effect"
 import * as Leases from "../../core/job/lease.ts"
@@ -24,7 +24,10 @@ const tickMs = 1_000
 const renewMs = 2_000
 /** Jobs that one look into the store brings at most. */
 const sweepBatch = 2_000
-/** How long a stop waits for calls that are under way, and for the release of the rest: together less than a process has to stop. */
+/**
+ * How long a stop waits for calls that are under way, and for the release of the rest: together less than a process has
+ * to stop.
+ */
 export const graceMs = 7_000
 const releaseWithin = Duration.seconds(2)
 
@@ -92,13 +95,21 @@ interface Work {
 }
 
 export const make = (options: RunnerOptions): Effect.Effect<Runner, never, Scope.Scope> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const scope = yield* Effect.scope
     const attempts = yield* Scope.make()
     yield* Scope.addFinalizer(scope, Scope.close(attempts, Exit.void))
     const works = new Map<string, Work>()
     for (const table of options.tables) {
-      works.set(table.table, { table, lane: new Lane(table.concurrency, options.maxQueued), wake: yield* Queue.sliding<void>(1), leaseMs: Leases.leaseMs(table.timeoutMs), calls: new Map(), counts: { success: 0, retry: 0, failed: 0, lost: 0 }, sweptAtMs: -Infinity })
+      works.set(table.table, {
+        table,
+        lane: new Lane(table.concurrency, options.maxQueued),
+        wake: yield* Queue.sliding<void>(1),
+        leaseMs: Leases.leaseMs(table.timeoutMs),
+        calls: new Map(),
+        counts: { success: 0, retry: 0, failed: 0, lost: 0 },
+        sweptAtMs: -Infinity
+      })
     }
     return new JobRunner(options, works, yield* Writer.make(options.store, options.by), attempts)
   })
@@ -112,7 +123,12 @@ class JobRunner implements Runner {
   private idle: Deferred.Deferred<void> | undefined
   private complained = false
 
-  constructor(options: RunnerOptions, works: ReadonlyMap<string, Work>, writer: Writer.Writer, attempts: Scope.CloseableScope) {
+  constructor(
+    options: RunnerOptions,
+    works: ReadonlyMap<string, Work>,
+    writer: Writer.Writer,
+    attempts: Scope.CloseableScope
+  ) {
     this.options = options
     this.works = works
     this.writer = writer
@@ -141,23 +157,41 @@ class JobRunner implements Runner {
   }
 
   figures(): ReadonlyArray<Figures> {
-    return [...this.works.values()].map(({ counts, lane, table }) => ({ table: table.table, queued: lane.known.size - lane.running - lane.waiting, running: lane.running, waiting: lane.waiting, counts: { ...counts } }))
+    return [...this.works.values()].map(({ counts, lane, table }) => ({
+      table: table.table,
+      queued: lane.known.size - lane.running - lane.waiting,
+      running: lane.running,
+      waiting: lane.waiting,
+      counts: { ...counts }
+    }))
   }
 
   get run(): Effect.Effect<never> {
     const loops = [...this.works.values()].map((work) => this.takeLoop(work))
     // The writer outlives the others: a stop waits for what is still to be written.
-    return Effect.zipRight(Effect.forkIn(this.writer.loop, this.attempts), Effect.all([...loops, this.sweepLoop, this.renewLoop], { concurrency: "unbounded" })).pipe(Effect.zipRight(Effect.never))
+    return Effect.zipRight(
+      Effect.forkIn(this.writer.loop, this.attempts),
+      Effect.all([...loops, this.sweepLoop, this.renewLoop], { concurrency: "unbounded" })
+    ).pipe(Effect.zipRight(Effect.never))
   }
 
-  readonly stop: Effect.Effect<void> = Effect.gen(this, function*() {
+  readonly stop: Effect.Effect<void> = Effect.gen(this, function* () {
     this.closing = true
-    const held = [...this.works.values()].flatMap(({ lane }) => [...lane.known.values()].filter((entry) => entry.state !== "running" && entry.heldUntilMs !== undefined))
-    yield* Effect.forEach(held, ({ ref }) => Effect.ignore(this.writer.write({ ref, event: "Released", error: undefined })), { concurrency: "unbounded" }).pipe(Effect.timeout(releaseWithin), Effect.ignore)
+    const held = [...this.works.values()].flatMap(({ lane }) =>
+      [...lane.known.values()].filter((entry) => entry.state !== "running" && entry.heldUntilMs !== undefined)
+    )
+    yield* Effect.forEach(
+      held,
+      ({ ref }) => Effect.ignore(this.writer.write({ ref, event: "Released", error: undefined })),
+      { concurrency: "unbounded" }
+    ).pipe(Effect.timeout(releaseWithin), Effect.ignore)
     this.idle = yield* Deferred.make<void>()
     this.settled()
     const left = yield* Effect.timeoutOption(Deferred.await(this.idle), Duration.millis(graceMs))
-    if (Option.isNone(left)) yield* Effect.logWarning(`${this.runningJobs} jobs are cut off by the stop after ${graceMs} ms; they are taken up again when their leases run out`)
+    if (Option.isNone(left))
+      yield* Effect.logWarning(
+        `${this.runningJobs} jobs are cut off by the stop after ${graceMs} ms; they are taken up again when their leases run out`
+      )
     yield* Scope.close(this.attempts, Exit.void)
   })
 
@@ -173,22 +207,30 @@ class JobRunner implements Runner {
 
   private takeLoop(work: Work): Effect.Effect<never> {
     const { lane, wake } = work
-    return Effect.forever(Effect.gen(this, function*() {
-      yield* Queue.take(wake)
-      while (!this.closing && lane.ready) {
-        if (!this.options.mayClaim()) yield* Effect.sleep(Duration.millis(tickMs))
-        else yield* this.takeUp(work)
-      }
-    }))
+    return Effect.forever(
+      Effect.gen(this, function* () {
+        yield* Queue.take(wake)
+        while (!this.closing && lane.ready) {
+          if (!this.options.mayClaim()) yield* Effect.sleep(Duration.millis(tickMs))
+          else yield* this.takeUp(work)
+        }
+      })
+    )
   }
 
   /** Claims what there are slots for and starts what was won. */
   private takeUp(work: Work): Effect.Effect<void> {
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       const { lane, leaseMs } = work
       const entries = lane.take()
       const nowMs = yield* Clock.currentTimeMillis
-      const won = yield* Effect.either(this.options.store.claim(entries.map(({ ref }) => ref), this.options.by, leaseMs))
+      const won = yield* Effect.either(
+        this.options.store.claim(
+          entries.map(({ ref }) => ref),
+          this.options.by,
+          leaseMs
+        )
+      )
       if (won._tag === "Left") return yield* this.claimFailed(lane, entries, won.left)
       this.complained = false
       const jobs = new Map(won.right.map((job) => [job.id, job]))
@@ -210,7 +252,7 @@ class JobRunner implements Runner {
   }
 
   private claimFailed(lane: Lane, entries: ReadonlyArray<Known>, error: JobStoreError): Effect.Effect<void> {
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       if (error.transient) lane.putBack(entries)
       else for (const entry of entries) lane.leave(entry)
       this.settled()
@@ -231,18 +273,29 @@ class JobRunner implements Runner {
       work.wake.unsafeOffer(undefined)
       this.settled()
     }
-    return Effect.gen(this, function*() {
+    return Effect.gen(this, function* () {
       yield* this.options.report(job, "begun")
-      const outcome = yield* this.call(work.table, entry.traceparent === undefined ? job : { ...job, traceparent: entry.traceparent })
-      const decision = this.options.retries.decide(job, outcome, this.options.policy, { nowMs: yield* Clock.currentTimeMillis, jitter: yield* Random.nextRange(-1, 1) })
+      const outcome = yield* this.call(
+        work.table,
+        entry.traceparent === undefined ? job : { ...job, traceparent: entry.traceparent }
+      )
+      const decision = this.options.retries.decide(job, outcome, this.options.policy, {
+        nowMs: yield* Clock.currentTimeMillis,
+        jitter: yield* Random.nextRange(-1, 1)
+      })
       work.counts[decision.kind]++
       const result = outcome.kind === "success" && decision.kind === "success" ? outcome.result : undefined
       const written = yield* Effect.either(this.write(entry, decision, result))
       if (written._tag === "Left") {
-        yield* Effect.logError(`job ${job.id}: the store does not take its outcome (${decision.kind}): ${written.left.message}; this process does not run it again`)
+        yield* Effect.logError(
+          `job ${job.id}: the store does not take its outcome (${decision.kind}): ${written.left.message}; this process does not run it again`
+        )
         return give(() => lane.refuse(entry))
       }
-      if (!written.right) yield* this.closing ? Effect.void : this.lost(work, `job ${job.id}: it was taken away before its outcome (${decision.kind}) could be written`)
+      if (!written.right)
+        yield* this.closing
+          ? Effect.void
+          : this.lost(work, `job ${job.id}: it was taken away before its outcome (${decision.kind}) could be written`)
       else if (decision.kind === "retry") return give(() => lane.wait(entry))
       else yield* this.options.report(job, decision, result)
       give(() => lane.leave(entry))
@@ -257,13 +310,27 @@ class JobRunner implements Runner {
     return Effect.logWarning(message)
   }
 
-  private write(entry: Known, decision: Retry.Decision, result: Result | undefined): Effect.Effect<boolean, JobStoreError> {
+  private write(
+    entry: Known,
+    decision: Retry.Decision,
+    result: Result | undefined
+  ): Effect.Effect<boolean, JobStoreError> {
     const { ref } = entry
-    if (decision.kind === "success") return this.writer.write({ ref, event: "Succeeded", error: undefined, ...(result === undefined ? {} : { result }) })
+    if (decision.kind === "success")
+      return this.writer.write({
+        ref,
+        event: "Succeeded",
+        error: undefined,
+        ...(result === undefined ? {} : { result })
+      })
     if (decision.kind === "failed") return this.writer.write({ ref, event: "GaveUp", error: decision.error })
     const wait = this.writer.write({ ref, event: "AttemptFailed", error: decision.error })
     this.delays.set(entry, decision.delayMs)
-    return Effect.flatMap(wait, (written) => (written && this.closing ? Effect.as(this.writer.write({ ref, event: "Released", error: undefined }), false) : Effect.succeed(written)))
+    return Effect.flatMap(wait, (written) =>
+      written && this.closing
+        ? Effect.as(this.writer.write({ ref, event: "Released", error: undefined }), false)
+        : Effect.succeed(written)
+    )
   }
 
   /** How long an entry waits, from its decision to its wait. */
@@ -277,52 +344,80 @@ class JobRunner implements Runner {
   }
 
   private call(table: Table, job: StoredJob): Effect.Effect<Outcome.Outcome> {
-    const call = Request.prepare(job, { baseUrl: table.baseUrl, token: table.authToken === undefined ? undefined : Redacted.value(table.authToken), timeoutMs: table.timeoutMs, resultBytes: this.options.resultBytes ?? 0 })
+    const call = Request.prepare(job, {
+      baseUrl: table.baseUrl,
+      token: table.authToken === undefined ? undefined : Redacted.value(table.authToken),
+      timeoutMs: table.timeoutMs,
+      resultBytes: this.options.resultBytes ?? 0
+    })
     if (call._tag === "Left") return Effect.succeed(Outcome.noCall(call.left))
     return this.options.backend.call(call.right).pipe(
-      Effect.flatMap((answer) => Effect.map(Clock.currentTimeMillis, (nowMs) => Outcome.ofAnswer(answer, nowMs, this.options.resultBytes))),
+      Effect.flatMap((answer) =>
+        Effect.map(Clock.currentTimeMillis, (nowMs) => Outcome.ofAnswer(answer, nowMs, this.options.resultBytes))
+      ),
       Effect.catchTag("BackendFailed", ({ message }) => Effect.succeed(Outcome.noAnswer(message)))
     )
   }
 
-  private readonly sweepLoop: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
-    for (const work of this.works.values()) {
-      const nowMs = yield* Clock.currentTimeMillis
-      const { lane } = work
-      if (nowMs - work.sweptAtMs < this.options.sweepMs && !(lane.more && lane.queued * 2 <= Math.min(sweepBatch, this.options.maxQueued))) continue
-      work.sweptAtMs = nowMs
-      lane.more = false
-      const found = yield* Effect.either(this.options.store.open(work.table.table, sweepBatch))
-      if (found._tag === "Left") yield* Effect.logWarning(`the jobs of ${work.table.table} cannot be looked for: ${found.left.message}; trying again`)
-      else {
-        const fresh = found.right.filter((ref) => !lane.known.has(ref.text))
-        const kept = fresh.filter((ref) => this.offer(ref))
-        if ((found.right.length === sweepBatch && fresh.length > 0) || kept.length < fresh.length) lane.more = true
-      }
-    }
-    yield* Effect.sleep(Duration.millis(Math.min(tickMs, this.options.sweepMs)))
-  }))
-
-  private readonly renewLoop: Effect.Effect<never> = Effect.forever(Effect.gen(this, function*() {
-    yield* Effect.sleep(Duration.millis(renewMs))
-    for (const { counts, lane, leaseMs } of this.works.values()) {
-      const nowMs = yield* Clock.currentTimeMillis
-      const due = [...lane.known.values()].filter(({ heldUntilMs }) => heldUntilMs !== undefined && Leases.isDue(heldUntilMs, leaseMs, nowMs))
-      if (due.length === 0) continue
-      const kept = yield* Effect.either(this.options.store.renew(due.map(({ ref }) => ref), this.options.by, leaseMs))
-      if (kept._tag === "Left") {
-        yield* Effect.logWarning(`the leases of ${due.length} jobs cannot be renewed: ${kept.left.message}; trying again`)
-        continue
-      }
-      for (const entry of due) {
-        if (kept.right.has(entry.ref.text)) entry.heldUntilMs = nowMs + leaseMs
+  private readonly sweepLoop: Effect.Effect<never> = Effect.forever(
+    Effect.gen(this, function* () {
+      for (const work of this.works.values()) {
+        const nowMs = yield* Clock.currentTimeMillis
+        const { lane } = work
+        if (
+          nowMs - work.sweptAtMs < this.options.sweepMs &&
+          !(lane.more && lane.queued * 2 <= Math.min(sweepBatch, this.options.maxQueued))
+        )
+          continue
+        work.sweptAtMs = nowMs
+        lane.more = false
+        const found = yield* Effect.either(this.options.store.open(work.table.table, sweepBatch))
+        if (found._tag === "Left")
+          yield* Effect.logWarning(
+            `the jobs of ${work.table.table} cannot be looked for: ${found.left.message}; trying again`
+          )
         else {
-          // One that runs says so itself when it comes to write.
-          if (entry.heldUntilMs !== undefined && entry.state === "waiting") counts.lost++
-          entry.heldUntilMs = undefined
-          lane.forget(entry.ref.text)
+          const fresh = found.right.filter((ref) => !lane.known.has(ref.text))
+          const kept = fresh.filter((ref) => this.offer(ref))
+          if ((found.right.length === sweepBatch && fresh.length > 0) || kept.length < fresh.length) lane.more = true
         }
       }
-    }
-  }))
+      yield* Effect.sleep(Duration.millis(Math.min(tickMs, this.options.sweepMs)))
+    })
+  )
+
+  private readonly renewLoop: Effect.Effect<never> = Effect.forever(
+    Effect.gen(this, function* () {
+      yield* Effect.sleep(Duration.millis(renewMs))
+      for (const { counts, lane, leaseMs } of this.works.values()) {
+        const nowMs = yield* Clock.currentTimeMillis
+        const due = [...lane.known.values()].filter(
+          ({ heldUntilMs }) => heldUntilMs !== undefined && Leases.isDue(heldUntilMs, leaseMs, nowMs)
+        )
+        if (due.length === 0) continue
+        const kept = yield* Effect.either(
+          this.options.store.renew(
+            due.map(({ ref }) => ref),
+            this.options.by,
+            leaseMs
+          )
+        )
+        if (kept._tag === "Left") {
+          yield* Effect.logWarning(
+            `the leases of ${due.length} jobs cannot be renewed: ${kept.left.message}; trying again`
+          )
+          continue
+        }
+        for (const entry of due) {
+          if (kept.right.has(entry.ref.text)) entry.heldUntilMs = nowMs + leaseMs
+          else {
+            // One that runs says so itself when it comes to write.
+            if (entry.heldUntilMs !== undefined && entry.state === "waiting") counts.lost++
+            entry.heldUntilMs = undefined
+            lane.forget(entry.ref.text)
+          }
+        }
+      }
+    })
+  )
 }

@@ -1,5 +1,6 @@
 /**
- * The records of this node as the job store writes them: through the views, as any change is, so that every view sees it.
+ * The records of this node as the job store writes them: through the views, as any change is, so that every view sees
+ * it.
  *
  * A group is written only while each of its records is still the one that was read; the committer asks right before it
  * commits, with nothing in between.
@@ -12,9 +13,21 @@ import type { JobRecords, Put } from "../../ports/recordJobs.ts"
 import type { IngestError } from "../viewTypes.ts"
 import type { Views } from "../Views.ts"
 
-const failure = (error: IngestError): JobStoreError => new JobStoreError({ transient: error._tag === "Overloaded" || error._tag === "StoreFailed", message: error.message, cause: error })
+const failure = (error: IngestError): JobStoreError =>
+  new JobStoreError({
+    transient: error._tag === "Overloaded" || error._tag === "StoreFailed",
+    message: error.message,
+    cause: error
+  })
 
-const changeOf = ({ doc, id }: Put): Change => ({ op: "UPDATE", id, doc, version: undefined, position: undefined, jobAssignee: undefined })
+const changeOf = ({ doc, id }: Put): Change => ({
+  op: "UPDATE",
+  id,
+  doc,
+  version: undefined,
+  position: undefined,
+  jobAssignee: undefined
+})
 
 export const make = (views: Views["Type"]): JobRecords => {
   const get = (id: RecordId): Obj | undefined => views.records.get(id)?.doc
@@ -22,7 +35,10 @@ export const make = (views: Views["Type"]): JobRecords => {
     get,
     chunk: (table, after, size) => {
       const found: Array<Obj> = []
-      const range = new Range(after === undefined ? undefined : { value: after.key as never, inclusive: false }, undefined)
+      const range = new Range(
+        after === undefined ? undefined : { value: after.key as never, inclusive: false },
+        undefined
+      )
       for (const { doc } of views.records.rowsBetween(table, range)) {
         if (found.push(doc) === size) break
       }
@@ -30,7 +46,8 @@ export const make = (views: Views["Type"]): JobRecords => {
     },
     put: (groups) => {
       const groupOf = new Map(groups.flatMap((group) => group.map(({ id }) => [id.text, group] as const)))
-      const unchanged = (change: Change): boolean => groupOf.get(change.id.text)?.every(({ id, was }) => get(id) === was) === true
+      const unchanged = (change: Change): boolean =>
+        groupOf.get(change.id.text)?.every(({ id, was }) => get(id) === was) === true
       return views.repair(groups.flat().map(changeOf), unchanged).pipe(
         Effect.mapError(failure),
         Effect.map((changes) => {
@@ -46,4 +63,9 @@ export const make = (views: Views["Type"]): JobRecords => {
 export const remove = (views: Views["Type"], id: RecordId): Effect.Effect<void> =>
   views.records.get(id) === undefined
     ? Effect.void
-    : Effect.ignore(views.repair([{ op: "DELETE", id, doc: { id }, version: undefined, position: undefined, jobAssignee: undefined }], () => true))
+    : Effect.ignore(
+        views.repair(
+          [{ op: "DELETE", id, doc: { id }, version: undefined, position: undefined, jobAssignee: undefined }],
+          () => true
+        )
+      )

@@ -1,9 +1,9 @@
 /**
  * Writes what becomes of jobs: gathered, so that many that end at once share a transaction, and never forgotten.
  *
- * A store that cannot be reached is asked again for as long as the process lives: until its outcome is written a job keeps
- * its slot, so that a backend is not called for what cannot be recorded. A job has one write under way at most, so batches
- * may overtake each other.
+ * A store that cannot be reached is asked again for as long as the process lives: until its outcome is written a job
+ * keeps its slot, so that a backend is not called for what cannot be recorded. A job has one write under way at most,
+ * so batches may overtake each other.
  */
 import { Deferred, Duration, Effect, Queue, Schedule } from "effect"
 import type { Holder } from "../../core/job/lease.ts"
@@ -14,7 +14,10 @@ const maxBatch = 200
 const maxFlying = 4
 
 /** 50 ms, doubled to 5 s, drawn. */
-export const patiently = Schedule.exponential(Duration.millis(50)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(5))), Schedule.jittered)
+export const patiently = Schedule.exponential(Duration.millis(50)).pipe(
+  Schedule.union(Schedule.spaced(Duration.seconds(5))),
+  Schedule.jittered
+)
 
 interface Pending {
   readonly write: JobWrite
@@ -30,7 +33,7 @@ export interface Writer {
 }
 
 export const make = (store: JobStoreShape, by: Holder): Effect.Effect<Writer> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     // Never holds more than there are slots.
     const inbox = yield* Queue.unbounded<Pending>()
     let complained = false
@@ -39,25 +42,37 @@ export const make = (store: JobStoreShape, by: Holder): Effect.Effect<Writer> =>
         Effect.tapError((error) => {
           if (!error.transient || complained) return Effect.void
           complained = true
-          return Effect.logWarning(`the state of ${writes.length} jobs cannot be written: ${error.message}; trying again`)
+          return Effect.logWarning(
+            `the state of ${writes.length} jobs cannot be written: ${error.message}; trying again`
+          )
         }),
         Effect.retry({ while: (error) => error.transient, schedule: patiently }),
         Effect.tap(() => Effect.sync(() => void (complained = false)))
       )
-    const lane = Effect.forever(Effect.gen(function*() {
-      const batch = [...yield* Queue.takeBetween(inbox, 1, maxBatch)]
-      const result = yield* Effect.either(writeAll(batch.map(({ write }) => write)))
-      for (const { done, write } of batch) {
-        yield* result._tag === "Left" ? Deferred.fail(done, result.left) : Deferred.succeed(done, result.right.has(write.ref.text))
-      }
-    }))
+    const lane = Effect.forever(
+      Effect.gen(function* () {
+        const batch = [...(yield* Queue.takeBetween(inbox, 1, maxBatch))]
+        const result = yield* Effect.either(writeAll(batch.map(({ write }) => write)))
+        for (const { done, write } of batch) {
+          yield* result._tag === "Left"
+            ? Deferred.fail(done, result.left)
+            : Deferred.succeed(done, result.right.has(write.ref.text))
+        }
+      })
+    )
     return {
       write: (write) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const done = yield* Deferred.make<boolean, JobStoreError>()
           yield* Queue.offer(inbox, { write, done })
           return yield* Deferred.await(done)
         }),
-      loop: Effect.zipRight(Effect.all(Array.from({ length: maxFlying }, () => lane), { concurrency: "unbounded" }), Effect.never)
+      loop: Effect.zipRight(
+        Effect.all(
+          Array.from({ length: maxFlying }, () => lane),
+          { concurrency: "unbounded" }
+        ),
+        Effect.never
+      )
     }
   })

@@ -20,7 +20,7 @@ export class Drive {
   }
 
   do(command: Command): this {
-    [this.state, this.last] = Pool.decide(this.state, this.now, command)
+    ;[this.state, this.last] = Pool.decide(this.state, this.now, command)
     this.all.push(...this.last)
     return this
   }
@@ -49,14 +49,30 @@ export class Drive {
   }
 
   register(ssp: string, incarnation?: string): this {
-    return this.do({ tag: "Register", ref: 1, registration: { ssp, incarnation, url: `http://${ssp}${incarnation ?? ""}`, batch: true, jobTables: undefined } })
+    return this.do({
+      tag: "Register",
+      ref: 1,
+      registration: { ssp, incarnation, url: `http://${ssp}${incarnation ?? ""}`, batch: true, jobTables: undefined }
+    })
   }
 
   beat(ssp: string, incarnation?: string, registration?: number): this {
-    return this.do({ tag: "Heartbeat", ref: 2, from: { ssp, incarnation }, registration, views: 0, cpu: undefined, memory: undefined })
+    return this.do({
+      tag: "Heartbeat",
+      ref: 2,
+      from: { ssp, incarnation },
+      registration,
+      views: 0,
+      cpu: undefined,
+      memory: undefined
+    })
   }
 
-  polled(ssp: string, health: "ready" | "failed" | "bootstrapping" = "ready", registration = this.member(ssp).registration): this {
+  polled(
+    ssp: string,
+    health: "ready" | "failed" | "bootstrapping" = "ready",
+    registration = this.member(ssp).registration
+  ): this {
     return this.do({ tag: "Polled", ssp, registration, health })
   }
 
@@ -71,7 +87,10 @@ export class Drive {
     return this.do({ tag: "Appended", through })
   }
 
-  delivered(ssp: string, answer: Extract<Command, { readonly tag: "Delivered" }>["answer"] = { kind: "applied" }): this {
+  delivered(
+    ssp: string,
+    answer: Extract<Command, { readonly tag: "Delivered" }>["answer"] = { kind: "applied" }
+  ): this {
     return this.do({ tag: "Delivered", ssp, registration: this.member(ssp).registration, answer, jitter: 0 })
   }
 
@@ -88,8 +107,16 @@ export class Drive {
     const calls = this.last
     for (const call of calls) {
       if (call.tag !== "CallRegister" && call.tag !== "CallUnregister") continue
-      const outcome: CallOutcome = typeof ended !== "string" ? ended : ended === "refused" ? { kind: ended, details: "why" } : { kind: ended }
-      this.do({ tag: "ViewCalled", op: call.op, view: call.view, ssp: call.ssp, registration: call.registration, outcome })
+      const outcome: CallOutcome =
+        typeof ended !== "string" ? ended : ended === "refused" ? { kind: ended, details: "why" } : { kind: ended }
+      this.do({
+        tag: "ViewCalled",
+        op: call.op,
+        view: call.view,
+        ssp: call.ssp,
+        registration: call.registration,
+        outcome
+      })
     }
     return this
   }

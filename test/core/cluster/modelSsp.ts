@@ -1,5 +1,6 @@
 /**
- * An SSP reduced to its promises: it registers, pulls the snapshot, heartbeats, applies each event once and in order, holds views.
+ * An SSP reduced to its promises: it registers, pulls the snapshot, heartbeats, applies each event once and in order,
+ * holds views.
  *
  * Written from the decisions (D5, D18-D21), not from the pool, so that the two can disagree.
  */
@@ -59,22 +60,32 @@ export class ModelSsp {
     this.state = "bootstrapping"
     this.views = new Map()
     this.tombs = new Map()
-    const registration: Registration = { ssp: this.id, incarnation: this.incarnation, url: this.url, batch: this.batch, jobTables: undefined }
-    this.world.ask((ref) => ({ tag: "Register", ref, registration }), (reply) => {
-      if (!current()) return
-      if (reply?.kind === "fenced") return this.stop(reply.url)
-      if (reply?.kind !== "registered") return this.world.after(200 + this.world.rng.below(300), () => current() && this.enroll())
-      this.registration = reply.registration
-      if (this.hangs) return
-      this.world.after(100 + this.world.rng.below(1500), () => {
+    const registration: Registration = {
+      ssp: this.id,
+      incarnation: this.incarnation,
+      url: this.url,
+      batch: this.batch,
+      jobTables: undefined
+    }
+    this.world.ask(
+      (ref) => ({ tag: "Register", ref, registration }),
+      (reply) => {
         if (!current()) return
-        // The snapshot it pulled from changed on the way: start over (D20).
-        if (this.world.frozen?.seq !== reply.snapshotSeq) return this.enroll()
-        this.applied = reply.snapshotSeq
-        this.amnesia = false
-        this.state = "ready"
-      })
-    })
+        if (reply?.kind === "fenced") return this.stop(reply.url)
+        if (reply?.kind !== "registered")
+          return this.world.after(200 + this.world.rng.below(300), () => current() && this.enroll())
+        this.registration = reply.registration
+        if (this.hangs) return
+        this.world.after(100 + this.world.rng.below(1500), () => {
+          if (!current()) return
+          // The snapshot it pulled from changed on the way: start over (D20).
+          if (this.world.frozen?.seq !== reply.snapshotSeq) return this.enroll()
+          this.applied = reply.snapshotSeq
+          this.amnesia = false
+          this.state = "ready"
+        })
+      }
+    )
   }
 
   private stop(url: string): void {
@@ -86,18 +97,32 @@ export class ModelSsp {
     if (!this.alive) return
     const attempt = this.attempt
     const registration = this.state === "ready" ? this.registration : undefined
-    this.world.ask((ref) => ({ tag: "Heartbeat", ref, from: { ssp: this.id, incarnation: this.incarnation }, registration, views: this.views.size, cpu: undefined, memory: undefined }), (reply) => {
-      if (!this.alive) return
-      if (reply?.kind === "fenced") this.stop(reply.url)
-      if (attempt !== this.attempt) return
-      if ((reply?.kind === "unknownSsp" || reply?.kind === "conflict") && this.state === "ready") this.enroll()
-      // While it pulls, a 404 says that the registration it pulls for is gone.
-      else if (reply?.kind === "unknownSsp" && this.registration !== 0) this.enroll()
-    })
+    this.world.ask(
+      (ref) => ({
+        tag: "Heartbeat",
+        ref,
+        from: { ssp: this.id, incarnation: this.incarnation },
+        registration,
+        views: this.views.size,
+        cpu: undefined,
+        memory: undefined
+      }),
+      (reply) => {
+        if (!this.alive) return
+        if (reply?.kind === "fenced") this.stop(reply.url)
+        if (attempt !== this.attempt) return
+        if ((reply?.kind === "unknownSsp" || reply?.kind === "conflict") && this.state === "ready") this.enroll()
+        // While it pulls, a 404 says that the registration it pulls for is gone.
+        else if (reply?.kind === "unknownSsp" && this.registration !== 0) this.enroll()
+      }
+    )
     this.world.after(500, () => this.beat())
   }
 
-  /** A higher registration than the one it has pulled for: what it holds may be older than the scheduler thinks, so it starts over. */
+  /**
+   * A higher registration than the one it has pulled for: what it holds may be older than the scheduler thinks, so it
+   * starts over.
+   */
   private outdated(registration: number): boolean {
     if (registration <= this.registration) return false
     this.world.count("outdated")
@@ -124,7 +149,8 @@ export class ModelSsp {
     if (this.state !== "ready" || registration < this.registration) return { kind: "unreachable" }
     if (this.outdated(registration)) return { kind: "unreachable" }
     if (body === "bad") return { kind: "refused", details: "line 1" }
-    if (assignment < (this.views.get(view) ?? 0) || assignment <= (this.tombs.get(view) ?? 0)) return { kind: "unreachable" }
+    if (assignment < (this.views.get(view) ?? 0) || assignment <= (this.tombs.get(view) ?? 0))
+      return { kind: "unreachable" }
     this.views.set(view, assignment)
     this.world.rows.set(view, this.incarnation)
     return { kind: "done" }
@@ -133,7 +159,15 @@ export class ModelSsp {
   unregister(view: string, assignment: number, gone: boolean): CallOutcome {
     // What it says it has dropped it takes from the database some time later, or never, if it dies before.
     const drops = (this.views.get(view) ?? Infinity) <= assignment && this.views.delete(view)
-    if (drops && gone) this.world.after(50, () => this.alive && !this.views.has(view) && this.world.rows.get(view) === this.incarnation && this.world.rows.delete(view))
+    if (drops && gone)
+      this.world.after(
+        50,
+        () =>
+          this.alive &&
+          !this.views.has(view) &&
+          this.world.rows.get(view) === this.incarnation &&
+          this.world.rows.delete(view)
+      )
     this.tombs.set(view, Math.max(assignment, this.tombs.get(view) ?? 0))
     return { kind: "done" }
   }

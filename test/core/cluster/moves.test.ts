@@ -1,8 +1,9 @@
 /**
- * When views move and when they do not (D31, D32 said again), as a simulation: SSPs with figures of their own, under all three strategies.
+ * When views move and when they do not (D31, D32 said again), as a simulation: SSPs with figures of their own, under
+ * all three strategies.
  *
- * What a move costs is a stream that ends, so they are counted: after the load settles few and then none, while views come and go none at all for nothing,
- * and never one that is taken back.
+ * What a move costs is a stream that ends, so they are counted: after the load settles few and then none, while views
+ * come and go none at all for nothing, and never one that is taken back.
  */
 import { HashMap, HashSet } from "effect"
 import { describe, expect, it } from "vitest"
@@ -18,7 +19,9 @@ type Figures = (views: number, random: Rng) => { readonly cpu: number | undefine
 
 const silent: Figures = () => ({ cpu: undefined, memory: undefined })
 /** A process as it is: some memory that nobody gives back, a little for each view, a CPU that wavers. */
-const real = (base: number): Figures => (views, random) => ({ memory: base + 0.05 * views + 5 * random.next(), cpu: 3 + 0.05 * views + 4 * random.next() })
+const real =
+  (base: number): Figures =>
+  (views, random) => ({ memory: base + 0.05 * views + 5 * random.next(), cpu: 3 + 0.05 * views + 4 * random.next() })
 
 /** SSPs that do what they are asked, at once, and heartbeat once a second. */
 class Cluster {
@@ -86,17 +89,34 @@ class Cluster {
 
   private beat(ssp: string): void {
     const views = HashSet.size(this.pool.member(ssp).views)
-    this.pool.do({ tag: "Heartbeat", ref: 2, from: { ssp, incarnation: undefined }, registration: undefined, views, ...this.ssps.get(ssp)!(views, this.random) })
+    this.pool.do({
+      tag: "Heartbeat",
+      ref: 2,
+      from: { ssp, incarnation: undefined },
+      registration: undefined,
+      views,
+      ...this.ssps.get(ssp)!(views, this.random)
+    })
     this.answer()
   }
 
   private answer(): void {
-    for (let calls = this.pool.last; calls.length > 0;) {
+    for (let calls = this.pool.last; calls.length > 0; ) {
       const next: Array<(typeof calls)[number]> = []
       for (const call of calls) {
-        if (call.tag === "CallUnregister" && !call.gone) this.moved.set(call.view, [...this.moved.get(call.view) ?? [], call.ssp])
+        if (call.tag === "CallUnregister" && !call.gone)
+          this.moved.set(call.view, [...(this.moved.get(call.view) ?? []), call.ssp])
         if (call.tag !== "CallRegister" && call.tag !== "CallUnregister") continue
-        next.push(...this.pool.do({ tag: "ViewCalled", op: call.op, view: call.view, ssp: call.ssp, registration: call.registration, outcome: { kind: "done" } }).last)
+        next.push(
+          ...this.pool.do({
+            tag: "ViewCalled",
+            op: call.op,
+            view: call.view,
+            ssp: call.ssp,
+            registration: call.registration,
+            outcome: { kind: "done" }
+          }).last
+        )
       }
       calls = next
     }
@@ -104,45 +124,73 @@ class Cluster {
 }
 
 const pools: ReadonlyArray<readonly [string, ReadonlyArray<readonly [string, Figures]>]> = [
-  ["that report nothing", [["a", silent], ["b", silent], ["c", silent]]],
-  ["with real figures, one with 200 MB more memory", [["a", real(120)], ["b", real(320)]]],
-  ["with real figures, one of three with half the memory", [["a", real(300)], ["b", real(150)], ["c", real(310)]]],
+  [
+    "that report nothing",
+    [
+      ["a", silent],
+      ["b", silent],
+      ["c", silent]
+    ]
+  ],
+  [
+    "with real figures, one with 200 MB more memory",
+    [
+      ["a", real(120)],
+      ["b", real(320)]
+    ]
+  ],
+  [
+    "with real figures, one of three with half the memory",
+    [
+      ["a", real(300)],
+      ["b", real(150)],
+      ["c", real(310)]
+    ]
+  ]
 ]
 
 const each = (what: string, body: (cluster: Cluster, random: Rng) => void): void => {
-  for (const strategy of Object.values(strategies)) for (const [name, ssps] of pools) {
-    it(`D32 ${strategy.name}, SSPs ${name}: ${what}`, () => {
-      for (let n = 0; n < runs(6); n++) {
-        const random = rng(seed + n)
-        try {
-          body(new Cluster(strategy, random, ssps), random)
-        } catch (error) {
-          throw new Error(`${error instanceof Error ? error.message : String(error)}\nreplay: SVC_SEED=${seed + n} npx vitest run ${path}`, { cause: error })
+  for (const strategy of Object.values(strategies))
+    for (const [name, ssps] of pools) {
+      it(`D32 ${strategy.name}, SSPs ${name}: ${what}`, () => {
+        for (let n = 0; n < runs(6); n++) {
+          const random = rng(seed + n)
+          try {
+            body(new Cluster(strategy, random, ssps), random)
+          } catch (error) {
+            throw new Error(
+              `${error instanceof Error ? error.message : String(error)}\nreplay: SVC_SEED=${seed + n} npx vitest run ${path}`,
+              { cause: error }
+            )
+          }
         }
-      }
-    })
-  }
+      })
+    }
 }
 
 /** Nobody is moved back to where it was. */
 const expectNoReturn = (cluster: Cluster): void => {
-  for (const [key, from] of cluster.moved) expect(new Set(from).size, `${key} left ${from.join(", then ")}`).toBe(from.length)
+  for (const [key, from] of cluster.moved)
+    expect(new Set(from).size, `${key} left ${from.join(", then ")}`).toBe(from.length)
 }
 
 describe("views that come and go", () => {
-  each("thirty registrations and thirty unregistrations a second move next to nothing, and nothing twice", (cluster, random) => {
-    for (let n = 0; n < 12 + random.below(60); n++) cluster.register()
-    for (let n = 0; n < 60; n++) cluster.second(30)
-    expectNoReturn(cluster)
-    // Of 1,800 registrations; round robin alone leaves an imbalance that lasts.
-    expect(cluster.movesMade).toBeLessThanOrEqual(20)
-    const before = cluster.movesMade
-    for (let n = 0; n < 60; n++) cluster.second()
-    const settled = cluster.movesMade
-    expect(settled - before).toBeLessThanOrEqual(HashMap.size(cluster.pool.state.views) / 2)
-    for (let n = 0; n < 120; n++) cluster.second()
-    expect(cluster.movesMade, "moves after the load has settled").toBe(settled)
-  })
+  each(
+    "thirty registrations and thirty unregistrations a second move next to nothing, and nothing twice",
+    (cluster, random) => {
+      for (let n = 0; n < 12 + random.below(60); n++) cluster.register()
+      for (let n = 0; n < 60; n++) cluster.second(30)
+      expectNoReturn(cluster)
+      // Of 1,800 registrations; round robin alone leaves an imbalance that lasts.
+      expect(cluster.movesMade).toBeLessThanOrEqual(20)
+      const before = cluster.movesMade
+      for (let n = 0; n < 60; n++) cluster.second()
+      const settled = cluster.movesMade
+      expect(settled - before).toBeLessThanOrEqual(HashMap.size(cluster.pool.state.views) / 2)
+      for (let n = 0; n < 120; n++) cluster.second()
+      expect(cluster.movesMade, "moves after the load has settled").toBe(settled)
+    }
+  )
 })
 
 describe("an SSP that comes", () => {
@@ -167,8 +215,16 @@ describe("moves", () => {
   const on = (id: string, views: number, cpu?: number, memory?: number): Candidate => ({ id, views, cpu, memory })
   it("D32 go from most to least, so far that the giver keeps as many, at most up to the taker's share", () => {
     expect(moves(strategies.least_queries, [on("a", 20), on("b", 0)])).toEqual({ from: "a", to: "b", count: 10 })
-    expect(moves(strategies.round_robin, [on("a", 11), on("b", 10), on("c", 0)])).toEqual({ from: "a", to: "c", count: 5 })
-    expect(moves(strategies.least_load, [on("a", 20, 90, 100), on("b", 0, 10, 100)])).toEqual({ from: "a", to: "b", count: 5 })
+    expect(moves(strategies.round_robin, [on("a", 11), on("b", 10), on("c", 0)])).toEqual({
+      from: "a",
+      to: "c",
+      count: 5
+    })
+    expect(moves(strategies.least_load, [on("a", 20, 90, 100), on("b", 0, 10, 100)])).toEqual({
+      from: "a",
+      to: "b",
+      count: 5
+    })
   })
   it("D32 are not worth it below a tenth more", () => {
     expect(moves(strategies.least_queries, [on("a", 105), on("b", 97)])).toBeUndefined()
@@ -176,10 +232,17 @@ describe("moves", () => {
     expect(moves(strategies.least_load, [on("a", 20, 50, 100), on("b", 0, 45, 100)])).toBeUndefined()
   })
   it("D32 least_load never moves views to who has more load, however few it has", () => {
-    expect(moves(strategies.least_load, [on("a", 12, 10, 100), on("b", 0, 10, 300), on("c", 0, 30, 100)])).toBeUndefined()
+    expect(
+      moves(strategies.least_load, [on("a", 12, 10, 100), on("b", 0, 10, 300), on("c", 0, 30, 100)])
+    ).toBeUndefined()
   })
   it("D31 a view that moves goes to who lacks it, and not where the strategy would put it by then", () => {
-    const pool = new Drive({ strategy: strategies.round_robin, unevenMs: 0, heartbeatTimeoutMs: 1e9, probeIntervalMs: 0 }).ready("a", "b")
+    const pool = new Drive({
+      strategy: strategies.round_robin,
+      unevenMs: 0,
+      heartbeatTimeoutMs: 1e9,
+      probeIntervalMs: 0
+    }).ready("a", "b")
     for (let n = 0; n < 12; n++) pool.view(`v${n}`).called("done")
     pool.ready("c").at(1000)
     const leaving = pool.found("CallUnregister")

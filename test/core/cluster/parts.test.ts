@@ -16,7 +16,8 @@ const path = "test/core/cluster/parts.test.ts"
 const limits = { ...defaults, maxBuffer: 10, maxConflicts: 2 }
 const log = { first: 1, head: 9 }
 const flying = (acked: number): Outbox.Outbox => Outbox.launched(Outbox.after(acked), { from: acked + 1, to: 9 })
-const answer = (acked: number, given: Outbox.Answer, now = 100) => Outbox.answered(flying(acked), given, log, now, 0.5, limits)
+const answer = (acked: number, given: Outbox.Answer, now = 100) =>
+  Outbox.answered(flying(acked), given, log, now, 0.5, limits)
 
 describe("outbox", () => {
   it("D26 sends what is after the acknowledged position, in order, one delivery at a time", () => {
@@ -42,7 +43,14 @@ describe("outbox", () => {
     let outbox = Outbox.after(4)
     const waits: Array<number> = []
     for (;;) {
-      const outcome = Outbox.answered(Outbox.launched(outbox, { from: outbox.acked + 1, to: 9 }), { kind: "gap", expected: 5 }, log, 0, 0, limits)
+      const outcome = Outbox.answered(
+        Outbox.launched(outbox, { from: outbox.acked + 1, to: 9 }),
+        { kind: "gap", expected: 5 },
+        log,
+        0,
+        0,
+        limits
+      )
       if (outcome.kind === "unable") break
       waits.push(outcome.outbox.retryAt)
       outbox = outcome.outbox
@@ -52,23 +60,38 @@ describe("outbox", () => {
   })
   it("D26 what the log no longer holds, or never held, cannot be replayed", () => {
     const cut = { first: 6, head: 9 }
-    expect(Outbox.answered(flying(6), { kind: "gap", expected: 3 }, cut, 0, 0, limits)).toMatchObject({ kind: "unable", event: "BufferExceeded" })
+    expect(Outbox.answered(flying(6), { kind: "gap", expected: 3 }, cut, 0, 0, limits)).toMatchObject({
+      kind: "unable",
+      event: "BufferExceeded"
+    })
     expect(answer(4, { kind: "gap", expected: 11 })).toMatchObject({ kind: "unable", event: "Rejected" })
     expect(answer(4, { kind: "gap", expected: 10 })).toMatchObject({ kind: "progress", outbox: { acked: 9 } })
-    expect([Outbox.exceeded(Outbox.after(5), cut, limits), Outbox.exceeded(Outbox.after(4), cut, limits)]).toEqual([undefined, "the log begins at 6, the SSP stands at 4"])
+    expect([Outbox.exceeded(Outbox.after(5), cut, limits), Outbox.exceeded(Outbox.after(4), cut, limits)]).toEqual([
+      undefined,
+      "the log begins at 6, the SSP stands at 4"
+    ])
   })
   it("D26 other 4xx and a stale epoch end in a bootstrap; 401 is retried slowly", () => {
     expect(answer(4, { kind: "rejected", status: 413 })).toMatchObject({ kind: "unable", event: "Rejected" })
     expect(answer(4, { kind: "stale" })).toMatchObject({ kind: "unable", event: "Rejected" })
-    expect(answer(4, { kind: "unauthorized" })).toMatchObject({ kind: "retry", unauthorized: true, outbox: { retryAt: 100 + limits.unauthorizedMs } })
+    expect(answer(4, { kind: "unauthorized" })).toMatchObject({
+      kind: "retry",
+      unauthorized: true,
+      outbox: { retryAt: 100 + limits.unauthorizedMs }
+    })
   })
   it("D26 overflow is counted, not inferred: exactly at the limit nothing happens", () => {
-    expect([Outbox.exceeded(Outbox.after(0), { first: 1, head: 10 }, limits), Outbox.exceeded(Outbox.after(0), { first: 1, head: 11 }, limits)]).toEqual([undefined, "11 events wait, max_buffer_per_ssp is 10"])
+    expect([
+      Outbox.exceeded(Outbox.after(0), { first: 1, head: 10 }, limits),
+      Outbox.exceeded(Outbox.after(0), { first: 1, head: 11 }, limits)
+    ]).toEqual([undefined, "11 events wait, max_buffer_per_ssp is 10"])
   })
   it("D26 who was late is waited for again when it has caught up", () => {
     const late = { ...flying(4), late: true }
     expect(Outbox.answered(late, { kind: "applied" }, log, 0, 0, limits)).toMatchObject({ outbox: { late: false } })
-    expect(Outbox.answered(late, { kind: "applied" }, { first: 1, head: 12 }, 0, 0, limits)).toMatchObject({ outbox: { late: true } })
+    expect(Outbox.answered(late, { kind: "applied" }, { first: 1, head: 12 }, 0, 0, limits)).toMatchObject({
+      outbox: { late: true }
+    })
   })
 })
 
@@ -88,7 +111,12 @@ describe("freeze", () => {
   })
 })
 
-const ssp = (id: string, views: number, cpu?: number, memory?: number): Balance.Candidate => ({ id, views, cpu, memory })
+const ssp = (id: string, views: number, cpu?: number, memory?: number): Balance.Candidate => ({
+  id,
+  views,
+  cpu,
+  memory
+})
 
 describe("balance", () => {
   it("D32 least_queries: fewest views, then id", () => {
@@ -97,16 +125,32 @@ describe("balance", () => {
   })
   it("D32 round_robin goes on after the last one, whoever came or went", () => {
     const all = [ssp("c", 0), ssp("a", 9), ssp("b", 5)]
-    expect([undefined, "a", "b", "c", "bb", "z"].map((last) => Balance.strategies.round_robin.choose(all, last))).toEqual(["a", "b", "c", "a", "c", "a"])
+    expect(
+      [undefined, "a", "b", "c", "bb", "z"].map((last) => Balance.strategies.round_robin.choose(all, last))
+    ).toEqual(["a", "b", "c", "a", "c", "a"])
   })
   it("D32 least_load: share of CPU plus share of the largest memory; ties by views, then id", () => {
-    expect(Balance.strategies.least_load.choose([ssp("a", 0, 80, 100), ssp("b", 0, 20, 150), ssp("c", 0, 10, 200)], undefined)).toBe("b")
-    expect(Balance.strategies.least_load.choose([ssp("b", 1, 50, 100), ssp("a", 2, 50, 100), ssp("c", 1, 50, 100)], undefined)).toBe("b")
+    expect(
+      Balance.strategies.least_load.choose(
+        [ssp("a", 0, 80, 100), ssp("b", 0, 20, 150), ssp("c", 0, 10, 200)],
+        undefined
+      )
+    ).toBe("b")
+    expect(
+      Balance.strategies.least_load.choose(
+        [ssp("b", 1, 50, 100), ssp("a", 2, 50, 100), ssp("c", 1, 50, 100)],
+        undefined
+      )
+    ).toBe("b")
     expect(Balance.strategies.least_load.choose([ssp("b", 3), ssp("a", 3)], undefined)).toBe("a")
   })
   it("D32 least_load: who reports neither counts as average", () => {
     const loads = Balance.loads([ssp("a", 0, 100, 200), ssp("b", 0, 0, 100), ssp("c", 0)])
-    expect([...loads]).toEqual([["a", 2], ["b", 0.5], ["c", 1.25]])
+    expect([...loads]).toEqual([
+      ["a", 2],
+      ["b", 0.5],
+      ["c", 1.25]
+    ])
   })
 })
 

@@ -6,14 +6,24 @@
 import { describe, expect, it } from "vitest"
 import * as Phase from "../../../src/core/cluster/phase.ts"
 
-const after = (...events: ReadonlyArray<Phase.PhaseEvent>): Phase.Phase => events.reduce<Phase.Phase>((phase, event) => Phase.next(phase, event).state, "bootstrapping")
+const after = (...events: ReadonlyArray<Phase.PhaseEvent>): Phase.Phase =>
+  events.reduce<Phase.Phase>((phase, event) => Phase.next(phase, event).state, "bootstrapping")
 
 describe("D18 phase", () => {
   it("D18 loading makes ready; exhausted attempts make failed; success after all makes ready", () => {
-    expect([after(), after("Loaded"), after("AttemptsExhausted"), after("AttemptsExhausted", "Loaded")]).toEqual(["bootstrapping", "ready", "failed", "ready"])
+    expect([after(), after("Loaded"), after("AttemptsExhausted"), after("AttemptsExhausted", "Loaded")]).toEqual([
+      "bootstrapping",
+      "ready",
+      "failed",
+      "ready"
+    ])
   })
   it("losing the data makes bootstrapping, but never hides that attempts failed", () => {
-    expect([after("Loaded", "DataLost"), after("AttemptsExhausted", "DataLost"), after("Loaded", "AttemptsExhausted")]).toEqual(["bootstrapping", "failed", "ready"])
+    expect([
+      after("Loaded", "DataLost"),
+      after("AttemptsExhausted", "DataLost"),
+      after("Loaded", "AttemptsExhausted")
+    ]).toEqual(["bootstrapping", "failed", "ready"])
   })
   it("says whether anything changed, and refuses nothing", () => {
     for (const [phase, row] of Object.entries(Phase.table)) {

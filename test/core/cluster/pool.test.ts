@@ -1,5 +1,6 @@
 /**
- * What goes wrong in clusters like this, each as a story the pool must tell right: delivery, bootstrap, fences, restarts.
+ * What goes wrong in clusters like this, each as a story the pool must tell right: delivery, bootstrap, fences,
+ * restarts.
  *
  * The simulation finds what nobody thought of; these say what somebody did. Views are in views.test.ts.
  */
@@ -70,7 +71,9 @@ describe("delivery", () => {
     const { registration } = pool.member("a")
     pool.register("a")
     const before = pool.state
-    expect(pool.do({ tag: "Delivered", ssp: "a", registration, answer: { kind: "applied" }, jitter: 0 }).state).toEqual(before)
+    expect(pool.do({ tag: "Delivered", ssp: "a", registration, answer: { kind: "applied" }, jitter: 0 }).state).toEqual(
+      before
+    )
   })
   it("D26 the log is kept for snapshots and saved positions, and a checkpoint waits for a freeze", () => {
     const pool = new Drive().ready("a").append(110).delivered("a")
@@ -134,7 +137,8 @@ describe("bootstrap", () => {
   })
   it("a diverged SSP bootstraps once, then not again before its time", () => {
     const pool = new Drive().ready("a")
-    const differ = (): State.SspMember => pool.do({ tag: "Compared", ssp: "a", registration: pool.member("a").registration, equal: false }).member("a")
+    const differ = (): State.SspMember =>
+      pool.do({ tag: "Compared", ssp: "a", registration: pool.member("a").registration, equal: false }).member("a")
     expect(differ().state).toBe("Overflowed")
     expect(pool.ready("a").do({ tag: "Tick" }) && differ().state).toBe("Ready")
     pool.now = 60_000
@@ -169,8 +173,15 @@ describe("a registration repeated on the way", () => {
 describe("restart", () => {
   it("D31 a restart alone bootstraps nobody and moves no view: a grace of one time-out, then the log from where each stood", () => {
     const before = new Drive().ready("a", "b").view("v").called("done").append(105).delivered("a").at(1)
-    const [state, actions] = Pool.restore(State.initial(State.defaults, 2, { first: 1, head: 107 }, true), 50_000, persisted(before.all))
-    expect(actions.filter((action) => action.tag === "Deliver")).toMatchObject([{ ssp: "a", from: 106, to: 107 }, { ssp: "b", from: 101, to: 107 }])
+    const [state, actions] = Pool.restore(
+      State.initial(State.defaults, 2, { first: 1, head: 107 }, true),
+      50_000,
+      persisted(before.all)
+    )
+    expect(actions.filter((action) => action.tag === "Deliver")).toMatchObject([
+      { ssp: "a", from: 106, to: 107 },
+      { ssp: "b", from: 101, to: 107 }
+    ])
     expect([State.ownerOf(state, "v")?.ssp, State.member(state, "a")?.state]).toEqual(["a", "Replaying"])
     const after = Object.assign(new Drive(), { state })
     expect(after.at(65_000).member("a").state).toBe("Replaying")
@@ -180,11 +191,17 @@ describe("restart", () => {
   })
   it("D31 numbers of a later epoch are greater than all before", () => {
     const [old] = new Drive().ready("a").view("v").found("CallRegister")
-    const later = Object.assign(new Drive(), { state: State.initial(State.defaults, 2, { first: 1, head: 0 }, true) }).ready("a").view("v").found("CallRegister")
+    const later = Object.assign(new Drive(), { state: State.initial(State.defaults, 2, { first: 1, head: 0 }, true) })
+      .ready("a")
+      .view("v")
+      .found("CallRegister")
     expect(later[0]!.assignment).toBeGreaterThan(old!.assignment)
   })
   it("while cloning nobody registers", () => {
     const pool = Object.assign(new Drive(), { state: State.initial(State.defaults, 1, { first: 1, head: 0 }, false) })
-    expect([pool.register("a").reply?.kind, pool.do({ tag: "Cloned" }).register("a").reply?.kind]).toEqual(["cloning", "registered"])
+    expect([pool.register("a").reply?.kind, pool.do({ tag: "Cloned" }).register("a").reply?.kind]).toEqual([
+      "cloning",
+      "registered"
+    ])
   })
 })

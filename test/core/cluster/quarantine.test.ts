@@ -1,5 +1,6 @@
 /**
- * Registrations that SSPs die of: the third SSP never gets one, and those that were only beside it are not taken for it.
+ * Registrations that SSPs die of: the third SSP never gets one, and those that were only beside it are not taken for
+ * it.
  *
  * Time and ends of calls are the test's, so that a death is a row and not a race.
  */
@@ -13,14 +14,17 @@ import { Drive } from "./drive.ts"
 const lost: CallOutcome = { kind: "unreachable", lost: true }
 const bad = { surql: "SELECT bad FROM t", params: { n: 1 } }
 
-const drive = (...ssps: ReadonlyArray<string>): Drive => new Drive({ heartbeatTimeoutMs: 1e9, bootstrapTimeoutMs: 1e9, movesPerSecond: 0, probeIntervalMs: 0 }).ready(...ssps)
+const drive = (...ssps: ReadonlyArray<string>): Drive =>
+  new Drive({ heartbeatTimeoutMs: 1e9, bootstrapTimeoutMs: 1e9, movesPerSecond: 0, probeIntervalMs: 0 }).ready(...ssps)
 /** The calls of the last step end so, a second later. */
 const later = (pool: Drive, outcome: CallOutcome, ms = 1000): Drive => {
   pool.now += ms
   return pool.called(outcome)
 }
-const leaves = (pool: Drive, ssp: string): Drive => pool.do({ tag: "Deregister", ref: 9, from: { ssp, incarnation: undefined } })
-const asked = (pool: Drive): ReadonlyArray<string> => pool.all.flatMap((action) => (action.tag === "CallRegister" ? [action.ssp] : []))
+const leaves = (pool: Drive, ssp: string): Drive =>
+  pool.do({ tag: "Deregister", ref: 9, from: { ssp, incarnation: undefined } })
+const asked = (pool: Drive): ReadonlyArray<string> =>
+  pool.all.flatMap((action) => (action.tag === "CallRegister" ? [action.ssp] : []))
 const quarantined = (pool: Drive): ReadonlyArray<QuarantineRow> => [...HashMap.values(pool.state.quarantined)]
 
 describe("D48 a registration that two SSPs died of", () => {
@@ -29,14 +33,30 @@ describe("D48 a registration that two SSPs died of", () => {
     later(pool, lost)
     expect(pool.found("CallRegister")).toHaveLength(1)
     later(pool, lost)
-    expect([pool.tags.includes("CallRegister"), pool.reply]).toEqual([false, { kind: "quarantined", ends: 2, at: 2000 }])
+    expect([pool.tags.includes("CallRegister"), pool.reply]).toEqual([
+      false,
+      { kind: "quarantined", ends: 2, at: 2000 }
+    ])
     expect(new Set(asked(pool)).size).toBe(2)
     const [row] = quarantined(pool)
     expect(pool.found("PersistQuarantine")).toEqual([{ tag: "PersistQuarantine", row }])
     expect(pool.view("other", { ...bad, clientId: "x" }).reply).toMatchObject({ kind: "quarantined" })
     expect(pool.view("third", { ...bad, params: { n: 2 } }).found("CallRegister")).toHaveLength(1)
-    const [state] = Pool.restore(State.initial(State.defaults, 2, { first: 1, head: 100 }, true), 0, { members: [], views: [], strays: [], jobs: [], quarantined: quarantined(pool) })
-    expect(Pool.decide(state, 0, { tag: "RegisterView", ref: 1, view: "w", spec: { body: bad, ttlMs: 1, lastActiveAt: 0 } })[1]).toContainEqual({ tag: "Reply", ref: 1, reply: expect.objectContaining({ kind: "quarantined" }) })
+    const [state] = Pool.restore(State.initial(State.defaults, 2, { first: 1, head: 100 }, true), 0, {
+      members: [],
+      views: [],
+      strays: [],
+      jobs: [],
+      quarantined: quarantined(pool)
+    })
+    expect(
+      Pool.decide(state, 0, {
+        tag: "RegisterView",
+        ref: 1,
+        view: "w",
+        spec: { body: bad, ttlMs: 1, lastActiveAt: 0 }
+      })[1]
+    ).toContainEqual({ tag: "Reply", ref: 1, reply: expect.objectContaining({ kind: "quarantined" }) })
     expect(pool.do({ tag: "FreeView", ref: 5, view: "third" }).reply).toEqual({ kind: "unknownView" })
     expect(pool.do({ tag: "FreeView", ref: 5, view: "v" }).reply).toEqual({ kind: "ok" })
     expect(pool.found("ForgetQuarantine")).toEqual([{ tag: "ForgetQuarantine", query: row!.query }])
@@ -74,12 +94,17 @@ describe("D48 a registration that two SSPs died of", () => {
   })
 
   it("died of nothing: refused, answered, cut off as it began, or late from one who is heard", () => {
-    for (const [outcome, ms] of [[{ kind: "unreachable", refused: true }, 1000], [{ kind: "unreachable" }, 1000], [lost, 100]] as const) {
+    for (const [outcome, ms] of [
+      [{ kind: "unreachable", refused: true }, 1000],
+      [{ kind: "unreachable" }, 1000],
+      [lost, 100]
+    ] as const) {
       const pool = drive("a", "b", "c").view("v", bad)
       for (let i = 0; i < 2; i++) later(pool, outcome, ms)
       expect([asked(pool).length, quarantined(pool)]).toEqual([3, []])
     }
-    const heard = drive("a", "b", "c").view("v", bad), silent = drive("a", "b", "c").view("v", bad)
+    const heard = drive("a", "b", "c").view("v", bad),
+      silent = drive("a", "b", "c").view("v", bad)
     for (let i = 0; i < 2; i++) {
       const [call] = heard.found("CallRegister")
       heard.now += 5000
@@ -88,13 +113,19 @@ describe("D48 a registration that two SSPs died of", () => {
       later(heard, { kind: "unreachable", late: true }, 5000)
       later(silent, { kind: "unreachable", late: true }, 10_000)
     }
-    expect([asked(heard).length, quarantined(heard).length, asked(silent).length, quarantined(silent).length]).toEqual([3, 0, 2, 1])
+    expect([asked(heard).length, quarantined(heard).length, asked(silent).length, quarantined(silent).length]).toEqual([
+      3, 0, 2, 1
+    ])
   })
 
   it("is believed of an SSP that has set it aside itself; what it had before stays where it is", () => {
     const pool = drive("a", "b").view("v", { surql: "SELECT good" }).called("done").view("v", bad)
     later(pool, { kind: "quarantined", ends: 2 })
-    expect([pool.reply, asked(pool).length, quarantined(pool).length]).toEqual([{ kind: "quarantined", ends: 2, at: 1000 }, 2, 1])
+    expect([pool.reply, asked(pool).length, quarantined(pool).length]).toEqual([
+      { kind: "quarantined", ends: 2, at: 1000 },
+      2,
+      1
+    ])
     expect(State.ownerOf(pool.state, "v")).toBeDefined()
   })
 })

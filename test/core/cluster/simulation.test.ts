@@ -25,12 +25,19 @@ const client = (world: World, wanted: Wanted, key: string): void => {
   }
   wanted.set(key, undefined)
   if (rng.chance(0.3)) {
-    return world.ask((ref) => ({ tag: "UnregisterView", ref, view: key }), (reply) => again(reply?.kind === "ok" || reply?.kind === "unknownView" ? false : undefined))
+    return world.ask(
+      (ref) => ({ tag: "UnregisterView", ref, view: key }),
+      (reply) => again(reply?.kind === "ok" || reply?.kind === "unknownView" ? false : undefined)
+    )
   }
   const short = key.startsWith("short")
   const body = rng.chance(0.1) ? "bad" : "SELECT"
   const spec = { body, ttlMs: short ? 2000 : 10_000_000, lastActiveAt: world.now }
-  world.ask((ref) => ({ tag: "RegisterView", ref, view: key, spec }), (reply) => again(reply?.kind === "assigned" ? (short ? undefined : true) : reply?.kind === "refused" ? before : undefined))
+  world.ask(
+    (ref) => ({ tag: "RegisterView", ref, view: key, spec }),
+    (reply) =>
+      again(reply?.kind === "assigned" ? (short ? undefined : true) : reply?.kind === "refused" ? before : undefined)
+  )
 }
 
 const feed = (world: World, pace: number): void => {
@@ -52,9 +59,17 @@ const trouble = (world: World): void => {
   if (fault === 4) victim.hangs = true
   if (fault === 5) world.decide({ tag: "CheckpointDue" })
   if (fault === 6) world.start(victim.id, victim.batch)
-  if (fault === 7 && rng.chance(0.5)) world.ask((ref) => ({ tag: "Deregister", ref, from: { ssp: victim.id, incarnation: victim.incarnation } }), () => {})
+  if (fault === 7 && rng.chance(0.5))
+    world.ask(
+      (ref) => ({ tag: "Deregister", ref, from: { ssp: victim.id, incarnation: victim.incarnation } }),
+      () => {}
+    )
   world.count(`fault ${fault}`)
-  if (!victim.alive && rng.chance(0.8)) world.after(rng.below(2500), () => world.ssps.some((ssp) => ssp.id === victim.id && ssp.alive) || world.start(victim.id, victim.batch))
+  if (!victim.alive && rng.chance(0.8))
+    world.after(
+      rng.below(2500),
+      () => world.ssps.some((ssp) => ssp.id === victim.id && ssp.alive) || world.start(victim.id, victim.batch)
+    )
   world.after(rng.below(1500), () => trouble(world))
 }
 
@@ -82,7 +97,8 @@ export const simulate = (seed: number): World => {
   }
   tick()
   for (let i = 0; i < 2 + rng.below(3); i++) world.after(rng.below(2000), () => world.start(`ssp${i}`, rng.chance(0.7)))
-  for (let i = 0; i < 6 + rng.below(10); i++) world.after(rng.below(4000), () => client(world, wanted, `${rng.chance(0.2) ? "short" : "view"}${i}`))
+  for (let i = 0; i < 6 + rng.below(10); i++)
+    world.after(rng.below(4000), () => client(world, wanted, `${rng.chance(0.2) ? "short" : "view"}${i}`))
   world.after(100, () => feed(world, rng.pick([60, 200, 600])))
   world.after(2500, () => trouble(world))
   try {
@@ -91,7 +107,13 @@ export const simulate = (seed: number): World => {
     world.run(1000 + troubleMs + healMs)
     healed(world, new Map([...wanted].filter((entry): entry is [string, boolean] => entry[1] !== undefined)))
   } catch (error) {
-    throw new Error(`seed ${seed} at ${world.now}: ${error instanceof Error ? error.message : String(error)}\nreplay: SVC_SEED=${seed} npx vitest run test/core/cluster/simulation.test.ts\n${world.trace.slice(-25).map(({ at, what }) => `${at} ${JSON.stringify(what)}`).join("\n")}`, { cause: error })
+    throw new Error(
+      `seed ${seed} at ${world.now}: ${error instanceof Error ? error.message : String(error)}\nreplay: SVC_SEED=${seed} npx vitest run test/core/cluster/simulation.test.ts\n${world.trace
+        .slice(-25)
+        .map(({ at, what }) => `${at} ${JSON.stringify(what)}`)
+        .join("\n")}`,
+      { cause: error }
+    )
   }
   return world
 }
@@ -100,10 +122,27 @@ it("D26 D31 a cluster under loss, delay, repetition and death keeps its promises
   const replay = process.env["SVC_SEED"] !== undefined
   const total: Record<string, number> = {}
   const count = replay ? 1 : Random.runs(100)
-  for (let i = 0; i < count; i++) for (const [what, n] of Object.entries(simulate(Random.seed + i).counts)) total[what] = (total[what] ?? 0) + n
+  for (let i = 0; i < count; i++)
+    for (const [what, n] of Object.entries(simulate(Random.seed + i).counts)) total[what] = (total[what] ?? 0) + n
   if (process.env["SVC_SHOW"] !== undefined) process.stdout.write(`${JSON.stringify(total)}\n`)
   if (replay) return
-  for (const what of ["crash", "gap", "conflict", "fenced", "overloaded", "refused", "noSsp", "unknownView", "assigned", "ViewCalled", "Trimmed", "JobCalled", "ActivityFound", "refusal", "removed by refusal"]) {
+  for (const what of [
+    "crash",
+    "gap",
+    "conflict",
+    "fenced",
+    "overloaded",
+    "refused",
+    "noSsp",
+    "unknownView",
+    "assigned",
+    "ViewCalled",
+    "Trimmed",
+    "JobCalled",
+    "ActivityFound",
+    "refusal",
+    "removed by refusal"
+  ]) {
     expect(total[what] ?? 0, `the worlds were too quiet: ${what}`).toBeGreaterThan(count / 10)
   }
 })

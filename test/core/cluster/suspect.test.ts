@@ -1,5 +1,6 @@
 /**
- * An SSP whose process is gone (D32 said again): refused connections remove it at once, anything slower waits for the heartbeat.
+ * An SSP whose process is gone (D32 said again): refused connections remove it at once, anything slower waits for the
+ * heartbeat.
  *
  * By the order of events and the pool's own time; what connections say is told by hand.
  */
@@ -9,7 +10,8 @@ import * as Pool from "../../../src/core/cluster/pool.ts"
 import * as State from "../../../src/core/cluster/state.ts"
 import { Drive } from "./drive.ts"
 
-const health = (pool: Drive, ssp: string, said: Health): Drive => pool.do({ tag: "Polled", ssp, registration: pool.member(ssp).registration, health: said })
+const health = (pool: Drive, ssp: string, said: Health): Drive =>
+  pool.do({ tag: "Polled", ssp, registration: pool.member(ssp).registration, health: said })
 
 /** `a` has the view `v`, `b` none; both are Ready. */
 const placed = (): Drive => new Drive().ready("a", "b").view("v").called("done")
@@ -26,7 +28,10 @@ describe("an SSP that refuses connections", () => {
     expect(polled(pool)).toEqual(["a"])
     health(pool, "a", "refused")
     expect(State.member(pool.state, "a")).toBeUndefined()
-    expect([pool.found("ForgetMember").map(({ ssp }) => ssp), pool.found("CallRegister").map(({ ssp, view }) => [ssp, view])]).toEqual([["a"], [["b", "v"]]])
+    expect([
+      pool.found("ForgetMember").map(({ ssp }) => ssp),
+      pool.found("CallRegister").map(({ ssp, view }) => [ssp, view])
+    ]).toEqual([["a"], [["b", "v"]]])
   })
   it("D31 a delivery, a health call, a view that is placed and a request handed on find it out alike", () => {
     const finders: ReadonlyArray<(pool: Drive) => Drive> = [
@@ -34,9 +39,16 @@ describe("an SSP that refuses connections", () => {
       (pool) => health(pool.at(State.defaults.probeIntervalMs), "a", "refused"),
       (pool) => {
         const [call] = pool.view("v", "again").found("CallRegister")
-        return pool.do({ tag: "ViewCalled", op: call!.op, view: "v", ssp: "a", registration: call!.registration, outcome: { kind: "unreachable", refused: true } })
+        return pool.do({
+          tag: "ViewCalled",
+          op: call!.op,
+          view: "v",
+          ssp: "a",
+          registration: call!.registration,
+          outcome: { kind: "unreachable", refused: true }
+        })
       },
-      (pool) => pool.do({ tag: "Refused", ssp: "a", registration: pool.member("a").registration }),
+      (pool) => pool.do({ tag: "Refused", ssp: "a", registration: pool.member("a").registration })
     ]
     for (const find of finders) expect(find(placed()).member("a").state).toBe("Suspect")
   })
@@ -45,7 +57,10 @@ describe("an SSP that refuses connections", () => {
     expect(polled(new Drive({ probeIntervalMs: 0 }).ready("a").at(10_000))).toEqual([])
   })
   it("D31 a health call that was under way at the first refusal, and any call but a health call, confirm nothing", () => {
-    const pool = placed().at(State.defaults.probeIntervalMs).append(101).delivered("a", { kind: "unavailable", refused: true })
+    const pool = placed()
+      .at(State.defaults.probeIntervalMs)
+      .append(101)
+      .delivered("a", { kind: "unavailable", refused: true })
     health(pool, "a", "refused")
     pool.do({ tag: "Refused", ssp: "a", registration: pool.member("a").registration })
     expect(pool.member("a").state).toBe("Suspect")
@@ -75,7 +90,14 @@ describe("an SSP that refuses connections", () => {
   it("D31 D26 while it is suspect it gets no new views, answers of /ingest do not wait for it, and it does not count as ready", () => {
     const pool = placed()
     pool.do({ tag: "Refused", ssp: "a", registration: pool.member("a").registration })
-    expect(["w", "x", "y"].map((key) => pool.view(key).found("CallRegister").map(({ ssp }) => ssp))).toEqual([["b"], ["b"], ["b"]])
+    expect(
+      ["w", "x", "y"].map((key) =>
+        pool
+          .view(key)
+          .found("CallRegister")
+          .map(({ ssp }) => ssp)
+      )
+    ).toEqual([["b"], ["b"], ["b"]])
     expect([State.ready(pool.state).map(({ ssp }) => ssp), State.awaited(pool.state, 1000)]).toEqual([["b"], true])
     expect(State.awaited(pool.append(101).delivered("b").state, 101)).toBe(false)
   })
@@ -91,8 +113,21 @@ describe("an SSP that refuses connections", () => {
     expect(pool.member("a").state).toBe("Ready")
   })
   it("D31 after a restart of the scheduler too it is found out by its first health calls", () => {
-    const row = { ssp: "a", incarnation: undefined, url: "http://a", batch: true, jobTables: undefined, registration: 5, acked: 100 }
-    const [state] = Pool.restore(State.initial(State.defaults, 2, { first: 1, head: 100 }, true), 0, { members: [row], views: [], strays: [], jobs: [] })
+    const row = {
+      ssp: "a",
+      incarnation: undefined,
+      url: "http://a",
+      batch: true,
+      jobTables: undefined,
+      registration: 5,
+      acked: 100
+    }
+    const [state] = Pool.restore(State.initial(State.defaults, 2, { first: 1, head: 100 }, true), 0, {
+      members: [row],
+      views: [],
+      strays: [],
+      jobs: []
+    })
     const pool = new Drive()
     pool.state = state
     health(pool.at(1000), "a", "refused")

@@ -1,5 +1,6 @@
 /**
- * Views and jobs and who has them: placing, refusing, moving, expiring, and that none of it costs by the number of views.
+ * Views and jobs and who has them: placing, refusing, moving, expiring, and that none of it costs by the number of
+ * views.
  *
  * Each story is one that systems like this one tell wrong.
  */
@@ -11,16 +12,28 @@ import * as State from "../../../src/core/cluster/state.ts"
 import * as Waiting from "../../../src/core/cluster/waiting.ts"
 import { Drive } from "./drive.ts"
 
-const spread = (pool: Drive): ReadonlyArray<number> => State.ready(pool.state).map((member) => HashSet.size(member.views))
+const spread = (pool: Drive): ReadonlyArray<number> =>
+  State.ready(pool.state).map((member) => HashSet.size(member.views))
 
 const many = (pool: Drive, count: number): Drive => {
   for (let i = 0; i < count; i++) pool.view(`v${i}`).called("done")
   return pool
 }
 
-/** An SSP that fills views side by side, in equal shares of one thread, and forgets those whose caller has gone. Answers the time when each view had a place, undefined when `forMs` was not enough. */
-const fillSideBySide = (pool: Drive, views: number, { fillMs, forMs, timeoutMs }: { readonly fillMs: number; readonly forMs: number; readonly timeoutMs: number }): number | undefined => {
-  let filling: ReadonlyArray<{ readonly call: Extract<Pool.Decision[1][number], { readonly tag: "CallRegister" }>; readonly since: number; readonly left: number }> = []
+/**
+ * An SSP that fills views side by side, in equal shares of one thread, and forgets those whose caller has gone. Answers
+ * the time when each view had a place, undefined when `forMs` was not enough.
+ */
+const fillSideBySide = (
+  pool: Drive,
+  views: number,
+  { fillMs, forMs, timeoutMs }: { readonly fillMs: number; readonly forMs: number; readonly timeoutMs: number }
+): number | undefined => {
+  let filling: ReadonlyArray<{
+    readonly call: Extract<Pool.Decision[1][number], { readonly tag: "CallRegister" }>
+    readonly since: number
+    readonly left: number
+  }> = []
   const take = (): void => {
     const came = pool.found("CallRegister").map((call) => ({ call, since: pool.now, left: fillMs }))
     filling = [...filling, ...came]
@@ -30,26 +43,38 @@ const fillSideBySide = (pool: Drive, views: number, { fillMs, forMs, timeoutMs }
     }
   }
   take()
-  for (const stepMs = 20, end = pool.now + forMs; pool.now < end;) {
+  for (const stepMs = 20, end = pool.now + forMs; pool.now < end; ) {
     pool.at(pool.now + stepMs)
     take()
     const share = stepMs / Math.max(1, filling.length)
     const now = filling.map((each) => ({ ...each, left: each.left - share }))
     filling = now.filter(({ left, since }) => left > 0 && pool.now - since < timeoutMs)
-    for (const { call: { op, registration, ssp, view }, left } of now.filter((each) => !filling.includes(each))) {
+    for (const {
+      call: { op, registration, ssp, view },
+      left
+    } of now.filter((each) => !filling.includes(each))) {
       pool.do({ tag: "ViewCalled", op, view, ssp, registration, outcome: { kind: left <= 0 ? "done" : "unreachable" } })
       take()
     }
-    if (HashSet.size(pool.member("b").views) === views && [...HashMap.values(pool.state.views)].every(({ op, placed }) => placed && op === undefined)) return pool.now
+    if (
+      HashSet.size(pool.member("b").views) === views &&
+      [...HashMap.values(pool.state.views)].every(({ op, placed }) => placed && op === undefined)
+    )
+      return pool.now
   }
   return undefined
 }
 
 describe("views that take long to fill", () => {
   it("D31 sixteen together take longer than a call may: fewer are given at once, and all find their place", () => {
-    const pool = many(new Drive({ heartbeatTimeoutMs: 1e9, movesPerSecond: 0 }).ready("a"), 40).ready("b").do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
+    const pool = many(new Drive({ heartbeatTimeoutMs: 1e9, movesPerSecond: 0 }).ready("a"), 40)
+      .ready("b")
+      .do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
     const took = fillSideBySide(pool, 40, { fillMs: 200, timeoutMs: 1500, forMs: 60_000 })
-    expect(took, `${HashSet.size(pool.member("b").views)} held, ${[...HashMap.values(pool.state.views)].filter(({ placed }) => placed).length} placed, window ${pool.member("b").window}`).toBeDefined()
+    expect(
+      took,
+      `${HashSet.size(pool.member("b").views)} held, ${[...HashMap.values(pool.state.views)].filter(({ placed }) => placed).length} placed, window ${pool.member("b").window}`
+    ).toBeDefined()
     // Forty fills of 200 ms and what it costs to find out how many fit.
     expect(took).toBeLessThan(30_000)
   })
@@ -58,21 +83,30 @@ describe("views that take long to fill", () => {
 /** Beside a database: what SSPs wrote there of a view goes with the view. */
 describe("what views leave in a database", () => {
   const beside = (): Drive => new Drive({ database: true, heartbeatTimeoutMs: 1e9 })
-  const goodbye = (pool: Drive, ssp: string): Drive => pool.do({ tag: "Deregister", ref: 9, from: { ssp, incarnation: undefined } })
+  const goodbye = (pool: Drive, ssp: string): Drive =>
+    pool.do({ tag: "Deregister", ref: 9, from: { ssp, incarnation: undefined } })
   const cleared = (pool: Drive): Drive => {
     const [call] = pool.found("ClearView")
     return pool.do({ tag: "ViewCleared", view: call!.view, op: call!.op })
   }
 
   it("D16 D21 a view unregistered while nobody has it is cleared by the scheduler, and known until that is done", () => {
-    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({ tag: "UnregisterView", ref: 7, view: "v" })
+    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({
+      tag: "UnregisterView",
+      ref: 7,
+      view: "v"
+    })
     expect([pool.tags, pool.reply]).toEqual([["PersistView", "ClearView", "Reply"], { kind: "ok" }])
     expect(pool.found("PersistView")).toMatchObject([{ row: { view: "v", gone: true, home: undefined } }])
     expect(cleared(pool).tags).toEqual(["ForgetView"])
     expect(State.view(pool.state, "v")).toBeUndefined()
   })
   it("D14 D21 so is one that expires without an owner, and one whose owner has said that it dropped it: it may have died before the database heard", () => {
-    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({ tag: "ActivityFound", view: "v", lastActiveAt: -1e12 })
+    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({
+      tag: "ActivityFound",
+      view: "v",
+      lastActiveAt: -1e12
+    })
     expect(pool.found("ClearView")).toHaveLength(0)
     expect(pool.at(1e12).found("AskActivity")).toHaveLength(1)
     expect(pool.do({ tag: "ActivityFound", view: "v", lastActiveAt: 0 }).found("ClearView")).toHaveLength(1)
@@ -81,7 +115,11 @@ describe("what views leave in a database", () => {
     expect(owned.called("done").found("ClearView")).toHaveLength(1)
   })
   it("D21 a registration that comes while the database is cleared waits: its rows must not be taken for the old ones", () => {
-    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({ tag: "UnregisterView", ref: 7, view: "v" })
+    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({
+      tag: "UnregisterView",
+      ref: 7,
+      view: "v"
+    })
     const clear = pool.last
     pool.ready("b").view("v", "new")
     expect(pool.tags).toEqual([])
@@ -89,9 +127,17 @@ describe("what views leave in a database", () => {
     expect(cleared(pool).found("CallRegister")).toMatchObject([{ ssp: "b", spec: { body: "new" } }])
   })
   it("D31 a restart goes on with it, and nobody gets the view", () => {
-    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({ tag: "UnregisterView", ref: 7, view: "v" })
+    const pool = goodbye(beside().ready("a").view("v").called("done"), "a").do({
+      tag: "UnregisterView",
+      ref: 7,
+      view: "v"
+    })
     const rows = pool.found("PersistView").map(({ row }) => row)
-    const [state, actions] = Pool.restore(State.initial({ ...State.defaults, database: true }, 2, { first: 1, head: 0 }, true), 0, { members: [], views: rows, strays: [], jobs: [] })
+    const [state, actions] = Pool.restore(
+      State.initial({ ...State.defaults, database: true }, 2, { first: 1, head: 0 }, true),
+      0,
+      { members: [], views: rows, strays: [], jobs: [] }
+    )
     expect([actions.map(({ tag }) => tag), Waiting.size(state.waitingViews)]).toEqual([["PersistView", "ClearView"], 0])
   })
   it("D21 an SSP that may have taken a view behind everybody's back: when it has dropped it, or is gone, the database is cleared once more", () => {
@@ -111,11 +157,17 @@ describe("views", () => {
   it("D31 registering again keeps the SSP and the assignment", () => {
     const pool = new Drive().ready("a", "b").view("v").called("done").view("w").called("done")
     const { assignment } = State.view(pool.state, "w")!
-    expect(pool.view("w", "other").found("CallRegister")).toMatchObject([{ ssp: "b", assignment, spec: { body: "other" } }])
+    expect(pool.view("w", "other").found("CallRegister")).toMatchObject([
+      { ssp: "b", assignment, spec: { body: "other" } }
+    ])
   })
   it("D31 a refused view is not assigned; a refused replacement leaves the old one", () => {
     const pool = new Drive().ready("a").view("v", "bad").called("refused")
-    expect([pool.reply, State.view(pool.state, "v"), pool.tags[0]]).toEqual([{ kind: "refused", details: "why" }, undefined, "ForgetView"])
+    expect([pool.reply, State.view(pool.state, "v"), pool.tags[0]]).toEqual([
+      { kind: "refused", details: "why" },
+      undefined,
+      "ForgetView"
+    ])
     pool.view("v", "good").called("done").view("v", "bad").called("refused")
     expect(State.view(pool.state, "v")).toMatchObject({ spec: { body: "good" }, placed: true, op: undefined })
     expect(Waiting.size(pool.state.waitingViews)).toBe(0)
@@ -125,13 +177,25 @@ describe("views", () => {
     expect(pool.found("CallRegister")).toMatchObject([{ ssp: "b" }])
     expect(pool.called("unreachable").reply).toEqual({ kind: "noSsp" })
     expect(State.view(pool.state, "v")).toBeUndefined()
-    expect(pool.at(5000).found("CallUnregister").map((call) => call.ssp)).toEqual(["a", "b"])
+    expect(
+      pool
+        .at(5000)
+        .found("CallUnregister")
+        .map((call) => call.ssp)
+    ).toEqual(["a", "b"])
   })
   it("D31 an SSP that went while it was asked is not answered as the owner, whatever it said", () => {
     const pool = new Drive().ready("a").view("v")
     const [call] = pool.found("CallRegister")
     pool.do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
-    pool.do({ tag: "ViewCalled", op: call!.op, view: "v", ssp: "a", registration: call!.registration, outcome: { kind: "done" } })
+    pool.do({
+      tag: "ViewCalled",
+      op: call!.op,
+      view: "v",
+      ssp: "a",
+      registration: call!.registration,
+      outcome: { kind: "done" }
+    })
     expect([pool.reply, State.view(pool.state, "v")]).toEqual([{ kind: "noSsp" }, undefined])
   })
   it("D31 without a ready SSP a new view is 503 and forgotten", () => {
@@ -145,19 +209,40 @@ describe("views", () => {
     expect(State.view(pool.state, "v0")!.assignment).toBeGreaterThan(before)
   })
   it("D31 views without an SSP wait for the next ready one", () => {
-    const pool = many(new Drive().ready("a"), 3).do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
+    const pool = many(new Drive().ready("a"), 3).do({
+      tag: "Deregister",
+      ref: 9,
+      from: { ssp: "a", incarnation: undefined }
+    })
     expect([Waiting.size(pool.state.waitingViews), pool.owner("v0")]).toEqual([3, undefined])
     expect(pool.ready("b").found("CallRegister")).toHaveLength(3)
   })
   it("D31 a returning SSP gets its share back, one SSP first gives a view up and only then another gets it, at a limited rate", () => {
-    const pool = many(new Drive({ movesPerSecond: 4, maxCalls: 100, unevenMs: 0, heartbeatTimeoutMs: 1e9 }).ready("a"), 20).ready("b")
+    const pool = many(
+      new Drive({ movesPerSecond: 4, maxCalls: 100, unevenMs: 0, heartbeatTimeoutMs: 1e9 }).ready("a"),
+      20
+    ).ready("b")
     pool.at(1000)
     expect([pool.found("CallUnregister").length, pool.found("CallRegister").length]).toEqual([4, 0])
     expect(pool.at(1100).found("CallUnregister")).toEqual([])
     for (const now of [2000, 3000, 4000, 5000, 6000]) {
       const leaves = pool.all.filter((action) => action.tag === "CallUnregister").slice(-4)
-      expect(leaves.map((call) => call.tag === "CallUnregister" && call.gone), "moved, not gone").toEqual([false, false, false, false])
-      for (const call of leaves) if (call.tag === "CallUnregister") pool.do({ tag: "ViewCalled", op: call.op, view: call.view, ssp: call.ssp, registration: call.registration, outcome: { kind: "done" } }).called("done")
+      expect(
+        leaves.map((call) => call.tag === "CallUnregister" && call.gone),
+        "moved, not gone"
+      ).toEqual([false, false, false, false])
+      for (const call of leaves)
+        if (call.tag === "CallUnregister")
+          pool
+            .do({
+              tag: "ViewCalled",
+              op: call.op,
+              view: call.view,
+              ssp: call.ssp,
+              registration: call.registration,
+              outcome: { kind: "done" }
+            })
+            .called("done")
       pool.at(now)
     }
     expect(spread(pool)).toEqual([10, 10])
@@ -168,16 +253,35 @@ describe("views", () => {
     const leave = pool.found("CallUnregister")[0]!
     expect(leave).toMatchObject({ gone: true })
     expect(pool.view("v").tags).toEqual([])
-    pool.do({ tag: "ViewCalled", op: leave.op, view: "v", ssp: "a", registration: leave.registration, outcome: { kind: "done" } })
+    pool.do({
+      tag: "ViewCalled",
+      op: leave.op,
+      view: "v",
+      ssp: "a",
+      registration: leave.registration,
+      outcome: { kind: "done" }
+    })
     expect(pool.tags).toEqual(["ForgetStray", "PersistView", "CallRegister"])
     expect(pool.called("done").unview("v").called("done").unview("v").reply).toEqual({ kind: "unknownView" })
   })
   it("D31 requests for one view are carried out one after the other, the last one holds", () => {
-    const pool = new Drive({ maxQueue: 2 }).ready("a").view("v", "one").called("unreachable").ready("a").view("v", "one", 11)
+    const pool = new Drive({ maxQueue: 2 })
+      .ready("a")
+      .view("v", "one")
+      .called("unreachable")
+      .ready("a")
+      .view("v", "one", 11)
     const [call] = pool.found("CallRegister")
     pool.view("v", "two", 12).unview("v")
     expect(pool.view("v", "four", 14).reply).toMatchObject({ kind: "overloaded" })
-    pool.do({ tag: "ViewCalled", op: call!.op, view: "v", ssp: "a", registration: call!.registration, outcome: { kind: "done" } })
+    pool.do({
+      tag: "ViewCalled",
+      op: call!.op,
+      view: "v",
+      ssp: "a",
+      registration: call!.registration,
+      outcome: { kind: "done" }
+    })
     expect(pool.found("CallRegister")).toMatchObject([{ spec: { body: "two" } }])
     expect(pool.called("done").reply).toEqual({ kind: "ok" })
     expect(pool.owner("v")).toBeUndefined()
@@ -194,7 +298,11 @@ describe("views", () => {
     expect(pool.at(999).found("AskActivity")).toEqual([])
     expect(pool.at(1000).found("AskActivity")).toEqual([{ tag: "AskActivity", view: "v", lastActiveAt: 0 }])
     pool.do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
-    expect([pool.owner("v"), pool.at(1400).found("AskActivity").length, pool.at(1500).found("AskActivity").length]).toEqual(["a", 0, 1])
+    expect([
+      pool.owner("v"),
+      pool.at(1400).found("AskActivity").length,
+      pool.at(1500).found("AskActivity").length
+    ]).toEqual(["a", 0, 1])
     pool.view("v", "q", 3, 1000).called("done").do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
     expect(pool.owner("v")).toBe("a")
     pool.at(2500).do({ tag: "ActivityFound", view: "v", lastActiveAt: 500 })
@@ -209,7 +317,9 @@ describe("cost", () => {
     pool.do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
     const touched = pool.found("PersistView").length
     expect(touched).toBe(State.defaults.maxCalls)
-    const changed = [...HashMap.values(pool.state.views)].filter((view) => State.view({ ...pool.state, views }, view.view) !== view)
+    const changed = [...HashMap.values(pool.state.views)].filter(
+      (view) => State.view({ ...pool.state, views }, view.view) !== view
+    )
     expect(changed).toHaveLength(touched)
     expect(HashMap.size(members)).toBe(2)
     expect(Waiting.size(pool.state.waitingViews)).toBe(2000 - touched)
@@ -223,7 +333,8 @@ describe("cost", () => {
 })
 
 describe("jobs", () => {
-  const arrive = (pool: Drive, job: string, ref?: number): Drive => pool.do({ tag: "JobArrived", job, table: "job", ref })
+  const arrive = (pool: Drive, job: string, ref?: number): Drive =>
+    pool.do({ tag: "JobArrived", job, table: "job", ref })
 
   it("one assignee for each job, fewest unfinished first, the same when it comes again", () => {
     const pool = new Drive().ready("a", "b")
@@ -239,7 +350,11 @@ describe("jobs", () => {
     expect(pool.tags.slice(-2)).toEqual(["PersistJob", "ExecuteJob"])
   })
   it("a job of a removed SSP goes to another; one without an answer is asked of the same again", () => {
-    const pool = arrive(new Drive({ coolMs: 10, heartbeatTimeoutMs: 1e9 }).ready("a", "b"), "j1").do({ tag: "Deregister", ref: 9, from: { ssp: "a", incarnation: undefined } })
+    const pool = arrive(new Drive({ coolMs: 10, heartbeatTimeoutMs: 1e9 }).ready("a", "b"), "j1").do({
+      tag: "Deregister",
+      ref: 9,
+      from: { ssp: "a", incarnation: undefined }
+    })
     const [call] = pool.found("ExecuteJob")
     expect(call).toMatchObject({ ssp: "b", job: "j1" })
     pool.ready("a").do({ tag: "JobCalled", op: call!.op, job: "j1", outcome: { kind: "unreachable" } })

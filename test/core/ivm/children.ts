@@ -1,8 +1,9 @@
 /**
  * The rows of subqueries as a client that follows deltas holds them: which child stands under which parent and alias.
  *
- * Why occurrences: the same child may stand in several places, and in one place several times, so what is held is counted.
- * What must be there is read off the plain result; queries whose children do not show their ids are not followed.
+ * Why occurrences: the same child may stand in several places, and in one place several times, so what is held is
+ * counted. What must be there is read off the plain result; queries whose children do not show their ids are not
+ * followed.
  */
 import type { Select } from "../../../src/core/surql/ast.ts"
 import type { Delta } from "../../../src/core/ivm/delta/delta.ts"
@@ -21,17 +22,39 @@ export type Places = Map<string, ReadonlyArray<Occurrence>>
 export const placeOf = (alias: string, parent: string, child: string): string => `${alias} of ${parent}: ${child}`
 
 const childSelects = (select: Select): ReadonlyArray<readonly [alias: string, select: Select]> =>
-  select.fields.flatMap((one) => (one.kind === "expr" && one.expr.kind === "subquery" && one.expr.query.kind === "select" && one.alias !== undefined ? [[print(one.alias), one.expr.query] as const] : []))
+  select.fields.flatMap((one) =>
+    one.kind === "expr" && one.expr.kind === "subquery" && one.expr.query.kind === "select" && one.alias !== undefined
+      ? [[print(one.alias), one.expr.query] as const]
+      : []
+  )
 
 /** Subqueries inside an expression are no children of their own. */
 const followable = (select: Select): boolean =>
-  select.group === undefined && !select.only && select.split.length === 0 && select.fetch.length === 0 && select.omit.length === 0 &&
-  (!select.value || (select.fields[0]?.kind === "expr" && print(select.fields[0].expr) === "id")) && new Set(select.fields.map((one) => (one.kind === "all" ? "*" : print(one.alias ?? one.expr)))).size === select.fields.length &&
-  (select.value || select.fields.some((one) => one.kind === "all" || print(one.expr) === "id")) && childSelects(select).every(([, inner]) => followable(inner) && inner.from.length === 1 && inner.from[0]?.kind === "table")
+  select.group === undefined &&
+  !select.only &&
+  select.split.length === 0 &&
+  select.fetch.length === 0 &&
+  select.omit.length === 0 &&
+  (!select.value || (select.fields[0]?.kind === "expr" && print(select.fields[0].expr) === "id")) &&
+  new Set(select.fields.map((one) => (one.kind === "all" ? "*" : print(one.alias ?? one.expr)))).size ===
+    select.fields.length &&
+  (select.value || select.fields.some((one) => one.kind === "all" || print(one.expr) === "id")) &&
+  childSelects(select).every(
+    ([, inner]) => followable(inner) && inner.from.length === 1 && inner.from[0]?.kind === "table"
+  )
 
 /** The reader of a query's children, undefined where they cannot be told from its rows. */
-export const childrenOf = (select: Select, versionOf: (id: string) => number): ((rows: Iterable<readonly [key: string, value: Value]>) => Places) | undefined => {
-  if (select.value || select.group !== undefined || childSelects(select).length === 0 || !followable({ ...select, fields: [{ kind: "all", at: 0 }, ...select.fields.filter((one) => one.kind === "expr")] })) return undefined
+export const childrenOf = (
+  select: Select,
+  versionOf: (id: string) => number
+): ((rows: Iterable<readonly [key: string, value: Value]>) => Places) | undefined => {
+  if (
+    select.value ||
+    select.group !== undefined ||
+    childSelects(select).length === 0 ||
+    !followable({ ...select, fields: [{ kind: "all", at: 0 }, ...select.fields.filter((one) => one.kind === "expr")] })
+  )
+    return undefined
   const read = (places: Places, own: Select, key: string, row: Value): void => {
     if (!isObj(row)) return
     for (const [alias, inner] of childSelects(own)) {
@@ -52,10 +75,22 @@ export const childrenOf = (select: Select, versionOf: (id: string) => number): (
   }
 }
 
-const versions = (list: ReadonlyArray<Occurrence> | undefined): string => (list ?? []).map(({ version }) => version).sort((a, b) => a - b).join(" ")
+const versions = (list: ReadonlyArray<Occurrence> | undefined): string =>
+  (list ?? [])
+    .map(({ version }) => version)
+    .sort((a, b) => a - b)
+    .join(" ")
 
-/** What is wrong with the children a delta speaks of; undefined when it leads from one state to the next. `moved` names changed records. */
-export const childrenFault = (before: Places, now: Places, entries: Delta["subqueries"], moved: ReadonlySet<string>): string | undefined => {
+/**
+ * What is wrong with the children a delta speaks of; undefined when it leads from one state to the next. `moved` names
+ * changed records.
+ */
+export const childrenFault = (
+  before: Places,
+  now: Places,
+  entries: Delta["subqueries"],
+  moved: ReadonlySet<string>
+): string | undefined => {
   const held = new Map([...before].map(([place, list]) => [place, list.map(({ version }) => version)]))
   const updated = new Set<string>()
   for (const { alias, id, op, parent, version } of entries) {
@@ -71,15 +106,32 @@ export const childrenFault = (before: Places, now: Places, entries: Delta["subqu
     held.set(place, list)
   }
   for (const place of new Set([...held.keys(), ...now.keys()])) {
-    const got = (held.get(place) ?? []).slice().sort((a, b) => a - b).join(" "), wanted = versions(now.get(place))
+    const got = (held.get(place) ?? [])
+        .slice()
+        .sort((a, b) => a - b)
+        .join(" "),
+      wanted = versions(now.get(place))
     if (got !== wanted) return `${place}: the deltas lead to versions [${got}], the result has [${wanted}]`
-    const texts = (list: ReadonlyArray<Occurrence> | undefined): string => (list ?? []).map(({ text }) => text).sort().join("\n")
+    const texts = (list: ReadonlyArray<Occurrence> | undefined): string =>
+      (list ?? [])
+        .map(({ text }) => text)
+        .sort()
+        .join("\n")
     const same = versions(before.get(place)) === wanted && texts(before.get(place)) === texts(now.get(place))
     // A row whose children have changed is told with its own version, shown content or not (D11); so is one that stays
     // while the parent changed and with it the whole result it stood in.
-    const byChild = entries.some((entry) => place.endsWith(`: ${entry.parent}`)) || [...moved].some((id) => place.includes(` of ${id}: `))
-    if (same && updated.has(place) && !byChild) return `an update of ${place} is announced and nothing of it has changed`
-    if (!updated.has(place) && before.get(place)?.length === now.get(place)?.length && !same && !entries.some((entry) => placeOf(entry.alias, entry.parent, entry.id) === place)) return `${place} has changed without a word`
+    const byChild =
+      entries.some((entry) => place.endsWith(`: ${entry.parent}`)) ||
+      [...moved].some((id) => place.includes(` of ${id}: `))
+    if (same && updated.has(place) && !byChild)
+      return `an update of ${place} is announced and nothing of it has changed`
+    if (
+      !updated.has(place) &&
+      before.get(place)?.length === now.get(place)?.length &&
+      !same &&
+      !entries.some((entry) => placeOf(entry.alias, entry.parent, entry.id) === place)
+    )
+      return `${place} has changed without a word`
   }
   return undefined
 }

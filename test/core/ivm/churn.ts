@@ -23,8 +23,8 @@ export const stir = (desk: Desk, round: number): void => {
 }
 
 /**
- * Acquires and releases a view of one kind, in a world of its own: a query parsed once and one parsed afresh by turns, with
- * changes between the two now and then.
+ * Acquires and releases a view of one kind, in a world of its own: a query parsed once and one parsed afresh by turns,
+ * with changes between the two now and then.
  */
 export const comingAndGoing = ({ params, query }: (typeof kinds)[number]): ((round: number) => void) => {
   const desk = world()

@@ -22,18 +22,28 @@ export interface Growth {
 
 /** How the heap grows over views of each kind that come and go. */
 export const growthOf = async (cycles: number, blocks: number): Promise<ReadonlyArray<Growth>> => {
-  const folder = temporaryFolder(), outfile = join(folder, "churnHeap.mjs")
+  const folder = temporaryFolder(),
+    outfile = join(folder, "churnHeap.mjs")
   try {
     await build({
-      entryPoints: [join(root, "test/core/ivm/churnHeap.ts")], outfile, bundle: true, platform: "node", format: "esm", logLevel: "error",
+      entryPoints: [join(root, "test/core/ivm/churnHeap.ts")],
+      outfile,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      logLevel: "error",
       banner: { js: `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);` }
     })
     const { stdout } = await promisify(execFile)(process.execPath, [...flags, outfile, String(cycles), String(blocks)])
-    return stdout.trim().split("\n").map((line) => JSON.parse(line) as Growth)
+    return stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Growth)
   } finally {
     rmSync(folder, { recursive: true })
   }
 }
 
 /** The one in the middle. */
-export const median = (figures: ReadonlyArray<number>): number => [...figures].sort((a, b) => a - b)[figures.length >> 1] ?? 0
+export const median = (figures: ReadonlyArray<number>): number =>
+  [...figures].sort((a, b) => a - b)[figures.length >> 1] ?? 0

@@ -1,9 +1,10 @@
 /**
- * A process of its own: prints how the heap grows while views of each kind come and go, in bytes for each block of cycles.
+ * A process of its own: prints how the heap grows while views of each kind come and go, in bytes for each block of
+ * cycles.
  *
- * Why a process: one that runs nothing else, and whose optimizer rests, has a heap that is flat to the byte. The code V8 makes,
- * throws away and makes again lies in the same heap, some hundred KB up and down, and hides a leak or looks like one.
- * Arguments: how many cycles a block has, and how many blocks there are behind the first.
+ * Why a process: one that runs nothing else, and whose optimizer rests, has a heap that is flat to the byte. The code
+ * V8 makes, throws away and makes again lies in the same heap, some hundred KB up and down, and hides a leak or looks
+ * like one. Arguments: how many cycles a block has, and how many blocks there are behind the first.
  */
 import { heapUsed } from "../../kit/heap.ts"
 import { comingAndGoing } from "./churn.ts"

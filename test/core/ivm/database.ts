@@ -2,8 +2,8 @@
  * The real database as the judge of a finished history: its records are loaded, its views' queries are run there.
  *
  * Why the answers as the database's own text: it tells types apart which JSON does not. Where the database's two
- * evaluators differ, the engine has to answer like one of them, at each place at least; where a row fails, the database fails the whole
- * statement and a view leaves the row out (D2a), so such views are not compared.
+ * evaluators differ, the engine has to answer like one of them, at each place at least; where a row fails, the database
+ * fails the whole statement and a view leaves the row out (D2a), so such views are not compared.
  */
 import { fromJson } from "../../../src/core/surql/json.ts"
 import { render } from "../../../src/core/surql/text.ts"
@@ -17,23 +17,38 @@ import { mayMissFailing } from "./queryTraits.ts"
 
 /** A record as the loader takes it: what begins with `in` is an edge. */
 const line = (id: RecordId, doc: Obj): string => {
-  const from = field(doc, "in"), to = field(doc, "out")
+  const from = field(doc, "in"),
+    to = field(doc, "out")
   const isEdge = from instanceof RecordId && to instanceof RecordId
-  const names = Object.keys(doc).filter((name) => name !== "id").sort((a, b) => (isEdge ? 1 : -1) * (Number(b === "in") - Number(a === "in")))
+  const names = Object.keys(doc)
+    .filter((name) => name !== "id")
+    .sort((a, b) => (isEdge ? 1 : -1) * (Number(b === "in") - Number(a === "in")))
   return `${id.text} { ${names.map((name) => `${name}: ${render(doc[name])}`).join(", ")} }`
 }
 
 const load = (engines: Engines, model: Model): Promise<void> =>
-  engines.load([...model.records.values()].map(({ doc, id }) => line(id, doc)), [...tables, ...edgeTables])
+  engines.load(
+    [...model.records.values()].map(({ doc, id }) => line(id, doc)),
+    [...tables, ...edgeTables]
+  )
 
-const literal = (given: Json, path: ReadonlyArray<string>): string => render(fromJson(path.reduce<unknown>((value, name) => (value as Json)[name], given)))
+const literal = (given: Json, path: ReadonlyArray<string>): string =>
+  render(fromJson(path.reduce<unknown>((value, name) => (value as Json)[name], given)))
 
 /** A query with its parameters written out. */
 const spelled = (query: string, params: Json): string =>
   query.replace(/\$(p|o\.x|o\.y\.z|k|ids)\b/g, (_, path: string) => literal(params, path.split(".")))
 
-/** Decimals without the zeros at their end, which the database computes along; objects without fields that are NONE (D2). */
-const trimmed = (answer: string): string => answer.replace(/(\d\.\d*?)0+dec\b/g, "$1dec").replace(/\.dec\b/g, "dec").replace(/\w+: NONE, /g, "").replace(/(, )?\w+: NONE/g, "")
+/**
+ * Decimals without the zeros at their end, which the database computes along; objects without fields that are NONE
+ * (D2).
+ */
+const trimmed = (answer: string): string =>
+  answer
+    .replace(/(\d\.\d*?)0+dec\b/g, "$1dec")
+    .replace(/\.dec\b/g, "dec")
+    .replace(/\w+: NONE, /g, "")
+    .replace(/(, )?\w+: NONE/g, "")
 
 export interface Asked {
   readonly query: string
@@ -55,10 +70,13 @@ const rowsOf = (answer: string): ReadonlyArray<Obj> | undefined => {
 /** Where each evaluator goes wrong at a place of its own: row by row, each field is as one of them has it. */
 const agreeInParts = (planner: string, older: string, mine: string): boolean => {
   const [a, b, own] = [rowsOf(planner), rowsOf(older), rowsOf(mine)]
-  if (a === undefined || b === undefined || own === undefined || a.length !== own.length || b.length !== own.length) return false
+  if (a === undefined || b === undefined || own === undefined || a.length !== own.length || b.length !== own.length)
+    return false
   return own.every((row, i) => {
     const names = new Set([row, a[i]!, b[i]!].flatMap((one) => Object.keys(one)))
-    return [...names].every((name) => [a[i]!, b[i]!].some((one) => render(field(one, name)) === render(field(row, name))))
+    return [...names].every((name) =>
+      [a[i]!, b[i]!].some((one) => render(field(one, name)) === render(field(row, name)))
+    )
   })
 }
 
@@ -66,11 +84,17 @@ export interface Comparison {
   readonly compared: number
   /** Views whose rows are not what both evaluators of the database answer. */
   readonly wrong: ReadonlyArray<string>
-  /** Views where the evaluators differ from each other and from us: one of them is wrong at least, and none is a judge. */
+  /**
+   * Views where the evaluators differ from each other and from us: one of them is wrong at least, and none is a judge.
+   */
   readonly disputed: ReadonlyArray<string>
 }
 
-export const compareWithDatabase = async (engines: Engines, model: Model, views: Iterable<Asked>): Promise<Comparison> => {
+export const compareWithDatabase = async (
+  engines: Engines,
+  model: Model,
+  views: Iterable<Asked>
+): Promise<Comparison> => {
   await load(engines, model)
   const wrong: Array<string> = []
   const disputed: Array<string> = []
@@ -84,9 +108,12 @@ export const compareWithDatabase = async (engines: Engines, model: Model, views:
     // A row that fails is not always found by a view (see runCase.ts), but always by the database.
     if (planner.startsWith("ERR") && mayMissFailing(query)) continue
     compared++
-    if (agree(planner, mine) || agree(older, mine) || (planner !== older && agreeInParts(planner, older, mine))) continue
+    if (agree(planner, mine) || agree(older, mine) || (planner !== older && agreeInParts(planner, older, mine)))
+      continue
     const into = planner === older ? wrong : disputed
-    into.push(`${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`)
+    into.push(
+      `${text}\n  planner  ${planner}\n  older    ${older}\n  engine   ${mine}\n  records\n${[...model.records.values()].map(({ doc, id }) => `    ${line(id, doc)}`).join("\n")}`
+    )
   }
   return { compared, wrong, disputed }
 }

@@ -1,8 +1,8 @@
 /**
  * An engine with the few words tests by hand need: put and remove records, watch queries, see rows and the last deltas.
  *
- * Why so: such a test is read as a story, what is there, what changes, what must be seen; how a change is decoded, planned
- * and applied is not part of it.
+ * Why so: such a test is read as a story, what is there, what changes, what must be seen; how a change is decoded,
+ * planned and applied is not part of it.
  */
 import { Either } from "effect"
 import type { Delta } from "../../../src/core/ivm/delta/delta.ts"
@@ -24,8 +24,12 @@ export interface Watching {
   readonly delta: () => Delta | undefined
 }
 
-export const change = (id: string, record: Json | undefined, op: "CREATE" | "UPDATE" = "CREATE"): unknown =>
-  ({ table: id.slice(0, id.indexOf(":")), id, op: record === undefined ? "DELETE" : op, record: record ?? {} })
+export const change = (id: string, record: Json | undefined, op: "CREATE" | "UPDATE" = "CREATE"): unknown => ({
+  table: id.slice(0, id.indexOf(":")),
+  id,
+  op: record === undefined ? "DELETE" : op,
+  record: record ?? {}
+})
 
 export class Desk {
   engine: Engine
@@ -59,7 +63,10 @@ export class Desk {
 
   watch(query: string, params: Json = {}): Watching {
     const select = Either.getOrThrowWith(parseSelect(query), (refused) => new Error(`${refused.message}: ${query}`))
-    const view = Either.getOrThrowWith(this.engine.acquire(select, fromJson(params) as { readonly [name: string]: Value }), (refused) => new Error(`${refused.reason}: ${query}`))
+    const view = Either.getOrThrowWith(
+      this.engine.acquire(select, fromJson(params) as { readonly [name: string]: Value }),
+      (refused) => new Error(`${refused.reason}: ${query}`)
+    )
     return {
       view,
       rows: () => view.rows().map((row) => toJson(row.value())),

@@ -1,7 +1,9 @@
 /**
- * What the engine notes while it evaluates: which view, one note for each evaluation, nothing in between, every slot given back.
+ * What the engine notes while it evaluates: which view, one note for each evaluation, nothing in between, every slot
+ * given back.
  *
- * The notes are read from the memory that a watchdog would read, by a function that stands in for one in the middle of the work.
+ * The notes are read from the memory that a watchdog would read, by a function that stands in for one in the middle of
+ * the work.
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
@@ -30,10 +32,11 @@ const world = () => {
     expect(evaluating.slot).toBe(noSlot)
     return [...new Set(evaluating.begun)]
   }
-  const acquire = (surql: string, slot: number, params = {}) => Either.map(drain(engine.acquireSliced(Either.getOrThrow(parseSelect(surql)), params, 1, slot)), (view) => {
-    expect(evaluating.slot).toBe(noSlot)
-    return view
-  })
+  const acquire = (surql: string, slot: number, params = {}) =>
+    Either.map(drain(engine.acquireSliced(Either.getOrThrow(parseSelect(surql)), params, 1, slot)), (view) => {
+      expect(evaluating.slot).toBe(noSlot)
+      return view
+    })
   return { closed, engine, evaluating, put, acquire }
 }
 
@@ -41,7 +44,13 @@ describe("D48 what is evaluated is noted", () => {
   it("by the slots of the views that a change reaches, whichever way they are maintained", () => {
     const { acquire, put } = world()
     put("t:1", { n: 1 })
-    for (const [surql, slot] of [["SELECT id FROM t WHERE n > 0", 1], ["SELECT n, count() FROM t GROUP BY n", 2], ["SELECT id, (SELECT id FROM u WHERE t = $parent.id) AS us FROM t", 3], ["SELECT * FROM t ORDER BY n LIMIT 1", 4]] as const) acquire(surql, slot)
+    for (const [surql, slot] of [
+      ["SELECT id FROM t WHERE n > 0", 1],
+      ["SELECT n, count() FROM t GROUP BY n", 2],
+      ["SELECT id, (SELECT id FROM u WHERE t = $parent.id) AS us FROM t", 3],
+      ["SELECT * FROM t ORDER BY n LIMIT 1", 4]
+    ] as const)
+      acquire(surql, slot)
     acquire("SELECT * FROM type::table($name)", 5, { name: "v" })
     // Evaluated, and nothing of it changes.
     acquire("SELECT id FROM t WHERE n > 100 OR n < -100", 6)
@@ -57,7 +66,8 @@ describe("D48 what is evaluated is noted", () => {
   })
 
   it("as one evaluation with everything it causes", () => {
-    const memory = new Int32Array(4), evaluating = new Evaluating(memory)
+    const memory = new Int32Array(4),
+      evaluating = new Evaluating(memory)
     evaluating.begin(4)
     const [evaluation, slot] = [1, 2]
     const count = memory[evaluation]!
@@ -68,7 +78,11 @@ describe("D48 what is evaluated is noted", () => {
       expect(evaluating.during(8, () => memory[slot])).toBe(4)
     })
     expect(memory[slot]).toBe(4)
-    expect(() => evaluating.during(5, () => { throw new Error("x") })).toThrow("x")
+    expect(() =>
+      evaluating.during(5, () => {
+        throw new Error("x")
+      })
+    ).toThrow("x")
     evaluating.begin(6)
     expect(memory[slot]).toBe(6)
   })

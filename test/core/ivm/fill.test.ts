@@ -57,7 +57,10 @@ describe("L1 L3 a fill that pauses", () => {
       pauses++
     }
     const view = Either.getOrThrow(step.value)
-    const fresh = (): ReadonlyArray<unknown> => drain(rerun(select, {}, new StoreSource(engine.store), engine.store, { ...defaultSteps, rowSteps: 1e9 })()).rows.map((row) => toJson(row.value))
+    const fresh = (): ReadonlyArray<unknown> =>
+      drain(
+        rerun(select, {}, new StoreSource(engine.store), engine.store, { ...defaultSteps, rowSteps: 1e9 })()
+      ).rows.map((row) => toJson(row.value))
     expect(pauses).toBeGreaterThan(2)
     expect(shown(view)).toEqual(fresh())
     expect(view.generation).toBe(1)

@@ -1,6 +1,6 @@
 /**
- * Sums of a scan against adding up number after number, on values chosen to hurt: ties, binades that are left and entered
- * again, signs that cancel, ints among floats, decimals, NaN, infinities.
+ * Sums of a scan against adding up number after number, on values chosen to hurt: ties, binades that are left and
+ * entered again, signs that cancel, ints among floats, decimals, NaN, infinities.
  *
  * Why bit by bit: a sum that is one ulp off is another answer than the database's.
  */
@@ -15,7 +15,13 @@ import { parseDecimal } from "../../../src/core/surql/number.ts"
 import * as Ids from "../../../src/core/surql/recordId.ts"
 import { float, type Value } from "../../../src/core/surql/value.ts"
 
-const entry = (at: number, value: Value): Entry => ({ id: Ids.make("t", at), sourceIndex: 0, group: undefined, key: [], values: [value] })
+const entry = (at: number, value: Value): Entry => ({
+  id: Ids.make("t", at),
+  sourceIndex: 0,
+  group: undefined,
+  key: [],
+  values: [value]
+})
 
 const summing: Summing = { call: 0, column: 0, take: usable("math::sum") }
 
@@ -42,34 +48,44 @@ const tempers: ReadonlyArray<(n: number) => Value> = [
 
 test("L1 a sum in scan order is bit for bit what adding up gives, after every change", () => {
   let changes = 0
-  FastCheck.assert(FastCheck.property(
-    FastCheck.nat(tempers.length - 1), FastCheck.integer({ min: 0, max: 2500 }), FastCheck.array(FastCheck.tuple(FastCheck.nat(3000), FastCheck.nat(), FastCheck.nat(3)), { maxLength: 12 }), FastCheck.nat(),
-    (temper, count, steps, seed) => {
-      const value = (n: number): Value => tempers[temper]!(n)
-      const held = new Map<number, Entry>()
-      for (let i = 0; i < count; i++) held.set(i, entry(i, value(Math.imul(i + seed, 2654435761) >>> 4)))
-      const scan = new GroupScan([...held.values()])
-      const check = (): void => expect(encode(sumInOrder(scan.chunks, summing))).toBe(plainly([...held].sort(([a], [b]) => a - b).map(([, e]) => e)))
-      check()
-      for (const [at, n, kind] of steps) {
-        const before = held.get(at)
-        const after = kind === 0 ? undefined : entry(at, value(n))
-        if (before !== undefined && after !== undefined) scan.replace(before, after)
-        else if (before !== undefined) scan.remove(before)
-        else if (after !== undefined) scan.add(after)
-        if (after === undefined) held.delete(at)
-        else held.set(at, after)
-        changes++
+  FastCheck.assert(
+    FastCheck.property(
+      FastCheck.nat(tempers.length - 1),
+      FastCheck.integer({ min: 0, max: 2500 }),
+      FastCheck.array(FastCheck.tuple(FastCheck.nat(3000), FastCheck.nat(), FastCheck.nat(3)), { maxLength: 12 }),
+      FastCheck.nat(),
+      (temper, count, steps, seed) => {
+        const value = (n: number): Value => tempers[temper]!(n)
+        const held = new Map<number, Entry>()
+        for (let i = 0; i < count; i++) held.set(i, entry(i, value(Math.imul(i + seed, 2654435761) >>> 4)))
+        const scan = new GroupScan([...held.values()])
+        const check = (): void =>
+          expect(encode(sumInOrder(scan.chunks, summing))).toBe(
+            plainly([...held].sort(([a], [b]) => a - b).map(([, e]) => e))
+          )
         check()
-        expect([...scan.entries()].map(({ id }) => id.key)).toEqual([...held.keys()].sort((a, b) => a - b))
+        for (const [at, n, kind] of steps) {
+          const before = held.get(at)
+          const after = kind === 0 ? undefined : entry(at, value(n))
+          if (before !== undefined && after !== undefined) scan.replace(before, after)
+          else if (before !== undefined) scan.remove(before)
+          else if (after !== undefined) scan.add(after)
+          if (after === undefined) held.delete(at)
+          else held.set(at, after)
+          changes++
+          check()
+          expect([...scan.entries()].map(({ id }) => id.key)).toEqual([...held.keys()].sort((a, b) => a - b))
+        }
       }
-    }
-  ), { numRuns: 250 })
+    ),
+    { numRuns: 250 }
+  )
   expect(changes).toBeGreaterThan(800)
 })
 
 test("L1 NaN, infinities, decimals and ints that overflow are added in order too", () => {
-  const sum = (...values: ReadonlyArray<Value>): string => encode(sumInOrder(new GroupScan(values.map((value, i) => entry(i, value))).chunks, summing))
+  const sum = (...values: ReadonlyArray<Value>): string =>
+    encode(sumInOrder(new GroupScan(values.map((value, i) => entry(i, value))).chunks, summing))
   expect(sum()).toBe("0")
   expect(sum(float(-0))).toBe(encode(float(0)))
   expect(sum(1, float(0.5), NaN, 3)).toBe(encode(NaN))

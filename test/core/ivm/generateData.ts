@@ -1,16 +1,40 @@
 /**
  * Random records and histories of changes for the engine's law tests.
  *
- * Why so: values are few and collide often, types are mixed everywhere, links dangle and rows come back, because that is
- * where engines differ from a fresh run. A history has four phases (build up, tear down, edit, edit back). A swarm mask
- * per run switches features off, so that rare combinations also occur alone.
+ * Why so: values are few and collide often, types are mixed everywhere, links dangle and rows come back, because that
+ * is where engines differ from a fresh run. A history has four phases (build up, tear down, edit, edit back). A swarm
+ * mask per run switches features off, so that rare combinations also occur alone.
  */
 import type { Rng } from "../../kit/random.ts"
 import type { Step } from "./runCase.ts"
 
 export const features = [
-  "links", "graph", "mixed", "windows", "failing", "nested", "group", "split", "fetch", "subquery", "uncorrelated", "sources", "only",
-  "value", "omit", "params", "order", "records", "numbers", "batch", "versions", "functions", "restart", "late", "twins", "shadow"
+  "links",
+  "graph",
+  "mixed",
+  "windows",
+  "failing",
+  "nested",
+  "group",
+  "split",
+  "fetch",
+  "subquery",
+  "uncorrelated",
+  "sources",
+  "only",
+  "value",
+  "omit",
+  "params",
+  "order",
+  "records",
+  "numbers",
+  "batch",
+  "versions",
+  "functions",
+  "restart",
+  "late",
+  "twins",
+  "shadow"
 ] as const
 
 export type Feature = (typeof features)[number]
@@ -28,12 +52,43 @@ export const keys: ReadonlyArray<string> = ["1", "2", "10", "a", "Z", "`x y`", "
 
 const integers: ReadonlyArray<unknown> = [0, 1, 2, 3, -1, 10]
 const floats: ReadonlyArray<unknown> = [1.5, 2.5, 0.1, 0.2, 0.3, 1e15, -0.7]
-const strings: ReadonlyArray<unknown> = ["", "a", "b", "ab", "Z", "é", "10", "9", "a10", "a9", "A", "李", "li", "Ж", "½"]
-const odd: ReadonlyArray<unknown> = [null, true, false, [], [1], [1, "a"], {}, { x: 1 }, "2020-01-02T03:04:05Z", "2021-06-01T12:30:00.5Z"]
+const strings: ReadonlyArray<unknown> = [
+  "",
+  "a",
+  "b",
+  "ab",
+  "Z",
+  "é",
+  "10",
+  "9",
+  "a10",
+  "a9",
+  "A",
+  "李",
+  "li",
+  "Ж",
+  "½"
+]
+const odd: ReadonlyArray<unknown> = [
+  null,
+  true,
+  false,
+  [],
+  [1],
+  [1, "a"],
+  {},
+  { x: 1 },
+  "2020-01-02T03:04:05Z",
+  "2021-06-01T12:30:00.5Z"
+]
 
 export const scalar = (rng: Rng, mask: Mask): unknown => {
   if (mask.has("mixed") && rng.chance(0.3)) return rng.pick(odd)
-  return rng.chance(0.55) ? rng.pick(integers) : mask.has("mixed") && rng.chance(0.6) ? rng.pick(strings) : rng.pick(floats)
+  return rng.chance(0.55)
+    ? rng.pick(integers)
+    : mask.has("mixed") && rng.chance(0.6)
+      ? rng.pick(strings)
+      : rng.pick(floats)
 }
 
 export const recordText = (rng: Rng): string => `${rng.chance(0.7) ? "person" : rng.pick(tables)}:${rng.pick(keys)}`
@@ -44,27 +99,42 @@ const makers: { readonly [field: string]: (rng: Rng, mask: Mask) => unknown } = 
   s: (rng, mask) => (mask.has("mixed") && rng.chance(0.15) ? scalar(rng, mask) : rng.pick(strings)),
   g: (rng, mask) => (mask.has("mixed") ? rng.pick([1, 1, 2, "a", null, "1", 1.5, true, [1]]) : rng.below(3)),
   flag: (rng, mask) => (mask.has("mixed") && rng.chance(0.1) ? scalar(rng, mask) : rng.chance(0.5)),
-  tags: (rng, mask) => (mask.has("mixed") && rng.chance(0.1) ? scalar(rng, mask) : Array.from({ length: rng.below(4) }, () => scalar(rng, mask))),
-  sub: (rng, mask) => (mask.has("mixed") && rng.chance(0.2) ? scalar(rng, mask) : { x: scalar(rng, mask), y: { z: scalar(rng, mask) } }),
+  tags: (rng, mask) =>
+    mask.has("mixed") && rng.chance(0.1)
+      ? scalar(rng, mask)
+      : Array.from({ length: rng.below(4) }, () => scalar(rng, mask)),
+  sub: (rng, mask) =>
+    mask.has("mixed") && rng.chance(0.2) ? scalar(rng, mask) : { x: scalar(rng, mask), y: { z: scalar(rng, mask) } },
   friend: (rng, mask) => (mask.has("mixed") && rng.chance(0.08) ? scalar(rng, mask) : recordText(rng)),
   author: (rng) => `person:${rng.pick(keys)}`,
-  links: (rng) => Array.from({ length: rng.below(4) }, () => recordText(rng)),
+  links: (rng) => Array.from({ length: rng.below(4) }, () => recordText(rng))
 }
 
 const fieldsOf = (mask: Mask): ReadonlyArray<string> =>
-  Object.keys(makers).filter((name) => (name === "sub" ? mask.has("nested") : name === "friend" || name === "author" || name === "links" ? mask.has("links") || mask.has("subquery") || mask.has("fetch") : true))
+  Object.keys(makers).filter((name) =>
+    name === "sub"
+      ? mask.has("nested")
+      : name === "friend" || name === "author" || name === "links"
+        ? mask.has("links") || mask.has("subquery") || mask.has("fetch")
+        : true
+  )
 
 /** A record body; every field may be missing. */
 export const body = (rng: Rng, mask: Mask): Json => {
   const record: Record<string, unknown> = {}
-  for (const name of fieldsOf(mask)) if (rng.chance(name === "n" || name === "s" || name === "author" ? 0.9 : 0.6)) record[name] = makers[name]!(rng, mask)
+  for (const name of fieldsOf(mask))
+    if (rng.chance(name === "n" || name === "s" || name === "author" ? 0.9 : 0.6))
+      record[name] = makers[name]!(rng, mask)
   return record
 }
 
 /** An edge record; now and then one end is missing or no record. */
 const edge = (rng: Rng, table: string, mask: Mask): Json => ({
   in: !mask.has("mixed") || rng.chance(0.96) ? `person:${rng.pick(keys)}` : rng.pick(odd),
-  out: !mask.has("mixed") || rng.chance(0.96) ? `${table === "likes" ? "post" : "person"}:${rng.pick(keys)}` : rng.pick(odd),
+  out:
+    !mask.has("mixed") || rng.chance(0.96)
+      ? `${table === "likes" ? "post" : "person"}:${rng.pick(keys)}`
+      : rng.pick(odd),
   w: rng.below(4)
 })
 
@@ -73,7 +143,9 @@ const linkTypes = { friend: "record", author: "record", "links.*": "record", in:
 /** How the feed types a record: links as records or left as text, numbers sometimes as floats or decimals. */
 const typesOf = (rng: Rng, mask: Mask): Json | undefined => {
   if (!mask.has("records")) return undefined
-  return mask.has("numbers") ? { ...linkTypes, n: rng.pick(["float", "decimal", "int"]), g: rng.pick(["float", "decimal", "int"]) } : linkTypes
+  return mask.has("numbers")
+    ? { ...linkTypes, n: rng.pick(["float", "decimal", "int"]), g: rng.pick(["float", "decimal", "int"]) }
+    : linkTypes
 }
 
 /** The generator's own picture of the data, so that changes can refer to what is there. */
@@ -104,9 +176,18 @@ class Data {
     const { mask, rng } = this
     const types = typesOf(rng, mask)
     const stale = this.records.has(id) && rng.chance(0.2)
-    const versioned = mask.has("versions") && rng.chance(0.2) ? { _svc_rv: stale ? rng.pick([0, this.version]) : (this.version += 1000) } : {}
+    const versioned =
+      mask.has("versions") && rng.chance(0.2)
+        ? { _svc_rv: stale ? rng.pick([0, this.version]) : (this.version += 1000) }
+        : {}
     this.records.set(id, record)
-    return { table: id.slice(0, id.indexOf(":")), id, op: rng.pick(["CREATE", "UPDATE"]), record: { ...record, ...versioned }, ...(types === undefined ? {} : { types }) }
+    return {
+      table: id.slice(0, id.indexOf(":")),
+      id,
+      op: rng.pick(["CREATE", "UPDATE"]),
+      record: { ...record, ...versioned },
+      ...(types === undefined ? {} : { types })
+    }
   }
 
   remove(id: string): unknown {
@@ -119,7 +200,8 @@ class Data {
     const { rng } = this
     if (this.records.size === 0) return this.put(this.anyId(), {})
     const id = rng.pick([...this.records.keys()])
-    const old = this.records.get(id)!, other = this.fresh(id)
+    const old = this.records.get(id)!,
+      other = this.fresh(id)
     const name = rng.pick([...new Set([...Object.keys(old), ...Object.keys(other)]), "note"])
     const next: Record<string, unknown> = { ...old }
     if (name === "note") next["note"] = rng.below(3)
@@ -142,7 +224,8 @@ class Data {
       return this.put(id, this.records.get(id)!)
     }
     if (phase === 3 && rng.chance(0.6)) return this.back()
-    if (rng.chance([0.1, 0.65, 0.12, 0.15][phase] ?? 0.2)) return this.remove(this.records.size > 0 && rng.chance(0.8) ? rng.pick([...this.records.keys()]) : this.anyId())
+    if (rng.chance([0.1, 0.65, 0.12, 0.15][phase] ?? 0.2))
+      return this.remove(this.records.size > 0 && rng.chance(0.8) ? rng.pick([...this.records.keys()]) : this.anyId())
     if (phase > 1 && rng.chance(0.7)) return this.edit()
     const id = this.anyId()
     return this.put(id, this.fresh(id))
@@ -150,16 +233,23 @@ class Data {
 }
 
 /**
- * A history of about `length` changes in four phases, with the views watched on the way: most from the start, some later,
- * some released again.
+ * A history of about `length` changes in four phases, with the views watched on the way: most from the start, some
+ * later, some released again.
  */
-export const history = (rng: Rng, mask: Mask, length: number, watches: ReadonlyArray<Extract<Step, { readonly watch: string }>>): ReadonlyArray<Step> => {
+export const history = (
+  rng: Rng,
+  mask: Mask,
+  length: number,
+  watches: ReadonlyArray<Extract<Step, { readonly watch: string }>>
+): ReadonlyArray<Step> => {
   const data = new Data(rng, mask)
   const steps: Array<Step> = []
-  const due = watches.map((watch) => ({ watch, at: mask.has("late") && rng.chance(0.3) ? rng.below(length) : 0 })).sort((a, b) => a.at - b.at)
-  for (let n = 0; n < length;) {
+  const due = watches
+    .map((watch) => ({ watch, at: mask.has("late") && rng.chance(0.3) ? rng.below(length) : 0 }))
+    .sort((a, b) => a.at - b.at)
+  for (let n = 0; n < length; ) {
     while (due[0] !== undefined && due[0].at <= n) steps.push(due.shift()!.watch)
-    const phase = Math.floor(n * 4 / length)
+    const phase = Math.floor((n * 4) / length)
     if (phase === 1 && data.saved.size === 0) data.saved = new Map(data.records)
     if (mask.has("restart") && rng.chance(0.004)) steps.push({ restart: true })
     if (mask.has("late") && rng.chance(0.004)) {

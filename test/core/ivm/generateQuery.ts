@@ -1,14 +1,32 @@
 /**
  * Random live queries over the random data: the whole of what SELECT offers, by grammar.
  *
- * Why so: each production notes the feature it used, so that a test can assert that every feature occurred often enough;
- * the mask switches features off. What is refused in a live view is not generated. `unlike` is noted where the database is
- * known to answer otherwise, or where its answer is not determined, so that those are not compared with it.
+ * Why so: each production notes the feature it used, so that a test can assert that every feature occurred often
+ * enough; the mask switches features off. What is refused in a live view is not generated. `unlike` is noted where the
+ * database is known to answer otherwise, or where its answer is not determined, so that those are not compared with it.
  */
 import type { Rng } from "../../kit/random.ts"
 import { type Feature, type Json, keys, type Mask, recordText, scalar, tables } from "./generateData.ts"
 
-export type Tag = Feature | "unlike" | "correlated" | "deep" | "graphIn" | "recursion" | "aggregate" | "groupAll" | "collate" | "desc" | "start" | "range" | "several" | "computed" | "filterless" | "sharedShape" | "link" | "total"
+export type Tag =
+  | Feature
+  | "unlike"
+  | "correlated"
+  | "deep"
+  | "graphIn"
+  | "recursion"
+  | "aggregate"
+  | "groupAll"
+  | "collate"
+  | "desc"
+  | "start"
+  | "range"
+  | "several"
+  | "computed"
+  | "filterless"
+  | "sharedShape"
+  | "link"
+  | "total"
 
 export interface Query {
   readonly text: string
@@ -39,14 +57,31 @@ const literal = (g: G): string => {
     tag(g, "unlike")
     return "'person:1'"
   }
-  return g.rng.pick(g.mask.has("mixed") ? [...plain, "NULL", "NONE", "[1]", "[1, 'a']", "{ x: 1 }", "1.0f", "2dec", "d'2020-01-02T03:04:05Z'", "person:1"] : plain)
+  return g.rng.pick(
+    g.mask.has("mixed")
+      ? [...plain, "NULL", "NONE", "[1]", "[1, 'a']", "{ x: 1 }", "1.0f", "2dec", "d'2020-01-02T03:04:05Z'", "person:1"]
+      : plain
+  )
 }
 
 /** A path that cannot fail. */
 const path = (g: G): string => {
   const choices = ["n", "n", "m", "s", "g", "flag", "tags", "id", "missing"]
   if (g.mask.has("nested")) choices.push("sub.x", "sub.y.z", "sub", "sub.{x}")
-  if (g.mask.has("links")) choices.push("friend", "friend.n", "friend.s", "friend.friend.n", "author.s", "links.n", "links", "friend.author.n", "author.{s, n}", "links.author.s", "friend.sub.x")
+  if (g.mask.has("links"))
+    choices.push(
+      "friend",
+      "friend.n",
+      "friend.s",
+      "friend.friend.n",
+      "author.s",
+      "links.n",
+      "links",
+      "friend.author.n",
+      "author.{s, n}",
+      "links.author.s",
+      "friend.sub.x"
+    )
   const chosen = g.rng.pick(choices)
   if (/^(friend|author|links)\./.test(chosen)) tag(g, "links", "link")
   if (/friend|author|links/.test(chosen) && !g.mask.has("records")) tag(g, "unlike")
@@ -56,8 +91,24 @@ const path = (g: G): string => {
 const graph = (g: G): string => {
   tag(g, "graph")
   const chosen = g.rng.pick([
-    "->likes->post", "->likes->post.n", "->likes", "->likes.w", "<-knows<-person", "<-likes<-person.s", "<-likes", "->knows->person.n", "->(likes WHERE w > 1)->post",
-    "->(likes, knows)->?", "->?->?.s", "<->knows", "->knows->person->likes->post.s", "->(SELECT w, id FROM likes ORDER BY w DESC, id LIMIT 2)", "id.{1..2+collect}(->knows->person)", "id.{..3}(->knows->person)", "->likes[WHERE w > 1]", "->knows->person.friend.n"
+    "->likes->post",
+    "->likes->post.n",
+    "->likes",
+    "->likes.w",
+    "<-knows<-person",
+    "<-likes<-person.s",
+    "<-likes",
+    "->knows->person.n",
+    "->(likes WHERE w > 1)->post",
+    "->(likes, knows)->?",
+    "->?->?.s",
+    "<->knows",
+    "->knows->person->likes->post.s",
+    "->(SELECT w, id FROM likes ORDER BY w DESC, id LIMIT 2)",
+    "id.{1..2+collect}(->knows->person)",
+    "id.{..3}(->knows->person)",
+    "->likes[WHERE w > 1]",
+    "->knows->person.friend.n"
   ])
   if (chosen.includes("<-")) tag(g, "graphIn")
   if (chosen.includes(".{")) tag(g, "recursion")
@@ -68,19 +119,49 @@ const graph = (g: G): string => {
 const callable = (g: G): string => {
   tag(g, "functions")
   const p = path(g)
-  return g.rng.pick([`type::of(${p})`, `count(tags)`, `(${p} ?? 0)`, `[${p}, ${path(g)}]`, `{ a: ${p}, b: ${path(g)} }`, `(IF ${p} { ${path(g)} } ELSE { 'no' })`, `type::is_number(${p})`, `(${p} = ${literal(g)})`, `(${p} AND ${path(g)})`, `id.tb()`, `<string> ${p}`])
+  return g.rng.pick([
+    `type::of(${p})`,
+    `count(tags)`,
+    `(${p} ?? 0)`,
+    `[${p}, ${path(g)}]`,
+    `{ a: ${p}, b: ${path(g)} }`,
+    `(IF ${p} { ${path(g)} } ELSE { 'no' })`,
+    `type::is_number(${p})`,
+    `(${p} = ${literal(g)})`,
+    `(${p} AND ${path(g)})`,
+    `id.tb()`,
+    `<string> ${p}`
+  ])
 }
 
 const failingExpr = (g: G): string => {
   tag(g, "failing")
-  return g.rng.pick([`n + 1`, `string::len(s)`, `(n * m)`, `string::uppercase(s)`, `math::sum(tags)`, `(s + 'x')`, `array::len(tags)`, `(1 / n)`])
+  return g.rng.pick([
+    `n + 1`,
+    `string::len(s)`,
+    `(n * m)`,
+    `string::uppercase(s)`,
+    `math::sum(tags)`,
+    `(s + 'x')`,
+    `array::len(tags)`,
+    `(1 / n)`
+  ])
 }
 
 /** A subquery as it stands, or inside an expression. */
 const around = (g: G, inner: string): string => {
   if (g.rng.chance(0.8)) return inner
   tag(g, "functions")
-  return g.rng.pick([`count(${inner})`, `${inner}[0]`, `${inner}.n`, `[${inner}, n]`, `{ inner: ${inner} }`, `(IF flag { ${inner} } ELSE { [] })`, `array::first(${inner} ?? [])`, `${inner}[WHERE n > 0]`])
+  return g.rng.pick([
+    `count(${inner})`,
+    `${inner}[0]`,
+    `${inner}.n`,
+    `[${inner}, n]`,
+    `{ inner: ${inner} }`,
+    `(IF flag { ${inner} } ELSE { [] })`,
+    `array::first(${inner} ?? [])`,
+    `${inner}[WHERE n > 0]`
+  ])
 }
 
 /** An expression for a projection. */
@@ -103,14 +184,18 @@ const comparison = (g: G): string => {
   const { rng } = g
   const roll = rng.next()
   if (roll < 0.1) return `${path(g)} IN [${literal(g)}, ${literal(g)}, ${literal(g)}]`
-  if (roll < 0.18) return `tags ${rng.pick(negations)} ${rng.chance(0.5) ? literal(g) : `[${literal(g)}, ${literal(g)}]`}`
+  if (roll < 0.18)
+    return `tags ${rng.pick(negations)} ${rng.chance(0.5) ? literal(g) : `[${literal(g)}, ${literal(g)}]`}`
   if (roll < 0.24) return `${rng.pick(["n", "m", "s"])} IN ${rng.pick(["1..3", "0..=2", "'a'..'b'", "..2"])}`
   if (roll < 0.3) return path(g)
-  if (roll < 0.33) return `${path(g)} ${rng.pick(["INSIDE", "NOT IN", "?=", "*=", "=="])} ${rng.chance(0.5) ? "tags" : literal(g)}`
+  if (roll < 0.33)
+    return `${path(g)} ${rng.pick(["INSIDE", "NOT IN", "?=", "*=", "=="])} ${rng.chance(0.5) ? "tags" : literal(g)}`
   if (roll < 0.38) return `id ${rng.pick(["=", "!=", "<", ">="])} ${rng.pick(tables)}:${rng.pick(keys)}`
   if (roll < 0.43) return `${rng.pick(["n", "m"])} >= ${rng.below(2)} AND ${rng.pick(["n", "m"])} < ${1 + rng.below(3)}`
   const op = rng.chance(0.5) ? "=" : rng.pick(["!=", "<", "<=", ">", ">="])
-  return rng.chance(0.15) ? `${literal(g)} ${op} ${compared(g)}` : `${compared(g)} ${op} ${rng.chance(0.12) ? path(g) : literal(g)}`
+  return rng.chance(0.15)
+    ? `${literal(g)} ${op} ${compared(g)}`
+    : `${compared(g)} ${op} ${rng.chance(0.12) ? path(g) : literal(g)}`
 }
 
 const uncorrelated = (g: G): string => {
@@ -119,8 +204,12 @@ const uncorrelated = (g: G): string => {
   const inner = { ...g, depth: g.depth + 1 }
   const where = rng.chance(0.6) ? ` WHERE ${comparison(inner)}` : ""
   return rng.pick([
-    `s IN (SELECT VALUE s FROM ${rng.pick(tables)}${where})`, `n NOT IN (SELECT VALUE n FROM ${rng.pick(tables)}${where})`, `id IN (SELECT VALUE author FROM ${rng.pick(tables)}${where})`,
-    `n > (SELECT VALUE n FROM ONLY person:1)`, `count((SELECT id FROM ${rng.pick(tables)}${where})) > ${rng.below(4)}`, `n = (SELECT VALUE n FROM ONLY ${rng.pick(tables)}${where} LIMIT 1)`
+    `s IN (SELECT VALUE s FROM ${rng.pick(tables)}${where})`,
+    `n NOT IN (SELECT VALUE n FROM ${rng.pick(tables)}${where})`,
+    `id IN (SELECT VALUE author FROM ${rng.pick(tables)}${where})`,
+    `n > (SELECT VALUE n FROM ONLY person:1)`,
+    `count((SELECT id FROM ${rng.pick(tables)}${where})) > ${rng.below(4)}`,
+    `n = (SELECT VALUE n FROM ONLY ${rng.pick(tables)}${where} LIMIT 1)`
   ])
 }
 
@@ -131,7 +220,12 @@ const condition = (g: G, nesting: number): string => {
   }
   if (on(g, "uncorrelated", 0.2) && g.depth < 3) return uncorrelated(g)
   if (on(g, "subquery", 0.08) && g.depth < 3) return `count(${subquery(g)}) ${g.rng.pick([">", "="])} ${g.rng.below(3)}`
-  if (on(g, "graph", 0.2)) return g.rng.pick([`${graph(g)} CONTAINS ${g.rng.pick(["post:1", "person:1", "1", "'a'"])}`, `count(${graph(g)}) > ${g.rng.below(3)}`, graph(g)])
+  if (on(g, "graph", 0.2))
+    return g.rng.pick([
+      `${graph(g)} CONTAINS ${g.rng.pick(["post:1", "person:1", "1", "'a'"])}`,
+      `count(${graph(g)}) > ${g.rng.below(3)}`,
+      graph(g)
+    ])
   if (on(g, "failing", 0.1)) return `${failingExpr(g)} > ${literal(g)}`
   return comparison(g)
 }
@@ -179,7 +273,21 @@ const subquery = (g: G): string => {
   const given = on(g, "sources", 0.1) ? rng.pick(["$parent.links", "$parent.friend", "$parent.author"]) : undefined
   if (given !== undefined) tag(g, "sources", "computed", "unlike")
   const table = given ?? rng.pick(tables)
-  const links = rng.pick(["author = $parent.id", "author = $parent.id", "author = $parent.author", "s = $parent.s", "g = $parent.g", "id = $parent.friend", "n > $parent.n", "id IN $parent.links", "$parent.tags CONTAINS n", "friend.n = $parent.n", "friend = $parent.id", "$parent.id IN links", "[s, $parent.s] CONTAINS 'a'"])
+  const links = rng.pick([
+    "author = $parent.id",
+    "author = $parent.id",
+    "author = $parent.author",
+    "s = $parent.s",
+    "g = $parent.g",
+    "id = $parent.friend",
+    "n > $parent.n",
+    "id IN $parent.links",
+    "$parent.tags CONTAINS n",
+    "friend.n = $parent.n",
+    "friend = $parent.id",
+    "$parent.id IN links",
+    "[s, $parent.s] CONTAINS 'a'"
+  ])
   const correlated = rng.chance(0.85)
   if (correlated) tag(g, "correlated")
   if (/author|friend|links/.test(links) && !g.mask.has("records")) tag(g, "unlike")
@@ -188,11 +296,21 @@ const subquery = (g: G): string => {
   if (on(g, "group", 0.2)) {
     tag(g, "group", "aggregate")
     const counted = rng.chance(0.5)
-    // The planner forgets the VALUE where it only counts a table; what the older evaluator says may differ for another reason.
+    // The planner forgets the VALUE where it only counts a table; what the older evaluator says may differ for another
+    // reason.
     if (counted && filter === "") tag(g, "unlike")
-    return counted ? `(SELECT VALUE count() FROM ${table}${filter} GROUP ALL)` : `(SELECT g, count() AS c, math::sum(n) AS total FROM ${table}${filter} GROUP BY g${rng.chance(0.4) ? " ORDER BY c DESC, g LIMIT 2" : ""})`
+    return counted
+      ? `(SELECT VALUE count() FROM ${table}${filter} GROUP ALL)`
+      : `(SELECT g, count() AS c, math::sum(n) AS total FROM ${table}${filter} GROUP BY g${rng.chance(0.4) ? " ORDER BY c DESC, g LIMIT 2" : ""})`
   }
-  const [shown, sortable] = rng.pick<readonly [string, ReadonlyArray<string>]>([["*", ["n", "s", "id"]], ["VALUE id", []], ["VALUE n", []], ["id, n, s", ["n", "s", "id"]], [`id, n, ${expr(inner)} AS x`, ["n", "id"]], [`id, n, ${expr(inner)} AS x`, ["n", "x"]]])
+  const [shown, sortable] = rng.pick<readonly [string, ReadonlyArray<string>]>([
+    ["*", ["n", "s", "id"]],
+    ["VALUE id", []],
+    ["VALUE n", []],
+    ["id, n, s", ["n", "s", "id"]],
+    [`id, n, ${expr(inner)} AS x`, ["n", "id"]],
+    [`id, n, ${expr(inner)} AS x`, ["n", "x"]]
+  ])
   const sorting = order(inner, sortable, 0.6, shown === "*" || shown.startsWith("id") ? "id" : undefined)
   if (on(g, "only", 0.1)) {
     tag(g, "only", "unlike")
@@ -207,9 +325,19 @@ const source = (g: G): string => {
   tag(g, "sources")
   const table = rng.pick(tables)
   const chosen = rng.pick<readonly [Tag, string]>([
-    ["several", `${table}, ${rng.pick(tables.filter((other) => other !== table))}`], ["several", tables.join(", ")], ["several", `${table}:1, ${rng.pick(tables.filter((other) => other !== table))}`],
-    ["range", `${table}:1..a`], ["range", `${table}:..=10`], ["range", `${table}:a..`], ["range", `${table}:2..`], ["sources", `[${table}:1, post:2, person:a, ${table}:Z]`], ["sources", `${table}:${rng.pick(keys)}`],
-    ["params", "$ids"], ["computed", `type::table('${table}')`], ["computed", `(SELECT * FROM ${table}${rng.chance(0.5) ? " WHERE n > 0" : ""})`], ["several", `${table}, ${table}:1`]
+    ["several", `${table}, ${rng.pick(tables.filter((other) => other !== table))}`],
+    ["several", tables.join(", ")],
+    ["several", `${table}:1, ${rng.pick(tables.filter((other) => other !== table))}`],
+    ["range", `${table}:1..a`],
+    ["range", `${table}:..=10`],
+    ["range", `${table}:a..`],
+    ["range", `${table}:2..`],
+    ["sources", `[${table}:1, post:2, person:a, ${table}:Z]`],
+    ["sources", `${table}:${rng.pick(keys)}`],
+    ["params", "$ids"],
+    ["computed", `type::table('${table}')`],
+    ["computed", `(SELECT * FROM ${table}${rng.chance(0.5) ? " WHERE n > 0" : ""})`],
+    ["several", `${table}, ${table}:1`]
   ])
   tag(g, chosen[0])
   return chosen[1]
@@ -227,22 +355,48 @@ const plainQuery = (g: G): string => {
     return `SELECT VALUE ${shown} FROM ${from}${where(g)}${/^[a-z.]+$/.test(shown) ? order(g, [shown], 0.4, undefined) : ""}${window(g)}`
   }
   const all = rng.chance(0.5)
-  const own = all ? ["*"] : ["id", ...["n", "s", "g", "sub.x"].filter((name) => rng.chance(0.5) && (name !== "sub.x" || g.mask.has("nested")))]
-  const more = aliases.slice(0, rng.below(all ? 2 : 3) + (g.depth === 0 && rng.chance(0.3) ? 1 : 0)).map((alias) => `${expr(g)} AS ${on(g, "shadow", 0.1) ? (tag(g, "shadow"), rng.pick(["n", "s"])) : alias}`)
+  const own = all
+    ? ["*"]
+    : [
+        "id",
+        ...["n", "s", "g", "sub.x"].filter((name) => rng.chance(0.5) && (name !== "sub.x" || g.mask.has("nested")))
+      ]
+  const more = aliases
+    .slice(0, rng.below(all ? 2 : 3) + (g.depth === 0 && rng.chance(0.3) ? 1 : 0))
+    .map((alias) => `${expr(g)} AS ${on(g, "shadow", 0.1) ? (tag(g, "shadow"), rng.pick(["n", "s"])) : alias}`)
   const names = new Set(more.map((item) => item.slice(item.lastIndexOf(" ") + 1)))
   const fields = [...own, ...more]
   if (names.size < more.length) tag(g, "unlike")
-  const sortable = [...(all ? ["n", "s", "m", "flag", ...(g.mask.has("nested") ? ["sub.x"] : []), ...(g.mask.has("links") ? ["friend.n", "author.s"] : [])] : own.filter((name) => name !== "id")), ...names]
-  const omit = on(g, "omit", 0.15) ? (tag(g, "omit"), ` OMIT ${rng.pick(["n", "s, tags", "sub.x", "sub", "missing"])}`) : ""
+  const sortable = [
+    ...(all
+      ? [
+          "n",
+          "s",
+          "m",
+          "flag",
+          ...(g.mask.has("nested") ? ["sub.x"] : []),
+          ...(g.mask.has("links") ? ["friend.n", "author.s"] : [])
+        ]
+      : own.filter((name) => name !== "id")),
+    ...names
+  ]
+  const omit = on(g, "omit", 0.15)
+    ? (tag(g, "omit"), ` OMIT ${rng.pick(["n", "s, tags", "sub.x", "sub", "missing"])}`)
+    : ""
   const sorting = order(g, sortable, 0.6, last)
   if (/friend|author/.test(sorting)) tag(g, "link", "unlike")
-  const fetch = on(g, "fetch", 0.2) ? (tag(g, "fetch"), ` FETCH ${rng.pick(all ? ["friend", "links", "friend, author", "author", "friend.friend"] : [...names, "n"])}`) : ""
+  const fetch = on(g, "fetch", 0.2)
+    ? (tag(g, "fetch"),
+      ` FETCH ${rng.pick(all ? ["friend", "links", "friend, author", "author", "friend.friend"] : [...names, "n"])}`)
+    : ""
   // Text that names a record is followed here (D1), and not by the database.
   if (fetch !== "" && (!g.mask.has("records") || fields.some((shown) => shown.includes("<string>")))) tag(g, "unlike")
   if (from.includes("*") && !g.mask.has("records")) tag(g, "unlike")
-  // Where its table is computed, the database sorts by what OMIT has taken out of an object, but only when there is a LIMIT.
+  // Where its table is computed, the database sorts by what OMIT has taken out of an object, but only when there is a
+  // LIMIT.
   if (omit !== "" && from.startsWith("type::table")) tag(g, "unlike")
-  // The database's planner forgets a stored field that is also shown under an alias where rows are sorted, and sometimes elsewhere.
+  // The database's planner forgets a stored field that is also shown under an alias where rows are sorted, and
+  // sometimes elsewhere.
   if (all && more.some((item) => /^[\w.]+ AS/.test(item))) tag(g, "unlike")
   return `SELECT ${fields.join(", ")}${omit} FROM ${from}${where(g)}${sorting}${window(g)}${fetch}`
 }
@@ -252,9 +406,36 @@ const aggregate = (g: G): string => {
   const { rng } = g
   const of = rng.pick(["n", "m", "n", "s", "flag", ...(g.mask.has("links") ? ["friend.n"] : [])])
   if (of === "friend.n") tag(g, "link", ...(g.mask.has("records") ? [] : ["unlike" as const]))
-  const simple = rng.pick(["count()", "count()", `count(${of} > 1)`, `count(${of})`, `math::sum(${of})`, `math::mean(${of})`, `math::min(${of})`, `math::max(${of})`, `math::spread(${of})`, `array::group(${of})`, `array::distinct(${of})`, of, `math::median(${of})`, `math::variance(${of})`, `math::stddev(${of})`, `array::len(array::group(${of}))`, "time::max(d)"])
+  const simple = rng.pick([
+    "count()",
+    "count()",
+    `count(${of} > 1)`,
+    `count(${of})`,
+    `math::sum(${of})`,
+    `math::mean(${of})`,
+    `math::min(${of})`,
+    `math::max(${of})`,
+    `math::spread(${of})`,
+    `array::group(${of})`,
+    `array::distinct(${of})`,
+    of,
+    `math::median(${of})`,
+    `math::variance(${of})`,
+    `math::stddev(${of})`,
+    `array::len(array::group(${of}))`,
+    "time::max(d)"
+  ])
   if (/median|variance|stddev|time/.test(simple)) tag(g, "unlike")
-  const form = rng.pick([simple, simple, simple, `${/count|sum/.test(simple) ? simple : "count()"} * 2 + 1`, `[count(), ${simple}]`, `{ c: ${simple} }`, `(IF count() > 2 { ${simple} } ELSE { 'few' })`, ...(g.mask.has("failing") ? [`math::sum(n) / count()`, `math::sum(n + 1)`] : [])])
+  const form = rng.pick([
+    simple,
+    simple,
+    simple,
+    `${/count|sum/.test(simple) ? simple : "count()"} * 2 + 1`,
+    `[count(), ${simple}]`,
+    `{ c: ${simple} }`,
+    `(IF count() > 2 { ${simple} } ELSE { 'few' })`,
+    ...(g.mask.has("failing") ? [`math::sum(n) / count()`, `math::sum(n + 1)`] : [])
+  ])
   // What is no number or string of its own stands otherwise inside an expression in each of the database's evaluators.
   if (form !== simple && !/count|sum/.test(simple)) tag(g, "unlike")
   return form
@@ -267,12 +448,25 @@ const groupQuery = (g: G): string => {
   const aggregates = aliases.slice(0, 1 + rng.below(3)).map((alias) => `${aggregate(g)} AS ${alias}`)
   if (rng.chance(0.25)) {
     tag(g, "groupAll")
-    return on(g, "value", 0.2) ? (tag(g, "value", "unlike"), `SELECT VALUE ${aggregate(g)} FROM ${from}${where(g, 0.5)} GROUP ALL`) : `SELECT ${rng.chance(0.2) ? "count()" : aggregates.join(", ")} FROM ${from}${where(g, 0.5)} GROUP ALL`
+    return on(g, "value", 0.2)
+      ? (tag(g, "value", "unlike"), `SELECT VALUE ${aggregate(g)} FROM ${from}${where(g, 0.5)} GROUP ALL`)
+      : `SELECT ${rng.chance(0.2) ? "count()" : aggregates.join(", ")} FROM ${from}${where(g, 0.5)} GROUP ALL`
   }
-  const keyed = rng.pick<readonly [string, string]>([["g", "g"], ["g", "g"], ["s", "s"], ["flag", "flag"], ["type::of(n) AS t", "t"], ["g, flag", "g, flag"], ["g AS key", "key"], ...(g.mask.has("nested") ? [["sub.x AS x", "x"] as const] : []), ...(g.mask.has("links") ? [["author.s AS a", "a"] as const, ["friend", "friend"] as const] : [])])
+  const keyed = rng.pick<readonly [string, string]>([
+    ["g", "g"],
+    ["g", "g"],
+    ["s", "s"],
+    ["flag", "flag"],
+    ["type::of(n) AS t", "t"],
+    ["g, flag", "g, flag"],
+    ["g AS key", "key"],
+    ...(g.mask.has("nested") ? [["sub.x AS x", "x"] as const] : []),
+    ...(g.mask.has("links") ? [["author.s AS a", "a"] as const, ["friend", "friend"] as const] : [])
+  ])
   if (/author|friend/.test(keyed[0]) && !g.mask.has("records")) tag(g, "unlike")
   if (keyed[0].includes("author")) tag(g, "link")
-  if (rng.chance(0.1)) return `SELECT ${keyed[0]}${rng.pick(["", ", count()", ", count(), math::sum(n)", ", math::max(m)"])} FROM ${from}${where(g, 0.5)} GROUP BY ${keyed[1]}${window(g)}`
+  if (rng.chance(0.1))
+    return `SELECT ${keyed[0]}${rng.pick(["", ", count()", ", count(), math::sum(n)", ", math::max(m)"])} FROM ${from}${where(g, 0.5)} GROUP BY ${keyed[1]}${window(g)}`
   if (on(g, "value", 0.08)) {
     tag(g, "value", "unlike")
     return `SELECT VALUE s FROM ${from}${where(g, 0.5)} GROUP BY s`
@@ -296,18 +490,29 @@ const onlyQuery = (g: G): string => {
   tag(g, "only")
   const { rng } = g
   const table = rng.pick(tables)
-  if (rng.chance(0.5)) return `SELECT *${rng.chance(0.5) ? `, ${expr(g)} AS a1` : ""} FROM ONLY ${table}:${rng.pick(keys)}${where(g, 0.3)}`
+  if (rng.chance(0.5))
+    return `SELECT *${rng.chance(0.5) ? `, ${expr(g)} AS a1` : ""} FROM ONLY ${table}:${rng.pick(keys)}${where(g, 0.3)}`
   return `SELECT * FROM ONLY ${table}${where(g)}${order(g, ["n", "s"], 0.5, "id")}${rng.chance(0.8) ? " LIMIT 1" : ""}`
 }
 
 export const params = (rng: Rng, mask: Mask): Json => ({
-  p: scalar(rng, mask), o: { x: scalar(rng, mask), y: { z: scalar(rng, mask) } }, k: rng.below(5), ids: Array.from({ length: 3 }, () => recordText(rng))
+  p: scalar(rng, mask),
+  o: { x: scalar(rng, mask), y: { z: scalar(rng, mask) } },
+  k: rng.below(5),
+  ids: Array.from({ length: 3 }, () => recordText(rng))
 })
 
 export const query = (rng: Rng, mask: Mask): Query => {
   const g: G = { rng, mask, tags: new Set(), depth: 0 }
   const roll = rng.next()
-  const text = mask.has("group") && roll < 0.25 ? groupQuery(g) : mask.has("split") && roll < 0.32 ? splitQuery(g) : mask.has("only") && roll < 0.38 ? onlyQuery(g) : plainQuery(g)
+  const text =
+    mask.has("group") && roll < 0.25
+      ? groupQuery(g)
+      : mask.has("split") && roll < 0.32
+        ? splitQuery(g)
+        : mask.has("only") && roll < 0.38
+          ? onlyQuery(g)
+          : plainQuery(g)
   if (text.includes("$ids") && !mask.has("records")) g.tags.add("unlike")
   if (text.includes("$ids")) g.tags.add("unlike")
   if (!g.tags.has("failing")) g.tags.add("total")
@@ -320,11 +525,25 @@ export const queries = (rng: Rng, mask: Mask, count: number): ReadonlyArray<Quer
   while (out.length < count) {
     const earlier = out.length > 0 && mask.has("twins") && rng.chance(0.25) ? rng.pick(out) : undefined
     if (earlier === undefined) out.push(query(rng, mask))
-    else out.push({ text: earlier.text.replace(/(?<= [<>=]{1,2} )(-?[0-3]|'(?:a|b|ab)')(?=[ )]|$)/g, () => rng.pick(["0", "1", "2", "'a'", "'b'"])), params: rng.chance(0.5) ? earlier.params : params(rng, mask), tags: new Set([...earlier.tags, "sharedShape"]) })
+    else
+      out.push({
+        text: earlier.text.replace(/(?<= [<>=]{1,2} )(-?[0-3]|'(?:a|b|ab)')(?=[ )]|$)/g, () =>
+          rng.pick(["0", "1", "2", "'a'", "'b'"])
+        ),
+        params: rng.chance(0.5) ? earlier.params : params(rng, mask),
+        tags: new Set([...earlier.tags, "sharedShape"])
+      })
   }
   return out
 }
 
 /** Filters alone. */
-export const comparisons = (rng: Rng, mask: Mask, count: number): ReadonlyArray<{ readonly text: string; readonly params: Json }> =>
-  Array.from({ length: count }, () => ({ text: condition({ rng, mask, tags: new Set(), depth: 0 }, rng.below(3)), params: params(rng, mask) }))
+export const comparisons = (
+  rng: Rng,
+  mask: Mask,
+  count: number
+): ReadonlyArray<{ readonly text: string; readonly params: Json }> =>
+  Array.from({ length: count }, () => ({
+    text: condition({ rng, mask, tags: new Set(), depth: 0 }, rng.below(3)),
+    params: params(rng, mask)
+  }))

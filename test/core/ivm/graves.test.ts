@@ -18,7 +18,9 @@ const step = FastCheck.oneof(
 test("D4 the graves hold each deleted record once, the longest deleted first", () => {
   FastCheck.assert(
     FastCheck.property(FastCheck.array(step, { maxLength: 120, size: "max" }), (steps) => {
-      const table = new Table("t"), deleted = new Tombstones(), plain = new Set<RecordSlot>()
+      const table = new Table("t"),
+        deleted = new Tombstones(),
+        plain = new Set<RecordSlot>()
       const slots = Array.from({ length: 8 }, (_, key) => new RecordSlot(table, Ids.make("t", key), 1, key))
       const flip = (slot: RecordSlot): void => {
         table.put(slot, slot.id, plain.has(slot) ? { id: slot.id } : undefined, 1)

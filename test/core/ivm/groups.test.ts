@@ -1,8 +1,8 @@
 /**
  * GROUP BY and GROUP ALL by hand: what aggregates answer when rows leave again, and how many groups a change builds.
  *
- * Why by hand: the laws test compares with the plain evaluator, these cases say what the answer is; and each stands for a
- * way in which running aggregates go wrong.
+ * Why by hand: the laws test compares with the plain evaluator, these cases say what the answer is; and each stands for
+ * a way in which running aggregates go wrong.
  */
 import { Either } from "effect"
 import { expect, test } from "vitest"
@@ -66,7 +66,11 @@ test("L1 a spread follows its least and greatest values and keeps their kinds", 
 test("L1 sums of floats are taken in the order of the records, whatever the order of the changes", () => {
   const desk = new Desk()
   const view = grouped(desk, "SELECT g, math::sum(n) AS s FROM t GROUP BY g")
-  desk.put("t:4", { g: 1, n: 1 }).put("t:3", { g: 1, n: -1e16 }).put("t:1", { g: 1, n: 1e16 }).put("t:2", { g: 1, n: 1 })
+  desk
+    .put("t:4", { g: 1, n: 1 })
+    .put("t:3", { g: 1, n: -1e16 })
+    .put("t:1", { g: 1, n: 1e16 })
+    .put("t:2", { g: 1, n: 1 })
   expect(texts(view)).toEqual(["{ g: 1, s: 1f }"])
   desk.put("t:2", { g: 1, n: 4 })
   expect(texts(view)).toEqual(["{ g: 1, s: 5f }"])
@@ -74,7 +78,10 @@ test("L1 sums of floats are taken in the order of the records, whatever the orde
 
 test("L1 -0, NaN, infinities, decimals and what is no number come and go", () => {
   const desk = new Desk()
-  const view = grouped(desk, "SELECT math::sum(n) AS s, math::mean(n) AS m, math::min(n) AS least, math::max(n) AS most, count(n) AS c FROM t GROUP ALL")
+  const view = grouped(
+    desk,
+    "SELECT math::sum(n) AS s, math::mean(n) AS m, math::min(n) AS least, math::max(n) AS most, count(n) AS c FROM t GROUP ALL"
+  )
   put(desk, "t:2", { n: 3 })
   const three = "{ c: 1, least: 3, m: 3f, most: 3, s: 3 }"
   expect(texts(view)).toEqual([three])
@@ -87,7 +94,9 @@ test("L1 -0, NaN, infinities, decimals and what is no number come and go", () =>
   }
   expect(with_(-0)).toBe("{ c: 1, least: -0f, m: 1.5f, most: 3, s: 3f }")
   expect(with_(NaN)).toBe("{ c: 2, least: 3, m: NaN, most: NaN, s: NaN }")
-  expect(with_(-Infinity)).toBe("{ c: 2, least: -Infinity, m: -Infinity, most: 3, s: -Infinity }".replaceAll("-Infinity", render(-Infinity)))
+  expect(with_(-Infinity)).toBe(
+    "{ c: 2, least: -Infinity, m: -Infinity, most: 3, s: -Infinity }".replaceAll("-Infinity", render(-Infinity))
+  )
   expect(with_(dec("0.5"))).toBe("{ c: 2, least: 0.5dec, m: 1.75f, most: 3, s: 3.5dec }")
   expect(with_("text")).toBe("{ c: 2, least: 3, m: 3f, most: 3, s: 3 }")
   expect(with_(undefined)).toBe(three)
@@ -128,7 +137,11 @@ test("L1 a mean of ints too large for a running sum adds floats", () => {
 test("D2a a row whose key or argument fails is left out alone", () => {
   const desk = new Desk()
   const view = grouped(desk, "SELECT string::len(g) AS l, math::sum(n + 1) AS s FROM t GROUP BY l")
-  desk.put("t:1", { g: "a", n: 1 }).put("t:2", { g: 5, n: 1 }).put("t:3", { g: "b", n: "x" }).put("t:4", { g: "c", n: 3 })
+  desk
+    .put("t:1", { g: "a", n: 1 })
+    .put("t:2", { g: 5, n: 1 })
+    .put("t:3", { g: "b", n: "x" })
+    .put("t:4", { g: "c", n: 3 })
   expect(texts(view)).toEqual(["{ l: 1, s: 6 }"])
   expect(view.view.errors().map(({ id }) => id)).toEqual(["t:2", "t:3"])
   desk.put("t:3", { g: "bb", n: 1 }).remove("t:2")
@@ -154,7 +167,10 @@ test("L2 groups come, change, are renamed and go, and say so", () => {
 
 test("L1 GROUP ALL over nothing is one row", () => {
   const desk = new Desk()
-  const view = grouped(desk, "SELECT count() AS n, math::max(x) AS m, array::group(x) AS all FROM t WHERE x > 1 GROUP ALL")
+  const view = grouped(
+    desk,
+    "SELECT count() AS n, math::max(x) AS m, array::group(x) AS all FROM t WHERE x > 1 GROUP ALL"
+  )
   expect(texts(view)).toEqual([`{ all: [], m: ${render(-Infinity)}, n: 0 }`])
   const empty = view.hash()
   desk.put("t:1", { x: 2 }).put("t:0", { x: 3 })
@@ -169,12 +185,21 @@ test("L2 ORDER BY an aggregate with LIMIT: a group moves in and out of the windo
   const desk = new Desk()
   for (const [i, g] of [..."aaabbc"].entries()) desk.put(`t:${i}`, { g })
   const view = grouped(desk, "SELECT g, count() AS n FROM t GROUP BY g ORDER BY n DESC LIMIT 2")
-  expect(view.rows()).toEqual([{ g: "a", n: 3 }, { g: "b", n: 2 }])
+  expect(view.rows()).toEqual([
+    { g: "a", n: 3 },
+    { g: "b", n: 2 }
+  ])
   desk.sendAll([change("t:6", { g: "c" }), change("t:7", { g: "c" })])
-  expect(view.rows()).toEqual([{ g: "a", n: 3 }, { g: "c", n: 3 }])
+  expect(view.rows()).toEqual([
+    { g: "a", n: 3 },
+    { g: "c", n: 3 }
+  ])
   expect(view.delta()).toMatchObject({ additions: [['["c"]', 2]], removals: ['["b"]'], updates: [] })
   desk.remove("t:0").remove("t:1")
-  expect(view.rows()).toEqual([{ g: "c", n: 3 }, { g: "b", n: 2 }])
+  expect(view.rows()).toEqual([
+    { g: "c", n: 3 },
+    { g: "b", n: 2 }
+  ])
 })
 
 test("L4 a change builds the groups it leaves and enters, once each, whatever the size of the table", () => {
@@ -190,15 +215,23 @@ test("L4 a change builds the groups it leaves and enters, once each, whatever th
     }
     expect(built(() => desk.put("t:5", { g: 5, n: 100, note: "" }))).toBe(1)
     expect(built(() => desk.put("t:5", { g: 6, n: 100, note: "" }))).toBe(2)
-    expect(built(() => desk.put("t:5", { g: 6, n: 100, note: "changed" })), "nothing a group shows").toBe(0)
-    expect(built(() => desk.sendAll([change("t:16", { g: 6, n: 1 }), change("t:26", { g: 6, n: 1 }), change("t:36", undefined)]))).toBe(1)
+    expect(
+      built(() => desk.put("t:5", { g: 6, n: 100, note: "changed" })),
+      "nothing a group shows"
+    ).toBe(0)
+    expect(
+      built(() =>
+        desk.sendAll([change("t:16", { g: 6, n: 1 }), change("t:26", { g: 6, n: 1 }), change("t:36", undefined)])
+      )
+    ).toBe(1)
   }
 })
 
 test("L6 an aggregate without an accumulator says that it is computed again over its group", () => {
   const plan = new Desk().watch("SELECT g, math::median(n) AS m, n, math::sum(n) AS s FROM t GROUP BY g").view.plan()
   expect(plan.filter((row) => !row.incremental).map((row) => [row.operator, row.reason])).toEqual([
-    ["aggregate math::median", "computed again over its group"], ["aggregate list of values", "computed again over its group"]
+    ["aggregate math::median", "computed again over its group"],
+    ["aggregate list of values", "computed again over its group"]
   ])
 })
 
@@ -208,35 +241,50 @@ test("L1 a group whose row reads another record is built again when that changes
   const view = grouped(desk, "SELECT array::distinct(who).name AS names, count() AS n FROM t GROUP ALL")
   const names = (): unknown => view.rows()
   desk.put("p:1", { name: "Bea" })
-  expect(names()).toEqual(desk.watch("SELECT array::distinct(who).name AS names, count() AS n FROM t WHERE true GROUP ALL").rows())
+  expect(names()).toEqual(
+    desk.watch("SELECT array::distinct(who).name AS names, count() AS n FROM t WHERE true GROUP ALL").rows()
+  )
   expect(JSON.stringify(names())).toContain("Bea")
 })
 
 test("L1 counts of children as a subquery: one group per row around it, strict about failures", () => {
   const desk = new Desk()
   desk.put("p:1", {}).put("p:2", {})
-  const view = desk.watch("SELECT id, (SELECT count() AS n, math::sum(x + 1) AS s FROM c WHERE p = $parent.id GROUP ALL) AS k, (SELECT VALUE count() FROM c WHERE p = $parent.id GROUP ALL)[0] AS n FROM p")
+  const view = desk.watch(
+    "SELECT id, (SELECT count() AS n, math::sum(x + 1) AS s FROM c WHERE p = $parent.id GROUP ALL) AS k, (SELECT VALUE count() FROM c WHERE p = $parent.id GROUP ALL)[0] AS n FROM p"
+  )
   const none = { k: [{ n: 0, s: 0 }], n: 0 }
-  expect(view.rows()).toEqual([{ id: "p:1", ...none }, { id: "p:2", ...none }])
+  expect(view.rows()).toEqual([
+    { id: "p:1", ...none },
+    { id: "p:2", ...none }
+  ])
   desk.put("c:1", { p: "p:1", x: 1 })
   expect(view.delta()?.updates.map(([id]) => id)).toEqual(["p:1"])
   desk.put("c:2", { p: "p:1", x: 5 })
-  expect(view.rows()).toEqual([{ id: "p:1", k: [{ n: 2, s: 8 }], n: 2 }, { id: "p:2", ...none }])
+  expect(view.rows()).toEqual([
+    { id: "p:1", k: [{ n: 2, s: 8 }], n: 2 },
+    { id: "p:2", ...none }
+  ])
   desk.put("c:2", { p: "p:1", x: "text" })
   expect(view.rows()).toEqual([{ id: "p:2", ...none }])
   expect(view.view.errors().map(({ id }) => id)).toEqual(["p:1"])
   desk.put("c:2", { p: "p:2", x: 1 })
-  expect(view.rows()).toEqual([{ id: "p:1", k: [{ n: 1, s: 2 }], n: 1 }, { id: "p:2", k: [{ n: 1, s: 2 }], n: 1 }])
+  expect(view.rows()).toEqual([
+    { id: "p:1", k: [{ n: 1, s: 2 }], n: 1 },
+    { id: "p:2", k: [{ n: 1, s: 2 }], n: 1 }
+  ])
 })
 
 test("L5 an instance filled from the records and one that followed the changes are the same", () => {
   const query = "SELECT g, math::sum(n) AS s, math::mean(n) AS m, n FROM t GROUP BY g ORDER BY s"
   const desk = new Desk()
   const followed = grouped(desk, query)
-  for (let i = 0; i < 60; i++) desk.put(`t:${(i * 7) % 30}`, { g: i % 3, n: (i * 37) % 11 / 10 })
+  for (let i = 0; i < 60; i++) desk.put(`t:${(i * 7) % 30}`, { g: i % 3, n: ((i * 37) % 11) / 10 })
   const fresh = new Engine()
   for (const row of desk.engine.store.rows("t")) fresh.load(row.id, row.version, row.doc)
   const filled = Either.getOrThrow(fresh.acquire(Either.getOrThrow(parseSelect(query)), {}))
   expect(filled.hash()).toBe(followed.hash())
-  expect(filled.rows().map((row) => [row.key, render(row.value())])).toEqual(followed.view.rows().map((row) => [row.key, render(row.value())]))
+  expect(filled.rows().map((row) => [row.key, render(row.value())])).toEqual(
+    followed.view.rows().map((row) => [row.key, render(row.value())])
+  )
 })

@@ -40,23 +40,41 @@ const note = (totals: Totals, tag: Tag, steps: number): void => {
 }
 
 /** The text of what went wrong, undefined when nothing did. */
-export const lawRun = async (random: Rng, engines: Engines | undefined, totals: Totals, { changes = 500, quick = false, views = 12 }: { readonly changes?: number; readonly quick?: boolean; readonly views?: number } = {}): Promise<string | undefined> => {
+export const lawRun = async (
+  random: Rng,
+  engines: Engines | undefined,
+  totals: Totals,
+  {
+    changes = 500,
+    quick = false,
+    views = 12
+  }: { readonly changes?: number; readonly quick?: boolean; readonly views?: number } = {}
+): Promise<string | undefined> => {
   const mask = swarm(random)
   const asked = queries(random, mask, views)
-  const steps = history(random, mask, changes, asked.map(({ params, text }, i) => ({ watch: `v${i}`, query: text, params })))
+  const steps = history(
+    random,
+    mask,
+    changes,
+    asked.map(({ params, text }, i) => ({ watch: `v${i}`, query: text, params }))
+  )
   totals.queries += asked.length
   let end: { readonly model: Model; readonly views: ReadonlyArray<Asked> } | undefined
-  const violation = runCase(steps, totals.tally, { quick, after: (model, held) => {
-    const like: Array<Asked> = []
-    asked.forEach(({ params, tags, text }, i) => {
-      const instance = held.get(`v${i}`)?.instance
-      if (instance === undefined) return
-      for (const tag of tags) note(totals, tag, instance.generation - 1)
-      if (!tags.has("unlike")) like.push({ query: text, params, view: instance })
-    })
-    end = { model, views: like }
-  } })
-  if (violation !== undefined) return `${report(shrink(steps, violation))}\n  without ${features.filter((feature) => !mask.has(feature)).join(" ")}`
+  const violation = runCase(steps, totals.tally, {
+    quick,
+    after: (model, held) => {
+      const like: Array<Asked> = []
+      asked.forEach(({ params, tags, text }, i) => {
+        const instance = held.get(`v${i}`)?.instance
+        if (instance === undefined) return
+        for (const tag of tags) note(totals, tag, instance.generation - 1)
+        if (!tags.has("unlike")) like.push({ query: text, params, view: instance })
+      })
+      end = { model, views: like }
+    }
+  })
+  if (violation !== undefined)
+    return `${report(shrink(steps, violation))}\n  without ${features.filter((feature) => !mask.has(feature)).join(" ")}`
   if (engines === undefined || end === undefined) return undefined
   const { compared, disputed, wrong } = await compareWithDatabase(engines, end.model, end.views)
   totals.compared += compared

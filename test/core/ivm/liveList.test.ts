@@ -1,5 +1,6 @@
 /**
- * Views behind `IN (SELECT VALUE ...)`: who is followed decides what is shown, and a change on either side costs what it touches.
+ * Views behind `IN (SELECT VALUE ...)`: who is followed decides what is shown, and a change on either side costs what
+ * it touches.
  *
  * Results are compared with a fresh run after every change; work is counted by the engine itself.
  */
@@ -21,7 +22,11 @@ const file = "test/core/ivm/liveList.test.ts"
 const desk = () => {
   const counters = newWorkCounters()
   const engine = new Engine({ counters })
-  const write = (op: "UPDATE" | "DELETE", id: string, record: object): { readonly views: number; readonly rows: number } => {
+  const write = (
+    op: "UPDATE" | "DELETE",
+    id: string,
+    record: object
+  ): { readonly views: number; readonly rows: number } => {
     const before = { ...counters }
     const change = Either.getOrThrow(decodeChange({ table: id.slice(0, id.indexOf(":")), op, id, record }))
     for (const planned of engine.plan([change])) if (planned !== undefined) engine.apply(planned)
@@ -34,7 +39,10 @@ const desk = () => {
     const keys = (): ReadonlyArray<string> => view.rows().map((row) => row.key)
     const check = (): void => {
       const fresh = drain(rerun(select, params, source, engine.store, defaultSteps)())
-      expect(view.rows().map((row) => [row.key, toJson(row.value())]), text).toEqual(fresh.rows.map((row) => [row.key, toJson(row.value)]))
+      expect(
+        view.rows().map((row) => [row.key, toJson(row.value())]),
+        text
+      ).toEqual(fresh.rows.map((row) => [row.key, toJson(row.value)]))
     }
     return { view, keys, check }
   }
@@ -74,7 +82,11 @@ describe("L4 IN (SELECT VALUE ...)", () => {
   it("the subquery goes with the last view that needs it", () => {
     const { engine, watch, write } = desk()
     write("UPDATE", "follows:1", { in: "user:1", out: "star:1" })
-    const views = [watch(following, { me: "user:1" }), watch(following, { me: "user:1" }), watch(following, { me: "user:2" })]
+    const views = [
+      watch(following, { me: "user:1" }),
+      watch(following, { me: "user:1" }),
+      watch(following, { me: "user:2" })
+    ]
     expect(views[0]!.view).toBe(views[1]!.view)
     for (const { view } of views) engine.release(view)
     expect(engine.shapes()).toEqual([])
@@ -84,8 +96,17 @@ describe("L4 IN (SELECT VALUE ...)", () => {
     const { watch, write } = desk()
     const view = watch("SELECT * FROM post WHERE tag IN (SELECT VALUE tag FROM wanted)")
     const steps: ReadonlyArray<readonly [string, object]> = [
-      ["wanted:1", { tag: "a" }], ["post:1", { tag: "a" }], ["post:2", { tag: { type: "Point", coordinates: [1, 2] } }], ["post:3", {}],
-      ["wanted:2", { tag: { type: "Point", coordinates: [1, 2] } }], ["wanted:3", {}], ["post:4", { tag: "a" }], ["wanted:2", { tag: "b" }], ["post:1", { tag: "b" }], ["wanted:1", { tag: [1] }], ["post:2", { tag: [1] }]
+      ["wanted:1", { tag: "a" }],
+      ["post:1", { tag: "a" }],
+      ["post:2", { tag: { type: "Point", coordinates: [1, 2] } }],
+      ["post:3", {}],
+      ["wanted:2", { tag: { type: "Point", coordinates: [1, 2] } }],
+      ["wanted:3", {}],
+      ["post:4", { tag: "a" }],
+      ["wanted:2", { tag: "b" }],
+      ["post:1", { tag: "b" }],
+      ["wanted:1", { tag: [1] }],
+      ["post:2", { tag: [1] }]
     ]
     for (const [id, record] of steps) {
       write("UPDATE", id, record)
@@ -110,7 +131,12 @@ seeded("L1 whoever follows whom, each view is what a fresh run gives", file, (ra
       if (step % 15 === 0) views.push(watch(random.pick(queries), { me: `user:${random.below(3)}` }))
       const gone = random.chance(0.2)
       const kind = random.pick(["post", "follows", "user"])
-      const record = kind === "post" ? { author: `user:${random.below(4)}`, n: random.below(5), published: random.chance(0.5) } : kind === "user" ? { n: random.below(5) } : { in: `user:${random.below(3)}`, out: `user:${random.below(4)}`, w: random.below(3) }
+      const record =
+        kind === "post"
+          ? { author: `user:${random.below(4)}`, n: random.below(5), published: random.chance(0.5) }
+          : kind === "user"
+            ? { n: random.below(5) }
+            : { in: `user:${random.below(3)}`, out: `user:${random.below(4)}`, w: random.below(3) }
       write(gone ? "DELETE" : "UPDATE", `${kind}:${random.below(8)}`, gone ? {} : record)
       for (const view of views) {
         view.check()

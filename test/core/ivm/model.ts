@@ -53,7 +53,8 @@ export class Model implements Source {
     const { id } = change
     this.touched.add(`rows ${id.table}`).add(id.text)
     for (const doc of [before, this.records.get(id.text)?.doc]) {
-      for (const end of [doc && recordOf(field(doc, "in")), doc && recordOf(field(doc, "out"))]) if (end !== undefined) this.touched.add(`edges ${end.text}`)
+      for (const end of [doc && recordOf(field(doc, "in")), doc && recordOf(field(doc, "out"))])
+        if (end !== undefined) this.touched.add(`edges ${end.text}`)
     }
     return true
   }
@@ -70,7 +71,8 @@ export class Model implements Source {
     }
     if (before !== undefined) {
       if (change.version !== undefined && change.version < before.version) return false
-      if (encode(before.doc) === encode(change.doc) && (change.version ?? before.version) === before.version) return false
+      if (encode(before.doc) === encode(change.doc) && (change.version ?? before.version) === before.version)
+        return false
     }
     // A version given twice with other content is a new state all the same.
     const given = change.version === before?.version ? undefined : change.version
@@ -96,12 +98,15 @@ export class Model implements Source {
   edges(record: RecordId, direction: "out" | "in", table: string | undefined): Iterable<RecordId> {
     this.edgeList ??= this.ids(() => true).flatMap((id) => {
       const { doc } = this.records.get(id.text)!
-      const from = recordOf(field(doc, "in")), to = recordOf(field(doc, "out"))
+      const from = recordOf(field(doc, "in")),
+        to = recordOf(field(doc, "out"))
       return from === undefined || to === undefined ? [] : [{ id, in: from, out: to }]
     })
     this.reads.add(`edges ${record.text}`)
     const end = direction === "out" ? "in" : "out"
-    return this.edgeList.filter((edge) => edge[end].text === record.text && (table === undefined || edge.id.table === table)).map((edge) => edge.id)
+    return this.edgeList
+      .filter((edge) => edge[end].text === record.text && (table === undefined || edge.id.table === table))
+      .map((edge) => edge.id)
   }
 
   tables(): Iterable<string> {
@@ -109,7 +114,10 @@ export class Model implements Source {
   }
 
   private ids(wanted: (id: RecordId) => boolean): ReadonlyArray<RecordId> {
-    return [...this.records.values()].map(({ id }) => id).filter(wanted).sort(compareRecords)
+    return [...this.records.values()]
+      .map(({ id }) => id)
+      .filter(wanted)
+      .sort(compareRecords)
   }
 
   private resort(table: string): void {
@@ -133,8 +141,15 @@ export interface PlainResult {
   readonly failing: ReadonlySet<string>
 }
 
-/** Compiles a query once; each call of the answer is a fresh run of it, unless nothing of what the last run read has been touched. */
-export const plainly = (select: Select, params: { readonly [name: string]: Value }, model: Model): ((touched: ReadonlySet<string> | undefined) => PlainResult) => {
+/**
+ * Compiles a query once; each call of the answer is a fresh run of it, unless nothing of what the last run read has
+ * been touched.
+ */
+export const plainly = (
+  select: Select,
+  params: { readonly [name: string]: Value },
+  model: Model
+): ((touched: ReadonlySet<string> | undefined) => PlainResult) => {
   const run = freshly(select, params, model)
   let last: PlainResult | undefined
   let reads: ReadonlySet<string> = new Set()
@@ -152,11 +167,21 @@ const freshly = (select: Select, params: { readonly [name: string]: Value }, mod
   return () => {
     const left: Array<LeftOut> = []
     try {
-      const slices = run({ doc: undefined, params, parent: undefined, source: model, budget: budget(1e9, "no limit") }, left)
+      const slices = run(
+        { doc: undefined, params, parent: undefined, source: model, budget: budget(1e9, "no limit") },
+        left
+      )
       let step = slices.next()
       while (step.done !== true) step = slices.next()
       if (select.only && step.value.length > 1) return whole
-      const rows = step.value.map(({ record, value }): PlainRow => ({ record: record?.text, version: record && model.records.get(record.text)?.version, value, text: encode(value) }))
+      const rows = step.value.map(
+        ({ record, value }): PlainRow => ({
+          record: record?.text,
+          version: record && model.records.get(record.text)?.version,
+          value,
+          text: encode(value)
+        })
+      )
       return { rows, failing: new Set(left.map(({ record }) => record?.text ?? "")) }
     } catch (error) {
       if (error instanceof EvalError) return whole

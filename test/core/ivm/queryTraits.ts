@@ -4,12 +4,20 @@
  * Apart from the runner because it is about queries and not about engines.
  */
 
-/** A filter with a part that can fail and others: rows that an index rules out are not looked at, and not listed when they fail. */
-export const mayMissFailing = (query: string): boolean => / WHERE .*(AND|&&)/.test(query) && / WHERE .*(n \+ 1|\(s\) |n \* m|math::sum\(tags|s \+ 'x'|array::len\(tags|1 \/ n)/.test(query)
+/**
+ * A filter with a part that can fail and others: rows that an index rules out are not looked at, and not listed when
+ * they fail.
+ */
+export const mayMissFailing = (query: string): boolean =>
+  / WHERE .*(AND|&&)/.test(query) &&
+  / WHERE .*(n \+ 1|\(s\) |n \* m|math::sum\(tags|s \+ 'x'|array::len\(tags|1 \/ n)/.test(query)
 
 /** Tables named by a FROM inside brackets; `$` where the row around says what is read. */
 export const innerTables = (query: string): ReadonlyArray<string> =>
-  [...query.matchAll(/ FROM (?:ONLY )?(\$|\w+)/g)].flatMap(({ 1: table, index }) => (query.slice(0, index).split("(").length > query.slice(0, index).split(")").length ? [table!] : []))
+  [...query.matchAll(/ FROM (?:ONLY )?(\$|\w+)/g)].flatMap(({ 1: table, index }) =>
+    query.slice(0, index).split("(").length > query.slice(0, index).split(")").length ? [table!] : []
+  )
 
 /** Rows placed by what a link leads to count as changed when that value changes, whether they move or not. */
-export const placedByLink = (query: string): boolean => /ORDER BY [^()]*\b(friend|author|links|a\d|x)\b/.test(query) || / AS (n|s)\b.* ORDER BY/.test(query)
+export const placedByLink = (query: string): boolean =>
+  /ORDER BY [^()]*\b(friend|author|links|a\d|x)\b/.test(query) || / AS (n|s)\b.* ORDER BY/.test(query)

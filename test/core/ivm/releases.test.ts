@@ -1,8 +1,9 @@
 /**
- * A view that is let go leaves nothing in memory: of its rows, of what they had read, of the subqueries they showed (D14, D16, L7).
+ * A view that is let go leaves nothing in memory: of its rows, of what they had read, of the subqueries they showed
+ * (D14, D16, L7).
  *
- * Why by counts: no result ever shows what is left behind. Counted is what the store's structures hold, and everything that can
- * be reached from the engine, whoever holds it.
+ * Why by counts: no result ever shows what is left behind. Counted is what the store's structures hold, and everything
+ * that can be reached from the engine, whoever holds it.
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
@@ -15,7 +16,20 @@ import { kinds, world } from "./kinds.ts"
 import { reachable } from "./reachable.ts"
 
 /** Classes of which an engine without views has none. */
-const ofViews = ["IncrementalView", "Recomputed", "PlainMember", "FullMember", "GroupedMember", "ShapeGroup", "Lane", "RowIndex", "LiveList", "Groups", "DeltaBuilder", "Shape"]
+const ofViews = [
+  "IncrementalView",
+  "Recomputed",
+  "PlainMember",
+  "FullMember",
+  "GroupedMember",
+  "ShapeGroup",
+  "Lane",
+  "RowIndex",
+  "LiveList",
+  "Groups",
+  "DeltaBuilder",
+  "Shape"
+]
 
 const holdings = (desk: Desk) => holdingsOf(desk.engine.kept)
 
@@ -31,7 +45,8 @@ describe("a view that is let go", () => {
       const empty = holdings(desk)
       expect(empty).toMatchObject({ instances: 0, heldRows: 0, indexEntries: 0, readingRows: 0, departing: 0 })
       const cycle = (round: number): void => {
-        const first = desk.watch(query, params), second = desk.watch(query, params)
+        const first = desk.watch(query, params),
+          second = desk.watch(query, params)
         expect(holdings(desk).instances).toBeGreaterThan(0)
         if (round % 2 === 0) stir(desk, round)
         desk.engine.release(first.view)
@@ -59,7 +74,8 @@ describe("a view that is let go", () => {
         for (let i = 0; i < watching.length; i++) desk.engine.release(watching[(i * 7 + round) % watching.length]!)
       }
       cycle(0)
-      const before = holdings(desk), held = reachable(desk.engine)
+      const before = holdings(desk),
+        held = reachable(desk.engine)
       for (let round = 1; round < 6; round++) cycle(round)
       expect({ ...holdings(desk), indexEntries: 0 }, kinds[kept]!.kind).toEqual({ ...before, indexEntries: 0 })
       expect(reachable(desk.engine).get("PlainMember"), kinds[kept]!.kind).toBe(held.get("PlainMember"))
@@ -75,7 +91,14 @@ describe("a view that is let go", () => {
     const filling = desk.engine.acquireSliced(Either.getOrThrow(parseSelect("SELECT * FROM post WHERE n >= 0")), {})
     filling.next()
     desk.engine.clear()
-    expect(holdings(desk)).toEqual({ instances: 0, heldRows: 0, tombstones: 0, indexEntries: 0, readingRows: 0, departing: 0 })
+    expect(holdings(desk)).toEqual({
+      instances: 0,
+      heldRows: 0,
+      tombstones: 0,
+      indexEntries: 0,
+      readingRows: 0,
+      departing: 0
+    })
     expectNoViews(desk)
     desk.put("post:1", { n: 1 })
     const [again] = desk.engine.store.rows("post")

@@ -56,7 +56,18 @@ export interface Tally {
   maxRows: number
 }
 
-export const newTally = (): Tally => ({ checks: 0, changes: 0, deltas: 0, additions: 0, updates: 0, removals: 0, failing: 0, batches: 0, children: 0, maxRows: 0 })
+export const newTally = (): Tally => ({
+  checks: 0,
+  changes: 0,
+  deltas: 0,
+  additions: 0,
+  updates: 0,
+  removals: 0,
+  failing: 0,
+  batches: 0,
+  children: 0,
+  maxRows: 0
+})
 
 interface Watched {
   readonly name: string
@@ -94,23 +105,33 @@ export const loaded = (model: Model, options?: EngineOptions): Engine => {
 }
 
 /** What a client sees; the versions of rows that are no records are the engine's own. */
-const contentOf = (plain: PlainResult, keys: ReadonlyArray<string>): string => plain.rows.map((row, i) => `${keys[i]} ${row.version ?? ""} ${row.text}`).join("\n")
+const contentOf = (plain: PlainResult, keys: ReadonlyArray<string>): string =>
+  plain.rows.map((row, i) => `${keys[i]} ${row.version ?? ""} ${row.text}`).join("\n")
 
-/** One delta, one generation, another hash; no delta, none of it. Within a history, hash and content belong together. */
+/**
+ * One delta, one generation, another hash; no delta, none of it. Within a history, hash and content belong together.
+ */
 const checkHash = (view: Watched, touched: Touched | undefined, content: string): void => {
   const { instance } = view
   const hash = instance.hash()
   if (touched === undefined) {
     if (hash !== view.hash) broken(`L2 the hash changes from ${view.hash} to ${hash} without a delta`)
-    if (instance.generation !== view.generation) broken(`L2 the generation goes from ${view.generation} to ${instance.generation} without a delta`)
+    if (instance.generation !== view.generation)
+      broken(`L2 the generation goes from ${view.generation} to ${instance.generation} without a delta`)
   } else {
-    if (hash !== touched.hash || instance.generation !== touched.generation) broken(`L3 the step says hash ${touched.hash}, generation ${touched.generation}; the result says ${hash}, ${instance.generation}`)
-    if (instance.generation !== view.generation + 1) broken(`D13 the generation goes from ${view.generation} to ${instance.generation} in one step`)
+    if (hash !== touched.hash || instance.generation !== touched.generation)
+      broken(
+        `L3 the step says hash ${touched.hash}, generation ${touched.generation}; the result says ${hash}, ${instance.generation}`
+      )
+    if (instance.generation !== view.generation + 1)
+      broken(`D13 the generation goes from ${view.generation} to ${instance.generation} in one step`)
   }
   const other = view.contents.get(hash)
-  if (other !== undefined && other !== content) broken(`the hash ${hash} stands for two contents:${lines([other, "and", content])}`)
+  if (other !== undefined && other !== content)
+    broken(`the hash ${hash} stands for two contents:${lines([other, "and", content])}`)
   const former = view.hashes.get(content)
-  if (former !== undefined && former !== hash && !placedByLink(view.query) && view.childTables.length === 0) broken(`L5 one content has had the hashes ${former} and ${hash}:${lines([content])}`)
+  if (former !== undefined && former !== hash && !placedByLink(view.query) && view.childTables.length === 0)
+    broken(`L5 one content has had the hashes ${former} and ${hash}:${lines([content])}`)
   view.contents.set(hash, content)
   view.hashes.set(content, hash)
 }
@@ -157,7 +178,10 @@ class Runner {
     for (const { instance } of this.views.values()) this.engine.release(instance)
     this.goOn(Infinity)
     const { departing, heldRows, indexEntries, instances, readingRows } = holdingsOf(this.engine.kept)
-    if (departing + heldRows + indexEntries + instances + readingRows > 0) broken(`L7 stays behind: ${JSON.stringify({ departing, heldRows, indexEntries, instances, readingRows, shapes: this.engine.shapes() })}`)
+    if (departing + heldRows + indexEntries + instances + readingRows > 0)
+      broken(
+        `L7 stays behind: ${JSON.stringify({ departing, heldRows, indexEntries, instances, readingRows, shapes: this.engine.shapes() })}`
+      )
   }
 
   /** Does some of what is left. */
@@ -172,7 +196,8 @@ class Runner {
     this.engine.release(view.instance)
     view.instance = this.acquire(view.query, view.params, view.generation)
     this.current = view
-    if (view.instance.hash() !== view.hash) broken(`L5 the hash of a view that is acquired again is ${view.instance.hash()}, was ${view.hash}`)
+    if (view.instance.hash() !== view.hash)
+      broken(`L5 the hash of a view that is acquired again is ${view.instance.hash()}, was ${view.hash}`)
     this.begin(view)
   }
 
@@ -180,8 +205,22 @@ class Runner {
     const parsed = parseSelect(query)
     if (Either.isLeft(parsed)) return broken(`does not parse: ${parsed.left.message} in ${query}`)
     const params = fromJson(given) as { readonly [name: string]: Value }
-    const view: Watched = { name, query, params, plain: plainly(parsed.right, params, this.model), last: undefined, instance: this.acquire(query, params, 1), generation: 1, hash: "", shown: new Map(), contents: new Map(), hashes: new Map(), childTables: innerTables(query),
-      childrenOf: childrenOf(parsed.right, (id) => this.model.records.get(id)?.version ?? 0), children: new Map() }
+    const view: Watched = {
+      name,
+      query,
+      params,
+      plain: plainly(parsed.right, params, this.model),
+      last: undefined,
+      instance: this.acquire(query, params, 1),
+      generation: 1,
+      hash: "",
+      shown: new Map(),
+      contents: new Map(),
+      hashes: new Map(),
+      childTables: innerTables(query),
+      childrenOf: childrenOf(parsed.right, (id) => this.model.records.get(id)?.version ?? 0),
+      children: new Map()
+    }
     this.views.set(name, view)
     this.begin(view)
   }
@@ -198,7 +237,9 @@ class Runner {
     view.generation = instance.generation
     view.hash = instance.hash()
     view.shown = show(instance)
-    for (const row of instance.plan()) if (row.incremental === (row.reason !== null)) broken(`L6 ${row.operator} is ${row.incremental ? "" : "not "}incremental, reason ${row.reason}`)
+    for (const row of instance.plan())
+      if (row.incremental === (row.reason !== null))
+        broken(`L6 ${row.operator} is ${row.incremental ? "" : "not "}incremental, reason ${row.reason}`)
     this.check(view, undefined, undefined)
   }
 
@@ -216,9 +257,12 @@ class Runner {
       const before = [...view.shown.values()].map(({ text }) => text).join("\n")
       view.instance = this.acquire(view.query, view.params, view.generation)
       this.current = view
-      if (view.instance.hash() !== view.hash) broken(`L5 the hash after a restart is ${view.instance.hash()}, was ${view.hash}`)
-      if ([...show(view.instance).values()].map(({ text }) => text).join("\n") !== before) broken("L5 the rows after a restart are others")
-      if (view.instance.generation !== view.generation) broken(`L5 the generation after a restart is ${view.instance.generation}, was ${view.generation}`)
+      if (view.instance.hash() !== view.hash)
+        broken(`L5 the hash after a restart is ${view.instance.hash()}, was ${view.hash}`)
+      if ([...show(view.instance).values()].map(({ text }) => text).join("\n") !== before)
+        broken("L5 the rows after a restart are others")
+      if (view.instance.generation !== view.generation)
+        broken(`L5 the generation after a restart is ${view.instance.generation}, was ${view.generation}`)
     }
     for (const view of this.views.values()) this.begin(view)
   }
@@ -230,11 +274,13 @@ class Runner {
     changes.forEach((change, i) => {
       const effective = this.model.take(change)
       if (effective) this.tally.changes++
-      if (effective !== (planned[i] !== undefined)) broken(`D3 ${change.op} ${change.id.text} ${effective ? "has" : "has no"} effect, the plan says otherwise`)
+      if (effective !== (planned[i] !== undefined))
+        broken(`D3 ${change.op} ${change.id.text} ${effective ? "has" : "has no"} effect, the plan says otherwise`)
     })
     const writes = planned.filter((write) => write !== undefined)
     const [only] = writes
-    const touched = only === undefined ? [] : jsons.length === 1 ? this.engine.apply(only) : this.engine.applyAll(writes)
+    const touched =
+      only === undefined ? [] : jsons.length === 1 ? this.engine.apply(only) : this.engine.applyAll(writes)
     const moved = this.model.moved()
     const byInstance = new Map<View, Touched>()
     for (const one of touched) {
@@ -243,7 +289,8 @@ class Runner {
     }
     for (const view of this.views.values()) this.check(view, byInstance.get(view.instance), moved)
     const known = new Set([...this.views.values()].map(({ instance }) => instance))
-    for (const instance of byInstance.keys()) if (!known.has(instance)) broken(`a delta for ${instance.shape}, which nobody watches`)
+    for (const instance of byInstance.keys())
+      if (!known.has(instance)) broken(`a delta for ${instance.shape}, which nobody watches`)
     // A few pieces of what is left between two changes, and often none.
     this.goOn([0, 0, 1, 3, 0, 20][++this.changes % 6]!)
     if (this.changes % 17 === 0) this.again()
@@ -251,17 +298,33 @@ class Runner {
 
   current: Watched | undefined = undefined
 
-  /** L2 for the rows of subqueries: what the deltas told of them is what the result shows, and what `children` lists. */
-  private checkChildren(view: Watched, plain: PlainResult, now: ReadonlyMap<string, Shown>, touched: Touched | undefined, moved: ReadonlySet<string> | undefined): void {
+  /**
+   * L2 for the rows of subqueries: what the deltas told of them is what the result shows, and what `children` lists.
+   */
+  private checkChildren(
+    view: Watched,
+    plain: PlainResult,
+    now: ReadonlyMap<string, Shown>,
+    touched: Touched | undefined,
+    moved: ReadonlySet<string> | undefined
+  ): void {
     // A query that is run whole does not tell its children.
     if (view.childrenOf === undefined || view.instance.plan().some(({ incremental }) => !incremental)) return
     const keys = [...now.keys()]
     const children = view.childrenOf(plain.rows.map((row, i) => [keys[i] ?? "", row.value] as const))
     const top = new Set(keys)
     const listed = new Map<string, number>()
-    for (const [alias, parent, ids] of view.instance.children()) for (const id of ids) listed.set(placeOf(alias, parent, id), (listed.get(placeOf(alias, parent, id)) ?? 0) + 1)
-    for (const [place, count] of listed) if ((children.get(place)?.length ?? 0) < count) broken(`D13 children lists ${place} ${count} times`)
-    for (const place of children.keys()) if (top.has(place.slice(place.indexOf(" of ") + 4, place.lastIndexOf(": "))) && /^a\d of /.test(place) && !listed.has(place)) broken(`D13 children does not list ${place}`)
+    for (const [alias, parent, ids] of view.instance.children())
+      for (const id of ids) listed.set(placeOf(alias, parent, id), (listed.get(placeOf(alias, parent, id)) ?? 0) + 1)
+    for (const [place, count] of listed)
+      if ((children.get(place)?.length ?? 0) < count) broken(`D13 children lists ${place} ${count} times`)
+    for (const place of children.keys())
+      if (
+        top.has(place.slice(place.indexOf(" of ") + 4, place.lastIndexOf(": "))) &&
+        /^a\d of /.test(place) &&
+        !listed.has(place)
+      )
+        broken(`D13 children does not list ${place}`)
     if (moved !== undefined) {
       const fault = childrenFault(view.children, children, touched?.delta.subqueries ?? [], moved)
       if (fault !== undefined) broken(`L2 ${fault}\n  entries ${JSON.stringify(touched?.delta.subqueries ?? [])}`)
@@ -272,17 +335,37 @@ class Runner {
 
   private check(view: Watched, touched: Touched | undefined, moved: ReadonlySet<string> | undefined): void {
     this.current = view
-    const { tally } = this, { instance } = view
+    const { tally } = this,
+      { instance } = view
     const plain = view.plain(moved)
     tally.checks++
-    if (this.quick && plain === view.last && moved !== undefined && touched === undefined && ++this.skipped % 16 !== 0) {
-      if (instance.size !== view.shown.size || instance.generation !== view.generation || instance.hash() !== view.hash || (failingOf(instance).size !== plain.failing.size && !mayMissFailing(view.query))) broken(`L2 size, generation, hash or failing records change without a delta: ${instance.size} rows, hash ${instance.hash()}`)
+    if (
+      this.quick &&
+      plain === view.last &&
+      moved !== undefined &&
+      touched === undefined &&
+      ++this.skipped % 16 !== 0
+    ) {
+      if (
+        instance.size !== view.shown.size ||
+        instance.generation !== view.generation ||
+        instance.hash() !== view.hash ||
+        (failingOf(instance).size !== plain.failing.size && !mayMissFailing(view.query))
+      )
+        broken(
+          `L2 size, generation, hash or failing records change without a delta: ${instance.size} rows, hash ${instance.hash()}`
+        )
       return
     }
     view.last = plain
     const now = show(instance)
     checkResult(instance, now, plain, mayMissFailing(view.query))
-    checkDelta(view.shown, now, touched, placedByLink(view.query) || view.childTables.some((table) => table === "$" || moved?.has(`rows ${table}`)))
+    checkDelta(
+      view.shown,
+      now,
+      touched,
+      placedByLink(view.query) || view.childTables.some((table) => table === "$" || moved?.has(`rows ${table}`))
+    )
     this.checkChildren(view, plain, now, touched, moved)
     checkHash(view, touched, contentOf(plain, [...now.keys()]))
     view.shown = now
@@ -301,12 +384,18 @@ class Runner {
 export interface Options {
   /** Sees model and views when all steps are done. */
   readonly after?: (model: Model, views: ReadonlyMap<string, { readonly instance: View }>) => void
-  /** Looks at what no record read by a view has touched only now and then, and at its hash, size and generation always. */
+  /**
+   * Looks at what no record read by a view has touched only now and then, and at its hash, size and generation always.
+   */
   readonly quick?: boolean
 }
 
 /** The first law a case breaks, if any. */
-export const runCase = (steps: Case, tally: Tally = newTally(), { after, quick = false }: Options = {}): Violation | undefined => {
+export const runCase = (
+  steps: Case,
+  tally: Tally = newTally(),
+  { after, quick = false }: Options = {}
+): Violation | undefined => {
   const runner = new Runner(tally, quick)
   for (let i = 0; i <= steps.length; i++) {
     try {
@@ -318,7 +407,12 @@ export const runCase = (steps: Case, tally: Tally = newTally(), { after, quick =
         runner.end()
       }
     } catch (error) {
-      const what = error instanceof Broken ? error.what : error instanceof Error ? (error.stack ?? error.message).split("\n").slice(0, 6).join("\n  ") : String(error)
+      const what =
+        error instanceof Broken
+          ? error.what
+          : error instanceof Error
+            ? (error.stack ?? error.message).split("\n").slice(0, 6).join("\n  ")
+            : String(error)
       return { step: i, view: runner.current?.name, what }
     }
   }

@@ -11,58 +11,91 @@ import * as Ids from "../../../src/core/surql/recordId.ts"
 import type { Obj, RecordKey } from "../../../src/core/surql/value.ts"
 
 const key: FastCheck.Arbitrary<RecordKey> = FastCheck.oneof<Array<FastCheck.Arbitrary<RecordKey>>>(
-  FastCheck.nat(10), FastCheck.nat(400), FastCheck.nat(), FastCheck.constantFrom<Array<RecordKey>>(-1, 10n ** 17n, "5", "ann", [1, "x"], { a: 1 }, [5])
+  FastCheck.nat(10),
+  FastCheck.nat(400),
+  FastCheck.nat(),
+  FastCheck.constantFrom<Array<RecordKey>>(-1, 10n ** 17n, "5", "ann", [1, "x"], { a: 1 }, [5])
 )
 const change = FastCheck.tuple(key, FastCheck.integer({ min: -1, max: 2 }))
 
 test("a change finds the state that the last one left, and says nothing where it leaves the same", () => {
-  let same = 0, gone = 0
+  let same = 0,
+    gone = 0
   FastCheck.assert(
-    FastCheck.property(FastCheck.array(change, { maxLength: 300, size: "max" }), FastCheck.boolean(), (changes, cleared) => {
-      const store = new Store()
-      const known = new Map<string, Obj>()
-      const send = (key: RecordKey, n: number): void => {
-        const id = Ids.make("t", key), before = known.get(id.text)
-        const next: Change = { op: n < 0 ? "DELETE" : "UPDATE", id, doc: n < 0 ? { id } : { id, n }, version: undefined, position: undefined, jobAssignee: undefined }
-        const [write] = store.plan([next])
-        expect(store.docOf(id)).toBe(before)
-        if (n < 0 ? before === undefined : before?.["n"] === n) {
-          same++
-          expect(write).toBeUndefined()
-          return
+    FastCheck.property(
+      FastCheck.array(change, { maxLength: 300, size: "max" }),
+      FastCheck.boolean(),
+      (changes, cleared) => {
+        const store = new Store()
+        const known = new Map<string, Obj>()
+        const send = (key: RecordKey, n: number): void => {
+          const id = Ids.make("t", key),
+            before = known.get(id.text)
+          const next: Change = {
+            op: n < 0 ? "DELETE" : "UPDATE",
+            id,
+            doc: n < 0 ? { id } : { id, n },
+            version: undefined,
+            position: undefined,
+            jobAssignee: undefined
+          }
+          const [write] = store.plan([next])
+          expect(store.docOf(id)).toBe(before)
+          if (n < 0 ? before === undefined : before?.["n"] === n) {
+            same++
+            expect(write).toBeUndefined()
+            return
+          }
+          expect(write!.before).toBe(before)
+          store.apply(write!)
+          if (n >= 0) known.set(id.text, next.doc)
+          else if (known.delete(id.text)) gone++
         }
-        expect(write!.before).toBe(before)
-        store.apply(write!)
-        if (n >= 0) known.set(id.text, next.doc)
-        else if (known.delete(id.text)) gone++
+        for (const [key, n] of changes) send(key, n)
+        expect(new Set(Array.from(store.rows("t"), ({ doc }) => doc))).toEqual(new Set(known.values()))
+        expect(store.size("t")).toBe(known.size)
+        if (!cleared) return
+        store.clear()
+        known.clear()
+        for (const [key, n] of changes) send(key, n)
+        expect(store.size("t")).toBe(known.size)
       }
-      for (const [key, n] of changes) send(key, n)
-      expect(new Set(Array.from(store.rows("t"), ({ doc }) => doc))).toEqual(new Set(known.values()))
-      expect(store.size("t")).toBe(known.size)
-      if (!cleared) return
-      store.clear()
-      known.clear()
-      for (const [key, n] of changes) send(key, n)
-      expect(store.size("t")).toBe(known.size)
-    }),
+    ),
     { numRuns: 200 }
   )
   expect([same > 1_000, gone > 1_000]).toEqual([true, true])
 })
 
 test("a record that is deleted and made again in one step under the version it had is the new one", () => {
-  const queries = ["SELECT * FROM t", "SELECT * FROM t ORDER BY n LIMIT 1", "SELECT * FROM t ORDER BY n LIMIT 5", "SELECT n, count() AS c FROM t GROUP BY n", "SELECT * FROM t SPLIT tags"]
+  const queries = [
+    "SELECT * FROM t",
+    "SELECT * FROM t ORDER BY n LIMIT 1",
+    "SELECT * FROM t ORDER BY n LIMIT 5",
+    "SELECT n, count() AS c FROM t GROUP BY n",
+    "SELECT * FROM t SPLIT tags"
+  ]
   const desk = new Desk().put("t:1", { n: 1, tags: ["a"], _svc_rv: 5 }).put("t:2", { n: 1.5, tags: ["c"] })
   const views = queries.map((query) => desk.watch(query))
   desk.sendAll([send("t:1", undefined), send("t:1", { n: 2, tags: ["b"], _svc_rv: 5 })])
   // A piece of a split record is told by the version of the record.
-  for (const [i, view] of views.entries()) if (!queries[i]!.includes("SPLIT")) expect([queries[i], view.delta()]).toEqual([queries[i], expect.anything()])
-  for (const [i, query] of queries.entries()) expect([query, views[i]!.rows()]).toEqual([query, desk.watch(`${query} `.replace(" FROM t", " FROM t WHERE n > 0")).rows()])
+  for (const [i, view] of views.entries())
+    if (!queries[i]!.includes("SPLIT")) expect([queries[i], view.delta()]).toEqual([queries[i], expect.anything()])
+  for (const [i, query] of queries.entries())
+    expect([query, views[i]!.rows()]).toEqual([
+      query,
+      desk.watch(`${query} `.replace(" FROM t", " FROM t WHERE n > 0")).rows()
+    ])
 })
 
 test("tables that nobody follows any more and that hold nothing are forgotten", () => {
   const desk = new Desk().put("kept:1", { n: 1 })
-  for (let n = 0; n < 50; n++) for (const view of [desk.watch(`SELECT * FROM none${n}`), desk.watch(`SELECT * FROM none${n} WHERE n = 1`), desk.watch(`SELECT * FROM none${n} WHERE n = 2`)]) desk.engine.release(view.view)
+  for (let n = 0; n < 50; n++)
+    for (const view of [
+      desk.watch(`SELECT * FROM none${n}`),
+      desk.watch(`SELECT * FROM none${n} WHERE n = 1`),
+      desk.watch(`SELECT * FROM none${n} WHERE n = 2`)
+    ])
+      desk.engine.release(view.view)
   expect((Reflect.get(desk.engine.store, "tables") as ReadonlyMap<string, unknown>).size).toBe(1)
   desk.remove("none7:1").remove("kept:1")
   expect(desk.watch("SELECT * FROM kept").rows()).toEqual([])

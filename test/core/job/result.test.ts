@@ -7,14 +7,34 @@ import { expect, test } from "vitest"
 import { RecentResults, readFor, resultOf } from "../../../src/core/job/result.ts"
 
 test("D36 an object is kept as it is, other JSON under `value`, what is no JSON not at all", () => {
-  expect(["{\"a\":[1]}", " [1] ", "5", "-1", "\"x\"", "null", "true", "", "ok", "<html>", "{\"a\":", "nothing"].map((body) => resultOf(body, 100)))
-    .toEqual([{ a: [1] }, { value: [1] }, { value: 5 }, { value: -1 }, { value: "x" }, { value: null }, { value: true }, undefined, undefined, undefined, undefined, undefined])
+  expect(
+    ['{"a":[1]}', " [1] ", "5", "-1", '"x"', "null", "true", "", "ok", "<html>", '{"a":', "nothing"].map((body) =>
+      resultOf(body, 100)
+    )
+  ).toEqual([
+    { a: [1] },
+    { value: [1] },
+    { value: 5 },
+    { value: -1 },
+    { value: "x" },
+    { value: null },
+    { value: true },
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    undefined
+  ])
 })
 
 test("D36 what is longer than the limit, in bytes, is left out and says so; 0 keeps none", () => {
   const longest = JSON.stringify({ a: "é".repeat(10) })
   const bytes = new TextEncoder().encode(longest).length
-  expect([resultOf(longest, bytes), resultOf(longest, bytes - 1), resultOf(longest, 0)]).toEqual([{ a: "é".repeat(10) }, { left_out: `the answer is longer than ${bytes - 1} bytes` }, undefined])
+  expect([resultOf(longest, bytes), resultOf(longest, bytes - 1), resultOf(longest, 0)]).toEqual([
+    { a: "é".repeat(10) },
+    { left_out: `the answer is longer than ${bytes - 1} bytes` },
+    undefined
+  ])
   // As it comes from a body that was read no further.
   expect(resultOf(longest.slice(0, 20), 19)).toEqual({ left_out: "the answer is longer than 19 bytes" })
   expect([readFor(19), readFor(0)]).toEqual([20, 0])

@@ -8,21 +8,36 @@ import * as Lease from "../../../src/core/job/lease.ts"
 import * as Status from "../../../src/core/job/status.ts"
 import { rng } from "../../kit/random.ts"
 
-const events: ReadonlyArray<Status.JobEvent> = ["Claimed", "Succeeded", "AttemptFailed", "GaveUp", "Released", "Retried", "Cancelled"]
+const events: ReadonlyArray<Status.JobEvent> = [
+  "Claimed",
+  "Succeeded",
+  "AttemptFailed",
+  "GaveUp",
+  "Released",
+  "Retried",
+  "Cancelled"
+]
 
 describe("job status", () => {
   it("every transition is what it was decided to be", () => {
-    const rows = Status.statuses.map((status) => `${status}: ${events.map((event) => `${event} ${Status.next(status, event) ?? "-"}`).join(", ")}`)
+    const rows = Status.statuses.map(
+      (status) => `${status}: ${events.map((event) => `${event} ${Status.next(status, event) ?? "-"}`).join(", ")}`
+    )
     expect(rows).toEqual([
       "pending: Claimed processing, Succeeded -, AttemptFailed -, GaveUp -, Released pending, Retried -, Cancelled failed",
       "processing: Claimed processing, Succeeded success, AttemptFailed processing, GaveUp failed, Released pending, Retried -, Cancelled failed",
       "success: Claimed -, Succeeded -, AttemptFailed -, GaveUp -, Released -, Retried -, Cancelled -",
-      "failed: Claimed -, Succeeded -, AttemptFailed -, GaveUp -, Released -, Retried pending, Cancelled -",
+      "failed: Claimed -, Succeeded -, AttemptFailed -, GaveUp -, Released -, Retried pending, Cancelled -"
     ])
   })
   it("both vocabularies name the same states, one for one", () => {
-    expect(Status.statuses.map((status) => [status, Status.asResult(status), Status.ofResult(Status.asResult(status))])).toEqual([
-      ["pending", "pending", "pending"], ["processing", "running", "processing"], ["success", "completed", "success"], ["failed", "failed", "failed"],
+    expect(
+      Status.statuses.map((status) => [status, Status.asResult(status), Status.ofResult(Status.asResult(status))])
+    ).toEqual([
+      ["pending", "pending", "pending"],
+      ["processing", "running", "processing"],
+      ["success", "completed", "success"],
+      ["failed", "failed", "failed"]
     ])
   })
   it("a job that is over is left only by an operator, and only when it failed", () => {
@@ -53,7 +68,16 @@ describe("job status", () => {
     expect(reached).toBeGreaterThan(100)
   })
   it("only the four words are a status", () => {
-    expect(["pending", "PENDING", "completed", "constructor", "", 1, null, undefined].map(Status.isStatus)).toEqual([true, false, false, false, false, false, false, false])
+    expect(["pending", "PENDING", "completed", "constructor", "", 1, null, undefined].map(Status.isStatus)).toEqual([
+      true,
+      false,
+      false,
+      false,
+      false,
+      false,
+      false,
+      false
+    ])
   })
 })
 
@@ -62,15 +86,32 @@ describe("D35 leases", () => {
   const lease = (untilMs: number, holder = "b", incarnation = "9"): Lease.Lease => ({ holder, incarnation, untilMs })
   it("D35 a lease outlives the longest call by ten seconds", () => expect(Lease.leaseMs(30_000)).toBe(40_000))
   it("D35 a live lease of another is left alone, to the millisecond; one that has run out is nobody's", () => {
-    expect([99, 100, 101].map((now) => Lease.claim("processing", lease(100), me, now))).toEqual(["leave", "claim", "claim"])
+    expect([99, 100, 101].map((now) => Lease.claim("processing", lease(100), me, now))).toEqual([
+      "leave",
+      "claim",
+      "claim"
+    ])
     expect([99, 100].map((now) => Lease.claim("pending", lease(100), me, now))).toEqual(["leave", "claim"])
   })
   it("D35 a restarted holder waits for its own old lease; the same incarnation takes it again", () => {
-    expect([Lease.claim("processing", lease(100, "a", "0"), me, 50), Lease.claim("processing", lease(100, "a", "1"), me, 50)]).toEqual(["leave", "claim"])
+    expect([
+      Lease.claim("processing", lease(100, "a", "0"), me, 50),
+      Lease.claim("processing", lease(100, "a", "1"), me, 50)
+    ]).toEqual(["leave", "claim"])
   })
   it("D39 pending and processing without a lease are free, what is over never", () => {
-    expect(Status.statuses.map((status) => Lease.claim(status, undefined, me, 0))).toEqual(["claim", "claim", "over", "over"])
-    expect(Status.statuses.map((status) => Lease.claim(status, lease(100), me, 0))).toEqual(["leave", "leave", "over", "over"])
+    expect(Status.statuses.map((status) => Lease.claim(status, undefined, me, 0))).toEqual([
+      "claim",
+      "claim",
+      "over",
+      "over"
+    ])
+    expect(Status.statuses.map((status) => Lease.claim(status, lease(100), me, 0))).toEqual([
+      "leave",
+      "leave",
+      "over",
+      "over"
+    ])
   })
   it("D35 renewal is due when half of the time is gone", () => {
     expect([49_999, 50_000, 50_001].map((now) => Lease.isDue(90_000, 80_000, now))).toEqual([false, true, true])

@@ -12,8 +12,12 @@ import { agree, ours, records } from "./engine.ts"
 import type { Engines } from "./database.ts"
 
 let engines: Engines
-beforeAll(async () => { engines = await start() })
-afterAll(async () => { await engines.close() })
+beforeAll(async () => {
+  engines = await start()
+})
+afterAll(async () => {
+  await engines.close()
+})
 
 const files = readCorpus()
 
@@ -22,22 +26,27 @@ describe("corpus", () => {
     expect(files.reduce((n, f) => n + f.cases.length, 0)).toBeGreaterThan(1000)
   })
 
-  it.each(files.map((f) => [f.name, f] as const))("%s: the recorded answers are the engine's", { timeout: 60_000 }, async (_, file) => {
-    await engines.load(file.data, tablesOf(file))
-    const asked: Array<typeof file.cases[number]> = []
-    for (const c of file.cases) {
-      const [planner, older] = await engines.ask(c.query)
-      asked.push({ ...c, planner, older })
+  it.each(files.map((f) => [f.name, f] as const))(
+    "%s: the recorded answers are the engine's",
+    { timeout: 60_000 },
+    async (_, file) => {
+      await engines.load(file.data, tablesOf(file))
+      const asked: Array<(typeof file.cases)[number]> = []
+      for (const c of file.cases) {
+        const [planner, older] = await engines.ask(c.query)
+        asked.push({ ...c, planner, older })
+      }
+      expect(asked).toEqual(file.cases)
     }
-    expect(asked).toEqual(file.cases)
-  })
+  )
 
   it.each(files.map((f) => [f.name, f] as const))("%s: failures are worded as the engine words them", (_, file) => {
     const source = fromRecords(records(file.data))
     const wrong: Array<string> = []
     for (const c of file.cases) {
       const mine = ours(source, c.query)
-      if (mine.startsWith("ERR") && c.planner?.startsWith("ERR") === true && mine !== c.planner && mine !== c.older) wrong.push(`${c.query}\n  engine ${c.planner}\n  ours   ${mine}`)
+      if (mine.startsWith("ERR") && c.planner?.startsWith("ERR") === true && mine !== c.planner && mine !== c.older)
+        wrong.push(`${c.query}\n  engine ${c.planner}\n  ours   ${mine}`)
     }
     expect(wrong.join("\n")).toBe("")
   })
@@ -49,7 +58,11 @@ describe("corpus", () => {
       const mine = ours(source, c.query)
       const right = agree(c.planner ?? "", mine) || agree(c.older ?? "", mine)
       if (right === (c.differs === undefined)) continue
-      wrong.push(right ? `${c.query}: said to differ, does not` : `${c.query}\n  planner ${c.planner}\n  older   ${c.older}\n  ours    ${mine}`)
+      wrong.push(
+        right
+          ? `${c.query}: said to differ, does not`
+          : `${c.query}\n  planner ${c.planner}\n  older   ${c.older}\n  ours    ${mine}`
+      )
     }
     expect(wrong.join("\n")).toBe("")
   })

@@ -1,10 +1,10 @@
 /**
  * The corpus files: `test/corpus/*.surql`, readable by people and by the database's own tools.
  *
- * Why so: a file states its data, its queries and the real engine's answers, so a case can be read, run and argued about
- * without this project. Format: `-- data` followed by one record per comment line; then queries of one line, each ended by
- * `;` and followed by `--> answer`, or by `--> planner: ..` and `--> older: ..` where the engine's two evaluators differ.
- * `-- differs: why` in front of a query says that we knowingly answer otherwise.
+ * Why so: a file states its data, its queries and the real engine's answers, so a case can be read, run and argued
+ * about without this project. Format: `-- data` followed by one record per comment line; then queries of one line, each
+ * ended by `;` and followed by `--> answer`, or by `--> planner: ..` and `--> older: ..` where the engine's two
+ * evaluators differ. `-- differs: why` in front of a query says that we knowingly answer otherwise.
  */
 import { readFileSync, readdirSync } from "node:fs"
 
@@ -35,7 +35,8 @@ export const parseFile = (name: string, text: string): CorpusFile => {
     const last = cases[cases.length - 1]
     if (line.startsWith("--> planner: ")) cases[cases.length - 1] = { ...last!, planner: line.slice(13) }
     else if (line.startsWith("--> older: ")) cases[cases.length - 1] = { ...last!, older: line.slice(11) }
-    else if (line.startsWith("--> ")) cases[cases.length - 1] = { ...last!, planner: line.slice(4), older: line.slice(4) }
+    else if (line.startsWith("--> "))
+      cases[cases.length - 1] = { ...last!, planner: line.slice(4), older: line.slice(4) }
     else if (line.startsWith("-- differs: ")) differs = line.slice(12)
     else if (/^-- [^\s:]+:\S* \{/.test(line)) data.push(line.slice(3))
     else if (line.endsWith(";") && !line.startsWith("--")) {
@@ -48,7 +49,10 @@ export const parseFile = (name: string, text: string): CorpusFile => {
 
 /** All files, by name. */
 export const readCorpus = (): ReadonlyArray<CorpusFile> =>
-  readdirSync(folder).filter((name) => name.endsWith(".surql")).sort().map((name) => parseFile(name, readFileSync(new URL(name, folder), "utf8")))
+  readdirSync(folder)
+    .filter((name) => name.endsWith(".surql"))
+    .sort()
+    .map((name) => parseFile(name, readFileSync(new URL(name, folder), "utf8")))
 
 /** The text of a file. */
 export const printFile = (file: CorpusFile): string => {
@@ -61,4 +65,6 @@ export const printFile = (file: CorpusFile): string => {
 }
 
 /** Tables a file's records stand in. */
-export const tablesOf = (file: CorpusFile): ReadonlyArray<string> => [...new Set(file.data.map((d) => d.slice(0, d.indexOf(":"))))]
+export const tablesOf = (file: CorpusFile): ReadonlyArray<string> => [
+  ...new Set(file.data.map((d) => d.slice(0, d.indexOf(":"))))
+]

@@ -2,8 +2,8 @@
  * The real database inside the tests, twice: with its default planner and with its older evaluator.
  *
  * Why so: where both agree their answer is law. Answers are compared as the database's own text of the value
- * (`<string>[..]`), because that tells types apart which JSON does not. Nothing of ours is imported here: the process of
- * judgeMain.ts starts in a third of the time.
+ * (`<string>[..]`), because that tells types apart which JSON does not. Nothing of ours is imported here: the process
+ * of judgeMain.ts starts in a third of the time.
  */
 import { createNodeEngines } from "@surrealdb/node"
 import { Surreal } from "surrealdb"
@@ -47,18 +47,20 @@ const askAll = async (db: Surreal, expressions: ReadonlyArray<string>): Promise<
   } catch (error) {
     if (expressions.length === 1) return ["PARSE " + message(error)]
     const middle = expressions.length >> 1
-    return [...await askAll(db, expressions.slice(0, middle)), ...await askAll(db, expressions.slice(middle))]
+    return [...(await askAll(db, expressions.slice(0, middle))), ...(await askAll(db, expressions.slice(middle)))]
   }
 }
 
 /** Starts both engines. Cost: about a tenth of a second. */
 export const start = async (): Promise<Engines> => {
   const settings = [{}, { capabilities: { planner_strategy: "compute-only" } }] as ReadonlyArray<object>
-  const dbs = await Promise.all(settings.map(async (options) => {
-    const db = new Surreal({ engines: createNodeEngines(options) })
-    await db.connect("mem://")
-    return db
-  }))
+  const dbs = await Promise.all(
+    settings.map(async (options) => {
+      const db = new Surreal({ engines: createNodeEngines(options) })
+      await db.connect("mem://")
+      return db
+    })
+  )
   let round = 0
   return {
     ask: async (query) => [await askOne(dbs[0]!, query), await askOne(dbs[1]!, query)],
@@ -70,7 +72,9 @@ export const start = async (): Promise<Engines> => {
       round++
       const statements = lines.map((line) => {
         const [id, body] = splitLine(line)
-        return isEdge(body) ? `INSERT RELATION INTO ${id.slice(0, id.indexOf(":"))} ${body.replace("{", `{ id: ${id},`)}` : `CREATE ${id} CONTENT ${body}`
+        return isEdge(body)
+          ? `INSERT RELATION INTO ${id.slice(0, id.indexOf(":"))} ${body.replace("{", `{ id: ${id},`)}`
+          : `CREATE ${id} CONTENT ${body}`
       })
       for (const db of dbs) {
         await db.use({ namespace: "test", database: `d${round}` })
@@ -78,11 +82,12 @@ export const start = async (): Promise<Engines> => {
       }
     },
     set: async (params) => {
-      for (const db of dbs) for (const [name, text] of Object.entries(params)) {
-        const [answer] = await db.query(`RETURN ${text}`).responses()
-        if (!answer!.success) throw new Error(`${text}: ${message(answer!.error)}`)
-        await db.set(name, answer!.result)
-      }
+      for (const db of dbs)
+        for (const [name, text] of Object.entries(params)) {
+          const [answer] = await db.query(`RETURN ${text}`).responses()
+          if (!answer!.success) throw new Error(`${text}: ${message(answer!.error)}`)
+          await db.set(name, answer!.result)
+        }
     },
     close: async () => {
       for (const db of dbs) await db.close()

@@ -11,4 +11,6 @@ const page = readFileSync(join(root, "docs/language.md"), "utf8")
 /** The first table of its section. */
 const table = /(?:^\|.*\n)+/m.exec(page.slice(page.indexOf("## Where answers differ")))?.[0] ?? ""
 
-export const rows: ReadonlyArray<string> = [...table.matchAll(/^\| (.+?) (?<!\\)\| .+ (?<!\\)\| .+ \|$/gm)].map(([, first]) => first!).filter((first) => first !== "What")
+export const rows: ReadonlyArray<string> = [...table.matchAll(/^\| (.+?) (?<!\\)\| .+ (?<!\\)\| .+ \|$/gm)]
+  .map(([, first]) => first!)
+  .filter((first) => first !== "What")

@@ -1,8 +1,9 @@
 /**
- * The table of differences in docs/language.md, row by row: what we answer, and that the real database answers otherwise.
+ * The table of differences in docs/language.md, row by row: what we answer, and that the real database answers
+ * otherwise.
  *
- * Why so: a difference nobody wrote down is a defect, and one that is gone should leave the table. Every row of the table has its
- * cases here and every case its row; so has every case of the corpus that is marked as differing.
+ * Why so: a difference nobody wrote down is a defect, and one that is gone should leave the table. Every row of the
+ * table has its cases here and every case its row; so has every case of the corpus that is marked as differing.
  */
 import { Either } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -14,58 +15,155 @@ import { start } from "./database.ts"
 import { ours, records } from "./engine.ts"
 import type { Engines } from "./database.ts"
 
-/** Which of the database's evaluators answers otherwise. `refused`: both take it, we do not. `order`: cannot be shown by one answer. */
+/**
+ * Which of the database's evaluators answers otherwise. `refused`: both take it, we do not. `order`: cannot be shown by
+ * one answer.
+ */
 type Unlike = "both" | "planner" | "older" | "refused" | "order"
 
 type Case = readonly [query: string, unlike: Unlike, answer?: string]
 
 const differences: { readonly [row: string]: ReadonlyArray<Case> } = {
-  "text of a record id": [["RETURN 'p:1' = p:1", "both", "[true]"], ["SELECT VALUE a FROM 'p:1'", "both", "[[1]]"], ["RETURN { a: 'p:1' }.a.a", "both", "[1]"]],
-  "`ONLY` without a row; a table that does not exist": [["SELECT * FROM ONLY [p:9]", "both", "[NONE]"], ["SELECT * FROM nowhere", "both", "[[]]"]],
-  "computed decimals": [["RETURN math::mean([1dec, 2dec])", "both", "[1.5dec]"], ["RETURN math::stddev([1dec, 2dec, 4dec])", "both"], ["RETURN 4dec ** 0.5dec", "both", "[2dec]"]],
-  "last digits of floats": [["RETURN math::cot(7)", "both"], ["RETURN math::ln(3)", "both"]],
+  "text of a record id": [
+    ["RETURN 'p:1' = p:1", "both", "[true]"],
+    ["SELECT VALUE a FROM 'p:1'", "both", "[[1]]"],
+    ["RETURN { a: 'p:1' }.a.a", "both", "[1]"]
+  ],
+  "`ONLY` without a row; a table that does not exist": [
+    ["SELECT * FROM ONLY [p:9]", "both", "[NONE]"],
+    ["SELECT * FROM nowhere", "both", "[[]]"]
+  ],
+  "computed decimals": [
+    ["RETURN math::mean([1dec, 2dec])", "both", "[1.5dec]"],
+    ["RETURN math::stddev([1dec, 2dec, 4dec])", "both"],
+    ["RETURN 4dec ** 0.5dec", "both", "[2dec]"]
+  ],
+  "last digits of floats": [
+    ["RETURN math::cot(7)", "both"],
+    ["RETURN math::ln(3)", "both"]
+  ],
   "`string::is_datetime` with a format": [["RETURN string::is_datetime('2020', '%Y')", "both"]],
-  "NaN": [["RETURN array::sort([NaN, 1, Infinity])", "order", "[[1, Infinity, NaN]]"]],
-  "rows behind a LIMIT": [["SELECT VALUE a + 1 FROM p LIMIT 0", "older", "[[]]"], ["SELECT VALUE id FROM p WHERE a + 1 LIMIT 1", "planner", "[[p:1]]"]],
+  NaN: [["RETURN array::sort([NaN, 1, Infinity])", "order", "[[1, Infinity, NaN]]"]],
+  "rows behind a LIMIT": [
+    ["SELECT VALUE a + 1 FROM p LIMIT 0", "older", "[[]]"],
+    ["SELECT VALUE id FROM p WHERE a + 1 LIMIT 1", "planner", "[[p:1]]"]
+  ],
   "order of rows without ORDER BY": [["SELECT VALUE id FROM p", "order", "[[p:1, p:2, p:3]]"]],
   "fuzzy scores": [["RETURN string::similarity::fuzzy('aaaa', 'aaaa')", "order", "[91]"]],
-  "text patches in `value::diff` and `value::patch`": [["RETURN value::diff('hello', 'help')", "both"], ["RETURN value::patch('hello', [{ op: 'change', path: '', value: '@@ -1,5 +1,4 @@\\n hel\\n-lo\\n+p\\n' }])", "order"], ["RETURN value::patch('ééééé1', value::diff('ééééé1', 'ééééé2'))", "both"]],
-  "`array::repeat`, `array::range`, `array::sequence`": [["RETURN array::len(array::repeat(1, 43690))", "both", "[43690]"], ["RETURN array::len(array::sequence(100000))", "both", "[100000]"]],
+  "text patches in `value::diff` and `value::patch`": [
+    ["RETURN value::diff('hello', 'help')", "both"],
+    [
+      "RETURN value::patch('hello', [{ op: 'change', path: '', value: '@@ -1,5 +1,4 @@\\n hel\\n-lo\\n+p\\n' }])",
+      "order"
+    ],
+    ["RETURN value::patch('ééééé1', value::diff('ééééé1', 'ééééé2'))", "both"]
+  ],
+  "`array::repeat`, `array::range`, `array::sequence`": [
+    ["RETURN array::len(array::repeat(1, 43690))", "both", "[43690]"],
+    ["RETURN array::len(array::sequence(100000))", "both", "[100000]"]
+  ],
   "URLs the standard refuses (`foo://a:\\`)": [["RETURN parse::url::scheme('foo://a:\\\\')", "both", "[NONE]"]],
-  "scalars under `.*`, `[$]`, `[WHERE]`": [["RETURN 5.*", "planner", "[NONE]"], ["SELECT VALUE a[WHERE true] FROM p:1", "planner", "[[NONE]]"]],
+  "scalars under `.*`, `[$]`, `[WHERE]`": [
+    ["RETURN 5.*", "planner", "[NONE]"],
+    ["SELECT VALUE a[WHERE true] FROM p:1", "planner", "[[NONE]]"]
+  ],
   "`...` outside graph chains": [["RETURN { a: [[1], [2]] }.a...", "planner", "[[[1], [2]]]"]],
-  "SPLIT": [["SELECT VALUE l FROM p SPLIT l", "both", "[[1, 2, 5]]"]],
-  "`array::first`, `array::last` and constants in groups": [["SELECT array::first(l) FROM p GROUP ALL", "planner"], ["SELECT 5 AS k FROM p GROUP ALL", "planner", "[[{ k: 5 }]]"]],
+  SPLIT: [["SELECT VALUE l FROM p SPLIT l", "both", "[[1, 2, 5]]"]],
+  "`array::first`, `array::last` and constants in groups": [
+    ["SELECT array::first(l) FROM p GROUP ALL", "planner"],
+    ["SELECT 5 AS k FROM p GROUP ALL", "planner", "[[{ k: 5 }]]"]
+  ],
   "LIMIT or START that is no whole number": [["SELECT VALUE id FROM p LIMIT 1.5f", "planner"]],
   "steps from a list of links": [["RETURN [p:1, p:2]->e", "planner", "[[[e:1], [e:2]]]"]],
-  "`SELECT $this` of values that are no records": [["SELECT $this FROM [1, 2]", "planner", "[[{ this: 1 }, { this: 2 }]]"]],
-  "`$parent` in what a grouped SELECT shows": [["SELECT VALUE (SELECT g, $parent.a AS a FROM p GROUP BY g) FROM p:1", "planner", "[[[{ a: 1, g: 1 }]]]"]],
-  "`$parent` in a subquery that a grouped SELECT shows": [["SELECT g, (SELECT VALUE a FROM p:1 WHERE g = $parent.g) AS x FROM p GROUP BY g", "both", "[[{ g: 1, x: [[1], [1], [1]] }]]"]],
-  "geometries beside others that touch themselves or their neighbours": [["RETURN { type: 'MultiPolygon', coordinates: [[[[0,0],[2,0],[2,4],[0,4],[0,0]]],[[[2,0],[4,0],[4,4],[2,4],[2,0]]]] } CONTAINS { type: 'Polygon', coordinates: [[[0,0],[4,0],[4,4],[0,4],[0,0]]] }", "both", "[false]"]],
-  "`type::field`, `type::fields` behind OMIT of values that are no records": [["SELECT * OMIT type::fields(['a']) FROM { a: 1, b: 2 }", "planner", "[[{ b: 2 }]]"]],
+  "`SELECT $this` of values that are no records": [
+    ["SELECT $this FROM [1, 2]", "planner", "[[{ this: 1 }, { this: 2 }]]"]
+  ],
+  "`$parent` in what a grouped SELECT shows": [
+    ["SELECT VALUE (SELECT g, $parent.a AS a FROM p GROUP BY g) FROM p:1", "planner", "[[[{ a: 1, g: 1 }]]]"]
+  ],
+  "`$parent` in a subquery that a grouped SELECT shows": [
+    [
+      "SELECT g, (SELECT VALUE a FROM p:1 WHERE g = $parent.g) AS x FROM p GROUP BY g",
+      "both",
+      "[[{ g: 1, x: [[1], [1], [1]] }]]"
+    ]
+  ],
+  "geometries beside others that touch themselves or their neighbours": [
+    [
+      "RETURN { type: 'MultiPolygon', coordinates: [[[[0,0],[2,0],[2,4],[0,4],[0,0]]],[[[2,0],[4,0],[4,4],[2,4],[2,0]]]] } CONTAINS { type: 'Polygon', coordinates: [[[0,0],[4,0],[4,4],[0,4],[0,0]]] }",
+      "both",
+      "[false]"
+    ]
+  ],
+  "`type::field`, `type::fields` behind OMIT of values that are no records": [
+    ["SELECT * OMIT type::fields(['a']) FROM { a: 1, b: 2 }", "planner", "[[{ b: 2 }]]"]
+  ],
   "RETURN in a filter": [["SELECT VALUE id FROM p WHERE (RETURN false)", "planner", "[[]]"]],
-  "FETCH in a nested RETURN": [["SELECT VALUE (RETURN { x: r } FETCH x) FROM p:1", "planner", "[[{ x: { a: 'x', g: 1, id: p:2, l: [] } }]]"]],
+  "FETCH in a nested RETURN": [
+    ["SELECT VALUE (RETURN { x: r } FETCH x) FROM p:1", "planner", "[[{ x: { a: 'x', g: 1, id: p:2, l: [] } }]]"]
+  ],
   "GROUP ALL over nothing": [["SELECT count() FROM p WHERE false GROUP ALL", "older", "[[{ count: 0 }]]"]],
-  "aggregates of what is no number; `array::group` in a group": [["SELECT math::sum(a) AS s FROM p GROUP ALL", "older", "[[{ s: 1 }]]"], ["SELECT array::group(g) AS g FROM p GROUP ALL", "older", "[[{ g: [1, 1, 1] }]]"]],
-  "ORDER BY behind an alias; lookups in lists from graph steps": [["SELECT VALUE k FROM (SELECT a AS k FROM p ORDER BY a DESC)", "older"]],
-  "AS in a graph step": [["SELECT ->(e AS x)->p FROM p:1", "older", "[[{ x: [p:2] }]]"], ["SELECT ->(e AS x.y) FROM p:1", "planner", "[[{ x: { y: [e:1] } }]]"]],
-  "`array::every`, `array::some`, `array::includes`, `array::index_of`, `set::all`, `set::any`": [["RETURN array::every([1, 2])", "planner", "[true]"], ["RETURN array::index_of([1, 2], 2)", "planner", "[1]"]],
-  "functions that are refused": [["RETURN crypto::bcrypt::compare('a', 'b')", "refused"], ["RETURN http::get('http://x')", "refused"], ["RETURN string::html::sanitize('a')", "refused"], ["RETURN type::file('a', 'b')", "refused"]],
+  "aggregates of what is no number; `array::group` in a group": [
+    ["SELECT math::sum(a) AS s FROM p GROUP ALL", "older", "[[{ s: 1 }]]"],
+    ["SELECT array::group(g) AS g FROM p GROUP ALL", "older", "[[{ g: [1, 1, 1] }]]"]
+  ],
+  "ORDER BY behind an alias; lookups in lists from graph steps": [
+    ["SELECT VALUE k FROM (SELECT a AS k FROM p ORDER BY a DESC)", "older"]
+  ],
+  "AS in a graph step": [
+    ["SELECT ->(e AS x)->p FROM p:1", "older", "[[{ x: [p:2] }]]"],
+    ["SELECT ->(e AS x.y) FROM p:1", "planner", "[[{ x: { y: [e:1] } }]]"]
+  ],
+  "`array::every`, `array::some`, `array::includes`, `array::index_of`, `set::all`, `set::any`": [
+    ["RETURN array::every([1, 2])", "planner", "[true]"],
+    ["RETURN array::index_of([1, 2], 2)", "planner", "[1]"]
+  ],
+  "functions that are refused": [
+    ["RETURN crypto::bcrypt::compare('a', 'b')", "refused"],
+    ["RETURN http::get('http://x')", "refused"],
+    ["RETURN string::html::sanitize('a')", "refused"],
+    ["RETURN type::file('a', 'b')", "refused"]
+  ],
   "ORDER BY rand()": [["SELECT * FROM p ORDER BY rand()", "refused"]],
-  "VERSION, EXPLAIN": [["SELECT * FROM p VERSION d'2020-01-01T00:00:00Z'", "refused"], ["SELECT * FROM p EXPLAIN", "refused"]],
-  "WITH INDEX, WITH NOINDEX, TIMEOUT, TEMPFILES": [["SELECT VALUE id FROM p WITH NOINDEX TIMEOUT 0ns", "both", "[[p:1, p:2, p:3]]"]],
-  "full-text and vector search (`@@`, `<\\|2\\|>`)": [["SELECT * FROM p WHERE a @@ 'x'", "refused"], ["SELECT * FROM p WHERE l <|2|> [1, 2]", "refused"]],
+  "VERSION, EXPLAIN": [
+    ["SELECT * FROM p VERSION d'2020-01-01T00:00:00Z'", "refused"],
+    ["SELECT * FROM p EXPLAIN", "refused"]
+  ],
+  "WITH INDEX, WITH NOINDEX, TIMEOUT, TEMPFILES": [
+    ["SELECT VALUE id FROM p WITH NOINDEX TIMEOUT 0ns", "both", "[[p:1, p:2, p:3]]"]
+  ],
+  "full-text and vector search (`@@`, `<\\|2\\|>`)": [
+    ["SELECT * FROM p WHERE a @@ 'x'", "refused"],
+    ["SELECT * FROM p WHERE l <|2|> [1, 2]", "refused"]
+  ],
   "`<~` references": [["RETURN p:1<~p", "refused"]],
-  "statements that write or control, LET outside a block; FOR, THROW, BREAK, CONTINUE": [["RETURN { FOR $x IN [1] { $x }; 2 }", "refused"], ["RETURN { THROW 'x' }", "refused"], ["RETURN (CREATE p:9)", "refused"]],
+  "statements that write or control, LET outside a block; FOR, THROW, BREAK, CONTINUE": [
+    ["RETURN { FOR $x IN [1] { $x }; 2 }", "refused"],
+    ["RETURN { THROW 'x' }", "refused"],
+    ["RETURN (CREATE p:9)", "refused"]
+  ],
   "functions defined in a database (`fn::`, `ml::`, `mod::`)": [["RETURN fn::mine()", "refused"]]
 }
 
-const lines = ["p:1 { a: 1, r: p:2, l: [1, 2], g: 1 }", "p:2 { a: 'x', l: [], g: 1 }", "p:3 { a: NULL, l: 5, g: 1 }", "e:1 { in: p:1, out: p:2 }", "e:2 { in: p:2, out: p:3 }"]
+const lines = [
+  "p:1 { a: 1, r: p:2, l: [1, 2], g: 1 }",
+  "p:2 { a: 'x', l: [], g: 1 }",
+  "p:3 { a: NULL, l: 5, g: 1 }",
+  "e:1 { in: p:1, out: p:2 }",
+  "e:2 { in: p:2, out: p:3 }"
+]
 
 /** Where the corpus' own words for a difference stand in the table. */
 const rowOf: { readonly [words: string]: string } = {
-  "text patches": "text patches in `value::diff` and `value::patch`", "the planner keeps empty arrays": "SPLIT", "the planner loses `name`": "SPLIT", "trailing zeros": "computed decimals", "decimal statistics": "computed decimals",
-  "fractional powers": "computed decimals", "array::first": "`array::first`, `array::last` and constants in groups", "D2:": "`ONLY` without a row; a table that does not exist", "D1:": "text of a record id"
+  "text patches": "text patches in `value::diff` and `value::patch`",
+  "the planner keeps empty arrays": "SPLIT",
+  "the planner loses `name`": "SPLIT",
+  "trailing zeros": "computed decimals",
+  "decimal statistics": "computed decimals",
+  "fractional powers": "computed decimals",
+  "array::first": "`array::first`, `array::last` and constants in groups",
+  "D2:": "`ONLY` without a row; a table that does not exist",
+  "D1:": "text of a record id"
 }
 
 let engines: Engines
@@ -73,7 +171,9 @@ beforeAll(async () => {
   engines = await start()
   await engines.load(lines, ["p", "e"])
 })
-afterAll(async () => { await engines.close() })
+afterAll(async () => {
+  await engines.close()
+})
 
 const source = fromRecords(records(lines))
 
@@ -84,12 +184,17 @@ describe("the table of differences in docs/language.md", () => {
 
   it("has a row for every case of the corpus that differs", () => {
     const reasons = readCorpus().flatMap((f) => f.cases.flatMap((c) => (c.differs === undefined ? [] : [c.differs])))
-    const row = (reason: string): string => Object.entries(rowOf).find(([words]) => reason.includes(words))?.[1] ?? `no row: ${reason}`
+    const row = (reason: string): string =>
+      Object.entries(rowOf).find(([words]) => reason.includes(words))?.[1] ?? `no row: ${reason}`
     expect(reasons.map(row).filter((r) => !rows.includes(r))).toEqual([])
     expect(reasons.length).toBeGreaterThan(10)
   })
 
-  it.each(Object.entries(differences).flatMap(([row, cases]) => cases.map(([query, unlike, answer]): [string, string, Unlike, string | undefined] => [row, query, unlike, answer])))("%s: %s", async (_, query, unlike, answer) => {
+  it.each(
+    Object.entries(differences).flatMap(([row, cases]) =>
+      cases.map(([query, unlike, answer]): [string, string, Unlike, string | undefined] => [row, query, unlike, answer])
+    )
+  )("%s: %s", async (_, query, unlike, answer) => {
     const [planner, older] = await engines.ask(query)
     const mine = ours(source, query)
     if (answer !== undefined) expect(mine).toBe(answer)

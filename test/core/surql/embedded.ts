@@ -13,6 +13,6 @@ export const embedded = (prepare = ""): Surreal => {
     await db.use({ namespace: "test", database: "test" })
     if (prepare !== "") await db.query(prepare)
   })
-  afterAll(async () => void await db.close())
+  afterAll(async () => void (await db.close()))
   return db
 }

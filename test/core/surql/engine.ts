@@ -1,5 +1,6 @@
 /**
- * Our side of a comparison with the real database: the same records, our answer as the same text, and when two answers agree.
+ * Our side of a comparison with the real database: the same records, our answer as the same text, and when two answers
+ * agree.
  *
  * Why so: every test that compares says it the same way. The other side is database.ts.
  */
@@ -17,7 +18,10 @@ import { splitLine } from "./database.ts"
 /** The value a constant of the language stands for. */
 export const constant = (text: string): Value => {
   const parsed = Either.getOrThrowWith(parseStatements(`RETURN ${text}`), (e) => new Error(`${text}: ${e.message}`))
-  return Either.getOrThrowWith(evaluate(parsed[0]!, { source: fromRecords([]), params: {}, budget: budget(1e6, "TEST") }), (e) => new Error(e.reason))
+  return Either.getOrThrowWith(
+    evaluate(parsed[0]!, { source: fromRecords([]), params: {}, budget: budget(1e6, "TEST") }),
+    (e) => new Error(e.reason)
+  )
 }
 
 /** A value as it is stored: without NONE fields, however deep. */
@@ -30,16 +34,17 @@ const stored = (v: Value): Value => {
 }
 
 /** The same records for our side. */
-export const records = (lines: ReadonlyArray<string>): ReadonlyArray<Obj> => lines.map((line) => {
-  const [id, body] = splitLine(line)
-  const content = stored(constant(body))
-  const doc: Record<string, Value> = {}
-  if (isObj(content)) for (const key of Object.keys(content)) setField(doc, key, content[key])
-  const key = constant(id)
-  if (!(key instanceof RecordId)) throw new Error(`${id} is no record id`)
-  setField(doc, "id", key)
-  return doc
-})
+export const records = (lines: ReadonlyArray<string>): ReadonlyArray<Obj> =>
+  lines.map((line) => {
+    const [id, body] = splitLine(line)
+    const content = stored(constant(body))
+    const doc: Record<string, Value> = {}
+    if (isObj(content)) for (const key of Object.keys(content)) setField(doc, key, content[key])
+    const key = constant(id)
+    if (!(key instanceof RecordId)) throw new Error(`${id} is no record id`)
+    setField(doc, "id", key)
+    return doc
+  })
 
 /** Our answer, in the same text. */
 export const ours = (source: Source, query: string, params: { readonly [name: string]: Value } = {}): string => {
@@ -50,4 +55,5 @@ export const ours = (source: Source, query: string, params: { readonly [name: st
 }
 
 /** Equal answers; failures agree when both fail. */
-export const agree = (a: string, b: string): boolean => a === b || (/^(ERR|PARSE)/.test(a) && a.slice(0, 3) === b.slice(0, 3))
+export const agree = (a: string, b: string): boolean =>
+  a === b || (/^(ERR|PARSE)/.test(a) && a.slice(0, 3) === b.slice(0, 3))

@@ -1,7 +1,8 @@
 /**
  * The function table: every name is one the database has.
  *
- * Why so: a name of our own would be accepted here and refused there; and a typo should be answered with the name meant.
+ * Why so: a name of our own would be accepted here and refused there; and a typo should be answered with the name
+ * meant.
  */
 import { Either } from "effect"
 import { readFileSync } from "node:fs"
@@ -28,7 +29,8 @@ describe("the list of functions in docs/language.md", () => {
     const table = functionsTable()
     const names = [...functions.keys()].filter((name) => isFunctionName(name) && functions.get(name)!.pure)
     expect(table.split("✓").length - 1).toBeGreaterThanOrEqual(names.length)
-    for (const { reason, names: refused } of refusals) for (const name of refused) expect(table).toContain(`| ${reason} |`), expect(table).toContain(`\`${name}\``)
+    for (const { reason, names: refused } of refusals)
+      for (const name of refused) expect(table).toContain(`| ${reason} |`), expect(table).toContain(`\`${name}\``)
   })
 })
 
@@ -56,22 +58,44 @@ describe("functions", () => {
     expect(names.filter((name) => refusalOf(name) !== undefined)).toEqual([])
   })
 
-  it.each([["array::lenght([1])", "array::len"], ["string::upper('a')", "string::upper"], ["math::sums([1])", "math::sum"], ["time::nwo()", "time::now"]])("%s is answered with a near name", (text, near) => {
+  it.each([
+    ["array::lenght([1])", "array::len"],
+    ["string::upper('a')", "string::upper"],
+    ["math::sums([1])", "math::sum"],
+    ["time::nwo()", "time::now"]
+  ])("%s is answered with a near name", (text, near) => {
     const parsed = parseStatements(`RETURN ${text}`)
     expect(Either.isLeft(parsed) ? parsed.left.message : "accepted").toContain(`\`${near}`)
   })
 
-  it.each(["http::get('x')", "search::score(1)", "sleep(1s)", "duration::set_year(1y, 2)", "vector::similarity::spearman([1], [2])", "string::html::sanitize('a')", "fn::mine()"])("%s is refused as not supported", (text) => {
+  it.each([
+    "http::get('x')",
+    "search::score(1)",
+    "sleep(1s)",
+    "duration::set_year(1y, 2)",
+    "vector::similarity::spearman([1], [2])",
+    "string::html::sanitize('a')",
+    "fn::mine()"
+  ])("%s is refused as not supported", (text) => {
     const parsed = parseStatements(`RETURN ${text}`)
     expect(Either.isLeft(parsed) ? parsed.left.message : "accepted").toContain("not supported")
   })
 })
 
 describe("functions and integers", () => {
-  it.each(["array::windows([1, 2], 9223372036854775807)", "array::swap([1, 2], 9223372036854775807, 0)", "array::at([1], 9223372036854775807)", "string::repeat('', 9223372036854775807)", "array::clump([1, 2], 9223372036854775807)", "math::top([1], 9223372036854775807)"])("%s answers or is refused, and never throws", (text) => {
+  it.each([
+    "array::windows([1, 2], 9223372036854775807)",
+    "array::swap([1, 2], 9223372036854775807, 0)",
+    "array::at([1], 9223372036854775807)",
+    "string::repeat('', 9223372036854775807)",
+    "array::clump([1, 2], 9223372036854775807)",
+    "math::top([1], 9223372036854775807)"
+  ])("%s answers or is refused, and never throws", (text) => {
     const parsed = parseStatements(`RETURN ${text}`)
     if (Either.isLeft(parsed)) throw new Error(parsed.left.message)
     const [statement] = parsed.right
-    expect(["Left", "Right"]).toContain(evaluate(statement!, { source: fromRecords([]), params: {}, budget: budget(1e6, "TEST_STEPS") })._tag)
+    expect(["Left", "Right"]).toContain(
+      evaluate(statement!, { source: fromRecords([]), params: {}, budget: budget(1e6, "TEST_STEPS") })._tag
+    )
   })
 })

@@ -10,14 +10,23 @@ import { startParser } from "./mutate.ts"
 import type { Parses } from "./mutate.ts"
 
 let parses: Parses
-beforeAll(async () => { parses = await startParser() })
-afterAll(async () => { await parses.close() })
+beforeAll(async () => {
+  parses = await startParser()
+})
+afterAll(async () => {
+  await parses.close()
+})
 
 describe("mutated texts, all of them", () => {
-  seeded("100,000 texts never crash or hang, and what is accepted the database accepts", "test/core/surql/fuzz.campaign.test.ts", async (random) => {
-    const { accepted, slowest, gaps } = await fuzz(random, 100_000, parses)
-    expect(gaps.join("\n")).toBe("")
-    expect(slowest[0], slowest[1]).toBeLessThan(100)
-    expect(accepted).toBeGreaterThan(2_000)
-  }, 900_000)
+  seeded(
+    "100,000 texts never crash or hang, and what is accepted the database accepts",
+    "test/core/surql/fuzz.campaign.test.ts",
+    async (random) => {
+      const { accepted, slowest, gaps } = await fuzz(random, 100_000, parses)
+      expect(gaps.join("\n")).toBe("")
+      expect(slowest[0], slowest[1]).toBeLessThan(100)
+      expect(accepted).toBeGreaterThan(2_000)
+    },
+    900_000
+  )
 })

@@ -13,10 +13,16 @@ import { records } from "./engine.ts"
 import { hasComment, mutate } from "./mutate.ts"
 import type { Parses } from "./mutate.ts"
 
-const source = fromRecords(records([
-  "p:1 { name: 'a', age: 3, tags: ['x', 'y'], best: p:2, friends: [p:2, p:3], a: { b: [{ c: 1 }, { c: 2 }] } }", "p:2 { name: 'b', age: 4.5f, best: p:1, n: NULL }", "p:3 { name: 'c', best: p:9 }",
-  "likes:1 { in: p:1, out: p:2, w: 1 }", "likes:2 { in: p:2, out: p:3, w: 2 }", "likes:3 { in: p:3, out: p:1, w: 3 }"
-]))
+const source = fromRecords(
+  records([
+    "p:1 { name: 'a', age: 3, tags: ['x', 'y'], best: p:2, friends: [p:2, p:3], a: { b: [{ c: 1 }, { c: 2 }] } }",
+    "p:2 { name: 'b', age: 4.5f, best: p:1, n: NULL }",
+    "p:3 { name: 'c', best: p:9 }",
+    "likes:1 { in: p:1, out: p:2, w: 1 }",
+    "likes:2 { in: p:2, out: p:3, w: 2 }",
+    "likes:3 { in: p:3, out: p:1, w: 3 }"
+  ])
+)
 
 /** Parses, and runs what parses; anything thrown is a crash. */
 const attempt = (text: string): boolean => {

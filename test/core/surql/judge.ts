@@ -1,8 +1,9 @@
 /**
  * Asks both evaluators of the real database about many expressions, and outlives what an expression does to them.
  *
- * Why so: `math::fixed(1.5, 70000)` is never answered, and other arguments end the engine's process. The engines run in a child
- * process; where it ends or is silent too long, a new one is asked for a few at a time, until the expression is found that does it.
+ * Why so: `math::fixed(1.5, 70000)` is never answered, and other arguments end the engine's process. The engines run in
+ * a child process; where it ends or is silent too long, a new one is asked for a few at a time, until the expression is
+ * found that does it.
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
@@ -26,10 +27,17 @@ export class Judge {
   }
 
   async #start(): Promise<ChildProcess> {
-    const child = fork(join(root, "node_modules/vite-node/vite-node.mjs"), [join(root, "test/core/surql/judgeMain.ts"), this.#data], { cwd: root, execArgv: [], stdio: ["ignore", "ignore", "pipe", "ipc"] })
+    const child = fork(
+      join(root, "node_modules/vite-node/vite-node.mjs"),
+      [join(root, "test/core/surql/judgeMain.ts"), this.#data],
+      { cwd: root, execArgv: [], stdio: ["ignore", "ignore", "pipe", "ipc"] }
+    )
     let said = ""
-    child.stderr?.on("data", (chunk: Buffer) => said = (said + chunk.toString("utf8")).slice(-2000))
-    await Promise.race([once(child, "message"), once(child, "exit").then(() => Promise.reject(new Error(`the engines did not start: ${said}`)))])
+    child.stderr?.on("data", (chunk: Buffer) => (said = (said + chunk.toString("utf8")).slice(-2000)))
+    await Promise.race([
+      once(child, "message"),
+      once(child, "exit").then(() => Promise.reject(new Error(`the engines did not start: ${said}`)))
+    ])
     return child
   }
 
@@ -37,9 +45,11 @@ export class Judge {
   async ask(expressions: ReadonlyArray<string>): Promise<ReadonlyArray<Answers | undefined>> {
     if (expressions.length === 0) return []
     const child = await this.#child
-    const heard = new AbortController(), { signal } = heard
+    const heard = new AbortController(),
+      { signal } = heard
     const quiet = (): undefined => undefined
-    const answered = once(child, "message", { signal }), ended = once(child, "exit", { signal })
+    const answered = once(child, "message", { signal }),
+      ended = once(child, "exit", { signal })
     const timer = setTimeout(() => child.kill("SIGKILL"), patienceMs(expressions.length))
     child.send([...expressions])
     const answers = await Promise.race([answered.then(([all]) => all as ReadonlyArray<Answers>), ended.then(quiet)])
@@ -52,8 +62,10 @@ export class Judge {
       this.fatal.push(expressions[0]!)
       return [undefined]
     }
-    const size = Math.floor(Math.sqrt(expressions.length)), parts: Array<Answers | undefined> = []
-    for (let at = 0; at < expressions.length; at += size) parts.push(...await this.ask(expressions.slice(at, at + size)))
+    const size = Math.floor(Math.sqrt(expressions.length)),
+      parts: Array<Answers | undefined> = []
+    for (let at = 0; at < expressions.length; at += size)
+      parts.push(...(await this.ask(expressions.slice(at, at + size))))
     return parts
   }
 

@@ -1,9 +1,9 @@
 /**
- * The language's younger constructs inside live views: after every change the view is what a fresh run gives, and a change of what it
- * shows is announced.
+ * The language's younger constructs inside live views: after every change the view is what a fresh run gives, and a
+ * change of what it shows is announced.
  *
- * Why here: the random queries of the engine's own tests do not draw them, and what an analysis does not see (a LET, a range of
- * edge ids, a closure's call) a view would miss.
+ * Why here: the random queries of the engine's own tests do not draw them, and what an analysis does not see (a LET, a
+ * range of edge ids, a closure's call) a view would miss.
  */
 import { describe, expect, it } from "vitest"
 import { Desk } from "../ivm/desk.ts"
@@ -11,8 +11,18 @@ import { Desk } from "../ivm/desk.ts"
 type Step = readonly [id: string, record: { readonly [field: string]: unknown } | undefined]
 
 const steps: ReadonlyArray<Step> = [
-  ["p:1", { name: "a", age: 3, best: "p:2" }], ["p:2", { name: "b", age: 4 }], ["likes:1", { in: "p:1", out: "p:2", w: 1 }], ["likes:5", { in: "p:1", out: "p:3", w: 2 }], ["p:3", { name: "c", age: 5, best: "p:1" }],
-  ["p:2", { name: "bb", age: 1, best: "p:3" }], ["likes:1", { in: "p:1", out: "p:3", w: 9 }], ["likes:2", { in: "p:2", out: "p:1", w: 3 }], ["p:1", { name: "a", age: 9 }], ["likes:5", undefined], ["p:3", undefined], ["p:2", undefined]
+  ["p:1", { name: "a", age: 3, best: "p:2" }],
+  ["p:2", { name: "b", age: 4 }],
+  ["likes:1", { in: "p:1", out: "p:2", w: 1 }],
+  ["likes:5", { in: "p:1", out: "p:3", w: 2 }],
+  ["p:3", { name: "c", age: 5, best: "p:1" }],
+  ["p:2", { name: "bb", age: 1, best: "p:3" }],
+  ["likes:1", { in: "p:1", out: "p:3", w: 9 }],
+  ["likes:2", { in: "p:2", out: "p:1", w: 3 }],
+  ["p:1", { name: "a", age: 9 }],
+  ["likes:5", undefined],
+  ["p:3", undefined],
+  ["p:2", undefined]
 ]
 
 const queries = [
@@ -30,13 +40,20 @@ const queries = [
 
 describe("L1 live views", () => {
   it.each(queries)("L1 %s stays what a fresh run gives, and says when it changes", (query) => {
-    const desk = new Desk(), params = { floor: 2 }
+    const desk = new Desk(),
+      params = { floor: 2 }
     const view = desk.watch(query, params)
     const held = new Map<string, { readonly [field: string]: unknown }>()
-    let filled = 0, before = "[]"
+    let filled = 0,
+      before = "[]"
     for (const [id, record] of steps) {
-      if (record === undefined) { desk.remove(id); held.delete(id) }
-      else { desk.put(id, record, held.has(id) ? "UPDATE" : "CREATE"); held.set(id, record) }
+      if (record === undefined) {
+        desk.remove(id)
+        held.delete(id)
+      } else {
+        desk.put(id, record, held.has(id) ? "UPDATE" : "CREATE")
+        held.set(id, record)
+      }
       const fresh = new Desk()
       for (const [key, value] of held) fresh.put(key, value)
       const rows = fresh.watch(query, params).rows()

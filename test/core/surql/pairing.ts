@@ -1,8 +1,10 @@
 /**
- * One run of the oracle: random data and queries, our answers against both evaluators of the real database, found cases made small.
+ * One run of the oracle: random data and queries, our answers against both evaluators of the real database, found cases
+ * made small.
  *
- * Why so: the default run takes a sample and the campaign twenty thousand pairs, by the same code. A difference is reduced by leaving
- * out records and pieces of the query for as long as it stays a difference, because a random query says little by itself.
+ * Why so: the default run takes a sample and the campaign twenty thousand pairs, by the same code. A difference is
+ * reduced by leaving out records and pieces of the query for as long as it stays a difference, because a random query
+ * says little by itself.
  */
 import { FastCheck as fc } from "effect"
 import { fromRecords } from "../../../src/core/surql/memory.ts"
@@ -15,26 +17,43 @@ import { allPairs, covering, of, params } from "./pairs.ts"
 
 type Params = { readonly [name: string]: string }
 
-interface Answers { readonly planner: string; readonly older: string; readonly mine: string }
+interface Answers {
+  readonly planner: string
+  readonly older: string
+  readonly mine: string
+}
 
-/** Where both evaluators of the database fail alike, the words count too; but not under a window, where they name whichever row they read first. */
+/**
+ * Where both evaluators of the database fail alike, the words count too; but not under a window, where they name
+ * whichever row they read first.
+ */
 const isRight = (q: string, { planner, older, mine }: Answers): boolean =>
-  mine.startsWith("ERR") && planner === older && !/ (LIMIT|START) /.test(q) ? mine === planner : agree(planner, mine) || agree(older, mine)
+  mine.startsWith("ERR") && planner === older && !/ (LIMIT|START) /.test(q)
+    ? mine === planner
+    : agree(planner, mine) || agree(older, mine)
 
 const ask = async (engines: Engines, lines: ReadonlyArray<string>, values: Params, q: string): Promise<Answers> => {
   const [planner, older] = await engines.ask(q)
-  const typed = Object.fromEntries(Object.entries(values).map(([name, text]) => [name, constant(text)])) as { [name: string]: Value }
+  const typed = Object.fromEntries(Object.entries(values).map(([name, text]) => [name, constant(text)])) as {
+    [name: string]: Value
+  }
   return { planner, older, mine: ours(fromRecords(records(lines)), q, typed) }
 }
 
 /** A list with pieces left out, as few as stay interesting; halves first, then smaller pieces. */
-const reduced = async <A>(items: ReadonlyArray<A>, interesting: (items: ReadonlyArray<A>) => Promise<boolean>): Promise<ReadonlyArray<A>> => {
+const reduced = async <A>(
+  items: ReadonlyArray<A>,
+  interesting: (items: ReadonlyArray<A>) => Promise<boolean>
+): Promise<ReadonlyArray<A>> => {
   let best = items
   for (let size = Math.max(1, best.length >> 1); ; size = Math.max(1, size >> 1)) {
     let again = false
-    for (let at = 0; at < best.length;) {
+    for (let at = 0; at < best.length; ) {
       const fewer = [...best.slice(0, at), ...best.slice(at + size)]
-      if (fewer.length < best.length && await interesting(fewer)) { best = fewer; again = true } else at += size
+      if (fewer.length < best.length && (await interesting(fewer))) {
+        best = fewer
+        again = true
+      } else at += size
     }
     if (size === 1 && !again) return best
   }
@@ -46,7 +65,10 @@ const shrink = async (engines: Engines, lines: ReadonlyArray<string>, values: Pa
     const answers = await ask(engines, some, values, text)
     return !isRight(text, answers) && !answers.mine.startsWith("PARSE") && !answers.planner.startsWith("PARSE")
   }
-  const tokens = await reduced(q.match(/'(?:[^'\\]|\\.)*'|[A-Za-z_$][\w:$]*|\d[\w.]*|\s+|->|<-|[^\s\w]/gu) ?? [], (some) => wrong(lines, some.join("")))
+  const tokens = await reduced(
+    q.match(/'(?:[^'\\]|\\.)*'|[A-Za-z_$][\w:$]*|\d[\w.]*|\s+|->|<-|[^\s\w]/gu) ?? [],
+    (some) => wrong(lines, some.join(""))
+  )
   const text = tokens.join("")
   const few = await reduced(lines, async (some) => {
     await engines.load(some, tables)
@@ -67,16 +89,31 @@ export interface Tally {
   readonly found: Array<string>
 }
 
-/** Compares that many rounds: new data, every pair of choices `perChoice` times, and as many queries by grammar alone. */
-export const compareRounds = async (random: Rng, engines: Engines, rounds: number, perChoice: number): Promise<Tally> => {
+/**
+ * Compares that many rounds: new data, every pair of choices `perChoice` times, and as many queries by grammar alone.
+ */
+export const compareRounds = async (
+  random: Rng,
+  engines: Engines,
+  rounds: number,
+  perChoice: number
+): Promise<Tally> => {
   const tally: Tally = { compared: 0, withRows: 0, failing: 0, unlike: 0, found: [] }
   for (let round = 0; round < rounds && tally.found.length < 10; round++) {
-    const sample = <A>(arbitrary: fc.Arbitrary<A>, numRuns = 1): Array<A> => fc.sample(arbitrary, { seed: random.below(2 ** 31), numRuns })
-    const [lines] = sample(data), [values] = sample(params), choices = covering(random)
-    const queries = [...choices.flatMap((choice) => sample(of(choice), perChoice)), ...sample(query, choices.length * perChoice)]
+    const sample = <A>(arbitrary: fc.Arbitrary<A>, numRuns = 1): Array<A> =>
+      fc.sample(arbitrary, { seed: random.below(2 ** 31), numRuns })
+    const [lines] = sample(data),
+      [values] = sample(params),
+      choices = covering(random)
+    const queries = [
+      ...choices.flatMap((choice) => sample(of(choice), perChoice)),
+      ...sample(query, choices.length * perChoice)
+    ]
     await engines.load(lines!, tables)
     await engines.set(values!)
-    const typed = Object.fromEntries(Object.entries(values!).map(([name, text]) => [name, constant(text)])) as { [name: string]: Value }
+    const typed = Object.fromEntries(Object.entries(values!).map(([name, text]) => [name, constant(text)])) as {
+      [name: string]: Value
+    }
     const source = fromRecords(records(lines!))
     for (const q of queries) {
       const [planner, older] = await engines.ask(q)

@@ -1,8 +1,9 @@
 /**
- * What a charged step takes and what a charged byte holds, measured: every function, operator and cast with arguments of many kinds.
+ * What a charged step takes and what a charged byte holds, measured: every function, operator and cast with arguments
+ * of many kinds.
  *
- * Why so: a row is evaluated without a pause, so its time is its steps times what the dearest of them takes. Each call is made as large
- * as the budget of a row lets it be, which is what somebody would do who wants to stop a process.
+ * Why so: a row is evaluated without a pause, so its time is its steps times what the dearest of them takes. Each call
+ * is made as large as the budget of a row lets it be, which is what somebody would do who wants to stop a process.
  */
 import { Either } from "effect"
 import { setFlagsFromString } from "node:v8"
@@ -26,45 +27,123 @@ export interface Price {
   readonly bytes: number
 }
 
-const mapped = (body: string) => (n: number): string => `array::range(0, ${n}).map(|$v| ${body})`
+const mapped =
+  (body: string) =>
+  (n: number): string =>
+    `array::range(0, ${n}).map(|$v| ${body})`
 
 /** Lists whose elements are of one kind, beside those of numbers, texts, lists and datetimes. */
 const lists: { readonly [kind: string]: (n: number) => string } = {
-  numbers: kinds["numbers"]!, strings: kinds["strings"]!, lists: kinds["lists"]!, dates: kinds["dates"]!,
-  decimals: mapped("<decimal> $v + 0.1dec"), large: mapped("9007199254740993 + $v"), long: mapped("string::repeat('ab', 100) + <string> $v"), objects: mapped("{ a: $v, b: 'x' }"),
-  shared: (n) => `array::repeat(array::range(0, 100), ${Math.ceil(n / 100)})`, points: mapped("<point> [0, 1]"), mixed: mapped("[$v, <string> $v, [$v], { a: $v }, 1.5dec, NONE][$v % 6]"), unlike: mapped("'é' + <string> ($v * 7919 % 100003)"), halves: (n) => `[array::range(0, ${n >> 1}), array::range(0, ${n >> 1})]`
+  numbers: kinds["numbers"]!,
+  strings: kinds["strings"]!,
+  lists: kinds["lists"]!,
+  dates: kinds["dates"]!,
+  decimals: mapped("<decimal> $v + 0.1dec"),
+  large: mapped("9007199254740993 + $v"),
+  long: mapped("string::repeat('ab', 100) + <string> $v"),
+  objects: mapped("{ a: $v, b: 'x' }"),
+  shared: (n) => `array::repeat(array::range(0, 100), ${Math.ceil(n / 100)})`,
+  points: mapped("<point> [0, 1]"),
+  mixed: mapped("[$v, <string> $v, [$v], { a: $v }, 1.5dec, NONE][$v % 6]"),
+  unlike: mapped("'é' + <string> ($v * 7919 % 100003)"),
+  halves: (n) => `[array::range(0, ${n >> 1}), array::range(0, ${n >> 1})]`
 }
 
 const texts: { readonly [kind: string]: (n: number) => string } = Object.fromEntries(
-  ["ab ", "é😀", " ", "a.", "A", "%20", "<&", "李", "::"].map((piece) => [`text ${JSON.stringify(piece)}`, (n: number): string => `string::repeat("${piece}", ${n})`])
+  ["ab ", "é😀", " ", "a.", "A", "%20", "<&", "李", "::"].map((piece) => [
+    `text ${JSON.stringify(piece)}`,
+    (n: number): string => `string::repeat("${piece}", ${n})`
+  ])
 )
 
 /** The arguments of a shape in other kinds: what is asked for at `@numbers` may be any list, at `@text` any text. */
 const variants = (name: string, args: string): ReadonlyArray<readonly [kind: string, (n: number) => string]> => {
-  const fill = (kind: (n: number) => string) => (n: number): string =>
-    args.replace(/@(\w+)/g, (_, given: string) => (given === "1" || Object.hasOwn(lists, given) ? (name.startsWith("set::") ? `<set> ${kind(n)}` : kind(n)) : given === "set" ? `<set> ${kind(n)}` : given === "text" ? kind(n) : kinds[given]!(n))).replaceAll("#", String(n))
+  const fill =
+    (kind: (n: number) => string) =>
+    (n: number): string =>
+      args
+        .replace(/@(\w+)/g, (_, given: string) =>
+          given === "1" || Object.hasOwn(lists, given)
+            ? name.startsWith("set::")
+              ? `<set> ${kind(n)}`
+              : kind(n)
+            : given === "set"
+              ? `<set> ${kind(n)}`
+              : given === "text"
+                ? kind(n)
+                : kinds[given]!(n)
+        )
+        .replaceAll("#", String(n))
   if (/@text/.test(args)) return Object.entries(texts).map(([kind, make]) => [kind, fill(make)])
-  if (/@(1|set|numbers|strings|lists|dates)/.test(args)) return Object.entries(lists).map(([kind, make]) => [kind, fill(make)])
+  if (/@(1|set|numbers|strings|lists|dates)/.test(args))
+    return Object.entries(lists).map(([kind, make]) => [kind, fill(make)])
   return [["its own", fill(() => "")]]
 }
 
 const between: ReadonlyArray<string> = ["=", "<", "+", "?=", "CONTAINS", "CONTAINSALL", "CONTAINSNONE", "INTERSECTS"]
 
-const casts: ReadonlyArray<string> = ["array<string>", "array<decimal>", "set", "string", "bytes", "array<datetime | uuid | int | string>", "array<option<record<t>>>", "array<1 | 2 | 'a'>", "datetime", "duration", "record", "regex"]
+const casts: ReadonlyArray<string> = [
+  "array<string>",
+  "array<decimal>",
+  "set",
+  "string",
+  "bytes",
+  "array<datetime | uuid | int | string>",
+  "array<option<record<t>>>",
+  "array<1 | 2 | 'a'>",
+  "datetime",
+  "duration",
+  "record",
+  "regex"
+]
 
 const shapesOf: { readonly [kind: string]: (n: number) => string } = {
   line: (n) => `<geometry> { type: 'LineString', coordinates: array::range(0, ${n}).map(|$v| [$v / 100000, 1]) }`,
-  polygon: (n) => `<geometry> { type: 'Polygon', coordinates: [array::concat(array::range(0, ${n}).map(|$v| [$v / 100000, $v % 2]), [[1, 5], [0, 0]])] }`
+  polygon: (n) =>
+    `<geometry> { type: 'Polygon', coordinates: [array::concat(array::range(0, ${n}).map(|$v| [$v / 100000, $v % 2]), [[1, 5], [0, 0]])] }`
 }
 
-type Case = readonly [what: string, values: (n: number) => ReadonlyArray<string>, expression: (names: ReadonlyArray<string>) => string]
+type Case = readonly [
+  what: string,
+  values: (n: number) => ReadonlyArray<string>,
+  expression: (names: ReadonlyArray<string>) => string
+]
 
 /** Everything that is measured. */
 export const cases = (): ReadonlyArray<Case> => [
-  ...sizeable.flatMap((name) => shapes.filter(([pattern]) => pattern.test(name)).slice(0, 1).flatMap(([, args]) => variants(name, args).map(([kind, make]): Case => [`${name} of ${kind}`, (n) => splitArguments(make(n)), (names) => `${name}(${names.join(", ")})`]))),
-  ...between.flatMap((op) => Object.entries({ ...lists, ...texts, object: kinds["object"]!, bytes: kinds["bytes"]!, ...shapesOf }).map(([kind, make]): Case => [`${op} between ${kind}`, (n) => [make(n), make(n)], ([a, b]) => `${a} ${op} ${b}`])),
-  ...between.flatMap((op) => Object.entries(lists).map(([kind, make]): Case => [`${op} between sets of ${kind}`, (n) => [`<set> ${make(n)}`, `<set> ${make(n)}`], ([a, b]) => `${a} ${op} ${b}`])),
-  ...casts.flatMap((type) => Object.entries({ ...lists, ...texts }).map(([kind, make]): Case => [`<${type}> of ${kind}`, (n) => [make(n)], ([a]) => `<${type}> ${a}`]))
+  ...sizeable.flatMap((name) =>
+    shapes
+      .filter(([pattern]) => pattern.test(name))
+      .slice(0, 1)
+      .flatMap(([, args]) =>
+        variants(name, args).map(
+          ([kind, make]): Case => [
+            `${name} of ${kind}`,
+            (n) => splitArguments(make(n)),
+            (names) => `${name}(${names.join(", ")})`
+          ]
+        )
+      )
+  ),
+  ...between.flatMap((op) =>
+    Object.entries({ ...lists, ...texts, object: kinds["object"]!, bytes: kinds["bytes"]!, ...shapesOf }).map(
+      ([kind, make]): Case => [`${op} between ${kind}`, (n) => [make(n), make(n)], ([a, b]) => `${a} ${op} ${b}`]
+    )
+  ),
+  ...between.flatMap((op) =>
+    Object.entries(lists).map(
+      ([kind, make]): Case => [
+        `${op} between sets of ${kind}`,
+        (n) => [`<set> ${make(n)}`, `<set> ${make(n)}`],
+        ([a, b]) => `${a} ${op} ${b}`
+      ]
+    )
+  ),
+  ...casts.flatMap((type) =>
+    Object.entries({ ...lists, ...texts }).map(
+      ([kind, make]): Case => [`<${type}> of ${kind}`, (n) => [make(n)], ([a]) => `<${type}> ${a}`]
+    )
+  )
 ]
 
 setFlagsFromString("--expose-gc")
@@ -80,7 +159,11 @@ const made = new Map<string, Value>()
 
 const valueOf = (text: string): Value => {
   if (made.size > 100) made.clear()
-  if (!made.has(text)) made.set(text, Either.getOrElse(charged(`RETURN ${text}`).outcome, () => undefined))
+  if (!made.has(text))
+    made.set(
+      text,
+      Either.getOrElse(charged(`RETURN ${text}`).outcome, () => undefined)
+    )
   return made.get(text)
 }
 
@@ -91,11 +174,15 @@ const dear = /points|sets|shared|records|long|object/
 
 const ofKind = /Incorrect arguments|Could not cast|Cannot perform|Failed to/
 
-interface Entry { readonly key: string; readonly at: number }
+interface Entry {
+  readonly key: string
+  readonly at: number
+}
 
 /** Work of no query, of the same kinds: hashing, sorting, making small objects. */
 const yardstick = (): number => {
-  const started = process.cpuUsage(), seen = new Map<string, Entry>()
+  const started = process.cpuUsage(),
+    seen = new Map<string, Entry>()
   for (let i = 0; i < 8_000; i++) seen.set(`k${(i * 7919) % 8_009}`, { key: String(i), at: i })
   const sorted = [...seen.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
   const { system, user } = process.cpuUsage(started)
@@ -111,23 +198,44 @@ const slowness = (): number => {
   return now / quickest
 }
 
-/** Measures a case at the largest of three sizes that the budget of a row has room for; undefined where nothing of the kind is taken. */
+/**
+ * Measures a case at the largest of three sizes that the budget of a row has room for; undefined where nothing of the
+ * kind is taken.
+ */
 export const measure = ([what, values, expression]: Case): Price | undefined => {
   for (const size of sizes) {
     if (size === sizes[0] && dear.test(what)) continue
-    const params: Record<string, Value> = {}, names = values(size).map((text, i) => (text.startsWith("|") ? text : (params[`p${i}`] = valueOf(text), `$p${i}`)))
-    const [statement] = Either.getOrThrowWith(parseStatements(`RETURN ${expression(names)}`), (e) => new Error(e.message))
+    const params: Record<string, Value> = {},
+      names = values(size).map((text, i) =>
+        text.startsWith("|") ? text : ((params[`p${i}`] = valueOf(text)), `$p${i}`)
+      )
+    const [statement] = Either.getOrThrowWith(
+      parseStatements(`RETURN ${expression(names)}`),
+      (e) => new Error(e.message)
+    )
     const run = () => {
-      const b = budget(limits.rowSteps.value, "TEST"), started = process.cpuUsage()
+      const b = budget(limits.rowSteps.value, "TEST"),
+        started = process.cpuUsage()
       const answer = evaluate(statement!, { source: fromRecords([]), params, budget: b })
       const { system, user } = process.cpuUsage(started)
       return { ms: (system + user) / 1000, answer, steps: b.limit - b.left, bytes: b.byteLimit - b.bytes }
     }
     const first = run()
     if (Either.isLeft(first.answer) && !ofKind.test(first.answer.left.reason)) continue
-    const before = Either.isRight(first.answer) && first.ms > 0.3 ? heap() : 0, second = run(), held = before === 0 ? 0 : heap() - before
-    const { bytes, steps } = second, ms = 1 / slowness() * Math.min(second.ms, run().ms, first.ms > 20 ? first.ms : run().ms)
-    return { what, size, steps, ms, nsPerStep: steps === 0 ? Infinity : (ms * 1e6) / steps, held: Math.max(0, held), bytes }
+    const before = Either.isRight(first.answer) && first.ms > 0.3 ? heap() : 0,
+      second = run(),
+      held = before === 0 ? 0 : heap() - before
+    const { bytes, steps } = second,
+      ms = (1 / slowness()) * Math.min(second.ms, run().ms, first.ms > 20 ? first.ms : run().ms)
+    return {
+      what,
+      size,
+      steps,
+      ms,
+      nsPerStep: steps === 0 ? Infinity : (ms * 1e6) / steps,
+      held: Math.max(0, held),
+      bytes
+    }
   }
   return undefined
 }

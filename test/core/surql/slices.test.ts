@@ -14,7 +14,12 @@ import { evaluate, evaluateSliced } from "../../../src/core/surql/select.ts"
 const source = fromRecords(Array.from({ length: 3000 }, (_, i) => ({ id: RecordIds.make("n", i), v: i % 7 })))
 
 describe("slices", () => {
-  it.each(["SELECT * FROM n WHERE v > 3", "SELECT v FROM n WHERE v + 1 > 0 ORDER BY v LIMIT 5", "SELECT v, count() AS c FROM n GROUP BY v", "RETURN 1"])("%s pauses while it works and answers the same", (query) => {
+  it.each([
+    "SELECT * FROM n WHERE v > 3",
+    "SELECT v FROM n WHERE v + 1 > 0 ORDER BY v LIMIT 5",
+    "SELECT v, count() AS c FROM n GROUP BY v",
+    "RETURN 1"
+  ])("%s pauses while it works and answers the same", (query) => {
     const [statement] = Either.getOrThrow(parseStatements(query))
     const options = () => ({ source, params: {}, budget: budget(1e6, "TEST_STEPS") })
     const run = evaluateSliced(statement!, options())

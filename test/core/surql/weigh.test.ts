@@ -13,11 +13,16 @@ import { maxLevels, maxParts } from "../../../src/core/surql/weigh.ts"
 
 const reason = (text: string): string => {
   const [statement] = Either.getOrThrowWith(parseStatements(text), (e) => new Error(e.message))
-  const answer = evaluate(statement!, { source: fromRecords([]), params: {}, budget: budget(5e6, "TEST", Infinity, 1e9) })
+  const answer = evaluate(statement!, {
+    source: fromRecords([]),
+    params: {},
+    budget: budget(5e6, "TEST", Infinity, 1e9)
+  })
   return Either.isLeft(answer) ? answer.left.reason : "answered"
 }
 
-const repeated = (n: number, text: (i: number) => string, by = ""): string => Array.from({ length: n }, (_, i) => text(i)).join(by)
+const repeated = (n: number, text: (i: number) => string, by = ""): string =>
+  Array.from({ length: n }, (_, i) => text(i)).join(by)
 
 const numbers = (n: number): string => `[${repeated(n, String, ",")}]`
 
@@ -30,13 +35,18 @@ describe("values that double", () => {
     ["as texts in a fold", `RETURN array::fold(${numbers(60)}, 'ab', |$a, $b| $a + $a)`],
     ["in a chain", `RETURN [1]${repeated(60, () => ".chain(|$a| [$a, $a])")}`],
     ["by LET", `RETURN { LET $a = 1; ${repeated(60, () => "LET $a = [$a, $a]; ")}$a }`],
-    ["by a patch", `RETURN value::patch({ a: {} }, [${repeated(60, (i) => `{ op: 'copy', path: '/a/x${i}', from: '/a' }`, ", ")}])`]
+    [
+      "by a patch",
+      `RETURN value::patch({ a: {} }, [${repeated(60, (i) => `{ op: 'copy', path: '/a/x${i}', from: '/a' }`, ", ")}])`
+    ]
   ])("%s are refused", (_, text) => {
     expect(reason(text)).toBe(tooLarge)
   })
 
   it("nest no deeper than can be printed", () => {
-    expect(reason(`RETURN array::fold(${numbers(1000)}, 1, |$a, $b| [$a])`)).toBe(`The query makes a value that nests deeper than ${maxLevels} levels`)
+    expect(reason(`RETURN array::fold(${numbers(1000)}, 1, |$a, $b| [$a])`)).toBe(
+      `The query makes a value that nests deeper than ${maxLevels} levels`
+    )
     expect(reason(`RETURN array::fold(${numbers(200)}, 1, |$a, $b| [$a])`)).toBe("answered")
   })
 

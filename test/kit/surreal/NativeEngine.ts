@@ -24,7 +24,9 @@ const load = (): Binding => {
   const folder = join(root, "node_modules/@surrealdb/node/dist")
   const require = createRequire(import.meta.url)
   const failures: Array<string> = []
-  for (const name of readdirSync(folder).filter((file) => file.startsWith(`surrealdb-node.${process.platform}-${process.arch}`) && file.endsWith(".node"))) {
+  for (const name of readdirSync(folder).filter(
+    (file) => file.startsWith(`surrealdb-node.${process.platform}-${process.arch}`) && file.endsWith(".node")
+  )) {
     try {
       return require(join(folder, name)) as Binding
     } catch (error) {
@@ -55,12 +57,22 @@ export class NativeEngine {
     return new NativeEngine(await load().SurrealNodeEngine.connect(path, options))
   }
 
-  async call(method: string, params: Uint8Array | undefined, session: string | undefined, txn: Uint8Array | undefined): Promise<Reply> {
+  async call(
+    method: string,
+    params: Uint8Array | undefined,
+    session: string | undefined,
+    txn: Uint8Array | undefined
+  ): Promise<Reply> {
     if (!this.#open) throw new Error("the engine is closed")
-    const answering = this.#native.execute(Frames.join([
-      ["id", Frames.fromText("1")], ["method", Frames.fromText(method)], ["params", params ?? Uint8Array.from([0x80])],
-      ["session", session === undefined ? Frames.none : Frames.fromUuid(session)], ["txn", txn ?? Frames.none],
-    ]))
+    const answering = this.#native.execute(
+      Frames.join([
+        ["id", Frames.fromText("1")],
+        ["method", Frames.fromText(method)],
+        ["params", params ?? Uint8Array.from([0x80])],
+        ["session", session === undefined ? Frames.none : Frames.fromUuid(session)],
+        ["txn", txn ?? Frames.none]
+      ])
+    )
     this.#pending.add(answering)
     const bytes = await answering.finally(() => this.#pending.delete(answering))
     const map = (bytes[0] ?? 0) === 0xa1 ? Frames.entries(bytes) : undefined

@@ -36,10 +36,17 @@ interface Socket {
 }
 
 interface SocketServer {
-  readonly handleUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer, done: (socket: Socket) => void) => void
+  readonly handleUpgrade: (
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    done: (socket: Socket) => void
+  ) => void
 }
 
-const { WebSocketServer } = createRequire(import.meta.url)("ws") as { readonly WebSocketServer: new(options: object) => SocketServer }
+const { WebSocketServer } = createRequire(import.meta.url)("ws") as {
+  readonly WebSocketServer: new (options: object) => SocketServer
+}
 const codec = new CborCodec({})
 
 interface Connection {
@@ -70,24 +77,37 @@ export class RpcServer {
     this.user = user
     this.pass = pass
     this.port = (http.address() as AddressInfo).port
-    const webSockets = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024 * 1024, handleProtocols: (offered: Set<string>) => offered.has("cbor") ? "cbor" : false })
+    const webSockets = new WebSocketServer({
+      noServer: true,
+      maxPayload: 64 * 1024 * 1024,
+      handleProtocols: (offered: Set<string>) => (offered.has("cbor") ? "cbor" : false)
+    })
     http.on("connection", (socket) => {
       this.#sockets.add(socket)
       socket.on("close", () => this.#sockets.delete(socket))
     })
     http.on("upgrade", (request, socket, head) =>
-      this.#mood().then(() => webSockets.handleUpgrade(request, socket, head, (opened) => void this.#connect(opened))))
-    http.on("request", (request, response) => void this.#request(request, response).catch((error: unknown) => response.writeHead(500).end(String(error))))
+      this.#mood().then(() => webSockets.handleUpgrade(request, socket, head, (opened) => void this.#connect(opened)))
+    )
+    http.on(
+      "request",
+      (request, response) =>
+        void this.#request(request, response).catch((error: unknown) => response.writeHead(500).end(String(error)))
+    )
     void engine.listen((notification) => this.#notify(notification))
   }
 
   static async start(options: ServerOptions = {}): Promise<RpcServer> {
     const { pass = "root", port = 0, sessionFor = "12h", tokenFor = "1h", user = "root" } = options
-    const engine = await NativeEngine.open(options.path ?? "mem://", options.capabilities === undefined ? {} : { capabilities: options.capabilities })
+    const engine = await NativeEngine.open(
+      options.path ?? "mem://",
+      options.capabilities === undefined ? {} : { capabilities: options.capabilities }
+    )
     const define = `DEFINE USER OVERWRITE ${user} ON ROOT PASSWORD '${pass}' ROLES OWNER DURATION FOR TOKEN ${tokenFor}, FOR SESSION ${sessionFor}`
     const setup = await engine.call("query", codec.encode([define, {}]), undefined, undefined)
     const [defined] = codec.decode(setup.bytes) as ReadonlyArray<{ readonly status: string; readonly result: unknown }>
-    if (setup.failed || defined?.status !== "OK") throw new Error(`the root user cannot be defined: ${String(defined?.result)}`)
+    if (setup.failed || defined?.status !== "OK")
+      throw new Error(`the root user cannot be defined: ${String(defined?.result)}`)
     const http = createServer()
     await new Promise<void>((listening, failed) => http.once("error", failed).listen(port, "127.0.0.1", listening))
     return new RpcServer(engine, http, user, pass)
@@ -108,7 +128,7 @@ export class RpcServer {
 
   /** Nothing is answered any more, no connection accepted, until {@link resume}. */
   pause(): void {
-    this.#gate = new Promise((open) => this.#openGate = open)
+    this.#gate = new Promise((open) => (this.#openGate = open))
   }
 
   resume(): void {
@@ -123,7 +143,8 @@ export class RpcServer {
 
   /** Ends the time of every session that has signed in. */
   expireSessions(): void {
-    for (const { attached, own } of this.#connections) for (const session of [own, ...attached.values()]) session.expire()
+    for (const { attached, own } of this.#connections)
+      for (const session of [own, ...attached.values()]) session.expire()
   }
 
   /** Cuts every connection; the server goes on. */
@@ -143,11 +164,20 @@ export class RpcServer {
   }
 
   /** Every session and statement that is not a test's: for looking into the engine beside the server. */
-  async ask<A>(namespace: string, database: string, query: string, bindings: { readonly [name: string]: unknown } = {}): Promise<A> {
+  async ask<A>(
+    namespace: string,
+    database: string,
+    query: string,
+    bindings: { readonly [name: string]: unknown } = {}
+  ): Promise<A> {
     const session = await Session.attach(this.#engine)
     await session.ask("signin", { user: this.user, pass: this.pass })
     await session.ask("use", namespace, database)
-    const answers = await session.ask<ReadonlyArray<{ readonly status: string; readonly result: unknown }>>("query", query, bindings)
+    const answers = await session.ask<ReadonlyArray<{ readonly status: string; readonly result: unknown }>>(
+      "query",
+      query,
+      bindings
+    )
     await session.detach()
     const failed = answers.find((answer) => answer.status !== "OK")
     if (failed !== undefined) throw new Error(String(failed.result))
@@ -182,12 +212,30 @@ export class RpcServer {
     if (frame === undefined || method === undefined || id === undefined) return connection.socket.close(1003)
     await this.#mood()
     if (this.#stopped) return
-    const { bytes, failed } = await this.#dispatch(connection, method, Frames.uuid(frame.get("session")), frame.get("params"), frame.get("txn"))
+    const { bytes, failed } = await this.#dispatch(
+      connection,
+      method,
+      Frames.uuid(frame.get("session")),
+      frame.get("params"),
+      frame.get("txn")
+    )
     this.calls.set(method, (this.calls.get(method) ?? 0) + 1)
-    if (!this.#stopped) connection.socket.send(Frames.join([["id", id], [failed ? "error" : "result", bytes]]))
+    if (!this.#stopped)
+      connection.socket.send(
+        Frames.join([
+          ["id", id],
+          [failed ? "error" : "result", bytes]
+        ])
+      )
   }
 
-  async #dispatch({ attached, own }: Connection, method: string, named: string | undefined, params: Uint8Array | undefined, txn: Uint8Array | undefined) {
+  async #dispatch(
+    { attached, own }: Connection,
+    method: string,
+    named: string | undefined,
+    params: Uint8Array | undefined,
+    txn: Uint8Array | undefined
+  ) {
     if (method === "attach" && named !== undefined) {
       attached.set(named, await Session.attach(this.#engine))
       return { failed: false, bytes: Frames.none }
@@ -223,9 +271,13 @@ export class RpcServer {
     const session = await Session.attach(this.#engine)
     try {
       await this.#introduce(session, request.headers)
-      await (route === "POST /rpc" ? rpc(session, Buffer.concat(chunks), response) : sql(session, Buffer.concat(chunks).toString("utf8"), response))
+      await (route === "POST /rpc"
+        ? rpc(session, Buffer.concat(chunks), response)
+        : sql(session, Buffer.concat(chunks).toString("utf8"), response))
     } catch (error) {
-      response.writeHead(401, { "content-type": "text/plain" }).end(error instanceof Error ? error.message : String(error))
+      response
+        .writeHead(401, { "content-type": "text/plain" })
+        .end(error instanceof Error ? error.message : String(error))
     } finally {
       if (!this.#stopped) await session.detach()
     }
@@ -249,7 +301,12 @@ const rpc = async (session: Session, body: Uint8Array, response: ServerResponse)
   const method = Frames.text(frame?.get("method"))
   if (frame === undefined || method === undefined) return void response.writeHead(400).end()
   const { bytes, failed } = await session.call(method, frame.get("params"), frame.get("txn"))
-  response.writeHead(200, { "content-type": "application/cbor" }).end(Frames.join([["id", frame.get("id") ?? Frames.none], [failed ? "error" : "result", bytes]]))
+  response.writeHead(200, { "content-type": "application/cbor" }).end(
+    Frames.join([
+      ["id", frame.get("id") ?? Frames.none],
+      [failed ? "error" : "result", bytes]
+    ])
+  )
 }
 
 const sql = async (session: Session, query: string, response: ServerResponse): Promise<void> => {

@@ -27,12 +27,17 @@ export class ServerProcess {
   }
 
   static async start(options: ServerOptions = {}): Promise<ServerProcess> {
-    const child = fork(join(root, "node_modules/vite-node/vite-node.mjs"), [join(root, "test/kit/surreal/main.ts"), JSON.stringify(options)], { cwd: root, execArgv: [], stdio: ["ignore", "pipe", "pipe", "ipc"] })
+    const child = fork(
+      join(root, "node_modules/vite-node/vite-node.mjs"),
+      [join(root, "test/kit/surreal/main.ts"), JSON.stringify(options)],
+      { cwd: root, execArgv: [], stdio: ["ignore", "pipe", "pipe", "ipc"] }
+    )
     let said = ""
-    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => said += chunk.toString("utf8"))
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")))
     const [first] = await Promise.race([
       once(child, "message") as Promise<ReadonlyArray<{ readonly port: number }>>,
-      once(child, "exit").then(() => Promise.reject(new Error(`the database server ended: ${said.slice(-2000)}`))),
+      once(child, "exit").then(() => Promise.reject(new Error(`the database server ended: ${said.slice(-2000)}`)))
     ])
     if (first === undefined) throw new Error("the database server said nothing")
     return new ServerProcess(child, options, first.port)

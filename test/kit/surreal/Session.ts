@@ -12,11 +12,32 @@ import type { NativeEngine, Reply } from "./NativeEngine.ts"
 const codec = new CborCodec({})
 
 /** What anybody may call. */
-const open = new Set(["signin", "signup", "authenticate", "use", "let", "set", "unset", "ping", "health", "version", "info", "invalidate", "reset"])
+const open = new Set([
+  "signin",
+  "signup",
+  "authenticate",
+  "use",
+  "let",
+  "set",
+  "unset",
+  "ping",
+  "health",
+  "version",
+  "info",
+  "invalidate",
+  "reset"
+])
 const signsIn = new Set(["signin", "signup", "authenticate"])
 
-export const refusal = (message: string, reason: string): Reply =>
-  ({ failed: true, bytes: Frames.fromObject({ code: -32002, kind: "NotAllowed", message, details: { kind: "Auth", details: { kind: reason } } }) })
+export const refusal = (message: string, reason: string): Reply => ({
+  failed: true,
+  bytes: Frames.fromObject({
+    code: -32002,
+    kind: "NotAllowed",
+    message,
+    details: { kind: "Auth", details: { kind: reason } }
+  })
+})
 
 export class Session {
   readonly id: string
@@ -37,7 +58,8 @@ export class Session {
 
   async call(method: string, params: Uint8Array | undefined, txn: Uint8Array | undefined): Promise<Reply> {
     if (!open.has(method)) {
-      if (!this.#signedIn) return refusal("Anonymous access not allowed: Not enough permissions to perform this action", "NotAllowed")
+      if (!this.#signedIn)
+        return refusal("Anonymous access not allowed: Not enough permissions to perform this action", "NotAllowed")
       if (Date.now() >= this.#expiresAtMs) return refusal("The session has expired", "SessionExpired")
     }
     const reply = await this.#engine.call(method, params, this.id, txn)

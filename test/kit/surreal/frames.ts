@@ -1,5 +1,6 @@
 /**
- * The database's RPC frames, opened only as far as a pass-through needs: the entries of the outermost CBOR map as bytes.
+ * The database's RPC frames, opened only as far as a pass-through needs: the entries of the outermost CBOR map as
+ * bytes.
  *
  * Why bytes: what the engine answers must reach the client bit by bit; decoding and encoding again would lose what
  * JavaScript cannot tell apart (`1` and `1.0`), and the tests are about exactly that.
@@ -16,7 +17,10 @@ const skip = (bytes: Uint8Array, at: number): number => {
   return position
 }
 
-const head = (bytes: Uint8Array, at: number): { readonly major: number; readonly argument: number; readonly next: number } => {
+const head = (
+  bytes: Uint8Array,
+  at: number
+): { readonly major: number; readonly argument: number; readonly next: number } => {
   const first = bytes[at]
   if (first === undefined) throw new Error("the frame ends early")
   const major = first >> 5
@@ -64,7 +68,16 @@ export const fromText = (value: string): Uint8Array => {
 
 /** CBOR of an object of texts, numbers and objects: what an error is made of. */
 export const fromObject = (object: { readonly [key: string]: unknown }): Uint8Array =>
-  join(Object.entries(object).map(([key, value]) => [key, typeof value === "string" ? fromText(value) : typeof value === "number" ? fromInt(value) : fromObject(value as { readonly [key: string]: unknown })]))
+  join(
+    Object.entries(object).map(([key, value]) => [
+      key,
+      typeof value === "string"
+        ? fromText(value)
+        : typeof value === "number"
+          ? fromInt(value)
+          : fromObject(value as { readonly [key: string]: unknown })
+    ])
+  )
 
 const fromInt = (value: number): Uint8Array => {
   const size = value < 0 ? -1 - value : value
@@ -76,11 +89,14 @@ export const join = (pairs: ReadonlyArray<readonly [string, Uint8Array]>): Uint8
   Buffer.concat([Uint8Array.from([0xa0 + pairs.length]), ...pairs.flatMap(([key, value]) => [fromText(key), value])])
 
 /** A uuid as CBOR, from its 32 hexadecimal digits. */
-export const fromUuid = (hex: string): Uint8Array => Buffer.concat([Uint8Array.from([0xd8, 37, 0x50]), Buffer.from(hex, "hex")])
+export const fromUuid = (hex: string): Uint8Array =>
+  Buffer.concat([Uint8Array.from([0xd8, 37, 0x50]), Buffer.from(hex, "hex")])
 
 /** The uuid that `bytes` are, as 32 hexadecimal digits; undefined for NONE and anything else. */
 export const uuid = (bytes: Uint8Array | undefined): string | undefined =>
-  bytes !== undefined && bytes[0] === 0xd8 && bytes[1] === 37 && bytes[2] === 0x50 ? Buffer.from(bytes.subarray(3, 19)).toString("hex") : undefined
+  bytes !== undefined && bytes[0] === 0xd8 && bytes[1] === 37 && bytes[2] === 0x50
+    ? Buffer.from(bytes.subarray(3, 19)).toString("hex")
+    : undefined
 
 /** NONE. */
 export const none: Uint8Array = Uint8Array.from([0xc6, 0xf6])

@@ -7,7 +7,9 @@
 import { createRequire } from "node:module"
 import { type DriverOptions, Surreal } from "surrealdb"
 
-const { WebSocket: Ws } = createRequire(import.meta.url)("ws") as { readonly WebSocket: new(url: string, protocols: string, options: object) => WebSocket }
+const { WebSocket: Ws } = createRequire(import.meta.url)("ws") as {
+  readonly WebSocket: new (url: string, protocols: string, options: object) => WebSocket
+}
 
 class OneAtATime extends Ws {
   constructor(url: string, protocols: string) {
@@ -15,11 +17,20 @@ class OneAtATime extends Ws {
   }
 }
 
-export const newClient = (options: DriverOptions = {}): Surreal => new Surreal({ ...options, websocketImpl: OneAtATime as unknown as typeof WebSocket })
+export const newClient = (options: DriverOptions = {}): Surreal =>
+  new Surreal({ ...options, websocketImpl: OneAtATime as unknown as typeof WebSocket })
 
 /** Connected and signed in as root. */
-export const rootClient = async (server: { readonly url: string; readonly user: string; readonly pass: string }, namespace = "n", database = "d"): Promise<Surreal> => {
+export const rootClient = async (
+  server: { readonly url: string; readonly user: string; readonly pass: string },
+  namespace = "n",
+  database = "d"
+): Promise<Surreal> => {
   const db = newClient()
-  await db.connect(server.url, { namespace, database, authentication: { username: server.user, password: server.pass } })
+  await db.connect(server.url, {
+    namespace,
+    database,
+    authentication: { username: server.user, password: server.pass }
+  })
   return db
 }

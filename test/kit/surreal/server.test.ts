@@ -25,7 +25,7 @@ const serve = async (options: ServerOptions = {}): Promise<RpcServer> => {
 
 const connect = async (...args: Parameters<typeof rootClient>): Promise<Surreal> => {
   const db = await rootClient(...args)
-  onTestFinished(async () => void await db.close())
+  onTestFinished(async () => void (await db.close()))
   return db
 }
 
@@ -33,7 +33,9 @@ test("the SDK connects, signs in and queries; every connection has its own sessi
   const server = await serve()
   const clients = await Promise.all(Array.from({ length: 8 }, (_, i) => connect(server, "n", `d${i}`)))
   await Promise.all(clients.map((db, i) => db.query("CREATE t:1 SET i = $i", { i })))
-  const found = await Promise.all(clients.map((db) => db.query<[ReadonlyArray<{ readonly i: number }>]>("SELECT i FROM t")))
+  const found = await Promise.all(
+    clients.map((db) => db.query<[ReadonlyArray<{ readonly i: number }>]>("SELECT i FROM t"))
+  )
   expect(found.map(([rows]) => rows[0]?.i)).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
   expect(await clients[0]?.version()).toEqual({ version: "surrealdb-3.0.2" })
 })
@@ -41,7 +43,7 @@ test("the SDK connects, signs in and queries; every connection has its own sessi
 test("who has not signed in, or with a wrong password, is refused", async () => {
   const server = await serve()
   const db = newClient()
-  onTestFinished(async () => void await db.close())
+  onTestFinished(async () => void (await db.close()))
   await db.connect(server.url, { namespace: "n", database: "d" })
   await expect(db.query("RETURN 1")).rejects.toThrow("Anonymous access not allowed")
   await expect(db.signin({ username: "root", password: "wrong" })).rejects.toThrow("problem with authentication")
@@ -58,12 +60,14 @@ test("a record user sees what permissions allow, nothing else", async () => {
     DEFINE ACCESS account ON DATABASE TYPE RECORD SIGNIN (SELECT * FROM user WHERE name = $name AND pass = $pass);
     CREATE user:ann SET name = 'ann', pass = 'a'; CREATE note:1 SET owner = user:ann; CREATE note:2 SET owner = user:bob`)
   const ann = newClient()
-  onTestFinished(async () => void await ann.close())
+  onTestFinished(async () => void (await ann.close()))
   await ann.connect(server.url, { namespace: "n", database: "d" })
   await ann.signin({ namespace: "n", database: "d", access: "account", variables: { name: "ann", pass: "a" } })
   const [notes] = await ann.query<[ReadonlyArray<{ readonly id: RecordId }>]>("SELECT id FROM note")
   expect(notes.map((note) => String(note.id))).toEqual(["note:1"])
-  await expect(ann.signin({ namespace: "n", database: "d", access: "account", variables: { name: "ann", pass: "b" } })).rejects.toThrow()
+  await expect(
+    ann.signin({ namespace: "n", database: "d", access: "account", variables: { name: "ann", pass: "b" } })
+  ).rejects.toThrow()
 })
 
 test("live queries arrive, also many at once", async () => {
@@ -85,12 +89,33 @@ test("answers over HTTP: health, version, sql, and the SDK's own transport", asy
   expect((await request(server.httpUrl, { path: "/version" })).text).toBe("surrealdb-3.0.2")
   const basic = `Basic ${Buffer.from("root:root").toString("base64")}`
   const headers = { authorization: basic, "surreal-ns": "n", "surreal-db": "d" }
-  const answer = await request(server.httpUrl, { method: "POST", path: "/sql", headers, body: "RETURN 1 + 1; RETURN d'2020-01-01T00:00:00Z'" })
-  expect(answer.json).toMatchObject([{ status: "OK", result: 2 }, { status: "OK", result: "2020-01-01T00:00:00.000Z" }])
-  expect((await request(server.httpUrl, { method: "POST", path: "/sql", headers: { ...headers, authorization: "Basic cm9vdDp4" }, body: "RETURN 1" })).status).toBe(401)
+  const answer = await request(server.httpUrl, {
+    method: "POST",
+    path: "/sql",
+    headers,
+    body: "RETURN 1 + 1; RETURN d'2020-01-01T00:00:00Z'"
+  })
+  expect(answer.json).toMatchObject([
+    { status: "OK", result: 2 },
+    { status: "OK", result: "2020-01-01T00:00:00.000Z" }
+  ])
+  expect(
+    (
+      await request(server.httpUrl, {
+        method: "POST",
+        path: "/sql",
+        headers: { ...headers, authorization: "Basic cm9vdDp4" },
+        body: "RETURN 1"
+      })
+    ).status
+  ).toBe(401)
   const db = new Surreal()
-  await db.connect(server.httpUrl, { namespace: "n", database: "d", authentication: { username: "root", password: "root" } })
-  onTestFinished(async () => void await db.close())
+  await db.connect(server.httpUrl, {
+    namespace: "n",
+    database: "d",
+    authentication: { username: "root", password: "root" }
+  })
+  onTestFinished(async () => void (await db.close()))
   expect(await db.query("RETURN 1.5")).toEqual([1.5])
 })
 
@@ -99,7 +124,7 @@ test("paused it answers nothing until it is resumed, slowed it takes its time", 
   const db = await connect(server)
   server.pause()
   let answered = false
-  const asked = db.query("RETURN 1").then(() => answered = true)
+  const asked = db.query("RETURN 1").then(() => (answered = true))
   await sleep(60)
   expect(answered).toBe(false)
   server.resume()
@@ -113,7 +138,7 @@ test("paused it answers nothing until it is resumed, slowed it takes its time", 
 test("a session ends on demand, and when its time has passed", async () => {
   const server = await serve()
   const db = newClient()
-  onTestFinished(async () => void await db.close())
+  onTestFinished(async () => void (await db.close()))
   await db.connect(server.url, { namespace: "n", database: "d" })
   await db.signin({ username: "root", password: "root" })
   expect(await db.query("RETURN 1")).toEqual([1])
@@ -124,7 +149,10 @@ test("a session ends on demand, and when its time has passed", async () => {
   await db.query("DEFINE USER brief ON ROOT PASSWORD 'b' ROLES OWNER DURATION FOR SESSION 1s")
   await db.signin({ username: "brief", password: "b" })
   const ended = async (): Promise<boolean> => {
-    const error = await db.query("RETURN 1").then(() => undefined, (reason: unknown) => reason)
+    const error = await db.query("RETURN 1").then(
+      () => undefined,
+      (reason: unknown) => reason
+    )
     return String(error).includes("The session has expired")
   }
   expect(await until("the session's end", ended)).toBe(true)
@@ -134,7 +162,12 @@ test("killed and started again on its data: the SDK reconnects, what was acknowl
   const first = await ServerProcess.start({ path: `surrealkv://${join(folder, "killed")}` })
   onTestFinished(() => first.kill())
   const db = newClient()
-  await db.connect(first.url, { namespace: "n", database: "d", authentication: { username: "root", password: "root" }, reconnect: { retryDelay: 20, retryDelayMax: 50, attempts: -1 } })
+  await db.connect(first.url, {
+    namespace: "n",
+    database: "d",
+    authentication: { username: "root", password: "root" },
+    reconnect: { retryDelay: 20, retryDelayMax: 50, attempts: -1 }
+  })
   await db.query("DEFINE TABLE t")
   await Promise.all(Array.from({ length: 50 }, (_, i) => db.query("CREATE $id", { id: new RecordId("t", i) })))
   await first.kill()
@@ -153,7 +186,7 @@ test("a stopped process keeps its connections and answers when it goes on", asyn
   const db = await connect(server)
   server.pause()
   let answered = false
-  const asked = db.query("RETURN 1").then(() => answered = true)
+  const asked = db.query("RETURN 1").then(() => (answered = true))
   await sleep(60)
   expect(answered).toBe(false)
   server.resume()

@@ -7,7 +7,8 @@ const used = ({ memory }: Candidate): number => memory ?? Infinity
 
 const leastMemory: Strategy = {
   name: "least_memory",
-  choose: (candidates) => [...candidates].sort((a, b) => used(a) - used(b) || a.views - b.views || (a.id < b.id ? -1 : 1))[0]?.id,
+  choose: (candidates) =>
+    [...candidates].sort((a, b) => used(a) - used(b) || a.views - b.views || (a.id < b.id ? -1 : 1))[0]?.id,
   measure: (candidates) => new Map(candidates.map((each) => [each.id, used(each)])),
   share: 0
 }

@@ -1,7 +1,9 @@
 /**
- * An SSP of your own that runs jobs: `svc.yml` as data, backends over the runtime's `fetch`, nothing but the web's types around it.
+ * An SSP of your own that runs jobs: `svc.yml` as data, backends over the runtime's `fetch`, nothing but the web's
+ * types around it.
  *
- * The second argument of `Memory.ports` is the HTTP client that calls backends, the third the configuration file; a settings layer merged behind is too late.
+ * The second argument of `Memory.ports` is the HTTP client that calls backends, the third the configuration file; a
+ * settings layer merged behind is too late.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"

@@ -1,5 +1,6 @@
 /**
- * The life of an SSP as the scheduler sees it, property-tested: whatever happens in whatever order, no event goes to who cannot take it.
+ * The life of an SSP as the scheduler sees it, property-tested: whatever happens in whatever order, no event goes to
+ * who cannot take it.
  *
  * The tables are what runs, so what holds for every walk through them holds for the service.
  */

@@ -1,7 +1,8 @@
 /**
  * The engine alone in a web worker: record changes come in as messages, the view's rows go out.
  *
- * Nothing of the service is needed for that: `core` is plain functions on values, so whoever has the changes can keep the view.
+ * Nothing of the service is needed for that: `core` is plain functions on values, so whoever has the changes can keep
+ * the view.
  */
 import { Either } from "effect"
 import { decodeChanges } from "surreal-live-sidecar/core/change"
@@ -10,7 +11,9 @@ import { toJson } from "surreal-live-sidecar/core/surql/json"
 import { parseSelect } from "surreal-live-sidecar/core/surql/parse"
 
 const engine = new Engine()
-const query = parseSelect("SELECT Origin, count() AS cars, math::max(Horsepower) AS strongest FROM cars GROUP BY Origin ORDER BY Origin")
+const query = parseSelect(
+  "SELECT Origin, count() AS cars, math::max(Horsepower) AS strongest FROM cars GROUP BY Origin ORDER BY Origin"
+)
 const view = Either.getOrThrow(engine.acquire(Either.getOrThrow(query), {}))
 
 self.onmessage = ({ data }: MessageEvent) => {

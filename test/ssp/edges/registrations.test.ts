@@ -13,158 +13,192 @@ import { atRest, away, edgesOf, rowsOf, until, withEdges } from "./edgesKit.ts"
 
 const all = "SELECT * FROM item"
 
-const keysIn = ({ database }: { readonly database: { readonly registrations: Effect.Effect<ReadonlyArray<{ readonly key: string }>, unknown> } }) => Effect.map(database.registrations, (found) => found.map(({ key }) => key).sort())
+const keysIn = ({
+  database
+}: {
+  readonly database: { readonly registrations: Effect.Effect<ReadonlyArray<{ readonly key: string }>, unknown> }
+}) => Effect.map(database.registrations, (found) => found.map(({ key }) => key).sort())
 
 test("D21 our tables are defined before the first registration, and not again", () =>
-  withEdges(({ beside, views }) => Effect.gen(function*() {
-    const calls: Array<string> = []
-    const { register } = beside.shape
-    let prepare: Effect.Effect<void, UpstreamError> = Effect.fail(away)
-    Object.assign(beside.shape, {
-      prepare: Effect.suspend(() => Effect.tap(prepare, () => Effect.sync(() => calls.push("prepare")))),
-      register: (view: StoredView, owner: string) => Effect.tap(register(view, owner), () => Effect.sync(() => calls.push(view.key)))
+  withEdges(({ beside, views }) =>
+    Effect.gen(function* () {
+      const calls: Array<string> = []
+      const { register } = beside.shape
+      let prepare: Effect.Effect<void, UpstreamError> = Effect.fail(away)
+      Object.assign(beside.shape, {
+        prepare: Effect.suspend(() => Effect.tap(prepare, () => Effect.sync(() => calls.push("prepare")))),
+        register: (view: StoredView, owner: string) =>
+          Effect.tap(register(view, owner), () => Effect.sync(() => calls.push(view.key)))
+      })
+      expect((yield* Effect.flip(views.register(registration("v", all))))._tag).toBe("StoreFailed")
+      prepare = Effect.void
+      for (const id of ["v", "w"]) yield* views.register(registration(id, all))
+      expect(calls).toEqual(["prepare", "v", "w"])
     })
-    expect((yield* Effect.flip(views.register(registration("v", all))))._tag).toBe("StoreFailed")
-    prepare = Effect.void
-    for (const id of ["v", "w"]) yield* views.register(registration(id, all))
-    expect(calls).toEqual(["prepare", "v", "w"])
-  })))
+  ))
 
 test("D21 an unregistered view takes its registration and edges with it, as soon as the database is there", () =>
-  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
-    yield* views.ingest([change("item:1", {})])
-    for (const id of ["v", "incantation:w", "x"]) yield* views.register(registration(id, all))
-    yield* edges.settled
-    beside.before = Effect.fail(away)
-    yield* views.unregister("_svc_query:v")
-    yield* views.unregister("w")
-    yield* views.unregister("unknown")
-    expect(yield* views.count).toBe(1)
-    yield* Effect.sleep(80)
-    expect(yield* keysIn(beside)).toEqual(["v", "w", "x"])
-    beside.before = Effect.void
-    expect(yield* atRest({ edges, views }, beside, "x")).toEqual(["item:1 v1"])
-    expect([yield* keysIn(beside), yield* edgesOf(beside, "v")]).toEqual([["x"], []])
-  })))
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.ingest([change("item:1", {})])
+      for (const id of ["v", "incantation:w", "x"]) yield* views.register(registration(id, all))
+      yield* edges.settled
+      beside.before = Effect.fail(away)
+      yield* views.unregister("_svc_query:v")
+      yield* views.unregister("w")
+      yield* views.unregister("unknown")
+      expect(yield* views.count).toBe(1)
+      yield* Effect.sleep(80)
+      expect(yield* keysIn(beside)).toEqual(["v", "w", "x"])
+      beside.before = Effect.void
+      expect(yield* atRest({ edges, views }, beside, "x")).toEqual(["item:1 v1"])
+      expect([yield* keysIn(beside), yield* edgesOf(beside, "v")]).toEqual([["x"], []])
+    })
+  ))
 
 test("D21 a view registered again while it is being removed is there, with its edges", () =>
-  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
-    yield* views.ingest([change("item:1", {}), change("item:2", {})])
-    yield* views.register(registration("v", all))
-    yield* edges.settled
-    for (const pause of [0, 30, 48, 50, 52, 55, 80]) {
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.ingest([change("item:1", {}), change("item:2", {})])
+      yield* views.register(registration("v", all))
+      yield* edges.settled
+      for (const pause of [0, 30, 48, 50, 52, 55, 80]) {
+        yield* views.unregister("v")
+        yield* Effect.sleep(pause)
+        yield* views.register(registration("v", "SELECT * FROM item WHERE id != item:1"))
+        expect(yield* atRest({ edges, views }, beside, "v"), `${pause} ms later`).toEqual(["item:2 v1"])
+        expect(yield* keysIn(beside)).toEqual(["v"])
+      }
+      // The database has the row, and we do not know it yet.
+      const { register } = beside.shape
+      Object.assign(beside.shape, {
+        register: (view: StoredView, owner: string) =>
+          Effect.tap(register(view, owner), () => Effect.sleep("150 millis"))
+      })
       yield* views.unregister("v")
-      yield* Effect.sleep(pause)
-      yield* views.register(registration("v", "SELECT * FROM item WHERE id != item:1"))
-      expect(yield* atRest({ edges, views }, beside, "v"), `${pause} ms later`).toEqual(["item:2 v1"])
+      yield* views.register(registration("v", all))
+      expect(yield* atRest({ edges, views }, beside, "v")).toEqual(["item:1 v1", "item:2 v1"])
       expect(yield* keysIn(beside)).toEqual(["v"])
-    }
-    // The database has the row, and we do not know it yet.
-    const { register } = beside.shape
-    Object.assign(beside.shape, { register: (view: StoredView, owner: string) => Effect.tap(register(view, owner), () => Effect.sleep("150 millis")) })
-    yield* views.unregister("v")
-    yield* views.register(registration("v", all))
-    expect(yield* atRest({ edges, views }, beside, "v")).toEqual(["item:1 v1", "item:2 v1"])
-    expect(yield* keysIn(beside)).toEqual(["v"])
-    expect(edges.counts().lost).toBe(0)
-  })))
+      expect(edges.counts().lost).toBe(0)
+    })
+  ))
 
 test("D21 a registration that its owner has deleted in the database is not touched by us again", () =>
-  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
-    yield* views.register(registration("v", all))
-    yield* edges.settled
-    yield* views.unregister("v", true)
-    yield* Effect.sleep(100)
-    expect([yield* views.count, yield* keysIn(beside)]).toEqual([0, ["v"]])
-  })))
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.register(registration("v", all))
+      yield* edges.settled
+      yield* views.unregister("v", true)
+      yield* Effect.sleep(100)
+      expect([yield* views.count, yield* keysIn(beside)]).toEqual([0, ["v"]])
+    })
+  ))
 
 test("D21 unregistering a view that another has by now leaves it to the other", () =>
-  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
-    yield* views.ingest([change("item:1", {})])
-    yield* views.register(registration("v", all))
-    yield* edges.settled
-    const [held] = yield* beside.database.registrations
-    yield* beside.database.register(held!, "another")
-    yield* views.unregister("v")
-    expect(yield* atRest({ edges, views }, beside, "v")).toEqual(["item:1 v1"])
-    expect((yield* beside.database.registrations).map(({ owner }) => owner)).toEqual(["another"])
-  })))
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.ingest([change("item:1", {})])
+      yield* views.register(registration("v", all))
+      yield* edges.settled
+      const [held] = yield* beside.database.registrations
+      yield* beside.database.register(held!, "another")
+      yield* views.unregister("v")
+      expect(yield* atRest({ edges, views }, beside, "v")).toEqual(["item:1 v1"])
+      expect((yield* beside.database.registrations).map(({ owner }) => owner)).toEqual(["another"])
+    })
+  ))
 
 test("D14 of the time known here and the one in the database the later counts, for how long a view lives", () =>
-  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
-    yield* views.ingest([change("item:1", {})])
-    for (const id of ["refreshed", "silent"]) yield* views.register(registration(id, all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
-    yield* edges.settled
-    // A client says in the database that it is alive.
-    const refreshed = (yield* beside.database.registrations).find(({ key }) => key === "refreshed")!
-    yield* beside.database.register({ ...refreshed, lastActiveAtMs: 5_000 }, "me")
-    expect(yield* views.expire(999)).toEqual([])
-    beside.before = Effect.fail(away)
-    expect((yield* Effect.flip(views.expire(1_000)))._tag).toBe("StoreFailed")
-    expect(yield* views.count).toBe(2)
-    beside.before = Effect.void
-    expect(yield* views.expire(1_000)).toEqual(["silent"])
-    expect(yield* atRest({ edges, views }, beside, "refreshed")).toEqual(["item:1 v1"])
-    expect(yield* keysIn(beside)).toEqual(["refreshed"])
-    // What was read there is known here: nobody is asked again before it is time.
-    beside.before = Effect.fail(away)
-    expect(yield* views.expire(5_999)).toEqual([])
-    beside.before = Effect.void
-    expect(yield* views.expire(6_000)).toEqual(["refreshed"])
-    yield* edges.settled
-    expect(yield* keysIn(beside)).toEqual([])
-  })))
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.ingest([change("item:1", {})])
+      for (const id of ["refreshed", "silent"])
+        yield* views.register(registration(id, all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
+      yield* edges.settled
+      // A client says in the database that it is alive.
+      const refreshed = (yield* beside.database.registrations).find(({ key }) => key === "refreshed")!
+      yield* beside.database.register({ ...refreshed, lastActiveAtMs: 5_000 }, "me")
+      expect(yield* views.expire(999)).toEqual([])
+      beside.before = Effect.fail(away)
+      expect((yield* Effect.flip(views.expire(1_000)))._tag).toBe("StoreFailed")
+      expect(yield* views.count).toBe(2)
+      beside.before = Effect.void
+      expect(yield* views.expire(1_000)).toEqual(["silent"])
+      expect(yield* atRest({ edges, views }, beside, "refreshed")).toEqual(["item:1 v1"])
+      expect(yield* keysIn(beside)).toEqual(["refreshed"])
+      // What was read there is known here: nobody is asked again before it is time.
+      beside.before = Effect.fail(away)
+      expect(yield* views.expire(5_999)).toEqual([])
+      beside.before = Effect.void
+      expect(yield* views.expire(6_000)).toEqual(["refreshed"])
+      yield* edges.settled
+      expect(yield* keysIn(beside)).toEqual([])
+    })
+  ))
 
 test("D14 a view that another keeps alive does not expire here: it is the other's", () =>
-  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
-    yield* views.register(registration("v", all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
-    yield* edges.settled
-    const [held] = yield* beside.database.registrations
-    yield* beside.database.register(held!, "another")
-    expect(yield* views.expire(2_000)).toEqual([])
-    for (let tries = 0; (yield* views.count) > 0 && tries < 1_000; tries++) yield* Effect.sleep(2)
-    expect([yield* views.count, yield* keysIn(beside), edges.counts().lost]).toEqual([0, ["v"], 1])
-  })))
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.register(registration("v", all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
+      yield* edges.settled
+      const [held] = yield* beside.database.registrations
+      yield* beside.database.register(held!, "another")
+      expect(yield* views.expire(2_000)).toEqual([])
+      for (let tries = 0; (yield* views.count) > 0 && tries < 1_000; tries++) yield* Effect.sleep(2)
+      expect([yield* views.count, yield* keysIn(beside), edges.counts().lost]).toEqual([0, ["v"], 1])
+    })
+  ))
 
 test("D14 a view registered again while it expires stays", () =>
-  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
-    yield* views.ingest([change("item:1", {})])
-    yield* views.register(registration("v", all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
-    yield* edges.settled
-    const expire = beside.shape.expire
-    // The database has expired it; before that is known here, its client is back.
-    Object.assign(beside.shape, { expire: (keys: ReadonlyArray<string>, owner: string, nowMs: number) => Effect.tap(expire(keys, owner, nowMs), () => views.register(registration("v", all, { lastActiveAtMs: 2_000, ttlMs: 1_000 }))) })
-    expect(yield* views.expire(1_500)).toEqual([])
-    yield* views.ingest([change("item:2", {})])
-    expect(yield* atRest({ edges, views }, beside, "v")).toEqual(yield* rowsOf(views, "v"))
-    expect(edges.counts().lost).toBe(0)
-  })))
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.ingest([change("item:1", {})])
+      yield* views.register(registration("v", all, { lastActiveAtMs: 0, ttlMs: 1_000 }))
+      yield* edges.settled
+      const expire = beside.shape.expire
+      // The database has expired it; before that is known here, its client is back.
+      Object.assign(beside.shape, {
+        expire: (keys: ReadonlyArray<string>, owner: string, nowMs: number) =>
+          Effect.tap(expire(keys, owner, nowMs), () =>
+            views.register(registration("v", all, { lastActiveAtMs: 2_000, ttlMs: 1_000 }))
+          )
+      })
+      expect(yield* views.expire(1_500)).toEqual([])
+      yield* views.ingest([change("item:2", {})])
+      expect(yield* atRest({ edges, views }, beside, "v")).toEqual(yield* rowsOf(views, "v"))
+      expect(edges.counts().lost).toBe(0)
+    })
+  ))
 
 test("D16 a reset takes every registration of this SSP out of the database, with its edges, and leaves those of others", () =>
-  withEdges(({ beside, edges, views }) => Effect.gen(function*() {
-    yield* views.ingest([change("item:1", {})])
-    for (const id of ["a", "b"]) yield* views.register(registration(id, all))
-    yield* edges.settled
-    const [held] = yield* beside.database.registrations
-    yield* beside.database.register({ ...held!, key: "forgotten" }, "me")
-    yield* beside.database.register({ ...held!, key: "theirs" }, "another")
-    beside.before = Effect.fail(away)
-    expect((yield* Effect.flip(views.reset))._tag).toBe("StoreFailed")
-    beside.before = Effect.void
-    yield* views.reset
-    expect([yield* keysIn(beside), yield* edgesOf(beside, "a"), yield* views.count]).toEqual([["theirs"], [], 0])
-    yield* edges.settled
-  })))
+  withEdges(({ beside, edges, views }) =>
+    Effect.gen(function* () {
+      yield* views.ingest([change("item:1", {})])
+      for (const id of ["a", "b"]) yield* views.register(registration(id, all))
+      yield* edges.settled
+      const [held] = yield* beside.database.registrations
+      yield* beside.database.register({ ...held!, key: "forgotten" }, "me")
+      yield* beside.database.register({ ...held!, key: "theirs" }, "another")
+      beside.before = Effect.fail(away)
+      expect((yield* Effect.flip(views.reset))._tag).toBe("StoreFailed")
+      beside.before = Effect.void
+      yield* views.reset
+      expect([yield* keysIn(beside), yield* edgesOf(beside, "a"), yield* views.count]).toEqual([["theirs"], [], 0])
+      yield* edges.settled
+    })
+  ))
 
 test("D21 what is left when the service stops is written before it ends", () =>
-  withEdges(({ beside, edges, stop, views }) => Effect.gen(function*() {
-    for (const id of ["v", "w"]) yield* views.register(registration(id, all))
-    yield* edges.settled
-    beside.before = Effect.fail(away)
-    yield* views.ingest([change("item:1", {})])
-    yield* views.unregister("w")
-    yield* until("a failure", () => edges.counts().failures > 0)
-    beside.before = Effect.void
-    yield* stop
-    expect([yield* edgesOf(beside, "v"), yield* keysIn(beside)]).toEqual([["item:1 v1"], ["v"]])
-  })))
+  withEdges(({ beside, edges, stop, views }) =>
+    Effect.gen(function* () {
+      for (const id of ["v", "w"]) yield* views.register(registration(id, all))
+      yield* edges.settled
+      beside.before = Effect.fail(away)
+      yield* views.ingest([change("item:1", {})])
+      yield* views.unregister("w")
+      yield* until("a failure", () => edges.counts().failures > 0)
+      beside.before = Effect.void
+      yield* stop
+      expect([yield* edgesOf(beside, "v"), yield* keysIn(beside)]).toEqual([["item:1 v1"], ["v"]])
+    })
+  ))

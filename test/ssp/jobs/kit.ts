@@ -25,14 +25,31 @@ export interface Called {
 /** What the backend does, by the call's number for that job, from 1. */
 export type Script = (call: HttpCall, n: number) => Effect.Effect<Answer, BackendFailed>
 
-export const answer = (status: number, body = "", retryAfter?: string): Effect.Effect<Answer> => Effect.succeed({ status, body, retryAfter })
+export const answer = (status: number, body = "", retryAfter?: string): Effect.Effect<Answer> =>
+  Effect.succeed({ status, body, retryAfter })
 export const reset = Effect.fail(new BackendFailed({ message: "no answer from the backend: read ECONNRESET" }))
 
 export const ref = (key: string | number, table = "job"): RecordId => Ids.make(table, key)
-export const pending = (key: string | number, more: Obj = {}, table = "job"): Obj => ({ id: ref(key, table), path: "/send", payload: { n: 1 }, max_retries: 3, retry_strategy: "linear", status: "pending", errors: [], ...more })
+export const pending = (key: string | number, more: Obj = {}, table = "job"): Obj => ({
+  id: ref(key, table),
+  path: "/send",
+  payload: { n: 1 },
+  max_retries: 3,
+  retry_strategy: "linear",
+  status: "pending",
+  errors: [],
+  ...more
+})
 
-export const table = (name = "job", more: Partial<Runner.Table> = {}): Runner.Table =>
-  ({ table: name, name, baseUrl: "http://backend", authToken: Redacted.make("t0k"), timeoutMs: 30_000, concurrency: 4, ...more })
+export const table = (name = "job", more: Partial<Runner.Table> = {}): Runner.Table => ({
+  table: name,
+  name,
+  baseUrl: "http://backend",
+  authToken: Redacted.make("t0k"),
+  timeoutMs: 30_000,
+  concurrency: 4,
+  ...more
+})
 
 export interface Kit {
   readonly store: JobStoreShape
@@ -43,7 +60,10 @@ export interface Kit {
   readonly reports: Array<string>
   mayClaim: boolean
   readonly keyOf: (key: string | number) => ReadonlyArray<Called>
-  readonly job: (key: string | number, table?: string) => Effect.Effect<{ readonly status: string | undefined; readonly errors: ReadonlyArray<JobError> }>
+  readonly job: (
+    key: string | number,
+    table?: string
+  ) => Effect.Effect<{ readonly status: string | undefined; readonly errors: ReadonlyArray<JobError> }>
 }
 
 export interface Settings {
@@ -56,8 +76,12 @@ export interface Settings {
 
 export const memoryStore = (records: ReadonlyArray<Obj>): JobStoreShape => Records.make(Records.memory(records))
 
-export const start = (records: ReadonlyArray<Obj>, script: Script, { holder = "me", maxQueued = 10_000, over, store: wrap = (store) => store, tables = [table()] }: Settings = {}): Effect.Effect<Kit, never, Scope.Scope> =>
-  Effect.gen(function*() {
+export const start = (
+  records: ReadonlyArray<Obj>,
+  script: Script,
+  { holder = "me", maxQueued = 10_000, over, store: wrap = (store) => store, tables = [table()] }: Settings = {}
+): Effect.Effect<Kit, never, Scope.Scope> =>
+  Effect.gen(function* () {
     const base = over ?? memoryStore(records)
     const store = wrap(base)
     const calls: Array<Called> = []
@@ -65,27 +89,47 @@ export const start = (records: ReadonlyArray<Obj>, script: Script, { holder = "m
     const reports: Array<string> = []
     const kit: { mayClaim: boolean } = { mayClaim: true }
     const runner = yield* Runner.make({
-      store, tables, by: { holder, incarnation: "1" }, policy: { baseMs: 1000, maxRetries: 100 }, retries: yield* RetryPolicy, maxQueued, sweepMs: Runner.sweepMs,
+      store,
+      tables,
+      by: { holder, incarnation: "1" },
+      policy: { baseMs: 1000, maxRetries: 100 },
+      retries: yield* RetryPolicy,
+      maxQueued,
+      sweepMs: Runner.sweepMs,
       mayClaim: () => kit.mayClaim,
-      report: (job, decision) => Effect.sync(() => void reports.push(`${job.id} ${decision === "begun" ? "begun" : decision.kind}`)),
+      report: (job, decision) =>
+        Effect.sync(() => void reports.push(`${job.id} ${decision === "begun" ? "begun" : decision.kind}`)),
       backend: {
         call: (call) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             const key = call.headers["idempotency-key"]!
             calls.push({ key, at: yield* Clock.currentTimeMillis, call })
             flight.most = Math.max(flight.most, ++flight.now)
             return yield* script(call, calls.filter((one) => one.key === key).length)
           }).pipe(
-            Effect.timeoutFail({ duration: call.timeoutMs, onTimeout: () => new BackendFailed({ message: "no answer in time" }) }),
+            Effect.timeoutFail({
+              duration: call.timeoutMs,
+              onTimeout: () => new BackendFailed({ message: "no answer in time" })
+            }),
             Effect.ensuring(Effect.sync(() => flight.now--))
           )
       }
     })
     yield* Effect.forkScoped(runner.run)
     return Object.assign(kit, {
-      store: base, runner, calls, flight, reports,
+      store: base,
+      runner,
+      calls,
+      flight,
+      reports,
       keyOf: (key: string | number) => calls.filter((call) => call.key === ref(key).text),
-      job: (key: string | number, name = "job") => Effect.orDie(Effect.map(base.find(ref(key, name)), (found) => ({ status: found?.status, errors: (found?.errors ?? []) as ReadonlyArray<JobError> })))
+      job: (key: string | number, name = "job") =>
+        Effect.orDie(
+          Effect.map(base.find(ref(key, name)), (found) => ({
+            status: found?.status,
+            errors: (found?.errors ?? []) as ReadonlyArray<JobError>
+          }))
+        )
     })
   })
 
@@ -101,4 +145,5 @@ export const leaping = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<
 
 const times = new WeakMap<object, VirtualTime>()
 
-export const pass = (ms: number): Effect.Effect<void> => Effect.clockWith((clock) => times.get(clock)?.pass(ms) ?? Effect.dieMessage("not on a virtual time"))
+export const pass = (ms: number): Effect.Effect<void> =>
+  Effect.clockWith((clock) => times.get(clock)?.pass(ms) ?? Effect.dieMessage("not on a virtual time"))

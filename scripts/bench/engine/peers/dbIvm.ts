@@ -1,11 +1,11 @@
 /**
  * `@tanstack/db-ivm`: operators wired by hand, results kept by the program that listens to the output.
  *
- * The program also keeps the rows by id: a change brings the new state of a record, and the library must be given the old
- * one to take back.
- * Two programs for views by author. `shared`: the views are an input of their own, joined with the posts by author, what
- * somebody writes who knows that all views are alike. `each`: a pipeline per view, what somebody writes who does not.
- * Operators must be wired before data flows, so but for `shared` loading and registering is one.
+ * The program also keeps the rows by id: a change brings the new state of a record, and the library must be given the
+ * old one to take back. Two programs for views by author. `shared`: the views are an input of their own, joined with
+ * the posts by author, what somebody writes who knows that all views are alike. `each`: a pipeline per view, what
+ * somebody writes who does not. Operators must be wired before data flows, so but for `shared` loading and registering
+ * is one.
  */
 import { installed } from "../installed.ts"
 import type { Answer, Peer, Program, Row, Workload } from "../program.ts"
@@ -78,14 +78,26 @@ const listenNet = <T>(ivm: DbIvm, place: Place<T>): Operator =>
         if (count > 0) move.kept = kept
       }
     }
-    for (const [held, keys] of moved) for (const [key, { net, kept }] of keys) {
-      if ((held.has(key) ? 1 : 0) + net <= 0) held.delete(key)
-      else if (kept !== undefined) held.set(key, kept)
-    }
+    for (const [held, keys] of moved)
+      for (const [key, { net, kept }] of keys) {
+        if ((held.has(key) ? 1 : 0) + net <= 0) held.delete(key)
+        else if (kept !== undefined) held.set(key, kept)
+      }
   })
 
 /** The part all programs share: an input and the rows of each table, one batch per change. */
-const program = (work: Workload, ivm: DbIvm, graph: Graph, inputs: { readonly [table: string]: Input }, rest: { readonly wire?: () => void; readonly result: (view: number) => Answer; readonly plan: string; readonly keyed: boolean }): Program => {
+const program = (
+  work: Workload,
+  ivm: DbIvm,
+  graph: Graph,
+  inputs: { readonly [table: string]: Input },
+  rest: {
+    readonly wire?: () => void
+    readonly result: (view: number) => Answer
+    readonly plan: string
+    readonly keyed: boolean
+  }
+): Program => {
   const entry = (row: Row): unknown => (rest.keyed ? [row.id, row] : row)
   const held = new Map(Object.keys(inputs).map((table) => [table, new Map<number, Row>()]))
   return {
@@ -98,9 +110,19 @@ const program = (work: Workload, ivm: DbIvm, graph: Graph, inputs: { readonly [t
       graph.run()
     },
     register: () => undefined,
-    prepare: ({ table, before, after }) => ({ input: inputs[table]!, rows: held.get(table)!, id: (after ?? before)!.id, after }),
+    prepare: ({ table, before, after }) => ({
+      input: inputs[table]!,
+      rows: held.get(table)!,
+      id: (after ?? before)!.id,
+      after
+    }),
     apply: (change) => {
-      const { input, rows, id, after } = change as { readonly input: Input; readonly rows: Map<number, Row>; readonly id: number; readonly after: Row | undefined }
+      const { input, rows, id, after } = change as {
+        readonly input: Input
+        readonly rows: Map<number, Row>
+        readonly id: number
+        readonly after: Row | undefined
+      }
       const batch: Array<unknown> = []
       const before = rows.get(id)
       if (before !== undefined) batch.push([entry(before), -1])
@@ -124,16 +146,29 @@ const byAuthorShared = (work: Workload, ivm: DbIvm, windowed: boolean): Program 
   const views: ReadonlyArray<Kept> = Array.from({ length: work.views }, (): Kept => new Map())
   const rows = windowed
     ? post.pipe(
-      ivm.groupedTopKWithFractionalIndex(newestFirst, { limit: 10, groupKeyFn: (_: number, row: Row) => row["author"] }),
-      ivm.map<readonly [number, readonly [Row, string]]>(([, [row]]) => [row["author"], row])
-    )
+        ivm.groupedTopKWithFractionalIndex(newestFirst, {
+          limit: 10,
+          groupKeyFn: (_: number, row: Row) => row["author"]
+        }),
+        ivm.map<readonly [number, readonly [Row, string]]>(([, [row]]) => [row["author"], row])
+      )
     : post.pipe(ivm.map<readonly [number, Row]>(([, row]) => [row["author"], row]))
-  rows.pipe(ivm.join(wanted, "inner"), listenNet<readonly [number, readonly [Row, number]]>(ivm, ([, [row, view]]) => [views[view]!, row.id, row]))
+  rows.pipe(
+    ivm.join(wanted, "inner"),
+    listenNet<readonly [number, readonly [Row, number]]>(ivm, ([, [row, view]]) => [views[view]!, row.id, row])
+  )
   graph.finalize()
-  const rest = program(work, ivm, graph, { post }, {
-    keyed: true, plan: `${windowed ? "grouped top-k" : "posts"} joined with the views by author`,
-    result: (view) => [...views[view]!.values()].sort(newestFirst)
-  })
+  const rest = program(
+    work,
+    ivm,
+    graph,
+    { post },
+    {
+      keyed: true,
+      plan: `${windowed ? "grouped top-k" : "posts"} joined with the views by author`,
+      result: (view) => [...views[view]!.values()].sort(newestFirst)
+    }
+  )
   return {
     ...rest,
     register: () => {
@@ -147,27 +182,41 @@ const byAuthorEach = (work: Workload, ivm: DbIvm, windowed: boolean): Program =>
   const graph = new ivm.D2()
   const post = graph.newInput()
   const views: Array<Kept> = []
-  return program(work, ivm, graph, { post }, {
-    keyed: true, plan: `a ${windowed ? "filter and a top-k" : "filter"} per view`,
-    wire: () => {
-      for (let view = 0; view < work.views; view++) {
-        const kept: Kept = new Map()
-        views.push(kept)
-        const own = post.pipe(ivm.filter<readonly [number, Row]>(([, row]) => row["author"] === view))
-        if (windowed) own.pipe(ivm.topKWithFractionalIndex(newestFirst, { limit: 10 }), listenNet<readonly [number, readonly [Row, string]]>(ivm, ([, [row]]) => [kept, row.id, row]))
-        else own.pipe(listen<readonly [number, Row]>(ivm, ([, row]) => [kept, row.id, row]))
-      }
-      graph.finalize()
-    },
-    result: (view) => [...views[view]!.values()].sort(newestFirst)
-  })
+  return program(
+    work,
+    ivm,
+    graph,
+    { post },
+    {
+      keyed: true,
+      plan: `a ${windowed ? "filter and a top-k" : "filter"} per view`,
+      wire: () => {
+        for (let view = 0; view < work.views; view++) {
+          const kept: Kept = new Map()
+          views.push(kept)
+          const own = post.pipe(ivm.filter<readonly [number, Row]>(([, row]) => row["author"] === view))
+          if (windowed)
+            own.pipe(
+              ivm.topKWithFractionalIndex(newestFirst, { limit: 10 }),
+              listenNet<readonly [number, readonly [Row, string]]>(ivm, ([, [row]]) => [kept, row.id, row])
+            )
+          else own.pipe(listen<readonly [number, Row]>(ivm, ([, row]) => [kept, row.id, row]))
+        }
+        graph.finalize()
+      },
+      result: (view) => [...views[view]!.values()].sort(newestFirst)
+    }
+  )
 }
 
 const filtered = (work: Workload, ivm: DbIvm): Program => {
   const graph = new ivm.D2()
   const post = graph.newInput()
   const kept: Kept = new Map()
-  post.pipe(ivm.filter(matches), listen<Row>(ivm, (row) => [kept, row.id, row]))
+  post.pipe(
+    ivm.filter(matches),
+    listen<Row>(ivm, (row) => [kept, row.id, row])
+  )
   graph.finalize()
   return program(work, ivm, graph, { post }, { keyed: false, plan: "filter, output", result: () => [...kept.values()] })
 }
@@ -182,7 +231,13 @@ const newest = (work: Workload, ivm: DbIvm): Program => {
     listenNet<readonly [number, readonly [Row, string]]>(ivm, ([, [row]]) => [kept, row.id, row])
   )
   graph.finalize()
-  return program(work, ivm, graph, { post }, { keyed: true, plan: "filter, top-k with fractional index", result: () => [...kept.values()].sort(newestFirst) })
+  return program(
+    work,
+    ivm,
+    graph,
+    { post },
+    { keyed: true, plan: "filter, top-k with fractional index", result: () => [...kept.values()].sort(newestFirst) }
+  )
 }
 
 const groups = (work: Workload, ivm: DbIvm): Program => {
@@ -190,11 +245,27 @@ const groups = (work: Workload, ivm: DbIvm): Program => {
   const sale = graph.newInput()
   const kept = new Map<string, { readonly category: string; readonly n: number; readonly total: number }>()
   sale.pipe(
-    ivm.groupBy<Row>((row) => ({ category: row["category"] }), { n: ivm.groupByOperators.count(), total: ivm.groupByOperators.sum<Row>((row) => row["amount"] as number) }),
-    listen<readonly [string, { readonly category: string; readonly n: number; readonly total: number }]>(ivm, ([key, group]) => [kept, key, group])
+    ivm.groupBy<Row>((row) => ({ category: row["category"] }), {
+      n: ivm.groupByOperators.count(),
+      total: ivm.groupByOperators.sum<Row>((row) => row["amount"] as number)
+    }),
+    listen<readonly [string, { readonly category: string; readonly n: number; readonly total: number }]>(
+      ivm,
+      ([key, group]) => [kept, key, group]
+    )
   )
   graph.finalize()
-  return program(work, ivm, graph, { sale }, { keyed: false, plan: "groupBy with count and sum", result: () => [...kept.values()].map(({ category, n, total }) => ({ category, n, total })) })
+  return program(
+    work,
+    ivm,
+    graph,
+    { sale },
+    {
+      keyed: false,
+      plan: "groupBy with count and sum",
+      result: () => [...kept.values()].map(({ category, n, total }) => ({ category, n, total }))
+    }
+  )
 }
 
 /** Threads joined with their user, and a top ten per thread; the listener puts the two together by thread. */
@@ -204,17 +275,41 @@ const nested = (work: Workload, ivm: DbIvm): Program => {
   const heads = new Map<number, { readonly thread: Row; readonly writer: Row }>()
   const newestOf = new Map<number, Kept>()
   const second = ivm.map<readonly [number, Row]>(([, row]) => [row["author"], row])
-  thread.pipe(second, ivm.join(user, "inner"), ivm.consolidate(), listenNet<readonly [number, readonly [Row, Row]]>(ivm, ([, [row, writer]]) => [heads, row.id, { thread: row, writer }]))
-  comment.pipe(ivm.groupedTopKWithFractionalIndex(newestFirst, { limit: 10, groupKeyFn: (_: number, row: Row) => row["thread"] }), listenNet<readonly [number, readonly [Row, string]]>(ivm, ([, [row]]) => {
-    let kept = newestOf.get(row["thread"] as number)
-    if (kept === undefined) newestOf.set(row["thread"] as number, (kept = new Map()))
-    return [kept, row.id, row]
-  }))
+  thread.pipe(
+    second,
+    ivm.join(user, "inner"),
+    ivm.consolidate(),
+    listenNet<readonly [number, readonly [Row, Row]]>(ivm, ([, [row, writer]]) => [
+      heads,
+      row.id,
+      { thread: row, writer }
+    ])
+  )
+  comment.pipe(
+    ivm.groupedTopKWithFractionalIndex(newestFirst, { limit: 10, groupKeyFn: (_: number, row: Row) => row["thread"] }),
+    listenNet<readonly [number, readonly [Row, string]]>(ivm, ([, [row]]) => {
+      let kept = newestOf.get(row["thread"] as number)
+      if (kept === undefined) newestOf.set(row["thread"] as number, (kept = new Map()))
+      return [kept, row.id, row]
+    })
+  )
   graph.finalize()
-  return program(work, ivm, graph, { user, thread, comment }, {
-    keyed: true, plan: "join and grouped top-k, put together by the listener",
-    result: () => [...heads.values()].map(({ thread: row, writer }) => ({ ...row, writer: [writer], comments: [...(newestOf.get(row.id)?.values() ?? [])].sort(newestFirst) }))
-  })
+  return program(
+    work,
+    ivm,
+    graph,
+    { user, thread, comment },
+    {
+      keyed: true,
+      plan: "join and grouped top-k, put together by the listener",
+      result: () =>
+        [...heads.values()].map(({ thread: row, writer }) => ({
+          ...row,
+          writer: [writer],
+          comments: [...(newestOf.get(row.id)?.values() ?? [])].sort(newestFirst)
+        }))
+    }
+  )
 }
 
 export const shared: Peer = async (work) => {

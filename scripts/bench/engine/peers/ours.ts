@@ -22,13 +22,23 @@ export const queries: { readonly [name in WorkloadName]: string } = {
   W7: "SELECT * FROM post WHERE author = $author ORDER BY created_at DESC LIMIT 10"
 }
 
-/** Reads changes as the service reads them from JSON: references are text there, and what the database declares makes them record ids. */
+/**
+ * Reads changes as the service reads them from JSON: references are text there, and what the database declares makes
+ * them record ids.
+ */
 const reader = (work: Workload) => {
-  const declared = new Map(Object.entries(work.tables).map(([table, { refs }]) => [table, Object.fromEntries(Object.keys(refs).map((field) => [field, "record"]))]))
+  const declared = new Map(
+    Object.entries(work.tables).map(([table, { refs }]) => [
+      table,
+      Object.fromEntries(Object.keys(refs).map((field) => [field, "record"]))
+    ])
+  )
   return (op: EngineChange["op"], table: string, row: Row): EngineChange => {
     const record: Record<string, unknown> = { ...row, id: `${table}:${row.id}` }
     for (const [field, to] of Object.entries(work.tables[table]!.refs)) record[field] = `${to}:${row[field]}`
-    return Either.getOrThrow(decodeChange({ table, op, id: record["id"], record: op === "DELETE" ? {} : record }, (name) => declared.get(name)))
+    return Either.getOrThrow(
+      decodeChange({ table, op, id: record["id"], record: op === "DELETE" ? {} : record }, (name) => declared.get(name))
+    )
   }
 }
 
@@ -47,10 +57,11 @@ export const ours: Peer = (work) => {
   const told = { rows: 0, hashes: 0 }
   return {
     load: () => {
-      for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) {
-        const { doc, id } = read("CREATE", table, row)
-        engine.load(id, 1, doc)
-      }
+      for (const [table, rows] of Object.entries(work.rows))
+        for (const row of rows) {
+          const { doc, id } = read("CREATE", table, row)
+          engine.load(id, 1, doc)
+        }
     },
     register: () => {
       for (let view = 0; view < work.views; view++) {
@@ -60,7 +71,9 @@ export const ours: Peer = (work) => {
       }
     },
     prepare: ({ table, before, after }: Change): ReadonlyArray<EngineChange> => {
-      return [read(after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)]
+      return [
+        read(after === undefined ? "DELETE" : before === undefined ? "CREATE" : "UPDATE", table, (after ?? before)!)
+      ]
     },
     apply: (changes) => {
       const write = engine.plan(changes as ReadonlyArray<EngineChange>)[0]
@@ -73,6 +86,10 @@ export const ours: Peer = (work) => {
       }
     },
     result: (view) => instances[view]!.rows().map((row) => fromValue(row.value())) as Answer,
-    plan: () => instances[0]!.plan().map(({ operator, incremental, reason }) => (incremental ? operator : `${operator} (recomputed: ${reason})`)).join(", ")
+    plan: () =>
+      instances[0]!
+        .plan()
+        .map(({ operator, incremental, reason }) => (incremental ? operator : `${operator} (recomputed: ${reason})`))
+        .join(", ")
   }
 }

@@ -1,8 +1,8 @@
 /**
  * better-sqlite3, in memory: the write, then the query again for the views that the change can concern.
  *
- * Why only those: with a view per author a sensible program runs the queries of the old and of the new author again, not
- * all of them. It has the indexes that the queries want and prepared statements. It gets no delta and no hash.
+ * Why only those: with a view per author a sensible program runs the queries of the old and of the new author again,
+ * not all of them. It has the indexes that the queries want and prepared statements. It gets no delta and no hash.
  */
 import { installed } from "../installed.ts"
 import type { Answer, Change, Peer, Row, Workload, WorkloadName } from "../program.ts"
@@ -57,7 +57,14 @@ class Threads {
   read(id: number): void {
     const [head] = this.head.all(id) as ReadonlyArray<Row & { readonly writer_name: string }>
     if (head === undefined) this.rows.delete(id)
-    else this.rows.set(id, { id, author: head["author"], title: head["title"], writer: [{ id: head["author"], name: head.writer_name }], comments: this.newest.all(id) })
+    else
+      this.rows.set(id, {
+        id,
+        author: head["author"],
+        title: head["title"],
+        writer: [{ id: head["author"], name: head.writer_name }],
+        comments: this.newest.all(id)
+      })
   }
 
   readAll(): void {
@@ -68,7 +75,8 @@ class Threads {
     const row = (after ?? before)!
     if (table === "user") for (const { id } of this.ofUser.all(row.id) as ReadonlyArray<Row>) this.read(id)
     else if (table === "thread") this.read(row.id)
-    else for (const id of new Set([before?.["thread"], after?.["thread"]])) if (id !== undefined) this.read(id as number)
+    else
+      for (const id of new Set([before?.["thread"], after?.["thread"]])) if (id !== undefined) this.read(id as number)
   }
 }
 
@@ -79,20 +87,33 @@ interface Input {
 }
 
 const columns = (sample: Row): string =>
-  Object.entries(sample).map(([name, value]) => `${name} ${name === "id" ? "INTEGER PRIMARY KEY" : typeof value === "string" ? "TEXT" : "INTEGER"}`).join(", ")
+  Object.entries(sample)
+    .map(
+      ([name, value]) =>
+        `${name} ${name === "id" ? "INTEGER PRIMARY KEY" : typeof value === "string" ? "TEXT" : "INTEGER"}`
+    )
+    .join(", ")
 
 export const sqlite: Peer = async (work: Workload) => {
-  const { default: Database } = await installed<{ readonly default: new (path: string) => Connection }>("better-sqlite3")
+  const { default: Database } = await installed<{ readonly default: new (path: string) => Connection }>(
+    "better-sqlite3"
+  )
   const db = new Database(":memory:")
   const results: Array<ReadonlyArray<unknown>> = []
   const statements = new Map<string, { readonly put: Statement; readonly remove: Statement }>()
   for (const [table, { sample }] of Object.entries(work.tables)) {
     db.exec(`CREATE TABLE ${table} (${columns(sample)})`)
     const names = Object.keys(sample)
-    statements.set(table, { put: db.prepare(`INSERT OR REPLACE INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`), remove: db.prepare(`DELETE FROM ${table} WHERE id = ?`) })
+    statements.set(table, {
+      put: db.prepare(
+        `INSERT OR REPLACE INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`
+      ),
+      remove: db.prepare(`DELETE FROM ${table} WHERE id = ?`)
+    })
   }
   for (const index of indexes[work.name]) db.exec(`CREATE INDEX "${index}" ON ${index}`)
-  const values = (table: string, row: Row): ReadonlyArray<unknown> => Object.keys(work.tables[table]!.sample).map((name) => stored(row[name]))
+  const values = (table: string, row: Row): ReadonlyArray<unknown> =>
+    Object.keys(work.tables[table]!.sample).map((name) => stored(row[name]))
   const query: Statement = db.prepare(queries[work.name])
   const threads = work.name === "W4" ? new Threads(db) : undefined
   const byAuthor = work.name === "W1" || work.name === "W7"
@@ -106,7 +127,8 @@ export const sqlite: Peer = async (work: Workload) => {
   return {
     load: () => {
       db.transaction(() => {
-        for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) statements.get(table)!.put.run(...values(table, row))
+        for (const [table, rows] of Object.entries(work.rows))
+          for (const row of rows) statements.get(table)!.put.run(...values(table, row))
       })()
       db.exec("ANALYZE")
     },
@@ -117,14 +139,17 @@ export const sqlite: Peer = async (work: Workload) => {
     prepare: (change: Change): Input => {
       const { table, before, after } = change
       const { put, remove } = statements.get(table)!
-      return after === undefined ? { statement: remove, values: [before!.id], change } : { statement: put, values: values(table, after), change }
+      return after === undefined
+        ? { statement: remove, values: [before!.id], change }
+        : { statement: put, values: values(table, after), change }
     },
     apply: (input) => {
       const { statement, values: given, change } = input as Input
       statement.run(...given)
       follow(change)
     },
-    result: (view) => (threads === undefined ? results[view]! : [...threads.rows.values()]).map((row) => typed(row as Row)) as Answer,
+    result: (view) =>
+      (threads === undefined ? results[view]! : [...threads.rows.values()]).map((row) => typed(row as Row)) as Answer,
     plan: () => (threads === undefined ? queries[work.name] : "the threads that the change concerns, one by one"),
     close: () => void db.close()
   }

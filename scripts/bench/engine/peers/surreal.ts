@@ -1,5 +1,6 @@
 /**
- * The database itself, embedded, on a file system in memory: `live` watches with LIVE SELECT, `requery` asks again after each write.
+ * The database itself, embedded, on a file system in memory: `live` watches with LIVE SELECT, `requery` asks again
+ * after each write.
  *
  * Why two: LIVE SELECT takes a filter but no order, limit, group or subquery, and says nothing when a record leaves the
  * filter, so it is quick and, where records move, wrong. Asking again is right; like the other peers that ask again, it
@@ -24,7 +25,16 @@ const indexes: { readonly [name in WorkloadName]: ReadonlyArray<string> } = {
 
 const toRecord = (work: Workload, table: string, row: Row): { readonly [field: string]: unknown } => {
   const { refs } = work.tables[table]!
-  return Object.fromEntries(Object.entries(row).map(([field, value]) => [field, field === "id" ? new RecordId(table, row.id) : refs[field] === undefined ? value : new RecordId(refs[field], value as number)]))
+  return Object.fromEntries(
+    Object.entries(row).map(([field, value]) => [
+      field,
+      field === "id"
+        ? new RecordId(table, row.id)
+        : refs[field] === undefined
+          ? value
+          : new RecordId(refs[field], value as number)
+    ])
+  )
 }
 
 const fromRecord = (value: unknown): unknown => {
@@ -55,7 +65,9 @@ const open = async (work: Workload) => {
     for (const table of Object.keys(work.tables)) await db.query(`DEFINE TABLE ${table}`)
     for (const [table, rows] of Object.entries(work.rows)) {
       for (let from = 0; from < rows.length; from += perInsert) {
-        await db.query(`INSERT INTO ${table} $rows RETURN NONE`, { rows: rows.slice(from, from + perInsert).map((row) => toRecord(work, table, row)) })
+        await db.query(`INSERT INTO ${table} $rows RETURN NONE`, {
+          rows: rows.slice(from, from + perInsert).map((row) => toRecord(work, table, row))
+        })
       }
     }
     for (const [n, index] of indexes[work.name].entries()) await db.query(`DEFINE INDEX by_${n} ${index}`)
@@ -64,7 +76,11 @@ const open = async (work: Workload) => {
     const { table, before, after } = change
     const id = new RecordId(table, (after ?? before)!.id)
     if (after === undefined) return { text: "DELETE $id RETURN NONE", params: { id }, change }
-    return { text: before === undefined ? "CREATE $id CONTENT $doc RETURN NONE" : "UPDATE $id CONTENT $doc RETURN NONE", params: { id, doc: toRecord(work, table, after) }, change }
+    return {
+      text: before === undefined ? "CREATE $id CONTENT $doc RETURN NONE" : "UPDATE $id CONTENT $doc RETURN NONE",
+      params: { id, doc: toRecord(work, table, after) },
+      change
+    }
   }
   return { db, load, prepare, close: async () => void (await db.close()) }
 }
@@ -76,22 +92,30 @@ export const requery: Peer = async (work) => {
   const results: Array<unknown> = []
   const threads = new Map<number, unknown>()
   const ask = async (view: number): Promise<void> => {
-    [results[view]] = await db.query(queries[work.name], { author: new RecordId("user", view) })
+    ;[results[view]] = await db.query(queries[work.name], { author: new RecordId("user", view) })
   }
   /** One thread of W4, or none. */
   const askThread = async (id: number): Promise<void> => {
-    const [rows] = await db.query<[ReadonlyArray<unknown>]>(queries.W4.replace(/FROM thread$/, "FROM $id"), { id: new RecordId("thread", id) })
+    const [rows] = await db.query<[ReadonlyArray<unknown>]>(queries.W4.replace(/FROM thread$/, "FROM $id"), {
+      id: new RecordId("thread", id)
+    })
     if (rows[0] === undefined) threads.delete(id)
     else threads.set(id, rows[0])
   }
   const follow = async ({ table, before, after }: Change): Promise<void> => {
     const row = (after ?? before)!
-    if (byAuthor(work)) for (const author of new Set([before?.["author"], after?.["author"]])) await (author === undefined ? undefined : ask(author as number))
+    if (byAuthor(work))
+      for (const author of new Set([before?.["author"], after?.["author"]]))
+        await (author === undefined ? undefined : ask(author as number))
     else if (work.name !== "W4") await ask(0)
     else if (table === "thread") await askThread(row.id)
-    else if (table === "comment") for (const thread of new Set([before?.["thread"], after?.["thread"]])) await (thread === undefined ? undefined : askThread(thread as number))
+    else if (table === "comment")
+      for (const thread of new Set([before?.["thread"], after?.["thread"]]))
+        await (thread === undefined ? undefined : askThread(thread as number))
     else {
-      const [ids] = await db.query<[ReadonlyArray<RecordId>]>("SELECT VALUE id FROM thread WHERE author = $author", { author: new RecordId("user", row.id) })
+      const [ids] = await db.query<[ReadonlyArray<RecordId>]>("SELECT VALUE id FROM thread WHERE author = $author", {
+        author: new RecordId("user", row.id)
+      })
       for (const { id } of ids) await askThread(id as number)
     }
   }
@@ -122,17 +146,19 @@ export const live: Peer = async (work) => {
   const results: Array<Map<unknown, unknown>> = []
   let [told, missed] = [0, 0]
   let wake: (() => void) | undefined
-  const concerned = (row: Row): boolean => work.name === "W1" || (row["published"] === true && (row["likes"] as number) >= 50)
-  const heard = (): Promise<void> => new Promise((done) => {
-    const timer = setTimeout(() => {
-      missed++
-      done()
-    }, patienceMs)
-    wake = () => {
-      clearTimeout(timer)
-      done()
-    }
-  })
+  const concerned = (row: Row): boolean =>
+    work.name === "W1" || (row["published"] === true && (row["likes"] as number) >= 50)
+  const heard = (): Promise<void> =>
+    new Promise((done) => {
+      const timer = setTimeout(() => {
+        missed++
+        done()
+      }, patienceMs)
+      wake = () => {
+        clearTimeout(timer)
+        done()
+      }
+    })
   return {
     load,
     prepare,

@@ -46,18 +46,47 @@ interface TanStackDb {
 
 const queryOf = (db: TanStackDb, work: Workload, tables: { readonly [table: string]: object }, view: number): Query => {
   const from = (alias: string): Query => new db.Query().from({ [alias]: tables[alias]! })
-  const newest = (query: Query, alias: string, limit: number): Query => query.orderBy((refs) => refs[alias]!["created_at"], "desc").limit(limit)
+  const newest = (query: Query, alias: string, limit: number): Query =>
+    query.orderBy((refs) => refs[alias]!["created_at"], "desc").limit(limit)
   switch (work.name) {
-    case "W1": return from("post").where(({ post }) => db.eq(post!["author"], view))
-    case "W2": return from("post").where(({ post }) => db.and(db.eq(post!["published"], true), db.gte(post!["likes"], 50)))
-    case "W3": return newest(from("post").where(({ post }) => db.eq(post!["published"], true)), "post", 20)
-    case "W4": return from("thread").select(({ thread }) => ({
-      id: thread!["id"], author: thread!["author"], title: thread!["title"],
-      writer: db.materialize(from("user").where(({ user }) => db.eq(user!["id"], thread!["author"]))),
-      comments: db.materialize(newest(from("comment").where(({ comment }) => db.eq(comment!["thread"], thread!["id"])), "comment", 10))
-    }))
-    case "W6": return from("sale").groupBy(({ sale }) => sale!["category"]).select(({ sale }) => ({ category: sale!["category"], n: db.count(sale!["id"]), total: db.sum(sale!["amount"]) }))
-    case "W7": return newest(from("post").where(({ post }) => db.eq(post!["author"], view)), "post", 10)
+    case "W1":
+      return from("post").where(({ post }) => db.eq(post!["author"], view))
+    case "W2":
+      return from("post").where(({ post }) => db.and(db.eq(post!["published"], true), db.gte(post!["likes"], 50)))
+    case "W3":
+      return newest(
+        from("post").where(({ post }) => db.eq(post!["published"], true)),
+        "post",
+        20
+      )
+    case "W4":
+      return from("thread").select(({ thread }) => ({
+        id: thread!["id"],
+        author: thread!["author"],
+        title: thread!["title"],
+        writer: db.materialize(from("user").where(({ user }) => db.eq(user!["id"], thread!["author"]))),
+        comments: db.materialize(
+          newest(
+            from("comment").where(({ comment }) => db.eq(comment!["thread"], thread!["id"])),
+            "comment",
+            10
+          )
+        )
+      }))
+    case "W6":
+      return from("sale")
+        .groupBy(({ sale }) => sale!["category"])
+        .select(({ sale }) => ({
+          category: sale!["category"],
+          n: db.count(sale!["id"]),
+          total: db.sum(sale!["amount"])
+        }))
+    case "W7":
+      return newest(
+        from("post").where(({ post }) => db.eq(post!["author"], view)),
+        "post",
+        10
+      )
   }
 }
 
@@ -65,7 +94,11 @@ const queryOf = (db: TanStackDb, work: Workload, tables: { readonly [table: stri
 const plain = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).filter(([key]) => !key.startsWith("$")).map(([key, part]) => [key, plain(part)]))
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key]) => !key.startsWith("$"))
+      .map(([key, part]) => [key, plain(part)])
+  )
 }
 
 export const tanstackDb: Peer = async (work) => {
@@ -74,7 +107,12 @@ export const tanstackDb: Peer = async (work) => {
   const tables: { [table: string]: object } = {}
   for (const table of Object.keys(work.tables)) {
     tables[table] = db.createCollection({
-      id: table, getKey: (row: Row) => row.id, startSync: true, gcTime: 0, autoIndex: "eager", defaultIndexType: db.BTreeIndex,
+      id: table,
+      getKey: (row: Row) => row.id,
+      startSync: true,
+      gcTime: 0,
+      autoIndex: "eager",
+      defaultIndexType: db.BTreeIndex,
       sync: { rowUpdateMode: "full", sync: (writer: Writer) => void (writers[table] = writer) }
     })
   }
@@ -92,13 +130,22 @@ export const tanstackDb: Peer = async (work) => {
     },
     register: () => {
       for (let view = 0; view < work.views; view++) {
-        const observer = db.createLiveQueryObserver(db.resolveLiveQueryValue(queryOf(db, work, tables, view), { gcTime: 0 }), { mode: "granular" })
+        const observer = db.createLiveQueryObserver(
+          db.resolveLiveQueryValue(queryOf(db, work, tables, view), { gcTime: 0 }),
+          { mode: "granular" }
+        )
         observer.subscribe((changes) => void (told.changes += changes?.length ?? 0))
         observers.push(observer)
       }
     },
-    prepare: ({ table, before, after }: Change) =>
-      ({ writer: writers[table]!, message: { type: after === undefined ? "delete" : before === undefined ? "insert" : "update", key: (after ?? before)!.id, value: after ?? before } }),
+    prepare: ({ table, before, after }: Change) => ({
+      writer: writers[table]!,
+      message: {
+        type: after === undefined ? "delete" : before === undefined ? "insert" : "update",
+        key: (after ?? before)!.id,
+        value: after ?? before
+      }
+    }),
     apply: (input) => {
       const { writer, message } = input as { readonly writer: Writer; readonly message: object }
       writer.begin()

@@ -2,8 +2,8 @@
  * Zero's query engine (ZQL): memory sources, queries of its builder, materialized array views with a listener each.
  *
  * Why its inner modules: the engine is published only as part of the client, which would bring a server's protocol and
- * a browser's storage with it; `QueryDelegateBase` is how Zero itself puts engine and sources together. The program keeps
- * the rows by id, because an edit must bring the old row; after a change each view is told of the end of the
+ * a browser's storage with it; `QueryDelegateBase` is how Zero itself puts engine and sources together. The program
+ * keeps the rows by id, because an edit must bring the old row; after a change each view is told of the end of the
  * transaction, as the client does.
  */
 import { fileURLToPath } from "node:url"
@@ -38,7 +38,14 @@ interface Modules {
 
 const modules = async (): Promise<Modules> => {
   const base = fileURLToPath(import.meta.resolve("@rocicorp/zero")).replace(/zero\/src\/zero\.js$/, "")
-  const parts = await Promise.all(["zql/src/ivm/memory-source.js", "zql/src/query/query-delegate-base.js", "zql/src/query/create-builder.js", "zql/src/ivm/source.js"].map((path) => installed<object>(base + path)))
+  const parts = await Promise.all(
+    [
+      "zql/src/ivm/memory-source.js",
+      "zql/src/query/query-delegate-base.js",
+      "zql/src/query/create-builder.js",
+      "zql/src/ivm/source.js"
+    ].map((path) => installed<object>(base + path))
+  )
   return Object.assign({}, ...parts) as Modules
 }
 
@@ -52,13 +59,21 @@ const relationships = {
 const queryOf = (tables: { readonly [table: string]: Query }, work: Workload, view: number): Query | undefined => {
   const { post, thread } = tables
   switch (work.name) {
-    case "W1": return post!.where("author", view)
-    case "W2": return post!.where("published", true).where("likes", ">=", 50)
-    case "W3": return post!.where("published", true).orderBy("created_at", "desc").limit(20)
-    case "W4": return thread!.related("writer").related("comments", (comments) => comments.orderBy("created_at", "desc").limit(10))
+    case "W1":
+      return post!.where("author", view)
+    case "W2":
+      return post!.where("published", true).where("likes", ">=", 50)
+    case "W3":
+      return post!.where("published", true).orderBy("created_at", "desc").limit(20)
+    case "W4":
+      return thread!
+        .related("writer")
+        .related("comments", (comments) => comments.orderBy("created_at", "desc").limit(10))
     // The language has no aggregates.
-    case "W6": return undefined
-    case "W7": return post!.where("author", view).orderBy("created_at", "desc").limit(10)
+    case "W6":
+      return undefined
+    case "W7":
+      return post!.where("author", view).orderBy("created_at", "desc").limit(10)
   }
 }
 
@@ -73,13 +88,23 @@ interface Input {
 }
 
 const drain = (stream: Iterable<unknown>): void => {
-  for (const _ of stream) continue
+  for (const _ of stream);
 }
 
 export const zero: Peer = async (work) => {
   const zql = await modules()
-  const tables = Object.fromEntries(Object.entries(work.tables).map(([name, { sample }]) => [name, { name, columns: columnsOf(sample), primaryKey: ["id"] }]))
-  const sources = new Map(Object.values(tables).map(({ name, columns, primaryKey }) => [name, new zql.MemorySource(name, columns, primaryKey)]))
+  const tables = Object.fromEntries(
+    Object.entries(work.tables).map(([name, { sample }]) => [
+      name,
+      { name, columns: columnsOf(sample), primaryKey: ["id"] }
+    ])
+  )
+  const sources = new Map(
+    Object.values(tables).map(({ name, columns, primaryKey }) => [
+      name,
+      new zql.MemorySource(name, columns, primaryKey)
+    ])
+  )
   const held = new Map(Object.keys(tables).map((table) => [table, new Map<number, Row>()]))
   const committed: Array<() => void> = []
   class Host extends zql.QueryDelegateBase {
@@ -99,10 +124,11 @@ export const zero: Peer = async (work) => {
   const told = { times: 0 }
   return {
     load: () => {
-      for (const [table, rows] of Object.entries(work.rows)) for (const row of rows) {
-        held.get(table)!.set(row.id, row)
-        drain(sources.get(table)!.push(zql.makeSourceChangeAdd(row)))
-      }
+      for (const [table, rows] of Object.entries(work.rows))
+        for (const row of rows) {
+          held.get(table)!.set(row.id, row)
+          drain(sources.get(table)!.push(zql.makeSourceChangeAdd(row)))
+        }
     },
     register: () => {
       for (let view = 0; view < work.views; view++) {
@@ -111,13 +137,26 @@ export const zero: Peer = async (work) => {
         views.push(materialized)
       }
     },
-    prepare: ({ table, before, after }: Change): Input => ({ source: sources.get(table)!, rows: held.get(table)!, id: (after ?? before)!.id, after }),
+    prepare: ({ table, before, after }: Change): Input => ({
+      source: sources.get(table)!,
+      rows: held.get(table)!,
+      id: (after ?? before)!.id,
+      after
+    }),
     apply: (input) => {
       const { source, rows, id, after } = input as Input
       const before = rows.get(id)
       if (after === undefined) rows.delete(id)
       else rows.set(id, after)
-      drain(source.push(after === undefined ? zql.makeSourceChangeRemove(before!) : before === undefined ? zql.makeSourceChangeAdd(after) : zql.makeSourceChangeEdit(after, before)))
+      drain(
+        source.push(
+          after === undefined
+            ? zql.makeSourceChangeRemove(before!)
+            : before === undefined
+              ? zql.makeSourceChangeAdd(after)
+              : zql.makeSourceChangeEdit(after, before)
+        )
+      )
       for (const flush of committed) flush()
     },
     result: (view) => plain(views[view]!.data) as Answer,

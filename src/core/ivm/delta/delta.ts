@@ -14,7 +14,10 @@ export interface Shown {
   readonly key: string
   /** What it is a row of. */
   readonly slot?: unknown
-  /** The number of its slot, where it is the slot's only row: it tells rows apart without a look at their keys. Else -1, or none. */
+  /**
+   * The number of its slot, where it is the slot's only row: it tells rows apart without a look at their keys. Else -1,
+   * or none.
+   */
   readonly number?: number
   readonly version: number
   readonly digest: string | undefined
@@ -59,7 +62,10 @@ export interface ChildEntry {
 export const pathOf = ({ alias, within }: ChildEntry): string => (within === undefined ? alias : `${within}.${alias}`)
 
 /** The same entry as told by the row above. */
-const under = (above: string, entry: ChildEntry): ChildEntry => ({ ...entry, within: entry.within === undefined ? above : `${above}.${entry.within}` })
+const under = (above: string, entry: ChildEntry): ChildEntry => ({
+  ...entry,
+  within: entry.within === undefined ? above : `${above}.${entry.within}`
+})
 
 export interface Delta {
   readonly additions: ReadonlyArray<Entry>
@@ -89,7 +95,8 @@ export interface MovedChild {
 }
 
 /** Which children of a row are this result. */
-export const placesOf = ({ children }: Shown, result: ChildResult): ReadonlyArray<number> => (children ?? none).flatMap((child, i) => (child === result ? [i] : []))
+export const placesOf = ({ children }: Shown, result: ChildResult): ReadonlyArray<number> =>
+  (children ?? none).flatMap((child, i) => (child === result ? [i] : []))
 
 /** A row moves once more. */
 const again = (move: Move, after: Shown | undefined): void => {
@@ -136,7 +143,10 @@ export class DeltaBuilder implements Hash64 {
     this.replaced(row, row)
   }
 
-  /** The same row, of which one result it shows has moved: a step refreshes a row once. It may have come into a window before. */
+  /**
+   * The same row, of which one result it shows has moved: a step refreshes a row once. It may have come into a window
+   * before.
+   */
   refreshed(row: Shown, child: MovedChild): void {
     const move = this.find(row)
     if (move === undefined) this.add(row, row, row.version, child)
@@ -152,8 +162,10 @@ export class DeltaBuilder implements Hash64 {
     if (this.byKey !== undefined) return this.byKey.get(key)
     const { moves } = this
     if (moves === undefined) return undefined
-    // Numbers first, and nothing else where they tell: the slot and the text of a row that nobody has named lately are cold.
-    for (let i = 0; i < moves.length; i++) if (moves[i]!.number === number && (number !== -1 || moves[i]!.key === key)) return moves[i]
+    // Numbers first, and nothing else where they tell: the slot and the text of a row that nobody has named lately are
+    // cold.
+    for (let i = 0; i < moves.length; i++)
+      if (moves[i]!.number === number && (number !== -1 || moves[i]!.key === key)) return moves[i]
     return undefined
   }
 
@@ -169,48 +181,82 @@ export class DeltaBuilder implements Hash64 {
   /** The net effect, or undefined when there is none; `aliases` name the children. */
   finish(aliases: ReadonlyArray<string> = none): Delta | undefined {
     // Most steps fill one of these lists: the others are not made.
-    let additions: Array<Entry> | undefined = undefined
-    let updates: Array<Entry> | undefined = undefined
-    let removals: Array<string> | undefined = undefined
-    let subqueries: Array<ChildEntry> | undefined = undefined
+    let additions: Array<Entry> | undefined
+    let updates: Array<Entry> | undefined
+    let removals: Array<string> | undefined
+    let subqueries: Array<ChildEntry> | undefined
     const moves = this.all
     for (let i = 0; i < moves.length; i++) {
       const { after, before, child, key, refreshed, version } = moves[i]!
       if (child !== undefined && after !== undefined) {
         updates = append(updates, [key, after.version])
         if (child.at !== undefined) subqueries = stepOf(subqueries, key, aliases[child.at]!, child.result)
-        else for (const at of placesOf(after, child.result)) subqueries = stepOf(subqueries, key, aliases[at]!, child.result)
+        else
+          for (const at of placesOf(after, child.result))
+            subqueries = stepOf(subqueries, key, aliases[at]!, child.result)
         continue
       }
       if (before === undefined) {
         if (after !== undefined) additions = append(additions, [key, after.version])
       } else if (after === undefined) removals = append(removals, key)
-      else if (refreshed || after.version !== version || after.digest !== before.digest || after.sumHigh !== before.sumHigh || after.sumLow !== before.sumLow) updates = append(updates, [key, after.version])
-      if (before?.children !== undefined || after?.children !== undefined) subqueries = childChanges(subqueries, aliases, key, before, after)
+      else if (
+        refreshed ||
+        after.version !== version ||
+        after.digest !== before.digest ||
+        after.sumHigh !== before.sumHigh ||
+        after.sumLow !== before.sumLow
+      )
+        updates = append(updates, [key, after.version])
+      if (before?.children !== undefined || after?.children !== undefined)
+        subqueries = childChanges(subqueries, aliases, key, before, after)
     }
-    if (additions === undefined && updates === undefined && removals === undefined && subqueries === undefined) return undefined
-    return { additions: additions ?? none, updates: updates ?? none, removals: removals ?? none, subqueries: removalsFirst(subqueries ?? none) }
+    if (additions === undefined && updates === undefined && removals === undefined && subqueries === undefined)
+      return undefined
+    return {
+      additions: additions ?? none,
+      updates: updates ?? none,
+      removals: removals ?? none,
+      subqueries: removalsFirst(subqueries ?? none)
+    }
   }
 }
 
 const none: ReadonlyArray<never> = []
 
-/** One child may go under one row and come, with another version, under the next: who reads in order must lose the old one first. */
+/**
+ * One child may go under one row and come, with another version, under the next: who reads in order must lose the old
+ * one first.
+ */
 const removalsFirst = (entries: ReadonlyArray<ChildEntry>): ReadonlyArray<ChildEntry> =>
-  entries.length > 1 && entries.some(({ op }, i) => op === "remove" && i > 0 && entries[i - 1]!.op !== "remove") ? [...entries.filter(({ op }) => op === "remove"), ...entries.filter(({ op }) => op !== "remove")] : entries
+  entries.length > 1 && entries.some(({ op }, i) => op === "remove" && i > 0 && entries[i - 1]!.op !== "remove")
+    ? [...entries.filter(({ op }) => op === "remove"), ...entries.filter(({ op }) => op !== "remove")]
+    : entries
 
 /** Entries told so far; undefined: none. */
 type Told = Array<ChildEntry> | undefined
 
 /** Adds what changed among the children of a row that came, went or is another now. */
-const childChanges = (told: Told, aliases: ReadonlyArray<string>, parent: string, before: Shown | undefined, after: Shown | undefined): Told => {
+const childChanges = (
+  told: Told,
+  aliases: ReadonlyArray<string>,
+  parent: string,
+  before: Shown | undefined,
+  after: Shown | undefined
+): Told => {
   let out = told
-  const olds = before?.children, nows = after?.children
+  const olds = before?.children,
+    nows = after?.children
   for (let i = 0; i < aliases.length; i++) {
-    const old = olds?.[i], now = nows?.[i]
+    const old = olds?.[i],
+      now = nows?.[i]
     const alias = aliases[i]!
     if (old !== undefined && old === now) out = stepOf(out, parent, alias, old)
-    else out = exchanged(out, old === undefined ? none : entriesBefore(parent, alias, old), now === undefined ? none : entriesNow(parent, alias, now))
+    else
+      out = exchanged(
+        out,
+        old === undefined ? none : entriesBefore(parent, alias, old),
+        now === undefined ? none : entriesNow(parent, alias, now)
+      )
   }
   return out
 }
@@ -222,9 +268,12 @@ const stepOf = (told: Told, parent: string, alias: string, result: ChildResult):
   if (delta === undefined) return out
   const { additions, removals, subqueries, updates } = delta
   // By index: an empty list is of another kind to V8, and over several kinds it makes an iterator for each loop.
-  for (let i = 0; i < removals.length; i++) out = append(out, { alias, parent, id: removals[i]!, version: 0, op: "remove" })
-  for (let i = 0; i < additions.length; i++) out = append(out, { alias, parent, id: additions[i]![0], version: additions[i]![1], op: "add" })
-  for (let i = 0; i < updates.length; i++) out = append(out, { alias, parent, id: updates[i]![0], version: updates[i]![1], op: "update" })
+  for (let i = 0; i < removals.length; i++)
+    out = append(out, { alias, parent, id: removals[i]!, version: 0, op: "remove" })
+  for (let i = 0; i < additions.length; i++)
+    out = append(out, { alias, parent, id: additions[i]![0], version: additions[i]![1], op: "add" })
+  for (let i = 0; i < updates.length; i++)
+    out = append(out, { alias, parent, id: updates[i]![0], version: updates[i]![1], op: "update" })
   for (let i = 0; i < subqueries.length; i++) out = append(out, under(alias, subqueries[i]!))
   return out
 }
@@ -256,7 +305,8 @@ export const entriesNow = (parent: string, alias: string, result: ChildResult): 
   for (const row of result.shownRows()) {
     out.push({ alias, parent, id: row.key, version: row.version, op: "add" })
     row.children?.forEach((child, i) => {
-      if (child !== undefined) for (const entry of entriesNow(row.key, result.aliases[i]!, child)) out.push(under(alias, entry))
+      if (child !== undefined)
+        for (const entry of entriesNow(row.key, result.aliases[i]!, child)) out.push(under(alias, entry))
     })
   }
   return out

@@ -1,8 +1,8 @@
 /**
  * Result hashes: an order-free sum of one 64-bit hash per row, kept up to date by adding and taking away.
  *
- * Formula: H(view) = sum over rows of h(record id, version, digest) in two independent 32-bit view indexes. A sum (and not
- * xor) so that a row counted twice shows. Cost per changed row: one pass over the id. State: two numbers per view.
+ * Formula: H(view) = sum over rows of h(record id, version, digest) in two independent 32-bit view indexes. A sum (and
+ * not xor) so that a row counted twice shows. Cost per changed row: one pass over the id. State: two numbers per view.
  * The order of a result is a function of its rows' content, and content is covered by the version, so order needs no
  * term of its own.
  */
@@ -42,9 +42,16 @@ export const rowHash = (id: string, version: number, digest: string | undefined)
 export const noSum: Hash64 = { high: 0, low: 0 }
 
 /** Two hashes as one, order and all. */
-export const combined = (a: Hash64, b: Hash64): Hash64 => finished((Math.imul(a.high ^ 0x2545f491, 2654435761) + b.high) | 0, (Math.imul(a.low ^ 0x9e3779b1, 1597334677) + b.low) | 0)
+export const combined = (a: Hash64, b: Hash64): Hash64 =>
+  finished(
+    (Math.imul(a.high ^ 0x2545f491, 2654435761) + b.high) | 0,
+    (Math.imul(a.low ^ 0x9e3779b1, 1597334677) + b.low) | 0
+  )
 
-/** A hash in place: the running sum of a result, or what a row shown has brought to it. Two fields and no object of their own, since a change finds them cold. */
+/**
+ * A hash in place: the running sum of a result, or what a row shown has brought to it. Two fields and no object of
+ * their own, since a change finds them cold.
+ */
 export interface HashSum {
   high: number
   low: number
@@ -61,8 +68,8 @@ export const remove = (sum: HashSum, hash: Hash64): void => {
 }
 
 const hexBytes = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
-const hex32 = (n: number): string => hexBytes[n >>> 24]! + hexBytes[(n >>> 16) & 255]! + hexBytes[(n >>> 8) & 255]! + hexBytes[n & 255]!
+const hex32 = (n: number): string =>
+  hexBytes[n >>> 24]! + hexBytes[(n >>> 16) & 255]! + hexBytes[(n >>> 8) & 255]! + hexBytes[n & 255]!
 
 /** 16 hexadecimal digits; an empty result is all zeros. */
 export const hashText = ({ high, low }: Hash64): string => hex32(high) + hex32(low)
-

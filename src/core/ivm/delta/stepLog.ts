@@ -1,7 +1,8 @@
 /**
  * What a step did to one view, as the engine hears it and as its owner is told.
  *
- * Why a class for the latter: the hash is kept as numbers and becomes text when somebody reads it; most steps nobody streams.
+ * Why a class for the latter: the hash is kept as numbers and becomes text when somebody reads it; most steps nobody
+ * streams.
  */
 import { append } from "../../multimap.ts"
 import { type Delta, DeltaBuilder } from "./delta.ts"
@@ -21,8 +22,9 @@ export interface StepEnd {
 }
 
 /**
- * What the running step has changed so far. Results and views keep positions in this log and not the entries themselves:
- * writing a young object into an old one costs more than everything else that a step does to it (layout rule 1).
+ * What the running step has changed so far. Results and views keep positions in this log and not the entries
+ * themselves: writing a young object into an old one costs more than everything else that a step does to it (layout
+ * rule 1).
  */
 export class StepLog {
   private builders: Array<DeltaBuilder> | undefined = undefined

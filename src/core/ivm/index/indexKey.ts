@@ -1,14 +1,28 @@
 /**
  * Under which keys a row and the arguments of a view meet: they do exactly when the indexed conjuncts hold.
  *
- * A {@link KeySpec} names the paths whose values make the key, at most one path whose elements are filed one by one, and
- * at most one path whose value is ordered. A row whose path leaves the record (a link, an array on the way), or whose
- * value has no exact key (a regular expression equals what it matches), is `dynamic`: everybody has to look at it.
+ * A {@link KeySpec} names the paths whose values make the key, at most one path whose elements are filed one by one,
+ * and at most one path whose value is ordered. A row whose path leaves the record (a link, an array on the way), or
+ * whose value has no exact key (a regular expression equals what it matches), is `dynamic`: everybody has to look at
+ * it.
  */
 import { compositeKey, indexKey } from "../../surql/key.ts"
 import * as Ids from "../../surql/recordId.ts"
 import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap.ts"
-import { Geometry, Range, RecordRange, Regex, SetValue, Closure, Special, Uuid, field, isObj, type Obj, type Value } from "../../surql/value.ts"
+import {
+  Geometry,
+  Range,
+  RecordRange,
+  Regex,
+  SetValue,
+  Closure,
+  Special,
+  Uuid,
+  field,
+  isObj,
+  type Obj,
+  type Value
+} from "../../surql/value.ts"
 
 /** Stands for the key of what has none that is exact. */
 export const unindexable: unique symbol = Symbol("dynamic")
@@ -43,7 +57,8 @@ const follow = (doc: Obj, path: Path): Value | typeof unindexable => {
   let value: Value = field(doc, path[0]!)
   for (let i = 1; i < path.length; i++) {
     if (isObj(value)) value = field(value, path[i]!)
-    else if (value === undefined || value === null || typeof value === "number" || typeof value === "boolean") value = undefined
+    else if (value === undefined || value === null || typeof value === "number" || typeof value === "boolean")
+      value = undefined
     else return unindexable
   }
   return value
@@ -54,7 +69,14 @@ const isExact = (value: Value): boolean => {
   if (typeof value !== "object" || value === null) return true
   if (Array.isArray(value)) return (value as ReadonlyArray<Value>).every(isExact)
   if (value instanceof SetValue) return value.items.every(isExact)
-  if (value instanceof Special) return !(value instanceof Regex || value instanceof Range || value instanceof RecordRange || value instanceof Geometry || value instanceof Closure)
+  if (value instanceof Special)
+    return !(
+      value instanceof Regex ||
+      value instanceof Range ||
+      value instanceof RecordRange ||
+      value instanceof Geometry ||
+      value instanceof Closure
+    )
   return Object.keys(value).every((name) => isExact((value as Obj)[name]))
 }
 
@@ -76,12 +98,20 @@ export const keysOfElements = (values: ReadonlyArray<Value>, elements: ReadonlyA
   return [...keys.values()]
 }
 
-/** What a container is asked for element by element; {@link dynamic} for those that hold more than elements (text, ranges, ...). */
+/**
+ * What a container is asked for element by element; {@link dynamic} for those that hold more than elements (text,
+ * ranges, ...).
+ */
 const elementsOf = (container: Value, orSelf: boolean): ReadonlyArray<Value> | typeof unindexable => {
   if (Array.isArray(container)) return container as ReadonlyArray<Value>
   if (container instanceof SetValue) return container.items
   if (orSelf) return [container]
-  const more = typeof container === "string" || container instanceof Range || container instanceof Uuid || container instanceof Geometry || isObj(container)
+  const more =
+    typeof container === "string" ||
+    container instanceof Range ||
+    container instanceof Uuid ||
+    container instanceof Geometry ||
+    isObj(container)
   return more ? unindexable : noElements
 }
 
@@ -114,6 +144,9 @@ export const orderOf = (doc: Obj, { range }: KeySpec): Value => {
 
 /** Whether two documents are filed alike; the same keys in another order are not seen as such. */
 export const sameKeys = (a: Keys, b: Keys): boolean =>
-  Array.isArray(a) && Array.isArray(b) ? a.length === b.length && a.every((key, i) => sameKey(key, b[i])) : sameKey(a, b)
+  Array.isArray(a) && Array.isArray(b)
+    ? a.length === b.length && a.every((key, i) => sameKey(key, b[i]))
+    : sameKey(a, b)
 
-export const someKey = (keys: Keys, test: (key: FiledKey) => boolean): boolean => (Array.isArray(keys) ? keys.some(test) : test(keys))
+export const someKey = (keys: Keys, test: (key: FiledKey) => boolean): boolean =>
+  Array.isArray(keys) ? keys.some(test) : test(keys)

@@ -133,7 +133,15 @@ export class IntervalTree<T extends object> {
 
   private inserted(node: Node<T> | undefined, interval: Interval, item: T): Node<T> {
     if (node === undefined) {
-      const leaf: Omit<Node<T>, "highest"> & { highest: Node<T> | undefined } = { from: interval.from, to: interval.to, items: item, left: undefined, right: undefined, height: 1, highest: undefined }
+      const leaf: Omit<Node<T>, "highest"> & { highest: Node<T> | undefined } = {
+        from: interval.from,
+        to: interval.to,
+        items: item,
+        left: undefined,
+        right: undefined,
+        height: 1,
+        highest: undefined
+      }
       return refresh(leaf as Node<T>)
     }
     const order = compareStarts(interval.from, node.from) || compareEnds(interval.to, node.to)

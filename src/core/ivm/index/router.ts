@@ -2,8 +2,8 @@
  * All views of one shape, and the ways to find those a change can concern.
  *
  * Rule: a view is filed by its arguments, and a changed row is shown to those its old or its new state meets, and to
- * nobody else (see view index.ts). Views of single records are filed under their records. Cost: a few lookups per shape,
- * whatever the number of views. A shape of whole tables without indexed conjuncts, and a view whose arguments
+ * nobody else (see view index.ts). Views of single records are filed under their records. Cost: a few lookups per
+ * shape, whatever the number of views. A shape of whole tables without indexed conjuncts, and a view whose arguments
  * have no exact key, are shown every change.
  */
 import { addTo, removeFrom } from "../../multimap.ts"
@@ -31,7 +31,10 @@ export class ViewRouter {
   /** Where views are filed; made with their first one. */
   private usual: ViewIndex | undefined = undefined
   private ranges: ViewIndex | undefined = undefined
-  /** All views again, by conjuncts of single-step paths only, for rows whose longer path crosses a link. Undefined if no path does. */
+  /**
+   * All views again, by conjuncts of single-step paths only, for rows whose longer path crosses a link. Undefined if no
+   * path does.
+   */
   private coarse: ViewIndex | undefined = undefined
   /** Views of a shape with indexed conjuncts that are filed nowhere. */
   private readonly everywhere = new Set<IncrementalView>()
@@ -80,12 +83,15 @@ export class ViewRouter {
     return this.reading.has(table)
   }
 
-  /** Shows a new view the rows it has to look at: those under its key where there is an index, else its sources. Pauses. */
+  /**
+   * Shows a new view the rows it has to look at: those under its key where there is an index, else its sources. Pauses.
+   */
   *fill(view: IncrementalView, store: Store): Slices<void> {
     let count = 0
     for (const candidate of this.candidates(view, store)) {
       // A list may change while this pauses, so that what led here need not hold any more.
-      if (candidate !== undefined) view.update(candidate.slot, candidate.slot.doc, candidate.routed && this.shape.list === undefined)
+      if (candidate !== undefined)
+        view.update(candidate.slot, candidate.slot.doc, candidate.routed && this.shape.list === undefined)
       if (++count % sliceRows === 0) yield
     }
     view.begin()
@@ -93,14 +99,16 @@ export class ViewRouter {
   }
 
   /**
-   * A view of at most `maxCovered` rows that shows every row of its key covers that key in the index. This is safe in the
-   * middle of a step: an index is read then only for new results of subqueries, and a view that can cover has no subquery,
-   * no residual filter and no expression that fails, so it is up to date before any of those is filled.
+   * A view of at most `maxCovered` rows that shows every row of its key covers that key in the index. This is safe in
+   * the middle of a step: an index is read then only for new results of subqueries, and a view that can cover has no
+   * subquery, no residual filter and no expression that fails, so it is up to date before any of those is filled.
    */
   private keep(view: IncrementalView): void {
     const { access, list, residual, total } = this.shape
-    const viewKey = access !== undefined && list === undefined && residual === undefined && total ? this.viewKey(view) : undefined
-    if (viewKey !== undefined && !viewKey.inRange && view.matches <= maxCovered) this.indexOf(viewKey).cover(viewKey, view)
+    const viewKey =
+      access !== undefined && list === undefined && residual === undefined && total ? this.viewKey(view) : undefined
+    if (viewKey !== undefined && !viewKey.inRange && view.matches <= maxCovered)
+      this.indexOf(viewKey).cover(viewKey, view)
   }
 
   /** The rows a new view has to look at; undefined for one that is passed over, where the caller may pause. */
@@ -108,27 +116,41 @@ export class ViewRouter {
     const viewKey = this.shape.access && this.viewKey(view)
     if (viewKey !== undefined) {
       const coarse = this.coarsely(view)
-      return yield* this.indexOf(viewKey).candidates(viewKey, store, coarse && { viewIndex: this.coarse!, viewKey: coarse })
+      return yield* this.indexOf(viewKey).candidates(
+        viewKey,
+        store,
+        coarse && { viewIndex: this.coarse!, viewKey: coarse }
+      )
     }
-    for (const slot of view.boundSources === undefined ? store.rows(this.shape.table!) : view.boundSources.rows(store)) yield { slot, routed: false }
+    for (const slot of view.boundSources === undefined ? store.rows(this.shape.table!) : view.boundSources.rows(store))
+      yield { slot, routed: false }
   }
 
   /** Files a view by the values its list has gained and lost; what it returns shows it the rows those concern. */
   relist(view: IncrementalView, { gained, lost }: ValueSetDelta, store: Store): () => void {
     const { access, list } = this.shape
-    const under = (values: ReadonlyArray<Value>): ViewKey | undefined => viewKeyOf(access!, { ...view.params, [list!.name]: values }, true)
-    const from = under(lost), to = under(gained)
+    const under = (values: ReadonlyArray<Value>): ViewKey | undefined =>
+      viewKeyOf(access!, { ...view.params, [list!.name]: values }, true)
+    const from = under(lost),
+      to = under(gained)
     if (this.everywhere.has(view) || from === undefined || to === undefined) return () => this.showAll(view, store)
     const viewIndex = this.indexOf(to)
     const coarse = access!.coarse
     if (coarse?.member?.lists.includes(list!.name) === true && this.coarsely(view) !== undefined) {
-      this.coarse!.refile(viewKeyOf(coarse, { ...view.params, [list!.name]: lost }, true)!, viewKeyOf(coarse, { ...view.params, [list!.name]: gained }, true)!, view)
+      this.coarse!.refile(
+        viewKeyOf(coarse, { ...view.params, [list!.name]: lost }, true)!,
+        viewKeyOf(coarse, { ...view.params, [list!.name]: gained }, true)!,
+        view
+      )
     }
     viewIndex.refile(from, to, view)
     viewIndex.fileRows()
     return () => {
-      for (const candidate of viewIndex.candidates(from, store)) if (candidate !== undefined) view.update(candidate.slot, candidate.routed ? undefined : candidate.slot.doc, candidate.routed)
-      for (const candidate of viewIndex.candidates(to, store)) if (candidate !== undefined) view.update(candidate.slot, candidate.slot.doc, candidate.routed)
+      for (const candidate of viewIndex.candidates(from, store))
+        if (candidate !== undefined)
+          view.update(candidate.slot, candidate.routed ? undefined : candidate.slot.doc, candidate.routed)
+      for (const candidate of viewIndex.candidates(to, store))
+        if (candidate !== undefined) view.update(candidate.slot, candidate.slot.doc, candidate.routed)
     }
   }
 
@@ -142,8 +164,10 @@ export class ViewRouter {
     const { after, slot } = write
     const { shape } = this
     if (shape.table === undefined) return this.routeBySource(slot, after)
-    // Of a lone view the filter costs less than the keys; where it can fail or look elsewhere, it is asked as often as that of many.
-    if (this.lone !== undefined && (shape.access === undefined || (shape.total && !shape.reaches))) return this.lone.update(slot, after, false)
+    // Of a lone view the filter costs less than the keys; where it can fail or look elsewhere, it is asked as often as
+    // that of many.
+    if (this.lone !== undefined && (shape.access === undefined || (shape.total && !shape.reaches)))
+      return this.lone.update(slot, after, false)
     const followers = shape.access === undefined ? this.views : this.everywhere
     if (followers.size > 0) for (const view of followers) view.update(slot, after, false)
     if (shape.access === undefined) return
@@ -165,10 +189,15 @@ export class ViewRouter {
   /** All views of a view index. */
   private everyone(viewIndex: ViewIndex, found: (view: IncrementalView) => void): void {
     const inRange = viewIndex === this.ranges
-    for (const view of this.views) if (viewIndex.size === this.views.size || (!this.everywhere.has(view) && this.viewKey(view)!.inRange === inRange)) found(view)
+    for (const view of this.views)
+      if (viewIndex.size === this.views.size || (!this.everywhere.has(view) && this.viewKey(view)!.inRange === inRange))
+        found(view)
   }
 
-  /** Undefined for a view that has to see every change. Where a row of it must fail that no index leads to, all rows are looked at. */
+  /**
+   * Undefined for a view that has to see every change. Where a row of it must fail that no index leads to, all rows are
+   * looked at.
+   */
   private viewKey({ params, failsAsWhole }: IncrementalView): ViewKey | undefined {
     const access = this.shape.access!
     return failsAsWhole && access.failsFirst ? undefined : viewKeyOf(access, params, this.shape.list !== undefined)
@@ -182,17 +211,22 @@ export class ViewRouter {
   }
 
   private newCoarse(): ViewIndex {
-    return new ViewIndex(this.shape.table!, this.shape.access!.coarse!.spec, this.indexes, { byId: false, exact: false })
+    return new ViewIndex(this.shape.table!, this.shape.access!.coarse!.spec, this.indexes, {
+      byId: false,
+      exact: false
+    })
   }
 
   private indexOf({ inRange }: ViewKey): ViewIndex {
     const { access, table } = this.shape
-    if (inRange) return (this.ranges ??= new ViewIndex(table!, access!.rangeSpec!, this.indexes, { byId: false, exact: false }))
+    if (inRange)
+      return (this.ranges ??= new ViewIndex(table!, access!.rangeSpec!, this.indexes, { byId: false, exact: false }))
     return (this.usual ??= new ViewIndex(table!, access!.spec, this.indexes, { byId: access!.byId, exact: true }))
   }
 
   private unfile(viewKey: ViewKey, view: IncrementalView): void {
-    const viewIndex = this.indexOf(viewKey), coarse = this.coarsely(view)
+    const viewIndex = this.indexOf(viewKey),
+      coarse = this.coarsely(view)
     if (coarse !== undefined) {
       this.coarse!.remove(coarse, view)
       if (this.coarse!.size === 0) this.coarse = undefined
@@ -208,7 +242,13 @@ export class ViewRouter {
 export type Relists = Array<{ readonly view: IncrementalView; readonly look: () => void }>
 
 /** Files the views that follow a list by its new values; the rows those concern are looked at when their turn comes. */
-export const relistAll = (list: SubqueryValues, valueSetDelta: ValueSetDelta, groupOf: (follower: IncrementalView) => ViewRouter, relistings: Relists, store: Store): void => {
+export const relistAll = (
+  list: SubqueryValues,
+  valueSetDelta: ValueSetDelta,
+  groupOf: (follower: IncrementalView) => ViewRouter,
+  relistings: Relists,
+  store: Store
+): void => {
   const followers = Array.from(list.followers, (view) => ({ view, router: groupOf(view) }))
   if (!valueSetDelta.exact) for (const { router, view } of followers) router.remove(view)
   list.renew()

@@ -5,9 +5,9 @@
  * shapes that want the same, and dropped with the last (the engine counts). Rows without a fixed key are `unindexable`.
  * Cost per change: O(1) when the keys stay, two set operations per key that moves; with an order two of O(log n).
  *
- * A view that shows every row of a key covers the key: the view is filed under it, its rows are not, so they are not listed
- * twice and a change updates one list. A view that has grown large covers its key no longer: its rows are filed while
- * there are few enough to be filed at once.
+ * A view that shows every row of a key covers the key: the view is filed under it, its rows are not, so they are not
+ * listed twice and a change updates one list. A view that has grown large covers its key no longer: its rows are filed
+ * while there are few enough to be filed at once.
  */
 import sortedBTree from "sorted-btree"
 import { compare } from "../../surql/order.ts"
@@ -44,13 +44,21 @@ export interface CoveringView {
   readonly keptPlaces: () => Iterable<RecordSlot>
 }
 
-/** With more rows to begin with, nothing stands for those of its key: to file them all again would hold up whoever lets it go. */
+/**
+ * With more rows to begin with, nothing stands for those of its key: to file them all again would hold up whoever lets
+ * it go.
+ */
 export const maxCovered = 1024
 
-/** Rows of one key in an array, which is gone through to find one: few lines of memory, one after the other. Beyond it a set. */
+/**
+ * Rows of one key in an array, which is gone through to find one: few lines of memory, one after the other. Beyond it a
+ * set.
+ */
 const few = 64
 
-/** By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest. */
+/**
+ * By key alone. A lone row stands for itself: unique keys are common, and a set for each costs more than all the rest.
+ */
 class ByKey implements Filing {
   private readonly byKey = new FiledMap<RecordSlot | Array<RecordSlot> | Set<RecordSlot> | CoveringView>()
   private readonly spec: KeySpec
@@ -91,13 +99,15 @@ class ByKey implements Filing {
 
   entries(): number {
     let entries = 0
-    for (const filed of this.byKey.values()) entries += Array.isArray(filed) ? filed.length : filed instanceof Set ? filed.size : 1
+    for (const filed of this.byKey.values())
+      entries += Array.isArray(filed) ? filed.length : filed instanceof Set ? filed.size : 1
     return entries
   }
 
   keep(key: FiledKey, covering: CoveringView): void {
     const filed = this.byKey.get(key)
-    if (filed === undefined || filed instanceof RecordSlot || Array.isArray(filed) || filed instanceof Set) this.byKey.set(key, covering)
+    if (filed === undefined || filed instanceof RecordSlot || Array.isArray(filed) || filed instanceof Set)
+      this.byKey.set(key, covering)
   }
 
   /** Files the rows of a key again, if it kept them. */
@@ -108,8 +118,9 @@ class ByKey implements Filing {
   }
 
   /**
-   * What has twice as many rows as it may begin with stands for them no longer: the row that is one too many files them all.
-   * No row of this step is forgotten: indexes are moved before any view is, so the first row that came in it was asked the same.
+   * What has twice as many rows as it may begin with stands for them no longer: the row that is one too many files them
+   * all. No row of this step is forgotten: indexes are moved before any view is, so the first row that came in it was
+   * asked the same.
    */
   private outgrow(key: FiledKey, covering: CoveringView, slot: RecordSlot): void {
     if (covering.matches >= 2 * maxCovered) this.byKey.set(key, new Set(this.keptUnder(key, covering)).add(slot))
@@ -121,7 +132,9 @@ class ByKey implements Filing {
   }
 }
 
-/** Where a row stands in order; `edge` is 0 for a row, below or above it for a spot before or after all rows of a value. */
+/**
+ * Where a row stands in order; `edge` is 0 for a row, below or above it for a spot before or after all rows of a value.
+ */
 interface Spot {
   readonly key: unknown
   readonly value: Value
@@ -130,7 +143,8 @@ interface Spot {
   readonly slot: RecordSlot | undefined
 }
 
-const rankOf = (key: unknown): number => (typeof key === "number" ? 0 : typeof key === "string" ? 1 : typeof key === "boolean" ? 2 : key === null ? 3 : 4)
+const rankOf = (key: unknown): number =>
+  typeof key === "number" ? 0 : typeof key === "string" ? 1 : typeof key === "boolean" ? 2 : key === null ? 3 : 4
 
 /** Any total order of keys will do. */
 const compareKeys = (a: unknown, b: unknown): number => {
@@ -141,7 +155,10 @@ const compareKeys = (a: unknown, b: unknown): number => {
 }
 
 const compareSpots = (a: Spot, b: Spot): number =>
-  compareKeys(a.key, b.key) || compare(a.value, b.value) || a.edge - b.edge || (a.text === b.text ? 0 : a.text < b.text ? -1 : 1)
+  compareKeys(a.key, b.key) ||
+  compare(a.value, b.value) ||
+  a.edge - b.edge ||
+  (a.text === b.text ? 0 : a.text < b.text ? -1 : 1)
 
 /** By key, then by value. */
 class ByValue implements Filing {
@@ -161,9 +178,22 @@ class ByValue implements Filing {
 
   *slots(filed: FiledKey, interval: Interval | undefined): Iterable<RecordSlot> {
     const key = plainKey(filed)
-    const from = interval?.from, to = interval?.to
-    const first: Spot = { key, value: from?.value, edge: from === undefined || from.inclusive ? -1 : 1, text: "", slot: undefined }
-    const last: Spot | undefined = to && { key, value: to.value, edge: to.inclusive ? 1 : -1, text: "", slot: undefined }
+    const from = interval?.from,
+      to = interval?.to
+    const first: Spot = {
+      key,
+      value: from?.value,
+      edge: from === undefined || from.inclusive ? -1 : 1,
+      text: "",
+      slot: undefined
+    }
+    const last: Spot | undefined = to && {
+      key,
+      value: to.value,
+      edge: to.inclusive ? 1 : -1,
+      text: "",
+      slot: undefined
+    }
     for (const spot of this.tree.keys(first)) {
       if (compareKeys(spot.key, key) !== 0 || (last !== undefined && compareSpots(spot, last) > 0)) return
       yield spot.slot!
@@ -176,7 +206,14 @@ export class SecondaryIndex {
   private filing: ByKey | ByValue | undefined = undefined
   private readonly loose = new Set<RecordSlot>()
   /** The last pair of states asked for: the index and the shapes that share it ask one after the other. */
-  private last: States = { before: undefined, after: undefined, oldKeys: absent, newKeys: absent, oldValue: undefined, newValue: undefined }
+  private last: States = {
+    before: undefined,
+    after: undefined,
+    oldKeys: absent,
+    newKeys: absent,
+    oldValue: undefined,
+    newValue: undefined
+  }
 
   constructor(spec: KeySpec) {
     this.spec = spec
@@ -203,7 +240,9 @@ export class SecondaryIndex {
     return this.filing?.slots(key, interval) ?? none
   }
 
-  /** From here on this one holds all rows of a key, until it gives them back; where another one does, nothing changes. */
+  /**
+   * From here on this one holds all rows of a key, until it gives them back; where another one does, nothing changes.
+   */
   cover(key: FiledKey, covering: CoveringView): void {
     if (this.filing instanceof ByKey) this.filing.keep(key, covering)
   }

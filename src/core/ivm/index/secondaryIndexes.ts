@@ -1,8 +1,8 @@
 /**
  * The secondary indexes in use: made when a shape first needs one, shared, dropped with the last shape.
  *
- * Why apart from the shapes: several of them often want the same index, and a record must be filed once. The table knows
- * those that have rows filed, and tells them of each write.
+ * Why apart from the shapes: several of them often want the same index, and a record must be filed once. The table
+ * knows those that have rows filed, and tells them of each write.
  */
 import { leave } from "../../multimap.ts"
 import { SecondaryIndex } from "./secondaryIndex.ts"
@@ -56,4 +56,5 @@ export class SecondaryIndexes {
   }
 }
 
-const nameOf = (table: string, { each, paths, range }: KeySpec): string => `${table}\n${JSON.stringify([paths, each, range])}`
+const nameOf = (table: string, { each, paths, range }: KeySpec): string =>
+  `${table}\n${JSON.stringify([paths, each, range])}`

@@ -2,9 +2,10 @@
  * The values of an uncorrelated subquery behind IN (`author IN (SELECT VALUE out FROM follows WHERE in = $me)`), as an
  * argument that changes: views are filed under its values like under those of a list.
  *
- * State: what each row of the subquery gives, and each value with how many rows give it. Rule: when the subquery moves, only
- * the values that come or go concern anybody; a follower is refiled under those, and the rows that have one of them are
- * looked at again. Cost: O(rows of the subquery that moved), then per follower and value what is filed under it.
+ * State: what each row of the subquery gives, and each value with how many rows give it. Rule: when the subquery moves,
+ * only the values that come or go concern anybody; a follower is refiled under those, and the rows that have one of
+ * them are looked at again. Cost: O(rows of the subquery that moved), then per follower and value what is filed under
+ * it.
  */
 import { encode } from "../../surql/encode.ts"
 import type { Value } from "../../surql/value.ts"
@@ -52,8 +53,8 @@ export class SubqueryValues {
   }
 
   /**
-   * Takes over what rows that moved give now; undefined: nothing any more. {@link values} stay as they were until {@link renew},
-   * so that followers can be found.
+   * Takes over what rows that moved give now; undefined: nothing any more. {@link values} stay as they were until
+   * {@link renew}, so that followers can be found.
    */
   turn(rows: ReadonlyArray<readonly [slot: unknown, now: { readonly value: Value } | undefined]>): ValueSetDelta {
     const before = rows.flatMap(([slot]) => (this.given.has(slot) ? [this.given.get(slot)] : []))
@@ -76,7 +77,8 @@ export class SubqueryValues {
     }
     for (const value of after) count(value, 1)
     for (const value of before) count(value, -1)
-    const gained: Array<Value> = [], lost: Array<Value> = []
+    const gained: Array<Value> = [],
+      lost: Array<Value> = []
     for (const [key, { held, was }] of moved) {
       if (held.count === 0) this.held.delete(key)
       if (was === held.count > 0) continue

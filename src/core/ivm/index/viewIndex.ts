@@ -2,9 +2,9 @@
  * The views of one shape filed by their arguments, and the rows filed the same way: which views does this change
  * concern, and which rows does this view start from?
  *
- * A shape has one view index, and one more for views whose IN has a range. Rule: a changed row is shown to the views its new
- * state meets, and is taken from those that only its old state met. Cost per change: one lookup per key of the two states,
- * with a range O(log n) more, and then what is found. A row without a fixed key is shown to every view.
+ * A shape has one view index, and one more for views whose IN has a range. Rule: a changed row is shown to the views
+ * its new state meets, and is taken from those that only its old state met. Cost per change: one lookup per key of the
+ * two states, with a range O(log n) more, and then what is found. A row without a fixed key is shown to every view.
  */
 import { compare } from "../../surql/order.ts"
 import * as Ids from "../../surql/recordId.ts"
@@ -71,7 +71,8 @@ export class ViewIndex {
 
   /** A view that shows all rows of its key stands for them in the index, where there is one. */
   cover({ interval, keys }: ViewKey, view: IncrementalView): void {
-    if (interval === undefined && !Array.isArray(keys) && this.index.spec.each === undefined) this.index.cover(keys, view)
+    if (interval === undefined && !Array.isArray(keys) && this.index.spec.each === undefined)
+      this.index.cover(keys, view)
   }
 
   remove({ interval, keys }: ViewKey, view: IncrementalView): void {
@@ -103,15 +104,18 @@ export class ViewIndex {
       return
     }
     const shown = new Set<IncrementalView>()
-    const show = (doc: Obj | undefined, routed: boolean) => (view: IncrementalView): void => {
-      if (shown.has(view)) return
-      shown.add(view)
-      view.update(slot, doc, routed)
-    }
+    const show =
+      (doc: Obj | undefined, routed: boolean) =>
+      (view: IncrementalView): void => {
+        if (shown.has(view)) return
+        shown.add(view)
+        view.update(slot, doc, routed)
+      }
     if (newKeys === unindexable) loose(after!, show(after, false))
     else this.find(newKeys, newValue, show(after, this.options.exact))
     if (oldKeys === unindexable) loose(before!, show(undefined, true))
-    else if (!sameKeys(oldKeys, newKeys) || compare(oldValue, newValue) !== 0) this.find(oldKeys, oldValue, show(undefined, true))
+    else if (!sameKeys(oldKeys, newKeys) || compare(oldValue, newValue) !== 0)
+      this.find(oldKeys, oldValue, show(undefined, true))
   }
 
   /** The views a state meets; all of them where it has no fixed key. */
@@ -123,23 +127,38 @@ export class ViewIndex {
 
   /**
    * The rows a new view has to look at; undefined for one that is passed over, where the caller may pause. Changes may
-   * come meanwhile: a row is looked up, and its keys compared, when its turn comes. `coarse` leads to rows without a fixed key.
+   * come meanwhile: a row is looked up, and its keys compared, when its turn comes. `coarse` leads to rows without a
+   * fixed key.
    */
-  *candidates({ interval, keys }: ViewKey, store: Store, coarse?: Coarse): Generator<Candidate | undefined, void, void> {
+  *candidates(
+    { interval, keys }: ViewKey,
+    store: Store,
+    coarse?: Coarse
+  ): Generator<Candidate | undefined, void, void> {
     const { byId, exact } = this.options
     if (!byId && this.size > 1) this.indexes.file(this.table, this.index)
     const { spec } = this.index
     const wanted = listOf(keys)
     const plain = plainOf(wanted)
-    for (const slot of byId || this.index.filed ? this.found(wanted, interval, store, coarse) : store.rows(this.table)) {
+    for (const slot of byId || this.index.filed
+      ? this.found(wanted, interval, store, coarse)
+      : store.rows(this.table)) {
       const { doc } = slot
       const own = keysOf(doc, spec)
-      const meets = own === unindexable ? coarse === undefined || coarse.viewIndex.mayMeet(coarse.viewKey, doc) : meet(own, plain, interval, orderOf(doc, spec))
+      const meets =
+        own === unindexable
+          ? coarse === undefined || coarse.viewIndex.mayMeet(coarse.viewKey, doc)
+          : meet(own, plain, interval, orderOf(doc, spec))
       yield meets ? { slot, routed: own !== unindexable && exact } : undefined
     }
   }
 
-  private *found(wanted: ReadonlyArray<FiledKey>, interval: ViewKey["interval"], store: Store, coarse?: Coarse): Iterable<Live> {
+  private *found(
+    wanted: ReadonlyArray<FiledKey>,
+    interval: ViewKey["interval"],
+    store: Store,
+    coarse?: Coarse
+  ): Iterable<Live> {
     const { unindexableSlots } = this.index
     if (wanted.length === 1 && unindexableSlots.size === 0 && !this.options.byId) {
       // Under one key no row stands twice. Copied all the same: what is found may move while its reader pauses.
@@ -151,7 +170,10 @@ export class ViewIndex {
       if (!this.options.byId) for (const slot of this.index.slots(key, interval)) slots.add(slot)
       else this.findById(key, store, slots)
     }
-    for (const slot of unindexableSlots.size === 0 ? none : coarse?.viewIndex.placesOf(coarse.viewKey) ?? unindexableSlots) slots.add(slot)
+    for (const slot of unindexableSlots.size === 0
+      ? none
+      : (coarse?.viewIndex.placesOf(coarse.viewKey) ?? unindexableSlots))
+      slots.add(slot)
     for (const slot of slots) if (isLive(slot)) yield slot
   }
 
@@ -207,7 +229,8 @@ export class ViewIndex {
     if (filed instanceof IntervalTree) {
       filed.remove(interval!, view)
       if (filed.isEmpty) this.byKey.delete(key)
-    } else if (filed === view || (filed instanceof Set && filed.delete(view) && filed.size === 0)) this.byKey.delete(key)
+    } else if (filed === view || (filed instanceof Set && filed.delete(view) && filed.size === 0))
+      this.byKey.delete(key)
   }
 }
 

@@ -1,11 +1,11 @@
 /**
  * Aggregates that follow a group's rows instead of being computed over them again: counts, exact sums, extremes.
  *
- * Formulas and cost: `count(x)` a number, O(1). Sum and mean: a sum of floats depends on its order, so a running sum stands
- * only while every partial sum in any order is exact: all values are whole multiples of one power of two, 2^-k, and the sum
- * of their magnitudes stays below 2^53 of it (ints: k = 0); O(1). Otherwise there is no answer here, and the group is added
- * up again in scan order, as the plain evaluator does. Extremes: a tree by value and source order, O(log n); of equal values of
- * different kinds (1, 1.0, 1dec) the first in scan order is the answer, as it is there.
+ * Formulas and cost: `count(x)` a number, O(1). Sum and mean: a sum of floats depends on its order, so a running sum
+ * stands only while every partial sum in any order is exact: all values are whole multiples of one power of two, 2^-k,
+ * and the sum of their magnitudes stays below 2^53 of it (ints: k = 0); O(1). Otherwise there is no answer here, and
+ * the group is added up again in scan order, as the plain evaluator does. Extremes: a tree by value and source order,
+ * O(log n); of equal values of different kinds (1, 1.0, 1dec) the first in scan order is the answer, as it is there.
  */
 import sortedBTree from "sorted-btree"
 import { subtractWrapping } from "../../surql/arithmetic.ts"
@@ -22,7 +22,10 @@ export interface Accumulator {
   readonly remove: (entry: Entry) => void
   /** There is no exact answer without the order of the rows. */
   readonly inexact: boolean
-  /** Tries to become exact again, given all entries; does nothing unless as much has moved since the last time as there is. */
+  /**
+   * Tries to become exact again, given all entries; does nothing unless as much has moved since the last time as there
+   * is.
+   */
   readonly renew: (entries: Iterable<Entry>) => void
   /** How many values count. */
   readonly size: number
@@ -39,12 +42,21 @@ export interface Accumulating {
 /** How a call over a column is accumulated; undefined where it is not. Calls with equal texts share one. */
 export const accumulating = (name: string, column: number): Accumulating | undefined => {
   switch (name) {
-    case "count": return { text: `count ${column}`, make: () => new Count(column) }
-    case "math::sum": return { text: `sum ${column}`, make: () => new Sum(column, usable(name)) }
-    case "math::mean": return { text: `mean ${column}`, make: () => new Sum(column, usable(name)) }
-    case "math::min": case "math::max": case "math::spread": return { text: `numbers ${column}`, make: () => new Extremes(column, usable(name)) }
-    case "time::min": case "time::max": return { text: `times ${column}`, make: () => new Extremes(column, usable(name)) }
-    default: return undefined
+    case "count":
+      return { text: `count ${column}`, make: () => new Count(column) }
+    case "math::sum":
+      return { text: `sum ${column}`, make: () => new Sum(column, usable(name)) }
+    case "math::mean":
+      return { text: `mean ${column}`, make: () => new Sum(column, usable(name)) }
+    case "math::min":
+    case "math::max":
+    case "math::spread":
+      return { text: `numbers ${column}`, make: () => new Extremes(column, usable(name)) }
+    case "time::min":
+    case "time::max":
+      return { text: `times ${column}`, make: () => new Extremes(column, usable(name)) }
+    default:
+      return undefined
   }
 }
 
@@ -81,7 +93,8 @@ const words = new Uint32Array(bits.buffer)
 const places = (n: number): number => {
   if (Number.isInteger(n)) return 0
   bits[0] = n
-  const low = words[0]!, high = words[1]!
+  const low = words[0]!,
+    high = words[1]!
   const exponent = (high >>> 20) & 0x7ff
   const zeros = low !== 0 ? 31 - Math.clz32(low & -low) : 32 + (31 - Math.clz32((high | 0x100000) & -(high | 0x100000)))
   return (exponent === 0 ? 1074 : 1075 - exponent) - zeros
@@ -180,7 +193,10 @@ class Extremes implements Accumulator {
   constructor(column: number, take: (value: Value) => Value) {
     this.column = column
     this.take = take
-    this.tree = new BTree<Entry, undefined>(undefined, (a, b) => compare(a.values[column], b.values[column]) || compareSourceOrder(a, b))
+    this.tree = new BTree<Entry, undefined>(
+      undefined,
+      (a, b) => compare(a.values[column], b.values[column]) || compareSourceOrder(a, b)
+    )
   }
 
   add(entry: Entry): void {
@@ -207,9 +223,14 @@ class Extremes implements Accumulator {
     return first!.values[this.column]
   }
 
-  /** Of equal values of different kinds the last greatest and the first least, as the function over an array takes them. */
+  /**
+   * Of equal values of different kinds the last greatest and the first least, as the function over an array takes them.
+   */
   private spread(): Value {
-    const least = this.tree.minKey()?.values[this.column], greatest = this.tree.maxKey()?.values[this.column]
-    return least === undefined ? NaN : subtractWrapping(this.take(greatest) as NumberValue, this.take(least) as NumberValue)
+    const least = this.tree.minKey()?.values[this.column],
+      greatest = this.tree.maxKey()?.values[this.column]
+    return least === undefined
+      ? NaN
+      : subtractWrapping(this.take(greatest) as NumberValue, this.take(least) as NumberValue)
   }
 }

@@ -1,11 +1,11 @@
 /**
  * Left-to-right sums of a scan, exactly as adding up number after number gives them, without looking at every number.
  *
- * Formula: while a running float sum x stays inside one binade, 2^e < |x| < 2^(e+1), adding v moves it by v rounded to whole
- * ulps (2^(e-52)) and by nothing else, unless v lies exactly between two (then it depends on x: a tie). So a chunk without
- * ties moves every x that stays inside by the same total, and where x stays is known from the chunk's least and greatest
- * partial total. State: per chunk its floats, and that total for the last e asked for. Cost: O(chunks) for the whole sum,
- * plus one pass over the chunks that changed or in which the sum changes binade.
+ * Formula: while a running float sum x stays inside one binade, 2^e < |x| < 2^(e+1), adding v moves it by v rounded to
+ * whole ulps (2^(e-52)) and by nothing else, unless v lies exactly between two (then it depends on x: a tie). So a
+ * chunk without ties moves every x that stays inside by the same total, and where x stays is known from the chunk's
+ * least and greatest partial total. State: per chunk its floats, and that total for the last e asked for. Cost:
+ * O(chunks) for the whole sum, plus one pass over the chunks that changed or in which the sum changes binade.
  */
 import { addWrapping } from "../../surql/arithmetic.ts"
 import { Float, float, isInt, type Value } from "../../surql/value.ts"
@@ -35,11 +35,14 @@ export interface Summing {
   readonly take: (value: Value) => Value
 }
 
-const plain = (value: Value): number | undefined => (typeof value === "number" ? value : value instanceof Float ? value.value : undefined)
+const plain = (value: Value): number | undefined =>
+  typeof value === "number" ? value : value instanceof Float ? value.value : undefined
 
 const runOf = ({ entries }: Chunk, { column, take }: Summing): FloatRun => {
   const numbers = new Float64Array(entries.length)
-  let count = 0, all = true, firstFloat = Infinity
+  let count = 0,
+    all = true,
+    firstFloat = Infinity
   for (const { values } of entries) {
     const value = take(values[column])
     if (value === undefined) continue
@@ -50,7 +53,17 @@ const runOf = ({ entries }: Chunk, { column, take }: Summing): FloatRun => {
       numbers[count++] = n
     }
   }
-  return { numbers: all ? numbers.subarray(0, count) : undefined, firstFloat, exponent: NaN, low: 0, high: 0, even: false, total: 0, least: 0, greatest: 0 }
+  return {
+    numbers: all ? numbers.subarray(0, count) : undefined,
+    firstFloat,
+    exponent: NaN,
+    low: 0,
+    high: 0,
+    even: false,
+    total: 0,
+    least: 0,
+    greatest: 0
+  }
 }
 
 /** Puts one other number into a run; false where it has to be made again. */
@@ -67,14 +80,19 @@ export const patchRuns = (chunk: Chunk, at: number): void => {
   for (const [i, known] of chunk.runs.entries()) {
     if (known === undefined) continue
     const { run, summing } = known
-    if (!patched(run, at, chunk.entries.length, summing.take(chunk.entries[at]!.values[summing.column]))) chunk.runs[i] = undefined
+    if (!patched(run, at, chunk.entries.length, summing.take(chunk.entries[at]!.values[summing.column])))
+      chunk.runs[i] = undefined
   }
 }
 
 /** Works out what a chunk adds to a sum in the binade of 2^e. */
 const prepare = (run: FloatRun, numbers: Float64Array, e: number): void => {
-  const unit = 2 ** (e - 52), middle = 1.5 * 2 ** e, largest = 2 ** (e - 2)
-  let total = 0, least = 0, greatest = 0
+  const unit = 2 ** (e - 52),
+    middle = 1.5 * 2 ** e,
+    largest = 2 ** (e - 2)
+  let total = 0,
+    least = 0,
+    greatest = 0
   run.exponent = e
   run.low = 2 ** e + unit
   run.high = 2 ** (e + 1) - unit
@@ -109,14 +127,20 @@ const addRun = (run: FloatRun, numbers: Float64Array, x: number): number => {
   if (e !== undefined) {
     if (run.exponent !== e) prepare(run, numbers, e)
     const { high, low } = run
-    if (run.even && (x > 0 ? x + run.least >= low && x + run.greatest <= high : x + run.greatest <= -low && x + run.least >= -high)) return x + run.total
+    if (
+      run.even &&
+      (x > 0 ? x + run.least >= low && x + run.greatest <= high : x + run.greatest <= -low && x + run.least >= -high)
+    )
+      return x + run.total
   }
   let sum = x
   for (const n of numbers) sum += n
   return sum
 }
 
-/** Adds a run to an int: the float it becomes, or undefined where it stays an int or leaves what a float holds exactly. */
+/**
+ * Adds a run to an int: the float it becomes, or undefined where it stays an int or leaves what a float holds exactly.
+ */
 const fromInt = ({ firstFloat }: FloatRun, numbers: Float64Array, start: number): number | undefined => {
   let sum = start
   if (firstFloat >= numbers.length) return undefined
@@ -138,7 +162,8 @@ export const sumInOrder = (chunks: ReadonlyArray<Chunk>, summing: Summing, float
     const { run } = (chunk.runs[call] ??= { run: runOf(chunk, summing), summing })
     const { numbers } = run
     if (numbers !== undefined) {
-      const next: number | undefined = x !== undefined ? addRun(run, numbers, x) : typeof sum === "number" ? fromInt(run, numbers, sum) : undefined
+      const next: number | undefined =
+        x !== undefined ? addRun(run, numbers, x) : typeof sum === "number" ? fromInt(run, numbers, sum) : undefined
       if (next !== undefined) {
         x = next
         continue

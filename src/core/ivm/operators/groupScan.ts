@@ -1,8 +1,9 @@
 /**
  * The rows of one group in scan order (source by source, then by record), for aggregates that depend on it.
  *
- * State: sorted chunks of at most a few hundred rows. Cost of a row that comes or goes: O(log n) to find its chunk and one
- * short array shift. Chunks also are what sums of floats are kept by (floatSum.ts): a chunk that changed forgets them.
+ * State: sorted chunks of at most a few hundred rows. Cost of a row that comes or goes: O(log n) to find its chunk and
+ * one short array shift. Chunks also are what sums of floats are kept by (floatSum.ts): a chunk that changed forgets
+ * them.
  */
 import { compareRecords } from "../../surql/order.ts"
 import type { RecordId, Value } from "../../surql/value.ts"
@@ -20,7 +21,8 @@ export interface Entry {
 }
 
 /** Scan order. */
-export const compareSourceOrder = (a: Entry, b: Entry): number => a.sourceIndex - b.sourceIndex || compareRecords(a.id, b.id)
+export const compareSourceOrder = (a: Entry, b: Entry): number =>
+  a.sourceIndex - b.sourceIndex || compareRecords(a.id, b.id)
 
 export interface Chunk {
   readonly entries: Array<Entry>
@@ -37,7 +39,8 @@ export class GroupScan {
 
   constructor(entries: ReadonlyArray<Entry>) {
     const ordered = entries.slice().sort(compareSourceOrder)
-    for (let at = 0; at < ordered.length; at += usual) this.chunks.push({ entries: ordered.slice(at, at + usual), runs: [] })
+    for (let at = 0; at < ordered.length; at += usual)
+      this.chunks.push({ entries: ordered.slice(at, at + usual), runs: [] })
   }
 
   get first(): Entry | undefined {
@@ -90,7 +93,7 @@ export class GroupScan {
   /** The last chunk that begins at or before an entry, else the first. */
   private chunkOf(entry: Entry): number {
     let low = 0
-    for (let high = this.chunks.length; high - low > 1;) {
+    for (let high = this.chunks.length; high - low > 1; ) {
       const middle = (low + high) >> 1
       if (compareSourceOrder(this.chunks[middle]!.entries[0]!, entry) <= 0) low = middle
       else high = middle
@@ -102,7 +105,7 @@ export class GroupScan {
 /** Where an entry stands among sorted ones, or would. */
 const placeIn = (entries: ReadonlyArray<Entry>, entry: Entry): number => {
   let low = 0
-  for (let high = entries.length; low < high;) {
+  for (let high = entries.length; low < high; ) {
     const middle = (low + high) >> 1
     if (compareSourceOrder(entries[middle]!, entry) < 0) low = middle + 1
     else high = middle

@@ -1,11 +1,12 @@
 /**
  * The groups of one view (GROUP BY, GROUP ALL), kept up to date while rows come, go and change.
  *
- * State: per group how many rows, the accumulators, the row it shows; once something depends on the order of rows, their
- * scan. Rule: a change marks the groups it leaves and enters, unless it brings the same as before; when the step ends each
- * marked group's row is built once and replaced in the result. Cost per change: O(log n) and the build; a call without an
- * accumulator is computed again over its own group. Order matters for float sums that round, for such calls, and where equal
- * keys are not the same (1 and 1.0: a group shows its first): the first time it does, all rows are put in order once.
+ * State: per group how many rows, the accumulators, the row it shows; once something depends on the order of rows,
+ * their scan. Rule: a change marks the groups it leaves and enters, unless it brings the same as before; when the step
+ * ends each marked group's row is built once and replaced in the result. Cost per change: O(log n) and the build; a
+ * call without an accumulator is computed again over its own group. Order matters for float sums that round, for such
+ * calls, and where equal keys are not the same (1 and 1.0: a group shows its first): the first time it does, all rows
+ * are put in order once.
  */
 import { Either } from "effect"
 import { encode } from "../../surql/encode.ts"
@@ -71,11 +72,19 @@ export const groupPlan = (grouping: Grouping, terms: ReadonlyArray<Sort>): Group
     return compare(a.group, b.group) || compareStrings(a.key, b.key)
   }
   return {
-    grouping, accumulated, accumulators,
+    grouping,
+    accumulated,
+    accumulators,
     kind: { compare: order, hash: hashOf },
-    summing: grouping.calls.map(({ column, name }, i) => (accumulated[i] === undefined || column === undefined ? undefined : { call: accumulated[i], column, take: usable(name) })),
+    summing: grouping.calls.map(({ column, name }, i) =>
+      accumulated[i] === undefined || column === undefined
+        ? undefined
+        : { call: accumulated[i], column, take: usable(name) }
+    ),
     order: terms,
-    folded: grouping.calls.filter((call, i) => accumulated[i] === undefined && !countsRows(call)).map(({ name }) => (name === "" ? "list of values" : name))
+    folded: grouping.calls
+      .filter((call, i) => accumulated[i] === undefined && !countsRows(call))
+      .map(({ name }) => (name === "" ? "list of values" : name))
   }
 }
 
@@ -154,15 +163,28 @@ export class Groups {
   /** What a row brings; `before` again where that is the same. */
   private entry(before: Entry | undefined, id: RecordId, sourceIndex: number, { key, values }: Contribution): Entry {
     if (this.whole !== undefined && values.length === 0) return nothingBrought
-    if (before !== undefined && before.sourceIndex === sourceIndex && same(before.values, values) && same(before.key, key)) return before
+    if (
+      before !== undefined &&
+      before.sourceIndex === sourceIndex &&
+      same(before.values, values) &&
+      same(before.key, key)
+    )
+      return before
     const group = this.whole === undefined ? compositeKey(key) : undefined
     const known = this.groups?.get(group)
-    return { id, sourceIndex, group: known === undefined ? group : known.id, key: known !== undefined && same(known.key, key) ? known.key : key, values }
+    return {
+      id,
+      sourceIndex,
+      group: known === undefined ? group : known.id,
+      key: known !== undefined && same(known.key, key) ? known.key : key,
+      values
+    }
   }
 
   /** Puts what a row brings now in place of what it brought. */
   move(leaving: ViewRow | undefined, entering: ViewRow | undefined): void {
-    const before = leaving?.part as Entry | undefined, after = entering?.part as Entry | undefined
+    const before = leaving?.part as Entry | undefined,
+      after = entering?.part as Entry | undefined
     if (before === after) return
     const from = before && this.groupOf(before)
     if (before !== undefined) this.take(from!, before)
@@ -183,7 +205,10 @@ export class Groups {
     return group !== undefined
   }
 
-  /** Ends a step: builds the rows of the marked groups; `version` is for those that changed. True when other groups fail now. */
+  /**
+   * Ends a step: builds the rows of the marked groups; `version` is for those that changed. True when other groups fail
+   * now.
+   */
   settle(version: number): boolean {
     const { dirty } = this
     this.dirty = []
@@ -215,7 +240,13 @@ export class Groups {
   errors(): ReadonlyArray<RowError> {
     if (this.failing === undefined || this.failing.size === 0) return []
     const [reason, ...others] = Array.from(this.failing, (group) => group.failure!).sort(compareStrings)
-    return [{ id: "", reason: others.length === 0 ? reason! : `${reason} (and ${others.length} more group${others.length === 1 ? "" : "s"})` }]
+    return [
+      {
+        id: "",
+        reason:
+          others.length === 0 ? reason! : `${reason} (and ${others.length} more group${others.length === 1 ? "" : "s"})`
+      }
+    ]
   }
 
   private all(): Iterable<Group> {
@@ -224,7 +255,11 @@ export class Groups {
 
   private make(id: unknown, key: ReadonlyArray<Value>): Group {
     const { accumulators } = this.plan
-    const group = new Group(id, key, accumulators.length === 0 ? noAccumulators : accumulators.map(({ make }) => make()))
+    const group = new Group(
+      id,
+      key,
+      accumulators.length === 0 ? noAccumulators : accumulators.map(({ make }) => make())
+    )
     if (this.ordered) group.scan = new GroupScan([])
     return group
   }
@@ -284,9 +319,23 @@ export class Groups {
     }
     const digest = encode(value.right)
     const name = before !== undefined && before.group === key ? before.key : encode(key)
-    group.row = before !== undefined && before.digest === digest && before.key === name
-      ? before
-      : { shown: false, high: 0, low: 0, key: name, version, digest, value: value.right, group: key, sort: this.plan.order.map((term) => term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })), failure: undefined }
+    group.row =
+      before !== undefined && before.digest === digest && before.key === name
+        ? before
+        : {
+            shown: false,
+            high: 0,
+            low: 0,
+            key: name,
+            version,
+            digest,
+            value: value.right,
+            group: key,
+            sort: this.plan.order.map((term) =>
+              term.read({ scope: outer, record: undefined, value: value.right, sort: noValues })
+            ),
+            failure: undefined
+          }
   }
 
   private results(group: Group, outer: Scope): ReadonlyArray<Value> {
@@ -305,7 +354,11 @@ export class Groups {
 
   /** Something depends on the order of rows. */
   private needsOrder(dirty: ReadonlyArray<Group>): boolean {
-    return this.mixed || this.plan.folded.length > 0 || dirty.some((group) => group.accumulators.some((accumulator) => accumulator.inexact))
+    return (
+      this.mixed ||
+      this.plan.folded.length > 0 ||
+      dirty.some((group) => group.accumulators.some((accumulator) => accumulator.inexact))
+    )
   }
 
   private putInOrder(): void {
@@ -326,7 +379,13 @@ const noValues: ReadonlyArray<Value> = []
 const noAccumulators: ReadonlyArray<Accumulator> = []
 
 /** What every row brings where neither keys nor columns are asked for. */
-const nothingBrought: Entry = { id: Ids.make("", ""), sourceIndex: 0, group: undefined, key: noValues, values: noValues }
+const nothingBrought: Entry = {
+  id: Ids.make("", ""),
+  sourceIndex: 0,
+  group: undefined,
+  key: noValues,
+  values: noValues
+}
 
 const same = (a: ReadonlyArray<Value>, b: ReadonlyArray<Value>): boolean => {
   for (let i = 0; i < a.length; i++) if (!identical(a[i], b[i])) return false

@@ -27,7 +27,9 @@ export interface ResultContext {
   readonly moves: StepLog
 }
 
-/** A row, and what the result that shows it notes on it: its hash as it went into the sum, and whether it is shown now. */
+/**
+ * A row, and what the result that shows it notes on it: its hash as it went into the sum, and whether it is shown now.
+ */
 export interface Showable extends Hashes.HashSum {
   shown: boolean
 }
@@ -86,7 +88,13 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
 
   /** The shown rows of a window in order; undefined where the owner of the rows has to sort them. */
   inWindow(): ReadonlyArray<T> | undefined {
-    return this.candidates !== undefined ? this.candidates.length === 1 ? [...this.candidates] : [] : this.hasWindow ? this.inside() : undefined
+    return this.candidates !== undefined
+      ? this.candidates.length === 1
+        ? [...this.candidates]
+        : []
+      : this.hasWindow
+        ? this.inside()
+        : undefined
   }
 
   /** Puts the new state of a row in place of its old one; undefined where there is none. */
@@ -140,7 +148,9 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     Hashes.add(this, row)
   }
 
-  /** A row that stays where it is shows the same results, one of which has moved: `by` is what that adds to its hash. */
+  /**
+   * A row that stays where it is shows the same results, one of which has moved: `by` is what that adds to its hash.
+   */
   refreshed(row: T, child: MovedChild, by: Hashes.Hash64): void {
     this.settle()
     if (!row.shown) return
@@ -220,7 +230,10 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
   }
 
   private notCandidate(row: T, rows: Array<T>): void {
-    rows.splice(rows.findIndex((held) => held.key === row.key), 1)
+    rows.splice(
+      rows.findIndex((held) => held.key === row.key),
+      1
+    )
     if (rows.length === 0) this.hide(row)
     else if (rows.length === 1) this.show(rows[0]!)
   }
@@ -233,4 +246,3 @@ export abstract class ResultSet<T extends Shown & Showable> extends Window<T> im
     return this.around.moves.at(this.pending)
   }
 }
-

@@ -8,7 +8,9 @@ import type { Value } from "../../surql/value.ts"
 /** The order of the rows: total, so that rows that compare 0 are the same row. */
 export interface RowOrder<T> {
   readonly compare: (a: T, b: T) => number
-  /** The value that decides first, where it is one value: kept beside the rows, so that a search need not look at them. */
+  /**
+   * The value that decides first, where it is one value: kept beside the rows, so that a search need not look at them.
+   */
   readonly lead?: ((row: T) => Value) | undefined
   readonly compareLeads?: ((a: Value, b: Value) => number) | undefined
 }
@@ -21,18 +23,27 @@ export const few = 64
 
 export const rowAt = <T>(cells: SortedLeaf<T>, position: number): T => cells[2 * position + 1] as T
 
-export const rowsOf = <T>(cells: SortedLeaf<T>): Array<T> => Array.from({ length: cells.length >> 1 }, (_, i) => rowAt(cells, i))
+export const rowsOf = <T>(cells: SortedLeaf<T>): Array<T> =>
+  Array.from({ length: cells.length >> 1 }, (_, i) => rowAt(cells, i))
 
-export const leafOf = <T>(rows: ReadonlyArray<T>, order: RowOrder<T>): SortedLeaf<T> => rows.flatMap((row) => [leadOf(row, order), row])
+export const leafOf = <T>(rows: ReadonlyArray<T>, order: RowOrder<T>): SortedLeaf<T> =>
+  rows.flatMap((row) => [leadOf(row, order), row])
 
 export const leadOf = <T>(row: T, { lead }: RowOrder<T>): Value => (lead === undefined ? undefined : lead(row))
 
 /** How many rows stand before this one, which need not be among them; `orHere`: itself counted. */
-export const search = <T>(cells: SortedLeaf<T>, row: T, own: Value, { compare, compareLeads, lead }: RowOrder<T>, orHere: boolean): number => {
+export const search = <T>(
+  cells: SortedLeaf<T>,
+  row: T,
+  own: Value,
+  { compare, compareLeads, lead }: RowOrder<T>,
+  orHere: boolean
+): number => {
   let low = 0
-  for (let high = cells.length >> 1; low < high;) {
+  for (let high = cells.length >> 1; low < high; ) {
     const middle = (low + high) >> 1
-    const order = (lead === undefined ? 0 : compareLeads!(cells[2 * middle] as Value, own)) || compare(rowAt(cells, middle), row)
+    const order =
+      (lead === undefined ? 0 : compareLeads!(cells[2 * middle] as Value, own)) || compare(rowAt(cells, middle), row)
     if (order < 0 || (orHere && order === 0)) low = middle + 1
     else high = middle
   }

@@ -1,16 +1,28 @@
 /**
  * The rows of a large window in order, in chunks of a few dozen.
  *
- * State: the chunks, none of them empty; the first row of each, which lead to them; and where in them the window starts, so
- * that positions around it are known without counting from the front. Cost of a change: O(log n) to find its place, then
- * a chunk's worth of moves, and as many chunks as the window shows. Only where a chunk comes or goes, once in dozens of
- * changes, are the lists of chunks moved as well, and the start counted anew.
+ * State: the chunks, none of them empty; the first row of each, which lead to them; and where in them the window
+ * starts, so that positions around it are known without counting from the front. Cost of a change: O(log n) to find its
+ * place, then a chunk's worth of moves, and as many chunks as the window shows. Only where a chunk comes or goes, once
+ * in dozens of changes, are the lists of chunks moved as well, and the start counted anew.
  *
- * Why not a tree of a library: it compares rows, which a change finds cold one by one, and the neighbours at the edges are
- * more searches. Leads beside the rows take two thirds of the time.
+ * Why not a tree of a library: it compares rows, which a change finds cold one by one, and the neighbours at the edges
+ * are more searches. Leads beside the rows take two thirds of the time.
  */
 import type { Value } from "../../surql/value.ts"
-import { type SortedLeaf, leafOf, few, leadOf, put, rowAt, type RowOrder, rowsOf, search, swap, take } from "./sortedLeaf.ts"
+import {
+  type SortedLeaf,
+  leafOf,
+  few,
+  leadOf,
+  put,
+  rowAt,
+  type RowOrder,
+  rowsOf,
+  search,
+  swap,
+  take
+} from "./sortedLeaf.ts"
 
 /** A chunk with no more rows joins a neighbour that has room. */
 const scant = few / 4
@@ -26,7 +38,10 @@ export class SortedList<T> {
   private readonly chunks: Array<SortedLeaf<T>> = []
   /** The first row of each chunk. */
   private readonly heads: SortedLeaf<T>
-  /** The chunk that has the row at `start` (the last one where there is none), and how many rows stand before that chunk. */
+  /**
+   * The chunk that has the row at `start` (the last one where there is none), and how many rows stand before that
+   * chunk.
+   */
   private first = 0
   private before = 0
 
@@ -86,7 +101,8 @@ export class SortedList<T> {
 
   at(position: number): T | undefined {
     const { chunks } = this
-    let at = this.first, before = this.before
+    let at = this.first,
+      before = this.before
     while (at > 0 && before > position) before -= this.count(--at)
     for (; at < chunks.length; at++) {
       const count = this.count(at)
@@ -161,6 +177,7 @@ export class SortedList<T> {
   private follow(): void {
     const { start } = this
     while (this.before > start) this.before -= this.count(--this.first)
-    while (this.first + 1 < this.chunks.length && this.before + this.count(this.first) <= start) this.before += this.count(this.first++)
+    while (this.first + 1 < this.chunks.length && this.before + this.count(this.first) <= start)
+      this.before += this.count(this.first++)
   }
 }

@@ -1,10 +1,11 @@
 /**
- * SPLIT, row by row: what a matching row is split into, and how the pieces of its new state take the place of the old ones.
+ * SPLIT, row by row: what a matching row is split into, and how the pieces of its new state take the place of the old
+ * ones.
  *
  * Rule: pieces are named by their record and their place among its pieces before anything orders or cuts the result
- * (`t:1`, `t:1#2`, ..), so that a name stays with its place. Cost per changed row: its pieces, O(log n) each in a window.
- * In a view a piece that fails is left out alone (D2a); in the result of a subquery it fails where it is shown, as in the
- * plain evaluator, which projects `SELECT VALUE` after the window and rows before they are split.
+ * (`t:1`, `t:1#2`, ..), so that a name stays with its place. Cost per changed row: its pieces, O(log n) each in a
+ * window. In a view a piece that fails is left out alone (D2a); in the result of a subquery it fails where it is shown,
+ * as in the plain evaluator, which projects `SELECT VALUE` after the window and rows before they are split.
  */
 import { Either } from "effect"
 import type { Select } from "../../surql/ast.ts"
@@ -52,14 +53,18 @@ export const compileSplitting = (select: Select): Splitting => {
   return (scope, record, source, failsAsWhole) => {
     const whole: Item = { scope, record, value: undefined, sort: [] }
     const filtered = source.count
-    const items = splitters.reduce<ReadonlyArray<Item>>((some, split) => some.flatMap(split), [select.value ? whole : projected(whole)])
+    const items = splitters.reduce<ReadonlyArray<Item>>(
+      (some, split) => some.flatMap(split),
+      [select.value ? whole : projected(whole)]
+    )
     const splitReads = source.count > filtered
     const contents: Array<Content> = []
-    let left: string | undefined = undefined
+    let left: string | undefined
     /** One piece; the database reads sort values of all rows, so that one that fails there fails the result. */
     const content = (item: Item, position: number): Content => {
       const before = source.count
-      let shown = item, failure: string | undefined = undefined
+      let shown = item,
+        failure: string | undefined
       if (select.value) {
         const value = run(project, item.scope)
         if (Either.isRight(value)) shown = { ...item, value: value.right }
@@ -70,7 +75,10 @@ export const compileSplitting = (select: Select): Splitting => {
       const sorted = source.count
       const value = fetch === undefined ? shown.value : fetch(shown.value, scope)
       const reads = splitReads || sortFrom > before || source.count > sorted
-      const parts = [...(failure === undefined ? reads ? [encode(value)] : [] : [failure]), ...(sorted > sortFrom ? [encode(sort)] : [])]
+      const parts = [
+        ...(failure === undefined ? (reads ? [encode(value)] : []) : [failure]),
+        ...(sorted > sortFrom ? [encode(sort)] : [])
+      ]
       return { position, value, sort, digest: parts.length === 0 ? undefined : parts.join("\n"), failure }
     }
     items.forEach((item, position) => {
@@ -86,14 +94,50 @@ export const compileSplitting = (select: Select): Splitting => {
 }
 
 const samePieces = (a: ReadonlyArray<ViewRow>, b: ReadonlyArray<ViewRow>): boolean =>
-  a.length === b.length && a.every((piece, i) => piece.key === b[i]!.key && piece.digest === b[i]!.digest && piece.failure === b[i]!.failure && identical(contentOf(piece).value, contentOf(b[i]!).value))
+  a.length === b.length &&
+  a.every(
+    (piece, i) =>
+      piece.key === b[i]!.key &&
+      piece.digest === b[i]!.digest &&
+      piece.failure === b[i]!.failure &&
+      identical(contentOf(piece).value, contentOf(b[i]!).value)
+  )
 
 /** The member of a row that is split; `before` again where nothing of it changed. */
-export const splitRow = (owner: object, slot: RecordSlot, sourceIndex: number, { contents, left }: Pieces, before: ViewRow | undefined): ViewRow => {
-  const member = (key: string, part: ViewRow["part"], { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">): ViewRow =>
-    new FullRow(owner, slot, { key, version, digest, children: undefined, sourceIndex, sort, lead: undefined, failure, part })
-  const { id: { text }, version } = slot
-  const pieces = contents.map((content) => member(content.position === 0 ? text : `${text}#${content.position + 1}`, { position: content.position, value: content.value }, content))
+export const splitRow = (
+  owner: object,
+  slot: RecordSlot,
+  sourceIndex: number,
+  { contents, left }: Pieces,
+  before: ViewRow | undefined
+): ViewRow => {
+  const member = (
+    key: string,
+    part: ViewRow["part"],
+    { digest, failure, sort }: Pick<Content, "digest" | "failure" | "sort">
+  ): ViewRow =>
+    new FullRow(owner, slot, {
+      key,
+      version,
+      digest,
+      children: undefined,
+      sourceIndex,
+      sort,
+      lead: undefined,
+      failure,
+      part
+    })
+  const {
+    id: { text },
+    version
+  } = slot
+  const pieces = contents.map((content) =>
+    member(
+      content.position === 0 ? text : `${text}#${content.position + 1}`,
+      { position: content.position, value: content.value },
+      content
+    )
+  )
   if (isOf(before, slot) && before.failure === left && samePieces(piecesOf(before), pieces)) return before
   return member(text, pieces, { digest: undefined, failure: left, sort: [] })
 }
@@ -101,14 +145,20 @@ export const splitRow = (owner: object, slot: RecordSlot, sourceIndex: number, {
 const none: ReadonlyArray<ViewRow> = []
 
 /** The pieces of a member that is split. */
-export const piecesOf = (row: ViewRow | undefined): ReadonlyArray<ViewRow> => (row?.part as ReadonlyArray<ViewRow> | undefined) ?? none
+export const piecesOf = (row: ViewRow | undefined): ReadonlyArray<ViewRow> =>
+  (row?.part as ReadonlyArray<ViewRow> | undefined) ?? none
 
 export const contentOf = (piece: ViewRow): Piece => piece.part as Piece
 
 /** Puts the pieces of a row's new state in place of those of its old one. */
-export const movePieces = (result: TakesRows<ViewRow>, before: ReadonlyArray<ViewRow>, after: ReadonlyArray<ViewRow>): void => {
-  for (let i = 0, j = 0; i < before.length || j < after.length;) {
-    const old = before[i], now = after[j]
+export const movePieces = (
+  result: TakesRows<ViewRow>,
+  before: ReadonlyArray<ViewRow>,
+  after: ReadonlyArray<ViewRow>
+): void => {
+  for (let i = 0, j = 0; i < before.length || j < after.length; ) {
+    const old = before[i],
+      now = after[j]
     const order = old === undefined ? 1 : now === undefined ? -1 : contentOf(old).position - contentOf(now).position
     if (order === 0) result.replace(old!, now!)
     else if (order < 0) result.remove(old!)

@@ -1,10 +1,10 @@
 /**
  * The window of an ordered result (ORDER BY / START / LIMIT): all matching rows in order, and which of them are inside.
  *
- * State: while the rows are few, one array, as most windows of a service hold a screenful; beyond that chunks of them. A
- * row's position says whether it is inside, and only rows that cross an edge are reported: one that comes or goes before the
- * window shifts it by one row at each edge. Invariant: the window never holds more than `limit` rows. Cost per change:
- * O(log n) and what the window shows.
+ * State: while the rows are few, one array, as most windows of a service hold a screenful; beyond that chunks of them.
+ * A row's position says whether it is inside, and only rows that cross an edge are reported: one that comes or goes
+ * before the window shifts it by one row at each edge. Invariant: the window never holds more than `limit` rows. Cost
+ * per change: O(log n) and what the window shows.
  *
  * What has a window extends it, so that there is no object more to load for a change, which finds each of them cold.
  */
@@ -29,7 +29,10 @@ export abstract class Window<T> extends CountsWork {
   private cells: SortedLeaf<T> | undefined
   /** Instead of the array. */
   private many: SortedList<T> | undefined = undefined
-  /** What the first fill has brought so far, in no order: sorted once at its end, it costs a fraction of as many inserts. */
+  /**
+   * What the first fill has brought so far, in no order: sorted once at its end, it costs a fraction of as many
+   * inserts.
+   */
   private loading: Array<T> | undefined
 
   /** `bounds` undefined: no window. */
@@ -51,7 +54,10 @@ export abstract class Window<T> extends CountsWork {
     return this.cells !== undefined
   }
 
-  /** The rows it knows, inside or not, in order behind the first fill: a few at a time, for there may be many. Without a window somebody else keeps them. */
+  /**
+   * The rows it knows, inside or not, in order behind the first fill: a few at a time, for there may be many. Without a
+   * window somebody else keeps them.
+   */
   *known(): Iterable<T> {
     if (this.loading !== undefined) yield* this.loading
     else if (this.many !== undefined) yield* this.many.ones()
@@ -60,7 +66,13 @@ export abstract class Window<T> extends CountsWork {
 
   get knownCount(): number {
     const { cells, loading, many } = this
-    return loading !== undefined ? loading.length : many !== undefined ? many.size : cells === undefined ? 0 : cells.length >> 1
+    return loading !== undefined
+      ? loading.length
+      : many !== undefined
+        ? many.size
+        : cells === undefined
+          ? 0
+          : cells.length >> 1
   }
 
   /** The row at a position, in order, inside or not; undefined where it has not as many. */
@@ -70,7 +82,9 @@ export abstract class Window<T> extends CountsWork {
 
   /** The rows inside, in order. */
   protected inside(): ReadonlyArray<T> {
-    return this.many === undefined ? rowsOf(this.cells ?? none).slice(this.start, this.start + this.limit) : this.many.inside()
+    return this.many === undefined
+      ? rowsOf(this.cells ?? none).slice(this.start, this.start + this.limit)
+      : this.many.inside()
   }
 
   /** Takes a row; in the first fill nobody hears of it before {@link settle}. */
@@ -81,7 +95,8 @@ export abstract class Window<T> extends CountsWork {
     }
     const { limit, start } = this
     const at = this.put(row)
-    const end = start + limit, held = this.knownCount
+    const end = start + limit,
+      held = this.knownCount
     if (limit === 0 || at >= end || held <= start) return
     this.entered(at < start ? this.knownAt(start)! : row)
     if (held > end) this.left(this.knownAt(end)!)
@@ -99,7 +114,8 @@ export abstract class Window<T> extends CountsWork {
   protected drop(row: T): void {
     const { limit, start } = this
     const at = this.pull(row)
-    const end = start + limit, held = this.knownCount
+    const end = start + limit,
+      held = this.knownCount
     if (limit === 0 || at >= end || held < start) return
     this.left(at < start ? this.knownAt(start - 1)! : row)
     if (held >= end) this.entered(this.knownAt(end - 1)!)

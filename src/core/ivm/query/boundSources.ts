@@ -1,8 +1,8 @@
 /**
  * Where the rows of one view come from: whole tables, ranges of records, single records, in the order written.
  *
- * Each is a slot; a record belongs to at most one, so that rows are named by their records. Sources that overlap (a record
- * twice, a table and a part of it) are declined, and the view is run as a whole.
+ * Each is a slot; a record belongs to at most one, so that rows are named by their records. Sources that overlap (a
+ * record twice, a table and a part of it) are declined, and the view is run as a whole.
  */
 import type { Expr } from "../../surql/ast.ts"
 import { recordOf } from "../../surql/paths.ts"
@@ -26,13 +26,19 @@ export class BoundSources {
   /** Single records, by text. */
   readonly records: ReadonlyMap<string, { readonly id: RecordId; readonly sourceIndex: number }>
 
-  constructor(scanned: ReadonlyArray<TableSlot>, records: ReadonlyMap<string, { readonly id: RecordId; readonly sourceIndex: number }>) {
+  constructor(
+    scanned: ReadonlyArray<TableSlot>,
+    records: ReadonlyMap<string, { readonly id: RecordId; readonly sourceIndex: number }>
+  ) {
     this.scanned = scanned
     this.records = records
   }
 
   tables(): ReadonlySet<string> {
-    return new Set([...this.scanned.map((slot) => slot.table), ...[...this.records.values()].map((slot) => slot.id.table)])
+    return new Set([
+      ...this.scanned.map((slot) => slot.table),
+      ...[...this.records.values()].map((slot) => slot.id.table)
+    ])
   }
 
   /** All rows come from one table, in the order of their keys. */
@@ -44,7 +50,8 @@ export class BoundSources {
   of(id: RecordId): number | undefined {
     const single = this.records.get(id.text)
     if (single !== undefined) return single.sourceIndex
-    for (const { range, sourceIndex, table } of this.scanned) if (table === id.table && (range === undefined || inKeys(range, id.key))) return sourceIndex
+    for (const { range, sourceIndex, table } of this.scanned)
+      if (table === id.table && (range === undefined || inKeys(range, id.key))) return sourceIndex
     return undefined
   }
 
@@ -80,9 +87,12 @@ export const boundSourcesOf = (sources: ReadonlyArray<Expr>, params: Params): Bo
     return undefined
   }
   const overlaps = (table: string, id: RecordId | undefined): boolean =>
-    scanned.some((other) => other.table === table) || (id === undefined ? [...records.values()].some((other) => other.id.table === table) : records.has(id.text))
+    scanned.some((other) => other.table === table) ||
+    (id === undefined ? [...records.values()].some((other) => other.id.table === table) : records.has(id.text))
   for (const source of sources) {
-    const reason = add(source.kind === "table" ? new Table(source.name) : source.kind === "param" ? params[source.name] : undefined)
+    const reason = add(
+      source.kind === "table" ? new Table(source.name) : source.kind === "param" ? params[source.name] : undefined
+    )
     if (reason !== undefined) return { reason }
   }
   return new BoundSources(scanned, records)

@@ -39,16 +39,34 @@ export interface PlanFigures {
   readonly declined: (query: Shape["subqueries"][number]["query"]) => string | undefined
 }
 
-export const planOf = (shape: Shape, { costs, declined, groups, matching, shown, tables }: PlanFigures): ReadonlyArray<PlanRow> => {
-  const row = (operator: string, rows: number, reason: string | null = null): PlanRow => ({ operator, incremental: reason === null, reason, rows, ...costs })
+export const planOf = (
+  shape: Shape,
+  { costs, declined, groups, matching, shown, tables }: PlanFigures
+): ReadonlyArray<PlanRow> => {
+  const row = (operator: string, rows: number, reason: string | null = null): PlanRow => ({
+    operator,
+    incremental: reason === null,
+    reason,
+    rows,
+    ...costs
+  })
   return [
     row(`source ${tables.join(", ")}`, matching),
     ...(shape.access?.paths ?? []).map((path) => row(`index ${path.join(".")}`, matching)),
     ...(shape.residual === undefined ? [] : [row("filter", matching)]),
     ...shape.subqueries.map(({ name, query }) => row(`subquery ${name}`, shown, declined(query) ?? null)),
     ...(shape.splitting === undefined ? [] : [row("split", matching)]),
-    ...(shape.groups === undefined ? [] : [row("group", groups), ...shape.groups.folded.map((name) => row(`aggregate ${name}`, groups, "computed again over its group"))]),
-    ...(shape.windowed ? [row("window", groups || matching)] : shape.sort.length > 0 ? [row("sort when read", matching)] : []),
+    ...(shape.groups === undefined
+      ? []
+      : [
+          row("group", groups),
+          ...shape.groups.folded.map((name) => row(`aggregate ${name}`, groups, "computed again over its group"))
+        ]),
+    ...(shape.windowed
+      ? [row("window", groups || matching)]
+      : shape.sort.length > 0
+        ? [row("sort when read", matching)]
+        : []),
     ...(shape.only ? [row("only", shown)] : []),
     row("project", shown)
   ]

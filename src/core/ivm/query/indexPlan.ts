@@ -1,11 +1,12 @@
 /**
- * Which conjuncts of a filter lead from a changed row to the views that can concern it, and where a view is filed by them.
+ * Which conjuncts of a filter lead from a changed row to the views that can concern it, and where a view is filed by
+ * them.
  *
- * Indexed are `path = argument` (all of them), then one of `path IN list`, an OR of equalities, `path CONTAINS argument`,
- * CONTAINSANY or `?=`, then the range that one path must lie in. A record id alone is enough. What is indexed holds
- * exactly where row and view meet, so the rest of the filter is evaluated only there; everything else stays residual.
- * Arguments decide at last: one without an exact key, or a container that is no list, sends its view to where every
- * change is shown; a range behind IN makes the view one of a range.
+ * Indexed are `path = argument` (all of them), then one of `path IN list`, an OR of equalities, `path CONTAINS
+ * argument`, CONTAINSANY or `?=`, then the range that one path must lie in. A record id alone is enough. What is
+ * indexed holds exactly where row and view meet, so the rest of the filter is evaluated only there; everything else
+ * stays residual. Arguments decide at last: one without an exact key, or a container that is no list, sends its view to
+ * where every change is shown; a range behind IN makes the view one of a range.
  */
 import type { Expr } from "../../surql/ast.ts"
 import { canFail } from "../../surql/evaluate.ts"
@@ -46,7 +47,10 @@ export interface IndexPlan {
   readonly spec: KeySpec
   /** How rows are filed for a view whose IN has a range. */
   readonly rangeSpec: KeySpec | undefined
-  /** The same without the paths of several steps, which may leave the record: for rows where they do. It implies nothing. */
+  /**
+   * The same without the paths of several steps, which may leave the record: for rows where they do. It implies
+   * nothing.
+   */
   readonly coarse: IndexPlan | undefined
   /** Rows are found by their ids: they need no index. */
   readonly byId: boolean
@@ -73,7 +77,8 @@ const plainPath = (expr: Expr): Path | undefined => {
   return path
 }
 
-const liftedName = (expr: Expr): string | undefined => (expr.kind === "param" && expr.name.startsWith(liftedPrefix) ? expr.name : undefined)
+const liftedName = (expr: Expr): string | undefined =>
+  expr.kind === "param" && expr.name.startsWith(liftedPrefix) ? expr.name : undefined
 
 interface Sides extends Named {
   readonly pathFirst: boolean
@@ -85,12 +90,14 @@ const sides = (left: Expr, right: Expr): Sides | undefined => {
   return path === undefined || name === undefined ? undefined : { path, name, pathFirst }
 }
 
-const equalityOf = (expr: Expr): Named | undefined => (expr.kind === "binary" && expr.op === "=" ? sides(expr.left, expr.right) : undefined)
+const equalityOf = (expr: Expr): Named | undefined =>
+  expr.kind === "binary" && expr.op === "=" ? sides(expr.left, expr.right) : undefined
 
 const flipped: { readonly [op in Comparison]: Comparison } = { "<": ">", "<=": ">=", ">": "<", ">=": "<=" }
 
 const limitOf = (expr: Expr): Limit | undefined => {
-  if (expr.kind !== "binary" || (expr.op !== "<" && expr.op !== "<=" && expr.op !== ">" && expr.op !== ">=")) return undefined
+  if (expr.kind !== "binary" || (expr.op !== "<" && expr.op !== "<=" && expr.op !== ">" && expr.op !== ">="))
+    return undefined
   const found = sides(expr.left, expr.right)
   return found && { path: found.path, name: found.name, op: found.pathFirst ? expr.op : flipped[expr.op] }
 }
@@ -101,7 +108,8 @@ const pathText = (path: Path): string => JSON.stringify(path)
 const alternatives = (expr: Expr): Member | undefined => {
   if (expr.kind !== "binary") return undefined
   if (expr.op === "OR") {
-    const left = alternatives(expr.left), right = alternatives(expr.right)
+    const left = alternatives(expr.left),
+      right = alternatives(expr.right)
     if (left?.kind !== "in" || right?.kind !== "in" || pathText(left.path) !== pathText(right.path)) return undefined
     return { ...left, values: [...left.values, ...right.values], lists: [...left.lists, ...right.lists] }
   }
@@ -109,7 +117,9 @@ const alternatives = (expr: Expr): Member | undefined => {
   if (found === undefined) return undefined
   const { name, path, pathFirst } = found
   if (expr.op === "=") return { kind: "in", path, values: [name], lists: [] }
-  return (expr.op === "IN" && pathFirst) || (expr.op === "CONTAINS" && !pathFirst) ? { kind: "in", path, values: [], lists: [name] } : undefined
+  return (expr.op === "IN" && pathFirst) || (expr.op === "CONTAINS" && !pathFirst)
+    ? { kind: "in", path, values: [], lists: [name] }
+    : undefined
 }
 
 const memberOf = (expr: Expr): Member | undefined => {
@@ -119,8 +129,10 @@ const memberOf = (expr: Expr): Member | undefined => {
   const found = sides(expr.left, expr.right)
   if (found === undefined) return undefined
   const { name, path, pathFirst } = found
-  if (pathFirst ? expr.op === "CONTAINS" : expr.op === "IN") return { kind: "contains", path, values: [name], lists: [] }
-  if (pathFirst ? expr.op === "CONTAINSANY" : expr.op === "ANYINSIDE") return { kind: "contains", path, values: [], lists: [name] }
+  if (pathFirst ? expr.op === "CONTAINS" : expr.op === "IN")
+    return { kind: "contains", path, values: [name], lists: [] }
+  if (pathFirst ? expr.op === "CONTAINSANY" : expr.op === "ANYINSIDE")
+    return { kind: "contains", path, values: [], lists: [name] }
   return expr.op === "?=" && pathFirst ? { kind: "anyEqual", path, values: [name], lists: [] } : undefined
 }
 
@@ -136,26 +148,40 @@ const rangeOf = (limits: ReadonlyArray<Limit>): ReadonlyArray<Limit> => {
     else known.push(limit)
   }
   const ranges = [...byPath.values()]
-  return ranges.find((range) => range.some(({ op }) => isLower(op)) && range.some(({ op }) => !isLower(op))) ?? ranges[0] ?? []
+  return (
+    ranges.find((range) => range.some(({ op }) => isLower(op)) && range.some(({ op }) => !isLower(op))) ??
+    ranges[0] ??
+    []
+  )
 }
 
 type Parts = Pick<IndexPlan, "equal" | "member" | "limits">
 
 /** What each conjunct can be indexed as, and of all that what is. */
 const choose = (parts: ReadonlyArray<Expr>): { readonly parts: Parts; readonly used: ReadonlySet<Expr> } => {
-  const equal = new Map<Expr, Named>(), members = new Map<Expr, Member>(), limits = new Map<Expr, Limit>()
+  const equal = new Map<Expr, Named>(),
+    members = new Map<Expr, Member>(),
+    limits = new Map<Expr, Limit>()
   for (const part of parts) {
-    const equality = equalityOf(part), member = memberOf(part), limit = limitOf(part)
+    const equality = equalityOf(part),
+      member = memberOf(part),
+      limit = limitOf(part)
     if (equality !== undefined) equal.set(part, equality)
     else if (member !== undefined) members.set(part, member)
     else if (limit !== undefined) limits.set(part, limit)
   }
-  for (const [part, { name, path }] of equal) if (isId(path)) return { parts: { equal: [{ path, name }], member: undefined, limits: [] }, used: new Set([part]) }
+  for (const [part, { name, path }] of equal)
+    if (isId(path)) return { parts: { equal: [{ path, name }], member: undefined, limits: [] }, used: new Set([part]) }
   const inside = [...members].filter(([, { kind }]) => kind === "in")
-  for (const [part, member] of inside) if (isId(member.path)) return { parts: { equal: [], member, limits: [] }, used: new Set([part]) }
+  for (const [part, member] of inside)
+    if (isId(member.path)) return { parts: { equal: [], member, limits: [] }, used: new Set([part]) }
   const [memberPart, member] = inside[0] ?? [...members][0] ?? []
   const range = rangeOf([...limits.values()])
-  const used = new Set([...equal.keys(), ...(memberPart === undefined ? [] : [memberPart]), ...[...limits].filter(([, limit]) => range.includes(limit)).map(([part]) => part)])
+  const used = new Set([
+    ...equal.keys(),
+    ...(memberPart === undefined ? [] : [memberPart]),
+    ...[...limits].filter(([, limit]) => range.includes(limit)).map(([part]) => part)
+  ])
   return { parts: { equal: [...equal.values()], member, limits: range }, used }
 }
 
@@ -169,16 +195,24 @@ export interface Chosen {
 export const chooseIndexPlan = (conjuncts: ReadonlyArray<Expr>): Chosen => {
   const { parts, used } = choose(conjuncts)
   if (used.size === 0) return { access: undefined, residual: conjuncts }
-  const failsFirst = conjuncts.some((part, i) => canFail(part) && conjuncts.some((other, j) => j > i && used.has(other)))
+  const failsFirst = conjuncts.some(
+    (part, i) => canFail(part) && conjuncts.some((other, j) => j > i && used.has(other))
+  )
   return { access: accessOf(parts, failsFirst), residual: conjuncts.filter((part) => !used.has(part)) }
 }
 
 const isStep = ({ path }: { readonly path: Path }): boolean => path.length === 1
 
 const coarseOf = ({ equal, limits, member }: Parts, failsFirst: boolean): IndexPlan | undefined => {
-  const steps: Parts = { equal: equal.filter(isStep), member: member !== undefined && isStep(member) ? member : undefined, limits: limits.filter(isStep) }
+  const steps: Parts = {
+    equal: equal.filter(isStep),
+    member: member !== undefined && isStep(member) ? member : undefined,
+    limits: limits.filter(isStep)
+  }
   const same = steps.equal.length === equal.length && steps.member === member && steps.limits.length === limits.length
-  return same || (steps.equal.length === 0 && steps.member === undefined && steps.limits.length === 0) ? undefined : accessOf(steps, failsFirst)
+  return same || (steps.equal.length === 0 && steps.member === undefined && steps.limits.length === 0)
+    ? undefined
+    : accessOf(steps, failsFirst)
 }
 
 const accessOf = (parts: Parts, failsFirst: boolean): IndexPlan => {
@@ -191,7 +225,10 @@ const accessOf = (parts: Parts, failsFirst: boolean): IndexPlan => {
     paths: [...equalPaths, ...(member === undefined ? [] : [member.path]), ...ordered],
     spec: {
       paths: [...equalPaths, ...inPath],
-      each: member === undefined || member.kind === "in" ? undefined : { path: member.path, orSelf: member.kind === "anyEqual" },
+      each:
+        member === undefined || member.kind === "in"
+          ? undefined
+          : { path: member.path, orSelf: member.kind === "anyEqual" },
       range: ordered[0]
     },
     rangeSpec: inPath[0] && { paths: equalPaths, each: undefined, range: inPath[0] },
@@ -201,10 +238,17 @@ const accessOf = (parts: Parts, failsFirst: boolean): IndexPlan => {
   }
 }
 
-const itemsOf = (value: Value): ReadonlyArray<Value> | undefined => (Array.isArray(value) ? (value as ReadonlyArray<Value>) : value instanceof SetValue ? value.items : undefined)
+const itemsOf = (value: Value): ReadonlyArray<Value> | undefined =>
+  Array.isArray(value) ? (value as ReadonlyArray<Value>) : value instanceof SetValue ? value.items : undefined
 
-/** Holds things that are no elements of it: substrings, keys, points. Nothing else but a list or a range holds anything. */
-const holdsMore = (value: Value): boolean => typeof value === "string" || value instanceof Uuid || value instanceof Geometry || (isObj(value) && !(value instanceof Special))
+/**
+ * Holds things that are no elements of it: substrings, keys, points. Nothing else but a list or a range holds anything.
+ */
+const holdsMore = (value: Value): boolean =>
+  typeof value === "string" ||
+  value instanceof Uuid ||
+  value instanceof Geometry ||
+  (isObj(value) && !(value instanceof Special))
 
 /** The values a member must be one of; `dynamic` where they cannot be listed. */
 const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Value> | typeof unindexable => {
@@ -220,13 +264,22 @@ const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Valu
 const openInterval: Interval = { from: undefined, to: undefined }
 
 const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interval | undefined =>
-  limits.length === 0 ? undefined : limits.reduce((interval, { name, op }) => {
-    const bound = { value: params[name], inclusive: op === "<=" || op === ">=" }
-    return intersection(interval, isLower(op) ? { from: bound, to: undefined } : { from: undefined, to: bound })
-  }, openInterval)
+  limits.length === 0
+    ? undefined
+    : limits.reduce((interval, { name, op }) => {
+        const bound = { value: params[name], inclusive: op === "<=" || op === ">=" }
+        return intersection(interval, isLower(op) ? { from: bound, to: undefined } : { from: undefined, to: bound })
+      }, openInterval)
 
-/** Where the view with these arguments is filed; undefined: where every change is shown. With a list that changes, under several keys. */
-export const viewKeyOf = ({ equal, limits, member, rangeSpec }: IndexPlan, params: Params, live = false): ViewKey | undefined => {
+/**
+ * Where the view with these arguments is filed; undefined: where every change is shown. With a list that changes, under
+ * several keys.
+ */
+export const viewKeyOf = (
+  { equal, limits, member, rangeSpec }: IndexPlan,
+  params: Params,
+  live = false
+): ViewKey | undefined => {
   const values = equal.map(({ name }) => params[name])
   if (rangeSpec !== undefined && member!.lists.length === 1 && member!.values.length === 0) {
     const range = params[member!.lists[0]!]
@@ -236,6 +289,9 @@ export const viewKeyOf = ({ equal, limits, member, rangeSpec }: IndexPlan, param
     }
   }
   const items = member === undefined ? undefined : valuesOf(member, params)
-  const keys = items === undefined ? keyOfValues(values) : items === unindexable ? unindexable : keysOfElements(values, items)
-  return keys === unindexable ? undefined : { inRange: false, keys: live && !Array.isArray(keys) ? [keys] : keys, interval: intervalOf(limits, params) }
+  const keys =
+    items === undefined ? keyOfValues(values) : items === unindexable ? unindexable : keysOfElements(values, items)
+  return keys === unindexable
+    ? undefined
+    : { inRange: false, keys: live && !Array.isArray(keys) ? [keys] : keys, interval: intervalOf(limits, params) }
 }

@@ -1,11 +1,12 @@
 /**
- * Lifting out of a query what does not depend on its rows: `author = user:1`, `author = $u` and `author = $parent.id` become
- * one shape with one argument.
+ * Lifting out of a query what does not depend on its rows: `author = user:1`, `author = $u` and `author = $parent.id`
+ * become one shape with one argument.
  *
  * Why: all views of one shape share one set of compiled closures and one argument index, so that a change costs the
- * number of shapes and not the number of views (law L4). Constants are lifted from FROM, WHERE, START and LIMIT only: in
- * the projection their text names the output field. A constant that cannot be evaluated stays where it is and fails row
- * by row, as it does in the database. Regular expressions stay too: equality with one is a match and cannot be indexed.
+ * number of shapes and not the number of views (law L4). Constants are lifted from FROM, WHERE, START and LIMIT only:
+ * in the projection their text names the output field. A constant that cannot be evaluated stays where it is and fails
+ * row by row, as it does in the database. Regular expressions stay too: equality with one is a match and cannot be
+ * indexed.
  */
 import { Either } from "effect"
 import type { Expr, Select } from "../../surql/ast.ts"
@@ -34,10 +35,15 @@ const listName = `${liftedPrefix}list`
 const holdsRegex = (value: Value): boolean =>
   value instanceof Regex || (Array.isArray(value) && (value as ReadonlyArray<Value>).some(holdsRegex))
 
-/** Parts of the largest constant that is an argument: what tells arguments apart is written out, however their parts are shared. */
+/**
+ * Parts of the largest constant that is an argument: what tells arguments apart is written out, however their parts are
+ * shared.
+ */
 const largestArgument = 10_000
 
-/** What stays in the query: nothing that is too large to be told apart from others, and nothing with a pattern in it. */
+/**
+ * What stays in the query: nothing that is too large to be told apart from others, and nothing with a pattern in it.
+ */
 const stays = (value: Value): boolean => partsOf(value, largestArgument) > largestArgument || holdsRegex(value)
 
 /** Puts parameters in place of constants; `take` gives the name, or `undefined` to leave one where it is. */
@@ -53,7 +59,8 @@ const withoutConstants = (select: Select, take: (expr: Expr) => string | undefin
     if (expr.kind === "unary") return { ...expr, operand: walk(expr.operand) }
     return expr
   }
-  const bound = (expr: Expr | undefined): Expr | undefined => expr && (wholeBounds || isConstant(expr) ? lifted(expr) ?? expr : expr)
+  const bound = (expr: Expr | undefined): Expr | undefined =>
+    expr && (wholeBounds || isConstant(expr) ? (lifted(expr) ?? expr) : expr)
   return {
     ...select,
     from: select.from.map((source) => (source.kind === "table" ? source : bound(source)!)),
@@ -64,8 +71,11 @@ const withoutConstants = (select: Select, take: (expr: Expr) => string | undefin
 }
 
 /** Puts a parameter in place of the first subquery that a conjunct asks for its values. */
-const withoutList = (select: Select, listText: (query: Select) => string | undefined): { readonly select: Select; readonly list: ListArgument | undefined } => {
-  let list: ListArgument | undefined = undefined
+const withoutList = (
+  select: Select,
+  listText: (query: Select) => string | undefined
+): { readonly select: Select; readonly list: ListArgument | undefined } => {
+  let list: ListArgument | undefined
   const walk = (expr: Expr): Expr => {
     if (expr.kind !== "binary" || list !== undefined) return expr
     if (expr.op === "AND") {
@@ -88,17 +98,24 @@ const used = (select: Select, given: Params): Params => {
   return params
 }
 
-/** Lifts a query that stands alone, for the parameters in `scope`: constants that cannot be evaluated stay. Its document is never read. */
+/**
+ * Lifts a query that stands alone, for the parameters in `scope`: constants that cannot be evaluated stay. Its document
+ * is never read.
+ */
 export const lift = (select: Select, scope: Scope): Lifted => {
   const args: Record<string, Value> = {}
   let count = 0
-  const lifted = withoutConstants(select, (expr) => {
-    const value = run(compile(expr), scope)
-    if (Either.isLeft(value) || stays(value.right)) return undefined
-    const name = `${liftedPrefix}${count++}`
-    args[name] = value.right
-    return name
-  }, false)
+  const lifted = withoutConstants(
+    select,
+    (expr) => {
+      const value = run(compile(expr), scope)
+      if (Either.isLeft(value) || stays(value.right)) return undefined
+      const name = `${liftedPrefix}${count++}`
+      args[name] = value.right
+      return name
+    },
+    false
+  )
   return { select: lifted, params: used(lifted, { ...scope.params, ...args }) }
 }
 
@@ -111,7 +128,10 @@ export interface LiftedOnce {
   readonly list: ListArgument | undefined
   /** It depends on the row around it. */
   readonly correlated: boolean
-  /** The parameters for one scope around it; `undefined` where a constant cannot be evaluated and has to stay where it is. */
+  /**
+   * The parameters for one scope around it; `undefined` where a constant cannot be evaluated and has to stay where it
+   * is.
+   */
   readonly params: (outer: Scope) => Params | undefined
   /** Tells apart any two such parameters. */
   readonly keyOf: (params: Params) => string
@@ -132,10 +152,18 @@ interface Argument {
 const isParent = (expr: Expr): boolean => expr.kind === "param" && expr.name === "parent"
 
 /** The text of a shape: with its list, since that is not in the query any more. */
-export const shapeText = (select: Select, list: ListArgument | undefined): string => (list === undefined ? print(select) : `${print(select)}\n${list.text}`)
+export const shapeText = (select: Select, list: ListArgument | undefined): string =>
+  list === undefined ? print(select) : `${print(select)}\n${list.text}`
 
-/** `listText` gives the text of a subquery whose values can be a list. Lifts a subquery (`inside` another query): what it takes from the row around it are its arguments; or a query alone. */
-export const liftOnce = (query: Select, inside: boolean, listText: (query: Select) => string | undefined): LiftedOnce => {
+/**
+ * `listText` gives the text of a subquery whose values can be a list. Lifts a subquery (`inside` another query): what
+ * it takes from the row around it are its arguments; or a query alone.
+ */
+export const liftOnce = (
+  query: Select,
+  inside: boolean,
+  listText: (query: Select) => string | undefined
+): LiftedOnce => {
   const parents: Array<Argument> = []
   const args: Array<Argument> = []
   const argument = (list: Array<Argument>, prefix: string, expr: Expr): string => {
@@ -143,15 +171,26 @@ export const liftOnce = (query: Select, inside: boolean, listText: (query: Selec
     list.push({ name, value: compile(expr) })
     return name
   }
-  const rows = !inside ? query : rewriteRows(query, (expr) => {
-    const whole = isParent(expr) || (expr.kind === "idiom" && expr.start !== undefined && isParent(expr.start) && expr.parts.every((part) => part.kind === "field"))
-    return whole ? { kind: "param", at: expr.at, name: argument(parents, `${liftedPrefix}p`, expr) } : undefined
-  })
+  const rows = !inside
+    ? query
+    : rewriteRows(query, (expr) => {
+        const whole =
+          isParent(expr) ||
+          (expr.kind === "idiom" &&
+            expr.start !== undefined &&
+            isParent(expr.start) &&
+            expr.parts.every((part) => part.kind === "field"))
+        return whole ? { kind: "param", at: expr.at, name: argument(parents, `${liftedPrefix}p`, expr) } : undefined
+      })
   let correlated = parents.length > 0
-  const constant = withoutConstants(rows, (expr) => {
-    correlated ||= !isConstant(expr)
-    return argument(args, liftedPrefix, expr)
-  }, inside)
+  const constant = withoutConstants(
+    rows,
+    (expr) => {
+      correlated ||= !isConstant(expr)
+      return argument(args, liftedPrefix, expr)
+    },
+    inside
+  )
   const { list, select } = withoutList(constant, listText)
   const free = analyze(select).params.filter((name) => name !== list?.name)
   return {
@@ -170,10 +209,14 @@ export const liftOnce = (query: Select, inside: boolean, listText: (query: Selec
         if (Either.isLeft(result) || stays(result.right)) return undefined
         given[name] = result.right
       }
-      for (const name of free) setField(params, name, Object.hasOwn(given, name) ? given[name] : field(outer.params, name))
+      for (const name of free)
+        setField(params, name, Object.hasOwn(given, name) ? given[name] : field(outer.params, name))
       return params
     },
-    keyOf: free.length === 1 ? (params) => valueKey(params[free[0]!]) : (params) => free.map((name) => valueKey(params[name])).join("\n")
+    keyOf:
+      free.length === 1
+        ? (params) => valueKey(params[free[0]!])
+        : (params) => free.map((name) => valueKey(params[name])).join("\n")
   }
 }
 

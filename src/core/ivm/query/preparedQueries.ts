@@ -1,7 +1,8 @@
 /**
  * Queries lifted and judged once: what a view or a subquery becomes as a shape, or why it is refused or run whole.
  *
- * Why kept by syntax tree: many views differ only in their parameters, and a subquery is the same for every row around it.
+ * Why kept by syntax tree: many views differ only in their parameters, and a subquery is the same for every row around
+ * it.
  */
 import { analyze } from "../../surql/analyze.ts"
 import type { Select } from "../../surql/ast.ts"
@@ -31,7 +32,13 @@ export class PreparedQueries {
     const known = this.views.get(select)
     if (known !== undefined) return known
     const volatile = analyze(select).nonDeterministic[0]
-    const view = volatile === undefined ? this.liftedShape(select, false) : { reason: `${volatile.name} gives another answer each time and cannot be part of a live view`, at: volatile.at }
+    const view =
+      volatile === undefined
+        ? this.liftedShape(select, false)
+        : {
+            reason: `${volatile.name} gives another answer each time and cannot be part of a live view`,
+            at: volatile.at
+          }
     this.views.set(select, view)
     return view
   }
@@ -55,7 +62,11 @@ export class PreparedQueries {
         const lifted = this.subquery(query)
         return "reason" in lifted ? undefined : lifted.shape.text
       })
-      known = new Map(texts.flatMap((text, i) => (text === undefined || texts.indexOf(text) !== texts.lastIndexOf(text) ? [] : [[text, i]])))
+      known = new Map(
+        texts.flatMap((text, i) =>
+          text === undefined || texts.indexOf(text) !== texts.lastIndexOf(text) ? [] : [[text, i]]
+        )
+      )
       this.children.set(shape, known)
     }
     return known.get(child.text)
@@ -66,15 +77,23 @@ export class PreparedQueries {
     const lifted = liftOnce(select, inside, (query) => this.listText(query))
     if (lifted.list === undefined) return lifted
     const shape = plan(lifted.select, lifted.list)
-    const filed = !("reason" in shape) && shape.access?.member?.kind === "in" && shape.access.member.lists.includes(lifted.list.name)
+    const filed =
+      !("reason" in shape) &&
+      shape.access?.member?.kind === "in" &&
+      shape.access.member.lists.includes(lifted.list.name)
     return filed ? lifted : liftOnce(select, inside, () => undefined)
   }
 
-  /** The text of a subquery whose values can be followed row by row: it depends on nothing around it and on no other record, and cannot fail. */
+  /**
+   * The text of a subquery whose values can be followed row by row: it depends on nothing around it and on no other
+   * record, and cannot fail.
+   */
   private listText(query: Select): string | undefined {
     const lifted = this.subquery(query)
     if ("reason" in lifted || lifted.correlated) return undefined
     const { groups, only, reaches, splitting, total } = lifted.shape
-    return query.value && total && !only && !reaches && groups === undefined && splitting === undefined ? lifted.text : undefined
+    return query.value && total && !only && !reaches && groups === undefined && splitting === undefined
+      ? lifted.text
+      : undefined
   }
 }

@@ -3,8 +3,8 @@
  *
  * `plan` decides here, per query, whether its result can be maintained row by row; where it cannot, it says why and
  * the engine recomputes that view (law L6). The indexed conjuncts are parts of the filter that must hold for every
- * matching row (indexPlan.ts chooses them); the rest is the residual. Subqueries shown as fields are the shape's children:
- * a row holds their results and shows them, and changes when they do.
+ * matching row (indexPlan.ts chooses them); the rest is the residual. Subqueries shown as fields are the shape's
+ * children: a row holds their results and shows them, and changes when they do.
  */
 import { Either } from "effect"
 import type { Expr, Field, Idiom, Select } from "../../surql/ast.ts"
@@ -96,21 +96,40 @@ export interface Declined {
 }
 
 const conjuncts = (expr: Expr | undefined): ReadonlyArray<Expr> =>
-  expr === undefined ? [] : expr.kind === "binary" && expr.op === "AND" ? [...conjuncts(expr.left), ...conjuncts(expr.right)] : [expr]
+  expr === undefined
+    ? []
+    : expr.kind === "binary" && expr.op === "AND"
+      ? [...conjuncts(expr.left), ...conjuncts(expr.right)]
+      : [expr]
 
 const conjunction = (parts: ReadonlyArray<Expr>): Expr | undefined =>
-  parts.reduce<Expr | undefined>((left, right) => (left === undefined ? right : { kind: "binary", at: right.at, op: "AND", left, right }), undefined)
+  parts.reduce<Expr | undefined>(
+    (left, right) => (left === undefined ? right : { kind: "binary", at: right.at, op: "AND", left, right }),
+    undefined
+  )
 
 const declined = (select: Select): string | undefined => {
-  if (select.from.some((source) => source.kind !== "table" && source.kind !== "param")) return "a source is computed from data"
-  if ([select.limit, select.start].some((bound) => bound !== undefined && bound.kind !== "param" && bound.kind !== "literal")) return "START or LIMIT is computed from data"
+  if (select.from.some((source) => source.kind !== "table" && source.kind !== "param"))
+    return "a source is computed from data"
+  if (
+    [select.limit, select.start].some(
+      (bound) => bound !== undefined && bound.kind !== "param" && bound.kind !== "literal"
+    )
+  )
+    return "START or LIMIT is computed from data"
   if (select.group !== undefined && select.fetch.length > 0) return "FETCH of grouped rows is not maintained"
   return undefined
 }
 
 /** The subqueries that are fields of their own, where nothing later looks inside the row. */
 const childFields = (select: Select): ReadonlyArray<Field> =>
-  select.value || select.group !== undefined || select.split.length > 0 || select.omit.length > 0 || select.fetch.length > 0 ? [] : select.fields.filter((f) => f.kind === "expr" && f.expr.kind === "subquery" && f.expr.query.kind === "select")
+  select.value ||
+  select.group !== undefined ||
+  select.split.length > 0 ||
+  select.omit.length > 0 ||
+  select.fetch.length > 0
+    ? []
+    : select.fields.filter((f) => f.kind === "expr" && f.expr.kind === "subquery" && f.expr.query.kind === "select")
 
 const childOf = (field: Field): ReadonlyArray<ChildField> =>
   field.kind === "expr" && field.expr.kind === "subquery" && field.expr.query.kind === "select"
@@ -118,17 +137,20 @@ const childOf = (field: Field): ReadonlyArray<ChildField> =>
     : []
 
 /** Whether a path begins with the name a field is shown under. */
-const startsAlike = (field: Field, idiom: Idiom): boolean => field.kind === "expr" && outputNames(field)[0] === aliasNames(idiom)[0]
+const startsAlike = (field: Field, idiom: Idiom): boolean =>
+  field.kind === "expr" && outputNames(field)[0] === aliasNames(idiom)[0]
 
 /** The subqueries in the clauses that see the rows, one level down. */
 const subqueriesOf = (select: Select): Shape["subqueries"] => {
   const found: Array<{ readonly name: string; readonly query: Select }> = []
-  const look = (name: string, clauses: Select): void => void rewriteRows(clauses, (e) => {
-    if (e.kind === "subquery" && e.query.kind === "select") found.push({ name, query: e.query })
-    return undefined
-  })
+  const look = (name: string, clauses: Select): void =>
+    void rewriteRows(clauses, (e) => {
+      if (e.kind === "subquery" && e.query.kind === "select") found.push({ name, query: e.query })
+      return undefined
+    })
   const bare: Select = { ...select, fields: [], where: undefined, order: [], group: undefined, split: [] }
-  for (const field of select.fields) if (field.kind === "expr") look(outputNames(field).join("."), { ...bare, fields: [field] })
+  for (const field of select.fields)
+    if (field.kind === "expr") look(outputNames(field).join("."), { ...bare, fields: [field] })
   if (select.where !== undefined) look("in the filter", { ...bare, where: select.where })
   return found
 }
@@ -141,10 +163,14 @@ const nesting = (node: unknown): number => {
 }
 
 /** Sort values come before FETCH. */
-const sortTerms = (select: Select, project: Compiled): ReadonlyArray<SortTerm> => select.order.map((term) => {
-  const { compare, fromDoc, read } = compileSort(select, term)
-  return { value: fromDoc ?? ((scope) => read({ scope, record: undefined, sort: noSort, value: project(scope) })), compare }
-})
+const sortTerms = (select: Select, project: Compiled): ReadonlyArray<SortTerm> =>
+  select.order.map((term) => {
+    const { compare, fromDoc, read } = compileSort(select, term)
+    return {
+      value: fromDoc ?? ((scope) => read({ scope, record: undefined, sort: noSort, value: project(scope) })),
+      compare
+    }
+  })
 
 /** Compiles a lifted query, or says why it cannot be maintained. */
 export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
@@ -154,16 +180,22 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
   const parts = conjuncts(select.where)
   const [only] = select.from
   const table = select.from.length === 1 && only?.kind === "table" ? only.name : undefined
-  const { access, residual: rest } = table === undefined ? { access: undefined, residual: parts } : chooseIndexPlan(parts)
+  const { access, residual: rest } =
+    table === undefined ? { access: undefined, residual: parts } : chooseIndexPlan(parts)
   const residual = conjunction(rest)
   const grouping = select.group && compileGrouping(select, select.group)
   if (grouping?.looksAtFirst === true) return { reason: "a path over an aggregate looks at the rows" }
-  const projection = grouping === undefined ? compileProjection(select) : { project: () => undefined, canFail: grouping.canFail }
+  const projection =
+    grouping === undefined ? compileProjection(select) : { project: () => undefined, canFail: grouping.canFail }
   const fetch = select.fetch.length === 0 ? undefined : fetching(select)
-  const project: Compiled = fetch === undefined ? projection.project : (scope) => fetch(projection.project(scope), scope)
+  const project: Compiled =
+    fetch === undefined ? projection.project : (scope) => fetch(projection.project(scope), scope)
   const children = childFields(select)
   const fields = children.flatMap(childOf)
-  const own = children.length === 0 ? project : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
+  const own =
+    children.length === 0
+      ? project
+      : compileProjection({ ...select, fields: select.fields.filter((field) => !children.includes(field)) }).project
   const sort = sortTerms(select, projection.project)
   const windowed = select.limit !== undefined || select.start !== undefined
   const subqueries = facts.subqueries ? subqueriesOf(select) : []
@@ -177,7 +209,12 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     residual: residual && compile(residual),
     sort,
     kind: select.split.length > 0 ? piecesKind(byTerms(sort)) : kindOf(sort),
-    groups: grouping && groupPlan(grouping, select.order.map((term) => compileSort(select, term))),
+    groups:
+      grouping &&
+      groupPlan(
+        grouping,
+        select.order.map((term) => compileSort(select, term))
+      ),
     splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
     windowed,
     heldByWindow: windowed && grouping === undefined && select.split.length === 0,
@@ -189,9 +226,14 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
     own,
     children: fields,
     aliases: fields.map(({ alias }) => alias),
-    onlyShows: subqueries.length === children.length && !select.order.some((term) => children.some((child) => startsAlike(child, term.idiom))),
+    onlyShows:
+      subqueries.length === children.length &&
+      !select.order.some((term) => children.some((child) => startsAlike(child, term.idiom))),
     subqueries,
-    total: !projection.canFail && !(select.where !== undefined && canFail(select.where)) && !select.order.some((term) => canFail(term.idiom)),
+    total:
+      !projection.canFail &&
+      !(select.where !== undefined && canFail(select.where)) &&
+      !select.order.some((term) => canFail(term.idiom)),
     reaches: facts.reaches,
     checksProjection: projection.canFail || facts.reaches,
     list,
@@ -200,30 +242,39 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
 }
 
 /** One term is the usual case, and its values are mostly numbers or text. */
-const byOneTerm = ({ compare }: SortTerm) => (a: ViewRow, b: ViewRow): number => {
-  const order = compare(a.lead, b.lead)
-  return order !== 0 || a.slot === b.slot ? order : compareRecords(a.slot.id, b.slot.id)
-}
+const byOneTerm =
+  ({ compare }: SortTerm) =>
+  (a: ViewRow, b: ViewRow): number => {
+    const order = compare(a.lead, b.lead)
+    return order !== 0 || a.slot === b.slot ? order : compareRecords(a.slot.id, b.slot.id)
+  }
 
 const leadOf = ({ lead }: ViewRow): Value => lead
 
 const kindOf = (sort: ReadonlyArray<SortTerm>): Kind<ViewRow> =>
-  sort.length === 1 ? { compare: byOneTerm(sort[0]!), lead: leadOf, compareLeads: sort[0]!.compare, hash: viewRowHash } : { compare: byTerms(sort), hash: viewRowHash }
+  sort.length === 1
+    ? { compare: byOneTerm(sort[0]!), lead: leadOf, compareLeads: sort[0]!.compare, hash: viewRowHash }
+    : { compare: byTerms(sort), hash: viewRowHash }
 
-const byTerms = (sort: ReadonlyArray<SortTerm>) => (a: ViewRow, b: ViewRow): number => {
-  for (let i = 0; i < sort.length; i++) {
-    const order = sort[i]!.compare(a.sort[i], b.sort[i])
-    if (order !== 0) return order
+const byTerms =
+  (sort: ReadonlyArray<SortTerm>) =>
+  (a: ViewRow, b: ViewRow): number => {
+    for (let i = 0; i < sort.length; i++) {
+      const order = sort[i]!.compare(a.sort[i], b.sort[i])
+      if (order !== 0) return order
+    }
+    // Without ORDER BY rows come source by source, else equal ones by record.
+    return sort.length === 0 && a.sourceIndex !== b.sourceIndex
+      ? a.sourceIndex - b.sourceIndex
+      : compareRecords(a.slot.id, b.slot.id)
   }
-  // Without ORDER BY rows come source by source, else equal ones by record.
-  return sort.length === 0 && a.sourceIndex !== b.sourceIndex ? a.sourceIndex - b.sourceIndex : compareRecords(a.slot.id, b.slot.id)
-}
 
 /** START and LIMIT of one view, as the database reads them: whole and not negative. */
 export const boundsOf = (select: Pick<Select, "limit" | "start">, scope: Scope): Either.Either<Bounds, string> => {
   const bound = (name: string, expr: Expr | undefined, missing: number): Either.Either<number, string> => {
     if (expr === undefined) return Either.right(missing)
-    // Lifted bounds are parameters, and subqueries have one view for each row around them: nothing is compiled for that.
+    // Lifted bounds are parameters, and subqueries have one view for each row around them: nothing is compiled for
+    // that.
     const value = expr.kind === "param" ? Either.right(field(scope.params, expr.name)) : run(compile(expr), scope)
     if (Either.isLeft(value)) return Either.left(value.left.reason)
     if (!isInt(value.right) || value.right < 0) return Either.left(`${name} must be a non-negative integer`)
@@ -236,4 +287,6 @@ export const unsorted: Pick<ViewRow, "lead" | "sort"> = { lead: undefined, sort:
 
 /** The values of the ORDER BY terms of one row. */
 export const sortValues = ({ sort }: Shape, read: (value: Compiled) => Value): Pick<ViewRow, "lead" | "sort"> =>
-  sort.length === 1 ? { lead: read(sort[0]!.value), sort: noSort } : { lead: undefined, sort: sort.map((term) => read(term.value)) }
+  sort.length === 1
+    ? { lead: read(sort[0]!.value), sort: noSort }
+    : { lead: undefined, sort: sort.map((term) => read(term.value)) }

@@ -10,8 +10,8 @@ import { RecordId } from "../../surql/value.ts"
 const room = 64
 
 /**
- * By the key of a record: counted ones in an array, all others in a map. `B`: what its owner may keep beside each value with a
- * counted key, right behind it, so that one line of memory has both.
+ * By the key of a record: counted ones in an array, all others in a map. `B`: what its owner may keep beside each value
+ * with a counted key, right behind it, so that one line of memory has both.
  */
 export class DenseMap<V, B = never> {
   private readonly counted: Array<V | B | undefined> = []
@@ -29,7 +29,11 @@ export class DenseMap<V, B = never> {
   }
 
   get(key: unknown): V | undefined {
-    return this.isCounted(key) ? (this.counted[this.cells * key] as V | undefined) : this.others.size === 0 ? undefined : this.others.get(key)
+    return this.isCounted(key)
+      ? (this.counted[this.cells * key] as V | undefined)
+      : this.others.size === 0
+        ? undefined
+        : this.others.get(key)
   }
 
   set(key: unknown, value: V): void {
@@ -62,8 +66,8 @@ export class DenseMap<V, B = never> {
   }
 
   /**
-   * In no particular order. What is put in meanwhile may be missed; what was there is not, though it may come twice: the
-   * array comes last, because keys only ever go from the map to its end.
+   * In no particular order. What is put in meanwhile may be missed; what was there is not, though it may come twice:
+   * the array comes last, because keys only ever go from the map to its end.
    */
   *values(): Iterable<V> {
     yield* this.others.values()
@@ -98,7 +102,10 @@ export class DenseMap<V, B = never> {
 
 const isCount = (key: unknown): key is number => typeof key === "number" && key >= 0 && Number.isInteger(key)
 
-/** What a key leads to where things are filed: a record id with a count stands for itself, everything else is a primitive. */
+/**
+ * What a key leads to where things are filed: a record id with a count stands for itself, everything else is a
+ * primitive.
+ */
 export type FiledKey = unknown
 
 /** A record id as a key of its own where an array can find it. */

@@ -2,8 +2,8 @@
  * Which edge records touch a record, by direction and edge table: what a graph step looks up.
  *
  * Built when the first graph step asks and kept from then on; a service without graph queries never pays for it. An
- * edge is a record whose `in` and `out` are record ids, or text of that form (D1.3). Cost per change of an edge: O(log d)
- * in the number d of edges at that end.
+ * edge is a record whose `in` and `out` are record ids, or text of that form (D1.3). Cost per change of an edge: O(log
+ * d) in the number d of edges at that end.
  */
 import sortedBTree from "sorted-btree"
 import { compareRecords } from "../../surql/order.ts"

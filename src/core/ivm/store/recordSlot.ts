@@ -1,10 +1,12 @@
 /**
- * One record of the store, from its first change on: its current document, its version, and back pointers to its rows in views.
+ * One record of the store, from its first change on: its current document, its version, and back pointers to its rows
+ * in views.
  *
- * Why the back pointers stand here: a change finds its record once, by id, and from there every row that shows it. A map by
- * id in each view would cost one more cache miss per view. A slot outlives the deletion of its record, so views name their
- * rows by it. Documents of counted keys stand in one array of the table and not in the slot: writing a young document into an
- * old object triggers a write barrier on a cold page, writing it into the table's array does not (layout rule 1, docs/engine.md).
+ * Why the back pointers stand here: a change finds its record once, by id, and from there every row that shows it. A
+ * map by id in each view would cost one more cache miss per view. A slot outlives the deletion of its record, so views
+ * name their rows by it. Documents of counted keys stand in one array of the table and not in the slot: writing a young
+ * document into an old object triggers a write barrier on a cold page, writing it into the table's array does not
+ * (layout rule 1, docs/engine.md).
  */
 import * as Ids from "../../surql/recordId.ts"
 import { type Obj, RecordId } from "../../surql/value.ts"
@@ -20,8 +22,12 @@ export interface Holding {
 /** Nearly every record is held by a few views; only beyond this are they found by a map. */
 const few = 8
 
-/** Values of `at` that are no position: `unkept`, the table does not find this slot yet; `inPlace`, the slot has its document itself. */
-const unkept = -2, inPlace = -1
+/**
+ * Values of `at` that are no position: `unkept`, the table does not find this slot yet; `inPlace`, the slot has its
+ * document itself.
+ */
+const unkept = -2,
+  inPlace = -1
 
 export class RecordSlot {
   /** The store's own from the first change on. */
@@ -34,7 +40,10 @@ export class RecordSlot {
   /** Position of the document in the table's array, or one of the two values above. */
   private at = unkept
   private own: Obj | undefined = undefined
-  /** Its id, where neither a document has it nor a counted key says it: each record that has changed would keep a second one for nothing. */
+  /**
+   * Its id, where neither a document has it nor a counted key says it: each record that has changed would keep a second
+   * one for nothing.
+   */
   private named: RecordId | undefined
 
   constructor(table: Table, id: RecordId, version: number, number: number) {
@@ -52,7 +61,7 @@ export class RecordSlot {
   /** As the last change wrote it, and so at hand with the document. */
   get id(): RecordId {
     const id = this.doc?.["id"]
-    return id instanceof RecordId ? id : this.named ?? Ids.make(this.table.name, this.at)
+    return id instanceof RecordId ? id : (this.named ?? Ids.make(this.table.name, this.at))
   }
 
   /** The table finds it by its id. */
@@ -61,9 +70,9 @@ export class RecordSlot {
   }
 
   /**
-   * Takes over a state of the record with this id; `at`: where the table is about to put the document, by its counted key;
-   * undefined where it does not. There nothing is written that may be an object: for that V8 looks at the head of the page
-   * that holds this one, and those heads push each other out of the cache.
+   * Takes over a state of the record with this id; `at`: where the table is about to put the document, by its counted
+   * key; undefined where it does not. There nothing is written that may be an object: for that V8 looks at the head of
+   * the page that holds this one, and those heads push each other out of the cache.
    */
   put(id: RecordId, doc: Obj | undefined, version: number, at: number | undefined): void {
     this.version = version
@@ -89,7 +98,8 @@ export class RecordSlot {
   outdate(): void {
     const { held } = this
     if (held === undefined) return
-    for (const holding of held instanceof Map ? held.values() : Array.isArray(held) ? held : [held]) holding.version = -1
+    for (const holding of held instanceof Map ? held.values() : Array.isArray(held) ? held : [held])
+      holding.version = -1
   }
 
   /** What this owner holds of the record. */
@@ -119,7 +129,10 @@ export class RecordSlot {
     }
   }
 
-  /** A view that is let go holds this no more. What is left takes no more room than it needs: nobody may ever come by again. */
+  /**
+   * A view that is let go holds this no more. What is left takes no more room than it needs: nobody may ever come by
+   * again.
+   */
   letGo(holding: Holding): void {
     if (this.heldBy(holding.owner) !== holding) return
     this.exchange(holding, undefined)

@@ -1,8 +1,9 @@
 /**
  * The records of this SSP, each held once: their slots by table, versions (D4), and what was deleted.
  *
- * Documents are never mutated, so a view may hold the one it last saw and compare by identity. Changes are applied in two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable
- * in between and a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
+ * Documents are never mutated, so a view may hold the one it last saw and compare by identity. Changes are applied in
+ * two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable in between and
+ * a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
  */
 import { type Change, lostTable } from "../../change.ts"
 import { identical } from "../../surql/order.ts"
@@ -22,7 +23,10 @@ export interface Row {
   readonly doc: Obj
 }
 
-/** What one change does to one record: its content before and after. Both are undefined only for a tombstone being loaded. */
+/**
+ * What one change does to one record: its content before and after. Both are undefined only for a tombstone being
+ * loaded.
+ */
 export interface Write {
   readonly id: RecordId
   readonly slot: RecordSlot
@@ -152,14 +156,18 @@ export class Store {
   edges(): EdgeIndex {
     if (this.edgeIndex === undefined) {
       this.edgeIndex = new EdgeIndex()
-      for (const table of this.tables.values()) for (const { doc, id } of table.rows()) this.edgeIndex.move(id, undefined, doc)
+      for (const table of this.tables.values())
+        for (const { doc, id } of table.rows()) this.edgeIndex.move(id, undefined, doc)
     }
     return this.edgeIndex
   }
 
   /** Tables that hold at least one record, sorted. */
   tableNames(): ReadonlyArray<string> {
-    return [...this.tables].filter(([, table]) => table.size > 0).map(([name]) => name).sort()
+    return [...this.tables]
+      .filter(([, table]) => table.size > 0)
+      .map(([name]) => name)
+      .sort()
   }
 
   /**
@@ -177,7 +185,10 @@ export class Store {
     return changes.map((change) => {
       const earlier = staged.get(change.id.text)
       const slot = earlier?.slot ?? this.slotOf(change.id)
-      const write = earlier === undefined ? planOne(change, slot, slot.doc, slot.version) : planOne(change, slot, earlier.after, earlier.version)
+      const write =
+        earlier === undefined
+          ? planOne(change, slot, slot.doc, slot.version)
+          : planOne(change, slot, earlier.after, earlier.version)
       if (write !== undefined) staged.set(change.id.text, write)
       return write
     })
@@ -231,13 +242,14 @@ export const netOf = (writes: ReadonlyArray<Write>): ReadonlyArray<Write> => {
 }
 
 /**
- * Whether two states of one record have the same content, its id aside. What stands in the documents themselves comes first,
- * then text, then what has parts: nearly always an early difference says it. Which is which, the new state says: of the old
- * one, which is cold, not even the type of a value is looked at before its turn.
+ * Whether two states of one record have the same content, its id aside. What stands in the documents themselves comes
+ * first, then text, then what has parts: nearly always an early difference says it. Which is which, the new state says:
+ * of the old one, which is cold, not even the type of a value is looked at before its turn.
  */
 const sameContent = (old: Obj, now: Obj): boolean => {
   let left = 0
-  let texts = false, parts = false
+  let texts = false,
+    parts = false
   for (const name in now) {
     const y = now[name]
     left++
@@ -248,17 +260,31 @@ const sameContent = (old: Obj, now: Obj): boolean => {
   for (const _ in old) left--
   if (left !== 0) return false
   if (texts) for (const name in now) if (typeof now[name] === "string" && now[name] !== old[name]) return false
-  if (parts) for (const name in now) if (typeof now[name] === "object" && name !== "id" && now[name] !== old[name] && !(Object.hasOwn(old, name) && identical(old[name], now[name]))) return false
+  if (parts)
+    for (const name in now)
+      if (
+        typeof now[name] === "object" &&
+        name !== "id" &&
+        now[name] !== old[name] &&
+        !(Object.hasOwn(old, name) && identical(old[name], now[name]))
+      )
+        return false
   return true
 }
 
 const rowOf = ({ doc, id, version }: RecordSlot): Row | undefined => doc && { id, version, doc }
 
 /** The id is the one that came: the same as before, but what a change brings is at hand, and the old one is cold. */
-const planOne = ({ doc, id, op, version: given }: Change, slot: RecordSlot, before: Obj | undefined, last: number): Write | undefined => {
+const planOne = (
+  { doc, id, op, version: given }: Change,
+  slot: RecordSlot,
+  before: Obj | undefined,
+  last: number
+): Write | undefined => {
   if (op === "DELETE") return before === undefined ? undefined : { id, slot, before, after: undefined, version: last }
   if (before === undefined) return { id, slot, before, after: doc, version: given ?? last + 1 }
-  if (given !== undefined && given !== last) return given < last ? undefined : { id, slot, before, after: doc, version: given }
+  if (given !== undefined && given !== last)
+    return given < last ? undefined : { id, slot, before, after: doc, version: given }
   // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
   return sameContent(before, doc) ? undefined : { id, slot, before, after: doc, version: last + 1 }
 }

@@ -22,8 +22,8 @@ export class Table {
   /** The shapes with views that read it. */
   readonly routers: Array<ViewRouter> = []
   /**
-   * Records and tombstones by key; those with other keys than numbers and text by their text. Beside the slot of a counted key
-   * stands its document: both are loaded by one lookup. All other documents are in their slots.
+   * Records and tombstones by key; those with other keys than numbers and text by their text. Beside the slot of a
+   * counted key stands its document: both are loaded by one lookup. All other documents are in their slots.
    */
   private readonly slots = new DenseMap<RecordSlot, Obj>(2)
   private readonly others = new Map<string, RecordSlot>()
@@ -43,7 +43,13 @@ export class Table {
 
   /** It holds nothing, not even what was deleted, and nobody follows it. */
   get isUnused(): boolean {
-    return this.slots.size === 0 && this.others.size === 0 && this.indexes.length === 0 && this.routers.length === 0 && this.floor === 0
+    return (
+      this.slots.size === 0 &&
+      this.others.size === 0 &&
+      this.indexes.length === 0 &&
+      this.routers.length === 0 &&
+      this.floor === 0
+    )
   }
 
   slot({ key, text }: RecordId): RecordSlot | undefined {
@@ -101,8 +107,8 @@ export class Table {
   }
 
   /**
-   * Forgets a deleted record at once: in its stead the table remembers that no version went higher. For tables of ours, where a record
-   * comes and goes with each job: nobody minds that new ones begin with a higher version there.
+   * Forgets a deleted record at once: in its stead the table remembers that no version went higher. For tables of ours,
+   * where a record comes and goes with each job: nobody minds that new ones begin with a higher version there.
    */
   forgetDeleted(slot: RecordSlot): void {
     this.floor = Math.max(this.floor, slot.version)

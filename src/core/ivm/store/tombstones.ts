@@ -1,8 +1,8 @@
 /**
  * The slots of deleted records, the longest deleted first.
  *
- * Why a queue that is cleared up now and then, and no set: every deletion comes by, and a set of slots would have to look
- * one up at random among all of them. Cost: O(1) per deletion on average.
+ * Why a queue that is cleared up now and then, and no set: every deletion comes by, and a set of slots would have to
+ * look one up at random among all of them. Cost: O(1) per deletion on average.
  */
 import type { RecordSlot } from "./recordSlot.ts"
 

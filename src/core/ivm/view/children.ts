@@ -24,11 +24,17 @@ export interface HeldChildren {
 }
 
 /** The children of the row in scope; what is no hash of a result goes to `parts`, for the row's digest. */
-export const childrenOf = ({ children: fields }: Shape, { resultOf, source }: EngineContext, failsAsWhole: boolean, scope: Scope, parts: Array<string>): HeldChildren => {
+export const childrenOf = (
+  { children: fields }: Shape,
+  { resultOf, source }: EngineContext,
+  failsAsWhole: boolean,
+  scope: Scope,
+  parts: Array<string>
+): HeldChildren => {
   const children: Array<ChildResult | undefined> = []
   let whole = true
   const sums: Array<Hash64> = []
-  let failure: string | undefined = undefined
+  let failure: string | undefined
   const fail = (reason: string): void => {
     if (!failsAsWhole) raise(reason)
     failure ??= reason

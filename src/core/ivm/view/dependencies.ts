@@ -35,7 +35,11 @@ export interface DirtyRowSink {
 }
 
 /** Adds each row that has read it to those that have to be read again; they may not change meanwhile. */
-export const rereadAll = ({ reader, row }: ReadByRows, dirtyRows: DirtyRowSink, cause: ReadResult | undefined): void => {
+export const rereadAll = (
+  { reader, row }: ReadByRows,
+  dirtyRows: DirtyRowSink,
+  cause: ReadResult | undefined
+): void => {
   if (reader instanceof Map) for (const [each, rows] of reader) for (const one of rows) dirtyRows.add(each, one, cause)
   else if (reader !== undefined) dirtyRows.add(reader, row, cause)
 }
@@ -97,7 +101,9 @@ export class Dependencies {
     return this.byReader.get(reader)?.has(row) === true
   }
 
-  /** Forgets everything a reader has read, row by row; it must not read again. Answers after each row how much that was. */
+  /**
+   * Forgets everything a reader has read, row by row; it must not read again. Answers after each row how much that was.
+   */
   *forget(reader: Reader): Generator<number, void, void> {
     for (const [row, reads] of this.byReader.get(reader) ?? []) {
       for (const read of reads) this.unlink(read, reader, row)

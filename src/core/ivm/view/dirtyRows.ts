@@ -6,7 +6,15 @@
 import { append } from "../../multimap.ts"
 import { edgeReads } from "../store/edgeIndex.ts"
 import type { IncrementalView } from "./incrementalView.ts"
-import { type ReadByRows, type Reader, type ReaderRow, type Dependencies, type ReadResult, rereadAll, type DirtyRowSink } from "./dependencies.ts"
+import {
+  type ReadByRows,
+  type Reader,
+  type ReaderRow,
+  type Dependencies,
+  type ReadResult,
+  rereadAll,
+  type DirtyRowSink
+} from "./dependencies.ts"
 import { tableRead } from "./source.ts"
 import type { Store, Write } from "../store/store.ts"
 
@@ -59,7 +67,8 @@ export class DirtyRows implements DirtyRowSink {
   /** Reads again the rows of the views of one stratum. */
   run(stratum: number): void {
     const all = this.all ?? none
-    for (let i = 0; i < all.length; i++) if (all[i]!.view.stratum === stratum) all[i]!.view.reread(all[i]!.row, all[i]!.cause)
+    for (let i = 0; i < all.length; i++)
+      if (all[i]!.view.stratum === stratum) all[i]!.view.reread(all[i]!.row, all[i]!.cause)
   }
 
   private find(view: IncrementalView, row: ReaderRow): Reread | undefined {

@@ -1,7 +1,8 @@
 /**
  * One row against one view: does it match, where does it stand, and what does it show besides itself?
  *
- * Why apart: this is all that is evaluated for a changed row; keeping the answer is the view's work (incrementalView.ts).
+ * Why apart: this is all that is evaluated for a changed row; keeping the answer is the view's work
+ * (incrementalView.ts).
  */
 import { Either } from "effect"
 import { encode } from "../../surql/encode.ts"
@@ -27,21 +28,38 @@ export interface Matching {
   readonly watchSlot: number
 }
 
-/** The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the indexed conjuncts hold. */
-export const match = (owner: Matching, slot: RecordSlot, scope: Scope, before: ViewRow | undefined, sourceIndex: number, routed: boolean): ViewRow | undefined => {
-  const { around: { evaluating, source }, groups, plainShape: shape, failsAsWhole } = owner
+/**
+ * The row as a member, `before` again where nothing of it changed; undefined where it does not match. `routed`: the
+ * indexed conjuncts hold.
+ */
+export const match = (
+  owner: Matching,
+  slot: RecordSlot,
+  scope: Scope,
+  before: ViewRow | undefined,
+  sourceIndex: number,
+  routed: boolean
+): ViewRow | undefined => {
+  const {
+    around: { evaluating, source },
+    groups,
+    plainShape: shape,
+    failsAsWhole
+  } = owner
   evaluating.begin(owner.watchSlot)
   const filter = routed ? shape.residual : shape.filter
   if (filter !== undefined && !isTruthy(filter(scope))) return undefined
   if (groups !== undefined) return groups.member(slot, sourceIndex, shape.groups!.grouping.of(scope), before)
-  if (shape.splitting !== undefined) return splitRow(owner, slot, sourceIndex, shape.splitting(scope, slot.id, source, failsAsWhole), before)
+  if (shape.splitting !== undefined)
+    return splitRow(owner, slot, sourceIndex, shape.splitting(scope, slot.id, source, failsAsWhole), before)
   const filtered = source.count
-  const { lead, sort } = shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
+  const { lead, sort } =
+    shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
   const sorted = source.count
-  let digest: string | undefined = undefined
-  let children: ViewRow["children"] = undefined
-  let failure: string | undefined = undefined
-  let sums: ReadonlyArray<Hash64> | undefined = undefined
+  let digest: string | undefined
+  let children: ViewRow["children"]
+  let failure: string | undefined
+  let sums: ReadonlyArray<Hash64> | undefined
   if (shape.checksProjection) {
     const shown = failsAsWhole ? run(shape.own, scope) : Either.right(shape.own(scope))
     const parts: Array<string> = []
@@ -59,7 +77,14 @@ export const match = (owner: Matching, slot: RecordSlot, scope: Scope, before: V
   }
   const same = isOf(before, slot) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before
-  if (sourceIndex === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined) return new PlainRow(owner, slot, lead)
-  const after = new FullRow(owner, slot, { key: slot.id.text, version: slot.version, digest, children, sourceIndex, sort, lead, failure, part: undefined }, sums, owner.around.step())
+  if (sourceIndex === 0 && sort.length === 0 && digest === undefined && children === undefined && failure === undefined)
+    return new PlainRow(owner, slot, lead)
+  const after = new FullRow(
+    owner,
+    slot,
+    { key: slot.id.text, version: slot.version, digest, children, sourceIndex, sort, lead, failure, part: undefined },
+    sums,
+    owner.around.step()
+  )
   return same && before.sumHigh === after.sumHigh && before.sumLow === after.sumLow ? before : after
 }

@@ -1,10 +1,10 @@
 /**
  * One view kept up to date row by row: filter, sort keys, projection check, children, and the shown rows.
  *
- * State: the matching rows by id, the rows that fail, and which other things each row's evaluation read. Rule per changed
- * row: evaluate it afresh, compare with what is held, move the difference. Cost: O(log n) per row; nothing else of the
- * result is looked at. The old state is taken from what is held and never recomputed, so a link that changed meanwhile
- * cannot confuse it.
+ * State: the matching rows by id, the rows that fail, and which other things each row's evaluation read. Rule per
+ * changed row: evaluate it afresh, compare with what is held, move the difference. Cost: O(log n) per row; nothing else
+ * of the result is looked at. The old state is taken from what is held and never recomputed, so a link that changed
+ * meanwhile cannot confuse it.
  *
  * The result of a subquery is `strict`: the database fails the row around it where a row of it fails, so it keeps all
  * rows that match and says that it fails; a view leaves failing rows out (D2a).
@@ -47,7 +47,10 @@ interface Cache {
 }
 
 /** It is the result of its rows, and no object beside it: a change finds either cold. */
-export class IncrementalView extends ResultSet<Output> implements View, Reader, ReadResult, ChildResult, GroupOwner, Matching {
+export class IncrementalView
+  extends ResultSet<Output>
+  implements View, Reader, ReadResult, ChildResult, GroupOwner, Matching
+{
   // What a change comes by stands first: that much less of a cold view is loaded.
   declare readonly around: EngineContext
   readonly plainShape: Shape
@@ -123,7 +126,10 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
     this.around.counters.views++
     const sourceIndex = this.sourceIndexOf(slot)
     const before = slot.heldBy(this) as ViewRow | undefined
-    const after = doc === undefined || sourceIndex === undefined ? this.forget(slot) : this.evaluate(slot, doc, before, sourceIndex, routed)
+    const after =
+      doc === undefined || sourceIndex === undefined
+        ? this.forget(slot)
+        : this.evaluate(slot, doc, before, sourceIndex, routed)
     if (before !== after) this.exchange(slot, before, after)
   }
 
@@ -142,15 +148,19 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
   /** Forgets a row it holds. */
   letGo(slot: RecordSlot): void {
     const { table, text } = slot.id
-    if (table === this.plainShape.table && (slot.heldBy(this) !== undefined || this.failing?.has(text) === true)) this.update(slot, undefined, true)
+    if (table === this.plainShape.table && (slot.heldBy(this) !== undefined || this.failing?.has(text) === true))
+      this.update(slot, undefined, true)
   }
 
-  /** Brings a row up to date because something it read has changed: `cause`, where that is one result it shows and all. */
+  /**
+   * Brings a row up to date because something it read has changed: `cause`, where that is one result it shows and all.
+   */
   reread(row: ReaderRow, cause: ReadResult | undefined): void {
     if (this.uses < 0) return
     if (typeof row === "string") this.groups!.reread(row)
     else if (cause !== undefined && this.refresh(row, cause)) return
-    // A row that this step has already sent elsewhere reads nothing any more, and is not asked what an index has answered.
+    // A row that this step has already sent elsewhere reads nothing any more, and is not asked what an index has
+    // answered.
     else if (this.around.watches(this, row)) this.update(row, row.doc, false)
   }
 
@@ -162,7 +172,9 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
 
   /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
   private refresh(slot: RecordSlot, cause: ReadResult): boolean {
-    const row = slot.heldBy(this), child = cause as IncrementalView, step = this.around.step()
+    const row = slot.heldBy(this),
+      child = cause as IncrementalView,
+      step = this.around.step()
     if (!(row instanceof FullRow) || !row.showsResults || child.fails()) return false
     // One that this step has made has them as they are.
     if (row.madeIn(step)) return true
@@ -190,11 +202,21 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
     if (this.groups?.settle(this.generation + 1) === true) this.failsOtherwise()
     const moves = this.moved()
     const delta = moves?.finish(this.aliases)
-    const valueSetDelta = moves && this.list?.turn(moves.all.map(({ after, slot }) => [slot, after && { value: this.content(after as Output) }]))
+    const valueSetDelta =
+      moves &&
+      this.list?.turn(moves.all.map(({ after, slot }) => [slot, after && { value: this.content(after as Output) }]))
     const moved = delta !== undefined || this.failureMoved
     this.failureMoved = this.isDirty = false
     if (delta !== undefined) this.generation++
-    const ended: StepEnd = { delta, moved, valueSetDelta: valueSetDelta === undefined || valueSetDelta.gained.length + valueSetDelta.lost.length === 0 ? undefined : valueSetDelta, before: moves }
+    const ended: StepEnd = {
+      delta,
+      moved,
+      valueSetDelta:
+        valueSetDelta === undefined || valueSetDelta.gained.length + valueSetDelta.lost.length === 0
+          ? undefined
+          : valueSetDelta,
+      before: moves
+    }
     if (this.reader !== undefined) {
       this.lastStep = this.around.step()
       this.last = this.around.moves.end(ended)
@@ -214,7 +236,8 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
   rows(): ReadonlyArray<ResultRow> {
     return this.ordered().map((row) => {
       // The record may have moved on when somebody asks for the value.
-      const { key, version } = row, doc = docOf(row)
+      const { key, version } = row,
+        doc = docOf(row)
       return { key, version, value: () => this.content(row, doc) }
     })
   }
@@ -222,25 +245,39 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
   errors(): ReadonlyArray<RowError> {
     const several = this.several ? [{ id: "", reason: severalRows }] : []
     if (several.length > 0) return several
-    return [...(this.groups?.errors() ?? []), ...Array.from(this.failing ?? [], ([id, reason]) => ({ id, reason })).sort((a, b) => compareStrings(a.id, b.id))]
+    return [
+      ...(this.groups?.errors() ?? []),
+      ...Array.from(this.failing ?? [], ([id, reason]) => ({ id, reason })).sort((a, b) => compareStrings(a.id, b.id))
+    ]
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return planOf(this.plainShape, { tables: this.mainTables, matching: this.matches, shown: this.size, groups: this.groups?.size ?? 0, costs: this.costs(), declined: this.around.declined })
+    return planOf(this.plainShape, {
+      tables: this.mainTables,
+      matching: this.matches,
+      shown: this.size,
+      groups: this.groups?.size ?? 0,
+      costs: this.costs(),
+      declined: this.around.declined
+    })
   }
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
-    for (const [alias, parent, result] of this.results()) yield [alias, parent, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
+    for (const [alias, parent, result] of this.results())
+      yield [alias, parent, this.around.source.aside(() => Array.from(result.shownRows(), (child) => child.key))]
   }
 
   *childEntries(): Iterable<ChildEntry> {
-    for (const [alias, parent, result] of this.results()) yield* this.around.source.aside(() => entriesNow(parent, alias, result))
+    for (const [alias, parent, result] of this.results())
+      yield* this.around.source.aside(() => entriesNow(parent, alias, result))
   }
 
   /** The results that rows show, each with its alias and the row's key. */
   private *results(): Iterable<readonly [alias: string, parent: string, result: ChildResult]> {
     if (this.plainShape.children.length === 0) return
-    for (const row of this.ordered()) for (const [i, result] of (row.children ?? []).entries()) if (result !== undefined) yield [this.aliases[i]!, row.key, result]
+    for (const row of this.ordered())
+      for (const [i, result] of (row.children ?? []).entries())
+        if (result !== undefined) yield [this.aliases[i]!, row.key, result]
   }
 
   get repeats(): boolean {
@@ -265,7 +302,8 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
   }
 
   fails(): boolean {
-    const quiet = this.failing === undefined && this.groups === undefined && !this.plainShape.checksProjection && !this.several
+    const quiet =
+      this.failing === undefined && this.groups === undefined && !this.plainShape.checksProjection && !this.several
     return !quiet && this.around.source.aside(() => this.failure()) !== undefined
   }
 
@@ -279,7 +317,9 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
   private firstFailure(): string | undefined {
     const first = this.errors().find(({ id }) => id === "" || !isBehindWindow(this, id))
     if (first !== undefined) return first.reason
-    return this.plainShape.checksProjection ? this.ordered().find((member) => member.failure !== undefined)?.failure : undefined
+    return this.plainShape.checksProjection
+      ? this.ordered().find((member) => member.failure !== undefined)?.failure
+      : undefined
   }
 
   /** The answer of a strict result; fails as the database does. */
@@ -288,24 +328,36 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
     if (failure !== undefined) raise(failure)
     const cache = (this.cache ??= {})
     if (cache.answered) return cache.answer
-    const { plainShape: shape, around: { source } } = this
+    const {
+      plainShape: shape,
+      around: { source }
+    } = this
     const rows = this.ordered().map((row) => {
       const made = madeOf(row)
-      return made === undefined ? shape.project(source.scope((row as ViewRow).slot.doc!, this.params, row.key)) : made.value
+      return made === undefined
+        ? shape.project(source.scope((row as ViewRow).slot.doc!, this.params, row.key))
+        : made.value
     })
     cache.answered = true
     return (cache.answer = this.only ? rows[0] : rows)
   }
 
   /** Evaluates filter, sort keys and (where it matters) projection; notes failure and reads. */
-  private evaluate(slot: RecordSlot, doc: Obj, before: ViewRow | undefined, sourceIndex: number, routed: boolean): ViewRow | undefined {
+  private evaluate(
+    slot: RecordSlot,
+    doc: Obj,
+    before: ViewRow | undefined,
+    sourceIndex: number,
+    routed: boolean
+  ): ViewRow | undefined {
     const { around, plainShape: shape } = this
     around.counters.rows++
     this.count(around.step())
     const { text } = slot.id
     const scope = around.source.scope(doc, this.params, text)
     let row: ViewRow | undefined, reason: string | undefined
-    // What cannot fail otherwise can still run out of steps or bytes. Caught here: a closure for each row costs more than the rest.
+    // What cannot fail otherwise can still run out of steps or bytes. Caught here: a closure for each row costs more
+    // than the rest.
     try {
       row = match(this, slot, scope, before, sourceIndex, routed)
     } catch (error) {
@@ -375,9 +427,14 @@ export class IncrementalView extends ResultSet<Output> implements View, Reader, 
     const viewRows = [...this.matching()]
     if (shape.splitting !== undefined) return viewRows.flatMap(piecesOf).sort(shape.kind.compare)
     // A plain member has its slot in the prototype, which a copy leaves behind.
-    const keyed = shape.sort.length === 0 || shape.reaches
-      ? viewRows
-      : viewRows.map((row) => ({ ...row, sourceIndex: row.sourceIndex, ...sortValues(shape, (value) => this.evaluated(value, row)) }))
+    const keyed =
+      shape.sort.length === 0 || shape.reaches
+        ? viewRows
+        : viewRows.map((row) => ({
+            ...row,
+            sourceIndex: row.sourceIndex,
+            ...sortValues(shape, (value) => this.evaluated(value, row))
+          }))
     return keyed.sort(shape.kind.compare)
   }
 

@@ -58,7 +58,13 @@ export class RecomputedView implements View {
   /** Here the order is not always a function of what the rows show, so it is part of the hash. */
   private order = Hashes.noSum
 
-  constructor(about: Pick<View, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & { readonly readsAnyTable: boolean }, reason: string, evaluate: () => Slices<Outcome>) {
+  constructor(
+    about: Pick<View, "key" | "shape" | "mainTables" | "otherTables" | "only" | "generation"> & {
+      readonly readsAnyTable: boolean
+    },
+    reason: string,
+    evaluate: () => Slices<Outcome>
+  ) {
     this.key = about.key
     this.shape = about.shape
     this.mainTables = about.mainTables
@@ -71,8 +77,8 @@ export class RecomputedView implements View {
   }
 
   /**
-   * The first run, with pauses. `steps` counts the steps of the engine: a run that saw one go by starts over, and after a
-   * few tries goes on without a pause, so that it ends.
+   * The first run, with pauses. `steps` counts the steps of the engine: a run that saw one go by starts over, and after
+   * a few tries goes on without a pause, so that it ends.
    */
   *fill(steps: () => number): Slices<void> {
     for (let tries = 0; tries < maxTries; tries++) {
@@ -113,7 +119,10 @@ export class RecomputedView implements View {
     this.lastCost = cost
     this.totalCost += cost
     const before = this.shown
-    const moved = movedKeys([...before.keys()], rows.map((row) => row.key))
+    const moved = movedKeys(
+      [...before.keys()],
+      rows.map((row) => row.key)
+    )
     const after = new Map<string, ShownRow>()
     const builder = new DeltaBuilder()
     for (const row of rows) {
@@ -121,7 +130,13 @@ export class RecomputedView implements View {
       const digest = encode(row.value)
       const version = row.version ?? (old?.digest === digest ? old.version : this.generation + 1)
       // The generation is this process's own; a hash has to be the same on every SSP.
-      const now: ShownRow = { key: row.key, version, digest, value: row.value, hash: Hashes.rowHash(row.key, row.version ?? 0, digest) }
+      const now: ShownRow = {
+        key: row.key,
+        version,
+        digest,
+        value: row.value,
+        hash: Hashes.rowHash(row.key, row.version ?? 0, digest)
+      }
       after.set(row.key, now)
       if (old !== undefined) this.drop(builder, old)
       Hashes.add(this.sum, now.hash)
@@ -147,7 +162,16 @@ export class RecomputedView implements View {
   }
 
   plan(): ReadonlyArray<PlanRow> {
-    return [{ operator: "run the whole query", incremental: false, reason: this.reason, rows: this.size, last_cost: this.lastCost, total_cost: this.totalCost }]
+    return [
+      {
+        operator: "run the whole query",
+        incremental: false,
+        reason: this.reason,
+        rows: this.size,
+        last_cost: this.lastCost,
+        total_cost: this.totalCost
+      }
+    ]
   }
 
   /** A query that is run whole does not tell whose rows its subqueries gave. */
@@ -193,7 +217,8 @@ export class RecomputedViews {
   }
 }
 
-const orderHash = (keys: ReadonlyArray<string>): Hashes.Hash64 => (keys.length < 2 ? Hashes.noSum : Hashes.rowHash("", 0, keys.join("\n")))
+const orderHash = (keys: ReadonlyArray<string>): Hashes.Hash64 =>
+  keys.length < 2 ? Hashes.noSum : Hashes.rowHash("", 0, keys.join("\n"))
 
 /**
  * The keys that changed places: those outside a longest run of common keys that stand in the same order in both.
@@ -207,7 +232,7 @@ const movedKeys = (before: ReadonlyArray<string>, after: ReadonlyArray<string>):
   const placeAt = (i: number): number => places.get(common[i]!)!
   for (let i = 0; i < common.length; i++) {
     let low = 0
-    for (let high = tails.length; low < high;) {
+    for (let high = tails.length; low < high; ) {
       const middle = (low + high) >> 1
       if (placeAt(tails[middle]!) < placeAt(i)) low = middle + 1
       else high = middle

@@ -5,7 +5,16 @@
  * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
  */
 import type { Select } from "../../surql/ast.ts"
-import { type Budget, type Compiled, limits, queryBudget, renew, rowBudget, type Scope, type Source } from "../../surql/scope.ts"
+import {
+  type Budget,
+  type Compiled,
+  limits,
+  queryBudget,
+  renew,
+  rowBudget,
+  type Scope,
+  type Source
+} from "../../surql/scope.ts"
 import type { Obj, Range, RecordId, Value } from "../../surql/value.ts"
 import type { Read } from "./dependencies.ts"
 import type { Store } from "../store/store.ts"
@@ -20,10 +29,15 @@ export interface StepLimits {
   readonly queryBytes: number
 }
 
-export const defaultSteps: StepLimits = { rowSteps: limits.rowSteps.value, querySteps: limits.querySteps.value, queryBytes: limits.queryBytes.value }
+export const defaultSteps: StepLimits = {
+  rowSteps: limits.rowSteps.value,
+  querySteps: limits.querySteps.value,
+  queryBytes: limits.queryBytes.value
+}
 
 /** Names a look at the edges of a record: no record's text starts so. */
-export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string => `\u0000${direction} ${table ?? ""}\u0000${record.text}`
+export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string =>
+  `\u0000${direction} ${table ?? ""}\u0000${record.text}`
 
 /** Names a look at a whole table. */
 export const tableRead = (table: string): string => `\u0000table ${table}`
@@ -58,10 +72,15 @@ export class StoreSource implements Source {
 }
 
 /** Answers a subquery from a maintained result, or `undefined` where the plain evaluator has to. */
-export type Answering = (query: Select, scope: Scope) => { readonly read: Read; readonly value: () => Value } | undefined
+export type Answering = (
+  query: Select,
+  scope: Scope
+) => { readonly read: Read; readonly value: () => Value } | undefined
 
 export class TrackedSource extends StoreSource {
-  /** What was read since {@link scope} was last called: texts of records, missing ones too, edges, tables, subqueries. */
+  /**
+   * What was read since {@link scope} was last called: texts of records, missing ones too, edges, tables, subqueries.
+   */
   reads: ReadonlySet<Read> = none
   /** How often something was read since then. */
   count = 0
@@ -91,7 +110,11 @@ export class TrackedSource extends StoreSource {
 
   /** A scope for what is evaluated over many rows: it may do as much work as a run of the whole query. */
   wholeScope(params: { readonly [name: string]: Value }): Scope {
-    return { ...this.scope({}, params, ""), doc: undefined, budget: queryBudget(this.limits.querySteps, this.limits.rowSteps, this.limits.queryBytes) }
+    return {
+      ...this.scope({}, params, ""),
+      doc: undefined,
+      budget: queryBudget(this.limits.querySteps, this.limits.rowSteps, this.limits.queryBytes)
+    }
   }
 
   /** Runs other evaluations in the middle of one. */

@@ -1,7 +1,8 @@
 /**
  * Which rows of a window the database does not even read, and which therefore cannot fail.
  *
- * Why apart: only a result that has failing rows asks, and all of it is about the window and nothing about the rows inside.
+ * Why apart: only a result that has failing rows asks, and all of it is about the window and nothing about the rows
+ * inside.
  */
 import * as Ids from "../../surql/recordId.ts"
 import { FullRow, type ViewRow, noSort } from "./viewRow.ts"
@@ -21,11 +22,17 @@ export interface Windowed {
 }
 
 /** LIMIT 0 behind a START: rows that end the reading come and go, and nothing shown moves. */
-export const isBlind = ({ bounds: { limit, start }, plainShape: { windowed } }: Windowed): boolean => windowed && limit === 0 && start > 0
+export const isBlind = ({ bounds: { limit, start }, plainShape: { windowed } }: Windowed): boolean =>
+  windowed && limit === 0 && start > 0
 
 /** Where rows come in the order of the window, those behind a full one are not read. */
 export const isBehindWindow = (owner: Windowed, text: string): boolean => {
-  const { around: { store }, bounds, plainShape: { groups, kind, readInOrder, sort, splitting, windowed }, boundSources } = owner
+  const {
+    around: { store },
+    bounds,
+    plainShape: { groups, kind, readInOrder, sort, splitting, windowed },
+    boundSources
+  } = owner
   const inOrder = readInOrder && (sort.length === 0 || boundSources === undefined || boundSources.isOneRange)
   if (!inOrder || groups !== undefined || splitting !== undefined) return false
   const most = windowed ? bounds.start + bounds.limit : Infinity
@@ -35,6 +42,16 @@ export const isBehindWindow = (owner: Windowed, text: string): boolean => {
   const slot = id && store.slotOf(id)
   const sourceIndex = slot && boundSources !== undefined ? boundSources.of(slot.id) : 0
   if (last === undefined || slot?.doc === undefined || sourceIndex === undefined) return false
-  const row = new FullRow(owner, slot, { key: text, version: slot.version, digest: undefined, children: undefined, sourceIndex, sort: noSort, lead: slot.id, failure: undefined, part: undefined })
+  const row = new FullRow(owner, slot, {
+    key: text,
+    version: slot.version,
+    digest: undefined,
+    children: undefined,
+    sourceIndex,
+    sort: noSort,
+    lead: slot.id,
+    failure: undefined,
+    part: undefined
+  })
   return kind.compare(row, last) > 0
 }

@@ -56,7 +56,10 @@ export interface View {
   readonly children: () => Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]>
   /** The same as a delta would tell them from nothing: one entry for each place, children of children included. */
   readonly childEntries: () => Iterable<ChildEntry>
-  /** One record may be shown several times at one place: SPLIT, a child under the same parent twice, a query that is run whole. */
+  /**
+   * One record may be shown several times at one place: SPLIT, a child under the same parent twice, a query that is run
+   * whole.
+   */
   readonly repeats: boolean
 }
 

@@ -19,11 +19,17 @@ export interface ViewRow extends Shown, Holding, Showable {
   at: number
   /** Which of the query's sources it comes from. */
   readonly sourceIndex: number
-  /** Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is read. */
+  /**
+   * Values of the ORDER BY terms; empty where only the row itself decides them and the result is sorted when it is
+   * read.
+   */
   readonly sort: ReadonlyArray<Value>
   /** The value of the only ORDER BY term, which then is not in `sort`: ordered trees compare it all the time. */
   readonly lead: Value
-  /** Why the row fails. In the result of a subquery, projecting it fails the whole result; in a view, one of its SPLIT pieces is left out. */
+  /**
+   * Why the row fails. In the result of a subquery, projecting it fails the whole result; in a view, one of its SPLIT
+   * pieces is left out.
+   */
   readonly failure: string | undefined
   /** What it brings to its group, the pieces it is split into, or (of a piece) what is shown. */
   readonly part: Entry | ReadonlyArray<ViewRow> | Piece | undefined
@@ -32,15 +38,16 @@ export interface ViewRow extends Shown, Holding, Showable {
 export const noSort: ReadonlyArray<Value> = []
 
 /** Whether a row is of the state its record is in; see {@link Place.outdate}. */
-export const isOf = (row: ViewRow | undefined, { version }: RecordSlot): row is ViewRow => row !== undefined && row.version === version
+export const isOf = (row: ViewRow | undefined, { version }: RecordSlot): row is ViewRow =>
+  row !== undefined && row.version === version
 
 /** What stands in the prototypes of rows that show their record and no more, being the same for all of them. */
 const plain = { digest: undefined, children: undefined, sort: noSort, failure: undefined, sumHigh: 0, sumLow: 0 }
 
 /**
  * A row that shows its record and no more. It takes over a new state of its record: where it is kept nothing has to be
- * exchanged, each of which would be cold. It and the next extend nothing: one is made for every change, and V8 takes more
- * than twice as long to make what is derived.
+ * exchanged, each of which would be cold. It and the next extend nothing: one is made for every change, and V8 takes
+ * more than twice as long to make what is derived.
  */
 export class PlainRow implements ViewRow {
   readonly owner: object
@@ -157,7 +164,13 @@ export class FullRow implements ViewRow, Details {
   readonly part: ViewRow["part"]
 
   /** `sums`: what the children hash to; undefined where one of them is no result. */
-  constructor(owner: object, slot: RecordSlot, { children, digest, failure, key, lead, part, sourceIndex, sort, version }: Details, sums?: ReadonlyArray<Hash64>, step = -1) {
+  constructor(
+    owner: object,
+    slot: RecordSlot,
+    { children, digest, failure, key, lead, part, sourceIndex, sort, version }: Details,
+    sums?: ReadonlyArray<Hash64>,
+    step = -1
+  ) {
     const own = rowHash(key, version, digest)
     this.owner = owner
     this.key = key
@@ -191,12 +204,17 @@ export class FullRow implements ViewRow, Details {
     return this.step === step
   }
 
-  /** What it adds to its hash that a result has moved in this step: its child at this place, or wherever it shows it. */
+  /**
+   * What it adds to its hash that a result has moved in this step: its child at this place, or wherever it shows it.
+   */
   differenceBy(child: ChildResult, at: number | undefined): Hash64 {
-    const before = child.sumBefore(), now = child.sum
-    let high = 0, low = 0
+    const before = child.sumBefore(),
+      now = child.sum
+    let high = 0,
+      low = 0
     for (const i of at === undefined ? placesOf(this, child) : [at]) {
-      const was = this.term(i, before), is = this.term(i, now)
+      const was = this.term(i, before),
+        is = this.term(i, now)
       high += is.high - was.high
       low += is.low - was.low
     }

@@ -40,6 +40,7 @@ const without = (held: ViewRows, row: ViewRow): ViewRows => {
 
 export const countOf = (held: ViewRows): number => (held === undefined ? 0 : Array.isArray(held) ? held.length : 1)
 
-export const listOf = (held: ViewRows): ReadonlyArray<ViewRow> => (held === undefined ? none : Array.isArray(held) ? held : [held])
+export const listOf = (held: ViewRows): ReadonlyArray<ViewRow> =>
+  held === undefined ? none : Array.isArray(held) ? held : [held]
 
 const none: ReadonlyArray<ViewRow> = []

@@ -1,8 +1,9 @@
 /**
- * Addresses of mail, domains and URLs: `parse::email::*`, `parse::url::*`, `string::is_domain`, `string::is_email`, `string::is_url`.
+ * Addresses of mail, domains and URLs: `parse::email::*`, `parse::url::*`, `string::is_domain`, `string::is_email`,
+ * `string::is_url`.
  *
- * Why so: what is an address is decided by one rule for taking it apart and for testing it. URLs are read by the platform's own `URL`, which
- * follows the standard that the database follows.
+ * Why so: what is an address is decided by one rule for taking it apart and for testing it. URLs are read by the
+ * platform's own `URL`, which follows the standard that the database follows.
  */
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
@@ -13,35 +14,58 @@ import { isIpv4, isIpv6 } from "./ip.ts"
 const number = /^(?:\d+(?:e-?\d+)?|inf|infinity|nan)$/i
 
 const isLabel = (label: string, last: boolean): boolean =>
-  label !== "" && Array.from(label).length <= 63 && !(last && number.test(label)) && /^(?!-)(?:[a-z0-9-]|[^\0-\x7f])+$/i.test(label) && !label.endsWith("-")
+  label !== "" &&
+  Array.from(label).length <= 63 &&
+  !(last && number.test(label)) &&
+  /^(?!-)(?:[a-z0-9-]|[^\0-\x7f])+$/i.test(label) &&
+  !label.endsWith("-")
 
 /** A name of labels separated by dots, of which the last may end in one. */
 export const isDomain = (text: string): boolean => {
   const labels = text.replace(/\.$/, "").split(".")
-  return labels.length <= 127 && Array.from(text.replace(/\.$/, "")).length <= 253 && labels.every((label, i) => isLabel(label, i === labels.length - 1))
+  return (
+    labels.length <= 127 &&
+    Array.from(text.replace(/\.$/, "")).length <= 253 &&
+    labels.every((label, i) => isLabel(label, i === labels.length - 1))
+  )
 }
 
 /** The part before the `@`. As in the database, what is not quoted may begin with almost anything. */
 const isUser = (text: string): boolean => {
   const length = Array.from(text).length
   if (length === 0 || length > 65) return false
-  if (text.startsWith("\"")) return /^"(?:[a-z0-9!#$%&'*+/=?^_`{|}~"(),\\:;<>@[\]. -]|[^\0-\x7f])+"$/i.test(text)
-  return !text.includes("..") && /^[^ .](?:(?:[a-z0-9!#$%&'*+/=?^_`{|}~.-]|[^\0-\x7f])*(?:[a-z0-9!#$%&'*+/=?^_`{|}~-]|[^\0-\x7f]))?$/isu.test(text)
+  if (text.startsWith('"')) return /^"(?:[a-z0-9!#$%&'*+/=?^_`{|}~"(),\\:;<>@[\]. -]|[^\0-\x7f])+"$/i.test(text)
+  return (
+    !text.includes("..") &&
+    /^[^ .](?:(?:[a-z0-9!#$%&'*+/=?^_`{|}~.-]|[^\0-\x7f])*(?:[a-z0-9!#$%&'*+/=?^_`{|}~-]|[^\0-\x7f]))?$/isu.test(text)
+  )
 }
 
 /** An IPv6 address in its shortest form, with an embedded IPv4 address as one. */
 const shortest = (ip: string): string => {
   const text = new URL(`http://[${ip}]`).hostname.slice(1, -1)
   const mapped = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(text)
-  return mapped === null ? text : `::ffff:${mapped.slice(1).flatMap((part) => { const n = parseInt(part, 16); return [n >> 8, n & 255] }).join(".")}`
+  return mapped === null
+    ? text
+    : `::ffff:${mapped
+        .slice(1)
+        .flatMap((part) => {
+          const n = parseInt(part, 16)
+          return [n >> 8, n & 255]
+        })
+        .join(".")}`
 }
 
-interface Email { readonly user: string; readonly host: string }
+interface Email {
+  readonly user: string
+  readonly host: string
+}
 
 const email = (text: string): Email | undefined => {
   const at = text.lastIndexOf("@")
   if (at < 0 || Array.from(text).length > 254 || !isUser(text.slice(0, at))) return undefined
-  const user = text.slice(0, at), rest = text.slice(at + 1)
+  const user = text.slice(0, at),
+    rest = text.slice(at + 1)
   if (!rest.startsWith("[")) return isDomain(rest) ? { user, host: rest } : undefined
   const ip = rest.slice(1, -1)
   if (!rest.endsWith("]")) return undefined
@@ -50,7 +74,10 @@ const email = (text: string): Email | undefined => {
 
 const special: ReadonlySet<string> = new Set(["http:", "ws:", "https:", "wss:", "ftp:", "file:"])
 
-/** A URL by the standard. Where readers of it differ the database is stricter with punycode, and takes `foo://@`, which has no host. */
+/**
+ * A URL by the standard. Where readers of it differ the database is stricter with punycode, and takes `foo://@`, which
+ * has no host.
+ */
 const url = (text: string): URL | undefined => {
   try {
     const u = new URL(text.replace(/^([\0-\x20]*(?!file:)[a-z][a-z0-9+.-]*:\/\/)@(?=[\0-\x20]*$)/i, "$1"))
@@ -62,13 +89,15 @@ const url = (text: string): URL | undefined => {
 
 /** Hosts of other schemes are names, whatever they look like. */
 const domainOf = (u: URL): string | undefined =>
-  u.hostname.startsWith("[") || (special.has(u.protocol) && /^\d+(?:\.\d+){3}$/.test(u.hostname)) ? undefined : hostOf(u)
+  u.hostname.startsWith("[") || (special.has(u.protocol) && /^\d+(?:\.\d+){3}$/.test(u.hostname))
+    ? undefined
+    : hostOf(u)
 
 const ports: { readonly [scheme: string]: number } = { "http:": 80, "ws:": 80, "https:": 443, "wss:": 443, "ftp:": 21 }
 
 /**
- * The path. Two corners in which readers of URLs differ are the database's: of several slashes at the front of a file's path one
- * stays, and a path that was walked back to its beginning is `/`.
+ * The path. Two corners in which readers of URLs differ are the database's: of several slashes at the front of a file's
+ * path one stays, and a path that was walked back to its beginning is `/`.
  */
 const pathOf = (u: URL, text: string): string => {
   if (u.protocol === "file:") return u.pathname.replace(/^\/+/, "/")
@@ -76,12 +105,14 @@ const pathOf = (u: URL, text: string): string => {
 }
 
 /** What stands behind a mark, which may be nothing and yet be there. */
-const behind = (text: string, mark: string): string | undefined => (text.includes(mark) ? text.slice(text.indexOf(mark) + 1) : undefined)
+const behind = (text: string, mark: string): string | undefined =>
+  text.includes(mark) ? text.slice(text.indexOf(mark) + 1) : undefined
 
-const urlPart = (part: (u: URL, text: string) => Value): Fn => define<[string]>(["string"], ([s]) => {
-  const u = url(s)
-  return u === undefined ? undefined : part(u, s)
-})
+const urlPart = (part: (u: URL, text: string) => Value): Fn =>
+  define<[string]>(["string"], ([s]) => {
+    const u = url(s)
+    return u === undefined ? undefined : part(u, s)
+  })
 
 const hostOf = (u: URL): string | undefined => (u.hostname === "" ? undefined : u.hostname)
 

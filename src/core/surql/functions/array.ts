@@ -1,8 +1,8 @@
 /**
  * `array::*` without closures: building, picking, combining, sorting.
  *
- * Why so: elements compare by the language's equality; positions may count from the end; what would make a huge array is
- * refused before it is made.
+ * Why so: elements compare by the language's equality; positions may count from the end; what would make a huge array
+ * is refused before it is made.
  */
 import { raise } from "../failure.ts"
 import { indexKey } from "../key.ts"
@@ -56,7 +56,14 @@ export const limited = (scope: Scope, name: string, n: number): void => {
 /** First and last (exclusive) position of `(range)`, `(start)` or `(start, end)`, negative ones from the end. */
 export const span = (name: string, length: number, given: Items): readonly [number, number] => {
   const [from, to] = given
-  const at = (given: Value): number => { const v = asInt(given); return isInt(v) ? (v < 0 ? Math.max(0, length + Number(v)) : Number(v)) : bad(name, `Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``) }
+  const at = (given: Value): number => {
+    const v = asInt(given)
+    return isInt(v)
+      ? v < 0
+        ? Math.max(0, length + Number(v))
+        : Number(v)
+      : bad(name, `Argument 1 was the wrong type. Expected \`int\` but found \`${render(v)}\``)
+  }
   if (given.length === 0) return [0, length]
   if (to === undefined && from instanceof Range) {
     const start = from.from === undefined ? 0 : at(from.from.value) + (from.from.inclusive ? 0 : 1)
@@ -71,12 +78,17 @@ const part = (items: Items, given: Items): Items => {
   return end <= start ? [] : items.slice(start, end)
 }
 
-/** Elements of `a` by whether each has one of its own in `b` that equals it, and how many of each key in `b` are taken so. */
+/**
+ * Elements of `a` by whether each has one of its own in `b` that equals it, and how many of each key in `b` are taken
+ * so.
+ */
 const paired = (a: Items, b: Items): { readonly met: ReadonlyArray<boolean>; readonly taken: Map<unknown, number> } => {
-  const left = new Map<unknown, number>(), taken = new Map<unknown, number>()
+  const left = new Map<unknown, number>(),
+    taken = new Map<unknown, number>()
   for (const key of b.map(indexKey)) left.set(key, (left.get(key) ?? 0) + 1)
   const met = a.map((v) => {
-    const key = indexKey(v), n = left.get(key) ?? 0
+    const key = indexKey(v),
+      n = left.get(key) ?? 0
     if (n === 0) return false
     left.set(key, n - 1)
     taken.set(key, (taken.get(key) ?? 0) + 1)
@@ -88,7 +100,8 @@ const paired = (a: Items, b: Items): { readonly met: ReadonlyArray<boolean>; rea
 const difference = (a: Items, b: Items): Items => {
   const { met, taken } = paired(a, b)
   const rest = b.filter((v) => {
-    const key = indexKey(v), n = taken.get(key) ?? 0
+    const key = indexKey(v),
+      n = taken.get(key) ?? 0
     if (n > 0) taken.set(key, n - 1)
     return n === 0
   })
@@ -119,7 +132,8 @@ const transpose = (items: Items): Items => {
 const sortWith = (collate: boolean, numeric: boolean): Fn => {
   const ascending = compareTerm({ descending: false, collate, numeric })
   return define<[Items, Value?]>(["array", "?any"], ([a, order]) =>
-    sortValues(a, order === "desc" || order === false ? (x, y) => ascending(y, x) : ascending))
+    sortValues(a, order === "desc" || order === false ? (x, y) => ascending(y, x) : ascending)
+  )
 }
 
 const insert = (a: Items, v: Value, at: number): Items => {
@@ -129,8 +143,14 @@ const insert = (a: Items, v: Value, at: number): Items => {
 
 const swap = (a: Items, from: number, to: number): Items => {
   const place = (n: number, which: number): number =>
-    n < -a.length || n >= a.length ? bad("array::swap", `Argument ${which} is out of range. Expected a number between ${-a.length} and ${a.length}`) : n < 0 ? n + a.length : n
-  const out = a.slice(), i = place(from, 1), j = place(to, 2)
+    n < -a.length || n >= a.length
+      ? bad("array::swap", `Argument ${which} is out of range. Expected a number between ${-a.length} and ${a.length}`)
+      : n < 0
+        ? n + a.length
+        : n
+  const out = a.slice(),
+    i = place(from, 1),
+    j = place(to, 2)
   ;[out[i], out[j]] = [out[j], out[i]]
   return out
 }
@@ -151,29 +171,42 @@ const pastInts = 1n << 63n
 const range = (scope: Scope, given: Value, to: Value): Items => {
   const from = asInt(given)
   const r = from instanceof Range && to === undefined ? from : undefined
-  if (r === undefined && (!isInt(from) || !(to === undefined || isInt(to)))) return bad("array::range", `Argument 1 was the wrong type. Expected \`int\` but found \`${shown(from)}\``)
-  if (r !== undefined && (r.from === undefined || r.to === undefined || !isInt(r.from.value) || !isInt(r.to.value))) return bad("array::range", "Argument 1 was the wrong type. Expected `range<int>`")
-  const start = r === undefined ? BigInt(from as number) : BigInt(r.from!.value as number) + (r.from!.inclusive ? 0n : 1n)
-  const end = r === undefined ? (to === undefined ? pastInts : BigInt(to as number)) : BigInt(r.to!.value as number) + (r.to!.inclusive ? 1n : 0n)
+  if (r === undefined && (!isInt(from) || !(to === undefined || isInt(to))))
+    return bad("array::range", `Argument 1 was the wrong type. Expected \`int\` but found \`${shown(from)}\``)
+  if (r !== undefined && (r.from === undefined || r.to === undefined || !isInt(r.from.value) || !isInt(r.to.value)))
+    return bad("array::range", "Argument 1 was the wrong type. Expected `range<int>`")
+  const start =
+    r === undefined ? BigInt(from as number) : BigInt(r.from!.value as number) + (r.from!.inclusive ? 0n : 1n)
+  const end =
+    r === undefined
+      ? to === undefined
+        ? pastInts
+        : BigInt(to as number)
+      : BigInt(r.to!.value as number) + (r.to!.inclusive ? 1n : 0n)
   return sequence(scope, "array::range", start, Math.max(0, Number(end - start)))
 }
 
 /** Element-wise boolean operation; missing elements count as NONE. */
 const boolean = (f: (a: boolean, b: boolean) => boolean): Fn =>
-  define<[Items, Items]>(["array", "array"], ([a, b]) => Array.from({ length: Math.max(a.length, b.length) }, (_, i) => f(isTruthy(a[i]), isTruthy(b[i]))))
+  define<[Items, Items]>(["array", "array"], ([a, b]) =>
+    Array.from({ length: Math.max(a.length, b.length) }, (_, i) => f(isTruthy(a[i]), isTruthy(b[i])))
+  )
 
 /** Element-wise operation on operands rather than booleans, as the database's `logical_*`. */
 const logical = (f: (a: Value, b: Value) => Value): Fn =>
-  define<[Items, Items]>(["array", "array"], ([a, b]) => Array.from({ length: Math.max(a.length, b.length) }, (_, i) => f(i < a.length ? a[i] : null, i < b.length ? b[i] : null)))
+  define<[Items, Items]>(["array", "array"], ([a, b]) =>
+    Array.from({ length: Math.max(a.length, b.length) }, (_, i) =>
+      f(i < a.length ? a[i] : null, i < b.length ? b[i] : null)
+    )
+  )
 
 const xor = (a: Value, b: Value): Value => {
   const v = isTruthy(a) !== isTruthy(b)
   return isTruthy(a) === v ? a : isTruthy(b) === v ? b : v
 }
 
-
 export const array: Table = {
-  "array::add": define<[Items, Value]>(["array", "any"], ([a, v]) => add(a, Array.isArray(v) ? v as Items : [v])),
+  "array::add": define<[Items, Value]>(["array", "any"], ([a, v]) => add(a, Array.isArray(v) ? (v as Items) : [v])),
   "array::append": define<[Items, Value]>(["array", "any"], ([a, v]) => [...a, v]),
   "array::at": define<[Items, number]>(["array", "int"], ([a, i]) => a[i < 0 ? a.length + i : i]),
   "array::boolean_and": boolean((a, b) => a && b),
@@ -181,16 +214,25 @@ export const array: Table = {
   "array::boolean_or": boolean((a, b) => a || b),
   "array::boolean_xor": boolean((a, b) => a !== b),
   "array::clump": define<[Items, number]>(["array", "int"], ([a, n], _, name) => chunks(name, a, n)),
-  "array::combine": define<[Items, Items]>(["array", "array"], ([a, b], s, name) => { limited(s, name, a.length * b.length); return a.flatMap((x) => b.map((y) => [x, y])) }),
+  "array::combine": define<[Items, Items]>(["array", "array"], ([a, b], s, name) => {
+    limited(s, name, a.length * b.length)
+    return a.flatMap((x) => b.map((y) => [x, y]))
+  }),
   "array::complement": define<[Items, Items]>(["array", "array"], ([a, b]) => complement(a, b)),
-  "array::concat": define<ReadonlyArray<Items>>(["...array"], (all) => all.flatMap((a) => a)),
+  "array::concat": define<ReadonlyArray<Items>>(["...array"], (all) => all.flat()),
   "array::difference": define<[Items, Items]>(["array", "array"], ([a, b]) => difference(a, b)),
   "array::distinct": define<[Items]>(["array"], ([a]) => distinct(a)),
-  "array::fill": define<[Items, Value, ...ReadonlyArray<Value>]>(["array", "any", "?any", "?int"], ([a, v, ...given]) => fill(a, v, given)),
+  "array::fill": define<[Items, Value, ...ReadonlyArray<Value>]>(["array", "any", "?any", "?int"], ([a, v, ...given]) =>
+    fill(a, v, given)
+  ),
   "array::first": define<[Items]>(["array"], ([a]) => a[0]),
   "array::flatten": define<[Items]>(["array"], ([a]) => a.flatMap((v) => (Array.isArray(v) ? (v as Items) : [v]))),
-  "array::group": define<[Items]>(["array"], ([a]) => distinct(a.flatMap((v) => (Array.isArray(v) ? (v as Items) : [v])))),
-  "array::insert": define<[Items, Value, number?]>(["array", "any", "?int"], ([a, v, i]) => (i === undefined ? [...a, v] : insert(a, v, i))),
+  "array::group": define<[Items]>(["array"], ([a]) =>
+    distinct(a.flatMap((v) => (Array.isArray(v) ? (v as Items) : [v])))
+  ),
+  "array::insert": define<[Items, Value, number?]>(["array", "any", "?int"], ([a, v, i]) =>
+    i === undefined ? [...a, v] : insert(a, v, i)
+  ),
   "array::intersect": define<[Items, Items]>(["array", "array"], ([a, b]) => intersect(a, b)),
   "array::is_empty": define<[Items]>(["array"], ([a]) => a.length === 0),
   "array::join": define<[Items, string]>(["array", "string"], ([a, by]) => a.map(rawText).join(by)),
@@ -206,15 +248,24 @@ export const array: Table = {
   "array::prepend": define<[Items, Value]>(["array", "any"], ([a, v]) => [v, ...a]),
   "array::push": define<[Items, Value]>(["array", "any"], ([a, v]) => [...a, v]),
   "array::range": define<[Value, Value?]>(["any", "?int"], ([from, to], s) => range(s, from, to), { wideInts: true }),
-  "array::remove": define<[Items, number]>(["array", "int"], ([a, i]) => { const at = i < 0 ? a.length + i : i; return a.filter((_, n) => n !== at) }),
+  "array::remove": define<[Items, number]>(["array", "int"], ([a, i]) => {
+    const at = i < 0 ? a.length + i : i
+    return a.filter((_, n) => n !== at)
+  }),
   "array::repeat": define<[Value, number]>(["any", "int"], ([v, n], s, name) => {
     if (n < 0) return bad(name, "Expected argument 2 to be a positive number")
     limited(s, name, n)
     return Array.from({ length: n }, () => v)
   }),
   "array::reverse": define<[Items]>(["array"], ([a]) => a.slice().reverse()),
-  "array::sequence": define<[number | bigint, (number | bigint)?]>(["int", "?int"], ([a, b], s, name) => (b === undefined ? sequence(s, name, 0, Number(a)) : sequence(s, name, a, Number(b))), { wideInts: true }),
-  "array::slice": define<[Items, ...ReadonlyArray<Value>]>(["array", "?any", "?int"], ([a, ...given]) => part(a, given)),
+  "array::sequence": define<[number | bigint, (number | bigint)?]>(
+    ["int", "?int"],
+    ([a, b], s, name) => (b === undefined ? sequence(s, name, 0, Number(a)) : sequence(s, name, a, Number(b))),
+    { wideInts: true }
+  ),
+  "array::slice": define<[Items, ...ReadonlyArray<Value>]>(["array", "?any", "?int"], ([a, ...given]) =>
+    part(a, given)
+  ),
   "array::sort": sortWith(false, false),
   "array::sort::asc": define<[Items]>(["array"], ([a]) => sortValues(a, compare)),
   "array::sort::desc": define<[Items]>(["array"], ([a]) => sortValues(a, (x, y) => compare(y, x))),
@@ -224,5 +275,5 @@ export const array: Table = {
   "array::swap": define<[Items, number, number]>(["array", "int", "int"], ([a, i, j]) => swap(a, i, j)),
   "array::transpose": define<[Items]>(["array"], ([a]) => transpose(a)),
   "array::union": define<[Items, Items]>(["array", "array"], ([a, b]) => distinct([...a, ...b])),
-  "array::windows": define<[Items, number]>(["array", "int"], ([a, n], _, name) => windows(name, a, n)),
+  "array::windows": define<[Items, number]>(["array", "int"], ([a, n], _, name) => windows(name, a, n))
 }

@@ -1,10 +1,10 @@
 /**
  * What each function costs (D48): steps for what it walks, bytes for what it makes, charged before it is called.
  *
- * Why so: one table is what a test can go through. A function that is not named walks all parts of its arguments and makes no more
- * than they hold, so that none can be forgotten; those that look at one place, that make more than they take, or that work more than
- * once on each part say so here. Arguments come as they were given, before their types are checked. Steps and bytes are what was
- * measured, rounded up: some ten nanoseconds, and what the runtime takes.
+ * Why so: one table is what a test can go through. A function that is not named walks all parts of its arguments and
+ * makes no more than they hold, so that none can be forgotten; those that look at one place, that make more than they
+ * take, or that work more than once on each part say so here. Arguments come as they were given, before their types are
+ * checked. Steps and bytes are what was measured, rounded up: some ten nanoseconds, and what the runtime takes.
  */
 import { lengthOf, searched, sortSteps, walk } from "../charge.ts"
 import { isNumber, toFloat } from "../number.ts"
@@ -39,23 +39,27 @@ const lengths = (args: Args): number => {
 const glance: Cost = (b) => spend(b, 1)
 
 /** Walks its arguments so many times, and makes so many bytes for each part. */
-const walks = (steps: number, bytes: number): Cost => (b, args) => {
-  spend(b, 1)
-  const parts = walkAll(b, args)
-  if (parts === 0) return
-  spend(b, (steps - 1) * parts)
-  make(b, bytes * parts)
-}
+const walks =
+  (steps: number, bytes: number): Cost =>
+  (b, args) => {
+    spend(b, 1)
+    const parts = walkAll(b, args)
+    if (parts === 0) return
+    spend(b, (steps - 1) * parts)
+    make(b, bytes * parts)
+  }
 
 /** Any function that is not named below. */
 const standard = walks(1, 16)
 
 /** Copies references, whatever they lead to: so many steps for each. */
-const copying = (steps: number): Cost => (b, args) => {
-  const n = 1 + lengths(args)
-  spend(b, steps * n)
-  make(b, 8 * n)
-}
+const copying =
+  (steps: number): Cost =>
+  (b, args) => {
+    const n = 1 + lengths(args)
+    spend(b, steps * n)
+    make(b, 8 * n)
+  }
 
 const copies = copying(2)
 
@@ -73,35 +77,43 @@ const onlyNumbers = (v: Value): boolean => {
 const keyed: Cost = (b, args) => walks(args.every(onlyNumbers) ? 8 : 24, 64)(b, args)
 
 /** Sorts: so many steps for a comparison, of numbers two. */
-const sorting = (steps: number): Cost => (b, args) => {
-  const parts = walkAll(b, args)
-  spend(b, 1 + (args.every(onlyNumbers) ? 2 : steps) * sortSteps(parts))
-  make(b, 64 * parts)
-}
+const sorting =
+  (steps: number): Cost =>
+  (b, args) => {
+    const parts = walkAll(b, args)
+    spend(b, 1 + (args.every(onlyNumbers) ? 2 : steps) * sortSteps(parts))
+    make(b, 64 * parts)
+  }
 
 const sorts = sorting(4)
 
 /** Each of the first with each of the second. */
-const pairs = (steps: number, bytes: number): Cost => (b, args) => {
-  const n = walkAll(b, args.slice(0, 1)) * walkAll(b, args.slice(1, 2))
-  spend(b, 1 + steps * n)
-  make(b, bytes * n)
-}
+const pairs =
+  (steps: number, bytes: number): Cost =>
+  (b, args) => {
+    const n = walkAll(b, args.slice(0, 1)) * walkAll(b, args.slice(1, 2))
+    spend(b, 1 + steps * n)
+    make(b, bytes * n)
+  }
 
 /** As many elements as a number says. */
-const counted = (at: (args: Args) => number): Cost => (b, args) => {
-  const n = at(args)
-  // The function itself refuses what is too much, and pays for the rest.
-  spend(b, 1)
-  if (n <= 1_000_000) make(b, 8 * n)
-}
+const counted =
+  (at: (args: Args) => number): Cost =>
+  (b, args) => {
+    const n = at(args)
+    // The function itself refuses what is too much, and pays for the rest.
+    spend(b, 1)
+    if (n <= 1_000_000) make(b, 8 * n)
+  }
 
 /** Texts that are handled character by character. */
-const characters = (steps: number, bytes: number): Cost => (b, args) => {
-  const n = lengths(args)
-  spend(b, 1 + Math.ceil(steps * n))
-  make(b, bytes * n)
-}
+const characters =
+  (steps: number, bytes: number): Cost =>
+  (b, args) => {
+    const n = lengths(args)
+    spend(b, 1 + Math.ceil(steps * n))
+    make(b, bytes * n)
+  }
 
 /** Texts that the runtime handles as a whole. */
 const texts: Cost = (b, args) => {
@@ -128,15 +140,18 @@ const matches: Cost = (b, [text, pattern]) => {
 }
 
 /** Closures pay for themselves. */
-const higher = (bytes: number): Cost => (b, args) => {
-  const n = lengthOf(args[0])
-  spend(b, 1 + n)
-  if (!(args[1] instanceof Closure)) walkAll(b, args)
-  make(b, bytes * n)
-}
+const higher =
+  (bytes: number): Cost =>
+  (b, args) => {
+    const n = lengthOf(args[0])
+    spend(b, 1 + n)
+    if (!(args[1] instanceof Closure)) walkAll(b, args)
+    make(b, bytes * n)
+  }
 
 const windows: Cost = (b, [items, size]) => {
-  const n = lengthOf(items), wide = numberOf(size)
+  const n = lengthOf(items),
+    wide = numberOf(size)
   const made = wide < 1 ? 0 : Math.max(0, n - wide + 1)
   spend(b, 1 + n + made * (1 + Math.ceil(wide / 8)))
   make(b, made * (32 + 8 * wide))
@@ -176,7 +191,10 @@ const table = (b: Budget, [x, y]: Args, bytes: number): void => {
   make(b, 32 * lengths([x, y]) + bytes * n)
 }
 
-const measures = (bytes: number): Cost => (b, args) => table(b, args, bytes)
+const measures =
+  (bytes: number): Cost =>
+  (b, args) =>
+    table(b, args, bytes)
 
 /** A path in a text: reading it costs the square of its steps. */
 const path: Cost = (b, [given]) => {
@@ -191,22 +209,46 @@ const path: Cost = (b, [given]) => {
 
 /** Every operation walks the whole value. */
 const patch: Cost = (b, [v, operations]) => {
-  const parts = 1 + walk(b, v) + walk(b, operations), n = lengthOf(operations)
+  const parts = 1 + walk(b, v) + walk(b, operations),
+    n = lengthOf(operations)
   spend(b, 4 * parts * n)
   make(b, 32 * parts * n)
 }
 
-const each = (names: string, cost: Cost): ReadonlyArray<readonly [string, Cost]> => names.trim().split(/\s+/).map((name) => [name, cost] as const)
+const each = (names: string, cost: Cost): ReadonlyArray<readonly [string, Cost]> =>
+  names
+    .trim()
+    .split(/\s+/)
+    .map((name) => [name, cost] as const)
 
-const both = (names: string, cost: Cost): ReadonlyArray<readonly [string, Cost]> => names.trim().split(/\s+/).flatMap((name) => [[`array::${name}`, cost], [`set::${name}`, cost]] as const)
+const both = (names: string, cost: Cost): ReadonlyArray<readonly [string, Cost]> =>
+  names
+    .trim()
+    .split(/\s+/)
+    .flatMap(
+      (name) =>
+        [
+          [`array::${name}`, cost],
+          [`set::${name}`, cost]
+        ] as const
+    )
 
 const known: ReadonlyMap<string, Cost> = new Map([
   ...both("at first last len is_empty", glance),
   ...each("array::pop set::max set::min value::chain bytes::len", glance),
-  ...each("type::of type::table record::id record::tb record::table meta::id meta::tb record::exists record::is_edge not", glance),
+  ...each(
+    "type::of type::table record::id record::tb record::table meta::id meta::tb record::exists record::is_edge not",
+    glance
+  ),
   ...each("append concat fill insert prepend push remove reverse slice swap".replaceAll(/\S+/g, "array::$&"), copies),
-  ...each("array::boolean_and array::boolean_not array::boolean_or array::boolean_xor array::logical_and array::logical_or array::logical_xor", copying(8)),
-  ...each("array::clump", (b, args) => { copies(b, args); make(b, 48 * lengthOf(args[0])) }),
+  ...each(
+    "array::boolean_and array::boolean_not array::boolean_or array::boolean_xor array::logical_and array::logical_or array::logical_xor",
+    copying(8)
+  ),
+  ...each("array::clump", (b, args) => {
+    copies(b, args)
+    make(b, 48 * lengthOf(args[0]))
+  }),
   ...each("set::slice", copies),
   ...each("count", scans),
   ...each("object::len object::is_empty", scans),
@@ -215,19 +257,43 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("set::remove set::contains", keyed),
   ...both("flatten", flatten),
   ...each("array::group", group),
-  ...each("array::combine", (b, [x, y]) => { const n = lengthOf(x) * lengthOf(y); spend(b, 1 + 8 * n); make(b, 48 * n) }),
-  ...each("array::repeat", counted(([, n]) => numberOf(n))),
-  ...each("array::sequence", counted(([from, n]) => numberOf(n === undefined ? from : n))),
+  ...each("array::combine", (b, [x, y]) => {
+    const n = lengthOf(x) * lengthOf(y)
+    spend(b, 1 + 8 * n)
+    make(b, 48 * n)
+  }),
+  ...each(
+    "array::repeat",
+    counted(([, n]) => numberOf(n))
+  ),
+  ...each(
+    "array::sequence",
+    counted(([from, n]) => numberOf(n === undefined ? from : n))
+  ),
   ...each("array::range", glance),
   ...each("array::transpose", transpose),
   ...each("array::windows", windows),
   ...each("array::sort array::sort::asc array::sort::desc", sorts),
   ...each("array::sort_lexical array::sort_natural array::sort_natural_lexical", sorting(12)),
-  ...each("set::add set::union set::difference set::flatten type::set object::keys object::values object::entries object::from_entries object::extend", sorts),
-  ...each("array::join set::join", (b, args) => { const parts = walkAll(b, args); spend(b, 1 + 16 * parts); make(b, 64 * parts + lengthOf(args[0]) * (32 + 2 * lengthOf(args[1]))) }),
-  ...each("object::remove", (b, args) => { scans(b, args); pairs(1, 0)(b, args); make(b, 64 * lengthOf(args[0])) }),
+  ...each(
+    "set::add set::union set::difference set::flatten type::set object::keys object::values object::entries object::from_entries object::extend",
+    sorts
+  ),
+  ...each("array::join set::join", (b, args) => {
+    const parts = walkAll(b, args)
+    spend(b, 1 + 16 * parts)
+    make(b, 64 * parts + lengthOf(args[0]) * (32 + 2 * lengthOf(args[1])))
+  }),
+  ...each("object::remove", (b, args) => {
+    scans(b, args)
+    pairs(1, 0)(b, args)
+    make(b, 64 * lengthOf(args[0]))
+  }),
   ...both("all any filter find fold map reduce", higher(16)),
-  ...each("set::map", (b, args) => { higher(16)(b, args); spend(b, 2 * sortSteps(lengthOf(args[0]))) }),
+  ...each("set::map", (b, args) => {
+    higher(16)(b, args)
+    spend(b, 2 * sortSteps(lengthOf(args[0])))
+  }),
   ...each("array::max array::min", walks(4, 0)),
   ...each("array::every array::some array::includes array::filter_index array::find_index array::index_of", higher(16)),
 
@@ -239,10 +305,22 @@ const known: ReadonlyMap<string, Cost> = new Map([
   ...each("string::capitalize string::slug string::html::encode", characters(8, 32)),
   ...each("string::concat string::join", walks(2, 64)),
   ...each("string::repeat", glance),
-  ...each("string::replace", (b, args) => { characters(2, 32)(b, args.filter((v) => !(v instanceof Regex))); if (args[1] instanceof Regex) matches(b, args) }),
+  ...each("string::replace", (b, args) => {
+    characters(2, 32)(
+      b,
+      args.filter((v) => !(v instanceof Regex))
+    )
+    if (args[1] instanceof Regex) matches(b, args)
+  }),
   ...each("string::matches", matches),
-  ...each("string::distance::damerau_levenshtein string::distance::normalized_damerau_levenshtein string::distance::osa", measures(8)),
-  ...each("string::distance::hamming string::distance::levenshtein string::distance::normalized_levenshtein string::similarity::fuzzy string::similarity::smithwaterman", measures(0)),
+  ...each(
+    "string::distance::damerau_levenshtein string::distance::normalized_damerau_levenshtein string::distance::osa",
+    measures(8)
+  ),
+  ...each(
+    "string::distance::hamming string::distance::levenshtein string::distance::normalized_levenshtein string::similarity::fuzzy string::similarity::smithwaterman",
+    measures(0)
+  ),
   ...each("string::similarity::jaro string::similarity::jaro_winkler string::similarity::sorensen_dice", measures(0)),
 
   ...each("crypto::blake3 crypto::joaat crypto::md5 crypto::sha1 crypto::sha256", characters(4, 16)),
@@ -268,9 +346,12 @@ export const costOf = (name: string): Cost => {
   const cost = known.get(name)
   if (cost !== undefined) return cost
   if (name.startsWith("type::is_")) return glance
-  if (name.startsWith("string::is_") || name.startsWith("string::semver::") || name.startsWith("parse::")) return stringTests
+  if (name.startsWith("string::is_") || name.startsWith("string::semver::") || name.startsWith("parse::"))
+    return stringTests
   if (/^math::(median|interquartile|midhinge|trimean|nearestrank|percentile|bottom|top)$/.test(name)) return sorts
-  return name.startsWith("math::") || name.startsWith("vector::") || name === "time::max" || name === "time::min" ? numbers : standard
+  return name.startsWith("math::") || name.startsWith("vector::") || name === "time::max" || name === "time::min"
+    ? numbers
+    : standard
 }
 
 /** Functions with a cost of their own; the others walk all that they are given. */

@@ -1,15 +1,31 @@
 /**
  * How a function is declared: its parameters by type, and what it does with checked arguments.
  *
- * Why so: argument checks and their wording are the same for all functions, so a function states types and its body may rely
- * on them. A body that cannot compute raises the database's words.
+ * Why so: argument checks and their wording are the same for all functions, so a function states types and its body may
+ * rely on them. A body that cannot compute raises the database's words.
  */
 import { saturated } from "../cast.ts"
 import { raise } from "../failure.ts"
 import { isNumber, toFloat } from "../number.ts"
 import type { Scope } from "../scope.ts"
 import { shown } from "../text.ts"
-import { Bytes, Closure, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, Regex, SetValue, Uuid, int, isInt, isObj } from "../value.ts"
+import {
+  Bytes,
+  Closure,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  Regex,
+  SetValue,
+  Uuid,
+  int,
+  isInt,
+  isObj
+} from "../value.ts"
 import type { Value } from "../value.ts"
 
 export interface Fn {
@@ -34,11 +50,28 @@ export type Table = { readonly [name: string]: Fn }
 export type Param = string
 
 const types: { readonly [name: string]: (v: Value) => boolean } = {
-  any: () => true, array: Array.isArray, string: (v) => typeof v === "string", number: isNumber, bool: (v) => typeof v === "boolean",
-  int: (v) => isInt(v) || v instanceof Float || (v instanceof Decimal && v.value.isInteger() && fitsInt(v)) || (typeof v === "number" && Number.isInteger(v)),
-  object: isObj, datetime: (v) => v instanceof Datetime, duration: (v) => v instanceof Duration, record: (v) => v instanceof RecordId,
-  function: (v) => v instanceof Closure, set: (v) => v instanceof SetValue, regex: (v) => v instanceof Regex, uuid: (v) => v instanceof Uuid,
-  bytes: (v) => v instanceof Bytes, geometry: (v) => v instanceof Geometry, range: (v) => v instanceof Range, float: isNumber
+  any: () => true,
+  array: Array.isArray,
+  string: (v) => typeof v === "string",
+  number: isNumber,
+  bool: (v) => typeof v === "boolean",
+  int: (v) =>
+    isInt(v) ||
+    v instanceof Float ||
+    (v instanceof Decimal && v.value.isInteger() && fitsInt(v)) ||
+    (typeof v === "number" && Number.isInteger(v)),
+  object: isObj,
+  datetime: (v) => v instanceof Datetime,
+  duration: (v) => v instanceof Duration,
+  record: (v) => v instanceof RecordId,
+  function: (v) => v instanceof Closure,
+  set: (v) => v instanceof SetValue,
+  regex: (v) => v instanceof Regex,
+  uuid: (v) => v instanceof Uuid,
+  bytes: (v) => v instanceof Bytes,
+  geometry: (v) => v instanceof Geometry,
+  range: (v) => v instanceof Range,
+  float: isNumber
 }
 
 const fitsInt = (v: Decimal): boolean => v.value.lte("9223372036854775807") && v.value.gte("-9223372036854775808")
@@ -55,10 +88,16 @@ export const asInt = (v: Value): Value => {
 const shownType = (type: string): string => (type === "regex|string" ? "string | regex" : type.replaceAll("|", " | "))
 
 const wrong = (name: string, index: number, type: string, v: Value): never =>
-  raise(`Incorrect arguments for function ${name}(). Argument ${index + 1} was the wrong type. Expected \`${shownType(type)}\` but found \`${shown(v)}\``)
+  raise(
+    `Incorrect arguments for function ${name}(). Argument ${index + 1} was the wrong type. Expected \`${shownType(type)}\` but found \`${shown(v)}\``
+  )
 
 const arityText = (min: number, max: number): string =>
-  max === Infinity ? `Expected ${min} or more arguments` : min === max ? `Expected ${min} argument${min === 1 ? "" : "s"}` : `Expected ${min} to ${max} arguments`
+  max === Infinity
+    ? `Expected ${min} or more arguments`
+    : min === max
+      ? `Expected ${min} argument${min === 1 ? "" : "s"}`
+      : `Expected ${min} to ${max} arguments`
 
 type Body<A extends ReadonlyArray<unknown>> = (args: A, scope: Scope, name: string) => Value
 
@@ -68,13 +107,22 @@ interface Options extends Partial<Pick<Fn, "pure" | "reads">> {
 }
 
 /** A pure function of checked arguments. The body names the types it declared in its own parameter list. */
-export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<Param>, body: Body<A>, { wideInts, ...more }: Options = {}): Fn => {
+export const define = <A extends ReadonlyArray<unknown>>(
+  params: ReadonlyArray<Param>,
+  body: Body<A>,
+  { wideInts, ...more }: Options = {}
+): Fn => {
   const rest = params.some((p) => p.startsWith("..."))
   const specs = params.map((p) => p.replace(/^(\?|\.\.\.)/, ""))
   const min = params.filter((p) => !p.startsWith("?") && !p.startsWith("...")).length
   const max = rest ? Infinity : params.length
   return {
-    min, max, arity: arityText(min, max), pure: true, reads: false, ...more,
+    min,
+    max,
+    arity: arityText(min, max),
+    pure: true,
+    reads: false,
+    ...more,
     call: (given, scope, name) => {
       const args: Array<Value> = given.slice()
       for (let i = 0; i < args.length; i++) {
@@ -91,7 +139,22 @@ export const define = <A extends ReadonlyArray<unknown>>(params: ReadonlyArray<P
 }
 
 /** A named constant. */
-export const constant = (value: Value): Fn => ({ min: 0, max: 0, arity: arityText(0, 0), pure: true, reads: false, constant: value, call: () => value })
+export const constant = (value: Value): Fn => ({
+  min: 0,
+  max: 0,
+  arity: arityText(0, 0),
+  pure: true,
+  reads: false,
+  constant: value,
+  call: () => value
+})
 
 /** A function the language has and this evaluator knowingly has not. */
-export const volatile = (body: Fn["call"]): Fn => ({ min: 0, max: Infinity, arity: "", pure: false, reads: false, call: body })
+export const volatile = (body: Fn["call"]): Fn => ({
+  min: 0,
+  max: Infinity,
+  arity: "",
+  pure: false,
+  reads: false,
+  call: body
+})

@@ -26,16 +26,22 @@ const encode64 = (bytes: Uint8Array, padded: boolean): string => {
 
 const decode64 = (text: string): Value => {
   const clean = text.replace(/={1,2}$/, "")
-  const bad = !/^[A-Za-z0-9+/]*$/.test(clean) || clean.length % 4 === 1 || (clean.length < text.length && text.length % 4 !== 0)
+  const bad =
+    !/^[A-Za-z0-9+/]*$/.test(clean) || clean.length % 4 === 1 || (clean.length < text.length && text.length % 4 !== 0)
   // Bits behind the last whole byte must be nought.
   const left = clean.length % 4 === 2 ? 15 : clean.length % 4 === 3 ? 3 : 0
-  if (bad || (base64.indexOf(clean.at(-1) ?? "A") & left) !== 0) return raise("Incorrect arguments for function encoding::base64::decode(). invalid base64")
+  if (bad || (base64.indexOf(clean.at(-1) ?? "A") & left) !== 0)
+    return raise("Incorrect arguments for function encoding::base64::decode(). invalid base64")
   const out: Array<number> = []
-  let bits = 0, held = 0
+  let bits = 0,
+    held = 0
   for (const c of clean) {
     held = (held << 6) | base64.indexOf(c)
     bits += 6
-    if (bits >= 8) { bits -= 8; out.push((held >> bits) & 255) }
+    if (bits >= 8) {
+      bits -= 8
+      out.push((held >> bits) & 255)
+    }
   }
   return new Bytes(Uint8Array.from(out))
 }
@@ -43,18 +49,26 @@ const decode64 = (text: string): Value => {
 const encodeCbor = (v: Value): Value => {
   const bytes = encode(v)
   if (bytes !== undefined) return new Bytes(bytes)
-  return raise(hasClosure(v) ? "Closure values cannot be converted to public value" : "Incorrect arguments for function encoding::cbor::encode(). Value could not be encoded into CBOR")
+  return raise(
+    hasClosure(v)
+      ? "Closure values cannot be converted to public value"
+      : "Incorrect arguments for function encoding::cbor::encode(). Value could not be encoded into CBOR"
+  )
 }
 
 const decodeCbor = (b: Bytes): Value => {
   const decoded = decode(b.value)
-  return decoded === undefined ? raise("Incorrect arguments for function encoding::cbor::decode(). invalid cbor") : decoded.value
+  return decoded === undefined
+    ? raise("Incorrect arguments for function encoding::cbor::decode(). invalid cbor")
+    : decoded.value
 }
 
 export const encoding: Table = {
   "bytes::len": define<[Bytes]>(["bytes"], ([b]) => b.value.length),
   "encoding::base64::decode": define<[string]>(["string"], ([s]) => decode64(s)),
-  "encoding::base64::encode": define<[Bytes, boolean?]>(["bytes", "?bool"], ([v, padded]) => encode64(v.value, padded === true)),
+  "encoding::base64::encode": define<[Bytes, boolean?]>(["bytes", "?bool"], ([v, padded]) =>
+    encode64(v.value, padded === true)
+  ),
   "encoding::cbor::decode": define<[Bytes]>(["bytes"], ([b]) => decodeCbor(b)),
   "encoding::cbor::encode": define<[Value]>(["any"], ([v]) => encodeCbor(v))
 }

@@ -6,20 +6,31 @@
 import { raise } from "../failure.ts"
 import { recordOf } from "../paths.ts"
 import { spend } from "../scope.ts"
-import { RecordId, field, isObj } from "../value.ts"
+import { type RecordId, field, isObj } from "../value.ts"
 import type { Value } from "../value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 
 export const record: Table = {
-  "record::exists": define<[RecordId]>(["record"], ([id], scope) => { spend(scope.budget, 1); return scope.source.record(id) !== undefined }, { reads: true }),
+  "record::exists": define<[RecordId]>(
+    ["record"],
+    ([id], scope) => {
+      spend(scope.budget, 1)
+      return scope.source.record(id) !== undefined
+    },
+    { reads: true }
+  ),
   "record::id": define<[RecordId]>(["record"], ([id]) => id.key as Value),
-  "record::is_edge": define<[Value]>(["record|string"], ([v], scope) => {
-    const id = recordOf(v)
-    if (id === undefined) return raise("Incorrect arguments for function record::is_edge(). Expected a record ID")
-    const doc = scope.source.record(id)
-    return isObj(doc) && recordOf(field(doc, "in")) !== undefined && recordOf(field(doc, "out")) !== undefined
-  }, { reads: true }),
+  "record::is_edge": define<[Value]>(
+    ["record|string"],
+    ([v], scope) => {
+      const id = recordOf(v)
+      if (id === undefined) return raise("Incorrect arguments for function record::is_edge(). Expected a record ID")
+      const doc = scope.source.record(id)
+      return isObj(doc) && recordOf(field(doc, "in")) !== undefined && recordOf(field(doc, "out")) !== undefined
+    },
+    { reads: true }
+  ),
   "record::table": define<[RecordId]>(["record"], ([id]) => id.table),
   "record::tb": define<[RecordId]>(["record"], ([id]) => id.table),
   "meta::id": define<[RecordId]>(["record"], ([id]) => id.key as Value),

@@ -12,7 +12,8 @@ import { complement, span } from "./array.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 
-const itemsOf = (v: Value): ReadonlyArray<Value> => (Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : [v])
+const itemsOf = (v: Value): ReadonlyArray<Value> =>
+  Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : [v]
 
 const without = (a: SetValue, b: ReadonlyArray<Value>): SetValue => new SetValue(complement(a.items, b) as Array<Value>)
 
@@ -26,7 +27,9 @@ export const set: Table = {
   "set::at": define<[SetValue, number]>(["set", "int"], ([a, i]) => a.items[i < 0 ? a.items.length + i : i]),
   "set::complement": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => without(a, b.items)),
   "set::contains": define<[SetValue, Value]>(["set", "any"], ([a, v]) => contains(a, v)),
-  "set::difference": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => makeSet([...without(a, b.items).items, ...without(b, a.items).items])),
+  "set::difference": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) =>
+    makeSet([...without(a, b.items).items, ...without(b, a.items).items])
+  ),
   "set::first": define<[SetValue]>(["set"], ([a]) => a.items[0]),
   "set::flatten": define<[SetValue]>(["set"], ([a]) => makeSet(a.items.flatMap(itemsOf), "last")),
   "set::intersect": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => without(a, without(a, b.items).items)),
@@ -37,6 +40,8 @@ export const set: Table = {
   "set::max": define<[SetValue]>(["set"], ([a]) => a.items[a.items.length - 1]),
   "set::min": define<[SetValue]>(["set"], ([a]) => a.items[0]),
   "set::remove": define<[SetValue, Value]>(["set", "any"], ([a, v]) => without(a, itemsOf(v))),
-  "set::slice": define<[SetValue, ...ReadonlyArray<Value>]>(["set", "?any", "?int"], ([a, ...given]) => slice(a, given)),
+  "set::slice": define<[SetValue, ...ReadonlyArray<Value>]>(["set", "?any", "?int"], ([a, ...given]) =>
+    slice(a, given)
+  ),
   "set::union": define<[SetValue, SetValue]>(["set", "set"], ([a, b]) => makeSet([...a.items, ...b.items]))
 }

@@ -1,8 +1,8 @@
 /**
  * `math::*` over arrays of numbers: sums, means, quantiles, spread.
  *
- * Why so: these are what GROUP BY calls. Sums keep the kind of number; quantiles and deviations are floats, computed the
- * way the database does (linear interpolation, sample variance).
+ * Why so: these are what GROUP BY calls. Sums keep the kind of number; quantiles and deviations are floats, computed
+ * the way the database does (linear interpolation, sample variance).
  */
 import { add, addWrapping, divide, multiplyWrapping, raisePower, subtract, subtractWrapping } from "../arithmetic.ts"
 import { raise } from "../failure.ts"
@@ -18,10 +18,20 @@ import type { Fn, Table } from "./define.ts"
 type Numbers = ReadonlyArray<NumberValue>
 
 /** A function of an array of numbers; any other element is an argument error. */
-const over = (params: ReadonlyArray<string>, body: (numbers: Numbers, args: ReadonlyArray<Value>, name: string) => Value): Fn =>
+const over = (
+  params: ReadonlyArray<string>,
+  body: (numbers: Numbers, args: ReadonlyArray<Value>, name: string) => Value
+): Fn =>
   define<ReadonlyArray<Value>>(["any", ...params], ([a, ...rest], _, name) => {
-    if (!Array.isArray(a)) raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`array<number>\` but found \`${render(a)}\``)
-    for (const v of a as ReadonlyArray<Value>) if (!isNumber(v)) raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`number\` but found \`${render(v)}\` when coercing an element of \`array<number>\``)
+    if (!Array.isArray(a))
+      raise(
+        `Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`array<number>\` but found \`${render(a)}\``
+      )
+    for (const v of a as ReadonlyArray<Value>)
+      if (!isNumber(v))
+        raise(
+          `Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`number\` but found \`${render(v)}\` when coercing an element of \`array<number>\``
+        )
     return body(a as Numbers, rest, name)
   })
 
@@ -30,7 +40,8 @@ const sorted = (n: Numbers): Numbers => n.slice().sort(compareNumbers)
 const sum = (n: Numbers): Value => n.reduce<Value>((a, b) => addWrapping(a, b), 0)
 
 const median = (n: Numbers): Value => {
-  const s = sorted(n), middle = Math.floor(s.length / 2)
+  const s = sorted(n),
+    middle = Math.floor(s.length / 2)
   if (s.length === 0) return undefined
   return float(s.length % 2 === 1 ? toFloat(s[middle]!) : (toFloat(s[middle - 1]!) + toFloat(s[middle]!)) / 2)
 }
@@ -38,7 +49,8 @@ const median = (n: Numbers): Value => {
 /** Linear interpolation between the two nearest ranks, in the database's order of operations. */
 const quantile = (s: Numbers, percent: number): number => {
   if (s.length === 0 || !(percent >= 0 && percent <= 100)) return NaN
-  const at = (s.length - 1) * percent * (1 / 100), low = Math.floor(at)
+  const at = (s.length - 1) * percent * (1 / 100),
+    low = Math.floor(at)
   const a = toFloat(s[low]!)
   return at - low <= Number.EPSILON ? a : a + (toFloat(s[Math.ceil(at)]!) - a) * (at - low)
 }
@@ -46,7 +58,8 @@ const quantile = (s: Numbers, percent: number): number => {
 const midhinge = (s: Numbers): number => (quantile(s, 75) + quantile(s, 25)) * 0.5
 
 const trimean = (n: Numbers): number => {
-  const s = sorted(n), middle = median(n)
+  const s = sorted(n),
+    middle = median(n)
   return middle === undefined ? NaN : (midhinge(s) + toFloat(middle as NumberValue)) * 0.5
 }
 
@@ -65,7 +78,7 @@ const variance = (n: Numbers): Value => {
 
 const deviation = (n: Numbers): Value => {
   const v = variance(n)
-  return v instanceof Decimal ? decimal(new D(v.value).sqrt()) ?? NaN : float(Math.sqrt(toFloat(v as NumberValue)))
+  return v instanceof Decimal ? (decimal(new D(v.value).sqrt()) ?? NaN) : float(Math.sqrt(toFloat(v as NumberValue)))
 }
 
 const mode = (n: Numbers): Value => {
@@ -76,12 +89,19 @@ const mode = (n: Numbers): Value => {
     else found.count++
   }
   let best: { readonly value: NumberValue; count: number } | undefined
-  for (const c of counts.values()) if (best === undefined || c.count > best.count || (c.count === best.count && compareNumbers(c.value, best.value) > 0)) best = c
+  for (const c of counts.values())
+    if (
+      best === undefined ||
+      c.count > best.count ||
+      (c.count === best.count && compareNumbers(c.value, best.value) > 0)
+    )
+      best = c
   return best === undefined ? NaN : best.value
 }
 
 const nearestRank = (n: Numbers, percent: Value): Value => {
-  const s = sorted(n), p = isNumber(percent) ? toFloat(percent) : NaN
+  const s = sorted(n),
+    p = isNumber(percent) ? toFloat(percent) : NaN
   if (s.length === 0 || !(p >= 0 && p <= 100)) return NaN
   return s[Math.min(Math.floor(s.length * (p * (1 / 100))), s.length - 1)]
 }
@@ -98,7 +118,7 @@ const sink = (heap: Array<NumberValue>, order: (a: NumberValue, b: NumberValue) 
 }
 
 const rise = (heap: Array<NumberValue>, from: number, order: (a: NumberValue, b: NumberValue) => number): void => {
-  for (let at = from; at > 0;) {
+  for (let at = from; at > 0; ) {
     const parent = (at - 1) >> 1
     if (order(heap[at]!, heap[parent]!) <= 0) return
     ;[heap[at], heap[parent]] = [heap[parent]!, heap[at]!]
@@ -106,10 +126,15 @@ const rise = (heap: Array<NumberValue>, from: number, order: (a: NumberValue, b:
   }
 }
 
-/** The least of the numbers in the order a heap leaves them in, which is what the database answers; the greatest where `order` is reversed. */
+/**
+ * The least of the numbers in the order a heap leaves them in, which is what the database answers; the greatest where
+ * `order` is reversed.
+ */
 const take = (n: Numbers, count: Value, name: string, order: (a: NumberValue, b: NumberValue) => number): Value => {
-  if (!isNumber(count) || toFloat(count) <= 0) return raise(`Incorrect arguments for function ${name}(). The second argument must be an integer greater than 0.`)
-  const heap: Array<NumberValue> = [], most = toFloat(count)
+  if (!isNumber(count) || toFloat(count) <= 0)
+    return raise(`Incorrect arguments for function ${name}(). The second argument must be an integer greater than 0.`)
+  const heap: Array<NumberValue> = [],
+    most = toFloat(count)
   for (const v of n) {
     heap.push(v)
     rise(heap, heap.length - 1, order)
@@ -122,16 +147,27 @@ const take = (n: Numbers, count: Value, name: string, order: (a: NumberValue, b:
   return heap
 }
 
-const least = (n: Numbers, empty: number): Value => n.reduce<Value>((best, v) => (best === undefined || compareNumbers(v, best as NumberValue) < 0 ? v : best), undefined) ?? empty
+const least = (n: Numbers, empty: number): Value =>
+  n.reduce<Value>(
+    (best, v) => (best === undefined || compareNumbers(v, best as NumberValue) < 0 ? v : best),
+    undefined
+  ) ?? empty
 
 /** Of equal ones the last. */
-const greatest = (n: Numbers, empty: number): Value => n.reduce<Value>((best, v) => (best === undefined || compareNumbers(v, best as NumberValue) >= 0 ? v : best), undefined) ?? empty
+const greatest = (n: Numbers, empty: number): Value =>
+  n.reduce<Value>(
+    (best, v) => (best === undefined || compareNumbers(v, best as NumberValue) >= 0 ? v : best),
+    undefined
+  ) ?? empty
 
 const range = (n: Numbers): Value => (n.length === 0 ? NaN : subtractWrapping(greatest(n, NaN), least(n, NaN)))
 
 export const statistics: Table = {
   "math::bottom": over(["int"], (n, [c], name) => take(n, c, name, compareNumbers)),
-  "math::interquartile": over([], (n) => { const s = sorted(n); return float(quantile(s, 75) - quantile(s, 25)) }),
+  "math::interquartile": over([], (n) => {
+    const s = sorted(n)
+    return float(quantile(s, 75) - quantile(s, 25))
+  }),
   "math::max": over([], (n) => greatest(n, -Infinity)),
   "math::mean": over([], mean),
   "math::median": over([], median),

@@ -17,14 +17,23 @@ import type { Fn, Table } from "./define.ts"
 
 const text = (body: (s: string) => Value): Fn => define<[string]>(["string"], ([s]) => body(s))
 
-const two = (body: (a: string, b: string) => Value): Fn => define<[string, string]>(["string", "string"], ([a, b]) => body(a, b))
+const two = (body: (a: string, b: string) => Value): Fn =>
+  define<[string, string]>(["string", "string"], ([a, b]) => body(a, b))
 
-const capitalize = (s: string): string => s.replace(/(^|\s)(\p{Ll})/gu, (_, before: string, c: string) => before + c.toUpperCase())
+const capitalize = (s: string): string =>
+  s.replace(/(^|\s)(\p{Ll})/gu, (_, before: string, c: string) => before + c.toUpperCase())
 
 /** Code points of a text. */
 const countOf = (s: string): number => {
   let n = s.length
-  for (let i = 0; i + 1 < s.length; i++) if (s.charCodeAt(i) >= 0xd800 && s.charCodeAt(i) < 0xdc00 && s.charCodeAt(i + 1) >= 0xdc00 && s.charCodeAt(i + 1) < 0xe000) n--, i++
+  for (let i = 0; i + 1 < s.length; i++)
+    if (
+      s.charCodeAt(i) >= 0xd800 &&
+      s.charCodeAt(i) < 0xdc00 &&
+      s.charCodeAt(i + 1) >= 0xdc00 &&
+      s.charCodeAt(i + 1) < 0xe000
+    )
+      n--, i++
   return n
 }
 
@@ -53,17 +62,25 @@ const bytesOf = (s: string): number => {
 
 /** Fails when a text would have more bytes than the database makes; pays for the others. */
 const limitedText = (scope: Scope, name: string, bytes: number): void => {
-  if (!(bytes >= 0 && bytes <= maxBytes)) raise(`Incorrect arguments for function ${name}(). Output must not exceed ${maxBytes} bytes.`)
+  if (!(bytes >= 0 && bytes <= maxBytes))
+    raise(`Incorrect arguments for function ${name}(). Output must not exceed ${maxBytes} bytes.`)
   spend(scope.budget, bytes >> 6)
   make(scope.budget, bytes)
 }
 
 const join = (scope: Scope, name: string, parts: ReadonlyArray<string>, by: string): string => {
-  limitedText(scope, name, parts.reduce((sum, part) => sum + bytesOf(part), Math.max(0, parts.length - 1) * bytesOf(by)))
+  limitedText(
+    scope,
+    name,
+    parts.reduce((sum, part) => sum + bytesOf(part), Math.max(0, parts.length - 1) * bytesOf(by))
+  )
   return parts.join(by)
 }
 
-/** A text for another. Nothing is found before, behind and between all characters. As in the database, only what may grow is measured. */
+/**
+ * A text for another. Nothing is found before, behind and between all characters. As in the database, only what may
+ * grow is measured.
+ */
 const replaceText = (s: string, search: string, by: string, scope: Scope): string => {
   const parts = search === "" ? ["", ...Array.from(s), ""] : s.split(search)
   const growth = bytesOf(by) - bytesOf(search)
@@ -73,12 +90,18 @@ const replaceText = (s: string, search: string, by: string, scope: Scope): strin
 
 const replace = (s: string, search: Value, by: string, scope: Scope): string => {
   if (typeof search === "string") return replaceText(s, search, by, scope)
-  if (!(search instanceof Regex)) return raise(`Incorrect arguments for function string::replace(). Argument 2 was the wrong type. Expected a string but found ${toText(search)}`)
+  if (!(search instanceof Regex))
+    return raise(
+      `Incorrect arguments for function string::replace(). Argument 2 was the wrong type. Expected a string but found ${toText(search)}`
+    )
   const compiled = Regexes.compile(search.source)
   if (compiled === undefined) return s
   const matcher = compiled.matcher(s)
   const added = bytesOf(by)
-  let out = "", last = 0, bytes = 0, ended = -1
+  let out = "",
+    last = 0,
+    bytes = 0,
+    ended = -1
   while (matcher.find()) {
     // Nothing matches the empty text where a match has just ended.
     if (matcher.start() === matcher.end() && matcher.end() === ended) continue
@@ -96,23 +119,35 @@ const replace = (s: string, search: Value, by: string, scope: Scope): string => 
 
 const matches = (s: string, pattern: Value): boolean => {
   const source = pattern instanceof Regex ? pattern.source : pattern
-  if (typeof source !== "string" || Regexes.compile(source) === undefined) return raise(`Could not cast into \`regex\` using input \`${toText(pattern)}\``)
+  if (typeof source !== "string" || Regexes.compile(source) === undefined)
+    return raise(`Could not cast into \`regex\` using input \`${toText(pattern)}\``)
   return Regexes.matches(source, s)
 }
 
 export const string: Table = {
   "string::capitalize": text(capitalize),
-  "string::concat": define<ReadonlyArray<Value>>(["...any"], (all, scope, name) => join(scope, name, all.map(rawText), "")),
+  "string::concat": define<ReadonlyArray<Value>>(["...any"], (all, scope, name) =>
+    join(scope, name, all.map(rawText), "")
+  ),
   "string::contains": two((a, b) => a.includes(b)),
   "string::ends_with": two((a, b) => a.endsWith(b)),
-  "string::join": define<ReadonlyArray<Value>>(["any", "...any"], ([by, ...all], scope, name) => join(scope, name, all.map(rawText), rawText(by))),
+  "string::join": define<ReadonlyArray<Value>>(["any", "...any"], ([by, ...all], scope, name) =>
+    join(scope, name, all.map(rawText), rawText(by))
+  ),
   "string::len": text(countOf),
   "string::lowercase": text((s) => s.toLowerCase()),
   "string::matches": define<[string, Value]>(["string", "any"], ([s, pattern]) => matches(s, pattern)),
-  "string::repeat": define<[string, number]>(["string", "int"], ([s, n], scope, name) => { limitedText(scope, name, s === "" ? 0 : n < 0 ? Infinity : bytesOf(s) * n); return s === "" ? s : s.repeat(n) }),
-  "string::replace": define<[string, Value, string]>(["string", "any", "string"], ([s, search, by], scope) => replace(s, search, by, scope)),
+  "string::repeat": define<[string, number]>(["string", "int"], ([s, n], scope, name) => {
+    limitedText(scope, name, s === "" ? 0 : n < 0 ? Infinity : bytesOf(s) * n)
+    return s === "" ? s : s.repeat(n)
+  }),
+  "string::replace": define<[string, Value, string]>(["string", "any", "string"], ([s, search, by], scope) =>
+    replace(s, search, by, scope)
+  ),
   "string::reverse": text((s) => Array.from(s).reverse().join("")),
-  "string::slice": define<[string, ...ReadonlyArray<Value>]>(["string", "?any", "?int"], ([s, ...given]) => slice(s, given)),
+  "string::slice": define<[string, ...ReadonlyArray<Value>]>(["string", "?any", "?int"], ([s, ...given]) =>
+    slice(s, given)
+  ),
   "string::slug": text(slug),
   "string::split": two(split),
   "string::starts_with": two((a, b) => a.startsWith(b)),
@@ -123,6 +158,18 @@ export const string: Table = {
 }
 
 const htmlEscapes: { readonly [char: string]: string } = {
-  "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;", "`": "&grave;", "/": "&#47;", "=": "&#61;", " ": "&#32;", "\t": "&#9;",
-  "\n": "&#10;", "\r": "&#13;", "\f": "&#12;", "\0": "&#65533;"
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&apos;",
+  "`": "&grave;",
+  "/": "&#47;",
+  "=": "&#61;",
+  " ": "&#32;",
+  "\t": "&#9;",
+  "\n": "&#10;",
+  "\r": "&#13;",
+  "\f": "&#12;",
+  "\0": "&#65533;"
 }

@@ -10,23 +10,27 @@ import { raise } from "../failure.ts"
 import { compare } from "../order.ts"
 import type { Scope } from "../scope.ts"
 import { render } from "../text.ts"
-import { Datetime, Duration, Uuid, int } from "../value.ts"
+import { Datetime, type Duration, type Uuid, int } from "../value.ts"
 import type { Value } from "../value.ts"
 import { constant, define, volatile } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 import { formatTime } from "./timeFormat.ts"
 
 /** The present, where the caller gave one. */
-const now = (scope: Scope, name: string): Datetime => scope.now ?? raise(`${name}() without a datetime is not deterministic`)
+const now = (scope: Scope, name: string): Datetime =>
+  scope.now ?? raise(`${name}() without a datetime is not deterministic`)
 
 /** A part of a datetime; without an argument, of now. */
 const part = (body: (d: Datetime, c: Civil) => Value): Fn => ({
-  ...define<[Datetime?]>(["?datetime"], ([given], scope, name) => { const d = given ?? now(scope, name); return body(d, civil(d)) }),
+  ...define<[Datetime?]>(["?datetime"], ([given], scope, name) => {
+    const d = given ?? now(scope, name)
+    return body(d, civil(d))
+  }),
   pureWithArguments: true
 })
 
 /** Day of the week, Monday 1. */
-export const weekday = (d: Datetime): number => (((Math.floor(d.seconds / 86400) + 3) % 7) + 7) % 7 + 1
+export const weekday = (d: Datetime): number => ((((Math.floor(d.seconds / 86400) + 3) % 7) + 7) % 7) + 1
 
 /** Day of the year from 1. */
 export const yearDay = (c: Civil): number => daysFromCivil(c.year, c.month, c.day) - daysFromCivil(c.year, 1, 1) + 1
@@ -38,56 +42,102 @@ export const isoWeek = (d: Datetime): readonly [number, number] => {
 }
 
 const floorTo = (d: Datetime, by: Duration): bigint => {
-  const n = toNanos(d), step = Durations.toNanos(by)
+  const n = toNanos(d),
+    step = Durations.toNanos(by)
   return n - (((n % step) + step) % step)
 }
 
 /** True for nanoseconds that 64 bits hold. */
 const inNanos = (n: bigint): boolean => n >= -9223372036854775808n && n <= 9223372036854775807n
 
-const rounding = (body: (floor: bigint, n: bigint, step: bigint) => bigint): Fn => define<[Datetime, Duration]>(["datetime", "duration"], ([d, by], _, name) => {
-  const step = Durations.toNanos(by), n = toNanos(d)
-  if (step === 0n) return d
-  if (!inNanos(step) || !inNanos(n)) return raise(`Incorrect arguments for function ${name}(). The second argument must be a duration, and must be able to be represented as nanoseconds.`)
-  return fromNanos(body(floorTo(d, by), n, step))
-})
+const rounding = (body: (floor: bigint, n: bigint, step: bigint) => bigint): Fn =>
+  define<[Datetime, Duration]>(["datetime", "duration"], ([d, by], _, name) => {
+    const step = Durations.toNanos(by),
+      n = toNanos(d)
+    if (step === 0n) return d
+    if (!inNanos(step) || !inNanos(n))
+      return raise(
+        `Incorrect arguments for function ${name}(). The second argument must be a duration, and must be able to be represented as nanoseconds.`
+      )
+    return fromNanos(body(floorTo(d, by), n, step))
+  })
 
 const units = ["year", "month", "day", "hour", "minute", "second"]
 
 const group = (d: Datetime, unit: string): Value => {
   const at = units.indexOf(unit)
-  if (at < 0) return raise("Incorrect arguments for function time::group(). The second argument must be a string, and can be one of 'year', 'month', 'day', 'hour', 'minute', or 'second'.")
+  if (at < 0)
+    return raise(
+      "Incorrect arguments for function time::group(). The second argument must be a string, and can be one of 'year', 'month', 'day', 'hour', 'minute', or 'second'."
+    )
   const c = civil(d)
-  return fromCivil({ year: c.year, month: at >= 1 ? c.month : 1, day: at >= 2 ? c.day : 1, hour: at >= 3 ? c.hour : 0, minute: at >= 4 ? c.minute : 0, second: at >= 5 ? c.second : 0, nanos: 0 })
+  return fromCivil({
+    year: c.year,
+    month: at >= 1 ? c.month : 1,
+    day: at >= 2 ? c.day : 1,
+    hour: at >= 3 ? c.hour : 0,
+    minute: at >= 4 ? c.minute : 0,
+    second: at >= 5 ? c.second : 0,
+    nanos: 0
+  })
 }
 
-const from = (scale: bigint, unit: string): Fn => define<[number | bigint]>(["int"], ([n], _, name) =>
-  within(BigInt(n) * scale) ?? raise(`Incorrect arguments for function ${name}(). The argument must be a number of ${unit} relative to January 1, 1970 0:00:00 UTC that produces a datetime between -262143-01-01T00:00:00Z and +262142-12-31T23:59:59Z.`), { wideInts: true })
+const from = (scale: bigint, unit: string): Fn =>
+  define<[number | bigint]>(
+    ["int"],
+    ([n], _, name) =>
+      within(BigInt(n) * scale) ??
+      raise(
+        `Incorrect arguments for function ${name}(). The argument must be a number of ${unit} relative to January 1, 1970 0:00:00 UTC that produces a datetime between -262143-01-01T00:00:00Z and +262142-12-31T23:59:59Z.`
+      ),
+    { wideInts: true }
+  )
 
-const extreme = (sign: number): Fn => define<[ReadonlyArray<Value>]>(["array"], ([a], _, name) => a.reduce<Value>((best, v) => {
-  if (!(v instanceof Datetime)) return raise(`Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``)
-  return best === undefined || compare(v, best) * sign > 0 ? v : best
-}, undefined))
+const extreme = (sign: number): Fn =>
+  define<[ReadonlyArray<Value>]>(["array"], ([a], _, name) =>
+    a.reduce<Value>((best, v) => {
+      if (!(v instanceof Datetime))
+        return raise(
+          `Incorrect arguments for function ${name}(). Argument 1 was the wrong type. Expected \`datetime\` but found \`${render(v)}\``
+        )
+      return best === undefined || compare(v, best) * sign > 0 ? v : best
+    }, undefined)
+  )
 
-const set = (unit: keyof Civil, word: string, max: (c: Civil) => number, min: number): Fn => define<[Datetime, number]>(["datetime", "number"], ([d, n]) => {
-  const c = civil(d)
-  const next = { ...c, [unit]: n }
-  if (!Number.isInteger(n) || n < min || n > max(c) || next.day > daysInMonth(next.year, next.month)) return raise(`Unable to set datetime to ${word.replace("_", String(n))}`)
-  return fromCivil(next)
-})
+const set = (unit: keyof Civil, word: string, max: (c: Civil) => number, min: number): Fn =>
+  define<[Datetime, number]>(["datetime", "number"], ([d, n]) => {
+    const c = civil(d)
+    const next = { ...c, [unit]: n }
+    if (!Number.isInteger(n) || n < min || n > max(c) || next.day > daysInMonth(next.year, next.month))
+      return raise(`Unable to set datetime to ${word.replace("_", String(n))}`)
+    return fromCivil(next)
+  })
 
 const fromUlid = (text: string): Value => {
-  if (!/^[0-9A-HJKMNP-TV-Z]{26}$/i.test(text)) return raise("Incorrect arguments for function time::from_ulid(). The first argument must be a string, containing a valid ULID.")
-  const millis = Array.from(text.slice(0, 10).toUpperCase()).reduce((n, c) => n * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".indexOf(c), 0)
+  if (!/^[0-9A-HJKMNP-TV-Z]{26}$/i.test(text))
+    return raise(
+      "Incorrect arguments for function time::from_ulid(). The first argument must be a string, containing a valid ULID."
+    )
+  const millis = Array.from(text.slice(0, 10).toUpperCase()).reduce(
+    (n, c) => n * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".indexOf(c),
+    0
+  )
   // Of the fifty bits the ten letters are, forty-eight are the time.
   return fromNanos(BigInt(millis % 2 ** 48) * 1_000_000n)
 }
 
 const fromUuid = (u: Uuid): Value => {
-  const hex = u.text.replaceAll("-", ""), version = hex[12]
+  const hex = u.text.replaceAll("-", ""),
+    version = hex[12]
   if (version === "7") return fromNanos(BigInt("0x" + hex.slice(0, 12)) * 1_000_000n)
-  const ticks = version === "1" ? hex.slice(13, 16) + hex.slice(8, 12) + hex.slice(0, 8) : version === "6" ? hex.slice(0, 12) + hex.slice(13, 16) : undefined
-  if (ticks === undefined) return raise("Incorrect arguments for function time::from_uuid(). The first argument must be a v1, v6 or v7 UUID.")
+  const ticks =
+    version === "1"
+      ? hex.slice(13, 16) + hex.slice(8, 12) + hex.slice(0, 8)
+      : version === "6"
+        ? hex.slice(0, 12) + hex.slice(13, 16)
+        : undefined
+  if (ticks === undefined)
+    return raise("Incorrect arguments for function time::from_uuid(). The first argument must be a v1, v6 or v7 UUID.")
   return fromNanos((BigInt("0x" + ticks) - 0x01b21dd213814000n) * 100n)
 }
 
@@ -114,8 +164,11 @@ export const time: Table = {
   "time::week": part((d) => isoWeek(d)[1]),
   "time::yday": part((_, c) => yearDay(c)),
   "time::year": part((_, c) => c.year),
-  "time::from_micros": from(1000n, "microseconds"), "time::from_millis": from(1_000_000n, "milliseconds"), "time::from_nanos": from(1n, "nanoseconds"),
-  "time::from_secs": from(1_000_000_000n, "seconds"), "time::from_unix": from(1_000_000_000n, "seconds"),
+  "time::from_micros": from(1000n, "microseconds"),
+  "time::from_millis": from(1_000_000n, "milliseconds"),
+  "time::from_nanos": from(1n, "nanoseconds"),
+  "time::from_secs": from(1_000_000_000n, "seconds"),
+  "time::from_unix": from(1_000_000_000n, "seconds"),
   "time::from_ulid": define<[string]>(["string"], ([s]) => fromUlid(s)),
   "time::from_uuid": define<[Uuid]>(["uuid"], ([u]) => fromUuid(u)),
   "time::is_leap_year": part((_, c) => isLeap(c.year)),

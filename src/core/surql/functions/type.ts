@@ -1,8 +1,8 @@
 /**
  * `type::*`: conversions, tests and record ids from parts.
  *
- * Why so: conversions are the casts under another name; `type::field` reads the document and is treated by the projection
- * too, which names the output by its argument.
+ * Why so: conversions are the casts under another name; `type::field` reads the document and is treated by the
+ * projection too, which names the output by its argument.
  */
 import { cast } from "../cast.ts"
 import { raise } from "../failure.ts"
@@ -11,7 +11,23 @@ import { compileParts } from "../paths.ts"
 import * as RecordIds from "../recordId.ts"
 import type { Scope } from "../scope.ts"
 import { rawText, render, toText } from "../text.ts"
-import { Bytes, Datetime, Decimal, Duration, Float, Geometry, Range, RecordId, RecordRange, SetValue, Table as TableName, Uuid, field, isInt, isObj } from "../value.ts"
+import {
+  Bytes,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  RecordRange,
+  SetValue,
+  Table as TableName,
+  Uuid,
+  field,
+  isInt,
+  isObj
+} from "../value.ts"
 import type { RecordKey, Value } from "../value.ts"
 import { isNumber } from "../number.ts"
 import { define } from "./define.ts"
@@ -27,7 +43,13 @@ const is = (test: (v: Value) => boolean): Fn => define<[Value]>(["any"], ([v]) =
 const geometry = (type: string): Fn => is((v) => v instanceof Geometry && field(v.value, "type") === type)
 
 const table = (v: Value): Value =>
-  v instanceof TableName ? v : v instanceof RecordId ? new TableName(v.table) : typeof v === "string" ? new TableName(v) : raise(`Found ${toText(v)} for the table, which is not valid`)
+  v instanceof TableName
+    ? v
+    : v instanceof RecordId
+      ? new TableName(v.table)
+      : typeof v === "string"
+        ? new TableName(v)
+        : raise(`Found ${toText(v)} for the table, which is not valid`)
 
 const key = (v: Value): RecordKey => {
   if (v instanceof RecordId) return v.key
@@ -46,22 +68,51 @@ const record = (args: ReadonlyArray<Value>): Value => {
   return RecordIds.make(name, key(b))
 }
 
-const isRecord = (v: Value, name: Value): boolean => v instanceof RecordId && (name === undefined || v.table === toText(name))
+const isRecord = (v: Value, name: Value): boolean =>
+  v instanceof RecordId && (name === undefined || v.table === toText(name))
 
 /** Reads a dotted path of the document. */
 const path = (v: Value, scope: Scope): Value =>
-  typeof v === "string" ? compileParts(v.split(".").map((name) => ({ kind: "field", name }) as const))(scope.doc, scope) : raise(`Incorrect arguments for function type::field(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(v)}\``)
+  typeof v === "string"
+    ? compileParts(v.split(".").map((name) => ({ kind: "field", name }) as const))(scope.doc, scope)
+    : raise(
+        `Incorrect arguments for function type::field(). Argument 1 was the wrong type. Expected \`string\` but found \`${render(v)}\``
+      )
 
-const convertible = ["array", "bool", "bytes", "datetime", "decimal", "duration", "float", "geometry", "int", "number", "point", "range", "set", "string", "uuid"]
+const convertible = [
+  "array",
+  "bool",
+  "bytes",
+  "datetime",
+  "decimal",
+  "duration",
+  "float",
+  "geometry",
+  "int",
+  "number",
+  "point",
+  "range",
+  "set",
+  "string",
+  "uuid"
+]
 
 export const type: Table = {
   ...Object.fromEntries(convertible.map((t) => [`type::${t}`, conversion(t)])),
-  "type::set": define<[Value]>(["any"], ([v]) => (v instanceof Range || v instanceof Bytes ? raise(`Could not cast into \`set\` using input \`${render(v)}\``) : cast("set", v))),
-  "type::string_lossy": define<[Value]>(["any"], ([v]) => (v instanceof Bytes ? lossy.decode(v.value) : cast("string", v))),
+  "type::set": define<[Value]>(["any"], ([v]) =>
+    v instanceof Range || v instanceof Bytes
+      ? raise(`Could not cast into \`set\` using input \`${render(v)}\``)
+      : cast("set", v)
+  ),
+  "type::string_lossy": define<[Value]>(["any"], ([v]) =>
+    v instanceof Bytes ? lossy.decode(v.value) : cast("string", v)
+  ),
   "type::table": define<[Value]>(["any"], ([v]) => table(v)),
   "type::record": define<ReadonlyArray<Value>>(["any", "?any"], record),
   "type::field": define<[Value]>(["any"], ([v], scope) => path(v, scope), { reads: true }),
-  "type::fields": define<[ReadonlyArray<Value>]>(["array"], ([a], scope) => a.map((v) => path(v, scope)), { reads: true }),
+  "type::fields": define<[ReadonlyArray<Value>]>(["array"], ([a], scope) => a.map((v) => path(v, scope)), {
+    reads: true
+  }),
   "type::of": define<[Value]>(["any"], ([v]) => exactKind(v)),
   "type::is_array": is(Array.isArray),
   "type::is_bool": is((v) => typeof v === "boolean"),

@@ -8,9 +8,34 @@ import { volatile as unstable } from "./define.ts"
 import type { Table } from "./define.ts"
 
 const names = [
-    "rand", "rand::bool", "rand::duration", "rand::enum", "rand::float", "rand::id", "rand::int", "rand::string", "rand::time", "rand::ulid", "rand::uuid", "rand::uuid::v4",
-    "rand::uuid::v7", "array::shuffle", "session::ac", "session::db", "session::id", "session::ip", "session::ns", "session::origin", "session::rd", "session::token",
-    "crypto::argon2::generate", "crypto::bcrypt::generate", "crypto::pbkdf2::generate", "crypto::scrypt::generate"
-  ]
+  "rand",
+  "rand::bool",
+  "rand::duration",
+  "rand::enum",
+  "rand::float",
+  "rand::id",
+  "rand::int",
+  "rand::string",
+  "rand::time",
+  "rand::ulid",
+  "rand::uuid",
+  "rand::uuid::v4",
+  "rand::uuid::v7",
+  "array::shuffle",
+  "session::ac",
+  "session::db",
+  "session::id",
+  "session::ip",
+  "session::ns",
+  "session::origin",
+  "session::rd",
+  "session::token",
+  "crypto::argon2::generate",
+  "crypto::bcrypt::generate",
+  "crypto::pbkdf2::generate",
+  "crypto::scrypt::generate"
+]
 
-export const volatile: Table = Object.fromEntries(names.map((name) => [name, unstable(() => raise(`${name}() is not deterministic, and not available here`))]))
+export const volatile: Table = Object.fromEntries(
+  names.map((name) => [name, unstable(() => raise(`${name}() is not deterministic, and not available here`))])
+)
