@@ -53,7 +53,7 @@ const bundle = async () => {
     absWorkingDir: root,
     entryPoints: [
       ...doors.map((name) => ({ in: `src/${name}.ts`, out: name })),
-      { in: "src/host/watchdogThread.ts", out: "watchdogThread" }
+      { in: "src/host/process/watchdogThread.ts", out: "watchdogThread" }
     ],
     outdir: "dist/bundle",
     chunkNames: "chunk-[hash]",

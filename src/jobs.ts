@@ -6,7 +6,7 @@
  */
 import { Console, Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"
-import * as Process from "./host/Process.ts"
+import * as Process from "./host/process/Process.ts"
 import * as Released from "./host/release.ts"
 import * as Cli from "./outbox/Cli.ts"
 import { ConfigSource } from "./ports/ConfigSource.ts"

@@ -5,23 +5,23 @@
  * Apart from the door because help and refusals do not wait for any of it.
  */
 import { Effect, Layer } from "effect"
-import * as BackendClient from "./host/backendClient.ts"
-import * as Logs from "./host/logs.ts"
+import * as BackendClient from "./host/http/backendClient.ts"
+import * as Logs from "./host/process/logs.ts"
 import * as OutboxFiles from "./host/outboxFiles.ts"
-import * as Reload from "./host/reload.ts"
+import * as Reload from "./host/process/reload.ts"
 import * as ServerClient from "./host/serverClient.ts"
-import * as TlsClient from "./host/tlsClient.ts"
+import * as TlsClient from "./host/http/tlsClient.ts"
 import * as AskSsp from "./outbox/askSsp.ts"
 import type { Asked } from "./outbox/Cli.ts"
 import * as Generate from "./outbox/generate.ts"
-import { JobStore } from "./ports/JobStore.ts"
 import type { StartFault } from "./ports/StartFault.ts"
 import type { SspConfigShape } from "./ssp/Config.ts"
 import * as Polling from "./ssp/jobs/polling.ts"
+import * as SurrealJobs from "./drivers/surrealJobs.ts"
 
 const drivers = (config: SspConfigShape) =>
   Layer.mergeAll(
-    Layer.provide(JobStore.layerSurreal, ServerClient.layer(config)),
+    Layer.provide(SurrealJobs.layer, ServerClient.layer(config)),
     BackendClient.layer({ jobTables: config.jobTables, schedulerUrl: undefined, schedulerSecret: () => undefined }),
     Reload.layer(config.reloadSecrets).pipe(Layer.provideMerge(Logs.layer(config.logFormat, config.logLevel)))
   )

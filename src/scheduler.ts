@@ -6,10 +6,10 @@
  */
 import { Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"
-import * as Health from "./host/health.ts"
-import * as Process from "./host/Process.ts"
+import * as Health from "./host/process/health.ts"
+import * as Process from "./host/process/Process.ts"
 import * as Released from "./host/release.ts"
-import * as WalFile from "./host/WalFile.ts"
+import * as WalFile from "./host/wal/WalFile.ts"
 import * as Cli from "./scheduler/Cli.ts"
 import { SchedulerConfig } from "./scheduler/Config.ts"
 

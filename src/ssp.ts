@@ -6,11 +6,11 @@
  */
 import { Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"
-import * as Health from "./host/health.ts"
-import * as Process from "./host/Process.ts"
-import * as Quickstart from "./host/quickstart.ts"
+import * as Health from "./host/process/health.ts"
+import * as Process from "./host/process/Process.ts"
+import * as Quickstart from "./host/process/quickstart.ts"
 import * as Released from "./host/release.ts"
-import * as Cli from "./ssp/Cli.ts"
+import * as Cli from "./ssp/commands/Cli.ts"
 import { SspConfig } from "./ssp/Config.ts"
 
 const configFrom = (source: typeof ConfigFile.layer) =>

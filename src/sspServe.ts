@@ -5,25 +5,26 @@
  * faults do not wait for it.
  */
 import { Effect, Layer, Redacted } from "effect"
-import * as BackendClient from "./host/backendClient.ts"
+import * as BackendClient from "./host/http/backendClient.ts"
 import * as Pages from "./host/pages.ts"
-import * as ProcessFigures from "./host/processFigures.ts"
-import * as Quickstart from "./host/quickstart.ts"
-import * as NodeClient from "./host/nodeClient.ts"
-import { layerNode } from "./host/readBody.ts"
+import * as ProcessFigures from "./host/process/processFigures.ts"
+import * as Quickstart from "./host/process/quickstart.ts"
+import * as NodeClient from "./host/http/nodeClient.ts"
+import { layerNode } from "./host/http/readBody.ts"
 import * as Released from "./host/release.ts"
-import * as Reload from "./host/reload.ts"
-import * as Server from "./host/Server.ts"
+import * as Reload from "./host/process/reload.ts"
+import * as Server from "./host/http/Server.ts"
 import * as Stores from "./host/stores.ts"
-import * as Telemetry from "./host/telemetry.ts"
-import { layerTurn } from "./host/turn.ts"
-import * as Watchdog from "./host/watchdog.ts"
+import * as Telemetry from "./host/process/telemetry.ts"
+import { layerTurn } from "./host/process/turn.ts"
+import * as Watchdog from "./host/process/watchdog.ts"
 import { SchedulerClient } from "./ports/SchedulerClient.ts"
 import { nodePaths } from "./protocol/SspApi.ts"
 import { SspConfig, type SspConfigShape } from "./ssp/Config.ts"
-import { fromDatabase } from "./ssp/Lifecycle.ts"
+import { fromDatabase } from "./ssp/membership/Lifecycle.ts"
 import * as Ssp from "./ssp/Ssp.ts"
-import { storeText } from "./ssp/storeText.ts"
+import { storeText } from "./ssp/database/storeText.ts"
+import * as HttpSchedulerClient from "./drivers/httpSchedulerClient.ts"
 
 const drivers = (config: SspConfigShape) =>
   Layer.mergeAll(
@@ -42,7 +43,7 @@ const drivers = (config: SspConfigShape) =>
     config.schedulerUrl === undefined
       ? SchedulerClient.layerNone
       : Layer.provide(
-          SchedulerClient.layerHttp(config.schedulerUrl, config.schedulerSecret),
+          HttpSchedulerClient.layer(config.schedulerUrl, config.schedulerSecret),
           NodeClient.layer(config.tls)
         )
   )

@@ -5,10 +5,10 @@
  */
 import { Effect } from "effect"
 import * as ServerClient from "./host/serverClient.ts"
-import * as TlsClient from "./host/tlsClient.ts"
-import * as CheckIntegrity from "./ssp/checkIntegrity.ts"
+import * as TlsClient from "./host/http/tlsClient.ts"
+import * as CheckIntegrity from "./ssp/commands/checkIntegrity.ts"
 import type { SspConfigShape } from "./ssp/Config.ts"
-import * as DatabaseSetup from "./ssp/DatabaseSetup.ts"
+import * as DatabaseSetup from "./ssp/commands/DatabaseSetup.ts"
 
 export const run = (
   config: SspConfigShape,

@@ -32,6 +32,9 @@ const cases: { readonly [what: string]: Case } = {
       ["src/core/surql/a.ts", `import { x } from "../ivm/x.ts"`],
       ["src/core/job/a.ts", `import { x } from "../surql/x.ts"`],
       ["src/core/a.ts", `import { x } from "../ports/x.ts"`],
+      ["src/ports/a.ts", `import { x } from "../node/x.ts"`],
+      ["src/node/a.ts", `import { x } from "../drivers/x.ts"`],
+      ["src/ssp/Ssp.ts", `import { x } from "../drivers/x.ts"`],
       ["src/protocol/a.ts", `import { x } from "../ports/x.ts"`],
       ["src/ports/a.ts", `import { x } from "../host/x.ts"`],
       ["src/ssp/a.ts", `import { x } from "../scheduler/x.ts"`],
@@ -44,6 +47,7 @@ const cases: { readonly [what: string]: Case } = {
     ],
     kept: [
       ["src/ssp.ts", `import { x } from "./host/x.ts"`],
+      ["src/ssp/Memory.ts", `import { x } from "../drivers/x.ts"`],
       ["src/core/ivm/a.ts", `import { x } from "../surql/x.ts"`]
     ]
   },
@@ -185,6 +189,11 @@ describe("the house", () => {
     expect(new Set(files.map((file) => file.path.split("/")[0]))).toEqual(
       new Set(["src", "test", "scripts", "vitest.config.ts"])
     )
+  })
+  it("keeps folders short enough to be read as lists", () => {
+    const crowd = Array.from({ length: 27 }, (_, i) => Rules.sample(`src/core/edges/a${i}.ts`, ""))
+    expect(Rules.folders(crowd)).toEqual(["src/core/edges:1 holds 27 files side by side"])
+    expect(Rules.folders(files)).toEqual([])
   })
   for (const [what, { rule, broken, kept }] of Object.entries(cases)) {
     it(`keeps the rule: ${what}`, () => expect(rule(files)).toEqual([]))

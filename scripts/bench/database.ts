@@ -8,7 +8,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { script } from "../../src/core/databaseSetup.ts"
+import { script } from "../../src/core/surreal/databaseSetup.ts"
 import { Door, secret, until } from "../../test/kit/Door.ts"
 import { client } from "../../test/kit/http.ts"
 import { registration } from "../../test/kit/registration.ts"

@@ -9,9 +9,10 @@
 import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import type { Obj, RecordId, RecordKey } from "../../src/core/surql/value.ts"
-import { layerServer } from "../../src/host/Surreal.ts"
+import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
+import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 
 const [portText, countText] = process.argv.slice(-2)
 const count = Number(countText)
@@ -23,7 +24,7 @@ const batch = 500
 const access = { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
 const patience = { connectTimeoutMs: 10_000, requestTimeoutMs: 600_000, maxPauseMs: 1_000 }
 const layer = Layer.provideMerge(
-  Upstream.layerSurreal,
+  SurrealUpstream.layer,
   layerServer({ kind: "server", url: `ws://127.0.0.1:${portText}/rpc` }, access, patience)
 ).pipe(Layer.provideMerge(Logger.minimumLogLevel(LogLevel.Warning)))
 

@@ -13,11 +13,11 @@ import { join } from "node:path"
 import * as Encode from "../../src/core/surql/encode.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import type { Obj, RecordId } from "../../src/core/surql/value.ts"
-import { layerReplica } from "../../src/host/ReplicaFile.ts"
-import { layerTurn } from "../../src/host/turn.ts"
+import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
+import { layerTurn } from "../../src/host/process/turn.ts"
 import { Replica, type ReplicaRecord } from "../../src/ports/Replica.ts"
 import { exactType } from "../../src/protocol/wire.ts"
-import { ProxyQuery } from "../../src/scheduler/ProxyQuery.ts"
+import { ProxyQuery } from "../../src/scheduler/replica/ProxyQuery.ts"
 
 interface Statement {
   readonly run: (...params: ReadonlyArray<unknown>) => unknown

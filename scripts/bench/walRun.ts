@@ -11,11 +11,11 @@ import { Effect, Layer, Logger, LogLevel } from "effect"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { layerReplica } from "../../src/host/ReplicaFile.ts"
-import { layerFile } from "../../src/host/WalFile.ts"
+import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
+import { layerFile } from "../../src/host/wal/WalFile.ts"
 import { Replica } from "../../src/ports/Replica.ts"
 import { Wal } from "../../src/ports/Wal.ts"
-import * as Recovery from "../../src/scheduler/recovery.ts"
+import * as Recovery from "../../src/scheduler/ingest/recovery.ts"
 
 const count = Number(process.argv.at(-1))
 const rounds = 5

@@ -8,7 +8,7 @@ import { existsSync, readFileSync, statSync } from "node:fs"
 import { hostname } from "node:os"
 import { type Document, isCollection, isScalar, parseDocument, type Range, visit } from "yaml"
 import { type ConfigFile, ConfigSource } from "../ports/ConfigSource.ts"
-import { judgeTls } from "./tlsFiles.ts"
+import { judgeTls } from "./http/tlsFiles.ts"
 
 const reasonOf = (error: unknown): string =>
   error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)

@@ -6,7 +6,7 @@
  * anybody.
  */
 import { dirname, resolve } from "node:path"
-import * as ServiceFile from "../core/serviceFile.ts"
+import * as ServiceFile from "../core/settings/serviceFile.ts"
 import { parse, readText } from "./ConfigFile.ts"
 import { bundled } from "./documentFiles.ts"
 

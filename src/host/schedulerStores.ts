@@ -8,16 +8,18 @@
 import { Effect, Layer, type Redacted } from "effect"
 import { dirname, join } from "node:path"
 import type { DatabaseError } from "../ports/Database.ts"
-import { PoolStore } from "../ports/PoolStore.ts"
+import type { PoolStore } from "../ports/PoolStore.ts"
 import { type Replica, startFault as replicaFault } from "../ports/Replica.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { startFault as walFault, type Wal } from "../ports/Wal.ts"
-import { privateFolder } from "./privateFolder.ts"
-import { layerReplica } from "./ReplicaFile.ts"
-import { layerNamed, layerSqlite } from "./Sqlite.ts"
-import type { AuthLevel } from "./SurrealLink.ts"
-import { layerFile } from "./WalFile.ts"
+import { privateFolder } from "./process/privateFolder.ts"
+import { layerReplica } from "./sqlite/ReplicaFile.ts"
+import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
+import type { AuthLevel } from "./surreal/SurrealLink.ts"
+import { layerFile } from "./wal/WalFile.ts"
+import * as SqlitePool from "../drivers/sqlitePool.ts"
+import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 
 export interface SchedulerPaths {
   readonly replicaDbPath: string
@@ -66,11 +68,11 @@ const upstreamOf = (database: SourceDatabase | undefined): Layer.Layer<Upstream>
   }
   const client = Layer.unwrapEffect(
     Effect.map(
-      Effect.promise(() => import("./Surreal.ts")),
+      Effect.promise(() => import("./surreal/Surreal.ts")),
       (drivers) => drivers.layerServer({ kind: "server", url }, access)
     )
   )
-  return Layer.provide(Upstream.layerSurreal, client)
+  return Layer.provide(SurrealUpstream.layer, client)
 }
 
 /** The replica first: its lock keeps a second scheduler out before anything is touched. */
@@ -80,7 +82,7 @@ export const layer = ({
   walPath
 }: SchedulerPaths): Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault> => {
   const replica = layerReplica(replicaDbPath).pipe(Layer.catchAll((error) => Layer.fail(replicaFault(error))))
-  const pool = PoolStore.layerSqlite.pipe(
+  const pool = SqlitePool.layer.pipe(
     Layer.provide(Layer.fresh(layerSqlite(join(replicaDbPath, "pool.db")))),
     Layer.catchAll((error) => Layer.fail(poolFault(error)))
   )

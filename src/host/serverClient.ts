@@ -4,11 +4,12 @@
  * Why apart from `stores.ts`: a command must not open the data folder, which the service beside it has locked.
  */
 import { Effect, Layer } from "effect"
-import * as Address from "../core/address.ts"
+import * as Address from "../core/settings/address.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { SurrealClient, SurrealError } from "../ports/SurrealClient.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import type { StoreSettings } from "./stores.ts"
+import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 
 /** Connects and gives up sooner than a service does: somebody is waiting. */
 const patience = { connectTimeoutMs: 5_000, requestTimeoutMs: 15_000, maxPauseMs: 1_000 }
@@ -35,9 +36,9 @@ export const layer = (settings: StoreSettings): Layer.Layer<SurrealClient | Upst
   const access = { namespace: storeNs, database: storeDb, user: storeUser, pass: storePass, authLevel: storeAuthLevel }
   const client = Layer.unwrapEffect(
     Effect.map(
-      Effect.promise(() => import("./Surreal.ts")),
+      Effect.promise(() => import("./surreal/Surreal.ts")),
       (drivers) => drivers.layerServer(address, access, patience)
     )
   )
-  return Layer.provideMerge(Upstream.layerSurreal, client)
+  return Layer.provideMerge(SurrealUpstream.layer, client)
 }

@@ -12,19 +12,22 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect, Layer, type Redacted } from "effect"
 import { join } from "node:path"
-import * as Address from "../core/address.ts"
+import * as Address from "../core/settings/address.ts"
 import { Database, DatabaseError } from "../ports/Database.ts"
 import { DatabaseJobs } from "../ports/JobStore.ts"
 import { SavedState } from "../ports/SavedState.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import type { SurrealError } from "../ports/SurrealClient.ts"
-import * as SurrealDatabase from "../ports/surrealDatabase.ts"
+import * as SurrealDatabase from "../drivers/surrealDatabase.ts"
 import { Upstream } from "../ports/Upstream.ts"
-import { lockFile } from "./fileLock.ts"
-import { privateFolder } from "./privateFolder.ts"
-import { layerRebuildable } from "./rebuildable.ts"
-import { layerNamed, layerSqlite } from "./Sqlite.ts"
-import type { Access, AuthLevel } from "./SurrealLink.ts"
+import { lockFile } from "./process/fileLock.ts"
+import { privateFolder } from "./process/privateFolder.ts"
+import { layerRebuildable } from "./sqlite/rebuildable.ts"
+import { layerNamed, layerSqlite } from "./sqlite/Sqlite.ts"
+import type { Access, AuthLevel } from "./surreal/SurrealLink.ts"
+import * as SqliteDatabase from "../drivers/sqliteDatabase.ts"
+import * as SurrealJobs from "../drivers/surrealJobs.ts"
+import * as SurrealUpstream from "../drivers/surrealUpstream.ts"
 
 export type Stores = Layer.Layer<Database | SavedState | Upstream | DatabaseJobs, StartFault>
 
@@ -40,7 +43,7 @@ export interface StoreSettings {
 }
 
 /** The SDK and its socket take a tenth of a second to load: only who uses them waits for that. */
-const surreal = Effect.promise(() => import("./Surreal.ts"))
+const surreal = Effect.promise(() => import("./surreal/Surreal.ts"))
 
 type AsFault = (error: DatabaseError) => StartFault
 
@@ -136,7 +139,7 @@ const upstreamOf = (
       })
     )
   }
-  return Layer.merge(Upstream.layerSurreal, DatabaseJobs.layerSurreal).pipe(
+  return Layer.merge(SurrealUpstream.layer, SurrealJobs.layerDatabaseJobs).pipe(
     Layer.provide(
       Layer.unwrapEffect(
         Effect.map(surreal, (drivers) => drivers.layerServer(address, accessOf(settings, storeNs, storeDb)))
@@ -149,7 +152,7 @@ const layerStandalone = (address: Address.Store | undefined, settings: StoreSett
   const { dataDir } = settings
   if (address === undefined)
     return Layer.merge(
-      keptIn(dataDir, Layer.provide(Database.layerSqlite, layerSqlite(join(dataDir, "store.db"))), asFault),
+      keptIn(dataDir, Layer.provide(SqliteDatabase.layer, layerSqlite(join(dataDir, "store.db"))), asFault),
       noUpstream
     )
   if (address.kind === "server")

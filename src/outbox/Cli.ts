@@ -6,7 +6,7 @@
  * and looking after jobs that failed.
  */
 import { Either } from "effect"
-import * as Settings from "../core/settings.ts"
+import * as Settings from "../core/settings/settings.ts"
 import { StartFault } from "../ports/StartFault.ts"
 
 interface About {

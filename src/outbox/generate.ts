@@ -4,8 +4,8 @@
  * Neither needs a token, so references to the environment that only a runner needs may be unset here.
  */
 import { Console, Effect } from "effect"
-import { jobTable } from "../core/jobTableSchema.ts"
-import * as SurrealSchema from "../core/surrealSchema.ts"
+import { jobTable } from "../core/surreal/jobTableSchema.ts"
+import * as SurrealSchema from "../core/surreal/surrealSchema.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import * as Run from "./run.ts"
 import * as Types from "./types.ts"

@@ -4,7 +4,14 @@
  * A port, so that reading settings stays free of any runtime and a test or another deployment can bring its own.
  */
 import { Context, Layer } from "effect"
-import type { TlsMaterial } from "./tls.ts"
+
+/** PEM texts. */
+export interface TlsMaterial {
+  /** The certificate first, its chain behind it. */
+  readonly cert: string
+  readonly key: string
+  readonly ca: string | undefined
+}
 
 /** The configuration file after parsing; `fault` when it could not be read or parsed. */
 export interface ConfigFile {

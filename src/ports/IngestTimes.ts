@@ -5,7 +5,7 @@
  * each other's.
  */
 import { Context, Effect, Layer } from "effect"
-import { Latency } from "../core/latency.ts"
+import { Latency } from "../core/telemetry/latency.ts"
 import type { Answer } from "./Front.ts"
 
 export interface IngestTimesShape {

@@ -4,11 +4,9 @@
  * With a database beside the cluster this is tracking; without one the scheduler writes the record from it, so whoever
  * reports repeats it until it is answered.
  */
-import { Context, Data, Effect, Layer, type Redacted } from "effect"
+import { Context, Data, Effect, Layer } from "effect"
 import type { Result } from "../core/job/result.ts"
 import type { ResultStatus } from "../core/job/status.ts"
-import { bearerOf } from "./bearer.ts"
-import { json, type Send } from "./httpSend.ts"
 
 export interface JobReport {
   readonly job_id: string
@@ -29,34 +27,10 @@ export interface JobReportsShape {
   readonly report: (report: JobReport) => Effect.Effect<void, JobReportFailed>
 }
 
-const withinMs = 10_000
-
 /** Tells a scheduler how jobs ended; `layerNone` where there is none. */
 export class JobReports extends Context.Tag("ports/JobReports")<JobReports, JobReportsShape>() {
   static readonly layerNone: Layer.Layer<JobReports> = Layer.succeed(JobReports, {
     present: false,
     report: () => Effect.void
   })
-
-  /** `url` without a trailing slash. `secret`, the scheduler's, is asked for at each report. */
-  static readonly layerHttp = (
-    url: string,
-    secret: () => Redacted.Redacted<string> | undefined,
-    send: Send
-  ): Layer.Layer<JobReports> =>
-    Layer.succeed(JobReports, {
-      present: true,
-      report: (report) => {
-        const bearer = secret()
-        const headers = { "content-type": json, ...(bearer === undefined ? {} : { authorization: bearerOf(bearer) }) }
-        return send({ method: "POST", url: `${url}/job/result`, headers, body: JSON.stringify(report), withinMs }).pipe(
-          Effect.mapError(({ message }) => new JobReportFailed({ message: `${url}/job/result: ${message}` })),
-          Effect.filterOrFail(
-            ({ status }) => status >= 200 && status < 300,
-            ({ status }) => new JobReportFailed({ message: `${url}/job/result answered ${status}` })
-          ),
-          Effect.asVoid
-        )
-      }
-    })
 }

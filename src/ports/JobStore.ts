@@ -6,16 +6,12 @@
  * database only the scheduler writes. What a runner does is the same on all of them. Every write is bound to the lease:
  * who has lost it writes nothing.
  */
-import { Context, Data, Effect, Layer } from "effect"
+import { Context, Data, type Effect, Layer } from "effect"
 import type { Job, JobError } from "../core/job/job.ts"
 import type { Holder, Lease } from "../core/job/lease.ts"
 import type { Result } from "../core/job/result.ts"
 import type { JobEvent, JobStatus } from "../core/job/status.ts"
-import type { Obj, RecordId } from "../core/surql/value.ts"
-import type { Place } from "./jobOrder.ts"
-import * as Records from "./recordJobs.ts"
-import * as Surreal from "./surrealJobs.ts"
-import { SurrealClient } from "./SurrealClient.ts"
+import type { Datetime, Obj, RecordId } from "../core/surql/value.ts"
 
 /** `transient`: the same call may succeed later; else the store will never take it. */
 export class JobStoreError extends Data.TaggedError("JobStoreError")<{
@@ -23,6 +19,13 @@ export class JobStoreError extends Data.TaggedError("JobStoreError")<{
   readonly message: string
   readonly cause?: unknown
 }> {}
+
+/** Where a page of jobs goes on: behind the moment and the id of its last job. */
+export interface Place {
+  /** Undefined: the record names no moment, and is older than all that do. */
+  readonly at: Datetime | undefined
+  readonly ref: RecordId
+}
 
 export interface StoredJob extends Job {
   readonly ref: RecordId
@@ -101,21 +104,7 @@ export interface JobStoreShape {
 }
 
 /** Claims jobs and writes their state. A layer of your own passes `conformance.jobStore` of `testing`. */
-export class JobStore extends Context.Tag("ports/JobStore")<JobStore, JobStoreShape>() {
-  /** Records in memory, for tests and demonstrations. */
-  static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<JobStore> =>
-    Layer.sync(JobStore, () => Records.make(Records.memory(records)))
-
-  /** Records of this node. */
-  static readonly layerOf = (records: Records.JobRecords): Layer.Layer<JobStore> =>
-    Layer.succeed(JobStore, Records.make(records))
-
-  /** Tables of a SurrealDB. */
-  static readonly layerSurreal: Layer.Layer<JobStore, never, SurrealClient> = Layer.effect(
-    JobStore,
-    Effect.map(SurrealClient, Surreal.make)
-  )
-}
+export class JobStore extends Context.Tag("ports/JobStore")<JobStore, JobStoreShape>() {}
 
 /**
  * The job tables of the database beside this node; undefined where there is none, and the node's own records are all
@@ -123,8 +112,4 @@ export class JobStore extends Context.Tag("ports/JobStore")<JobStore, JobStoreSh
  */
 export class DatabaseJobs extends Context.Tag("ports/DatabaseJobs")<DatabaseJobs, JobStoreShape | undefined>() {
   static readonly layerNone: Layer.Layer<DatabaseJobs> = Layer.succeed(DatabaseJobs, undefined)
-  static readonly layerSurreal: Layer.Layer<DatabaseJobs, never, SurrealClient> = Layer.effect(
-    DatabaseJobs,
-    Effect.map(SurrealClient, Surreal.make)
-  )
 }

@@ -6,7 +6,7 @@
  * other's.
  */
 import { Context, Layer } from "effect"
-import * as Core from "../core/meters.ts"
+import * as Core from "../core/telemetry/meters.ts"
 
 /** The counters of a node; a part on its own counts into the void. */
 export class Meters extends Context.Reference<Meters>()("ports/Meters", { defaultValue: Core.make }) {

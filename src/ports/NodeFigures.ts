@@ -5,7 +5,7 @@
  * the same.
  */
 import { Context, type Effect } from "effect"
-import type { Family, Readings } from "../core/meters.ts"
+import type { Family, Readings } from "../core/telemetry/meters.ts"
 import type { Figures } from "./ProcessFigures.ts"
 
 /** All figures of a node, as `/metrics` prints them. */

@@ -6,8 +6,8 @@
  * and one line. As `ports/Meters` it has a default that shows nothing.
  */
 import { Clock, Context, Duration, Effect, Exit, Layer, Queue } from "effect"
-import { taskKinds, type TaskKind } from "../core/metrics.ts"
-import { line, type Task } from "../core/progress.ts"
+import { taskKinds, type TaskKind } from "../core/telemetry/metrics.ts"
+import { line, type Task } from "../core/telemetry/progress.ts"
 import { Meters } from "./Meters.ts"
 
 /** The work's side. */

@@ -7,10 +7,8 @@
  * go on. Rows come as the text they are kept as, because most of them leave again as text; {@link docOf} reads one.
  * What a snapshot reads it reads at once, as the evaluator needs it; a fault there is thrown as a {@link ReplicaError}.
  */
-import { Context, Data, type Effect, Layer, type Scope } from "effect"
+import { Context, Data, type Effect, type Scope } from "effect"
 import type { Obj, Range, RecordId, RecordKey } from "../core/surql/value.ts"
-import * as Memory from "./memoryReplica.ts"
-import * as Sqlite from "./sqliteReplica.ts"
 import { StartFault } from "./StartFault.ts"
 
 /** One record's state: `doc` (with its `id`) undefined means deleted, `version` then is its last one (D4). */
@@ -140,11 +138,4 @@ export interface ReplicaShape {
 }
 
 /** The scheduler's records. A layer of your own passes `conformance.replica` of `testing`. */
-export class Replica extends Context.Tag("ports/Replica")<Replica, ReplicaShape>() {
-  /** Keeps everything in the process and nothing beyond it. */
-  static readonly layerMemory: Layer.Layer<Replica> = Layer.sync(Replica, () => Memory.make())
-
-  /** One SQLite file, through any driver that answers at once; `open` opens another connection to it. */
-  static readonly layerSqlite = (open: Sqlite.Open): Layer.Layer<Replica, ReplicaError> =>
-    Layer.scoped(Replica, Sqlite.make(open))
-}
+export class Replica extends Context.Tag("ports/Replica")<Replica, ReplicaShape>() {}

@@ -2,8 +2,8 @@
  * Reads a request's body as text, bounded, in a way that leaves the connection able to carry the refusal.
  *
  * A port, because the generic reader tears the connection down when it stops early, so that the client never sees the
- * 413; a server that knows its sockets does better and cheaper (`host/readBody.ts`), and bounds what it holds of all
- * unfinished bodies together.
+ * 413; a server that knows its sockets does better and cheaper (`host/http/readBody.ts`), and bounds what it holds of
+ * all unfinished bodies together.
  */
 import type { HttpServerRequest } from "@effect/platform"
 import { Context, Data, Effect, Layer, Stream } from "effect"

@@ -5,23 +5,9 @@
  * status, and by the code in the body only where the specification has no status of its own: a scheduler that knows
  * nothing but the specification must do.
  */
-import * as Headers from "@effect/platform/Headers"
-import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { Context, Data, Duration, Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
-import { reasonOf } from "../core/reason.ts"
-import * as Encode from "../core/surql/encode.ts"
+import { Context, Data, Effect, Layer } from "effect"
 import type { Obj } from "../core/surql/value.ts"
-import {
-  exactType,
-  type Heartbeat,
-  snapshotSeqHeader,
-  type SspDeregistration,
-  SspRegistered,
-  type SspRegistration
-} from "../protocol/wire.ts"
-import { bearerOf } from "./bearer.ts"
+import type { Heartbeat, SspDeregistration, SspRegistered, SspRegistration } from "../protocol/wire.ts"
 
 /**
  * `cloning`: there, but has no snapshot yet (no failure, D18); `overloaded`: it asks to come back later; `unknown`
@@ -59,13 +45,9 @@ export interface SchedulerClientShape {
   readonly query: (query: string, params?: Obj) => Effect.Effect<ProxyAnswer, SchedulerError>
 }
 
-const timeout = Duration.seconds(10)
-/** A page of large records from a busy scheduler takes its time. */
-const queryTimeout = Duration.seconds(60)
-
-const unreachable = (message: string): SchedulerError => new SchedulerError({ reason: "unreachable", message })
-
-const none = Effect.fail(unreachable("no scheduler is configured (setting SCHEDULER_URL)"))
+const none = Effect.fail(
+  new SchedulerError({ reason: "unreachable", message: "no scheduler is configured (setting SCHEDULER_URL)" })
+)
 
 /** Calls to the scheduler; `layerNone` for a standalone SSP. */
 export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<SchedulerClient, SchedulerClientShape>() {
@@ -78,109 +60,4 @@ export class SchedulerClient extends Context.Tag("ports/SchedulerClient")<Schedu
     use: none,
     query: () => none
   })
-
-  /** `url` without a trailing slash. `secret` is asked for at each call. */
-  static readonly layerHttp = (
-    url: string,
-    secret: () => Redacted.Redacted<string> | undefined = () => undefined
-  ): Layer.Layer<SchedulerClient, never, HttpClient.HttpClient> =>
-    Layer.effect(
-      SchedulerClient,
-      Effect.map(HttpClient.HttpClient, (client) => make(client, url, secret))
-    )
-}
-
-interface Answered {
-  readonly status: number
-  readonly headers: Headers.Headers
-  readonly text: string
-}
-
-const make = (
-  client: HttpClient.HttpClient,
-  url: string,
-  secret: () => Redacted.Redacted<string> | undefined
-): SchedulerClientShape => {
-  const signed = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest => {
-    const bearer = secret()
-    return bearer === undefined ? request : HttpClientRequest.setHeader(request, "authorization", bearerOf(bearer))
-  }
-  const post = (path: string, body: unknown, within = timeout): Effect.Effect<Answered, SchedulerError> =>
-    HttpClientRequest.post(`${url}${path}`).pipe(
-      HttpClientRequest.bodyUnsafeJson(body),
-      HttpClientRequest.accept(path === "/proxy/query" ? `${exactType}, application/json` : "application/json"),
-      signed,
-      client.execute,
-      Effect.flatMap((response: HttpClientResponse.HttpClientResponse) =>
-        Effect.map(response.text, (text) => ({ status: response.status, headers: response.headers, text }))
-      ),
-      Effect.scoped,
-      Effect.mapError((error) => unreachable(error._tag === "RequestError" ? reasonOf(error) : error.message)),
-      Effect.timeoutFail({
-        duration: within,
-        onTimeout: () => unreachable(`no answer within ${Duration.format(within)}`)
-      }),
-      Effect.flatMap((answer) =>
-        answer.status >= 200 && answer.status < 300 ? Effect.succeed(answer) : Effect.fail(refusal(answer))
-      )
-    )
-  return {
-    register: (registration) =>
-      post("/ssp/register", registration).pipe(
-        // Neither says more here than that the registration is not taken.
-        Effect.mapError((error) =>
-          error.reason === "unknown" || error.reason === "conflict"
-            ? new SchedulerError({ ...error, reason: "refused" })
-            : error
-        ),
-        Effect.flatMap(registered)
-      ),
-    heartbeat: (heartbeat) => Effect.asVoid(post("/ssp/heartbeat", heartbeat)),
-    deregister: (goodbye) => Effect.asVoid(post("/ssp/deregister", goodbye)),
-    signin: Effect.asVoid(post("/proxy/signin", {})),
-    use: Effect.asVoid(post("/proxy/use", {})),
-    query: (query, params) =>
-      Effect.map(
-        post(
-          "/proxy/query",
-          params === undefined ? { query } : { query, params: JSON.parse(Encode.encode(params)) as unknown },
-          queryTimeout
-        ),
-        ({ headers, text }) => ({ seq: seqOf(headers), exact: isExact(headers), text })
-      )
-  }
-}
-
-const decodeRegistered = Schema.decodeUnknownEither(Schema.parseJson(SspRegistered))
-
-const registered = ({ status, text }: Answered): Effect.Effect<typeof SspRegistered.Type, SchedulerError> =>
-  Either.mapLeft(decodeRegistered(text), (error) =>
-    unreachable(`answered ${status}, but not as agreed: ${error.message}`)
-  )
-
-const seqOf = (headers: Headers.Headers): number | undefined => {
-  const seq = Option.getOrUndefined(Headers.get(headers, snapshotSeqHeader))
-  return seq !== undefined && /^\d{1,15}$/.test(seq) ? Number(seq) : undefined
-}
-
-const isExact = (headers: Headers.Headers): boolean =>
-  Option.getOrElse(Headers.get(headers, "content-type"), () => "").startsWith(exactType)
-
-const decodeCode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ code: Schema.String })))
-
-const refusal = ({ headers, status, text }: Answered): SchedulerError => {
-  const code = Option.getOrUndefined(decodeCode(text))?.code
-  const message = `answered ${status} ${text.slice(0, 300)}`
-  if (status === 409) return new SchedulerError({ reason: code === "SSP_FENCED" ? "fenced" : "conflict", message })
-  if (status === 404) return new SchedulerError({ reason: "unknown", message })
-  if (status === 503 && code === "SCHEDULER_CLONING") return new SchedulerError({ reason: "cloning", message })
-  if (status === 503 && code === "OVERLOADED")
-    return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
-  if (status === 429) return new SchedulerError({ reason: "overloaded", message, retryAfterMs: retryAfterMs(headers) })
-  return new SchedulerError({ reason: status >= 400 && status < 500 ? "refused" : "unreachable", message })
-}
-
-const retryAfterMs = (headers: Headers.Headers): number => {
-  const seconds = Number(Option.getOrUndefined(Headers.get(headers, "retry-after")))
-  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0
 }

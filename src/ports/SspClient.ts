@@ -2,25 +2,36 @@
  * The SSPs as the scheduler sees them: health polls, deliveries, views and jobs, each call with an end that always
  * comes.
  *
- * What an answer means is decided here (D26, D31), when to call again is not. The secret goes along only where D15
- * allows it, never on health polls; redirects are not followed, so it cannot be carried off. A name is looked up once
- * for each call: what was judged is what is connected to, or whoever answers for the name could say one address to the
- * judge and another to the connection.
+ * What an answer means is decided by the driver (D26, D31), when to call again is not. The secret goes along only where
+ * D15 allows it, never on health polls; redirects are not followed, so it cannot be carried off.
  */
-import * as HttpClient from "@effect/platform/HttpClient"
-import { Context, Effect, Either, Layer, Option, type Redacted, Schema } from "effect"
+import { Context, Data, type Effect, type Either, type Redacted, type Stream } from "effect"
 import type { CallOutcome, Health } from "../core/cluster/messages.ts"
 import type { Answer } from "../core/cluster/outbox.ts"
-import * as Hosts from "../core/hosts.ts"
-import { isLate, isLost, isRefused } from "../core/reason.ts"
-import { isWireError, type WireError } from "../protocol/errors.ts"
-import * as Integrity from "../protocol/integrity.ts"
-import { registrationHeader } from "../protocol/wire.ts"
-import { bearerOf } from "./bearer.ts"
-import { json, type Sent, type Transport, transportOf } from "./httpSend.ts"
-import { isTls, makeJudge } from "./judge.ts"
-import { Names } from "./Names.ts"
-import * as SspPass from "./sspPass.ts"
+import type * as Integrity from "../protocol/integrity.ts"
+
+export interface Passed {
+  readonly method: "GET" | "HEAD" | "POST"
+  /** With its query, beginning with `/`. */
+  readonly path: string
+  readonly authorization: string | undefined
+  readonly lastEventId: string | undefined
+}
+
+export interface PassedAnswer {
+  readonly status: number
+  readonly contentType: string
+  /** Those of the caller's concern. */
+  readonly headers: { readonly [name: string]: string }
+  /** Ends the request when it is no longer pulled. */
+  readonly body: Stream.Stream<Uint8Array, SspUnreachable>
+}
+
+/** `refused`: the connection was, so nobody listens there. */
+export class SspUnreachable extends Data.TaggedError("SspUnreachable")<{
+  readonly message: string
+  readonly refused: boolean
+}> {}
 
 /** An SSP in one registration. */
 export interface Target {
@@ -53,11 +64,7 @@ export interface SspClientShape {
     index: number
   ) => Effect.Effect<typeof Integrity.Node.Type | undefined>
   /** A caller's request to an SSP, with the caller's own credentials. */
-  readonly pass: (
-    ssp: string,
-    url: string,
-    asked: SspPass.Passed
-  ) => Effect.Effect<SspPass.PassedAnswer, SspPass.SspUnreachable>
+  readonly pass: (ssp: string, url: string, asked: Passed) => Effect.Effect<PassedAnswer, SspUnreachable>
 }
 
 export interface Options {
@@ -70,211 +77,5 @@ export interface Options {
   readonly isTlsOnly?: boolean
 }
 
-/** The first time an SSP is asked for hashes it computes all of them. */
-const hashesTimeoutMs = 60_000
-
-interface Answered {
-  readonly status: number
-  readonly error: WireError | undefined
-  readonly text: string
-}
-
-const unreachable: CallOutcome = { kind: "unreachable" }
-const unavailable: Answer = { kind: "unavailable" }
-
-/** What a call without an answer comes to, by why there is none. */
-const unreached = (error: unknown): CallOutcome => {
-  if (isRefused(error)) return { kind: "unreachable", refused: true }
-  return isLost(error)
-    ? { kind: "unreachable", lost: true }
-    : isLate(error)
-      ? { kind: "unreachable", late: true }
-      : unreachable
-}
-const undelivered = (error: unknown): Answer =>
-  isRefused(error) ? { kind: "unavailable", refused: true } : unavailable
-const unseen = (error: unknown): Health => (isRefused(error) ? "refused" : "unreachable")
-
-const expectedOf = (error: WireError | undefined): number | undefined => {
-  const details = error?.details
-  const expected =
-    typeof details === "object" && details !== null && "expected" in details ? details.expected : undefined
-  return typeof expected === "number" && Number.isSafeInteger(expected) && expected >= 1 ? expected : undefined
-}
-
-const endsOf = ({ details }: WireError): number =>
-  typeof details === "object" && details !== null && "ends" in details && typeof details.ends === "number"
-    ? details.ends
-    : 0
-
-/** By the table of D26. A redirect is not followed, so it is a place that does not answer. */
-const toDelivery = ({ error, status }: Answered): Answer => {
-  if (status >= 200 && status < 300) return { kind: "applied" }
-  if (status === 401 || error?.code === "SCOPE_REQUIRED") return { kind: "unauthorized" }
-  if (status === 409 && error?.code === "STALE_EPOCH") return { kind: "stale" }
-  const expected = status === 409 ? expectedOf(error) : undefined
-  if (expected !== undefined) return { kind: "gap", expected }
-  return status >= 400 && status < 500 && status !== 408 && status !== 429 ? { kind: "rejected", status } : unavailable
-}
-
-const toOutcome = ({ error, status }: Answered): CallOutcome => {
-  if (status >= 200 && status < 300) return { kind: "done" }
-  if (status === 409 && error?.code === "VIEW_QUARANTINED") return { kind: "quarantined", ends: endsOf(error) }
-  return status === 400
-    ? {
-        kind: "refused",
-        details: error ?? { code: "INVALID_REQUEST", message: "the SSP refuses the registration", details: [] }
-      }
-    : unreachable
-}
-
-/** Who drops a view and who never had it are one; a refusal is not asked again either. */
-const toDropped = ({ status }: Answered): CallOutcome =>
-  status < 300 || status === 404 || status === 400 ? { kind: "done" } : unreachable
-
-const toTaken = ({ error, status }: Answered): CallOutcome =>
-  status >= 200 && status < 300
-    ? { kind: "done" }
-    : status === 400 || status === 404
-      ? { kind: "refused", details: error ?? { status } }
-      : unreachable
-
-const toHealth = ({ status, text }: Answered): Health => {
-  const body = jsonOf(text)
-  const word = typeof body === "object" && body !== null && "status" in body ? body.status : undefined
-  if (status === 200 && word === "ready") return "ready"
-  return word === "failed"
-    ? "failed"
-    : word === "bootstrapping" || status === 200 || status === 503
-      ? "bootstrapping"
-      : "unreachable"
-}
-
-const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** Asks SSPs at addresses that the judge lets through, and sends the secret only where it may be heard. */
-const makeAsking = (
-  send: Transport["send"],
-  judge: ReturnType<typeof makeJudge>["judge"],
-  { secret, timeoutMs }: Options
-) => {
-  const ask = <A>(request: Sent, read: (answer: Answered) => A, failed: (error: unknown) => A): Effect.Effect<A> =>
-    Effect.match(send(request), {
-      onFailure: failed,
-      onSuccess: ({ status, text }) => {
-        const body = status >= 300 ? jsonOf(text) : undefined
-        return read({ status, error: isWireError(body) ? body : undefined, text })
-      }
-    })
-  const asked = <A>(
-    { url }: { readonly url: string },
-    request: Sent,
-    bearer: Redacted.Redacted<string> | undefined,
-    read: (answer: Answered) => A,
-    failed: (error: unknown) => A
-  ): Effect.Effect<A> =>
-    Effect.flatMap(judge(url), ({ addresses, mayHear, refused }) => {
-      if (refused !== undefined) return Effect.succeed(failed(new Error(refused)))
-      const headers =
-        bearer !== undefined && mayHear ? { ...request.headers, authorization: bearerOf(bearer) } : request.headers
-      return ask({ ...request, headers, addresses }, read, failed)
-    })
-  const told = <A>(
-    target: Target,
-    request: Sent,
-    read: (answer: Answered) => A,
-    failed: (error: unknown) => A
-  ): Effect.Effect<A> => asked(target, request, secret(target.ssp), read, failed)
-  const post = <A>(
-    target: Target,
-    path: string,
-    body: string,
-    read: (answer: Answered) => A,
-    failed: (error: unknown) => A,
-    traceparent?: string
-  ): Effect.Effect<A> => {
-    const headers = { "content-type": json, [registrationHeader]: String(target.registration) }
-    return told(
-      target,
-      {
-        method: "POST",
-        url: `${target.url}${path}`,
-        headers: traceparent === undefined ? headers : { ...headers, traceparent },
-        body,
-        withinMs: timeoutMs
-      },
-      read,
-      failed
-    )
-  }
-  const get = (url: string, withinMs: number): Sent => ({ method: "GET", url, headers: {}, body: undefined, withinMs })
-  const hashes = <A, I>(
-    target: Target,
-    shape: Schema.Schema<A, I>,
-    wanted: { readonly [name: string]: string }
-  ): Effect.Effect<A | undefined> => {
-    const decode = Schema.decodeUnknownOption(Schema.parseJson(shape))
-    const read = ({ status, text }: Answered): A | undefined =>
-      status === 200 ? Option.getOrUndefined(decode(text)) : undefined
-    return told<A | undefined>(
-      target,
-      get(`${target.url}/integrity?${new URLSearchParams(wanted)}`, hashesTimeoutMs),
-      read,
-      () => undefined
-    )
-  }
-  return { asked, get, hashes, post }
-}
-
-const make = ({ clientAt, send }: Transport, names: typeof Names.Service, options: Options): SspClientShape => {
-  const { allowedHosts, isTlsOnly = false, timeoutMs } = options
-  const { addressesOf, judge } = makeJudge(names, allowedHosts, isTlsOnly)
-  const { asked, get, hashes, post } = makeAsking(send, judge, options)
-  return {
-    check: (url) => {
-      if (isTlsOnly && !isTls(url))
-        return Effect.succeed(Either.left("must be an https:// address where SVC_TLS_CA_FILE is set"))
-      const listed = Hosts.checkUrl(url, allowedHosts, [])
-      return Either.isLeft(listed)
-        ? Effect.succeed(listed)
-        : Effect.map(addressesOf(Hosts.hostOf(listed.right)), (resolved = []) =>
-            Hosts.checkUrl(url, allowedHosts, resolved)
-          )
-    },
-    health: (target) => asked(target, get(`${target.url}/health`, timeoutMs), undefined, toHealth, unseen),
-    deliver: (target, body, traceparent) => post(target, "/ingest", body, toDelivery, undelivered, traceparent),
-    registerView: (target, body) => post(target, "/view/register", JSON.stringify(body), toOutcome, unreached),
-    unregisterView: (target, body) => post(target, "/view/unregister", JSON.stringify(body), toDropped, unreached),
-    freeView: (target, body) => post(target, "/view/free", JSON.stringify(body), toDropped, unreached),
-    executeJob: (target, body) => post(target, "/job/execute", JSON.stringify(body), toTaken, unreached),
-    roots: (target) => hashes(target, Integrity.Tables, {}),
-    node: (target, table, level, index) =>
-      hashes(target, Integrity.Node, { table, level: String(level), index: String(index) }),
-    pass: SspPass.make(clientAt, judge, timeoutMs)
-  }
-}
-
 /** Calls of a scheduler to its SSPs. */
-export class SspClient extends Context.Tag("ports/SspClient")<SspClient, SspClientShape>() {
-  static readonly layerOver = (transport: Transport, options: Options): Layer.Layer<SspClient, never, Names> =>
-    Layer.effect(
-      SspClient,
-      Effect.map(Names, (names) => make(transport, names, options))
-    )
-
-  static readonly layerHttp = (options: Options): Layer.Layer<SspClient, never, HttpClient.HttpClient | Names> =>
-    Layer.unwrapEffect(
-      Effect.map(HttpClient.HttpClient, (given) => {
-        // Spans are built even when nobody collects them, and this runs once per delivery; the traces that matter are
-        // handed over by hand.
-        const client = HttpClient.withTracerDisabledWhen(given, () => true)
-        return SspClient.layerOver(transportOf(HttpClient.withTracerPropagation(client, false)), options)
-      })
-    )
-}
+export class SspClient extends Context.Tag("ports/SspClient")<SspClient, SspClientShape>() {}

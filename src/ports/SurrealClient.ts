@@ -49,7 +49,7 @@ export interface SurrealShape {
   readonly query: (statements: string, bindings?: Bindings) => Effect.Effect<ReadonlyArray<Value>, SurrealError>
 }
 
-/** A connection to a SurrealDB, wherever it runs; drivers are in `host/Surreal.ts`. */
+/** A connection to a SurrealDB, wherever it runs; drivers are in `host/surreal/Surreal.ts`. */
 export class SurrealClient extends Context.Tag("ports/SurrealClient")<SurrealClient, SurrealShape>() {}
 
 /** Statements before the one that failed a transaction, and those behind it, say only that they were not run. */

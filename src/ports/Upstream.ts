@@ -9,9 +9,6 @@
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import type { Obj, RecordId, RecordKey } from "../core/surql/value.ts"
 import type { StoredView } from "./Database.ts"
-import * as Memory from "./memoryUpstream.ts"
-import { SurrealClient } from "./SurrealClient.ts"
-import * as Surreal from "./surrealUpstream.ts"
 
 export interface UpstreamTable {
   readonly name: string
@@ -200,14 +197,4 @@ const nothing: UpstreamShape = {
 export class Upstream extends Context.Tag("ports/Upstream")<Upstream, UpstreamShape>() {
   /** For a node that gets its records from `/ingest` alone. */
   static readonly layerNone: Layer.Layer<Upstream> = Layer.succeed(Upstream, nothing)
-
-  /** A database in memory with these records, for tests and demonstrations. */
-  static readonly layerMemory = (records: Iterable<Obj> = []): Layer.Layer<Upstream> =>
-    Layer.sync(Upstream, () => Memory.make(records))
-
-  /** A SurrealDB. */
-  static readonly layerSurreal: Layer.Layer<Upstream, never, SurrealClient> = Layer.effect(
-    Upstream,
-    Effect.map(SurrealClient, (client) => Surreal.make(client))
-  )
 }

@@ -6,7 +6,7 @@
  * keeps nothing beyond the process; the layer over files needs a runtime and lives in `host/`.
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
-import { isOneLine, type WalRecord } from "../core/walFormat.ts"
+import { isOneLine, type WalRecord } from "../core/wal/walFormat.ts"
 import { StartFault } from "./StartFault.ts"
 
 export type WalReason = "full" | "failed" | "damaged" | "newer" | "locked" | "dropped" | "overloaded" | "closed"

@@ -7,7 +7,7 @@
  */
 import { Context, Effect } from "effect"
 import { Evaluating } from "../core/ivm/evaluating.ts"
-import { noSlot } from "../core/watch.ts"
+import { noSlot } from "../core/view/watch.ts"
 
 export interface Watched {
   /** As it was registered. */

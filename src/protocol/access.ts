@@ -6,7 +6,7 @@
  */
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Context, Option } from "effect"
-import type { Scope } from "../core/scopes.ts"
+import type { Scope } from "../core/access/scopes.ts"
 
 /** The scope that an endpoint asks for; `open` asks nobody. */
 export class Access extends Context.Tag("protocol/Access")<Access, Scope | "open">() {}

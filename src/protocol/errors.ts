@@ -7,7 +7,7 @@
  */
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Schema } from "effect"
-import { scopes } from "../core/scopes.ts"
+import { scopes } from "../core/access/scopes.ts"
 
 const statuses = {
   SSP_NOT_READY: 503,

@@ -4,8 +4,8 @@
  * One shape for both servers, so that whoever watches a cluster reads them alike.
  */
 import { Schema } from "effect"
-import { taskKinds } from "../core/metrics.ts"
-import { paceOf, type Task as Going } from "../core/progress.ts"
+import { taskKinds } from "../core/telemetry/metrics.ts"
+import { paceOf, type Task as Going } from "../core/telemetry/progress.ts"
 import * as Examples from "./examples.ts"
 import { count } from "./wire.ts"
 

@@ -61,7 +61,7 @@ export const Format = Schema.Literal(...formats).annotations({
   message: () => ({ message: `must be one of ${formats.join(", ")}`, override: true })
 })
 
-/** `ttl` and `lastActiveAt` are read in `ssp/HttpRegistration.ts`, where their faults are worded. */
+/** `ttl` and `lastActiveAt` are read in `ssp/http/HttpRegistration.ts`, where their faults are worded. */
 export const ViewRegistration = Schema.Struct({
   id: filled("id").annotations({ description: "incantation:<key>" }),
   surql: filled("surql").annotations({ description: "The query to materialize" }),

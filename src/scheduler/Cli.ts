@@ -6,7 +6,7 @@
  * about it.
  */
 import { Console, Effect } from "effect"
-import * as Settings from "../core/settings.ts"
+import * as Settings from "../core/settings/settings.ts"
 import { Release } from "../ports/Release.ts"
 import { StartFault } from "../ports/StartFault.ts"
 import { startFault, type WalFailed } from "../ports/Wal.ts"

@@ -6,17 +6,17 @@
  * wins.
  */
 import { Context, Effect, Layer, type Redacted } from "effect"
-import * as Address from "../core/address.ts"
+import * as Address from "../core/settings/address.ts"
 import { defaultStrategy, strategyNames } from "../core/cluster/balance.ts"
-import * as Hosts from "../core/hosts.ts"
-import * as ScopedSecrets from "../core/scopedSecrets.ts"
-import * as Settings from "../core/settings.ts"
+import * as Hosts from "../core/access/hosts.ts"
+import * as ScopedSecrets from "../core/access/scopedSecrets.ts"
+import * as Settings from "../core/settings/settings.ts"
 import { limits } from "../core/surql/scope.ts"
-import { besides, inForce, redacted, refused, readFile, sameSecretFaults, uuid } from "../ports/configuration.ts"
+import { besides, inForce, redacted, refused, readFile, sameSecretFaults, uuid } from "../node/configuration.ts"
 import { ConfigSource, type ConfigSourceShape } from "../ports/ConfigSource.ts"
-import { type Reloaded, Secrets } from "../ports/secrets.ts"
+import { type Reloaded, Secrets } from "../node/secrets.ts"
 import type { StartFault } from "../ports/StartFault.ts"
-import * as Tls from "../ports/tls.ts"
+import * as Tls from "../node/tls.ts"
 
 const hour = 3_600_000
 

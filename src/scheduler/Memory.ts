@@ -11,16 +11,16 @@ import { Effect, Layer } from "effect"
 import { Balance } from "../ports/Balance.ts"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { Names } from "../ports/Names.ts"
-import { PoolStore } from "../ports/PoolStore.ts"
 import { Release } from "../ports/Release.ts"
-import { Replica } from "../ports/Replica.ts"
 import { RequestBody } from "../ports/RequestBody.ts"
-import { SspClient } from "../ports/SspClient.ts"
 import { Turn } from "../ports/Turn.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { Wal } from "../ports/Wal.ts"
 import { SchedulerConfig } from "./Config.ts"
 import * as Scheduler from "./Scheduler.ts"
+import * as MemoryPool from "../drivers/memoryPool.ts"
+import * as HttpSspClient from "../drivers/httpSspClient.ts"
+import * as MemoryReplica from "../drivers/memoryReplica.ts"
 
 /** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
 export type Env = { readonly [name: string]: string | undefined }
@@ -29,7 +29,7 @@ const callTimeoutMs = 10_000
 
 const ssps = Layer.unwrapEffect(
   Effect.map(SchedulerConfig, ({ allowedHosts, sspSecret }) =>
-    SspClient.layerHttp({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })
+    HttpSspClient.layer({ secret: sspSecret, allowedHosts, timeoutMs: callTimeoutMs })
   )
 ).pipe(Layer.provide(Names.layerOf({})))
 
@@ -40,8 +40,8 @@ const ssps = Layer.unwrapEffect(
 export const ports = (env: Env, client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer, file?: unknown) =>
   Layer.provideMerge(
     Layer.mergeAll(
-      Replica.layerMemory,
-      PoolStore.layerMemory,
+      MemoryReplica.layer,
+      MemoryPool.layer,
       Upstream.layerNone,
       RequestBody.layer,
       Turn.layerYield,

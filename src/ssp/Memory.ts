@@ -10,8 +10,7 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer } from "effect"
 import { ConfigSource } from "../ports/ConfigSource.ts"
 import { Database } from "../ports/Database.ts"
-import { Backend } from "../ports/Backend.ts"
-import { overClient } from "../ports/httpSend.ts"
+import { overClient } from "../drivers/httpSend.ts"
 import { JobReports } from "../ports/JobReports.ts"
 import { DatabaseJobs } from "../ports/JobStore.ts"
 import { Release } from "../ports/Release.ts"
@@ -22,6 +21,9 @@ import { Turn } from "../ports/Turn.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { SspConfig } from "./Config.ts"
 import * as Ssp from "./Ssp.ts"
+import * as HttpBackend from "../drivers/httpBackend.ts"
+import * as HttpSchedulerClient from "../drivers/httpSchedulerClient.ts"
+import * as HttpJobReports from "../drivers/httpJobReports.ts"
 
 /** Settings as the environment names them, `SVC_AUTH_SECRET` and so on; `process.env` will do. */
 export type Env = { readonly [name: string]: string | undefined }
@@ -29,7 +31,7 @@ export type Env = { readonly [name: string]: string | undefined }
 /** The scheduler that `SCHEDULER_URL` names; nobody where it is unset. */
 const scheduler = Layer.unwrapEffect(
   Effect.map(SspConfig, ({ schedulerSecret, schedulerUrl }) =>
-    schedulerUrl === undefined ? SchedulerClient.layerNone : SchedulerClient.layerHttp(schedulerUrl, schedulerSecret)
+    schedulerUrl === undefined ? SchedulerClient.layerNone : HttpSchedulerClient.layer(schedulerUrl, schedulerSecret)
   )
 )
 
@@ -37,11 +39,11 @@ const scheduler = Layer.unwrapEffect(
 const jobs = Layer.unwrapEffect(
   Effect.map(Effect.all([SspConfig, HttpClient.HttpClient]), ([{ schedulerSecret, schedulerUrl }, client]) =>
     Layer.mergeAll(
-      Backend.layerHttp,
+      HttpBackend.layer,
       DatabaseJobs.layerNone,
       schedulerUrl === undefined
         ? JobReports.layerNone
-        : JobReports.layerHttp(schedulerUrl, schedulerSecret, overClient(client))
+        : HttpJobReports.layer(schedulerUrl, schedulerSecret, overClient(client))
     )
   )
 )

@@ -22,7 +22,7 @@ import {
   type Value
 } from "../core/surql/value.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaSnapshot } from "../ports/Replica.ts"
-import { docOf } from "../ports/replicaRows.ts"
+import { docOf } from "../node/replicaRows.ts"
 
 export const id = (text: string): RecordId => {
   const parsed = Ids.parseLenient(text)

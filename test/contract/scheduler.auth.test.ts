@@ -18,6 +18,7 @@ import { request } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { Node } from "../scheduler/node.ts"
+import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 
 const own = "own-s3cret"
 const open = ["GET /health", "GET /livez", "GET /readyz"]
@@ -98,7 +99,7 @@ describe("a scheduler with a secret of its own", () => {
     Effect.flatMap(SchedulerClient, (client) => client.register({ ssp_id: "s", url: "http://127.0.0.1:1" })).pipe(
       Effect.either,
       Effect.provide(
-        SchedulerClient.layerHttp(node.url, () => (secret === undefined ? undefined : Redacted.make(secret)))
+        HttpSchedulerClient.layer(node.url, () => (secret === undefined ? undefined : Redacted.make(secret)))
       ),
       Effect.provide(FetchHttpClient.layer),
       Effect.runPromise

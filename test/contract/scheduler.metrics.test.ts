@@ -7,7 +7,7 @@
  */
 import { rmSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { metrics } from "../../src/core/metrics.ts"
+import { metrics } from "../../src/core/telemetry/metrics.ts"
 import { send } from "../kit/contract.ts"
 import { temporaryFolder, until } from "../kit/Door.ts"
 import { parse, type ReadFamily } from "../kit/exposition.ts"

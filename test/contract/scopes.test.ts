@@ -6,8 +6,8 @@
  */
 import * as OpenApi from "@effect/platform/OpenApi"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hashOf } from "../../src/core/scopedSecrets.ts"
-import { type Scope, scopes } from "../../src/core/scopes.ts"
+import { hashOf } from "../../src/core/access/scopedSecrets.ts"
+import { type Scope, scopes } from "../../src/core/access/scopes.ts"
 import { accessOf } from "../../src/protocol/access.ts"
 import { SchedulerApi } from "../../src/protocol/SchedulerApi.ts"
 import { SspApi } from "../../src/protocol/SspApi.ts"

@@ -5,7 +5,7 @@
  * Why on the process: process figures, the embedded store and the hot route are only there.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { metrics } from "../../src/core/metrics.ts"
+import { metrics } from "../../src/core/telemetry/metrics.ts"
 import { contract, expectError, send } from "../kit/contract.ts"
 import { Door } from "../kit/Door.ts"
 import { parse, type ReadFamily } from "../kit/exposition.ts"

@@ -4,7 +4,7 @@
  * A scheme that asks for TLS must never become one that does not, and what is not understood must not be guessed.
  */
 import { expect, test } from "vitest"
-import * as Address from "../../src/core/address.ts"
+import * as Address from "../../src/core/settings/address.ts"
 
 test("D22 the address says which store it is, and keeps its scheme", () => {
   const rows: ReadonlyArray<readonly [string, Address.Store]> = [

@@ -4,7 +4,7 @@
  * The texts are what an attacker would choose: line ends of every kind, what hides or turns text around, and length.
  */
 import { describe, expect, it } from "vitest"
-import { annotationsOf, TurnedAway } from "../../src/core/audit.ts"
+import { annotationsOf, TurnedAway } from "../../src/core/access/audit.ts"
 
 const entry = { operation: "view.register", object: "v", secret: "default", address: "127.0.0.1", outcome: "ok" }
 

@@ -2,8 +2,8 @@
  * Which page may call: exact origins, any origin, none; and what a preflight is.
  */
 import { describe, expect, it } from "vitest"
-import * as Cors from "../../src/core/cors.ts"
-import { corsOrigins } from "../../src/core/settings.ts"
+import * as Cors from "../../src/core/access/cors.ts"
+import { corsOrigins } from "../../src/core/settings/settings.ts"
 
 const app = "https://app.example"
 

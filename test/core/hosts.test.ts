@@ -5,7 +5,7 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import * as Hosts from "../../src/core/hosts.ts"
+import * as Hosts from "../../src/core/access/hosts.ts"
 
 const never = [
   "169.254.169.254",

@@ -5,7 +5,7 @@
  * way.
  */
 import { describe, expect, it } from "vitest"
-import { boundsMs, Latency } from "../../src/core/latency.ts"
+import { boundsMs, Latency } from "../../src/core/telemetry/latency.ts"
 import { mentions, page } from "../../src/core/listing.ts"
 import { seeded } from "../kit/random.ts"
 

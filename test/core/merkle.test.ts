@@ -6,7 +6,7 @@
  */
 import { blake3 } from "@noble/hashes/blake3.js"
 import { expect, test } from "vitest"
-import type { Change } from "../../src/core/change.ts"
+import type { Change } from "../../src/core/record/change.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import * as Merkle from "../../src/core/integrity/merkle.ts"

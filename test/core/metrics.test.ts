@@ -4,9 +4,9 @@
  * Why the reader is tested too: a checker that takes everything proves nothing.
  */
 import { describe, expect, it } from "vitest"
-import * as Meters from "../../src/core/meters.ts"
-import { declared, metrics, taskKinds } from "../../src/core/metrics.ts"
-import * as Text from "../../src/core/metricText.ts"
+import * as Meters from "../../src/core/telemetry/meters.ts"
+import { declared, metrics, taskKinds } from "../../src/core/telemetry/metrics.ts"
+import * as Text from "../../src/core/telemetry/metricText.ts"
 import { parse } from "../kit/exposition.ts"
 
 describe("declared metrics", () => {

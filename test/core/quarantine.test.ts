@@ -4,7 +4,7 @@
  * Entries as data: no process ends here.
  */
 import { describe, expect, it } from "vitest"
-import { type Entry, isSetAside, mostRemembered, struck } from "../../src/core/quarantine.ts"
+import { type Entry, isSetAside, mostRemembered, struck } from "../../src/core/view/quarantine.ts"
 
 const times = (count: number, query: string, from: ReadonlyArray<Entry> = []): ReadonlyArray<Entry> =>
   Array.from({ length: count }).reduce<ReadonlyArray<Entry>>(

@@ -2,7 +2,7 @@
  * The token bucket by the clock it is given: bursts, refill, one bucket per client, bounded memory.
  */
 import { describe, expect, it } from "vitest"
-import { clientOf, RateLimit } from "../../src/core/rateLimit.ts"
+import { clientOf, RateLimit } from "../../src/core/access/rateLimit.ts"
 
 const taken = (limit: RateLimit, client: string, nowMs: number, times: number): number =>
   Array.from({ length: times }, () => limit.take(client, nowMs)).filter((wait) => wait === 0).length

@@ -4,9 +4,9 @@
  * Every field of a line is also tried in the place of another, because that is how a secret gets into a log.
  */
 import { describe, expect, it } from "vitest"
-import { hashOf, knob, ofSsp, parse } from "../../src/core/scopedSecrets.ts"
-import { scopes } from "../../src/core/scopes.ts"
-import * as Settings from "../../src/core/settings.ts"
+import { hashOf, knob, ofSsp, parse } from "../../src/core/access/scopedSecrets.ts"
+import { scopes } from "../../src/core/access/scopes.ts"
+import * as Settings from "../../src/core/settings/settings.ts"
 
 const a = "aaaaaaaaaaaaaaaa-first"
 const b = "bbbbbbbbbbbbbbbb-second"

@@ -4,7 +4,7 @@
  * Only the engine can say whether a permission holds, so nothing here looks at the text.
  */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
-import * as Schema from "../../src/core/surrealSchema.ts"
+import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { newClient } from "../kit/surreal/sdk.ts"
 

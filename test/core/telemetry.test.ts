@@ -6,15 +6,15 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { type Change, decodeChanges } from "../../src/core/change.ts"
-import * as Event from "../../src/core/event.ts"
-import * as Meters from "../../src/core/meters.ts"
-import { declared } from "../../src/core/metrics.ts"
-import { read, variables } from "../../src/core/otelSettings.ts"
-import * as Otlp from "../../src/core/otlpMetrics.ts"
-import * as Trace from "../../src/core/traceContext.ts"
+import { type Change, decodeChanges } from "../../src/core/record/change.ts"
+import * as Event from "../../src/core/record/event.ts"
+import * as Meters from "../../src/core/telemetry/meters.ts"
+import { declared } from "../../src/core/telemetry/metrics.ts"
+import { read, variables } from "../../src/core/telemetry/otelSettings.ts"
+import * as Otlp from "../../src/core/telemetry/otlpMetrics.ts"
+import * as Trace from "../../src/core/telemetry/traceContext.ts"
 import type { SpanStart, TracingShape } from "../../src/ports/Tracing.ts"
-import * as IngestTrace from "../../src/ssp/ingestTrace.ts"
+import * as IngestTrace from "../../src/ssp/http/ingestTrace.ts"
 
 const to = (env: { readonly [name: string]: string }, signal: "traces" | "metrics" | "logs" = "traces") =>
   read(env).sending[signal]?.to

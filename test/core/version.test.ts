@@ -5,9 +5,9 @@
  */
 import { Either, FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { decodeChange } from "../../src/core/change.ts"
+import { decodeChange } from "../../src/core/record/change.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
-import * as Version from "../../src/core/version.ts"
+import * as Version from "../../src/core/record/version.ts"
 
 const step = FastCheck.record({
   op: FastCheck.constantFrom("CREATE", "UPDATE", "DELETE"),

@@ -7,7 +7,7 @@
 import { Either } from "effect"
 import { crc32 as reference } from "node:zlib"
 import { describe, expect, it } from "vitest"
-import * as Format from "../../src/core/walFormat.ts"
+import * as Format from "../../src/core/wal/walFormat.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
 
 const file = "test/core/walFormat.test.ts"

@@ -4,7 +4,7 @@
  * Looks are given as data, so that no clock decides: what a suspended machine or a busy one looks like is a row here.
  */
 import { describe, expect, it } from "vitest"
-import { type Finding, type Look, noSlot, Watch } from "../../src/core/watch.ts"
+import { type Finding, type Look, noSlot, Watch } from "../../src/core/view/watch.ts"
 
 const look = (more: Partial<Look>): Look => ({ beat: 1, evaluation: 1, slot: 7, wentByMs: 50, cpuMs: 50, ...more })
 

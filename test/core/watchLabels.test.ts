@@ -4,8 +4,8 @@
  * Each text is read back through a view of its own on the same memory.
  */
 import { describe, expect, it } from "vitest"
-import { noSlot } from "../../src/core/watch.ts"
-import { bytesFor, Labels, nameBytes, read } from "../../src/core/watchLabels.ts"
+import { noSlot } from "../../src/core/view/watch.ts"
+import { bytesFor, Labels, nameBytes, read } from "../../src/core/view/watchLabels.ts"
 
 const name = (byte: number): Uint8Array => new Uint8Array(nameBytes).fill(byte)
 

@@ -6,7 +6,7 @@
 import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope, Stream } from "effect"
 import { connect } from "node:net"
 import { afterEach, describe, expect, it } from "vitest"
-import * as Server from "../../src/host/Server.ts"
+import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { expectError } from "../kit/contract.ts"
 import { type Ask, request } from "../kit/http.ts"

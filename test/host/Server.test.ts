@@ -6,7 +6,7 @@
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { connect } from "node:net"
 import { afterEach, describe, expect, it } from "vitest"
-import * as Server from "../../src/host/Server.ts"
+import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { StartFault } from "../../src/ports/StartFault.ts"
 import { expectError } from "../kit/contract.ts"

@@ -5,7 +5,7 @@
  * other; when power goes, the test says which bytes of what was not flushed had arrived. It counts what it is asked to
  * do.
  */
-import type { WalDisk, WalHandle } from "../../src/host/walDisk.ts"
+import type { WalDisk, WalHandle } from "../../src/host/wal/walDisk.ts"
 
 interface Inode {
   written: Uint8Array

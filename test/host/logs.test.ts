@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, LogLevel } from "effect"
-import * as Logs from "../../src/host/logs.ts"
+import * as Logs from "../../src/host/process/logs.ts"
 
 const written = (format: Logs.Format, log: Effect.Effect<void>) =>
   Effect.gen(function* () {

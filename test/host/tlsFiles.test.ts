@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import { describe, expect, it } from "vitest"
-import { judgeTls } from "../../src/host/tlsFiles.ts"
+import { judgeTls } from "../../src/host/http/tlsFiles.ts"
 import type { ConfigSourceShape } from "../../src/ports/ConfigSource.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
 import * as Scheduler from "../../src/scheduler/Config.ts"

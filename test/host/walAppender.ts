@@ -5,7 +5,7 @@
  * both runtimes.
  */
 import { Effect } from "effect"
-import { layerFile } from "../../src/host/WalFile.ts"
+import { layerFile } from "../../src/host/wal/WalFile.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 
 const lanes = 16

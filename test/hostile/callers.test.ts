@@ -6,7 +6,7 @@
  */
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Callers from "../../src/core/callers.ts"
+import * as Callers from "../../src/core/access/callers.ts"
 import { Door, secret, temporaryFolder, until } from "../kit/Door.ts"
 import { type Answer, request } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"

@@ -6,9 +6,9 @@
  */
 import { Chunk, Effect, Fiber, Option, Stream } from "effect"
 import { describe, expect, it } from "vitest"
-import { Feed, type Follower } from "../../src/ssp/feed.ts"
-import * as HttpStream from "../../src/ssp/HttpStream.ts"
-import type { ViewEvent } from "../../src/ssp/viewTypes.ts"
+import { Feed, type Follower } from "../../src/ssp/views/feed.ts"
+import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
+import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 
 const snapshot: ViewEvent = { event: "snapshot", id: "i.0", data: {} }
 const take = (feed: Feed, follower: Follower): Promise<ReadonlyArray<string> | undefined> =>

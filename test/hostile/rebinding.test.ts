@@ -10,9 +10,9 @@ import { Clock, Effect, Layer, Redacted, Stream } from "effect"
 import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, it } from "vitest"
-import * as Exchange from "../../src/host/exchange.ts"
-import { layer } from "../../src/host/sspCalls.ts"
-import type { Sent } from "../../src/ports/httpSend.ts"
+import * as Exchange from "../../src/host/http/exchange.ts"
+import { layer } from "../../src/host/http/sspCalls.ts"
+import type { Sent } from "../../src/drivers/httpSend.ts"
 import { Names } from "../../src/ports/Names.ts"
 import { type Options, SspClient, type SspClientShape } from "../../src/ports/SspClient.ts"
 import { closing } from "../kit/closing.ts"
@@ -20,6 +20,7 @@ import { secret, until } from "../kit/Door.ts"
 import { request } from "../kit/http.ts"
 import { FakeSsp } from "../scheduler/FakeSsp.ts"
 import { Node } from "../scheduler/node.ts"
+import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
 
 const afterwards = closing()
 const options: Options = { secret: () => Redacted.make("s3cret"), allowedHosts: undefined, timeoutMs: 5000 }
@@ -88,7 +89,7 @@ const everyCall = (client: SspClientShape, url: string) =>
 const transports = {
   "bare connections": (names: Layer.Layer<Names>) => layer(options).pipe(Layer.provide(names)),
   "any HTTP client": (names: Layer.Layer<Names>) =>
-    SspClient.layerHttp(options).pipe(Layer.provide([names, FetchHttpClient.layer]))
+    HttpSspClient.layer(options).pipe(Layer.provide([names, FetchHttpClient.layer]))
 }
 
 for (const [what, over] of Object.entries(transports)) {
@@ -128,7 +129,7 @@ it("D15 a name that stands for a public address from now on gets no secret, also
       sent.push(request)
       return { status: 200, text: "{}" }
     })
-  const over = SspClient.layerOver(
+  const over = HttpSspClient.layerOver(
     {
       send,
       clientAt: () => {

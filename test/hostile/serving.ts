@@ -6,7 +6,7 @@
 import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { connect } from "node:net"
 import { afterEach } from "vitest"
-import * as Server from "../../src/host/Server.ts"
+import * as Server from "../../src/host/http/Server.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { fakeViews, node } from "../ssp/fakeViews.ts"
 

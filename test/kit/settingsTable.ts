@@ -3,7 +3,7 @@
  *
  * Why made and compared: a table typed by hand lags behind the code on the first busy day.
  */
-import type { Knob, Knobs } from "../../src/core/settings.ts"
+import type { Knob, Knobs } from "../../src/core/settings/settings.ts"
 
 /** Text of a cell; `<uuid>` outside code would be taken for a tag and not shown. */
 export const cell = (text: string): string =>

@@ -6,8 +6,8 @@
  * read there, by statements of the test's own.
  */
 import { expect, onTestFinished, test } from "vitest"
-import * as Feed from "../../src/core/surrealFeed.ts"
-import * as Schema from "../../src/core/surrealSchema.ts"
+import * as Feed from "../../src/core/surreal/surrealFeed.ts"
+import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import { until } from "../kit/Door.ts"
 import { type Process, ProcessCluster } from "../kit/processCluster.ts"
 import { registration } from "../kit/registration.ts"

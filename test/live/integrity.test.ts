@@ -5,7 +5,7 @@
  * One story, because each step is only worth something when the one before it worked.
  */
 import { expect, test } from "vitest"
-import * as Feed from "../../src/core/surrealFeed.ts"
+import * as Feed from "../../src/core/surreal/surrealFeed.ts"
 import { secret, until } from "../kit/Door.ts"
 import { bodyOf, client } from "../kit/http.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"

@@ -2,7 +2,7 @@
  * A view whose result is larger than what a scheduler reads of any answer: it is placed, moved and read all the same
  * (D21, D31).
  *
- * With real processes, because the limit is that of the connections between them (`host/exchange.ts`).
+ * With real processes, because the limit is that of the connections between them (`host/http/exchange.ts`).
  */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { until } from "../kit/Door.ts"

@@ -5,10 +5,10 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
-import { layerServer } from "../../src/host/Surreal.ts"
-import { Backend } from "../../src/ports/Backend.ts"
-import { JobStore } from "../../src/ports/JobStore.ts"
+import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import * as Polling from "../../src/ssp/jobs/polling.ts"
+import * as HttpBackend from "../../src/drivers/httpBackend.ts"
+import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
 
 export const pollingRunner = async (
   server: { readonly url: string },
@@ -20,8 +20,8 @@ export const pollingRunner = async (
     { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
   )
   const drivers = Layer.merge(
-    Layer.provide(JobStore.layerSurreal, client),
-    Layer.provide(Backend.layerHttp, NodeHttpClient.layerUndici)
+    Layer.provide(SurrealJobs.layer, client),
+    Layer.provide(HttpBackend.layer, NodeHttpClient.layerUndici)
   )
   const fiber = Effect.runFork(
     Effect.scoped(Polling.run({ jobTables, sspId, jobRetryBaseMs: 5, jobMaxRetries: 100, pollMs: 20 })).pipe(

@@ -102,7 +102,7 @@ describe("the tarball", () => {
       "ssp/Memory",
       "scheduler/Scheduler",
       "scheduler/Memory",
-      "host/Server",
+      "host/http/Server",
       "outbox",
       "outbox/errors",
       "testing"

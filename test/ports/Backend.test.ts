@@ -10,15 +10,16 @@ import { Effect, Either, Fiber, Layer } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { type AddressInfo, createServer as createSocketServer, type Server } from "node:net"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import * as BackendCalls from "../../src/host/backendCalls.ts"
+import * as BackendCalls from "../../src/host/http/backendCalls.ts"
 import { Backend, type BackendFailed } from "../../src/ports/Backend.ts"
 import type { Answer } from "../../src/core/job/outcome.ts"
 import { freePort } from "../kit/Door.ts"
+import * as HttpBackend from "../../src/drivers/httpBackend.ts"
 
 const layers: { readonly [name: string]: Layer.Layer<Backend> } = {
   backendCalls: BackendCalls.layer,
-  "layerHttp over undici": Layer.provide(Backend.layerHttp, NodeHttpClient.layerUndici),
-  "layerHttp over fetch": Layer.provide(Backend.layerHttp, FetchHttpClient.layer)
+  "layerHttp over undici": Layer.provide(HttpBackend.layer, NodeHttpClient.layerUndici),
+  "layerHttp over fetch": Layer.provide(HttpBackend.layer, FetchHttpClient.layer)
 }
 
 const listening = (server: Server): Promise<string> =>

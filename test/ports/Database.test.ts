@@ -10,9 +10,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/recordId.ts"
-import { layerSqlite } from "../../src/host/Sqlite.ts"
+import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { Database, type DatabaseError, startPosition } from "../../src/ports/Database.ts"
 import { databaseSuite } from "../../src/testing/Database.suite.ts"
+import * as SqliteDatabase from "../../src/drivers/sqliteDatabase.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "svc-database-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -20,7 +21,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 let files = 0
 const freshFile = (): string => join(folder, `${files++}.sqlite`)
 const sqlite = (file: string): Layer.Layer<Database, DatabaseError> =>
-  Database.layerSqlite.pipe(Layer.provide(layerSqlite(file)))
+  SqliteDatabase.layer.pipe(Layer.provide(layerSqlite(file)))
 
 databaseSuite("memory", () => Layer.fresh(Database.layerMemory))
 databaseSuite("sqlite", () => sqlite(freshFile()))

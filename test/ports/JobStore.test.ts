@@ -6,11 +6,13 @@
 import { Effect, Layer, Redacted, TestClock } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { Duration, type Obj, type RecordId } from "../../src/core/surql/value.ts"
-import { layerServer } from "../../src/host/Surreal.ts"
+import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { JobStore, JobStoreError } from "../../src/ports/JobStore.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { job, jobStoreSuite, id, table } from "../../src/testing/JobStore.suite.ts"
+import * as RecordJobs from "../../src/node/recordJobs.ts"
+import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
 
 let server: RpcServer
 let databases = 0
@@ -44,7 +46,7 @@ const fill = (records: ReadonlyArray<Obj>) =>
   )
 
 const overSocket = (records: ReadonlyArray<Obj>): Layer.Layer<JobStore | SurrealClient, JobStoreError> =>
-  JobStore.layerSurreal.pipe(
+  SurrealJobs.layer.pipe(
     Layer.provideMerge(Layer.effectDiscard(fill(records))),
     Layer.provideMerge(client),
     Layer.fresh,
@@ -62,7 +64,7 @@ const olderBy = (ms: number) =>
 
 jobStoreSuite(
   "memory",
-  (records) => JobStore.layerMemory(records),
+  (records) => RecordJobs.layerMemory(records),
   (ms) => TestClock.adjust(ms)
 )
 jobStoreSuite("surreal over a socket", overSocket, olderBy)

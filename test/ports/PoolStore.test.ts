@@ -10,9 +10,11 @@ import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import type { Home, JobRow, MemberRow, StrayRow, ViewRow } from "../../src/core/cluster/messages.ts"
 import type { Result } from "../../src/core/job/result.ts"
-import { layerSqlite } from "../../src/host/Sqlite.ts"
-import { inMemory, type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
+import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
+import { inMemory } from "../../src/drivers/memoryPool.ts"
+import { type Opened, PoolStore, type PoolStoreShape, type Write } from "../../src/ports/PoolStore.ts"
 import { removeFolder, temporaryFolder } from "../kit/Door.ts"
+import * as SqlitePool from "../../src/drivers/sqlitePool.ts"
 
 const folder = temporaryFolder()
 afterAll(() => removeFolder(folder))
@@ -26,10 +28,7 @@ const sqlite =
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const store = yield* Effect.map(
-        Layer.buildWithScope(
-          Layer.fresh(PoolStore.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, name))))),
-          scope
-        ),
+        Layer.buildWithScope(Layer.fresh(SqlitePool.layer.pipe(Layer.provide(layerSqlite(join(folder, name))))), scope),
         (context) => context.unsafeMap.get(PoolStore.key) as PoolStoreShape
       )
       const result = yield* use(store)

@@ -4,9 +4,9 @@
  */
 import { Effect, Exit, Layer, Logger, Scope } from "effect"
 import { describe, expect, it } from "vitest"
-import { bar, line, paceOf, type Task, timeText } from "../../src/core/progress.ts"
-import * as Core from "../../src/core/meters.ts"
-import { TerminalBar } from "../../src/host/terminalBar.ts"
+import { bar, line, paceOf, type Task, timeText } from "../../src/core/telemetry/progress.ts"
+import * as Core from "../../src/core/telemetry/meters.ts"
+import { TerminalBar } from "../../src/host/process/terminalBar.ts"
 import { Meters } from "../../src/ports/Meters.ts"
 import { type Display, Progress, ProgressDisplay } from "../../src/ports/Progress.ts"
 import { taskOf } from "../../src/protocol/progress.ts"

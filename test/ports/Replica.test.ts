@@ -11,11 +11,12 @@ import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
-import { fileName, layerReplica } from "../../src/host/ReplicaFile.ts"
-import { builtin } from "../../src/host/sqliteBuiltin.ts"
-import { RecentRecords } from "../../src/ports/recentRecords.ts"
+import { fileName, layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
+import { builtin } from "../../src/host/sqlite/sqliteBuiltin.ts"
+import { RecentRecords } from "../../src/drivers/recentRecords.ts"
 import { Replica, ReplicaError, startFault } from "../../src/ports/Replica.ts"
 import { gone, id, record, replicaSuite } from "../../src/testing/Replica.suite.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 interface Connection {
   readonly exec: (sql: string) => void
@@ -33,7 +34,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 let folders = 0
 const fresh = (): string => join(root, `${folders++}`, "replica")
 
-replicaSuite("memory", () => Layer.fresh(Replica.layerMemory))
+replicaSuite("memory", () => Layer.fresh(MemoryReplica.layer))
 replicaSuite("SQLite", () => layerReplica(fresh()))
 
 const using = <A>(

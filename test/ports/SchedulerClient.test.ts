@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { SchedulerClient, type SchedulerClientShape, type SchedulerError } from "../../src/ports/SchedulerClient.ts"
 import { freePort } from "../kit/Door.ts"
+import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
 
 const seen: Array<{
   readonly url: string | undefined
@@ -46,7 +47,7 @@ const ask = <A>(
 ) =>
   Effect.flatMap(SchedulerClient, call).pipe(
     Effect.either,
-    Effect.provide(SchedulerClient.layerHttp(url)),
+    Effect.provide(HttpSchedulerClient.layer(url)),
     Effect.provide(FetchHttpClient.layer),
     Effect.runPromise
   )

@@ -11,7 +11,7 @@ import { parseStatements } from "../../src/core/surql/parse.ts"
 import * as RecordIds from "../../src/core/surql/recordId.ts"
 import { queryBudget, type Slices } from "../../src/core/surql/scope.ts"
 import { evaluate, evaluateSliced } from "../../src/core/surql/select.ts"
-import { Closed, Slicer } from "../../src/ports/Slicer.ts"
+import { Closed, Slicer } from "../../src/node/Slicer.ts"
 
 const made = () => {
   const waiting: Array<() => void> = []

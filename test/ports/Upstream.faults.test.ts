@@ -21,14 +21,15 @@ import {
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
-import { store } from "../../src/core/address.ts"
+import { store } from "../../src/core/settings/address.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { type RecordKey, Uuid, type Value } from "../../src/core/surql/value.ts"
-import { layerServer } from "../../src/host/Surreal.ts"
+import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { type Edge, Upstream, type UpstreamError } from "../../src/ports/Upstream.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { ServerProcess } from "../kit/surreal/ServerProcess.ts"
+import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 
 const folder = temporaryFolder()
 const servers: Array<ServerProcess> = []
@@ -59,7 +60,7 @@ const run = <A>(
 ): Promise<A> =>
   Effect.runPromise(
     body.pipe(
-      Effect.provide(Layer.provideMerge(Upstream.layerSurreal, clientOf(server, requestTimeoutMs))),
+      Effect.provide(Layer.provideMerge(SurrealUpstream.layer, clientOf(server, requestTimeoutMs))),
       Logger.withMinimumLogLevel(LogLevel.None)
     )
   )

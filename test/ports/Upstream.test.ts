@@ -10,12 +10,14 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { tableName } from "../../src/core/surql/text.ts"
 import type { Obj, RecordId } from "../../src/core/surql/value.ts"
-import { layerEmbedded, layerServer } from "../../src/host/Surreal.ts"
+import { layerEmbedded, layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
 import { temporaryFolder } from "../kit/Door.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
 import { upstreamSuite } from "../../src/testing/Upstream.suite.ts"
+import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
+import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 
 const folder = temporaryFolder()
 let server: RpcServer
@@ -49,7 +51,7 @@ const holding =
         { records }
       )
     )
-    return Upstream.layerSurreal.pipe(
+    return SurrealUpstream.layer.pipe(
       Layer.provideMerge(Layer.effectDiscard(fill)),
       Layer.provide(client),
       Layer.fresh,
@@ -57,7 +59,7 @@ const holding =
     )
   }
 
-upstreamSuite("memory", (records) => Upstream.layerMemory(records))
+upstreamSuite("memory", (records) => MemoryUpstream.layer(records))
 upstreamSuite("surreal in the process", holding(inProcess))
 upstreamSuite("surreal over a socket", holding(overSocket))
 
@@ -67,7 +69,7 @@ const use = <A>(body: Both<A>, user?: string): Promise<A> => {
   return Effect.runPromise(
     Effect.all([Upstream, SurrealClient]).pipe(
       Effect.flatMap(([upstream, surreal]) => body(upstream, surreal)),
-      Effect.provide(Layer.provideMerge(Upstream.layerSurreal, client))
+      Effect.provide(Layer.provideMerge(SurrealUpstream.layer, client))
     )
   )
 }

@@ -4,10 +4,10 @@
  */
 import { Effect, Redacted } from "effect"
 import { describe, expect, it } from "vitest"
-import { hashOf, type KnownSecret, oneSecret } from "../../src/core/scopedSecrets.ts"
-import { makeHolderOf, makeJudge } from "../../src/ports/bearer.ts"
+import { hashOf, type KnownSecret, oneSecret } from "../../src/core/access/scopedSecrets.ts"
+import { makeHolderOf, makeJudge } from "../../src/node/bearer.ts"
 import type { ConfigSourceShape } from "../../src/ports/ConfigSource.ts"
-import type { Reloaded } from "../../src/ports/secrets.ts"
+import type { Reloaded } from "../../src/node/secrets.ts"
 import * as Scheduler from "../../src/scheduler/Config.ts"
 import * as Ssp from "../../src/ssp/Config.ts"
 

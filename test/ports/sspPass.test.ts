@@ -10,6 +10,7 @@ import { Effect, Layer, Redacted } from "effect"
 import { expect, it } from "vitest"
 import { Names } from "../../src/ports/Names.ts"
 import { SspClient } from "../../src/ports/SspClient.ts"
+import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
 
 const asked = async (
   url: string,
@@ -21,7 +22,7 @@ const asked = async (
     requests.push(request)
     return Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}", { status: 200 })))
   })
-  const layer = SspClient.layerHttp({ secret: () => Redacted.make("ours"), allowedHosts, timeoutMs: 1000 }).pipe(
+  const layer = HttpSspClient.layer({ secret: () => Redacted.make("ours"), allowedHosts, timeoutMs: 1000 }).pipe(
     Layer.provide([
       Layer.succeed(HttpClient.HttpClient, client),
       Layer.succeed(Names, { resolve: () => Effect.succeed(["93.184.216.34"]) })

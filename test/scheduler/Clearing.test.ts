@@ -8,9 +8,9 @@ import { it } from "@effect/vitest"
 import { Effect, Logger, LogLevel, TestClock } from "effect"
 import { expect } from "vitest"
 import type { Command } from "../../src/core/cluster/messages.ts"
-import { make as memoryUpstream } from "../../src/ports/memoryUpstream.ts"
+import { make as memoryUpstream } from "../../src/drivers/memoryUpstream.ts"
 import { UpstreamError, type UpstreamShape } from "../../src/ports/Upstream.ts"
-import { Clearing } from "../../src/scheduler/Clearing.ts"
+import { Clearing } from "../../src/scheduler/pool/Clearing.ts"
 
 const stored = (key: string) => ({
   key,

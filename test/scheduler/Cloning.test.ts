@@ -7,24 +7,25 @@
 import { it } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Fiber, Logger, LogLevel, TestClock } from "effect"
 import { describe, expect } from "vitest"
-import { decodeChange } from "../../src/core/change.ts"
-import * as Event from "../../src/core/event.ts"
-import { lostId } from "../../src/core/reconcile.ts"
+import { decodeChange } from "../../src/core/record/change.ts"
+import * as Event from "../../src/core/record/event.ts"
+import { lostId } from "../../src/core/record/reconcile.ts"
 import { identical } from "../../src/core/surql/order.ts"
 import { asSent } from "../../src/core/surql/jsonTypes.ts"
 import type { Obj, RecordId } from "../../src/core/surql/value.ts"
-import * as Version from "../../src/core/version.ts"
-import { make as memoryUpstream } from "../../src/ports/memoryUpstream.ts"
+import * as Version from "../../src/core/record/version.ts"
+import { make as memoryUpstream } from "../../src/drivers/memoryUpstream.ts"
 import { Replica, type ReplicaShape } from "../../src/ports/Replica.ts"
 import { UpstreamError, type UpstreamShape } from "../../src/ports/Upstream.ts"
-import { LiveCompare } from "../../src/ports/liveCompare.ts"
-import { clone } from "../../src/scheduler/Cloning.ts"
-import type { Ingest } from "../../src/scheduler/Ingest.ts"
-import { sideOf } from "../../src/scheduler/Reconcile.ts"
+import { LiveCompare } from "../../src/node/liveCompare.ts"
+import { clone } from "../../src/scheduler/replica/Cloning.ts"
+import type { Ingest } from "../../src/scheduler/ingest/Ingest.ts"
+import { sideOf } from "../../src/scheduler/replica/Reconcile.ts"
 import { constant } from "../core/surql/engine.ts"
 import * as Generate from "../core/surql/generate.ts"
 import { runs, seed } from "../kit/random.ts"
 import { gone, id, record } from "../../src/testing/Replica.suite.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const doc = (text: string, body = "{}"): Obj => ({ ...(constant(body) as Obj), id: id(text) })
 
@@ -90,7 +91,7 @@ const compare = (upstream: UpstreamShape, replica: ReplicaShape, lines: Array<st
 
 const scenario = (title: string, body: (replica: ReplicaShape) => Effect.Effect<void, unknown>): void =>
   it.effect(title, () =>
-    Effect.flatMap(Replica, body).pipe(Effect.provide(Replica.layerMemory), Logger.withMinimumLogLevel(LogLevel.None))
+    Effect.flatMap(Replica, body).pipe(Effect.provide(MemoryReplica.layer), Logger.withMinimumLogLevel(LogLevel.None))
   )
 
 const holds = (replica: ReplicaShape, wanted: ReadonlyArray<Obj>, as: (each: Obj) => Obj = (each) => each) =>

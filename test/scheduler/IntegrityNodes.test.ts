@@ -8,15 +8,15 @@ import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import { empty } from "../../src/core/integrity/merkle.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
-import * as Memory from "../../src/ports/memoryUpstream.ts"
-import { PoolStore } from "../../src/ports/PoolStore.ts"
-import { Replica } from "../../src/ports/Replica.ts"
+import * as Memory from "../../src/drivers/memoryUpstream.ts"
 import { type IntegrityNode, Upstream, UpstreamError, type UpstreamShape } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { closing } from "../kit/closing.ts"
 import { until } from "../kit/Door.ts"
 import { create } from "../kit/registration.ts"
 import { Node } from "./node.ts"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const afterwards = closing()
 
@@ -35,8 +35,8 @@ const start = async (
   const prepared = { times: 0 }
   const upstream: UpstreamShape = { ...inner, prepare: Effect.sync(() => void prepared.times++), ...over(inner) }
   const stores = Layer.mergeAll(
-    Replica.layerMemory,
-    PoolStore.layerMemory,
+    MemoryReplica.layer,
+    MemoryPool.layer,
     Wal.layerMemory("log"),
     Layer.succeed(Upstream, upstream)
   )

@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect } from "vitest"
-import { layerReplica } from "../../src/host/ReplicaFile.ts"
+import { layerReplica } from "../../src/host/sqlite/ReplicaFile.ts"
 import * as Encode from "../../src/core/surql/encode.ts"
 import { fromRecords } from "../../src/core/surql/memory.ts"
 import { parseStatements } from "../../src/core/surql/parse.ts"
@@ -21,17 +21,18 @@ import { type Obj, type RecordId, type Value, isObj } from "../../src/core/surql
 import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaSnapshot } from "../../src/ports/Replica.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { exactType } from "../../src/protocol/wire.ts"
-import { type Answer, ProxyQuery } from "../../src/scheduler/ProxyQuery.ts"
+import { type Answer, ProxyQuery } from "../../src/scheduler/replica/ProxyQuery.ts"
 import { constant, records as readRecords } from "../core/surql/engine.ts"
 import * as Generate from "../core/surql/generate.ts"
 import { runs, seed } from "../kit/random.ts"
 import { gone, id, record } from "../../src/testing/Replica.suite.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const root = mkdtempSync(join(tmpdir(), "svc-proxy-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 let folders = 0
-const layers = { memory: () => Replica.layerMemory, SQLite: () => layerReplica(join(root, String(folders++))) }
+const layers = { memory: () => MemoryReplica.layer, SQLite: () => layerReplica(join(root, String(folders++))) }
 
 const limits = { queryRows: 10_000, querySteps: 5_000_000, queryBytes: 67_108_864, rowSteps: 1_000_000 }
 

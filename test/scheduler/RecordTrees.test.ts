@@ -5,13 +5,14 @@
  */
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
-import { PoolStore } from "../../src/ports/PoolStore.ts"
 import { Replica } from "../../src/ports/Replica.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { closing } from "../kit/closing.ts"
 import { change } from "../kit/registration.ts"
 import { Node } from "./node.ts"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const afterwards = closing()
 
@@ -25,9 +26,9 @@ describe("D41 the scheduler's trees", () => {
         records: (...asked: Parameters<typeof inner.records>) =>
           Effect.suspend(() => (asked[1] === undefined && asked[0] === "item" && walks++, inner.records(...asked)))
       }))
-    ).pipe(Layer.provide(Replica.layerMemory))
+    ).pipe(Layer.provide(MemoryReplica.layer))
     const node = await Node.start({
-      stores: Layer.mergeAll(counted, PoolStore.layerMemory, Wal.layerMemory("log"), Upstream.layerNone),
+      stores: Layer.mergeAll(counted, MemoryPool.layer, Wal.layerMemory("log"), Upstream.layerNone),
       env: {}
     })
     afterwards(node.close)
@@ -56,7 +57,7 @@ describe("D41 the scheduler's trees", () => {
     expect([count, walks]).toEqual([500, 2])
     // The same records by a short history have the same root.
     const other = await Node.start({
-      stores: Layer.mergeAll(Replica.layerMemory, PoolStore.layerMemory, Wal.layerMemory("other"), Upstream.layerNone),
+      stores: Layer.mergeAll(MemoryReplica.layer, MemoryPool.layer, Wal.layerMemory("other"), Upstream.layerNone),
       env: {}
     })
     afterwards(other.close)

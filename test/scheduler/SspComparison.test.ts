@@ -8,7 +8,7 @@
 import { Effect } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 import * as Merkle from "../../src/core/integrity/merkle.ts"
-import { compare } from "../../src/scheduler/SspComparison.ts"
+import { compare } from "../../src/scheduler/replica/SspComparison.ts"
 import { rng } from "../kit/random.ts"
 import { VirtualTime } from "../kit/virtualTime.ts"
 import { calm, Network, type Reply } from "../sim/network.ts"

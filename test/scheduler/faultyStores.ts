@@ -4,11 +4,12 @@
  * Why fakes: a disk that is full, and one that answers late, on demand and without waiting.
  */
 import { Effect, Layer } from "effect"
-import { PoolStore } from "../../src/ports/PoolStore.ts"
 import { Replica, ReplicaError, type ReplicaShape } from "../../src/ports/Replica.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal, WalFailed, type WalShape } from "../../src/ports/Wal.ts"
 import type { Stored } from "./node.ts"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 export interface Faults {
   wal: "full" | undefined
@@ -67,11 +68,11 @@ export const stores = (faults: Faults): Stored =>
     Layer.effect(
       Replica,
       Effect.map(Replica, (inner) => faultyReplica(faults, inner))
-    ).pipe(Layer.provide(Replica.layerMemory)),
+    ).pipe(Layer.provide(MemoryReplica.layer)),
     Layer.effect(
       Wal,
       Effect.map(Wal, (inner) => faultyWal(faults, inner))
     ).pipe(Layer.provide(Wal.layerMemory("faulty"))),
-    PoolStore.layerMemory,
+    MemoryPool.layer,
     Upstream.layerNone
   )

@@ -6,12 +6,13 @@
  */
 import { Effect, Layer } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { inMemory as storeOver, PoolStore, type Write } from "../../src/ports/PoolStore.ts"
-import { Replica } from "../../src/ports/Replica.ts"
+import { inMemory as storeOver } from "../../src/drivers/memoryPool.ts"
+import { PoolStore, type Write } from "../../src/ports/PoolStore.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { Node } from "./node.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const writes: Array<ReadonlyArray<Write>> = []
 
@@ -31,7 +32,7 @@ let node: Node
 let ssp: FakeSsp
 beforeAll(async () => {
   node = await Node.start({
-    stores: Layer.mergeAll(Replica.layerMemory, counting, Wal.layerMemory("log-of-the-test"), Upstream.layerNone)
+    stores: Layer.mergeAll(MemoryReplica.layer, counting, Wal.layerMemory("log-of-the-test"), Upstream.layerNone)
   })
   ssp = await (await FakeSsp.start("a")).join(node)
 })

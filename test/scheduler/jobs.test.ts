@@ -8,9 +8,6 @@
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Ids from "../../src/core/surql/recordId.ts"
-import { PoolStore } from "../../src/ports/PoolStore.ts"
-import { Replica } from "../../src/ports/Replica.ts"
-import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
@@ -18,6 +15,9 @@ import { type Answer, type Body, bodyOf } from "../kit/http.ts"
 import { change, create } from "../kit/registration.ts"
 import { FakeSsp } from "./FakeSsp.ts"
 import { inFolder, Node, type Options } from "./node.ts"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
+import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
 
 const afterwards = closing()
 const start = async (options: Options = {}): Promise<Node> => {
@@ -213,10 +213,10 @@ describe("D36 dispatch and result", () => {
     const stored = { id: Ids.parse("job:there"), path: "/x", payload: {}, status: "pending" }
     const node = await start({
       stores: Layer.mergeAll(
-        Replica.layerMemory,
-        PoolStore.layerMemory,
+        MemoryReplica.layer,
+        MemoryPool.layer,
         Wal.layerMemory("log-of-the-test"),
-        Upstream.layerMemory([stored])
+        MemoryUpstream.layer([stored])
       )
     })
     const a = await joined(node, "a")

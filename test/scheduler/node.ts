@@ -6,31 +6,33 @@
  */
 import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import { join } from "node:path"
-import * as Names from "../../src/host/names.ts"
-import { layerNode } from "../../src/host/readBody.ts"
+import * as Names from "../../src/host/http/names.ts"
+import { layerNode } from "../../src/host/http/readBody.ts"
 import * as Stores from "../../src/host/schedulerStores.ts"
-import { layer as sspCalls } from "../../src/host/sspCalls.ts"
-import * as Server from "../../src/host/Server.ts"
-import { layerTurn } from "../../src/host/turn.ts"
+import { layer as sspCalls } from "../../src/host/http/sspCalls.ts"
+import * as Server from "../../src/host/http/Server.ts"
+import { layerTurn } from "../../src/host/process/turn.ts"
 import { Balance } from "../../src/ports/Balance.ts"
 import { Serving } from "../../src/ports/Front.ts"
-import { PoolStore } from "../../src/ports/PoolStore.ts"
+import type { PoolStore } from "../../src/ports/PoolStore.ts"
 import { Release } from "../../src/ports/Release.ts"
-import { Replica } from "../../src/ports/Replica.ts"
+import type { Replica } from "../../src/ports/Replica.ts"
 import type { StartFault } from "../../src/ports/StartFault.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { SchedulerConfig } from "../../src/scheduler/Config.ts"
-import { Pool, type PoolShape } from "../../src/scheduler/Pool.ts"
+import { Pool, type PoolShape } from "../../src/scheduler/pool/Pool.ts"
 import * as Scheduler from "../../src/scheduler/Scheduler.ts"
 import { secret } from "../kit/Door.ts"
 import { type Answer, request } from "../kit/http.ts"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 export type Stored = Layer.Layer<Replica | PoolStore | Wal | Upstream, StartFault>
 
 export const inMemory: Stored = Layer.mergeAll(
-  Replica.layerMemory,
-  PoolStore.layerMemory,
+  MemoryReplica.layer,
+  MemoryPool.layer,
   Wal.layerMemory("log-of-the-test"),
   Upstream.layerNone
 )

@@ -7,12 +7,13 @@
 import { it } from "@effect/vitest"
 import { Effect, Either, Layer } from "effect"
 import { expect } from "vitest"
-import { decodeChange } from "../../src/core/change.ts"
-import * as Event from "../../src/core/event.ts"
+import { decodeChange } from "../../src/core/record/change.ts"
+import * as Event from "../../src/core/record/event.ts"
 import { identical } from "../../src/core/surql/order.ts"
 import { Replica } from "../../src/ports/Replica.ts"
 import { Wal } from "../../src/ports/Wal.ts"
-import { recover } from "../../src/scheduler/recovery.ts"
+import { recover } from "../../src/scheduler/ingest/recovery.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 const types = { took: "duration", "prices.*": "decimal" }
 const record = { took: "1h", prices: ["1.50"], note: "2020-01-01T00:00:00Z", at: "2021-01-01T00:00:00Z" }
@@ -41,5 +42,5 @@ it.effect("D1 D26 events that are replayed from the log are typed as they were w
         true
       ])
     expect(yield* replica.applied).toBe(3)
-  }).pipe(Effect.provide(Layer.merge(Replica.layerMemory, Wal.layerMemory("log"))))
+  }).pipe(Effect.provide(Layer.merge(MemoryReplica.layer, Wal.layerMemory("log"))))
 )

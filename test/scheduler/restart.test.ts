@@ -17,6 +17,7 @@ import { type Body, bodyOf } from "../kit/http.ts"
 import { create, registration } from "../kit/registration.ts"
 import { FakeSsp, range } from "./FakeSsp.ts"
 import { inFolder, Node } from "./node.ts"
+import * as MemoryUpstream from "../../src/drivers/memoryUpstream.ts"
 
 const afterwards = closing()
 const folder = (): string => {
@@ -176,7 +177,7 @@ describe("what cannot be of one piece", () => {
 })
 
 describe("D25 a database to clone", () => {
-  const records = (count: number) => Upstream.layerMemory(range(1, count).map((n) => ({ id: Ids.make("t", n), n })))
+  const records = (count: number) => MemoryUpstream.layer(range(1, count).map((n) => ({ id: Ids.make("t", n), n })))
 
   it("D25 the scheduler is ready when its replica holds what the database holds", async () => {
     const node = await start(folder(), { SVC_SCHEDULER_BOOTSTRAP_CHUNK_SIZE: "7" }, records(30))
@@ -243,7 +244,7 @@ describe("D25 a database to clone", () => {
 
 describe("a replica that was lost or put back, beside a database", () => {
   const upstream = (...list: ReadonlyArray<readonly [number, string]>) =>
-    Upstream.layerMemory(list.map(([n, v]) => ({ id: Ids.make("t", n), v })))
+    MemoryUpstream.layer(list.map(([n, v]) => ({ id: Ids.make("t", n), v })))
   const ready = (node: Node): Promise<unknown> =>
     until("it is ready", async () => (await node.get("/readyz")).status === 200)
   /**
@@ -360,7 +361,7 @@ describe("a replica that was lost or put back, beside a database", () => {
     const second = await start(
       path,
       {},
-      Upstream.layerMemory(["1", "later", "gone", "given"].map((key) => ({ id: Ids.make("t", key === "1" ? 1 : key) })))
+      MemoryUpstream.layer(["1", "later", "gone", "given"].map((key) => ({ id: Ids.make("t", key === "1" ? 1 : key) })))
     )
     await ready(second)
     await second.post("/ingest", create("t:later2", {}))

@@ -13,28 +13,30 @@ import { Cause, Context, Effect, Exit, Layer, Logger, LogLevel, Random, Redacted
 import { Balance } from "../../src/ports/Balance.ts"
 import { Database } from "../../src/ports/Database.ts"
 import { HotRoutes, Serving } from "../../src/ports/Front.ts"
-import * as JobPorts from "../../src/ports/jobPorts.ts"
+import * as JobPorts from "../../src/node/jobPorts.ts"
 import { Names } from "../../src/ports/Names.ts"
 import { PoolStore } from "../../src/ports/PoolStore.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { Replica, type ReplicaShape } from "../../src/ports/Replica.ts"
 import { RequestBody } from "../../src/ports/RequestBody.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
-import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
-import { SspClient } from "../../src/ports/SspClient.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { Wal, type WalShape } from "../../src/ports/Wal.ts"
 import { registrationHeader } from "../../src/protocol/wire.ts"
 import { SchedulerConfig } from "../../src/scheduler/Config.ts"
-import { Pool, type PoolShape } from "../../src/scheduler/Pool.ts"
+import { Pool, type PoolShape } from "../../src/scheduler/pool/Pool.ts"
 import * as Scheduler from "../../src/scheduler/Scheduler.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
-import type { Lifecycle } from "../../src/ssp/Lifecycle.ts"
+import type { Lifecycle } from "../../src/ssp/membership/Lifecycle.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
-import type { Views } from "../../src/ssp/Views.ts"
+import type { Views } from "../../src/ssp/views/Views.ts"
 import type { VirtualTime } from "../kit/virtualTime.ts"
 import type { Handler, Network, Reply } from "./network.ts"
+import * as MemoryPool from "../../src/drivers/memoryPool.ts"
+import * as HttpSchedulerClient from "../../src/drivers/httpSchedulerClient.ts"
+import * as HttpSspClient from "../../src/drivers/httpSspClient.ts"
+import * as MemoryReplica from "../../src/drivers/memoryReplica.ts"
 
 export const secret = "s3cret"
 
@@ -203,7 +205,7 @@ export const schedulerNode = (
   turn: Layer.Layer<Turn> = Turn.layerYield
 ): { readonly node: SimNode<Pool>; readonly durable: Durable; readonly pool: () => PoolShape } => {
   const kept = Effect.runSync(
-    Effect.scoped(Layer.build(Layer.mergeAll(Wal.layerMemory("log"), Replica.layerMemory, PoolStore.layerMemory)))
+    Effect.scoped(Layer.build(Layer.mergeAll(Wal.layerMemory("log"), MemoryReplica.layer, MemoryPool.layer)))
   )
   const replica = Context.get(kept, Replica)
   const frozen = new Set<number>()
@@ -219,7 +221,7 @@ export const schedulerNode = (
     upstream
   )
   const client = Layer.provide(
-    SspClient.layerHttp({ secret: () => Redacted.make(secret), allowedHosts: undefined, timeoutMs: 1000 }),
+    HttpSspClient.layer({ secret: () => Redacted.make(secret), allowedHosts: undefined, timeoutMs: 1000 }),
     [
       Layer.succeed(HttpClient.HttpClient, world.network.client("scheduler")),
       Layer.succeed(Names, { resolve: () => Effect.succeed([]) })
@@ -250,7 +252,7 @@ export const sspNode = (world: World, n: number): SimNode<Views | Lifecycle> => 
   const name = `ssp-${n}`
   const host = `127.0.0.1:${8660 + n}`
   const scheduler = Layer.provide(
-    SchedulerClient.layerHttp(`http://${schedulerHost}`),
+    HttpSchedulerClient.layer(`http://${schedulerHost}`),
     Layer.succeed(HttpClient.HttpClient, world.network.client(name))
   )
   const env = {

@@ -6,7 +6,7 @@
 import { Effect, Either } from "effect"
 import { expect, test } from "vitest"
 import { Release } from "../../src/ports/Release.ts"
-import * as Cli from "../../src/ssp/Cli.ts"
+import * as Cli from "../../src/ssp/commands/Cli.ts"
 import { read } from "../../src/ssp/Config.ts"
 
 const setupOf = (...args: ReadonlyArray<string>) =>

@@ -5,9 +5,9 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
-import { bytesOf } from "../../src/ssp/eventBytes.ts"
-import * as HttpStream from "../../src/ssp/HttpStream.ts"
-import type { ViewEvent } from "../../src/ssp/viewTypes.ts"
+import { bytesOf } from "../../src/ssp/views/eventBytes.ts"
+import * as HttpStream from "../../src/ssp/http/HttpStream.ts"
+import type { ViewEvent } from "../../src/ssp/views/viewTypes.ts"
 
 const delta: ViewEvent = { event: "delta", id: "i.1", data: { a: "x\ny" } }
 const end: ViewEvent = { event: "end", id: undefined, data: { reason: "expired" } }

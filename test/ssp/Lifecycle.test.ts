@@ -8,7 +8,7 @@ import { Context, Effect, Fiber, Layer, Option, Ref, TestClock } from "effect"
 import { Serving } from "../../src/ports/Front.ts"
 import { DatabaseError } from "../../src/ports/Database.ts"
 import { StartFault } from "../../src/ports/StartFault.ts"
-import { Lifecycle } from "../../src/ssp/Lifecycle.ts"
+import { Lifecycle } from "../../src/ssp/membership/Lifecycle.ts"
 import { fakeViews, node } from "./fakeViews.ts"
 
 const build = (layer: ReturnType<typeof node>) =>

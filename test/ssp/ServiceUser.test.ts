@@ -4,15 +4,16 @@
  */
 import { Console, Effect, Exit, Logger, LogLevel, Redacted } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { jobTable } from "../../src/core/jobTableSchema.ts"
-import * as Schema from "../../src/core/surrealSchema.ts"
+import { jobTable } from "../../src/core/surreal/jobTableSchema.ts"
+import * as Schema from "../../src/core/surreal/surrealSchema.ts"
 import * as ServerClient from "../../src/host/serverClient.ts"
 import { JobStore } from "../../src/ports/JobStore.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
 import { read } from "../../src/ssp/Config.ts"
-import * as DatabaseSetup from "../../src/ssp/DatabaseSetup.ts"
+import * as DatabaseSetup from "../../src/ssp/commands/DatabaseSetup.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import * as SurrealJobs from "../../src/drivers/surrealJobs.ts"
 
 const password = "it's a password"
 let server: RpcServer
@@ -221,7 +222,7 @@ test("D21 a user that lacks a right is told which: to define, to write, to read 
   })
   const claimed = await viewer(
     Effect.flatMap(SurrealClient, (client) =>
-      Effect.provide(claim, JobStore.layerSurreal).pipe(Effect.provideService(SurrealClient, client))
+      Effect.provide(claim, SurrealJobs.layer).pipe(Effect.provideService(SurrealClient, client))
     )
   )
   expect(claimed._tag === "Left" && claimed.left.message).toMatch(

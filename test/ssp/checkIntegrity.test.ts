@@ -8,7 +8,7 @@ import { Console, Effect, Redacted } from "effect"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import * as CheckIntegrity from "../../src/ssp/checkIntegrity.ts"
+import * as CheckIntegrity from "../../src/ssp/commands/checkIntegrity.ts"
 import { freePort } from "../kit/Door.ts"
 
 let http: Server

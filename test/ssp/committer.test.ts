@@ -5,11 +5,11 @@
  */
 import { Effect, Either, Logger, LogLevel } from "effect"
 import { describe, expect, it } from "vitest"
-import * as Change from "../../src/core/change.ts"
+import * as Change from "../../src/core/record/change.ts"
 import { Engine } from "../../src/core/ivm/engine.ts"
 import { Database, DatabaseError, type DatabaseShape } from "../../src/ports/Database.ts"
-import { Committer } from "../../src/ssp/committer.ts"
-import type { IngestError } from "../../src/ssp/viewTypes.ts"
+import { Committer } from "../../src/ssp/views/committer.ts"
+import type { IngestError } from "../../src/ssp/views/viewTypes.ts"
 
 /**
  * A committer whose turns are taken by hand; `commits` lists how many records each commit held, `answered` who was

@@ -8,16 +8,16 @@ import { Effect, Layer, Logger, LogLevel, Stream } from "effect"
 import { Store } from "../../src/core/ivm/store/store.ts"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { type HotRoute, HotRoutes, Serving } from "../../src/ports/Front.ts"
-import { layerNode } from "../../src/host/readBody.ts"
-import * as Server from "../../src/host/Server.ts"
+import { layerNode } from "../../src/host/http/readBody.ts"
+import * as Server from "../../src/host/http/Server.ts"
 import { Release } from "../../src/ports/Release.ts"
 import { SchedulerClient } from "../../src/ports/SchedulerClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"
-import * as JobPorts from "../../src/ports/jobPorts.ts"
+import * as JobPorts from "../../src/node/jobPorts.ts"
 import { SspConfig } from "../../src/ssp/Config.ts"
 import { EdgeWriter, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
 import * as Ssp from "../../src/ssp/Ssp.ts"
-import { Views } from "../../src/ssp/Views.ts"
+import { Views } from "../../src/ssp/views/Views.ts"
 import {
   type IngestAnswer,
   type IngestError,
@@ -30,7 +30,7 @@ import {
   type ViewAnswer,
   type ViewEvent,
   ViewNotFound
-} from "../../src/ssp/viewTypes.ts"
+} from "../../src/ssp/views/viewTypes.ts"
 
 export const secret = "s3cret"
 

@@ -7,8 +7,8 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, TestClock } from "effect"
 import { expect } from "vitest"
 import { SchedulerError } from "../../src/ports/SchedulerClient.ts"
-import { Enrolled } from "../../src/ssp/enrolled.ts"
-import * as Heartbeats from "../../src/ssp/heartbeats.ts"
+import { Enrolled } from "../../src/ssp/membership/enrolled.ts"
+import * as Heartbeats from "../../src/ssp/membership/heartbeats.ts"
 
 const scene = Effect.gen(function* () {
   const clock = yield* Effect.clock

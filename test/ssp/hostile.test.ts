@@ -11,16 +11,16 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect } from "vitest"
-import { type Change, decodeChange } from "../../src/core/change.ts"
-import { script } from "../../src/core/databaseSetup.ts"
+import { type Change, decodeChange } from "../../src/core/record/change.ts"
+import { script } from "../../src/core/surreal/databaseSetup.ts"
 import { Store } from "../../src/core/ivm/store/store.ts"
 import { StoreTrees } from "../../src/core/integrity/storeTrees.ts"
 import { identical } from "../../src/core/surql/order.ts"
 import * as Ids from "../../src/core/surql/recordId.ts"
 import { render, tableName } from "../../src/core/surql/text.ts"
 import type { Obj, RecordId } from "../../src/core/surql/value.ts"
-import { layerSqlite } from "../../src/host/Sqlite.ts"
-import { layerServer } from "../../src/host/Surreal.ts"
+import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
+import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { Database, startPosition } from "../../src/ports/Database.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { type Edge, Upstream } from "../../src/ports/Upstream.ts"
@@ -28,6 +28,8 @@ import { temporaryFolder } from "../kit/Door.ts"
 import * as Hostile from "../kit/hostile.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
 import { RpcServer } from "../kit/surreal/RpcServer.ts"
+import * as SqliteDatabase from "../../src/drivers/sqliteDatabase.ts"
+import * as SurrealUpstream from "../../src/drivers/surrealUpstream.ts"
 
 const folder = temporaryFolder()
 const bodies: Array<unknown> = []
@@ -211,8 +213,8 @@ seeded(
     const access = { namespace: "n", database: "d", user: "root", pass: Redacted.make("root"), authLevel: undefined }
     const client = layerServer({ kind: "server", url: `${server.url}/rpc` }, access)
     const layers = Layer.mergeAll(
-      Layer.provideMerge(Upstream.layerSurreal, client),
-      Database.layerSqlite.pipe(Layer.provide(layerSqlite(join(folder, "store.db"))))
+      Layer.provideMerge(SurrealUpstream.layer, client),
+      SqliteDatabase.layer.pipe(Layer.provide(layerSqlite(join(folder, "store.db"))))
     )
     await Effect.runPromise(
       Effect.provide(journey(random, records), layers).pipe(Logger.withMinimumLogLevel(LogLevel.None))

@@ -5,15 +5,15 @@
  * several test files.
  */
 import { Cause, type Clock, Effect, Either, Exit, Layer, Scope } from "effect"
-import { type Change, decodeChange } from "../../src/core/change.ts"
+import { type Change, decodeChange } from "../../src/core/record/change.ts"
 import { type Commit, Database, type DatabaseError, type DatabaseShape } from "../../src/ports/Database.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"
 import { Turn } from "../../src/ports/Turn.ts"
 import { type EdgesShape, noEdges } from "../../src/ssp/edges/EdgeWriter.ts"
-import type { ViewLimits } from "../../src/ssp/viewLimits.ts"
-import { makeViews } from "../../src/ssp/viewService.ts"
-import type { Registration } from "../../src/ssp/viewTypes.ts"
-import type { Views } from "../../src/ssp/Views.ts"
+import type { ViewLimits } from "../../src/ssp/views/viewLimits.ts"
+import { makeViews } from "../../src/ssp/views/viewService.ts"
+import type { Registration } from "../../src/ssp/views/viewTypes.ts"
+import type { Views } from "../../src/ssp/views/Views.ts"
 
 /** Small enough to be reached. */
 const limits: ViewLimits = {

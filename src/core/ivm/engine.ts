@@ -8,7 +8,7 @@
  * row that had read what changed one evaluation; nothing per registered view.
  */
 import { Either } from "effect"
-import type { Change } from "../change.ts"
+import type { Change } from "../record/change.ts"
 import { append, join, leave } from "../multimap.ts"
 import { analyze } from "../surql/analyze.ts"
 import type { Select } from "../surql/ast.ts"
@@ -16,7 +16,7 @@ import { encode } from "../surql/encode.ts"
 import { print } from "../surql/print.ts"
 import { drain, type Scope, type Slices } from "../surql/scope.ts"
 import type { Obj, RecordId } from "../surql/value.ts"
-import { noSlot } from "../watch.ts"
+import { noSlot } from "../view/watch.ts"
 import { Evaluating } from "./evaluating.ts"
 import { relistAll, type Relists, ViewRouter } from "./index/router.ts"
 import { SecondaryIndexes } from "./index/secondaryIndexes.ts"

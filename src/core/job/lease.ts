@@ -4,7 +4,7 @@
  * A lease outlives the longest call, so that one which has run out was held by nobody who is still calling; it is
  * renewed while its holder waits or works. A restart honours the lease that the same holder had before, because nothing
  * says that the process before it has ended; only a store that one process alone can have open says so
- * (`ports/recordJobs.ts`).
+ * (`node/recordJobs.ts`).
  */
 import type { JobStatus } from "./status.ts"
 

@@ -4,7 +4,7 @@
  * Apart from the writer because the lifecycle stands above the views, and the views above the writer.
  */
 import { Effect, Layer } from "effect"
-import { Lifecycle } from "../Lifecycle.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
 import { EdgeWriter } from "./EdgeWriter.ts"
 
 export const layer: Layer.Layer<never, never, EdgeWriter | Lifecycle> = Layer.effectDiscard(

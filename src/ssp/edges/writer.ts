@@ -24,8 +24,8 @@ import type {
   UpstreamShape,
   ViewEdges
 } from "../../ports/Upstream.ts"
-import { formatGiven } from "../registry.ts"
-import { Overloaded } from "../viewTypes.ts"
+import { formatGiven } from "../views/registry.ts"
+import { Overloaded } from "../views/viewTypes.ts"
 import { backoff, type Bell, bell } from "./bell.ts"
 import { Departures } from "./departures.ts"
 import type { EdgeCounts, EdgesShape, Fork } from "./EdgeWriter.ts"

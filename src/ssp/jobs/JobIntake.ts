@@ -6,9 +6,9 @@
  * has its views as they are, so that `/ingest` pays nothing.
  */
 import { Context, Effect, Layer } from "effect"
-import type { Change } from "../../core/change.ts"
+import type { Change } from "../../core/record/change.ts"
 import { SspConfig } from "../Config.ts"
-import { Views } from "../Views.ts"
+import { Views } from "../views/Views.ts"
 
 type Listener = (change: Change) => void
 

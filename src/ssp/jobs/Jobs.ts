@@ -6,7 +6,7 @@
  * scheduler's (D35, D36). A node without job tables has none of it running.
  */
 import { Clock, Context, Effect, Layer, Random, Runtime, Schedule } from "effect"
-import type { Change } from "../../core/change.ts"
+import type { Change } from "../../core/record/change.ts"
 import { jobError } from "../../core/job/job.ts"
 import { RecentResults, type Result } from "../../core/job/result.ts"
 import type { JobStatus } from "../../core/job/status.ts"
@@ -16,8 +16,8 @@ import type { Obj, RecordId } from "../../core/surql/value.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { Serving } from "../../ports/Front.ts"
 import { JobReports } from "../../ports/JobReports.ts"
-import type { Place } from "../../ports/jobOrder.ts"
-import * as Rows from "../../ports/jobRows.ts"
+import type { Place } from "../../ports/JobStore.ts"
+import * as Rows from "../../node/jobRows.ts"
 import {
   type Amended,
   DatabaseJobs,
@@ -25,18 +25,18 @@ import {
   type JobStoreShape,
   type StoredJob
 } from "../../ports/JobStore.ts"
-import * as Metered from "../../ports/metered.ts"
+import * as Metered from "../../node/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
-import * as Records from "../../ports/recordJobs.ts"
-import * as Reported from "../../ports/reportedJobs.ts"
+import * as Records from "../../node/recordJobs.ts"
+import * as Reported from "../../node/reportedJobs.ts"
 import { RetryPolicy } from "../../ports/RetryPolicy.ts"
-import * as Traced from "../../ports/traced.ts"
+import * as Traced from "../../node/traced.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SspConfig } from "../Config.ts"
-import { Lease } from "../Lease.ts"
-import { Lifecycle } from "../Lifecycle.ts"
-import { Views } from "../Views.ts"
-import { Overloaded, StoreFailed } from "../viewTypes.ts"
+import { Lease } from "../membership/Lease.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Views } from "../views/Views.ts"
+import { Overloaded, StoreFailed } from "../views/viewTypes.ts"
 import { JobIntake } from "./JobIntake.ts"
 import * as Runner from "./runner.ts"
 import * as ViewRecords from "./viewRecords.ts"

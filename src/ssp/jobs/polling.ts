@@ -5,7 +5,7 @@
  * database decides who runs a job.
  */
 import { Effect, type Scope } from "effect"
-import * as Address from "../../core/address.ts"
+import * as Address from "../../core/settings/address.ts"
 import { Backend } from "../../ports/Backend.ts"
 import { JobStore } from "../../ports/JobStore.ts"
 import { StartFault } from "../../ports/StartFault.ts"

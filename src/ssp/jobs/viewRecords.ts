@@ -6,12 +6,12 @@
  * commits, with nothing in between.
  */
 import { Effect } from "effect"
-import type { Change } from "../../core/change.ts"
+import type { Change } from "../../core/record/change.ts"
 import { type Obj, Range, type RecordId } from "../../core/surql/value.ts"
 import { JobStoreError } from "../../ports/JobStore.ts"
-import type { JobRecords, Put } from "../../ports/recordJobs.ts"
-import type { IngestError } from "../viewTypes.ts"
-import type { Views } from "../Views.ts"
+import type { JobRecords, Put } from "../../node/recordJobs.ts"
+import type { IngestError } from "../views/viewTypes.ts"
+import type { Views } from "../views/Views.ts"
 
 const failure = (error: IngestError): JobStoreError =>
   new JobStoreError({

@@ -7,7 +7,7 @@
  */
 import { Either } from "effect"
 import { describe, expect, test } from "vitest"
-import type { Change } from "../../../src/core/change.ts"
+import type { Change } from "../../../src/core/record/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"

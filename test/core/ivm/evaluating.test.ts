@@ -11,7 +11,7 @@ import { Engine } from "../../../src/core/ivm/engine.ts"
 import { Evaluating } from "../../../src/core/ivm/evaluating.ts"
 import { parseSelect } from "../../../src/core/surql/parse.ts"
 import { drain } from "../../../src/core/surql/scope.ts"
-import { noSlot } from "../../../src/core/watch.ts"
+import { noSlot } from "../../../src/core/view/watch.ts"
 import { change } from "../../ssp/viewsKit.ts"
 
 class Noting extends Evaluating {

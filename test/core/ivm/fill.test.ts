@@ -5,7 +5,7 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { decodeChange } from "../../../src/core/change.ts"
+import { decodeChange } from "../../../src/core/record/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import { rerun } from "../../../src/core/ivm/view/rerun.ts"

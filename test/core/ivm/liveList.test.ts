@@ -6,7 +6,7 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { decodeChange } from "../../../src/core/change.ts"
+import { decodeChange } from "../../../src/core/record/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import { rerun } from "../../../src/core/ivm/view/rerun.ts"
 import { defaultSteps, StoreSource } from "../../../src/core/ivm/view/source.ts"

@@ -6,7 +6,7 @@
  * incremental but the sorted lists of keys; edges are found by looking at every edge, each time. What a run reads is
  * noted, by table, record and edge end, so that a run whose reads have not changed need not be repeated.
  */
-import type { Change } from "../../../src/core/change.ts"
+import type { Change } from "../../../src/core/record/change.ts"
 import type { Select } from "../../../src/core/surql/ast.ts"
 import { encode } from "../../../src/core/surql/encode.ts"
 import { EvalError } from "../../../src/core/surql/failure.ts"

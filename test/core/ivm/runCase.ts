@@ -6,7 +6,7 @@
  * sees them, whichever way the engine maintains a query.
  */
 import { Either } from "effect"
-import { decodeChange, type Change } from "../../../src/core/change.ts"
+import { decodeChange, type Change } from "../../../src/core/record/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { EngineOptions } from "../../../src/core/ivm/options.ts"
 import type { View, Touched } from "../../../src/core/ivm/view/view.ts"

@@ -4,7 +4,7 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import type { Change } from "../../../src/core/change.ts"
+import type { Change } from "../../../src/core/record/change.ts"
 import { Store } from "../../../src/core/ivm/store/store.ts"
 import { change as send, Desk } from "./desk.ts"
 import * as Ids from "../../../src/core/surql/recordId.ts"

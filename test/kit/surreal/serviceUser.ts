@@ -1,7 +1,7 @@
 /**
  * The database user that the service runs as in tests beside a database: the one of `--least-privilege`, and no more.
  */
-import * as LeastPrivilege from "../../../src/core/leastPrivilege.ts"
+import * as LeastPrivilege from "../../../src/core/surreal/leastPrivilege.ts"
 import type { RpcServer } from "./RpcServer.ts"
 
 /** Defines it and answers its name and password; job tables are defined as the specification has them. */

@@ -5,7 +5,7 @@
  * the view.
  */
 import { Either } from "effect"
-import { decodeChanges } from "surreal-live-sidecar/core/change"
+import { decodeChanges } from "surreal-live-sidecar/core/record/change"
 import { Engine } from "surreal-live-sidecar/core/ivm/engine"
 import { toJson } from "surreal-live-sidecar/core/surql/json"
 import { parseSelect } from "surreal-live-sidecar/core/surql/parse"

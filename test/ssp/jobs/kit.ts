@@ -12,7 +12,7 @@ import type { Obj, RecordId } from "../../../src/core/surql/value.ts"
 import { BackendFailed } from "../../../src/ports/Backend.ts"
 import type { JobStoreShape } from "../../../src/ports/JobStore.ts"
 import { RetryPolicy } from "../../../src/ports/RetryPolicy.ts"
-import * as Records from "../../../src/ports/recordJobs.ts"
+import * as Records from "../../../src/node/recordJobs.ts"
 import * as Runner from "../../../src/ssp/jobs/runner.ts"
 import { VirtualTime } from "../../kit/virtualTime.ts"
 

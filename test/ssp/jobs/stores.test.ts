@@ -10,15 +10,16 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { describe, expect, test } from "vitest"
 import type { Obj, RecordId } from "../../../src/core/surql/value.ts"
-import * as Exchange from "../../../src/host/exchange.ts"
+import * as Exchange from "../../../src/host/http/exchange.ts"
 import { type JobReport, JobReportFailed, JobReports } from "../../../src/ports/JobReports.ts"
 import { JobStore, type JobStoreError } from "../../../src/ports/JobStore.ts"
-import * as Records from "../../../src/ports/recordJobs.ts"
-import * as Reported from "../../../src/ports/reportedJobs.ts"
+import * as Records from "../../../src/node/recordJobs.ts"
+import * as Reported from "../../../src/node/reportedJobs.ts"
 import * as ViewRecords from "../../../src/ssp/jobs/viewRecords.ts"
-import type { Views } from "../../../src/ssp/Views.ts"
+import type { Views } from "../../../src/ssp/views/Views.ts"
 import { job, jobStoreSuite, id } from "../../../src/testing/JobStore.suite.ts"
 import { withViews } from "../viewsKit.ts"
+import * as HttpJobReports from "../../../src/drivers/httpJobReports.ts"
 
 type ViewsShape = Views["Type"]
 
@@ -207,7 +208,7 @@ test("reports go to /job/result as JSON with the scheduler's secret, if there is
       Effect.flatMap((over) =>
         Effect.flatMap(JobReports, ({ report: tell }) => tell(report)).pipe(
           Effect.provide(
-            JobReports.layerHttp(url, () => (secret === undefined ? undefined : Redacted.make(secret)), over)
+            HttpJobReports.layer(url, () => (secret === undefined ? undefined : Redacted.make(secret)), over)
           )
         )
       ),

@@ -5,7 +5,7 @@
  * hashes are in the figure; only reading JSON is not, as no peer reads any.
  */
 import { Either } from "effect"
-import { type Change as EngineChange, decodeChange } from "../../../../src/core/change.ts"
+import { type Change as EngineChange, decodeChange } from "../../../../src/core/record/change.ts"
 import { Engine } from "../../../../src/core/ivm/engine.ts"
 import type { View } from "../../../../src/core/ivm/view/view.ts"
 import { parseSelect } from "../../../../src/core/surql/parse.ts"

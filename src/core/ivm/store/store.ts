@@ -5,9 +5,9 @@
  * two steps, `plan` (pure: what would each change do?) and `apply`, so that the plan can be made durable in between and
  * a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
  */
-import { type Change, lostTable } from "../../change.ts"
+import { type Change, lostTable } from "../../record/change.ts"
 import { identical } from "../../surql/order.ts"
-import { isOwn } from "../../surrealSchema.ts"
+import { isOwn } from "../../surreal/surrealSchema.ts"
 import * as Ids from "../../surql/recordId.ts"
 import type { Obj, Range, RecordId } from "../../surql/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"

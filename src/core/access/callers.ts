@@ -1,0 +1,144 @@
+/**
+ * Who may ask a server at all, before any secret is looked at (D47): pages of other sites, names that were made to lead
+ * here, addresses from outside.
+ *
+ * Why before the secret: a scheduler may ask for none, and then a web page that somebody on the network opens could
+ * write records (a plain POST needs no leave of the server), register itself as an SSP, or read everything under a name
+ * of its own that suddenly stands for this address. A browser always says where a page is from and which name it asked
+ * for.
+ */
+import * as Hosts from "./hosts.ts"
+import { clientOf } from "./rateLimit.ts"
+import { shown } from "../shown.ts"
+
+export interface CallerRules {
+  /** Nobody is asked for a secret. */
+  readonly isOpen: boolean
+  /** Origins whose pages may call; `*` alone for any. */
+  readonly corsOrigins: ReadonlyArray<string>
+  /** Names an open server is asked under, beside those that cannot be somebody else's. */
+  readonly hosts: ReadonlyArray<string> | undefined
+  /** Paths that hold no data and change nothing, which pages may load from anywhere. */
+  readonly staticPaths: ReadonlySet<string>
+  /** Nodes show each other certificates (SVC_TLS_CA_FILE). */
+  readonly asksCertificates: boolean
+  /** Paths that only nodes of the cluster ask. */
+  readonly nodePaths: ReadonlyArray<string>
+}
+
+/** What a request says of its caller; texts as they came. */
+export interface Caller {
+  readonly method: string
+  /** Without its query. */
+  readonly path: string
+  readonly host: string | undefined
+  readonly origin: string | undefined
+  readonly contentType: string | undefined
+  readonly address: string
+  /** Its connection has shown a certificate of the authority. */
+  readonly isNode: boolean
+}
+
+export interface CallerRefused {
+  readonly code: "FORBIDDEN" | "MISDIRECTED_REQUEST" | "UNSUPPORTED_MEDIA_TYPE"
+  readonly message: string
+}
+
+/**
+ * Asked often, by machines that are nobody's browser and must not be told that they ask too often; answered without
+ * data.
+ */
+export const probes: ReadonlySet<string> = new Set(["/health", "/livez", "/readyz", "/version"])
+
+/** Names below these are given out by no public registry, so nobody can make one of them lead here from outside. */
+const reservedSuffixes = [".internal", ".local", ".localhost", ".svc"]
+
+const hostName = (header: string): string | undefined =>
+  URL.canParse(`http://${header}`) ? Hosts.hostOf(`http://${header}`) : undefined
+
+/**
+ * Whether an open server may be asked under this name: a name of somebody else's that leads here is how a page gets
+ * around its origin.
+ */
+export const isOwnName = (header: string, listed: ReadonlyArray<string> | undefined): boolean => {
+  const name = hostName(header)
+  if (name === undefined) return false
+  return (
+    Hosts.placeOf(name) !== undefined ||
+    !name.includes(".") ||
+    reservedSuffixes.some((suffix) => name.endsWith(suffix)) ||
+    Hosts.isListed(name, listed)
+  )
+}
+
+/**
+ * Whether the page is one of this server's own: its origin is the host that was asked. The scheme may be that of a
+ * proxy.
+ */
+const isSameOrigin = (origin: string, host: string | undefined): boolean => {
+  if (host === undefined || !URL.canParse(origin)) return false
+  const { host: theirs, protocol } = new URL(origin)
+  return URL.canParse(`${protocol}//${host}`) && theirs !== "" && new URL(`${protocol}//${host}`).host === theirs
+}
+
+const isListedOrigin = (origin: string, listed: ReadonlyArray<string>): boolean =>
+  listed[0] === "*" || listed.includes(origin.toLowerCase())
+
+/** A request without a body has no type. */
+const isJson = (contentType: string | undefined): boolean =>
+  contentType === undefined || /^application\/json\s*(?:;|$)/i.test(contentType)
+
+/**
+ * Whether a request may reach one of `paths`. Routes ignore case, doubled slashes and what is escaped, and take whole
+ * addresses: so a path counts wherever it stands in what was asked, rather once too often.
+ */
+const mayReach = (paths: ReadonlyArray<string>, asked: string): boolean => {
+  try {
+    const plain = decodeURIComponent(asked).toLowerCase().replace(/\/+/g, "/")
+    return paths.some((path) => plain.includes(path))
+  } catch {
+    return true
+  }
+}
+
+const forbidden = (message: string): CallerRefused => ({ code: "FORBIDDEN", message })
+
+/** Undefined: go on. */
+export const refusal = (
+  rules: CallerRules,
+  { address, contentType, host, isNode, method, origin, path }: Caller
+): CallerRefused | undefined => {
+  if (probes.has(path)) return undefined
+  if (
+    rules.asksCertificates &&
+    !isNode &&
+    !rules.staticPaths.has(path) &&
+    (rules.isOpen || mayReach(rules.nodePaths, path))
+  ) {
+    return forbidden(
+      `this needs a client certificate of SVC_TLS_CA_FILE${rules.isOpen ? "; with SVC_SCHEDULER_AUTH_SECRET set only what nodes ask does" : ""}`
+    )
+  }
+  if (rules.isOpen) {
+    // A socket that takes both families gives an IPv4 caller's address as `::ffff:a.b.c.d`. `clientOf` makes it IPv4
+    // again; `placeOf` alone would take it for an address behind a translator and never call it private.
+    if (Hosts.placeOf(clientOf(address)) !== "inside" && Hosts.placeOf(address) !== "inside") {
+      return forbidden(
+        "without SVC_SCHEDULER_AUTH_SECRET this server answers loopback and private addresses only; set it here and on the SSPs"
+      )
+    }
+    if (host !== undefined && !isOwnName(host, rules.hosts)) {
+      return {
+        code: "MISDIRECTED_REQUEST",
+        message: `the request's Host is ${shown(host)}: without SVC_SCHEDULER_AUTH_SECRET this server is asked by address, by a name without dots or by a reserved name only; list others in SVC_HOSTS`
+      }
+    }
+  }
+  if (origin === undefined || rules.staticPaths.has(path)) return undefined
+  if (!isSameOrigin(origin, host) && !isListedOrigin(origin, rules.corsOrigins)) {
+    return forbidden(`pages of the origin ${shown(origin)} may not call this server; list it in SVC_CORS_ORIGINS`)
+  }
+  if (method === "POST" && !isJson(contentType))
+    return { code: "UNSUPPORTED_MEDIA_TYPE", message: "a body that a page sends must be application/json" }
+  return undefined
+}

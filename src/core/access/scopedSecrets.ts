@@ -1,0 +1,153 @@
+/**
+ * Secrets by name, each for some scopes, and the lines that declare them (D15).
+ *
+ * One line per secret, `<name> <scope>[,<scope>...] <secret>`; a line that is empty or begins with `#` says nothing.
+ * The secret may be given as `sha256:<hex>` of itself, so that whoever reads the file cannot use it. What a fault shows
+ * is chosen with care: an operator who swaps two fields must not find the secret in the log.
+ */
+import { sha256 } from "@noble/hashes/sha2.js"
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
+import { isScope, type Scope, scopes } from "./scopes.ts"
+import { closest, type Knob, nodeName, nodeNameAllowed, secret } from "../settings/settings.ts"
+
+/** A secret that is let in. */
+export interface KnownSecret {
+  readonly name: string
+  readonly scopes: ReadonlyArray<Scope>
+  /** In the clear; undefined where only its hash is known. */
+  readonly text: string | undefined
+  /** SHA-256 of it, in lower-case hex; undefined where it is compared in the clear. */
+  readonly sha256: string | undefined
+}
+
+/** Names of whoever has shown the one secret of the specification, was asked for none, or has shown nobody's. */
+export const reserved = { one: "default", open: "none", unknown: "unknown" } as const
+
+const fewestCharacters = 16
+/** Each request is compared with all of them. */
+const mostEntries = 1000
+
+/** SHA-256 of a text in lower-case hex. */
+export const hashOf = (text: string): string => bytesToHex(sha256(utf8ToBytes(text)))
+
+/** One secret that opens everything, as the specification has it. */
+export const oneSecret = (text: string): KnownSecret => ({ name: reserved.one, scopes, text, sha256: undefined })
+
+/** Whether two entries are let in by one secret. */
+const keyOf = ({ sha256, text = "" }: KnownSecret): string => sha256 ?? hashOf(text)
+
+/** The scope that a word was meant to be. No word is ever shown itself: it may be the secret, in the wrong field. */
+const nearOf = (word: string): string | undefined => (word.length > 20 ? undefined : closest(word, scopes))
+
+const scopeFault = (word: string): string => {
+  const near = nearOf(word)
+  return `has a scope that does not exist${near === undefined ? "" : `, did you mean ${near}?`} (scopes are ${scopes.join(", ")}, with commas between)`
+}
+
+type Held = Pick<KnownSecret, "text" | "sha256">
+
+const heldOf = (field: string): Held | string => {
+  if (field.startsWith("sha256:")) {
+    const hex = field.slice("sha256:".length).toLowerCase()
+    return /^[0-9a-f]{64}$/.test(hex)
+      ? { text: undefined, sha256: hex }
+      : "has a hash that is not 64 hexadecimal digits behind `sha256:`"
+  }
+  if (!/^[\x21-\x7e]+$/.test(field)) return "has a secret that is not visible ASCII characters"
+  return field.length < fewestCharacters
+    ? `has a secret of fewer than ${fewestCharacters} characters`
+    : { text: field, sha256: undefined }
+}
+
+const faultsOf = (name: string, words: ReadonlyArray<string>, held: Held | string): ReadonlyArray<string> => [
+  ...(nodeName.test(name) ? [] : [`has a name that is not ${nodeNameAllowed}`]),
+  ...(Object.values<string>(reserved).includes(name) ? ["has a name that is taken"] : []),
+  ...words
+    .filter((word) => !isScope(word))
+    .slice(0, 1)
+    .map(scopeFault),
+  ...(new Set(words).size < words.length ? ["has a scope twice"] : []),
+  ...(typeof held === "string" ? [held] : []),
+  ...(typeof held !== "string" && held.text === undefined && words.includes("ssp")
+    ? ["has the scope ssp and a hash; the scheduler sends this secret to the SSP, so it must be in the clear"]
+    : [])
+]
+
+interface Line {
+  readonly entry: KnownSecret | undefined
+  /** `line 3 (grafana)`. */
+  readonly place: string
+  readonly faults: ReadonlyArray<string>
+}
+
+/** The name is shown only where the two fields behind it are what they should be: else it may be the secret. */
+const lineOf = (number: number, fields: ReadonlyArray<string>): Line => {
+  const [name = "", scopeField = "", secretField = ""] = fields
+  if (fields.length !== 3)
+    return {
+      entry: undefined,
+      place: `line ${number}`,
+      faults: [`has ${fields.length} field${fields.length === 1 ? "" : "s"} and not three`]
+    }
+  const words = scopeField.split(",")
+  const held = heldOf(secretField)
+  const faults = faultsOf(name, words, held)
+  const place =
+    nodeName.test(name) && words.some((word) => nearOf(word) !== undefined) && typeof held !== "string"
+      ? `line ${number} (${name})`
+      : `line ${number}`
+  return {
+    entry: faults.length > 0 || typeof held === "string" ? undefined : { name, scopes: words.filter(isScope), ...held },
+    place,
+    faults
+  }
+}
+
+/** Every entry, and every fault with its line. No fault shows a secret. */
+export const parse = (
+  text: string
+): { readonly entries: ReadonlyArray<KnownSecret>; readonly faults: ReadonlyArray<string> } => {
+  const lines = text.split(/\r?\n/).flatMap((line, n) => {
+    const fields = line.split(/[ \t]+/).filter((field) => field !== "")
+    return fields.length === 0 || fields[0]?.startsWith("#") ? [] : [lineOf(n + 1, fields)]
+  })
+  if (lines.length === 0 || lines.length > mostEntries)
+    return { entries: [], faults: [`it has ${lines.length} entries; must be 1 to ${mostEntries}`] }
+  const faults: Array<string> = []
+  const names = new Map<string, string>()
+  const secrets = new Map<string, string>()
+  for (const { entry, faults: own, place } of lines) {
+    faults.push(...own.map((fault) => `${place} ${fault}`))
+    if (entry === undefined) continue
+    const [sameName, sameSecret] = [names.get(entry.name), secrets.get(keyOf(entry))]
+    if (sameName !== undefined) faults.push(`${place} has the name of ${sameName}`)
+    if (sameSecret !== undefined) faults.push(`${place} has the secret of ${sameSecret}`)
+    names.set(entry.name, place)
+    secrets.set(keyOf(entry), place)
+  }
+  return { entries: lines.flatMap(({ entry }) => entry ?? []), faults }
+}
+
+/** Entries that have the one secret of the specification, or one before it: what they may would be everything. */
+export const sameAs = (entries: ReadonlyArray<KnownSecret>, others: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const taken = new Set(others.map(hashOf))
+  return entries.filter((entry) => taken.has(keyOf(entry))).map(({ name }) => name)
+}
+
+/** The secret that the scheduler and the SSP of this name know each other by; undefined where there is none. */
+export const ofSsp = (entries: ReadonlyArray<KnownSecret>, ssp: string): string | undefined =>
+  entries.find(({ name, scopes }) => name === ssp && scopes.includes("ssp"))?.text
+
+/** The setting, the same for both servers. */
+export const knob: Knob<ReadonlyArray<KnownSecret> | undefined> = {
+  ...secret("SVC_AUTH_SECRETS", {
+    meaning: `Secrets that open some of the endpoints, beside the one that opens all: one a line, with a name for the audit lines and the scopes it has. Scopes are ${scopes.map((scope) => `\`${scope}\``).join(", ")}.`
+  }),
+  fallback: undefined,
+  allowed: `lines of \`<name> <scope>[,<scope>...] <secret>\`, where the secret is at least ${fewestCharacters} visible ASCII characters, or \`sha256:\` and the SHA-256 of it in hexadecimal`,
+  read: (text) => {
+    const { entries, faults } = parse(text)
+    return faults.length > 0 ? undefined : entries
+  },
+  explain: (text) => parse(text).faults
+}

@@ -1,0 +1,242 @@
+/**
+ * A record change as it travels inside the service: the reading of what `/ingest` accepts (D3, D4, D5).
+ *
+ * Why by hand and not by a Schema: this is the hottest decoder of the service, and its faults must name every wrong
+ * field at once. `protocol/wire.ts` declares the same shape; a test holds the two together.
+ */
+import { Either } from "effect"
+import * as Docs from "../surql/docs.ts"
+import * as Json from "../surql/json.ts"
+import * as Trace from "../telemetry/traceContext.ts"
+import * as Ids from "../surql/recordId.ts"
+import type { Obj, RecordId } from "../surql/value.ts"
+
+export type Op = "CREATE" | "UPDATE" | "DELETE"
+
+/** Where a change stands in the scheduler's log (D5). */
+export interface Position {
+  readonly seq: number
+  readonly logId: string | undefined
+  readonly epoch: number | undefined
+}
+
+/** A checked and typed change. */
+export interface Change {
+  readonly op: Op
+  readonly id: RecordId
+  /** The full new record with `id` as a record id and without `_svc_rv`; for DELETE only `id`. */
+  readonly doc: Obj
+  /** The version the record brought along (`_svc_rv`), if any; always undefined for DELETE. */
+  readonly version: number | undefined
+  readonly position: Position | undefined
+  /** The SSP that shall run the job this record is (D5, D35), if the scheduler named one. */
+  readonly jobAssignee: string | undefined
+  /** The trace that it belongs to, well-formed. */
+  readonly traceparent?: string
+}
+
+export interface Fault {
+  /** Where: `record.id`, `[3].op`; empty for the body itself. */
+  readonly path: string
+  readonly reason: string
+}
+
+export interface ChangeRefused {
+  readonly code: "INVALID_REQUEST" | "INVALID_OPERATION"
+  readonly message: string
+  readonly details: ReadonlyArray<Fault>
+}
+
+/** The reserved field that carries a record's version (D4). */
+export const versionField = "_svc_rv"
+
+/** A record deleted here stands for all whose versions were lost: no new record starts at or below its version (D4). */
+export const lostTable = "_svc_lost"
+
+const ops: { readonly [text: string]: Op } = { CREATE: "CREATE", UPDATE: "UPDATE", DELETE: "DELETE" }
+
+const opOf = (value: unknown): Op | undefined => {
+  if (typeof value !== "string") return undefined
+  const exact = value === "CREATE" || value === "UPDATE" || value === "DELETE"
+  const upper = exact ? value : value.toUpperCase()
+  return Object.hasOwn(ops, upper) ? ops[upper] : undefined
+}
+
+const isPlainObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isCount = (value: unknown): value is number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0
+
+const shown = (value: unknown): string => {
+  const text = value === undefined ? "nothing" : JSON.stringify(value)
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}
+
+/** Types by path, `tags.*` for elements, as the database writes them. */
+export type Types = { readonly [path: string]: string }
+
+/** What is declared for a table; undefined where nothing is known of it. */
+export type Schema = (table: string) => Types | undefined
+
+/**
+ * Types a record once (D1). Where the table is known, a change that names its types names all that JSON cannot tell:
+ * what looks like a datetime and is not named is text. One that names none is typed as declared, and by its looks where
+ * nothing is.
+ */
+const typedBy = (record: object, types: Types | undefined, declared: Types | undefined): Obj => {
+  if (types !== undefined) return Json.fromJsonTyped(record, types, declared === undefined ? "untyped" : "plain") as Obj
+  return (declared === undefined ? Json.fromJson(record) : Json.fromJsonTyped(record, declared)) as Obj
+}
+
+/** `DELETE` needs only the id; the rest is the record as sent, typed, without the reserved field. */
+const docOf = (
+  id: RecordId,
+  op: Op,
+  record: { readonly [key: string]: unknown },
+  types: Types | undefined,
+  schema: Schema | undefined
+): Obj => {
+  if (op === "DELETE") return { id }
+  const typed = typedBy(record, types, schema?.(id.table))
+  const doc = Docs.docOf(id.table, typed, versionField)
+  doc["id"] = id
+  return doc
+}
+
+const recordFaults = (
+  record: { readonly [key: string]: unknown },
+  id: RecordId | undefined,
+  op: Op | undefined,
+  at: string
+): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = []
+  if (op === "DELETE") return faults
+  const own = Object.hasOwn(record, "id") ? record["id"] : undefined
+  if (own !== undefined && id !== undefined) {
+    const parsed = typeof own === "string" ? Ids.parseLenient(own) : undefined
+    if (parsed?.text !== id.text)
+      faults.push({ path: `${at}record.id`, reason: `must be the same record as id (${id.text}), got ${shown(own)}` })
+  }
+  const version = Object.hasOwn(record, versionField) ? record[versionField] : undefined
+  if (version !== undefined && !isCount(version))
+    faults.push({
+      path: `${at}record.${versionField}`,
+      reason: `must be a non-negative integer, got ${shown(version)}`
+    })
+  return faults
+}
+
+/** The optional fields beyond the specification's four. */
+const extensionFaults = (json: { readonly [key: string]: unknown }, at: string): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = []
+  const types = json["types"]
+  if (
+    types !== undefined &&
+    types !== null &&
+    !(isPlainObject(types) && Object.values(types).every((type) => typeof type === "string"))
+  ) {
+    faults.push({ path: `${at}types`, reason: "must be an object of { path: type name }" })
+  }
+  for (const key of ["seq", "epoch"] as const) {
+    if (json[key] !== undefined && json[key] !== null && !isCount(json[key]))
+      faults.push({ path: `${at}${key}`, reason: `must be a non-negative integer, got ${shown(json[key])}` })
+  }
+  for (const key of ["log_id", "job_assignee", "traceparent"] as const) {
+    if (json[key] !== undefined && json[key] !== null && typeof json[key] !== "string")
+      faults.push({ path: `${at}${key}`, reason: `must be a string, got ${shown(json[key])}` })
+  }
+  return faults
+}
+
+const positionOf = (json: { readonly [key: string]: unknown }): Position | undefined => {
+  const seq = json["seq"]
+  if (typeof seq !== "number") return undefined
+  const logId = json["log_id"]
+  const epoch = json["epoch"]
+  return {
+    seq,
+    logId: typeof logId === "string" ? logId : undefined,
+    epoch: typeof epoch === "number" ? epoch : undefined
+  }
+}
+
+const refusal = (faults: ReadonlyArray<Fault>, code: ChangeRefused["code"]): ChangeRefused => ({
+  code,
+  message:
+    faults.length === 1
+      ? `${faults[0]!.path === "" ? "body" : faults[0]!.path} ${faults[0]!.reason}`
+      : `${faults.length} faults in the record change, see details`,
+  details: faults
+})
+
+const decodeAt = (json: unknown, at: string, schema: Schema | undefined): Either.Either<Change, ChangeRefused> => {
+  if (!isPlainObject(json))
+    return Either.left(
+      refusal(
+        [{ path: at === "" ? "" : at.slice(0, -1), reason: `must be a record change object, got ${shown(json)}` }],
+        "INVALID_REQUEST"
+      )
+    )
+  const { table, id: idText, op: opText, record } = json
+  const faults: Array<Fault> = []
+  if (typeof table !== "string" || table === "")
+    faults.push({ path: `${at}table`, reason: `must be a non-empty string, got ${shown(table)}` })
+  const op = opOf(opText)
+  if (op === undefined)
+    faults.push({ path: `${at}op`, reason: `must be CREATE, UPDATE or DELETE, got ${shown(opText)}` })
+  const id = typeof idText === "string" ? Ids.parseLenient(idText) : undefined
+  if (id === undefined)
+    faults.push({ path: `${at}id`, reason: `must be a record id of the form <table>:<key>, got ${shown(idText)}` })
+  else if (typeof table === "string" && id.table !== table)
+    faults.push({ path: `${at}id`, reason: `must be a record of table ${shown(table)}, got ${shown(idText)}` })
+  if (!isPlainObject(record)) faults.push({ path: `${at}record`, reason: `must be an object, got ${shown(record)}` })
+  else faults.push(...recordFaults(record, id, op, at))
+  faults.push(...extensionFaults(json, at))
+  if (faults.length > 0 || op === undefined || id === undefined || !isPlainObject(record)) {
+    return Either.left(
+      refusal(
+        faults,
+        typeof opText === "string" && op === undefined && faults.length === 1 ? "INVALID_OPERATION" : "INVALID_REQUEST"
+      )
+    )
+  }
+  const types = isPlainObject(json["types"]) ? (json["types"] as Types) : undefined
+  const version = op !== "DELETE" && Object.hasOwn(record, versionField) ? record[versionField] : undefined
+  const assignee = json["job_assignee"]
+  const traceparent = json["traceparent"] === undefined ? undefined : Trace.valid(json["traceparent"])
+  const change: Change = {
+    op,
+    id,
+    doc: docOf(id, op, record, types, schema),
+    version: typeof version === "number" ? version : undefined,
+    position: positionOf(json),
+    jobAssignee: typeof assignee === "string" ? assignee : undefined
+  }
+  return Either.right(traceparent === undefined ? change : { ...change, traceparent })
+}
+
+/** Reads one record change from JSON. Every fault is named; nothing is guessed. */
+export const decodeChange = (json: unknown, schema?: Schema): Either.Either<Change, ChangeRefused> =>
+  decodeAt(json, "", schema)
+
+/**
+ * Reads one record change or a non-empty array of them (D5); one bad element refuses the whole array, naming its index.
+ */
+export const decodeChanges = (json: unknown, schema?: Schema): Either.Either<ReadonlyArray<Change>, ChangeRefused> => {
+  if (!Array.isArray(json)) return Either.map(decodeAt(json, "", schema), (change) => [change])
+  if (json.length === 0)
+    return Either.left(refusal([{ path: "", reason: "must not be an empty array" }], "INVALID_REQUEST"))
+  const changes: Array<Change> = []
+  const faults: Array<Fault> = []
+  let code: ChangeRefused["code"] = "INVALID_OPERATION"
+  for (let i = 0; i < json.length; i++) {
+    const change = decodeAt(json[i], `[${i}].`, schema)
+    if (Either.isRight(change)) changes.push(change.right)
+    else {
+      faults.push(...change.left.details)
+      if (change.left.code === "INVALID_REQUEST") code = "INVALID_REQUEST"
+    }
+  }
+  return faults.length > 0 ? Either.left(refusal(faults.slice(0, 100), code)) : Either.right(changes)
+}

@@ -1,0 +1,95 @@
+/**
+ * What a record in memory and the same record in the database say about each other: whether they differ, and the change
+ * that takes memory to what the database has (D4, D20).
+ *
+ * Apart from the service that reads both, because bootstrap, restart, the periodic compare and integrity must never
+ * disagree about what a difference is.
+ */
+import { type Change, lostTable } from "./change.ts"
+import { identical } from "../surql/order.ts"
+import * as Ids from "../surql/recordId.ts"
+import { type Obj, Range, type RecordId, type RecordKey, type Value } from "../surql/value.ts"
+
+/** A record as the database has it; `version` is its reserved field. */
+export interface Found {
+  readonly id: RecordId
+  readonly doc: Obj
+  readonly version: number | undefined
+}
+
+/** A record as memory has it. */
+export interface Known {
+  readonly id: RecordId
+  readonly doc: Obj
+  readonly version: number
+}
+
+/** The same state of a record: records are replaced and never changed. */
+export const same = (a: Known | undefined, b: Known | undefined): boolean =>
+  a?.doc === b?.doc && a?.version === b?.version
+
+/** The two sides of one record, which is missing where there is none. */
+export interface Difference<K extends Known = Known> {
+  readonly id: RecordId
+  readonly known: K | undefined
+  readonly found: Found | undefined
+}
+
+/**
+ * A version that went back is no difference by itself: clients hold the higher one, and it never goes back for them.
+ */
+export const differs = (known: Known | undefined, found: Found | undefined): boolean =>
+  known === undefined || found === undefined
+    ? known !== undefined || found !== undefined
+    : (found.version !== undefined && found.version > known.version) || !identical(known.doc, found.doc)
+
+/**
+ * Brings memory to what the database has. The database's own version wins where it is not behind; elsewhere the known
+ * one grows by one.
+ */
+export const changeOf = ({ found, id, known }: Difference): Change => {
+  const plain = { position: undefined, jobAssignee: undefined }
+  if (found === undefined) return { op: "DELETE", id, doc: { id }, version: undefined, ...plain }
+  const version = found.version !== undefined && found.version >= (known?.version ?? 0) ? found.version : undefined
+  return { op: known === undefined ? "CREATE" : "UPDATE", id, doc: found.doc, version, ...plain }
+}
+
+/**
+ * What differs in a stretch of a table: the records found there, the known ones between its ends, and where a found one
+ * is known. By id and not by order, so that keys the database sorts otherwise show as differences at most, which are
+ * looked at again.
+ */
+export const compare = <K extends Known>(
+  found: ReadonlyArray<Found>,
+  between: Iterable<K>,
+  get: (id: RecordId) => K | undefined
+): ReadonlyArray<Difference<K>> => {
+  const differences: Array<Difference<K>> = []
+  const here = new Set<string>()
+  for (const record of found) {
+    const known = get(record.id)
+    here.add(record.id.text)
+    if (differs(known, record)) differences.push({ id: record.id, known, found: record })
+  }
+  for (const known of between) if (!here.has(known.id.text)) differences.push({ id: known.id, known, found: undefined })
+  return differences
+}
+
+/** Keys behind `after` up to `last`; to the end of the table where there is no last. */
+export const stretch = (after: RecordKey | undefined, last: RecordKey | undefined): Range =>
+  new Range(
+    after === undefined ? undefined : { value: after as Value, inclusive: false },
+    last === undefined ? undefined : { value: last as Value, inclusive: true }
+  )
+
+/** The record that says that versions up to its own were given out and are not known any more. */
+export const lostId: RecordId = Ids.make(lostTable, "versions")
+
+/**
+ * Says that versions up to this one were given out and are not known any more: records that are new from now on start
+ * above it. A record made and deleted at once, so that it is durable like any other.
+ */
+export const lostVersions = (version: number): ReadonlyArray<Change> => [
+  changeOf({ id: lostId, known: undefined, found: { id: lostId, doc: { id: lostId }, version } }),
+  changeOf({ id: lostId, known: undefined, found: undefined })
+]

@@ -1,0 +1,398 @@
+/**
+ * Settings as a table: one documented knob per environment variable, read all at once with every fault named.
+ *
+ * The table is the documentation: `--help` and the README are printed from it, so neither can lag behind what is read.
+ */
+import { levenshtein } from "../levenshtein.ts"
+
+/** One setting. `read` answers undefined when `text` is not allowed. */
+export interface Knob<A> {
+  readonly env: string
+  /** As shown in tables; empty when there is none. */
+  readonly defaultText: string
+  readonly unit: string
+  readonly meaning: string
+  /** What is allowed, in words that finish "must be ...". */
+  readonly allowed: string
+  /** Never shown; may also come from the file that `<env>_FILE` names. */
+  readonly secret: boolean
+  readonly fallback: A
+  readonly read: (text: string) => A | undefined
+  /**
+   * What is wrong with a text that {@link read} refuses, where more can be said than what is allowed; shows no secret.
+   */
+  readonly explain?: (text: string) => ReadonlyArray<string>
+}
+
+export type Knobs = { readonly [name: string]: Knob<unknown> }
+export type Values<K extends Knobs> = { readonly [N in keyof K]: K[N] extends Knob<infer A> ? A : never }
+
+interface Words {
+  readonly meaning: string
+  readonly unit?: string
+}
+
+/** What every kind of knob shares. */
+const documented = (env: string, { meaning, unit = "" }: Words) => ({ env, unit, secret: false, meaning })
+
+export const integer = (
+  env: string,
+  fallback: number,
+  range: { readonly min: number; readonly max: number },
+  words: Words
+): Knob<number> => ({
+  ...documented(env, words),
+  fallback,
+  defaultText: String(fallback),
+  allowed: `a whole number from ${range.min} to ${range.max}`,
+  read: (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN
+    return value >= range.min && value <= range.max ? value : undefined
+  }
+})
+
+export const choice = <const A extends string>(
+  env: string,
+  options: ReadonlyArray<A>,
+  fallback: A | undefined,
+  words: Words & { readonly defaultText?: string }
+): Knob<A | undefined> => ({
+  ...documented(env, words),
+  fallback,
+  defaultText: words.defaultText ?? fallback ?? "",
+  allowed: `one of ${options.join(", ")}`,
+  read: (text) => options.find((option) => option === text.toLowerCase())
+})
+
+export const text = (
+  env: string,
+  words: Words & {
+    readonly defaultText?: string
+    readonly allowed?: string
+    readonly read?: (text: string) => string | undefined
+  }
+): Knob<string | undefined> => ({
+  ...documented(env, words),
+  fallback: undefined,
+  defaultText: words.defaultText ?? "",
+  allowed: words.allowed ?? "text",
+  read: words.read ?? ((value) => value)
+})
+
+/** What a header can carry: visible ASCII, no blanks. */
+export const secret = (env: string, words: Words): Knob<string | undefined> => ({
+  ...documented(env, words),
+  fallback: undefined,
+  defaultText: "",
+  secret: true,
+  allowed: "visible ASCII characters without blanks",
+  read: (value) => (/^[\x21-\x7e]+$/.test(value) ? value : undefined)
+})
+
+/** One or several of them; what separates them cannot be in one. */
+export const secrets = (env: string, words: Words): Knob<ReadonlyArray<string> | undefined> => ({
+  ...documented(env, words),
+  fallback: undefined,
+  defaultText: "",
+  secret: true,
+  allowed: "one or several secrets of visible ASCII characters, separated by blanks or line breaks",
+  read: (value) => {
+    const all = value.split(/\s+/).filter((each) => each !== "")
+    return all.length > 0 && all.every((each) => /^[\x21-\x7e]+$/.test(each)) ? all : undefined
+  }
+})
+
+/** Anything but NUL; for passwords that never travel in a header. */
+export const password = (env: string, words: Words): Knob<string | undefined> => ({
+  ...secret(env, words),
+  allowed: "any text",
+  read: (value) => (value.includes("\0") ? undefined : value)
+})
+
+/** What both servers limit alike. */
+export const requestTimeoutSecs = integer(
+  "SVC_REQUEST_TIMEOUT_SECS",
+  120,
+  { min: 1, max: 3600 },
+  {
+    unit: "s",
+    meaning:
+      "Longest time for a request to arrive whole (beyond it 408), and longest time in which a client takes nothing of its answer (beyond it the connection is cut)."
+  }
+)
+
+/** Largest request body, in bytes, where nothing is set. */
+export const defaultBodyBytes = 2_097_152
+
+/** Largest request body; each server says what else it means for it. */
+export const maxBodyBytes = (meaning: string): Knob<number> =>
+  integer(
+    "SVC_MAX_BODY_BYTES",
+    defaultBodyBytes,
+    { min: 1024, max: 268_435_456 },
+    { unit: "bytes", meaning: `Largest request body; beyond it 413. ${meaning}` }
+  )
+
+/** Bounds on what clients may hold of a server, the same for both. */
+export const maxConnections = integer(
+  "SVC_MAX_CONNECTIONS",
+  10_000,
+  { min: 1, max: 1_000_000 },
+  {
+    unit: "connections",
+    meaning:
+      "Most open connections. One beyond it may ask a probe (`/health`, `/livez`, `/readyz`, `/version`) or is told 503 OVERLOADED, and closes; 32 of those at once."
+  }
+)
+export const maxConnectionsPerAddress = integer(
+  "SVC_MAX_CONNECTIONS_PER_ADDRESS",
+  0,
+  { min: 0, max: 1_000_000 },
+  {
+    unit: "connections",
+    meaning:
+      "Most of them from one client address (of IPv6, from one /64), with the same answer beyond it; 0 for half of SVC_MAX_CONNECTIONS. Clients behind one proxy have one address: with a proxy in front set it to SVC_MAX_CONNECTIONS, and limit clients there."
+  }
+)
+export const maxBodyBytesTotal = integer(
+  "SVC_MAX_BODY_BYTES_TOTAL",
+  67_108_864,
+  { min: 1024, max: 1e12 },
+  {
+    unit: "bytes",
+    meaning:
+      "Most bytes of request bodies that have begun and not ended, all together; beyond it 503 OVERLOADED. Where no secret is asked for, a quarter for one address. One body of the largest size always fits."
+  }
+)
+
+export const maxTurnMs = integer(
+  "SVC_MAX_TURN_MS",
+  30_000,
+  { min: 0, max: 3_600_000 },
+  {
+    unit: "ms",
+    meaning:
+      "Longest turn of the event loop: a process that computes for longer without a pause says what it evaluates and ends with exit code 5. Time in which it did not compute (a suspended machine, a debugger) does not count. 0 for no limit."
+  }
+)
+
+export const rateLimit = integer(
+  "SVC_RATE_LIMIT",
+  0,
+  { min: 0, max: 1_000_000 },
+  {
+    unit: "requests/s",
+    meaning:
+      "Most requests per second from one client address, as many again at once; beyond it 429 RATE_LIMITED. 0 for no limit. Probes are not counted."
+  }
+)
+
+const pem = (env: string, meaning: string): Knob<string | undefined> =>
+  text(env, { meaning, allowed: "the path of a PEM file" })
+
+/** TLS of a server and between nodes; `node/tls.ts` says what the files mean for each other. */
+export const tlsCertFile = pem(
+  "SVC_TLS_CERT_FILE",
+  "Certificate of this server, its chain behind it; with SVC_TLS_KEY_FILE the port speaks TLS (1.2 or later) and nothing else. Read again on SIGHUP."
+)
+export const tlsKeyFile = pem("SVC_TLS_KEY_FILE", "Private key of SVC_TLS_CERT_FILE, without a passphrase.")
+export const tlsCaFile = pem(
+  "SVC_TLS_CA_FILE",
+  "Certificates of the authority of a cluster's nodes. Scheduler and SSPs then speak TLS with each other only, each shows its certificate, and each is verified against these alone; what only nodes ask is answered 403 to everybody else."
+)
+export const auditTurnedPerMinute = integer(
+  "SVC_AUDIT_TURNED_PER_MINUTE",
+  20,
+  { min: 0, max: 1_000_000 },
+  {
+    unit: "lines",
+    meaning:
+      "Most audit lines a minute about callers with one secret, or with none that is known, who are turned away (401, 403); the rest are counted, and the count is a line."
+  }
+)
+
+const origin = /^https?:\/\/[a-z0-9._[\]:-]+$/
+
+/** Origins as browsers send them: scheme, host and port, nothing behind. */
+export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
+  ...documented("SVC_CORS_ORIGINS", {
+    meaning:
+      "Origins whose pages may call this service from a browser; `*` for any. Cookies are never asked for: a page needs the secret."
+  }),
+  fallback: undefined,
+  defaultText: "none",
+  allowed: "origins as `https://app.example.com`, separated by commas, or `*` alone",
+  read: (text) => {
+    const all = text
+      .split(/[\s,]+/)
+      .filter((each) => each !== "")
+      .map((each) => each.toLowerCase())
+    const fine =
+      all.length > 0 &&
+      (all.every((each) => origin.test(each) && URL.canParse(each) && new URL(each).origin === each) ||
+        (all.length === 1 && all[0] === "*"))
+    return fine ? all : undefined
+  }
+}
+
+/** Names of SSPs and schedulers, and of the secrets of SSPs. */
+export const nodeName = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/
+export const nodeNameAllowed = "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot"
+
+/** The settings of a server's port, the same for both servers. */
+export const server = {
+  tlsCertFile,
+  tlsKeyFile,
+  tlsCaFile,
+  maxConnections,
+  maxConnectionsPerAddress,
+  maxBodyBytesTotal,
+  requestTimeoutSecs,
+  rateLimit,
+  maxTurnMs,
+  auditTurnedPerMinute,
+  corsOrigins
+}
+
+export interface ReadSources {
+  readonly env: { readonly [name: string]: string | undefined }
+  readonly readText: (path: string) => { readonly text: string } | { readonly fault: string }
+}
+
+/** What a knob's name says, and where it says so: the variable, or the file that its `_FILE` variant names. */
+const found = (knob: Knob<unknown>, { env, readText }: ReadSources, faults: Array<string>): string | undefined => {
+  const direct = env[knob.env]
+  if (!knob.secret) return direct
+  const path = env[`${knob.env}_FILE`]
+  if (path === undefined || path === "") return direct
+  if (direct !== undefined && direct !== "") {
+    faults.push(`${knob.env} and ${knob.env}_FILE are both set; set one of them`)
+    return undefined
+  }
+  return secretFile(`${knob.env}_FILE`, path, { readText }, faults)
+}
+
+/**
+ * What a file with a secret holds, without the line break at its end. `name`: who names the file, for faults; `what`:
+ * what it should hold.
+ */
+export const secretFile = (
+  name: string,
+  path: string,
+  { readText }: Pick<ReadSources, "readText">,
+  faults: Array<string>,
+  what = "the secret"
+): string | undefined => {
+  const content = readText(path)
+  if ("fault" in content) {
+    faults.push(`${name}: ${path} cannot be read (${content.fault}); must name a readable file that holds ${what}`)
+    return undefined
+  }
+  const line = content.text.replace(/\r?\n$/, "")
+  if (line === "") faults.push(`${name}: ${path} is empty; must name a file that holds ${what}`)
+  return line
+}
+
+/** A token that travels in a header, from a file. */
+export const tokenFile = (
+  name: string,
+  path: string,
+  sources: Pick<ReadSources, "readText">,
+  faults: Array<string>
+): string | undefined => {
+  const before = faults.length
+  const token = secretFile(name, path, sources, faults)
+  if (token !== undefined && faults.length === before && !/^[\x21-\x7e]+$/.test(token))
+    faults.push(`${name}: ${path} holds a value that is not shown; must be visible ASCII characters without blanks`)
+  return token
+}
+
+/** The value that a secret's file has now; undefined when the secret comes from no file. */
+export const reread = <A>(
+  knob: Knob<A>,
+  sources: ReadSources,
+  faults: Array<string>
+): { readonly value: A } | undefined => {
+  if ((sources.env[`${knob.env}_FILE`] ?? "") === "") return undefined
+  const text = found(knob, sources, faults)
+  if (faults.length > 0) return undefined
+  const value = text === undefined ? undefined : knob.read(text)
+  if (value === undefined) faults.push(refusal(knob, `${knob.env}_FILE holds`, text ?? ""))
+  return value === undefined ? undefined : { value }
+}
+
+/** User names and passwords inside an address are not shown either. */
+const masked = (value: string): string => value.replace(/\/\/[^@/]*@/, "//…@")
+
+const shown = (knob: Knob<unknown>, value: string): string =>
+  knob.secret
+    ? "a value that is not shown"
+    : JSON.stringify(masked(value.length > 80 ? `${value.slice(0, 80)}…` : value))
+
+/** `begin`: the name and a verb. */
+const refusal = (knob: Knob<unknown>, begin: string, text: string): string =>
+  `${begin} ${shown(knob, text)}${knob.explain === undefined ? "" : ` in which ${knob.explain(text).slice(0, 20).join(", ")}`}; must be ${knob.allowed}`
+
+/**
+ * Every knob's value. Empty text counts as unset. Faults are added to `faults`, each naming key, value and what is
+ * allowed.
+ */
+export const readAll = <const K extends Knobs>(knobs: K, sources: ReadSources, faults: Array<string>): Values<K> => {
+  const values: { [name: string]: unknown } = {}
+  for (const [name, knob] of Object.entries(knobs)) {
+    const given = found(knob, sources, faults)
+    const value = given === undefined || given === "" ? knob.fallback : knob.read(given)
+    if (value === undefined && given !== undefined && given !== "") faults.push(refusal(knob, `${knob.env} is`, given))
+    values[name] = value
+  }
+  return values as Values<K>
+}
+
+/** The known name closest to `name`, if it is close enough to be meant. */
+export const closest = (name: string, known: Iterable<string>): string | undefined => {
+  if (name.length > 100) return undefined
+  let best: string | undefined
+  let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1
+  for (const candidate of known) {
+    const d = levenshtein(name.toLowerCase(), candidate.toLowerCase())
+    if (d < bestDistance) {
+      best = candidate
+      bestDistance = d
+    }
+  }
+  return best
+}
+
+/** `; did you mean "x"?` or nothing. */
+export const suggestion = (name: string, known: Iterable<string>): string => {
+  const near = closest(name, known)
+  return near === undefined ? "" : `; did you mean ${near}?`
+}
+
+/** Names in `env` that look like ours and are not (D5a): warned about, because platforms inject such names. */
+export const unknownNames = (
+  env: { readonly [name: string]: string | undefined },
+  knobs: Knobs,
+  others: ReadonlyArray<string>
+): ReadonlyArray<string> => {
+  const known = new Set<string>(others)
+  for (const knob of Object.values(knobs)) {
+    known.add(knob.env)
+    if (knob.secret) known.add(`${knob.env}_FILE`)
+  }
+  return Object.keys(env)
+    .filter((name) => /^(?:SVC|STORE)_/.test(name) && !known.has(name))
+    .sort()
+    .map((name) => `${name} is not a setting of this service and is ignored${suggestion(name, known)}`)
+}
+
+/** Rows for `--help`, name and default first, the meaning below. */
+export const helpRows = (knobs: Knobs): string =>
+  Object.values(knobs)
+    .map((knob) => {
+      const unit = knob.unit === "" ? "" : ` ${knob.unit}`
+      const fallback = knob.defaultText === "" ? "unset" : `default ${knob.defaultText}${unit}`
+      const file = knob.secret ? ` (or ${knob.env}_FILE)` : ""
+      return `  ${knob.env}${file}, ${fallback}\n      ${knob.meaning} Allowed: ${knob.allowed}.`
+    })
+    .join("\n")

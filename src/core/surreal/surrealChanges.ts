@@ -1,0 +1,61 @@
+/**
+ * The change table (a transactional outbox inside the user's database), as SurrealQL: which record was written, in the
+ * transaction that wrote it.
+ *
+ * Only the id is kept. The reader reads the record as it is by then, so order among the rows says nothing and repeats
+ * do no harm; what is rolled back leaves no row, and nobody waits for us. The events run with the rights of whoever
+ * defined them: record users, who may neither read nor write the table, are announced all the same.
+ */
+import { changeTable, type Definition, isOwn, ownPrefix } from "./surrealSchema.ts"
+import { identifier } from "../surql/text.ts"
+
+export const changeEvent = "svc_change"
+
+/**
+ * A row that names this record asks for a compare of everything: what was written while no event stood there is found
+ * by it.
+ */
+export const compareKey = "compare"
+
+/** A row that names this record says that registrations have come or gone. */
+export const registrationsKey = "registrations"
+
+/** The table; an operator's own definition stays. */
+export const definition: Definition = {
+  why: "Which records were written, one row per write, until this service has them durable: then it deletes the rows. Nobody else reads or writes it.",
+  statements: [
+    `DEFINE TABLE IF NOT EXISTS ${changeTable} TYPE NORMAL SCHEMAFULL PERMISSIONS NONE`,
+    `DEFINE FIELD IF NOT EXISTS r ON ${changeTable} TYPE record`
+  ]
+}
+
+/**
+ * An edge that goes with its record is announced by the record's table (3.0.2), so the table is taken from the id. One
+ * that the same transaction had made comes without an id; when it was made it was named.
+ */
+const condition = `WHEN $value.id != NONE AND !string::starts_with(record::tb($value.id), '${ownPrefix}')`
+
+export const event = (name: string): string =>
+  `DEFINE EVENT OVERWRITE ${changeEvent} ON ${identifier(name)} ${condition} THEN { CREATE ${changeTable}:ulid() SET r = $value.id RETURN NONE }`
+
+/** Asks the reader for a compare of everything. */
+export const askCompare = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${compareKey} RETURN NONE`
+
+/**
+ * The same where the table may be missing: what was written on either side of a move from one kind of feed to the other
+ * is found.
+ */
+export const askCompareIfThere = `IF '${changeTable}' IN object::keys((INFO FOR DB).tables) { ${askCompare} }`
+
+/** Told in the transaction that deletes a registration. */
+export const registrationDeleted = `CREATE ${changeTable}:ulid() SET r = ${changeTable}:${registrationsKey} RETURN NONE`
+
+/** Events on these tables; ours are left out whoever names them. */
+export const events = (tables: ReadonlyArray<string>): Definition => ({
+  why: "Says which record was written, in the same transaction: what is rolled back leaves nothing, and no write waits for this service or fails because of it.",
+  statements: [...tables.filter((name) => !isOwn(name)).map(event), askCompare]
+})
+
+/** Takes the events away; rows that wait are still taken by the reader. */
+export const removal = (tables: ReadonlyArray<string>): ReadonlyArray<string> =>
+  tables.filter((name) => !isOwn(name)).map((name) => `REMOVE EVENT IF EXISTS ${changeEvent} ON ${identifier(name)}`)

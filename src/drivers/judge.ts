@@ -1,0 +1,74 @@
+/**
+ * What the name in an SSP's address stands for, and what follows from it: whether it may be called, and whether a
+ * secret may go there (D15).
+ *
+ * The answer carries the addresses it was given for, because a name may stand for something else a moment later: who
+ * calls connects to what was judged, and does not look the name up again.
+ */
+import { Clock, Effect } from "effect"
+import * as Hosts from "../core/access/hosts.ts"
+import type { Names } from "../ports/Names.ts"
+
+/** How long an answer to "what is this name" holds, and how long it holds that nobody knows it. */
+const resolvedForMs = 10_000
+const unknownForMs = 1000
+const maxResolved = 1000
+
+/** What a URL's name stands for now, and what follows from it. */
+export interface Judged {
+  /** Undefined where the URL has an address. */
+  readonly addresses: ReadonlyArray<string> | undefined
+  readonly mayHear: boolean
+  /** Why it is not called at all. */
+  readonly refused: string | undefined
+}
+
+export const isTls = (url: string): boolean => /^https:/i.test(url)
+
+/** Looks names up and judges what they stand for. While nobody answers for a name, what it last stood for holds. */
+export const makeJudge = (
+  names: typeof Names.Service,
+  allowedHosts: ReadonlyArray<string> | undefined,
+  isTlsOnly: boolean
+) => {
+  const known = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<string> }>()
+  const resolve = Effect.fnUntraced(function* (host: string) {
+    const now = yield* Clock.currentTimeMillis
+    const last = known.get(host)
+    if (last !== undefined && now < last.until) return last.addresses
+    const found = yield* names.resolve(host)
+    const addresses = found.length > 0 ? found : (last?.addresses ?? [])
+    if (known.size >= maxResolved) known.clear()
+    known.set(host, { until: now + (addresses.length > 0 ? resolvedForMs : unknownForMs), addresses })
+    return addresses
+  })
+  const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string> | undefined> =>
+    Hosts.placeOf(host) === undefined ? resolve(host) : Effect.succeed(undefined)
+  const refusal = (url: string, host: string, addresses: ReadonlyArray<string>): string | undefined => {
+    if (isTlsOnly && !isTls(url)) return "is no https:// address, and SVC_TLS_CA_FILE is set"
+    return Hosts.isNeverCalled(host, addresses)
+      ? "stands for a link-local or metadata address, which is never called"
+      : undefined
+  }
+  /** By URL, for as long as its name stands for the same. */
+  const verdicts = new Map<string, Judged>()
+  const verdict = (url: string, host: string, addresses: ReadonlyArray<string> | undefined): Judged => {
+    const last = verdicts.get(url)
+    if (last !== undefined && last.addresses === addresses) return last
+    if (verdicts.size >= maxResolved) verdicts.clear()
+    const judged = {
+      addresses,
+      mayHear: Hosts.mayHearSecret(url, allowedHosts, addresses ?? []),
+      refused: refusal(url, host, addresses ?? [])
+    }
+    verdicts.set(url, judged)
+    return judged
+  }
+  const judge = (url: string): Effect.Effect<Judged> => {
+    const last = verdicts.get(url)
+    if (last !== undefined && last.addresses === undefined) return Effect.succeed(last)
+    const host = Hosts.hostOf(url)
+    return Effect.map(addressesOf(host), (addresses) => verdict(url, host, addresses))
+  }
+  return { addressesOf, judge }
+}

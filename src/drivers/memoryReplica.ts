@@ -1,0 +1,205 @@
+/**
+ * `Replica` in memory: rows as text in a tree that can be copied for nothing.
+ *
+ * For tests, simulations and schedulers without a disk. It keeps the same texts as the layer on disk and nothing else,
+ * so that both answer the same; a frozen state is a copy of the tree that shares everything until one side changes.
+ */
+import { Effect, Layer } from "effect"
+import sortedBTree from "sorted-btree"
+import { bucketOf } from "../core/integrity/merkle.ts"
+import { compareStrings } from "../core/surql/order.ts"
+import { keyText } from "../core/surql/keyText.ts"
+import type { RecordId } from "../core/surql/value.ts"
+import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
+import { kept } from "./keptText.ts"
+import {
+  chunkOf,
+  idOf,
+  type Kept,
+  keptOf,
+  mayPass,
+  type Page,
+  type Placed,
+  recordOfRow,
+  type Shelf,
+  snapshotOf
+} from "../node/replicaRows.ts"
+
+const BTree = sortedBTree.default
+type Tree<A> = InstanceType<typeof BTree<string, A>>
+
+/** Everything of one moment. */
+interface State {
+  seq: number
+  whole: boolean
+  tables: ReadonlyArray<ReplicaTable>
+  /** By table, then key. */
+  rows: Tree<Kept>
+  /** Edge records by direction, end, table and key. */
+  ends: Tree<Kept>
+  /** Deleted records by id text: nobody reads them in order. */
+  tombstones: Map<string, number>
+  /** Places of the rows of each Merkle bucket, by table; there once somebody has asked. */
+  buckets: Map<string, Set<string>> | undefined
+}
+
+const tree = <A>(): Tree<A> => new BTree<string, A>(undefined, compareStrings)
+
+const empty = (): State => ({
+  seq: 0,
+  whole: false,
+  tables: [],
+  rows: tree(),
+  ends: tree(),
+  tombstones: new Map(),
+  buckets: undefined
+})
+
+/** No table name that is kept has the character between the parts. */
+const place = (...parts: ReadonlyArray<string>): string => parts.join("\u0000")
+
+const endsOf = ({ key, source, table, target }: Kept): ReadonlyArray<string> =>
+  source === undefined || target === undefined
+    ? []
+    : [place("out", kept(source), kept(table), key), place("in", kept(target), kept(table), key)]
+
+const bucketPlace = ({ id, table }: Kept): string => place(kept(table), String(bucketOf(id)))
+
+const toBucket = (buckets: Map<string, Set<string>>, at: string, row: Kept): void => {
+  const wanted = bucketPlace(row)
+  const places = buckets.get(wanted)
+  if (places === undefined) buckets.set(wanted, new Set([at]))
+  else places.add(at)
+}
+
+const inBucket = (state: State, table: string, index: number): ReadonlyArray<ReplicaRecord> => {
+  if (state.buckets === undefined) {
+    state.buckets = new Map()
+    for (const [at, row] of state.rows.entries()) toBucket(state.buckets, at, row)
+  }
+  const places = state.buckets.get(place(kept(table), String(index)))
+  return [...(places ?? [])].sort(compareStrings).map((at) => recordOfRow(state.rows.get(at)!))
+}
+
+const remove = (state: State, at: string): void => {
+  const old = state.rows.get(at)
+  if (old === undefined) return
+  for (const end of endsOf(old)) state.ends.delete(end)
+  state.buckets?.get(bucketPlace(old))?.delete(at)
+  state.rows.delete(at)
+}
+
+const write = (state: State, { doc, id, version }: ReplicaRecord): void => {
+  const at = place(kept(id.table), keyText(id.key))
+  remove(state, at)
+  if (doc === undefined) {
+    state.tombstones.set(id.text, version)
+    return
+  }
+  const row = keptOf(id, version, doc)
+  state.rows.set(at, row)
+  if (state.buckets !== undefined) toBucket(state.buckets, at, row)
+  for (const end of endsOf(row)) state.ends.set(end, row)
+}
+
+/** The entries behind a prefix, in order. */
+function* under(rows: Tree<Kept>, prefix: string, from: string = prefix): Iterable<Kept> {
+  for (const [at, row] of rows.entries(from)) {
+    if (!at.startsWith(prefix)) return
+    yield row
+  }
+}
+
+const page = (rows: Tree<Kept>, { from, size, table, to, where }: Page): ReadonlyArray<Placed> => {
+  const out: Array<Placed> = []
+  const prefix = place(kept(table), "")
+  for (const row of under(rows, prefix, prefix + (from?.text ?? ""))) {
+    if (from?.open === true && row.key === from.text) continue
+    if (to !== undefined) {
+      const c = compareStrings(row.key, to.text)
+      if (c > 0 || (c === 0 && to.open)) break
+    }
+    if (
+      out.push({ key: row.key, row: mayPass(row.content, where) ? row : undefined, chars: row.content.length }) >= size
+    )
+      break
+  }
+  return out
+}
+
+const names = ({ rows, tables }: State): ReadonlyArray<string> => {
+  const found = new Set(tables.map(({ name }) => name))
+  let at = rows.minKey()
+  while (at !== undefined) {
+    const { table } = rows.get(at)!
+    found.add(table)
+    at = rows.nextHigherKey(`${kept(table)}\u0001`)
+  }
+  return [...found].sort(compareStrings)
+}
+
+const shelf = (state: State): Shelf => ({
+  seq: state.seq,
+  find: (table, key) => state.rows.get(place(kept(table), key)),
+  page: (wanted) => page(state.rows, wanted),
+  edges: (record, direction, table) =>
+    Array.from(
+      under(
+        state.ends,
+        table === undefined
+          ? place(direction, kept(record.text), "")
+          : place(direction, kept(record.text), kept(table), "")
+      ),
+      idOf
+    ),
+  names: () => names(state),
+  types: (table) => state.tables.find(({ name }) => name === table)?.types
+})
+
+export const make = (): ReplicaShape => {
+  let state = empty()
+  const frozen = new Map<number, State>()
+  const copy = (): State => ({
+    ...state,
+    rows: state.rows.clone(),
+    ends: state.ends.clone(),
+    tombstones: new Map(),
+    buckets: undefined
+  })
+  const current = (): Shelf => shelf(state)
+  const known = (id: RecordId): ReadonlyArray<ReplicaRecord> => {
+    const row = current().find(id.table, keyText(id.key))
+    const version = state.tombstones.get(id.text)
+    return row !== undefined ? [recordOfRow(row)] : version !== undefined ? [{ id, version, doc: undefined }] : []
+  }
+  return {
+    applied: Effect.sync(() => state.seq),
+    current: (ids) => Effect.sync(() => new Map(ids.flatMap(known).map((record) => [record.id.text, record]))),
+    commit: ({ records, through }) =>
+      Effect.sync(() => {
+        if (through < state.seq) return
+        for (const record of records) write(state, record)
+        state.seq = through
+      }),
+    catchUp: Effect.void,
+    sync: Effect.void,
+    freeze: (id) =>
+      Effect.sync(() => {
+        if (!frozen.has(id)) frozen.set(id, copy())
+        return frozen.get(id)!.seq
+      }),
+    thaw: (id) => Effect.sync(() => void frozen.delete(id)),
+    snapshot: Effect.sync(() => snapshotOf(shelf([...frozen.values()].at(-1) ?? copy()))),
+    records: (table, after, size) => Effect.sync(() => chunkOf(current(), table, after, size)),
+    bucket: (table, index) => Effect.sync(() => inBucket(state, table, index)),
+    names: Effect.sync(() => names(state)),
+    tables: Effect.sync(() => state.tables),
+    putTables: (tables) => Effect.sync(() => void (state.tables = tables)),
+    whole: Effect.sync(() => state.whole),
+    markWhole: Effect.sync(() => void (state.whole = true)),
+    clear: Effect.sync(() => void (state = empty()))
+  }
+}
+
+/** Keeps everything in the process and nothing beyond it. */
+export const layer: Layer.Layer<Replica> = Layer.sync(Replica, make)

@@ -1,0 +1,222 @@
+/** The embedded store of an SSP: one SQLite file behind the generic `SqlClient`; the host picks the driver. */
+import * as SqlClient from "@effect/sql/SqlClient"
+import { Effect, Layer, Option, Schema, Stream } from "effect"
+import * as Docs from "../core/surql/docs.ts"
+import * as Encode from "../core/surql/encode.ts"
+import * as Ids from "../core/surql/recordId.ts"
+import type { Obj, RecordId } from "../core/surql/value.ts"
+import {
+  type Commit,
+  Database,
+  DatabaseError,
+  type DatabaseShape,
+  startPosition,
+  type StoredPosition,
+  type StoredRecord,
+  type StoredView
+} from "../ports/Database.ts"
+import { kept, unkept } from "./keptText.ts"
+import { sorted } from "./sqliteFailure.ts"
+
+const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseError> =>
+  Effect.as(prepare(sql), {
+    kind: "sqlite",
+    exclusive: true,
+    records: readRecords(sql),
+    views: readViews(sql),
+    position: readPosition(sql),
+    commit: (commit) => write(sql, commit),
+    reset: Effect.all([sql`DELETE FROM record`, sql`DELETE FROM view`]).pipe(
+      sql.withTransaction,
+      Effect.asVoid,
+      Effect.mapError(failure)
+    )
+  })
+
+/** Version of the SQLite file's layout, kept in its `user_version`. */
+const layout = 2
+const chunkSize = 2_000
+
+const decodePosition = Schema.decodeUnknown(
+  Schema.parseJson(
+    Schema.Struct({
+      writes: Schema.Int,
+      seq: Schema.NullOr(Schema.Int),
+      logId: Schema.NullOr(Schema.String),
+      epoch: Schema.NullOr(Schema.Int)
+    })
+  )
+)
+
+/** What SQLite says, as this port's error. */
+export const failure = (error: unknown): DatabaseError => {
+  if (error instanceof DatabaseError) return error
+  const { message, reason } = sorted(error)
+  return new DatabaseError({ reason: reason === "full" ? "failed" : reason, message, cause: error })
+}
+
+/**
+ * Checks the file and makes it ours. Full synchronous mode: a commit is on disk when it returns. Exclusive locking:
+ * a second process on the same folder is told at once instead of writing between our reads.
+ */
+const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =>
+  Effect.gen(function* () {
+    yield* sql`PRAGMA busy_timeout = 0`
+    yield* sql`PRAGMA locking_mode = EXCLUSIVE`
+    yield* sql`PRAGMA synchronous = FULL`
+    const found = yield* sql<{ user_version: number }>`PRAGMA user_version`
+    const version = found[0]?.user_version ?? 0
+    if (version > layout) {
+      return yield* new DatabaseError({
+        reason: "newer",
+        message: `written by a later version of this service (layout ${version}, this one knows ${layout})`
+      })
+    }
+    const check = yield* sql<{ quick_check: string }>`PRAGMA quick_check(1)`
+    if (check[0]?.quick_check !== "ok")
+      return yield* new DatabaseError({
+        reason: "damaged",
+        message: check[0]?.quick_check ?? "integrity check gave no answer"
+      })
+    yield* createTables(sql, version).pipe(sql.withTransaction)
+  }).pipe(Effect.mapError(failure))
+
+/** The texts of a registration that clients choose: kept so that no driver shortens them ({@link kept}). */
+const viewTexts = ["key", "id", "surql", "client_id"] as const
+
+const createTables = (sql: SqlClient.SqlClient, version: number) =>
+  Effect.gen(function* () {
+    yield* sql`CREATE TABLE IF NOT EXISTS record (id TEXT PRIMARY KEY, version INTEGER NOT NULL, content TEXT)`
+    yield* sql`CREATE TABLE IF NOT EXISTS view (key TEXT PRIMARY KEY, id TEXT NOT NULL, surql TEXT NOT NULL, client_id TEXT NOT NULL,
+      ttl_ms INTEGER NOT NULL, params TEXT NOT NULL, format TEXT NOT NULL, last_active_at_ms INTEGER NOT NULL)`
+    // Layout 1 had them as they came.
+    if (version === 1)
+      for (const column of viewTexts)
+        yield* sql.unsafe(`UPDATE view SET ${column} = json_quote(${column}) WHERE substr(${column}, 1, 1) = '"'`)
+    yield* sql.unsafe(`PRAGMA user_version = ${layout}`)
+  })
+
+/**
+ * The position is kept as the record with no id, so that a commit of records is one statement and its own transaction.
+ */
+const positionId = ""
+
+/**
+ * Rows that are bound one by one, in a statement per count that stays prepared. More go as one JSON text: it is three
+ * times the work per row, but a text of any length is one statement.
+ */
+const maxBoundRows = 100
+const upsert = "ON CONFLICT (id) DO UPDATE SET version = excluded.version, content = excluded.content"
+const upserts: ReadonlyArray<string> = Array.from(
+  { length: maxBoundRows + 1 },
+  (_, rows) => `INSERT INTO record (id, version, content) VALUES ${Array(rows).fill("(?,?,?)").join(",")} ${upsert}`
+)
+/** `WHERE true` lets the parser see ON. */
+const upsertJson = `INSERT INTO record (id, version, content) SELECT value->>0, value->>1, value->>2 FROM json_each(?) WHERE true ${upsert}`
+
+/** One statement for any number of rows: what costs is the call, not the row. */
+const writeRecords = (sql: SqlClient.SqlClient, { position, records }: Commit) => {
+  const rows: Array<readonly [id: string, version: number, content: string | null]> = [
+    [positionId, 0, JSON.stringify(position)]
+  ]
+  for (const { doc, id, version } of records)
+    rows.push([kept(id.text), version, doc === undefined ? null : Encode.encode(doc)])
+  return rows.length <= maxBoundRows
+    ? sql.unsafe(upserts[rows.length]!, rows.flat())
+    : sql.unsafe(upsertJson, [JSON.stringify(rows)])
+}
+
+const writeAll = (sql: SqlClient.SqlClient, commit: Commit) =>
+  Effect.gen(function* () {
+    yield* writeRecords(sql, commit)
+    for (const view of commit.putViews) {
+      yield* sql`INSERT OR REPLACE INTO view (key, id, surql, client_id, ttl_ms, params, format, last_active_at_ms)
+        VALUES (${kept(view.key)}, ${kept(view.id)}, ${kept(view.surql)}, ${kept(view.clientId)}, ${view.ttlMs}, ${view.params}, ${view.format}, ${view.lastActiveAtMs})`
+    }
+    if (commit.removeViews.length > 0)
+      yield* sql`DELETE FROM view WHERE key IN (SELECT value FROM json_each(${JSON.stringify(commit.removeViews.map(kept))}))`
+  }).pipe(sql.withTransaction)
+
+const write = (sql: SqlClient.SqlClient, commit: Commit): Effect.Effect<void, DatabaseError> =>
+  (commit.putViews.length + commit.removeViews.length === 0 ? writeRecords(sql, commit) : writeAll(sql, commit)).pipe(
+    Effect.asVoid,
+    Effect.mapError(failure),
+    // Spans are built even when nobody collects them, and this runs once per flush.
+    Effect.withTracerEnabled(false)
+  )
+
+const readRecords = (sql: SqlClient.SqlClient): Stream.Stream<ReadonlyArray<StoredRecord>, DatabaseError> =>
+  Stream.paginateEffect(0, (after) =>
+    sql<{ row: number; id: string; version: number; content: string | null }>`
+      SELECT rowid AS row, id, version, content FROM record WHERE rowid > ${after} AND id <> ${positionId} ORDER BY rowid LIMIT ${chunkSize}`.pipe(
+      Effect.mapError(failure),
+      Effect.flatMap((rows) => Effect.map(Effect.forEach(rows, readRecord), (records) => ({ rows, records }))),
+      Effect.map(
+        ({ rows, records }) =>
+          [records, rows.length < chunkSize ? Option.none() : Option.some(rows.at(-1)!.row)] as const
+      )
+    )
+  )
+
+const readRecord = (row: {
+  readonly id: string
+  readonly version: number
+  readonly content: string | null
+}): Effect.Effect<StoredRecord, DatabaseError> =>
+  Effect.suspend((): Effect.Effect<StoredRecord, DatabaseError> => {
+    const id = idOf(row.id)
+    const damaged = (message: string, cause?: unknown) =>
+      new DatabaseError({ reason: "damaged", message: `record ${row.id}: ${message}`, cause })
+    if (id === undefined) return Effect.fail(damaged("its id is not a record id"))
+    if (row.content === null) return Effect.succeed({ id, version: row.version, doc: undefined })
+    const { content } = row
+    return Effect.try({
+      try: () => ({ id, version: row.version, doc: Docs.docOf(id.table, Encode.decode(content) as Obj) }),
+      catch: (cause) => damaged("its content does not decode", cause)
+    })
+  })
+
+const idOf = (text: string): RecordId | undefined => {
+  try {
+    return Ids.parse(unkept(text))
+  } catch {
+    return undefined
+  }
+}
+
+const readViews = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<StoredView>, DatabaseError> =>
+  sql<StoredView>`SELECT key, id, surql, client_id AS clientId, ttl_ms AS ttlMs, params, format, last_active_at_ms AS lastActiveAtMs
+    FROM view ORDER BY rowid`.pipe(
+    Effect.mapError(failure),
+    Effect.flatMap((views) =>
+      Effect.try({
+        try: () =>
+          views.map((view) => ({
+            ...view,
+            key: unkept(view.key),
+            id: unkept(view.id),
+            surql: unkept(view.surql),
+            clientId: unkept(view.clientId)
+          })),
+        catch: (cause) => new DatabaseError({ reason: "damaged", message: "a registration does not decode", cause })
+      })
+    )
+  )
+
+const readPosition = (sql: SqlClient.SqlClient): Effect.Effect<StoredPosition, DatabaseError> =>
+  sql<{ content: string }>`SELECT content FROM record WHERE id = ${positionId}`.pipe(
+    Effect.flatMap(([row]) =>
+      row === undefined
+        ? Effect.succeed(startPosition)
+        : Effect.mapError(
+            decodePosition(row.content),
+            (cause) => new DatabaseError({ reason: "damaged", message: "the stored position does not decode", cause })
+          )
+    ),
+    Effect.mapError(failure)
+  )
+
+export const layer: Layer.Layer<Database, DatabaseError, SqlClient.SqlClient> = Layer.effect(
+  Database,
+  Effect.flatMap(SqlClient.SqlClient, make)
+)

@@ -1,0 +1,84 @@
+/** The pool of a scheduler in one SQLite file behind the generic `SqlClient`; the host picks the driver. */
+import * as SqlClient from "@effect/sql/SqlClient"
+import { Effect, Layer } from "effect"
+import { DatabaseError } from "../ports/Database.ts"
+import { PoolStore } from "../ports/PoolStore.ts"
+import { ReplicaError } from "../ports/Replica.ts"
+import { openedFrom, opening, type Put, Results } from "./poolRows.ts"
+import { failure } from "./sqliteDatabase.ts"
+import { type Link, link as linkOf, type Statement } from "./sqliteLink.ts"
+
+/** Version of the SQLite file's layout, kept in its `user_version`. */
+const layout = 1
+
+const attempt = <A>(body: () => A): Effect.Effect<A, DatabaseError> =>
+  Effect.try({
+    try: body,
+    catch: (error) =>
+      error instanceof DatabaseError ? error : failure(error instanceof ReplicaError ? (error.cause ?? error) : error)
+  })
+
+const prepare = ({ all }: Link): void => {
+  all("PRAGMA synchronous = FULL")
+  const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
+  if (version > layout)
+    throw new DatabaseError({
+      reason: "newer",
+      message: `pool.db is written by a later version of this service (layout ${version}, this one knows ${layout})`
+    })
+  const check = all("PRAGMA quick_check(1)")[0]?.[0]
+  if (check !== "ok")
+    throw new DatabaseError({ reason: "damaged", message: `pool.db: ${check ?? "the integrity check gave no answer"}` })
+  all(
+    "CREATE TABLE IF NOT EXISTS pool (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
+  )
+  all(`PRAGMA user_version = ${layout}`)
+}
+
+const statementOf = ({ key, kind, under, value }: Put): Statement =>
+  under === true
+    ? ["DELETE FROM pool WHERE kind = ? AND substr(key, 1, length(?)) = ?", [kind, key, key]]
+    : value === undefined
+      ? ["DELETE FROM pool WHERE kind = ? AND key = ?", [kind, key]]
+      : ["INSERT OR REPLACE INTO pool (kind, key, value) VALUES (?, ?, ?)", [kind, key, JSON.stringify(value)]]
+
+/** Of several writes of one row the last alone: a view that is placed in the same step is written once. */
+const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
+  if (puts.length === 1 || puts.some(({ under }) => under === true)) return puts
+  const last = new Map(puts.map((each) => [`${each.kind} ${each.key}`, each]))
+  return [...last.values()]
+}
+
+const putAll = (link: Link, puts: ReadonlyArray<Put>): Effect.Effect<void, DatabaseError> =>
+  attempt(() => link.write(lastOf(puts).map(statementOf)))
+
+export const layer: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> = Layer.scoped(
+  PoolStore,
+  Effect.gen(function* () {
+    const link = yield* Effect.mapError(linkOf(yield* SqlClient.SqlClient), failure)
+    yield* attempt(() => prepare(link))
+    const results = new Results()
+    return {
+      resultOf: results.of,
+      open: (logId, maxResults) =>
+        Effect.gen(function* () {
+          const rows = yield* attempt(() => link.all("SELECT kind, key, value FROM pool ORDER BY kind, key"))
+          const parsed = yield* Effect.try({
+            try: () =>
+              rows.map(([kind, key, value]) => ({
+                kind: String(kind),
+                key: String(key),
+                value: JSON.parse(String(value)) as unknown
+              })),
+            catch: (cause) =>
+              new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
+          })
+          const opened = openedFrom(parsed, logId)
+          yield* putAll(link, [...opening(opened, logId), ...results.open(parsed, maxResults)])
+          return opened
+        }),
+      write: (writes) =>
+        writes.length === 0 ? Effect.void : Effect.suspend(() => putAll(link, writes.flatMap(results.puts)))
+    }
+  })
+)

@@ -1,0 +1,376 @@
+/**
+ * `Replica` in a SQLite file: one connection that writes, and one per state that stands still.
+ *
+ * A state that stands still is a read transaction in WAL mode: it costs nothing, and commits go on beside it; SQLite's
+ * own log grows meanwhile, which is why freezes have deadlines. Commits are not flushed one by one: the scheduler's log
+ * is what survives a power cut, and the position is part of each commit, so that what is lost is replayed. `sync`
+ * flushes. For the same reason a few records may wait in the process: written together they cost a fraction, and
+ * nobody's answer waits for it; whoever reads writes them first. Records lie in the order of their keys, deleted ones
+ * apart, so that reading a table in chunks reads each page once. The Merkle bucket of a record is found when buckets
+ * are read, because hashing costs more than writing.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { Effect, Layer, Scope } from "effect"
+import { bucketOf } from "../core/integrity/merkle.ts"
+import { keyText } from "../core/surql/keyText.ts"
+import type { RecordId } from "../core/surql/value.ts"
+import { RecentRecords } from "./recentRecords.ts"
+import { Replica, ReplicaError, type ReplicaRecord, type ReplicaShape } from "../ports/Replica.ts"
+import { kept, unkept } from "./keptText.ts"
+import { chunkOf, keptOf, recordOfRow, type Shelf, snapshotOf } from "../node/replicaRows.ts"
+import { type Cell, failure, type Link, link, type Statement } from "./sqliteLink.ts"
+import * as Shelves from "./sqliteShelf.ts"
+
+/** Opens another connection to the same file. */
+export type Open = Effect.Effect<SqlClient.SqlClient, ReplicaError, Scope.Scope>
+
+/** What takes a file from one layout to the next, from an empty one on; its number is kept in `user_version`. */
+const layouts: ReadonlyArray<ReadonlyArray<string>> = [
+  [
+    `CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, source TEXT, target TEXT, bucket INTEGER, content TEXT NOT NULL,
+    PRIMARY KEY (tbl, key)) WITHOUT ROWID`,
+    "CREATE INDEX record_bucket ON record (tbl, bucket)",
+    "CREATE INDEX record_source ON record (source, tbl, key) WHERE source IS NOT NULL",
+    "CREATE INDEX record_target ON record (target, tbl, key) WHERE target IS NOT NULL",
+    "CREATE TABLE tombstone (tbl TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID",
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+  ]
+]
+
+const prepare = ({ all, write }: Link): void => {
+  for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "cache_size = -65536"]) all(`PRAGMA ${pragma}`)
+  const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
+  if (version > layouts.length)
+    throw new ReplicaError({
+      reason: "newer",
+      message: `written by a later version of this service (layout ${version}, this one knows ${layouts.length})`
+    })
+  const check = String(all("PRAGMA quick_check(1)")[0]?.[0] ?? "the integrity check gave no answer")
+  if (check !== "ok") throw new ReplicaError({ reason: "damaged", message: check })
+  if (version === layouts.length) return
+  write([...layouts.slice(version).flat(), `PRAGMA user_version = ${layouts.length}`].map((sql) => [sql]))
+}
+
+/** Rows are bound in statements of few sizes, which stay prepared. */
+const sizes = [64, 16, 4, 1] as const
+
+const inParts = <A, B>(rows: ReadonlyArray<A>, make: (part: ReadonlyArray<A>, size: number) => B): ReadonlyArray<B> => {
+  const made: Array<B> = []
+  for (let at = 0; at < rows.length; ) {
+    const size = sizes.find((each) => each <= rows.length - at)!
+    made.push(make(rows.slice(at, at + size), size))
+    at += size
+  }
+  return made
+}
+
+const repeated = (make: (marks: string) => string, columns: number): { readonly [size: number]: string } => {
+  const one = `(${Array(columns).fill("?").join(",")})`
+  return Object.fromEntries(sizes.map((size) => [size, make(Array(size).fill(one).join(","))]))
+}
+
+const puts = repeated(
+  (marks) => `INSERT INTO record (tbl, key, id, version, source, target, content) VALUES ${marks}
+  ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version, source = excluded.source, target = excluded.target, content = excluded.content`,
+  7
+)
+const buries = repeated(
+  (marks) =>
+    `INSERT INTO tombstone (tbl, key, version) VALUES ${marks} ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version`,
+  3
+)
+const removals = repeated((marks) => `DELETE FROM record WHERE (tbl, key) IN (VALUES ${marks})`, 2)
+/** What is there, and what was: a record that has come back has a grave too. */
+const lookups = repeated(
+  (marks) => `WITH wanted(t, k) AS (VALUES ${marks})
+  SELECT t, k, version, id, content FROM wanted JOIN record ON tbl = t AND key = k UNION ALL SELECT t, k, version, NULL, NULL FROM wanted JOIN tombstone ON tbl = t AND key = k`,
+  2
+)
+
+const putMeta = (name: "applied" | "whole" | "tables" | "synced", value: string): Statement => [
+  "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+  [name, value]
+]
+
+const writeAll = (link: Link, recent: RecentRecords, records: ReadonlyArray<ReplicaRecord>, through: number): void => {
+  const last = new Map(records.map((record) => [record.id.text, record]))
+  const alive: Array<ReadonlyArray<Cell>> = [],
+    dead: Array<ReadonlyArray<Cell>> = []
+  const chars: Array<number> = []
+  for (const { doc, id, version } of last.values()) {
+    if (doc === undefined) {
+      dead.push([kept(id.table), keyText(id.key), version])
+      chars.push(0)
+    } else {
+      const row = keptOf(id, version, doc)
+      chars.push(row.content.length)
+      alive.push([
+        kept(row.table),
+        row.key,
+        kept(row.id),
+        version,
+        row.source === undefined ? null : kept(row.source),
+        row.target === undefined ? null : kept(row.target),
+        row.content
+      ])
+    }
+  }
+  link.write([
+    ...inParts(alive, (part, size): Statement => [puts[size]!, part.flat()]),
+    ...inParts(dead, (part, size): Statement => [removals[size]!, part.flatMap(([table, key]) => [table!, key!])]),
+    ...inParts(dead, (part, size): Statement => [buries[size]!, part.flat()]),
+    putMeta("applied", String(through))
+  ])
+  let at = 0
+  for (const record of last.values()) recent.renew(record, chars[at++]!)
+}
+
+const current = (
+  link: Link,
+  known: (id: string) => ReplicaRecord | undefined,
+  recent: RecentRecords,
+  ids: ReadonlyArray<RecordId>
+): ReadonlyMap<string, ReplicaRecord> => {
+  const found = new Map<string, ReplicaRecord>()
+  const wanted = new Map<string, { readonly id: RecordId; readonly place: readonly [string, string] }>()
+  for (const id of ids) {
+    const held = known(id.text)
+    if (held === undefined) wanted.set(id.text, { id, place: [kept(id.table), keyText(id.key)] })
+    else found.set(id.text, held)
+  }
+  if (wanted.size === 0) return found
+  const byPlace = new Map(Array.from(wanted.values(), ({ id, place }) => [place.join("\u0000"), id]))
+  const graves: Array<ReplicaRecord> = []
+  for (const [table, key, version, id, content] of inParts([...wanted.values()], (part, size) =>
+    link.all(
+      lookups[size]!,
+      part.flatMap(({ place }) => place)
+    )
+  ).flat()) {
+    if (content === null)
+      graves.push({ id: byPlace.get(`${table}\u0000${key}`)!, version: Number(version), doc: undefined })
+    else {
+      const record = recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) })
+      found.set(record.id.text, record)
+      recent.put(record, String(content).length)
+    }
+  }
+  for (const grave of graves) if (!found.has(grave.id.text)) found.set(grave.id.text, grave)
+  return found
+}
+
+const hashedAtOnce = 256
+
+/**
+ * The planner takes any index that begins with the table for as good, so the queries name the one that is meant. Finds
+ * the buckets of records that have none yet, some; whether there were any.
+ */
+const hashSome = ({ all, write }: Link, table: string): boolean => {
+  const rows = all("SELECT key, id FROM record INDEXED BY record_bucket WHERE tbl = ? AND bucket IS NULL LIMIT ?", [
+    kept(table),
+    hashedAtOnce
+  ])
+  if (rows.length === 0) return false
+  write(
+    rows.map(([key, id]) => [
+      "UPDATE record SET bucket = ? WHERE tbl = ? AND key = ?",
+      [bucketOf(unkept(String(id))), kept(table), key!]
+    ])
+  )
+  return true
+}
+
+const inBucket = ({ all }: Link, table: string, index: number): ReadonlyArray<ReplicaRecord> =>
+  all("SELECT id, version, content FROM record INDEXED BY record_bucket WHERE tbl = ? AND bucket = ? ORDER BY key", [
+    kept(table),
+    index
+  ]).map(([id, version, content]) =>
+    recordOfRow({ id: unkept(String(id)), version: Number(version), content: String(content) })
+  )
+
+/** On disk when it returns: a commit in full mode flushes the log that all commits before it are in. */
+const flush = (link: Link, inUse: boolean): void => {
+  link.all("PRAGMA synchronous = FULL")
+  try {
+    link.write([putMeta("synced", String(Shelves.appliedOf(link)))])
+  } finally {
+    link.all("PRAGMA synchronous = NORMAL")
+  }
+  link.all(`PRAGMA wal_checkpoint(${inUse ? "PASSIVE" : "TRUNCATE"})`)
+}
+
+/** A state that stands still, while somebody has it. */
+interface Held {
+  readonly link: Link
+  readonly shelf: Shelf
+  users: number
+}
+
+/**
+ * States that stand still: connections are kept open when they are free, because opening one costs more than most
+ * reads.
+ */
+type States = ReturnType<typeof makeStates>
+
+const makeStates = (open: Effect.Effect<Link, ReplicaError>) => {
+  const free: Array<Link> = []
+  const frozen = new Map<number, Held>()
+  let inUse = 0
+  let closed = false
+  const hold: Effect.Effect<Held, ReplicaError> = Effect.suspend(() => {
+    const idle = free.pop()
+    return idle === undefined ? open : Effect.succeed(idle)
+  }).pipe(
+    Effect.flatMap((reader) =>
+      attempt(() => {
+        reader.all("BEGIN")
+        inUse++
+        // The first read is the moment.
+        return { link: reader, shelf: Shelves.shelf(reader), users: 1 }
+      })
+    )
+  )
+  const letGo = (held: Held): void => {
+    if (--held.users > 0 || closed) return
+    inUse--
+    held.link.all("ROLLBACK")
+    free.push(held.link)
+  }
+  return {
+    frozen,
+    hold,
+    letGo,
+    inUse: () => inUse > 0,
+    newest: () => [...frozen.values()].at(-1),
+    close: () => void (closed = true)
+  }
+}
+
+const recentRecords = 20_000
+const recentChars = 32_000_000
+/** Records that may wait to be written. */
+const maxUnwritten = 500
+
+const attempt = <A>(body: () => A): Effect.Effect<A, ReplicaError> => Effect.try({ try: body, catch: failure })
+
+/**
+ * What has been committed, written or not: where that stands, what it says of records, and how it gets into the file.
+ */
+class Committed {
+  private readonly writer: Link
+  private readonly recent = new RecentRecords(recentRecords, recentChars)
+  private readonly unwritten = new Map<string, ReplicaRecord>()
+  applied: number
+  private written: number
+  private isFailing = false
+
+  constructor(writer: Link) {
+    this.writer = writer
+    this.applied = this.written = Shelves.appliedOf(writer)
+  }
+
+  current(ids: ReadonlyArray<RecordId>): ReadonlyMap<string, ReplicaRecord> {
+    return current(this.writer, (id) => this.unwritten.get(id) ?? this.recent.get(id), this.recent, ids)
+  }
+
+  take(records: ReadonlyArray<ReplicaRecord>, through: number): void {
+    if (through < this.applied) return
+    if (this.isFailing || this.unwritten.size + records.length > maxUnwritten) this.catchUp()
+    if (records.length > maxUnwritten) {
+      writeAll(this.writer, this.recent, records, through)
+      this.written = through
+    } else for (const record of records) this.unwritten.set(record.id.text, record)
+    this.applied = through
+  }
+
+  catchUp(): void {
+    if (this.unwritten.size === 0 && this.written === this.applied) return
+    // Stays so when the next line throws: then nothing is taken before this has worked.
+    this.isFailing = true
+    writeAll(this.writer, this.recent, [...this.unwritten.values()], this.applied)
+    this.isFailing = false
+    this.unwritten.clear()
+    this.written = this.applied
+  }
+
+  clear(): void {
+    this.writer.write(["record", "tombstone", "meta"].map((table) => [`DELETE FROM ${table}`]))
+    this.applied = this.written = 0
+    this.unwritten.clear()
+    this.recent.clear()
+  }
+}
+
+const shapeOf = (writer: Link, states: States): ReplicaShape => {
+  const now = Shelves.shelf(writer)
+  const committed = new Committed(writer)
+  const catchUp = attempt(() => committed.catchUp())
+  /** For what looks into the file, or says something about what is in it. */
+  const upToDate = <A>(body: () => A): Effect.Effect<A, ReplicaError> =>
+    attempt(() => {
+      committed.catchUp()
+      return body()
+    })
+  const hold = Effect.zipRight(catchUp, states.hold)
+  return {
+    applied: Effect.sync(() => committed.applied),
+    current: (ids) => attempt(() => committed.current(ids)),
+    commit: ({ records, through }) => attempt(() => committed.take(records, through)),
+    catchUp,
+    sync: upToDate(() => flush(writer, states.inUse())),
+    freeze: (id) =>
+      Effect.suspend(() => {
+        const held = states.frozen.get(id)
+        if (held !== undefined) return Effect.succeed(held.shelf.seq)
+        return Effect.uninterruptible(
+          Effect.map(hold, (fresh) => {
+            states.frozen.set(id, fresh)
+            return fresh.shelf.seq
+          })
+        )
+      }),
+    thaw: (id) =>
+      Effect.sync(() => {
+        const held = states.frozen.get(id)
+        if (held === undefined || !states.frozen.delete(id)) return
+        states.letGo(held)
+      }),
+    snapshot: Effect.acquireRelease(
+      Effect.suspend(() => {
+        const newest = states.newest()
+        if (newest === undefined) return hold
+        newest.users++
+        return Effect.succeed(newest)
+      }),
+      (held) => Effect.sync(() => states.letGo(held))
+    ).pipe(Effect.map(({ shelf }) => snapshotOf(shelf))),
+    records: (table, after, size) => upToDate(() => chunkOf(now, table, after, size)),
+    bucket: (table, index) =>
+      upToDate(() => hashSome(writer, table)).pipe(
+        Effect.tap((some) => (some ? Effect.sleep(0) : Effect.void)),
+        Effect.repeat({ while: (some) => some }),
+        Effect.zipRight(upToDate(() => inBucket(writer, table, index)))
+      ),
+    names: upToDate(() => Shelves.namesOf(writer)),
+    tables: attempt(() => Shelves.tablesOf(writer)),
+    putTables: (tables) => upToDate(() => writer.write([putMeta("tables", JSON.stringify(tables))])),
+    whole: attempt(() => Shelves.metaOf(writer, "whole") === "true"),
+    markWhole: upToDate(() => writer.write([putMeta("whole", "true")])),
+    clear: attempt(() => committed.clear())
+  }
+}
+
+export const make = (open: Open): Effect.Effect<ReplicaShape, ReplicaError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const connected = open.pipe(Effect.flatMap(link), Scope.extend(scope))
+    const writer = yield* connected
+    yield* attempt(() => prepare(writer))
+    const states = makeStates(Effect.uninterruptible(connected))
+    // Who reads longer than this lives finds its connection closed.
+    yield* Effect.addFinalizer(() => Effect.sync(states.close))
+    return yield* attempt(() => shapeOf(writer, states))
+  })
+
+/** One SQLite file, through any driver that answers at once; `open` opens another connection to it. */
+export const layer = (open: Open): Layer.Layer<Replica, ReplicaError> => Layer.scoped(Replica, make(open))

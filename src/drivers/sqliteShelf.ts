@@ -1,0 +1,109 @@
+/**
+ * Reading one state of the replica's SQLite file: the statements behind `Shelf`.
+ *
+ * Every read is a range of an index, so its cost is what it takes. A filter is looked at inside SQLite, where a row
+ * that fails it is not carried out; the row still counts, as its place alone.
+ */
+import { compareStrings } from "../core/surql/order.ts"
+import { type ReplicaTable, ReplicaError, type RowFilter } from "../ports/Replica.ts"
+import { kept, unkept } from "./keptText.ts"
+import { idOf, type Page, type Placed, type Shelf } from "../node/replicaRows.ts"
+import type { Cell, Link } from "./sqliteLink.ts"
+
+export const metaOf = ({ all }: Link, name: "applied" | "whole" | "tables"): string | undefined => {
+  const cell = all("SELECT value FROM meta WHERE name = ?", [name])[0]?.[0]
+  return cell === undefined || cell === null ? undefined : String(cell)
+}
+
+export const appliedOf = (link: Link): number => {
+  const text = metaOf(link, "applied") ?? "0"
+  if (!/^\d+$/.test(text)) throw new ReplicaError({ reason: "damaged", message: `the replica's position is ${text}` })
+  return Number(text)
+}
+
+export const tablesOf = (link: Link): ReadonlyArray<ReplicaTable> => {
+  const text = metaOf(link, "tables")
+  if (text === undefined) return []
+  try {
+    return JSON.parse(text) as ReadonlyArray<ReplicaTable>
+  } catch (cause) {
+    throw new ReplicaError({ reason: "damaged", message: "the replica's list of tables does not decode", cause })
+  }
+}
+
+const plainName = /^[A-Za-z_]\w*$/
+
+/**
+ * Typed values are objects here, and a record with a field `$` is one as a whole: those are for the evaluator to judge.
+ */
+const passes = (where: RowFilter): { readonly sql: string; readonly params: ReadonlyArray<Cell> } => {
+  const terms = where
+    .filter(([name]) => plainName.test(name))
+    .map(([name, value]) => {
+      const path = `'$."${name}"'`
+      const same = typeof value === "boolean" ? `json_type(content, ${path}) = '${value}'` : `content ->> ${path} = ?`
+      return `(${same} OR json_type(content, ${path}) = 'object')`
+    })
+  const params = where.flatMap(([name, value]) => (plainName.test(name) && typeof value !== "boolean" ? [value] : []))
+  return { sql: terms.length === 0 ? "1" : `(${terms.join(" AND ")}) OR substr(content, 1, 6) = '{"$":['`, params }
+}
+
+const page = ({ all }: Link, { from, size, table, to, where }: Page): ReadonlyArray<Placed> => {
+  const filter = passes(where)
+  const bounds = [from && `AND key ${from.open ? ">" : ">="} ?`, to && `AND key ${to.open ? "<" : "<="} ?`]
+    .filter((bound) => bound !== undefined)
+    .join(" ")
+  const content = filter.sql === "1" ? "content" : `CASE WHEN ${filter.sql} THEN content ELSE length(content) END`
+  const rows = all(`SELECT key, id, version, ${content} FROM record WHERE tbl = ? ${bounds} ORDER BY key LIMIT ?`, [
+    ...filter.params,
+    kept(table),
+    ...(from === undefined ? [] : [from.text]),
+    ...(to === undefined ? [] : [to.text]),
+    size
+  ])
+  return rows.map(([key, id, version, body]) =>
+    typeof body === "string"
+      ? {
+          key: String(key),
+          row: { id: unkept(String(id)), version: Number(version), content: body },
+          chars: body.length
+        }
+      : { key: String(key), row: undefined, chars: Number(body) }
+  )
+}
+
+/** Each table once, by going from one to the next in the index. */
+const recorded = `WITH RECURSIVE names(name) AS (
+  SELECT min(tbl) FROM record UNION ALL SELECT (SELECT min(tbl) FROM record WHERE tbl > name) FROM names WHERE name IS NOT NULL)
+  SELECT name FROM names WHERE name IS NOT NULL`
+
+export const namesOf = (link: Link): ReadonlyArray<string> =>
+  [
+    ...new Set([...tablesOf(link).map(({ name }) => name), ...link.all(recorded).map(([name]) => unkept(String(name)))])
+  ].sort(compareStrings)
+
+/** The state that the connection sees: what it answers holds as long as the connection's read transaction. */
+export const shelf = (link: Link): Shelf => {
+  const { all } = link
+  let tables: ReadonlyMap<string, ReplicaTable> | undefined
+  return {
+    seq: appliedOf(link),
+    find: (table, key) => {
+      const [found] = all("SELECT id, version, content FROM record WHERE tbl = ? AND key = ?", [kept(table), key])
+      return found === undefined
+        ? undefined
+        : { id: unkept(String(found[0])), version: Number(found[1]), content: String(found[2]) }
+    },
+    page: (wanted) => page(link, wanted),
+    edges: (record, direction, table) => {
+      const end = direction === "out" ? "source" : "target"
+      const rows =
+        table === undefined
+          ? all(`SELECT id FROM record WHERE ${end} = ? ORDER BY tbl, key`, [kept(record.text)])
+          : all(`SELECT id FROM record WHERE ${end} = ? AND tbl = ? ORDER BY key`, [kept(record.text), kept(table)])
+      return rows.map(([id]) => idOf({ id: unkept(String(id)), version: 0, content: "" }))
+    },
+    names: () => namesOf(link),
+    types: (table) => (tables ??= new Map(tablesOf(link).map((each) => [each.name, each]))).get(table)?.types
+  }
+}

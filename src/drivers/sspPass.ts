@@ -1,0 +1,65 @@
+/**
+ * Somebody's request handed on to an SSP, and its answer handed back as it comes: nothing is buffered, nothing of ours
+ * is added.
+ *
+ * The caller's own credentials go along, and only where a secret may go at all (D15), because an SSP is whoever has
+ * registered. Ours never do: they would give every caller of an open scheduler what only the holder of the secret may
+ * see.
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import { Duration, Effect, Stream } from "effect"
+import { isRefused } from "../core/reason.ts"
+import type { Transport } from "./httpSend.ts"
+import { type Passed, type PassedAnswer, SspUnreachable } from "../ports/SspClient.ts"
+import type { Judged } from "./judge.ts"
+
+/** Streams send a comment every 15 s: who says nothing for so long is gone. */
+const silence = Duration.seconds(45)
+
+const kept = ["www-authenticate", "retry-after", "cache-control", "x-accel-buffering"] as const
+
+const headersOf = ({ authorization, lastEventId }: Passed): { readonly [name: string]: string } => ({
+  ...(authorization === undefined ? {} : { authorization }),
+  ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId })
+})
+
+/** `judge`: what the name of a URL stands for, and whether a secret may go there. */
+export const make =
+  (clientAt: Transport["clientAt"], judge: (url: string) => Effect.Effect<Judged>, timeoutMs: number) =>
+  (ssp: string, url: string, asked: Passed): Effect.Effect<PassedAnswer, SspUnreachable> =>
+    Effect.gen(function* () {
+      const unreachable = (why: string, refused = false) =>
+        new SspUnreachable({ message: `SSP ${ssp} at ${url} ${why}`, refused })
+      const { addresses, mayHear, refused } = yield* judge(url)
+      if (refused !== undefined) return yield* unreachable(refused)
+      if (asked.authorization !== undefined && !mayHear)
+        return yield* unreachable(
+          "is at an address that no secret is sent to; list it in SVC_SCHEDULER_SSP_URL_ALLOW, or ask it directly"
+        )
+      const request = HttpClientRequest.make(asked.method)(`${url}${asked.path}`, { headers: headersOf(asked) })
+      const response = yield* clientAt(addresses)
+        .execute(request)
+        .pipe(
+          Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+          Effect.mapError((error) => unreachable("does not answer", isRefused(error))),
+          Effect.timeoutFail({
+            duration: Duration.millis(timeoutMs),
+            onTimeout: () => unreachable(`does not answer within ${timeoutMs} ms`)
+          })
+        )
+      // A redirect would lead to a place that nobody has checked.
+      if (response.status >= 300 && response.status < 400)
+        return yield* unreachable(`answers ${response.status}, a redirect, which is not followed`)
+      return {
+        status: response.status,
+        contentType: response.headers["content-type"] ?? "application/octet-stream",
+        headers: Object.fromEntries(
+          kept.flatMap((name) => (response.headers[name] === undefined ? [] : [[name, response.headers[name]]]))
+        ),
+        body: response.stream.pipe(
+          Stream.mapError(() => unreachable("broke off its answer")),
+          Stream.timeoutFail(() => unreachable("fell silent"), silence)
+        )
+      }
+    })

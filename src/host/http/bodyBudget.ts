@@ -1,0 +1,121 @@
+/**
+ * How many bytes of unfinished request bodies a server holds: in all, and for one address where nobody is asked for a
+ * secret.
+ *
+ * Each body is bounded by itself, but many at once are not: a client that begins a body and does not end it makes the
+ * server hold what has come until the time-out. So what has come is counted until the body is whole or its connection
+ * is gone; what was only announced costs nothing and is not. Cost: two additions per chunk, nothing per request without
+ * one.
+ */
+import type { IncomingMessage, Server } from "node:http"
+import type { Socket } from "node:net"
+import { Server as TlsServer } from "node:tls"
+import { clientOf } from "../../core/access/rateLimit.ts"
+
+/** What a chunk takes besides its bytes, so that a body in tiny pieces is not free. */
+const chunkOverhead = 128
+
+export interface BodyBounds {
+  /** Most bytes of unfinished bodies, at least those of one body. */
+  readonly total: number
+  /** Most of them for one client address; undefined where every caller has shown a secret. */
+  readonly perAddress: number | undefined
+}
+
+/** What an SSP takes beyond the largest body, and an eighth for the overhead of chunks: one body always fits. */
+const envelopeBytes = 65_536
+
+/** Parts of the bound that one address gets before anybody knows who it is. */
+const shareOfStranger = 4
+
+export const boundsOf = (total: number, maxBodyBytes: number, isOpen: boolean): BodyBounds => {
+  const least = Math.ceil(maxBodyBytes * 1.125) + envelopeBytes
+  return {
+    total: Math.max(total, least),
+    perAddress: isOpen ? Math.max(Math.floor(total / shareOfStranger), least) : undefined
+  }
+}
+
+const accounts = new WeakMap<Socket, Account>()
+
+/** Of the connection a request came by; undefined where its server counts nothing. */
+export const accountOf = ({ socket }: IncomingMessage): Account | undefined => accounts.get(socket)
+
+/** What one connection holds. */
+export class Account {
+  private readonly budget: BodyBudget
+  private readonly client: string
+  private held = 0
+  private closed = false
+
+  constructor(budget: BodyBudget, client: string) {
+    this.budget = budget
+    this.client = client
+  }
+
+  /** Counts a chunk, or says which limit it would break. */
+  take(chunk: number): string | undefined {
+    const bytes = chunk + chunkOverhead
+    const refused = this.closed ? undefined : this.budget.take(this.client, bytes)
+    if (refused === undefined && !this.closed) this.held += bytes
+    return refused
+  }
+
+  /** What {@link take} was asked for `chunks` of together `bytes` is no longer held. */
+  giveBack(bytes: number, chunks: number): void {
+    const freed = Math.min(this.held, bytes + chunks * chunkOverhead)
+    this.held -= freed
+    this.budget.giveBack(this.client, freed)
+  }
+
+  close(): void {
+    this.closed = true
+    this.giveBack(this.held, 0)
+  }
+}
+
+export class BodyBudget {
+  private readonly bounds: BodyBounds
+  private readonly byClient = new Map<string, number>()
+  private sum = 0
+
+  constructor(bounds: BodyBounds) {
+    this.bounds = bounds
+  }
+
+  /** Bytes held now. */
+  get held(): number {
+    return this.sum
+  }
+
+  /** Opens an account for every connection of `server`. */
+  follow(server: Server): void {
+    server.on(server instanceof TlsServer ? "secureConnection" : "connection", (socket: Socket) => {
+      const account = new Account(this, clientOf(socket.remoteAddress ?? ""))
+      accounts.set(socket, account)
+      socket.once("close", () => account.close())
+    })
+  }
+
+  take(client: string, bytes: number): string | undefined {
+    const { perAddress, total } = this.bounds
+    if (this.sum + bytes > total)
+      return `unfinished request bodies hold ${this.sum} bytes, the limit is ${total} (setting SVC_MAX_BODY_BYTES_TOTAL)`
+    if (perAddress !== undefined) {
+      const own = this.byClient.get(client) ?? 0
+      if (own + bytes > perAddress)
+        return `unfinished request bodies from the address of this client hold ${own} bytes, the limit for one address is ${perAddress} where no secret is asked for (a quarter of SVC_MAX_BODY_BYTES_TOTAL)`
+      this.byClient.set(client, own + bytes)
+    }
+    this.sum += bytes
+    return undefined
+  }
+
+  giveBack(client: string, bytes: number): void {
+    this.sum -= bytes
+    if (this.bounds.perAddress === undefined || bytes === 0) return
+    const left = (this.byClient.get(client) ?? bytes) - bytes
+    if (left > 0) this.byClient.set(client, left)
+    else this.byClient.delete(client)
+  }
+}

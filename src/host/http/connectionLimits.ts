@@ -1,0 +1,80 @@
+/**
+ * How many connections there may be, in all and from one address, and the few beyond that are kept for probes.
+ *
+ * Node's own limit closes what comes beyond it without a word, probes included: whoever fills it makes a healthy
+ * process look dead. Here a connection beyond a limit is lent for one request: a probe is answered, anything else is
+ * told which limit it met, and the connection closes. When all that are lent are taken, the oldest makes room, so a
+ * probe that asks as soon as it is connected gets through however many others only wait. Cost: O(1) per connection,
+ * none per request.
+ */
+import type { Server } from "node:http"
+import { Socket } from "node:net"
+import { clientOf } from "../../core/access/rateLimit.ts"
+import { rawOf } from "./tlsServer.ts"
+
+/** Connections beyond the limits that are open at once, and how long each has to ask. */
+const lentConnections = 32
+const lentMs = 5000
+
+export interface ConnectionBounds {
+  readonly maxConnections: number
+  /** 0: half of all. */
+  readonly maxConnectionsPerAddress: number
+}
+
+export class ConnectionLimits {
+  private readonly max: number
+  private readonly share: number
+  private open = 0
+  private readonly byClient = new Map<string, number>()
+  /** Connections beyond a limit, oldest first, each with what it met. */
+  private readonly lent = new Map<object, string>()
+
+  constructor(server: Server, { maxConnections, maxConnectionsPerAddress }: ConnectionBounds) {
+    this.max = maxConnections
+    this.share = maxConnectionsPerAddress > 0 ? maxConnectionsPerAddress : Math.ceil(maxConnections / 2)
+    server.on("connection", (socket: Socket) => this.connected(socket))
+  }
+
+  /** Why this connection may only carry a probe; undefined: it may carry anything. */
+  refusal(socket: Socket): string | undefined {
+    return this.lent.size === 0 ? undefined : this.lent.get(rawOf(socket))
+  }
+
+  private connected(socket: Socket): void {
+    const client = clientOf(socket.remoteAddress ?? "")
+    const own = this.byClient.get(client) ?? 0
+    if (own >= this.share)
+      return this.lend(
+        socket,
+        `${own} connections are open from the address of this client, the limit for one address is ${this.share} (setting SVC_MAX_CONNECTIONS_PER_ADDRESS)`
+      )
+    if (this.open >= this.max)
+      return this.lend(
+        socket,
+        `${this.open} connections are open, the limit is ${this.max} (setting SVC_MAX_CONNECTIONS)`
+      )
+    this.open++
+    this.byClient.set(client, own + 1)
+    socket.once("close", () => {
+      this.open--
+      const left = (this.byClient.get(client) ?? 1) - 1
+      if (left > 0) this.byClient.set(client, left)
+      else this.byClient.delete(client)
+    })
+  }
+
+  private lend(socket: Socket, met: string): void {
+    for (const oldest of this.lent.keys()) {
+      if (this.lent.size < lentConnections) break
+      this.lent.delete(oldest)
+      if (oldest instanceof Socket) oldest.destroy()
+    }
+    this.lent.set(socket, met)
+    const late = setTimeout(() => socket.destroy(), lentMs)
+    socket.once("close", () => {
+      clearTimeout(late)
+      this.lent.delete(socket)
+    })
+  }
+}

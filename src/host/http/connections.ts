@@ -1,0 +1,152 @@
+/**
+ * What the HTTP parser itself refuses, and how connections end: the parts of a server below its routes.
+ *
+ * Node answers a broken request with an empty body or a closed socket; here every client gets JSON with a code.
+ */
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { Server as NetServer, Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import { Server as TlsServer } from "node:tls"
+import type { Answer } from "../../ports/Front.ts"
+import { plainSide, rawOf } from "./tlsServer.ts"
+
+/** How long a refused connection may go on sending before it is cut. */
+const lingerMs = 1000
+
+/** A whole response as text, for a connection that has no parser any more. */
+export const rawResponse = ({ body, headers, status }: Answer): string => {
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
+    "connection: close",
+    "content-type: application/json",
+    "x-content-type-options: nosniff",
+    `content-length: ${Buffer.byteLength(body)}`,
+    ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`)
+  ]
+  return `${lines.join("\r\n")}\r\n\r\n${body}`
+}
+
+const refusal = (status: number, reason: string): Answer => ({
+  status,
+  body: JSON.stringify({ code: "INVALID_REQUEST", message: `request ${reason}`, details: [{ path: "", reason }] })
+})
+
+const byParser = (code: string, detail: string): Answer => {
+  if (code === "HPE_HEADER_OVERFLOW")
+    return refusal(431, "has headers larger than the limit of 16384 bytes (fixed, no setting)")
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return refusal(408, "was not received in time")
+  return refusal(400, `is not valid HTTP: ${detail}`)
+}
+
+/** Whether an answer is already on its way on this connection. */
+const answering = (socket: Duplex): boolean => {
+  const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined
+  return typeof message === "object" && message !== null && "headersSent" in message && message.headersSent === true
+}
+
+/** Answers what the parser refuses, once a connection, then closes it without a reset. */
+export const answerBrokenRequests = (server: Server): void => {
+  const refused = new WeakSet<Duplex>()
+  server.on("clientError", (error: Error & { readonly code?: string; readonly reason?: string }, socket) => {
+    if (refused.has(socket)) return
+    refused.add(socket)
+    const plain = plainSide(socket, error.code)
+    if (plain === undefined && (!socket.writable || error.code === "ECONNRESET" || answering(socket)))
+      return void socket.destroy()
+    const answer =
+      plain === undefined
+        ? byParser(error.code ?? "", error.reason ?? "it could not be read")
+        : refusal(400, "is plain HTTP, and this port speaks TLS: ask https://")
+    ;(plain ?? socket).end(rawResponse(answer))
+    setTimeout(() => socket.destroy(), lingerMs).unref()
+  })
+  server.on("connect", (request: IncomingMessage, socket: Duplex) => {
+    socket.on("error", () => socket.destroy())
+    socket.end(
+      rawResponse({
+        status: 404,
+        body: JSON.stringify({
+          code: "NOT_FOUND",
+          message: `CONNECT ${String(request.url).slice(0, 300)}: no such route`
+        })
+      })
+    )
+  })
+}
+
+/** How often connections are looked at while stopping, and how long idle ones may stay. */
+const sweepMs = 25
+const graceMs = 150
+
+/** An HTTP server's own `close` closes idle connections at once; that of the server below it does not. */
+const stopAccepting = (server: Server, done: () => void): void => {
+  if (server instanceof NetServer) NetServer.prototype.close.call(server, done)
+  else (server as Server).close(done)
+}
+
+/** Follows what is in flight, so that a stop can be clean. */
+export class Connections {
+  readonly server: Server
+  /** Open connections, each with its latest response: remembering costs a request nothing to clean up. */
+  private readonly sockets = new Map<Socket, ServerResponse | undefined>()
+  /** Those whose TLS has not begun. */
+  private readonly shaking = new Set<Socket>()
+
+  constructor(server: Server) {
+    this.server = server
+    const isTls = server instanceof TlsServer
+    server.on(isTls ? "secureConnection" : "connection", (socket: Socket) => {
+      this.sockets.set(socket, undefined)
+      socket.once("close", () => this.sockets.delete(socket))
+    })
+    if (isTls) this.followHandshakes()
+    server.on(
+      "request",
+      (request: IncomingMessage, response: ServerResponse) => void this.sockets.set(request.socket, response)
+    )
+  }
+
+  private followHandshakes(): void {
+    this.server.on("connection", (socket: Socket) => {
+      this.shaking.add(socket)
+      socket.once("close", () => this.shaking.delete(socket))
+    })
+    this.server.on("secureConnection", (socket: Socket) => {
+      const raw = rawOf(socket)
+      if (raw instanceof Socket) this.shaking.delete(raw)
+    })
+  }
+
+  /** Requests and streams that are not answered yet. */
+  inFlight(): ReadonlyArray<ServerResponse> {
+    return [...this.sockets.values()].filter(
+      (response): response is ServerResponse =>
+        response !== undefined && !response.writableFinished && !response.destroyed
+    )
+  }
+
+  /**
+   * Stops accepting, lets what is in flight finish, closes connections as they fall idle, and cuts what is left after
+   * `deadlineMs`. `done` gets the number of connections cut. For a moment idle connections stay, so that a request
+   * already on its way is answered (the server says 503 and closes) and not met by a reset.
+   */
+  close(deadlineMs: number, done: (cut: number) => void): void {
+    let cut = 0
+    for (const socket of this.shaking) socket.destroy()
+    for (const response of this.inFlight()) if (!response.headersSent) response.setHeader("connection", "close")
+    let waitedMs = 0
+    const idle = setInterval(() => {
+      waitedMs += sweepMs
+      if (waitedMs >= graceMs) this.server.closeIdleConnections()
+    }, sweepMs)
+    const deadline = setTimeout(() => {
+      cut = this.sockets.size
+      for (const socket of this.sockets.keys()) socket.destroy()
+    }, deadlineMs)
+    stopAccepting(this.server, () => {
+      clearInterval(idle)
+      clearTimeout(deadline)
+      done(cut)
+    })
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Connections to addresses that were judged under a name (`drivers/judge.ts`): the name is not looked up again.
+ *
+ * A pool for each origin, and another as soon as its name stands for other addresses: a kept connection must never
+ * carry what only its name's new addresses may hear.
+ */
+import { Dispatcher, Pool } from "@effect/platform-node/Undici"
+import { isIPv6, type LookupFunction } from "node:net"
+
+/** Answers what is known already; in both forms that a connection may ask in. */
+const lookupOf =
+  (addresses: ReadonlyArray<string>): LookupFunction =>
+  (hostname, { all }, done) => {
+    const found = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }))
+    const [first] = found
+    if (first === undefined) return done(new Error(`nobody knows the name ${hostname}`), "")
+    if (all === true) done(null, found)
+    else done(null, first.address, first.family)
+  }
+
+/** Origins with kept connections; those of SSPs that came and went make room. */
+const maxOrigins = 1000
+
+interface Kept {
+  readonly addresses: string
+  readonly pool: Pool
+}
+
+export class JudgedPools {
+  private readonly optionsWith: (lookup: LookupFunction) => Pool.Options
+  private readonly byOrigin = new Map<string, Kept>()
+  /** Replaced ones that still have something to finish. */
+  private readonly leaving = new Set<Pool>()
+
+  constructor(optionsWith: (lookup: LookupFunction) => Pool.Options) {
+    this.optionsWith = optionsWith
+  }
+
+  at(origin: string, judged: ReadonlyArray<string>): Pool {
+    const addresses = [...judged].sort().join(" ")
+    const kept = this.byOrigin.get(origin)
+    if (kept?.addresses === addresses) return kept.pool
+    if (kept !== undefined) this.leave(origin, kept)
+    for (const [oldest, each] of this.byOrigin) {
+      if (this.byOrigin.size < maxOrigins) break
+      this.leave(oldest, each)
+    }
+    const pool = new Pool(origin, this.optionsWith(lookupOf(judged)))
+    this.byOrigin.set(origin, { addresses, pool })
+    return pool
+  }
+
+  /** For a client that goes to `judged` only. */
+  dispatcher(judged: ReadonlyArray<string>): Dispatcher {
+    const at = (origin: string): Pool => this.at(origin, judged)
+    return new (class extends Dispatcher {
+      override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+        return at(String(options.origin)).dispatch(options, handler)
+      }
+    })()
+  }
+
+  async destroy(): Promise<void> {
+    const all = [...this.leaving, ...[...this.byOrigin.values()].map(({ pool }) => pool)]
+    this.byOrigin.clear()
+    await Promise.all(all.map((pool) => pool.destroy()))
+  }
+
+  /** What it carries ends first. */
+  private leave(origin: string, { pool }: Kept): void {
+    this.byOrigin.delete(origin)
+    this.leaving.add(pool)
+    void pool.close().finally(() => this.leaving.delete(pool))
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Reads request bodies from Node's own messages: bounded, by callback, and so that a refusal reaches the client.
+ *
+ * Beyond the bound nothing is kept, but reading goes on: a connection that is closed with unread bytes in it is reset,
+ * and the client would see that instead of the 413. How long it may go on is bounded by the server's request time-out;
+ * where the server holds too many unfinished bodies already, by a second.
+ */
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { Effect, Layer } from "effect"
+import { isUtf8 } from "node:buffer"
+import type { IncomingMessage } from "node:http"
+import { BodyRefused, RequestBody } from "../../ports/RequestBody.ts"
+import { accountOf } from "./bodyBudget.ts"
+
+/** Why there is no text. Plain data, made once: an error per request, even one nobody gets, is a tenth of its cost. */
+export interface NoText {
+  readonly reason: "too large" | "not utf-8" | "overloaded"
+  /** Of `overloaded`: which limit is met. */
+  readonly message?: string
+}
+
+const tooLarge: NoText = { reason: "too large" }
+/** How long a client that is refused for the load may go on sending before it is cut. */
+const lingerMs = 1000
+
+const notUtf8: NoText = { reason: "not utf-8" }
+
+/**
+ * `done` is called once, with the text or why there is none; not at all when the client goes away before the end: there
+ * is nobody to answer. Returns how to stop listening.
+ */
+export const readBody = (
+  message: IncomingMessage,
+  maxBytes: number,
+  done: (body: string | NoText) => void
+): (() => void) => {
+  let first: Buffer | undefined
+  let chunks: Array<Buffer> | undefined
+  let size = 0
+  // Listeners are never taken off: that costs more than the one comparison they make once they are done.
+  let finished = false
+  let taken = 0
+  let pieces = 0
+  const account = accountOf(message)
+  const stop = (): void => {
+    finished = true
+    first = chunks = undefined
+    if (pieces > 0) account?.giveBack(taken, pieces)
+    pieces = 0
+  }
+  const finish = (body: string | NoText): void => {
+    stop()
+    done(body)
+  }
+  const refuse = (): void => {
+    message.resume()
+    finish(tooLarge)
+  }
+  const overloaded = (why: string): void => {
+    message.resume()
+    finish({ reason: "overloaded", message: why })
+    setTimeout(() => message.complete || message.socket.destroy(), lingerMs).unref()
+  }
+  if (Number(message.headers["content-length"]) > maxBytes) {
+    refuse()
+    return stop
+  }
+  message.on("data", (chunk: Buffer) => {
+    if (finished) return
+    size += chunk.length
+    if (size > maxBytes) return refuse()
+    const refused = account?.take(chunk.length)
+    if (refused !== undefined) return overloaded(refused)
+    taken = size
+    pieces++
+    if (first === undefined) first = chunk
+    else (chunks ??= [first]).push(chunk)
+  })
+  message.on("end", () => {
+    if (finished) return
+    if (first === undefined) return finish("")
+    const whole = chunks === undefined ? first : Buffer.concat(chunks, size)
+    finish(isUtf8(whole) ? whole.toString("utf8") : notUtf8)
+  })
+  return stop
+}
+
+export const layerNode: Layer.Layer<RequestBody> = Layer.succeed(RequestBody, {
+  text: (request, maxBytes) =>
+    Effect.async<string, BodyRefused>((resume) => {
+      const message = NodeHttpServerRequest.toIncomingMessage(request)
+      const stop = readBody(message, maxBytes, (body) =>
+        resume(typeof body === "string" ? Effect.succeed(body) : Effect.fail(new BodyRefused(body)))
+      )
+      // Comes after every end too; the first answer is the one that counts.
+      message.on("close", () => resume(Effect.failSync(() => new BodyRefused({ reason: "aborted" }))))
+      return Effect.sync(stop)
+    })
+})

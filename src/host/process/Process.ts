@@ -1,0 +1,60 @@
+/**
+ * A program as an operating system process: signals, the time limit of a stop, exit codes.
+ *
+ * Our own and not the platform's runner: a second signal must end at once, a stop must end within 10 s whatever hangs,
+ * and a fault must leave with its own code. 0 clean stop, 2 configuration, 3 damaged data, 1 anything else; 5 comes
+ * from the watchdog.
+ */
+import { Cause, Effect, Exit } from "effect"
+import { StartFault } from "../../ports/StartFault.ts"
+import { youngFirst } from "./allocation.ts"
+import { closeToOthers } from "./privateFolder.ts"
+
+const stopWithinMs = 10_000
+
+const complain = (text: string): void => void process.stderr.write(`${text}\n`)
+
+/** Leaves once what was written to standard output and standard error is out of our hands. */
+const leave = (code: number): void => {
+  process.exitCode = code
+  process.stdout.write("", () => process.stderr.write("", () => process.exit(code)))
+}
+
+const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  if (Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause)) return 0
+  const error = Cause.squash(exit.cause)
+  if (error instanceof StartFault) {
+    complain(error.message)
+    return error.exitCode
+  }
+  complain(Cause.pretty(exit.cause, { renderErrorCause: true }))
+  return 1
+}
+
+/** Runs `program`; a first SIGTERM or SIGINT (on a terminal SIGHUP too) interrupts it, a second ends the process. */
+export const run = (program: Effect.Effect<unknown, unknown>): void => {
+  youngFirst()
+  closeToOthers()
+  // Whoever reads our output may leave before us; that must not take the service down.
+  for (const output of [process.stdout, process.stderr]) output.on("error", () => {})
+  const fiber = Effect.runFork(program)
+  let signalled = false
+  const onSignal = (): void => {
+    if (signalled) return process.exit(1)
+    signalled = true
+    setTimeout(() => {
+      complain(`not stopped within ${stopWithinMs} ms; leaving`)
+      process.exit(1)
+    }, stopWithinMs).unref()
+    fiber.unsafeInterruptAsFork(fiber.id())
+  }
+  process.on("SIGTERM", onSignal)
+  process.on("SIGINT", onSignal)
+  // The terminal is gone; elsewhere it asks for a reload (`reload.ts`), and must not end a process that has nothing to
+  // reload.
+  process.on("SIGHUP", process.stdout.isTTY ? onSignal : () => {})
+  fiber.addObserver((exit) => leave(codeOf(exit)))
+}
+
+/** What stands behind the program's name on the command line. */
+export const args = (): ReadonlyArray<string> => process.argv.slice(2)

@@ -1,0 +1,36 @@
+/**
+ * Asks the process that listens with the same configuration whether it lives, for health checks of containers.
+ *
+ * A command of the door and not a shell with curl: images without a shell have neither. Liveness and not readiness,
+ * because whoever restarts what is unhealthy must not restart what only bootstraps.
+ */
+import { Effect } from "effect"
+import * as Http from "node:http"
+import * as Https from "node:https"
+import { type HostPort, reachable } from "../../core/settings/address.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import type { Tls } from "../../node/tls.ts"
+
+const withinMs = 4000
+
+/**
+ * Fails unless `path` answers 200 in time. Nothing is told to who answers, and only its life is asked for: its
+ * certificate, which need not name this address, is not looked at.
+ */
+export const check = (
+  { listen, tls }: { readonly listen: HostPort; readonly tls: Tls | undefined },
+  path: string
+): Effect.Effect<void, StartFault> => {
+  const url = `${reachable(listen, listen.port, "127.0.0.1", tls === undefined ? "http" : "https")}${path}`
+  const get = tls === undefined ? Http.get : Https.get
+  return Effect.async<void, StartFault>((resume) => {
+    const fail = (why: string): void => resume(Effect.fail(new StartFault({ exitCode: 1, message: `${url} ${why}` })))
+    const request = get(url, { agent: false, timeout: withinMs, rejectUnauthorized: false }, (answer) => {
+      answer.resume()
+      if (answer.statusCode === 200) resume(Effect.void)
+      else fail(`answers ${answer.statusCode}`)
+    })
+    request.on("timeout", () => request.destroy(new Error(`no answer in ${withinMs} ms`)))
+    request.on("error", (error) => fail(`does not answer: ${error.message}`))
+  })
+}

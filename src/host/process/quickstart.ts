@@ -1,0 +1,92 @@
+/**
+ * A first run without any set-up: a secret for this run, and commands that work as they are printed.
+ *
+ * Only on request: a secret that appears in a log must never be one that somebody chose. Such a one is lent to the
+ * commands by a file instead.
+ */
+import { Effect, Layer, type Scope } from "effect"
+import { randomBytes } from "node:crypto"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type HostPort, reachable, type Scheme } from "../../core/settings/address.ts"
+import { ConfigSource, type ConfigSourceShape } from "../../ports/ConfigSource.ts"
+import { Serving } from "../../ports/Front.ts"
+
+const isSet = (source: ConfigSourceShape): boolean =>
+  ["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => source.env[name] !== undefined && source.env[name] !== "")
+
+/** The source as it is, with a made-up secret where there is none. */
+export const layerSecret: Layer.Layer<ConfigSource, never, ConfigSource> = Layer.effect(
+  ConfigSource,
+  Effect.map(ConfigSource, (source) =>
+    isSet(source)
+      ? source
+      : { ...source, env: { ...source.env, SVC_AUTH_SECRET: randomBytes(18).toString("base64url") } }
+  )
+)
+
+/** How curl is given the secret: as it is where this run made it up, else by the file that has it. */
+const bearerOf = (secret: string, made: boolean): Effect.Effect<string, never, Scope.Scope> =>
+  made
+    ? Effect.succeed(`-H 'Authorization: Bearer ${secret}'`)
+    : Effect.map(headerFile(secret), (path) => `-H '@${path}'`)
+
+/**
+ * A secret that somebody chose is never printed, and no other terminal knows it: a file with the header, for this user
+ * alone, as long as the process lives.
+ */
+const headerFile = (secret: string): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const folder = mkdtempSync(join(tmpdir(), "live-sidecar-"))
+      const path = join(folder, "bearer")
+      writeFileSync(path, `authorization: Bearer ${secret}\n`, { mode: 0o600 })
+      return { folder, path }
+    }),
+    ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  ).pipe(Effect.map(({ path }) => path))
+
+const lines = (url: string, secret: string | undefined, bearer: string, store: string): ReadonlyArray<string> => {
+  const curl = `curl -s ${url}`
+  return [
+    "",
+    `  address      ${url}   (docs at ${url}/docs)`,
+    `  store        ${store}`,
+    secret === undefined
+      ? "  secret       the one you set   (the lines below read it from a file that only you can read and that goes with this process)"
+      : `  secret       ${secret}   (made up for this run; set SVC_AUTH_SECRET to choose one)`,
+    "",
+    "Try it in another terminal: a view, its stream for five seconds, meanwhile a change, and what the view shows now:",
+    "",
+    `  ${curl}/view/register ${bearer} -d '{"id":"incantation:fast","surql":"SELECT * FROM car WHERE horsepower > 200 ORDER BY horsepower DESC LIMIT 5","clientId":"me","ttl":"1h","format":"tree"}'`,
+    `  curl -sN --max-time 5 ${url}/view/incantation:fast/stream ${bearer} &`,
+    `  sleep 1; ${curl}/ingest ${bearer} -d '{"table":"car","op":"CREATE","id":"car:gto","record":{"name":"Pontiac GTO","horsepower":370}}'`,
+    `  ${curl}/view/incantation:fast ${bearer}`,
+    ""
+  ]
+}
+
+/** Prints once the server listens. `secret` is shown only when this run made it up. */
+export const layerGreeting = (
+  listen: HostPort,
+  scheme: Scheme,
+  secret: string,
+  store: string
+): Layer.Layer<never, never, Serving> =>
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      const serving = yield* Serving
+      const made = !["SVC_AUTH_SECRET", "SVC_AUTH_SECRET_FILE"].some((name) => (process.env[name] ?? "") !== "")
+      const bearer = yield* bearerOf(secret, made)
+      yield* serving.port.pipe(
+        Effect.map(
+          (port) =>
+            void process.stdout.write(
+              `${lines(reachable(listen, port, "127.0.0.1", scheme), made ? secret : undefined, bearer, store).join("\n")}\n`
+            )
+        ),
+        Effect.forkScoped
+      )
+    })
+  )

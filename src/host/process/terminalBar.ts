@@ -1,0 +1,52 @@
+/**
+ * One line at the bottom of a terminal that shows how far long work is, and gives way to the lines of the log.
+ *
+ * Only where standard error is a terminal: elsewhere the log has a line every few seconds (`ports/Progress`). One per
+ * process, as there is one terminal.
+ */
+import { Effect, Layer } from "effect"
+import { bar, type Task } from "../../core/telemetry/progress.ts"
+import { type Display, ProgressDisplay } from "../../ports/Progress.ts"
+
+const everyMs = 200
+/** Back to the beginning of the line, and all of it away. */
+const wipe = "\r\u001b[K"
+
+export class TerminalBar {
+  private readonly write: (text: string) => void
+  private readonly columns: () => number
+  private text = ""
+
+  constructor(write: (text: string) => void, columns: () => number) {
+    this.write = write
+    this.columns = columns
+  }
+
+  /** The oldest task, and how many there are besides. */
+  show(tasks: ReadonlyArray<Task>): void {
+    const [task, ...others] = tasks
+    const more = others.length === 0 ? "" : ` (+${others.length})`
+    const text = task === undefined ? "" : `${bar(task, this.columns() - more.length)}${more}`
+    if (text !== "" || this.text !== "") this.write(`${wipe}${text}`)
+    this.text = text
+  }
+
+  /** Writes something else above it. */
+  above(print: () => void): void {
+    if (this.text === "") return print()
+    this.write(wipe)
+    print()
+    this.write(this.text)
+  }
+}
+
+export const terminal = new TerminalBar(
+  (text) => void process.stderr.write(text),
+  () => process.stderr.columns ?? 80
+)
+
+/** A bar where somebody watches; the log's lines where nobody does, or where machines read. */
+export const layer = (format: "json" | "text" | undefined): Layer.Layer<never> => {
+  const display: Display = { everyMs, show: (tasks) => Effect.sync(() => terminal.show(tasks)) }
+  return process.stderr.isTTY && format !== "json" ? Layer.succeed(ProgressDisplay, display) : Layer.empty
+}

@@ -1,0 +1,140 @@
+/**
+ * The watchdog of this process: the memory it is told through, its thread, and what it keeps in the data folder (D48).
+ *
+ * Built behind whatever locks the folder: what lies there is about the process before this one, and no other may be
+ * about to write it. Without a folder it still ends a turn that is too long, and remembers nothing.
+ */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
+import { Effect, Layer } from "effect"
+import { createHash } from "node:crypto"
+import { existsSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { Worker } from "node:worker_threads"
+import { Evaluating } from "../../core/ivm/evaluating.ts"
+import { reasonOf } from "../../core/reason.ts"
+import { type Bounds, cellCount, cells } from "../../core/view/watch.ts"
+import { bytesFor, Labels, nameBytes } from "../../core/view/watchLabels.ts"
+import { inFile } from "../../ports/SavedState.ts"
+import { turnTooLong } from "../../ports/StartFault.ts"
+import { type Unfinished, Watchdog, type WatchdogShape } from "../../ports/Watchdog.ts"
+import type { ThreadData } from "./watchdogThread.ts"
+
+export interface Options extends Bounds {
+  /** Views that may be there at once. */
+  readonly maxViews: number
+  /** The data folder; undefined where nothing is kept. */
+  readonly folder: string | undefined
+  readonly logFormat: "json" | "text" | undefined
+}
+
+/** Between two beats of the main thread. */
+const beatMs = 100
+/** Views at most that each have a place of their own; of more the newest are not named. */
+const mostSlots = 1_000_000
+/** Besides those that are registered: those on their way, and those that were given back lately. */
+const spare = 1024
+
+/** What the process before this one left: the file is there when it ended in the middle of an evaluation. */
+const readUnfinished = (path: string): Unfinished | undefined => {
+  if (!existsSync(path)) return undefined
+  const left = JSON.parse(readFileSync(path, "utf8")) as {
+    readonly format?: unknown
+    readonly query?: unknown
+    readonly id?: unknown
+    readonly since?: unknown
+  }
+  const { format, id, query, since } = left
+  if (format !== 1 || typeof id !== "string" || typeof query !== "string" || typeof since !== "number")
+    throw new Error("it is of another version")
+  return { id, query, since }
+}
+
+const digest = (params: string, surql: string) => createHash("sha256").update(`${params}\n${surql}`)
+
+/** Beats while the scope is open; a thread that cannot be started is warned about and not missed otherwise. */
+const watched = (data: ThreadData) =>
+  Effect.acquireRelease(
+    Effect.try(() => {
+      const memory = new Int32Array(data.memory)
+      const file = new URL(`./watchdogThread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url)
+      // Small: it holds nothing, and is there in every process.
+      const thread = new Worker(file, {
+        workerData: data,
+        name: "watchdog",
+        execArgv: [],
+        resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 }
+      })
+      const runFork = Effect.runFork
+      thread.on("error", (error) => void runFork(Effect.logError(`the watchdog has ended: ${reasonOf(error)}`)))
+      thread.unref()
+      const beats = setInterval(() => void Atomics.add(memory, cells.beat, 1), beatMs)
+      beats.unref()
+      return { thread, beats }
+    }),
+    ({ beats, thread }) =>
+      Effect.promise(async () => {
+        clearInterval(beats)
+        await thread.terminate()
+        // Who stops in order has not ended in the middle of anything.
+        if (data.file !== undefined) rmSync(data.file, { force: true })
+      })
+  ).pipe(Effect.catchAll((error) => Effect.logWarning(`no watchdog: ${reasonOf(error)}`)))
+
+const make = (options: Options) =>
+  Effect.gen(function* () {
+    const { folder, logFormat, maxTurnMs, maxViews, slowMs } = options
+    const file = folder === undefined ? undefined : join(folder, "evaluating.json")
+    const quarantine = folder === undefined ? undefined : yield* inFile(join(folder, "quarantine.json"))
+    const unfinished = yield* Effect.try(() => (file === undefined ? undefined : readUnfinished(file))).pipe(
+      Effect.catchAll((error) =>
+        Effect.as(
+          Effect.logWarning(`${file} says what the last process was evaluating and cannot be read: ${reasonOf(error)}`),
+          undefined
+        )
+      )
+    )
+    const kept = quarantine === undefined ? undefined : yield* Effect.orDie(quarantine.load)
+    const memory = new SharedArrayBuffer(cellCount * Int32Array.BYTES_PER_ELEMENT)
+    const shared = new SharedArrayBuffer(bytesFor(Math.min(mostSlots, maxViews + Math.ceil(maxViews / 4) + spare)))
+    const labels = new Labels(new Uint8Array(shared))
+    if (slowMs > 0 || maxTurnMs > 0) {
+      yield* watched({
+        memory,
+        labels: shared,
+        bounds: { slowMs, maxTurnMs },
+        file,
+        logFormat: logFormat ?? (process.stdout.isTTY ? "text" : "json"),
+        exitCode: turnTooLong
+      })
+    }
+    return {
+      evaluating: new Evaluating(new Int32Array(memory), (slot) => labels.close(slot)),
+      open: ({ id, params, surql }) => labels.open(digest(params, surql).digest(), id),
+      queryOf: ({ params, surql }) =>
+        digest(params, surql)
+          .digest("hex")
+          .slice(0, 2 * nameBytes),
+      unfinished,
+      kept,
+
+      keep: (text) =>
+        quarantine === undefined
+          ? Effect.void
+          : Effect.zipRight(
+              Effect.mapError(quarantine.save(text), ({ message }) => message),
+              Effect.mapError(
+                Effect.try(() => rmSync(file!, { force: true })),
+                (error) => `${file}: ${reasonOf(error)}`
+              )
+            )
+    } satisfies WatchdogShape
+  })
+
+/** Watches this process while the scope is open. */
+export const layer = (options: Options): Layer.Layer<Watchdog> =>
+  Layer.scoped(Watchdog, make(options)).pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
+
+/** Stores, and behind them a watchdog: they lock the folder in which it keeps what it knows. */
+export const behind = <A, E, R>(stores: Layer.Layer<A, E, R>, options: Options): Layer.Layer<A | Watchdog, E, R> =>
+  Layer.flatMap(stores, (context) => Layer.merge(Layer.succeedContext(context), layer(options)))

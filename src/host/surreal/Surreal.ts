@@ -1,0 +1,206 @@
+/**
+ * The drivers of `SurrealClient`: a server through the official SDK, or the database inside this process.
+ *
+ * A lost connection is replaced with a pause that grows and is drawn at random; whoever asks meanwhile waits, up to the
+ * time-out. An attempt belongs to nobody who waits for it: it goes on when they give up, or it might never come to an
+ * end. Sent again is only what the server refused unread because the session had expired. A request without an answer
+ * in time gives up the whole connection: the server drops what it still does for it, so that nothing of it is applied
+ * behind what is sent later.
+ */
+import { Clock, Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
+import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"
+import type { Value } from "../../core/surql/value.ts"
+import type { StartFault } from "../../ports/StartFault.ts"
+import { type Bindings, fromAsk, SurrealClient, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
+import { failureOf } from "./surrealFailures.ts"
+import { type Access, type AuthLevel, embeddedEngines, type Patience, SurrealLink } from "./SurrealLink.ts"
+
+export const defaultPatience: Patience = { connectTimeoutMs: 10_000, requestTimeoutMs: 30_000, maxPauseMs: 5_000 }
+
+const pauseBaseMs = 50
+
+const timedOut = (what: string, ms: number): SurrealError =>
+  new SurrealError({
+    reason: "timeout",
+    message: `${what} within ${Duration.format(Duration.millis(ms))}`,
+    uncertain: true
+  })
+
+const send = (
+  link: SurrealLink,
+  statements: string,
+  bindings: Bindings
+): Effect.Effect<ReadonlyArray<Either.Either<Value, SurrealError>>, SurrealError> =>
+  Effect.tryPromise({ try: () => link.query(statements, bindings), catch: failureOf }).pipe(
+    Effect.map((responses) =>
+      responses.map((response) =>
+        response.success ? Either.right(response.result as Value) : Either.left(failureOf(response.error))
+      )
+    )
+  )
+
+/** The one connection all share: made when it is needed, replaced when it broke. */
+class Line {
+  private link: SurrealLink | undefined
+  private level: AuthLevel | undefined
+  private failures = 0
+  private notBeforeMs = 0
+  /** The attempt under way. */
+  private attempt: Deferred.Deferred<SurrealLink, SurrealError> | undefined
+  private readonly scope: Scope.Scope
+  private readonly address: ServerStore
+  private readonly access: Access
+  private readonly patience: Patience
+  /** Why the last attempt failed: what those are told who have waited in vain. */
+  lastFailure = "no attempt was made yet"
+
+  constructor(address: ServerStore, access: Access, patience: Patience, scope: Scope.Scope) {
+    this.scope = scope
+    this.address = address
+    this.access = access
+    this.patience = patience
+    this.level = access.user === undefined ? "root" : access.authLevel
+  }
+
+  /** The connection, or why the attempt to make it failed. One attempt at a time, with a pause after each failure. */
+  readonly get: Effect.Effect<SurrealLink, SurrealError> = Effect.uninterruptibleMask((restore) =>
+    Effect.suspend(() => {
+      if (this.link !== undefined && !this.link.broken) return Effect.succeed(this.link)
+      if (this.attempt !== undefined) return restore(Deferred.await(this.attempt))
+      const attempt = Deferred.unsafeMake<SurrealLink, SurrealError>(FiberId.none)
+      this.attempt = attempt
+      const trying = Effect.interruptible(this.replace()).pipe(
+        Effect.ensuring(Effect.sync(() => void (this.attempt = undefined))),
+        Effect.intoDeferred(attempt)
+      )
+      return Effect.zipRight(Effect.forkIn(trying, this.scope), restore(Deferred.await(attempt)))
+    })
+  )
+
+  readonly close: Effect.Effect<void> = Effect.suspend(() => this.link?.close ?? Effect.void)
+
+  private replace(): Effect.Effect<SurrealLink, SurrealError> {
+    return Effect.gen(this, function* () {
+      if (this.link !== undefined) {
+        this.link = undefined
+        yield* Effect.logWarning(`the connection to the database at ${this.address.url} is lost; making a new one`)
+      }
+      const pauseMs = this.notBeforeMs - (yield* Clock.currentTimeMillis)
+      if (pauseMs > 0) yield* Effect.sleep(Duration.millis(pauseMs))
+      const made = yield* Effect.either(this.connect())
+      if (Either.isRight(made)) {
+        yield* Effect.logInfo(
+          `connected to the database at ${this.address.url}${this.failures > 0 ? ` after ${this.failures} failed attempts` : ""}`
+        )
+        this.failures = 0
+        return (this.link = made.right)
+      }
+      const { message } = made.left
+      if (this.failures++ === 0)
+        yield* Effect.logWarning(`the database at ${this.address.url} cannot be reached: ${message}; trying again`)
+      this.lastFailure = message
+      this.notBeforeMs =
+        (yield* Clock.currentTimeMillis) +
+        (yield* Random.next) * Math.min(this.patience.maxPauseMs, pauseBaseMs * 2 ** Math.min(this.failures, 16))
+      return yield* made.left
+    })
+  }
+
+  private connect(): Effect.Effect<SurrealLink, SurrealError> {
+    const { connectTimeoutMs } = this.patience
+    const at = (level: AuthLevel) =>
+      SurrealLink.toServer(this.address, this.access, level, this.patience).pipe(
+        Effect.timeoutFail({
+          duration: connectTimeoutMs,
+          onTimeout: () => timedOut("no connection was made", connectTimeoutMs)
+        }),
+        Effect.tap(() => Effect.sync(() => void (this.level = level)))
+      )
+    if (this.level !== undefined) return at(this.level)
+    const wrongLevel = (error: SurrealError): boolean => error.reason === "unauthorized"
+    return at("root").pipe(
+      Effect.catchIf(wrongLevel, () => at("namespace")),
+      Effect.catchIf(wrongLevel, () => at("database"))
+    )
+  }
+}
+
+const overServer = (
+  address: ServerStore,
+  access: Access,
+  patience: Patience
+): Effect.Effect<SurrealShape, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const line = new Line(address, access, patience, yield* Effect.scope)
+    yield* Effect.addFinalizer(() => line.close)
+    const { requestTimeoutMs } = patience
+    const connected = line.get.pipe(
+      Effect.retry({ while: (error) => error.transient }),
+      Effect.timeoutFail({
+        duration: requestTimeoutMs,
+        onTimeout: () =>
+          new SurrealError({
+            reason: "unreachable",
+            message: `no connection to ${address.url} within ${Duration.format(Duration.millis(requestTimeoutMs))}: ${line.lastFailure}`,
+            uncertain: false
+          })
+      })
+    )
+    const deliver = (link: SurrealLink, statements: string, bindings: Bindings) =>
+      send(link, statements, bindings).pipe(
+        Effect.timeoutFail({
+          duration: requestTimeoutMs,
+          onTimeout: () => timedOut("the database did not answer", requestTimeoutMs)
+        }),
+        Effect.tapError(({ reason }) =>
+          Effect.sync(() => (reason === "timeout" || reason === "unauthorized" ? link.cut() : undefined))
+        )
+      )
+    return fromAsk((statements, bindings = {}) =>
+      Effect.flatMap(connected, (link) =>
+        deliver(link, statements, bindings).pipe(
+          // Refused before anything was run: the session has expired, and the next connection has a new one.
+          Effect.catchIf(
+            (error) => error.reason === "unauthorized",
+            () => Effect.flatMap(connected, (next) => deliver(next, statements, bindings))
+          )
+        )
+      )
+    )
+  })
+
+/** A server. Nothing is connected before the first statement, so that a node starts without its database. */
+export const layerServer = (
+  address: ServerStore,
+  access: Access,
+  patience: Patience = defaultPatience
+): Layer.Layer<SurrealClient> => Layer.scoped(SurrealClient, overServer(address, access, patience))
+
+const loadNode = () => import("@surrealdb/node")
+
+/** The database inside this process, opened at once: a folder that is locked or damaged is a reason not to start. */
+export const layerEmbedded = (
+  address: EmbeddedStore,
+  access: Access,
+  load: Parameters<typeof embeddedEngines>[1] = loadNode
+): Layer.Layer<SurrealClient, SurrealError | StartFault> =>
+  Layer.scoped(
+    SurrealClient,
+    Effect.gen(function* () {
+      const engines = yield* embeddedEngines(address, load)
+      const open = SurrealLink.inProcess(address, access, engines, defaultPatience).pipe(
+        // An engine lets go of its folder a moment after it is closed, and so does a process that has just been
+        // replaced.
+        Effect.retry({
+          while: (error) => error.reason === "locked",
+          schedule: Schedule.spaced("50 millis").pipe(Schedule.upTo("1 second"))
+        }),
+        Effect.timeoutFail({
+          duration: defaultPatience.requestTimeoutMs,
+          onTimeout: () => timedOut("the database was not opened", defaultPatience.requestTimeoutMs)
+        })
+      )
+      const link = yield* Effect.acquireRelease(open, (opened) => opened.closeBehind)
+      return fromAsk((statements, bindings = {}) => send(link, statements, bindings))
+    })
+  )

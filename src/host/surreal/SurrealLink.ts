@@ -1,0 +1,190 @@
+/**
+ * One connection to a SurrealDB, signed in, until it breaks: never mended, always replaced.
+ *
+ * Why the SDK may not reconnect by itself: it would send again what was in flight, writes included, and restore
+ * sessions by rules of its own. A broken link fails what was in flight and is thrown away; the next one signs in
+ * afresh, which is also how an expired session is renewed.
+ */
+import { Effect, Redacted } from "effect"
+import { type Engines, Surreal, type SystemAuth } from "surrealdb"
+import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"
+import type { Bindings, SurrealError } from "../../ports/SurrealClient.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import * as SurrealEngines from "./surrealEngines.ts"
+import { failureOf, openFailureOf } from "./surrealFailures.ts"
+import { socketClass, type Wire } from "./surrealSocket.ts"
+
+export type AuthLevel = "root" | "namespace" | "database"
+
+export interface Access {
+  readonly namespace: string
+  readonly database: string
+  /** Undefined: nobody signs in. */
+  readonly user: string | undefined
+  readonly pass: Redacted.Redacted<string> | undefined
+  /** Undefined: tried in the order root, namespace, database. */
+  readonly authLevel: AuthLevel | undefined
+}
+
+export interface Patience {
+  readonly connectTimeoutMs: number
+  readonly requestTimeoutMs: number
+  /** Longest pause between two attempts to connect. */
+  readonly maxPauseMs: number
+}
+
+const credentials = ({ database, namespace, pass, user }: Access, level: AuthLevel): SystemAuth | undefined => {
+  if (user === undefined) return undefined
+  const login = { username: user, password: pass === undefined ? "" : Redacted.value(pass) }
+  return level === "root" ? login : level === "namespace" ? { ...login, namespace } : { ...login, namespace, database }
+}
+
+export class SurrealLink {
+  private readonly db: Surreal
+  #broken = false
+  /**
+   * What the engine has not answered yet. To close one that is in this process under a request ends the whole process.
+   */
+  readonly #pending = new Set<Promise<unknown>>()
+  #wire: Wire | undefined
+  #token = ""
+  /** Why the connection attempt failed, where only the engine knows. */
+  #reason: unknown
+
+  private constructor(
+    patience: Patience,
+    engines: (watch: SurrealEngines.Watch) => Engines,
+    failed: (error: unknown) => void
+  ) {
+    const watch = {
+      failed: (error: unknown) => {
+        this.#reason = error
+        failed(error)
+      },
+      signedIn: (token: string) => void (this.#token = token)
+    }
+    this.db = new Surreal({
+      engines: engines(watch),
+      codecs: SurrealEngines.codecs,
+      websocketImpl: socketClass(patience.connectTimeoutMs, (wire) => void (this.#wire = wire)),
+      fetchImpl: (input, init) => {
+        const headers = new Headers(init?.headers)
+        if (this.#token !== "") headers.set("authorization", `Bearer ${this.#token}`)
+        return fetch(input, { ...init, headers, signal: AbortSignal.timeout(patience.requestTimeoutMs) })
+      }
+    })
+    this.db.subscribe("disconnected", () => void (this.#broken = true))
+  }
+
+  get broken(): boolean {
+    return this.#broken
+  }
+
+  /** Sends statements; an answer per statement. */
+  query(statements: string, bindings: Bindings): ReturnType<ReturnType<Surreal["query"]>["responses"]> {
+    return this.#watched(this.db.query(statements, bindings).responses())
+  }
+
+  /** Ends it at once: what is in flight fails, nothing is waited for. Not for the engine in this process. */
+  cut(): void {
+    this.#broken = true
+    if (this.#wire === undefined) void this.db.close().catch(() => undefined)
+    else this.#wire.terminate()
+  }
+
+  /** Ends it in order; a server that does not answer is not waited for. */
+  readonly close: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.#broken) return Effect.void
+    return Effect.promise(() => this.db.close().catch(() => undefined)).pipe(
+      Effect.timeout("1 second"),
+      Effect.ignore,
+      Effect.ensuring(Effect.sync(() => this.#wire?.terminate()))
+    )
+  })
+
+  /** As `close`, for the engine in this process: behind its last answer. */
+  readonly closeBehind: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.promise(() => Promise.allSettled(this.#pending)).pipe(Effect.zipRight(this.close))
+  )
+
+  #watched<A>(answer: Promise<A>): Promise<A> {
+    this.#pending.add(answer)
+    const over = (): void => void this.#pending.delete(answer)
+    answer.then(over, over)
+    return answer
+  }
+
+  /** A connection to a server. The error says `unauthorized` when the credentials are not those of this level. */
+  static readonly toServer = (
+    address: ServerStore,
+    access: Access,
+    level: AuthLevel,
+    patience: Patience
+  ): Effect.Effect<SurrealLink, SurrealError> =>
+    Effect.async<SurrealLink, SurrealError>((resume) => {
+      const link = new SurrealLink(patience, SurrealEngines.remote, () => undefined)
+      // A refused connection never settles the SDK's promise, it only ends; where the promise does settle, it says
+      // more.
+      link.db.subscribe(
+        "disconnected",
+        () =>
+          void setImmediate(() =>
+            resume(Effect.fail(failureOf(link.#reason ?? new Error("the connection ended before it was usable"))))
+          )
+      )
+      const auth = credentials(access, level)
+      const { database, namespace } = access
+      link.db
+        .connect(address.url, {
+          namespace,
+          database,
+          reconnect: false,
+          ...(auth === undefined ? {} : { authentication: () => auth })
+        })
+        .then(
+          () => resume(Effect.succeed(link)),
+          (error: unknown) => {
+            link.cut()
+            resume(Effect.fail(failureOf(error)))
+          }
+        )
+      return Effect.sync(() => link.cut())
+    })
+
+  /**
+   * The database inside this process; its engine is the optional package's. Nobody signs in: nobody else can reach it.
+   */
+  static readonly inProcess = (
+    address: EmbeddedStore,
+    access: Access,
+    engines: Engines,
+    patience: Patience
+  ): Effect.Effect<SurrealLink, SurrealError> =>
+    Effect.async<SurrealLink, SurrealError>((resume) => {
+      const link: SurrealLink = new SurrealLink(
+        patience,
+        (watch) => SurrealEngines.embedded(engines, address.url, watch),
+        (error) => resume(Effect.fail(openFailureOf(error)))
+      )
+      link.#watched(link.db.connect(address.url, { namespace: access.namespace, database: access.database })).then(
+        () => resume(Effect.succeed(link)),
+        (error: unknown) => resume(Effect.fail(openFailureOf(error)))
+      )
+      // An engine that cannot be opened never settles, and has nothing to close.
+      return Effect.sync(() => void Effect.runFork(link.closeBehind))
+    })
+}
+
+/** The optional package's engines, or what to install. */
+export const embeddedEngines = (
+  address: EmbeddedStore,
+  load: () => Promise<{ readonly createNodeEngines: () => Engines }>
+): Effect.Effect<Engines, StartFault> =>
+  Effect.tryPromise({
+    try: async () => (await load()).createNodeEngines(),
+    catch: (error) =>
+      new StartFault({
+        exitCode: 2,
+        message: `STORE_ADDR=${address.url} asks for the database inside the process, which needs the optional package @surrealdb/node: npm install @surrealdb/node@3.0.3 (${error instanceof Error ? error.message.split("\n")[0] : String(error)})`
+      })
+  })

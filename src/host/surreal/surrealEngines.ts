@@ -1,0 +1,88 @@
+/**
+ * The SDK's engines with the edges taken off that hurt a service that runs for months.
+ *
+ * What is changed, each found by running it: a failed connection attempt is reported instead of never settling; a
+ * session's token stays here instead of with the SDK, which renews it in a busy loop when it is good for more than 24
+ * days; a ping that is in flight when its connection ends fails unheard instead of ending the process; a folder's name
+ * reaches the embedded engine as it was written, not percent-encoded. Values pass through our own codec.
+ */
+import {
+  type ConnectionState,
+  createRemoteEngines,
+  type DriverContext,
+  type Engines,
+  type SurrealEngine
+} from "surrealdb"
+import * as Cbor from "../../core/surql/cbor.ts"
+import type { Value } from "../../core/surql/value.ts"
+
+/** What a connection wants to know of its engine. */
+export interface Watch {
+  readonly failed: (error: unknown) => void
+  readonly signedIn: (token: string) => void
+}
+
+const exactCodec = {
+  encode: <T>(data: T): Uint8Array => Cbor.encode(data as Value),
+  decode: <T>(bytes: Uint8Array): T => Cbor.decode(bytes) as T
+}
+
+export const codecs = { cbor: () => exactCodec }
+
+type Factory = Engines[string]
+
+type Send = (request: { readonly method: string }) => Promise<unknown>
+
+/**
+ * The engine sends pings by itself and listens to none of their answers; whoever asks for something else hears of a
+ * broken connection too.
+ */
+const withQuietPings = (engine: SurrealEngine & { send?: Send }): void => {
+  const send = engine.send?.bind(engine)
+  if (send === undefined) return
+  engine.send = (request) => {
+    const answer = send(request)
+    if (request.method === "ping") answer.catch(() => undefined)
+    return answer
+  }
+}
+
+const watched =
+  (factory: Factory, watch: Watch) =>
+  (context: DriverContext): SurrealEngine => {
+    const engine = factory(context)
+    const signin = engine.signin.bind(engine)
+    engine.subscribe("error", watch.failed)
+    withQuietPings(engine)
+    engine.signin = async (auth, session) => {
+      watch.signedIn((await signin(auth, session)).access)
+      return { access: "" }
+    }
+    return engine
+  }
+
+/** The state the embedded engine opens with: the same, but its address is the text the operator wrote. */
+const addressedBy = (text: string, state: ConnectionState): ConnectionState => {
+  const url = new URL(state.url)
+  url.toString = () => text
+  return Object.create(state, { url: { value: url } }) as ConnectionState
+}
+
+const opening =
+  (factory: Factory, text: string) =>
+  (context: DriverContext): SurrealEngine => {
+    const engine = factory(context)
+    const open = engine.open.bind(engine)
+    engine.open = (state) => open(addressedBy(text, state))
+    return engine
+  }
+
+const mapFactories = (engines: Engines, wrap: (factory: Factory) => Factory): Engines =>
+  Object.fromEntries(Object.entries(engines).map(([scheme, factory]) => [scheme, wrap(factory)]))
+
+export const remote = (watch: Watch): Engines =>
+  mapFactories(createRemoteEngines(), (factory) => watched(factory, watch))
+
+/** `engines` of the optional package, opened at `address` as it is written. */
+export const embedded = (engines: Engines, address: string, watch: Watch): Engines =>
+  mapFactories(engines, (factory) => watched(opening(factory, address), watch))

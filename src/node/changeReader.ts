@@ -1,0 +1,261 @@
+/**
+ * The reader of the change table (D44): takes what is there, has it made durable, deletes the rows, for ever.
+ *
+ * A row is deleted with the read that follows, so only when what it named is durable here; a process that ends in
+ * between reads it again, and content that is known already changes nothing. Order does not matter: a record that is
+ * read is at least as new as the row that named it, and what is written later has a row of its own. A database that is
+ * away or hangs is asked again with pauses that grow; its writers never notice, their rows wait.
+ */
+import { Duration, Effect, Either } from "effect"
+import type { Readings } from "../core/telemetry/meters.ts"
+import { compareKey, registrationsKey } from "../core/surreal/surrealChanges.ts"
+import { changeTable, isOwn } from "../core/surreal/surrealSchema.ts"
+import type { RecordId } from "../core/surql/value.ts"
+import * as Backoff from "./backoff.ts"
+import { Progress, type ProgressShape } from "../ports/Progress.ts"
+import { type ChangeRow, type ChangesRead, type ChangeTable, UpstreamError } from "../ports/Upstream.ts"
+
+export interface Named {
+  readonly id: RecordId
+  /** As the database has it; undefined: there is none. */
+  readonly found: ChangesRead["records"][number] | undefined
+}
+
+export interface Sink<E extends { readonly message: string }> {
+  /**
+   * Makes these durable and shows them, all in one step; answers the ids (as text) that have to be read again because
+   * they moved meanwhile.
+   */
+  readonly apply: (named: ReadonlyArray<Named>) => Effect.Effect<ReadonlySet<string>, E>
+  /** Whether anything can be taken now. */
+  readonly open: () => boolean
+  /**
+   * Compares everything with the database, or registrations alone; the setup and the deletion of a registration ask for
+   * it there.
+   */
+  readonly compare: (all: boolean) => Effect.Effect<void, { readonly message: string }>
+  /** Runs it beside the reader, for as long as that lives. */
+  readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
+}
+
+export interface ReaderSettings {
+  /** Rows read at once at most. */
+  readonly size: number
+}
+
+/** What can be said of the reader in a moment. */
+export interface ReaderFigures {
+  /** Whether the database has a change table; undefined until it was asked. */
+  readonly installed: boolean | undefined
+  /** Whether more is waiting than one read takes. */
+  readonly catchingUp: boolean
+  /** Rows read and not yet deleted. */
+  readonly waiting: number
+  /** Rows that were taken since the process began, and the records they named. */
+  readonly rows: number
+  readonly records: number
+  readonly failures: number
+  /** Rows that name records the database cannot read. */
+  readonly unreadable: number
+}
+
+/** Pauses between reads that find nothing: from the first to the longest, which is five statements a second. */
+const firstIdleMs = 1
+const idleMs = 200
+/** While there is no change table, or nothing may be taken. */
+const absentMs = 1_000
+const closedMs = 50
+const failing = { baseMs: 50, capMs: 2_000 }
+/** What could not be read is asked for again after this. */
+const unreadableMs = 30_000
+const smallest = 100
+
+export class ChangeReader<E extends { readonly message: string }> {
+  private readonly table: ChangeTable
+  private readonly sink: Sink<E>
+  private readonly max: number
+  private size: number
+  private done: ReadonlyArray<RecordId> = []
+  /**
+   * Rows that stay for now, by the text of their id: those that ask for a compare, and those whose record cannot be
+   * read.
+   */
+  private readonly apart = new Map<string, RecordId>()
+  /** Rows that ask for a compare and have not had theirs. */
+  private compares: ReadonlyArray<ChangeRow> = []
+  private comparing = false
+  private pauseMs = firstIdleMs
+  private failedInARow = 0
+  private step: ReturnType<ProgressShape["open"]> | undefined
+  private readonly counts = { rows: 0, records: 0, failures: 0, unreadable: 0 }
+  private installed: boolean | undefined
+
+  constructor(table: ChangeTable, sink: Sink<E>, { size }: ReaderSettings) {
+    this.table = table
+    this.sink = sink
+    this.max = this.size = size
+  }
+
+  readonly figures = (): ReaderFigures => ({
+    installed: this.installed,
+    catchingUp: this.step !== undefined,
+    waiting: this.done.length + this.apart.size,
+    ...this.counts
+  })
+
+  readonly run: Effect.Effect<never> = Effect.forever(
+    Effect.suspend(() =>
+      this.sink.open()
+        ? Effect.flatMap(Effect.either(this.once), (tried) =>
+            Either.isLeft(tried) ? this.failed(tried.left) : this.pause(tried.right)
+          )
+        : Effect.sleep(closedMs)
+    )
+  )
+
+  /** Reads once and applies what was read. */
+  private readonly once: Effect.Effect<ChangesRead | undefined, UpstreamError | E> = Effect.suspend(() => {
+    const gone = this.done.length
+    const deleted = new Set(this.done.map(({ text }) => text))
+    return this.table.take(this.size, this.done, [...this.apart.values()]).pipe(
+      Effect.tap((read) => {
+        // The database answers a DELETE that is not permitted as if there were nothing to delete.
+        if (read?.rows.some(({ id }) => deleted.has(id.text)) === true)
+          return Effect.fail(
+            new UpstreamError({
+              reason: "unauthorized",
+              message: `rows of ${changeTable} that were deleted are still there: may the database user of this service delete them?`
+            })
+          )
+        this.done = this.done.slice(gone)
+        this.installed = read !== undefined
+        return read === undefined || read.rows.length + read.unreadable.length === 0 ? Effect.void : this.take(read)
+      })
+    )
+  })
+
+  private take(read: ChangesRead): Effect.Effect<void, E> {
+    return Effect.gen(this, function* () {
+      const full = read.rows.length >= this.size
+      if (full && this.step === undefined) this.step = (yield* Progress).open("catch-up", "the change table", "changes")
+      yield* this.setApart(read)
+      const users = read.rows.filter(({ record }) => !isOwn(record.table))
+      const found = new Map(read.records.map((record) => [record.id.text, record]))
+      const ids = new Map(users.map(({ record }) => [record.text, record]))
+      const again =
+        ids.size === 0
+          ? new Set<string>()
+          : yield* this.sink.apply([...ids.values()].map((id) => ({ id, found: found.get(id.text) })))
+      const done = read.rows.filter(({ id, record }) => !this.apart.has(id.text) && !again.has(record.text))
+      this.done = [...this.done, ...done.map(({ id }) => id)]
+      this.counts.rows += done.length
+      this.counts.records += ids.size - again.size
+      this.step?.add(done.length)
+      if (full) this.size = Math.min(this.max, this.size * 2)
+      else this.caughtUp()
+    })
+  }
+
+  private caughtUp(): void {
+    this.step?.close(true)
+    this.step = undefined
+  }
+
+  private setApart(read: ChangesRead): Effect.Effect<void> {
+    const asking = read.rows.filter(asksCompare)
+    for (const { id } of asking) this.apart.set(id.text, id)
+    this.compares = [...this.compares, ...asking]
+    return Effect.zipRight(
+      this.compareBeside,
+      Effect.forEach(read.unreadable, (row) => this.unreadable(row), { discard: true })
+    )
+  }
+
+  /** Beside the reading: a compare of everything takes its time, and what is written meanwhile is shown meanwhile. */
+  private readonly compareBeside: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.comparing || this.compares.length === 0) return Effect.void
+    this.comparing = true
+    const comparing = Effect.gen(this, function* () {
+      while (this.compares.length > 0) {
+        const rows = this.compares
+        const compared = yield* Effect.either(this.sink.compare(rows.some(({ record }) => record.key === compareKey)))
+        if (Either.isLeft(compared)) {
+          yield* Effect.logWarning(
+            `the compare that was asked for in the database failed: ${compared.left.message}; trying again`
+          )
+          yield* Effect.sleep(failing.capMs)
+          continue
+        }
+        this.compares = this.compares.slice(rows.length)
+        this.done = [...this.done, ...rows.map(({ id }) => id)]
+        for (const { id } of rows) this.apart.delete(id.text)
+      }
+    })
+    return this.sink.fork(
+      Effect.ensuring(
+        comparing,
+        Effect.sync(() => void (this.comparing = false))
+      )
+    )
+  })
+
+  /** The row stays, and does not hold up the others. */
+  private unreadable({ id, reason, record }: ChangesRead["unreadable"][number]): Effect.Effect<void> {
+    this.apart.set(id.text, id)
+    this.counts.unreadable++
+    const later = Effect.zipRight(
+      Effect.sleep(unreadableMs),
+      Effect.sync(() => {
+        this.apart.delete(id.text)
+        this.counts.unreadable--
+      })
+    )
+    return Effect.zipRight(
+      Effect.logError(
+        `${record.text} was written and the database cannot read it: ${reason}; views show it as it was, trying again in ${unreadableMs / 1000} s`
+      ),
+      this.sink.fork(later)
+    )
+  }
+
+  /** Goes on at once while there is something, and slower the longer there is nothing. */
+  private pause(read: ChangesRead | undefined): Effect.Effect<void> {
+    const recovered =
+      this.failedInARow === 0
+        ? Effect.void
+        : Effect.logInfo(`the change table is read again after ${this.failedInARow} failed attempts`)
+    this.failedInARow = 0
+    const idle = read === undefined || read.rows.length === 0
+    if (idle) this.caughtUp()
+    this.pauseMs = read === undefined ? absentMs : idle ? Math.min(idleMs, this.pauseMs * 2) : firstIdleMs
+    return Effect.zipRight(recovered, Effect.sleep(Duration.millis(this.pauseMs)))
+  }
+
+  /** One line for each time of failure, however long it lasts. */
+  private failed(error: UpstreamError | E): Effect.Effect<void> {
+    this.size = Math.max(Math.min(smallest, this.max), Math.floor(this.size / 2))
+    this.counts.failures++
+    const told =
+      this.failedInARow++ > 0
+        ? Effect.logDebug(`the change table could not be read and applied: ${error.message}`)
+        : Effect.logWarning(
+            `the change table cannot be read and applied: ${error.message}; what is written waits there, trying again`
+          )
+    return Effect.zipRight(told, Backoff.pause(failing, this.failedInARow))
+  }
+}
+
+/** The same as metrics; nothing where there is no database to read. */
+export const readings = (figures: ReaderFigures | undefined): Readings =>
+  figures === undefined
+    ? {}
+    : {
+        changeTableRows: figures.rows,
+        changeTableRecords: figures.records,
+        changeTableFailures: figures.failures,
+        changeTableUnreadable: figures.unreadable,
+        changeTableBehind: figures.catchingUp ? 1 : 0
+      }
+
+const asksCompare = ({ record }: ChangeRow): boolean =>
+  record.table === changeTable && (record.key === compareKey || record.key === registrationsKey)

@@ -1,0 +1,132 @@
+/**
+ * Roots and first-level nodes of the records' Merkle trees, written to `_svc_integrity` of the database for anybody to
+ * read (D41).
+ *
+ * One writer per database: an SSP on its own writes those of its memory, in a cluster the scheduler writes those of its
+ * replica. Hashes are written when a table has been quiet for a while: under steady writes they would be old by the
+ * time they arrive, and cost a hash of every bucket each time.
+ */
+import { Clock, Duration, Effect } from "effect"
+import { empty } from "../core/integrity/merkle.ts"
+import { isOwn } from "../core/surreal/surrealSchema.ts"
+import type * as Wire from "../protocol/integrity.ts"
+import type { IntegrityNode, UpstreamError, UpstreamShape } from "../ports/Upstream.ts"
+
+/** A table that is never quiet is written this often all the same. */
+const latestMs = 300_000
+
+/** The trees whose nodes are written. */
+export interface Trees<E> {
+  /** Tables that hold records. */
+  readonly tables: Effect.Effect<ReadonlyArray<string>, E>
+  /** A number that is another one after every change of a table. */
+  readonly stamp: (table: string) => number
+  /** Root of a table and the nodes below it that hold something, with the stamp of a state that is not later. */
+  readonly root: (table: string) => Effect.Effect<{ readonly node: typeof Wire.Node.Type; readonly stamp: number }, E>
+}
+
+const nodesOf = ({ children = [], count, hash, seq, table }: typeof Wire.Node.Type): ReadonlyArray<IntegrityNode> => [
+  { table, level: 0, index: 0, seq, hash, count },
+  ...children.map((child) => ({ table, level: 1, seq, ...child }))
+]
+
+const placeText = ({ index, level }: IntegrityNode): string => `${level}/${index}`
+
+/** What the writer knows of a table. */
+interface Progress {
+  /** Stamp of what was last written, and of what was seen at the last turn. */
+  wrote: number | undefined
+  seen: number | undefined
+  /** When what is not written yet was first seen. */
+  sinceMs: number
+  /** Hashes as they are in the database, by place; undefined before they were read. */
+  known: Map<string, string> | undefined
+}
+
+class Writer<E extends { readonly message: string }> {
+  private readonly progress = new Map<string, Progress>()
+  private readonly trees: Trees<E>
+  private readonly upstream: UpstreamShape
+  private complained = false
+
+  constructor(trees: Trees<E>, upstream: UpstreamShape) {
+    this.trees = trees
+    this.upstream = upstream
+  }
+
+  /** Writes the tables that have changed and are quiet now; one that fails is tried at the next turn. */
+  readonly turn: Effect.Effect<void> = Effect.suspend(() => this.trees.tables).pipe(
+    Effect.flatMap((tables) => {
+      for (const table of tables)
+        if (!isOwn(table) && !this.progress.has(table))
+          this.progress.set(table, { wrote: undefined, seen: undefined, sinceMs: 0, known: undefined })
+      return Effect.forEach(this.progress, ([table, progress]) => this.look(table, progress), { discard: true })
+    }),
+    Effect.catchAll((error) =>
+      this.complain(`the hashes of the records cannot be written: ${error.message}; trying again`)
+    )
+  )
+
+  /** Once until something is written again: the turns are short. */
+  private complain(message: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.complained) return Effect.logDebug(message)
+      this.complained = true
+      return Effect.logWarning(message)
+    })
+  }
+
+  private look(table: string, progress: Progress): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      const stamp = this.trees.stamp(table)
+      if (stamp === progress.wrote) return
+      const nowMs = yield* Clock.currentTimeMillis
+      if (progress.seen === undefined || progress.seen === progress.wrote) progress.sinceMs = nowMs
+      const quiet = progress.seen === stamp
+      progress.seen = stamp
+      if (!quiet && nowMs - progress.sinceMs < latestMs) return
+      yield* this.write(table, progress).pipe(
+        Effect.tap(() => Effect.sync(() => void (this.complained = false))),
+        Effect.catchAll(({ message }) =>
+          this.complain(`the hashes of ${table} cannot be written: ${message}; trying again`)
+        )
+      )
+    })
+  }
+
+  /** Only the nodes that are not there as they are. */
+  private write(table: string, progress: Progress): Effect.Effect<void, E | UpstreamError> {
+    return Effect.gen(this, function* () {
+      const known = (progress.known ??= new Map(
+        (yield* this.upstream.nodes(table)).map((node) => [placeText(node), node.hash])
+      ))
+      const { node: root, stamp } = yield* this.trees.root(table)
+      const nodes = nodesOf(root)
+      const places = new Set(nodes.map(placeText))
+      const gone = [...known]
+        .filter(([place, hash]) => !places.has(place) && hash !== empty)
+        .map(([place]): IntegrityNode => {
+          const [level, index] = place.split("/")
+          return { table, level: Number(level), index: Number(index), hash: empty, count: 0, seq: root.seq }
+        })
+      const changed = [...nodes.filter((node) => known.get(placeText(node)) !== node.hash), ...gone]
+      if (changed.length > 0) yield* this.upstream.putNodes(changed)
+      for (const node of changed) known.set(placeText(node), node.hash)
+      progress.wrote = progress.seen = stamp
+    })
+  }
+}
+
+/**
+ * Looks every `quietSecs` for tables that have changed and have been quiet since the look before; for as long as it
+ * runs.
+ */
+export const loop = <E extends { readonly message: string }>(
+  trees: Trees<E>,
+  upstream: UpstreamShape,
+  quietSecs: number
+): Effect.Effect<never> =>
+  Effect.suspend(() => {
+    const writer = new Writer(trees, upstream)
+    return Effect.forever(Effect.zipRight(Effect.sleep(Duration.seconds(quietSecs)), writer.turn))
+  })

@@ -1,0 +1,18 @@
+/**
+ * What the running of jobs needs from outside, as a whole: where jobs are kept, what calls backends, whom to tell.
+ *
+ * Together, because a node without job tables, and whoever composes one, wants none of them.
+ */
+import { Layer } from "effect"
+import { Backend } from "../ports/Backend.ts"
+import { JobReports } from "../ports/JobReports.ts"
+import { DatabaseJobs } from "../ports/JobStore.ts"
+
+export type JobPorts = Backend | JobReports | DatabaseJobs
+
+/** No database, nobody to tell, and nobody is called. */
+export const layerNone: Layer.Layer<JobPorts> = Layer.mergeAll(
+  Backend.layerNone,
+  JobReports.layerNone,
+  DatabaseJobs.layerNone
+)

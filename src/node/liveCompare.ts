@@ -1,0 +1,251 @@
+/**
+ * The compare with the database while changes flow: which records differ, and still do a moment later, and the repair
+ * of those that nobody has moved (D20, D25).
+ *
+ * One for the SSP's memory and the scheduler's replica, because they must never disagree about when a difference
+ * counts: only when a second look, a moment after the first, shows it, and only where the record has not moved by the
+ * time the repair is applied. What was repaired is looked at some more times: an event may have announced what a long
+ * transaction had yet to commit.
+ */
+import { Clock, Duration, Effect, Fiber } from "effect"
+import * as Compare from "../core/record/reconcile.ts"
+import type { RecordId, RecordKey } from "../core/surql/value.ts"
+import { isOwn } from "../core/surreal/surrealSchema.ts"
+import { Meters } from "../ports/Meters.ts"
+import { Progress, type Step } from "../ports/Progress.ts"
+import type { UpstreamError, UpstreamShape, UpstreamTable } from "../ports/Upstream.ts"
+
+/** A difference with the state the own side was in when it was seen. */
+export interface Suspect<K extends Compare.Known, S> extends Compare.Difference<K> {
+  readonly state: S | undefined
+}
+
+/**
+ * What is compared: `K` a record as it is known, `S` also one that is known to be deleted, `R` and `W` what reading it
+ * and repairing it fail with.
+ */
+export interface Side<K extends Compare.Known, S, R, W> {
+  /** Records read at once. */
+  readonly chunkSize: number
+  /** What the database declares, as every compare begins. */
+  readonly declare: (tables: ReadonlyArray<UpstreamTable>) => void
+  readonly names: Effect.Effect<ReadonlyArray<string>, R>
+  readonly between: (
+    table: string,
+    after: RecordKey | undefined,
+    last: RecordKey | undefined
+  ) => Effect.Effect<Iterable<K>, R>
+  /** Those that are known, by id text. */
+  readonly states: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyMap<string, S>, R>
+  readonly known: (state: S) => K | undefined
+  /** Whether nothing has moved from one to the other. */
+  readonly unmoved: (before: K | undefined, now: K | undefined) => boolean
+  /** Beyond what a record loses on its way to this side. */
+  readonly differs: (difference: Compare.Difference<K>) => boolean
+  /** Makes them what the database has where the state still is what it was; answers which were. */
+  readonly repair: (suspects: ReadonlyArray<Suspect<K, S>>) => Effect.Effect<ReadonlyArray<RecordId>, W>
+}
+
+/** What a compare did. */
+export interface Compared {
+  /** Records of the database that were compared. */
+  readonly compared: number
+  /** Ids of the records that differed and now do not. */
+  readonly repaired: ReadonlyArray<string>
+}
+
+interface Failed {
+  readonly message: string
+}
+
+/** How long after the first look comes the second. */
+export const defaultMomentMs = 1_000
+/** Differences looked at a second time together. */
+const lookSize = 500
+/** Repaired records are looked at again after these many moments. */
+const laterLooks = [2, 4, 8, 16, 32]
+const maxLater = 10_000
+/** Ids that a log line names. */
+const shownIds = 5
+
+const shown = (ids: ReadonlyArray<string>): string =>
+  `${ids.slice(0, shownIds).join(", ")}${ids.length > shownIds ? ", …" : ""}`
+
+export interface Parts<K extends Compare.Known, S, R, W> {
+  readonly upstream: UpstreamShape
+  readonly side: Side<K, S, R, W>
+  readonly momentMs: number
+  /** Starts what goes on after the compare. */
+  readonly fork: (later: Effect.Effect<void>) => Effect.Effect<void>
+}
+
+export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends Failed> {
+  private readonly parts: Parts<K, S, R, W>
+
+  constructor(parts: Parts<K, S, R, W>) {
+    this.parts = parts
+  }
+
+  /**
+   * Reads everything stretch by stretch, the next while the last is dealt with; answers how many records there were.
+   */
+  each<E, E2>(
+    reading: <A>(effect: Effect.Effect<A, UpstreamError>) => Effect.Effect<A, E>,
+    deal: (differences: ReadonlyArray<Compare.Difference<K>>) => Effect.Effect<void, E2>,
+    step?: Step
+  ): Effect.Effect<number, R | E | E2> {
+    return Effect.gen(this, function* () {
+      const { side, upstream } = this.parts
+      const tables = yield* reading(upstream.tables)
+      side.declare(tables)
+      const names = new Set([...tables.map(({ name }) => name), ...(yield* side.names)].filter((name) => !isOwn(name)))
+      let compared = 0
+      for (const table of names) {
+        const read = (after: RecordKey | undefined) => reading(upstream.chunk(table, after, side.chunkSize))
+        let after: RecordKey | undefined
+        for (let found = yield* read(undefined); ; ) {
+          const last = found.length < side.chunkSize ? undefined : found.at(-1)?.id.key
+          const next = last === undefined ? undefined : yield* Effect.fork(read(last))
+          compared += found.length
+          step?.at(`table ${table}`)
+          step?.add(found.length)
+          yield* deal(yield* this.differences(table, found, after, last))
+          if (next === undefined) break
+          found = yield* Fiber.join(next)
+          after = last
+        }
+      }
+      return compared
+    })
+  }
+
+  /** Compares everything while changes flow. */
+  readonly now: Effect.Effect<Compared, UpstreamError | R | W> = Effect.suspend(() =>
+    Progress.during("reconcile", "the database", "records", (step) => this.compare(step))
+  ).pipe(
+    Effect.tap(({ repaired }) =>
+      Effect.map(Meters, ({ reconcileDifferences }) => reconcileDifferences.add(repaired.length))
+    )
+  )
+
+  private readonly compare = (step: Step): Effect.Effect<Compared, UpstreamError | R | W> =>
+    Effect.gen(this, function* () {
+      const repaired: Array<RecordId> = []
+      let suspects: Array<Compare.Difference<K>> = []
+      const look = Effect.suspend(() => {
+        const batch = suspects
+        suspects = []
+        return Effect.map(this.lookAgain(batch), (ids) => void repaired.push(...ids))
+      })
+      let lastMs = yield* Clock.currentTimeMillis
+      const compared = yield* this.each(
+        (effect) => effect,
+        (differences) =>
+          Effect.gen(function* () {
+            suspects.push(...differences)
+            if (suspects.length >= lookSize) yield* look
+            // No more than half of the database's time, and of ours.
+            yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - lastMs))
+            lastMs = yield* Clock.currentTimeMillis
+          }),
+        step
+      )
+      if (suspects.length > 0) yield* look
+      const ids = repaired.map(({ text }) => text)
+      if (ids.length === 0) yield* Effect.logDebug(`compared ${compared} records with the database, none differed`)
+      else {
+        yield* Effect.logWarning(
+          `compared ${compared} records with the database: ${ids.length} differed and were repaired: ${shown(ids)}`
+        )
+        yield* this.parts.fork(this.lookLater(repaired))
+      }
+      return { compared, repaired: ids }
+    })
+
+  private differences(
+    table: string,
+    found: ReadonlyArray<Compare.Found>,
+    after: RecordKey | undefined,
+    last: RecordKey | undefined
+  ): Effect.Effect<ReadonlyArray<Compare.Difference<K>>, R> {
+    return Effect.gen(this, function* () {
+      const { side } = this.parts
+      const between = new Map(
+        Array.from(yield* side.between(table, after, last), (record) => [record.id.text, record] as const)
+      )
+      // Keys that the database sorts otherwise are known all the same.
+      const others = yield* side.states(found.flatMap(({ id }) => (between.has(id.text) ? [] : [id])))
+      return Compare.compare(
+        found,
+        between.values(),
+        ({ text }) => between.get(text) ?? this.knownAs(others.get(text))
+      ).filter(side.differs)
+    })
+  }
+
+  private knownAs(state: S | undefined): K | undefined {
+    return state === undefined ? undefined : this.parts.side.known(state)
+  }
+
+  /** The second look, a moment after the first; repairs what still differs and answers it. */
+  private lookAgain(
+    suspects: ReadonlyArray<Compare.Difference<K>>
+  ): Effect.Effect<ReadonlyArray<RecordId>, UpstreamError | R | W> {
+    return Effect.gen(this, function* () {
+      if (suspects.length === 0) return []
+      const { momentMs, side } = this.parts
+      yield* Effect.sleep(Duration.millis(momentMs))
+      const states = yield* side.states(suspects.map(({ id }) => id))
+      // What has moved since is being told of: it is none of ours.
+      const unmoved = suspects
+        .filter(({ id, known }) => side.unmoved(known, this.knownAs(states.get(id.text))))
+        .map(({ id }) => id)
+      const repaired: Array<RecordId> = []
+      for (let i = 0; i < unmoved.length; i += lookSize)
+        repaired.push(...(yield* Effect.flatMap(this.look(unmoved.slice(i, i + lookSize)), side.repair)))
+      return repaired
+    })
+  }
+
+  /** What differs among these records. */
+  private look(ids: ReadonlyArray<RecordId>): Effect.Effect<ReadonlyArray<Suspect<K, S>>, UpstreamError | R> {
+    return Effect.gen(this, function* () {
+      const { side, upstream } = this.parts
+      // The own side first: what moves while the database is asked shows.
+      const states = yield* side.states(ids)
+      const found = new Map((yield* upstream.find(ids)).map((record) => [record.id.text, record]))
+      return ids
+        .map((id): Suspect<K, S> => {
+          const state = states.get(id.text)
+          return { id, known: this.knownAs(state), found: found.get(id.text), state }
+        })
+        .filter((suspect) => Compare.differs(suspect.known, suspect.found) && side.differs(suspect))
+    })
+  }
+
+  /**
+   * Looks at what was repaired again and again, in pauses that grow. A database that does not answer is left to the
+   * next compare.
+   */
+  private lookLater(ids: ReadonlyArray<RecordId>): Effect.Effect<void> {
+    return Effect.forEach(
+      laterLooks,
+      (moments) =>
+        Effect.zipRight(
+          Effect.sleep(Duration.millis(moments * this.parts.momentMs)),
+          this.look(ids.slice(0, maxLater))
+        ).pipe(
+          Effect.flatMap((suspects) => this.lookAgain(suspects)),
+          Effect.flatMap((again) =>
+            again.length === 0
+              ? Effect.void
+              : Effect.logWarning(
+                  `${again.length} records that were repaired differed again and were repaired again: ${shown(again.map(({ text }) => text))}`
+                )
+          ),
+          Effect.catchAll((error) => Effect.logDebug(`repaired records could not be looked at again: ${error.message}`))
+        ),
+      { discard: true }
+    )
+  }
+}

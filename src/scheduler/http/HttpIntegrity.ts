@@ -1,0 +1,39 @@
+/**
+ * `GET /integrity` of the scheduler (D41, extension): roots of the replica's tables, or a node of one table's tree, at
+ * their position.
+ *
+ * The same answer as an SSP's, so that whoever compares two nodes asks both the same.
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import { Effect } from "effect"
+import { bucketLevel } from "../../core/integrity/merkle.ts"
+import { invalidRequest } from "../../node/httpAnswers.ts"
+import type { ReplicaError } from "../../ports/Replica.ts"
+import { placesOn } from "../../protocol/integrity.ts"
+import { SchedulerApi } from "../../protocol/SchedulerApi.ts"
+import { RecordTrees } from "../replica/RecordTrees.ts"
+
+const failed = ({ message }: ReplicaError) => ({
+  code: "REPLICA_FAILED" as const,
+  message: `the replica cannot be read: ${message}`
+})
+
+export const layer = HttpApiBuilder.group(SchedulerApi, "integrity", (handlers) =>
+  Effect.map(RecordTrees, (trees) =>
+    handlers.handle("nodes", ({ urlParams: { index = 0, level = 0, table } }) => {
+      const last = placesOn(level) - 1
+      if (index > last)
+        return Effect.fail(
+          invalidRequest([
+            {
+              path: "index",
+              reason: `must be a whole number from 0 to ${last} on level ${level} of 0 to ${bucketLevel}`
+            }
+          ])
+        )
+      return table === undefined
+        ? Effect.mapError(trees.roots, failed)
+        : Effect.mapError(trees.node(table, level, index), failed)
+    })
+  )
+)

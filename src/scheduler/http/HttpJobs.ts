@@ -1,0 +1,116 @@
+/**
+ * Jobs for operators of a cluster: listed and looked at on an SSP that runs their table, retried and cancelled where
+ * their records are written.
+ *
+ * The SSP checks the caller's secret each time, also before the scheduler writes by itself: an open scheduler must not
+ * let everybody cancel.
+ */
+import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Effect, Stream } from "effect"
+import * as State from "../../core/cluster/state.ts"
+import * as Ids from "../../core/surql/recordId.ts"
+import type { RecordId } from "../../core/surql/value.ts"
+import type { JobListing } from "../../protocol/jobs.ts"
+import * as Errors from "./HttpErrors.ts"
+import { toSsp } from "./HttpPass.ts"
+import { Jobs } from "../jobs/Jobs.ts"
+import { Pool } from "../pool/Pool.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+
+const words = {
+  Retried: ["retry", "retried: only a failed job can"],
+  Cancelled: ["cancel", "cancelled: it is over"]
+} as const
+
+/** Who has the job, else one that names its table, else any: the first ready one that can be asked. */
+const whom = (state: State.State, table: string, id: string | undefined): State.SspMember | undefined => {
+  const ready = State.ready(state)
+  const holder = id === undefined ? undefined : State.at(state, State.job(state, id)?.home)
+  return (
+    ready.find((member) => member === holder) ??
+    ready.find(({ jobTables }) => jobTables?.includes(table)) ??
+    ready.find(({ jobTables }) => jobTables === undefined)
+  )
+}
+
+const ok = HttpServerResponse.unsafeJson({ status: "ok" })
+
+const pathOf = (ref: RecordId, what = ""): string => `/jobs/${encodeURIComponent(ref.text)}${what}`
+
+interface Shown {
+  readonly id?: unknown
+  readonly status?: unknown
+  readonly result?: unknown
+}
+
+/** An SSP's answer about jobs, with the results that were reported here: another SSP may have done the job. */
+const withResults = (answer: HttpServerResponse.HttpServerResponse, resultOf: (id: string) => unknown) => {
+  const { body, status } = answer
+  if (status !== 200 || body._tag !== "Stream") return Effect.succeed(answer)
+  const shown = (job: Shown): Shown => {
+    const result = job.status === "success" ? resultOf(String(job.id)) : undefined
+    return result === undefined ? job : { ...job, result }
+  }
+  return Stream.mkString(Stream.decodeText(body.stream)).pipe(
+    Effect.flatMap((text) => Effect.try(() => JSON.parse(text) as Shown & { readonly jobs?: ReadonlyArray<Shown> })),
+    Effect.map((read) =>
+      HttpServerResponse.unsafeJson(read.jobs === undefined ? shown(read) : { ...read, jobs: read.jobs.map(shown) })
+    ),
+    Effect.mapError((error) =>
+      Errors.unreachable({
+        message: `the SSP's answer broke off: ${error instanceof Error ? error.message : String(error)}`
+      })
+    )
+  )
+}
+
+export const make = Effect.gen(function* () {
+  const pool = yield* Pool
+  const jobs = yield* Jobs
+  const pass = yield* toSsp
+  const asked = (request: Request, table: string, id: string | undefined, path: string, as?: "GET") =>
+    Effect.gen(function* () {
+      const ssp = whom(pool.state(), table, id)
+      return ssp === undefined ? yield* Effect.fail(Errors.noSsp) : yield* pass(request, ssp, path, as)
+    })
+  const of = (id: string) =>
+    Effect.fromNullable(Ids.parseLenient(id)).pipe(Effect.mapError(() => Errors.jobNotFound(id)))
+  const write = (id: RecordId, event: keyof typeof words, amend: NonNullable<typeof jobs.amend>) =>
+    Effect.gen(function* () {
+      const result = yield* Effect.mapError(amend(id, event), Errors.fromIngest)
+      if (result.kind === "missing") return yield* Effect.fail(Errors.jobNotFound(id.text))
+      if (result.kind === "refused")
+        return yield* Effect.fail({
+          code: "JOB_STATUS" as const,
+          message: `job ${id.text.slice(0, 200)} is ${result.status} and cannot be ${words[event][1]}`,
+          details: { status: result.status }
+        })
+      return ok
+    })
+  return {
+    list: (request: Request, listing: { readonly [K in keyof typeof JobListing.Type]: (typeof JobListing.Type)[K] }) =>
+      asked(
+        request,
+        listing.table,
+        undefined,
+        `/jobs?${new URLSearchParams(Object.entries(listing).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]])))}`
+      ).pipe(Effect.flatMap((answer) => withResults(answer, jobs.resultOf))),
+    look: (request: Request, id: string) =>
+      Effect.flatMap(of(id), (ref) => asked(request, ref.table, ref.text, pathOf(ref))).pipe(
+        Effect.flatMap((answer) => withResults(answer, jobs.resultOf))
+      ),
+    amend: (request: Request, id: string, event: keyof typeof words) =>
+      Effect.gen(function* () {
+        const ref = yield* of(id)
+        if (jobs.amend === undefined)
+          return yield* asked(request, ref.table, ref.text, pathOf(ref, `/${words[event][0]}`))
+        const seen = yield* asked(request, ref.table, ref.text, pathOf(ref), "GET")
+        if (seen.status !== 200) return seen
+        // Only that it may be seen matters: the rest of the answer is let go.
+        if (seen.body._tag === "Stream") yield* Effect.ignore(Stream.runDrain(seen.body.stream))
+        return yield* write(ref, event, jobs.amend)
+      })
+  }
+})

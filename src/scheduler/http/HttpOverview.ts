@@ -1,0 +1,40 @@
+/**
+ * What the overview of a scheduler is made of besides the pool: who it is, what it has used, how long its answers took.
+ *
+ * Apart from the other handlers, because it asks half a dozen services one thing each.
+ */
+import { Clock, Effect } from "effect"
+import { IngestTimes } from "../../ports/IngestTimes.ts"
+import { ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { Release } from "../../ports/Release.ts"
+import { Clone } from "../replica/Clone.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { JobFeed } from "../jobs/JobFeed.ts"
+import * as Overview from "./overview.ts"
+import { Pool } from "../pool/Pool.ts"
+
+/** The effect that answers. */
+export const make = (startedAt: number) =>
+  Effect.gen(function* () {
+    const pool = yield* Pool
+    const { schedulerId: id } = yield* SchedulerConfig
+    const { version } = yield* Release
+    const { latency } = yield* IngestTimes
+    const clone = yield* Clone
+    const feed = yield* JobFeed
+    const figures = yield* ProcessFigures
+    return Effect.gen(function* () {
+      const used = yield* figures
+      return Overview.overview(pool.state(), yield* Clock.currentTimeMillis, {
+        id,
+        version,
+        ...pool.identity,
+        startedAt,
+        ingest: latency.snapshot(),
+        clone: clone.progress(),
+        jobTables: feed.tables(),
+        used:
+          used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 }
+      })
+    })
+  })

@@ -1,0 +1,42 @@
+/**
+ * `POST /proxy/query`: what the replica's executor answers, as a response that names the position it was read at (D20,
+ * D28).
+ *
+ * Apart from the other handlers because its answer is a header and a text, not a value that a schema encodes.
+ */
+import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Effect } from "effect"
+import { overloaded } from "../../node/httpAnswers.ts"
+import type { ProxyQuery as Wire } from "../../protocol/schedulerWire.ts"
+import { snapshotSeqHeader } from "../../protocol/wire.ts"
+import { ProxyQuery, type QueryError } from "../replica/ProxyQuery.ts"
+
+const refusal = (error: QueryError) => {
+  switch (error._tag) {
+    case "QueryRefused":
+      return {
+        code: "INVALID_QUERY" as const,
+        message: error.message,
+        details: { line: error.line, column: error.column }
+      }
+    case "QueryBusy":
+      return overloaded(error)
+    case "QueryFailed":
+      return { code: "QUERY_FAILED" as const, message: error.message }
+    case "ReplicaError":
+      return { code: "QUERY_FAILED" as const, message: `the replica cannot be read: ${error.message}` }
+  }
+}
+
+export const handler = Effect.map(
+  ProxyQuery,
+  (proxy) =>
+    ({ params, query }: typeof Wire.Type, request: HttpServerRequest.HttpServerRequest) =>
+      proxy.run({ query, params: params ?? undefined, accept: request.headers["accept"] }).pipe(
+        Effect.map(({ body, contentType, seq }) =>
+          HttpServerResponse.text(body, { contentType, headers: { [snapshotSeqHeader]: String(seq) } })
+        ),
+        Effect.mapError(refusal)
+      )
+)

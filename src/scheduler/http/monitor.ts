@@ -1,0 +1,68 @@
+/**
+ * What the scheduler tells about itself: `/metrics`, `/info`, `/health`, `/progress`, from the pool's state at that
+ * moment.
+ *
+ * Pure and from memory alone, so that looking at a scheduler in trouble costs it nothing.
+ */
+import { HashMap, HashSet } from "effect"
+import * as Member from "../../core/cluster/member.ts"
+import * as Outbox from "../../core/cluster/outbox.ts"
+import * as State from "../../core/cluster/state.ts"
+import type { Progress, SchedulerMetrics } from "../../protocol/schedulerWire.ts"
+import type { Info } from "../../protocol/wire.ts"
+
+export const members = (state: State.State): ReadonlyArray<State.SspMember> =>
+  [...HashMap.values(state.members)].sort((a, b) => (a.ssp < b.ssp ? -1 : 1))
+
+/** Views that are somebody's, or wait to be. */
+export const viewCount = (state: State.State): number =>
+  HashMap.reduce(state.views, 0, (count, view) => (view.gone ? count : count + 1))
+
+const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000))
+
+/** Views of the last heartbeat are whole and not negative by contract; figures that are none count as 0. */
+export const figure = (value: number | undefined): number => (value !== undefined && Number.isFinite(value) ? value : 0)
+
+export const metrics = (state: State.State, now: number, startedAt: number): typeof SchedulerMetrics.Type => ({
+  scheduler: {
+    total_ssps: HashMap.size(state.members),
+    ready_ssps: State.ready(state).length,
+    total_queries: viewCount(state),
+    running_jobs: HashMap.size(state.jobs),
+    uptime_seconds: seconds(now - startedAt)
+  },
+  ssps: members(state).map((member) => ({
+    id: member.ssp,
+    query_count: HashSet.size(member.views),
+    views: member.heartbeat.views,
+    cpu_usage: figure(member.heartbeat.cpu),
+    memory_usage: figure(member.heartbeat.memory),
+    last_heartbeat_seconds_ago: seconds(now - member.heardAt)
+  }))
+})
+
+export const info = (state: State.State, schedulerId: string): typeof Info.Type => [
+  { entity: "scheduler", id: schedulerId, status: state.phase.toLowerCase(), views: viewCount(state) },
+  ...members(state).map((member) => ({
+    entity: "ssp" as const,
+    id: member.ssp,
+    status: Member.shown[member.state],
+    views: HashSet.size(member.views)
+  }))
+]
+
+export const progress = (
+  state: State.State,
+  clone: (typeof Progress.Type)["clone"] | undefined,
+  tasks: (typeof Progress.Type)["tasks"]
+): typeof Progress.Type => ({
+  state: state.phase.toLowerCase(),
+  seq: state.log.head,
+  tasks,
+  clone: state.phase === "Cloning" ? (clone ?? null) : null,
+  ssps: members(state).map((member) => ({
+    id: member.ssp,
+    status: Member.shown[member.state],
+    waiting: member.state === "Overflowed" ? 0 : Outbox.waiting(member.outbox, state.log)
+  }))
+})

@@ -1,0 +1,99 @@
+/**
+ * The figures of this scheduler at this moment: what its parts count, and what the pool's state says (D34).
+ *
+ * From memory but for the disk's free space and the replica's position, so that looking at a scheduler in trouble costs
+ * it nothing. SSPs are labels: there are a few, and those that are gone are gone here too.
+ */
+import { Clock, Effect, HashMap, HashSet, Layer, Option } from "effect"
+import * as Outbox from "../../core/cluster/outbox.ts"
+import type * as State from "../../core/cluster/state.ts"
+import * as Waiting from "../../core/cluster/waiting.ts"
+import * as Latency from "../../core/telemetry/latency.ts"
+import * as Core from "../../core/telemetry/meters.ts"
+import { declared } from "../../core/telemetry/metrics.ts"
+import { IngestTimes } from "../../ports/IngestTimes.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { NodeFigures, ofProcess } from "../../ports/NodeFigures.ts"
+import { ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { Progress, running } from "../../ports/Progress.ts"
+import { Release } from "../../ports/Release.ts"
+import { Replica } from "../../ports/Replica.ts"
+import { Wal } from "../../ports/Wal.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Ingest } from "../ingest/Ingest.ts"
+import * as Monitor from "./monitor.ts"
+import { Pool } from "../pool/Pool.ts"
+import * as PoolMeters from "../pool/poolMeters.ts"
+
+const { schedulerSsps, schedulerStatus } = declared
+
+/** Figures of a heartbeat are as the SSP gave them: percent of a core, megabytes. */
+const bytesOf = (megabytes: number): number => megabytes * 1_048_576
+
+const ofMembers = (state: State.State, now: number): Core.Readings => {
+  const members = Monitor.members(state)
+  const each = (of: (member: State.SspMember) => number) => members.map((member) => [[member.ssp], of(member)] as const)
+  return {
+    schedulerSsps: schedulerSsps.labels.state.map(
+      (name) => [[name], members.filter(({ state: own }) => own.toLowerCase() === name).length] as const
+    ),
+    sspLag: each((member) => (member.state === "Overflowed" ? 0 : Outbox.waiting(member.outbox, state.log))),
+    sspLagLimit: state.config.maxBuffer,
+    schedulerQuarantined: HashMap.size(state.quarantined),
+    sspAssigned: each(({ views }) => HashSet.size(views)),
+    sspJobs: each(({ jobs }) => HashSet.size(jobs)),
+    sspReported: each(({ heartbeat }) => heartbeat.views),
+    sspCpu: each(({ heartbeat }) => Monitor.figure(heartbeat.cpu) / 100),
+    sspMemory: each(({ heartbeat }) => bytesOf(Monitor.figure(heartbeat.memory))),
+    sspHeartbeatAge: each(({ heardAt }) => Math.max(0, now - heardAt) / 1000)
+  }
+}
+
+const ofState = (state: State.State, now: number): Core.Readings => ({
+  ...ofMembers(state, now),
+  schedulerStatus: Core.oneOf(schedulerStatus.labels.status, state.phase.toLowerCase()),
+  schedulerViews: Monitor.viewCount(state),
+  schedulerViewsWaiting: Waiting.size(state.waitingViews),
+  schedulerJobs: HashMap.size(state.jobs),
+  schedulerJobsWaiting: Waiting.size(state.waitingJobs),
+  logSeq: state.log.head,
+  logEvents: Math.max(0, state.log.head - state.log.first + 1),
+  freezeAge: state.freeze === undefined ? 0 : Math.max(0, now - state.freeze.at) / 1000
+})
+
+const make = Effect.gen(function* () {
+  const config = yield* SchedulerConfig
+  const pool = yield* Pool
+  const { waiting } = yield* Ingest
+  const wal = yield* Wal
+  const replica = yield* Replica
+  const { version } = yield* Release
+  const { latency } = yield* IngestTimes
+  const meters = yield* Meters
+  const progress = yield* Progress
+  const process = yield* ProcessFigures
+  PoolMeters.watch(pool, meters, progress)
+  const ofStores = Effect.gen(function* () {
+    const usage = wal.usage === undefined ? undefined : yield* wal.usage
+    const applied = Option.getOrUndefined(yield* Effect.option(replica.applied))
+    return { walBytes: usage?.bytes, walFree: usage?.freeBytes, replicaSeq: applied }
+  })
+  return Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const compared = progress.endedAt("reconcile")
+    return Core.families("scheduler", meters, {
+      ...ofProcess(yield* process),
+      ...ofState(pool.state(), now),
+      ...(yield* ofStores),
+      buildInfo: [[[version, "scheduler"], 1]],
+      tasksRunning: running(progress.tasks()),
+      reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
+      snapshotAge: Math.max(0, now - pool.checkpointedAt()) / 1000,
+      ingestDuration: Latency.histogram(latency),
+      ingestPending: waiting(),
+      ingestPendingLimit: config.maxPendingChanges
+    })
+  })
+})
+
+export const layer = Layer.effect(NodeFigures, make)

@@ -1,0 +1,170 @@
+/**
+ * `GET /overview` and `GET /views` of the scheduler: the cluster as the pool has it at this moment.
+ *
+ * Pure and from memory alone, like `monitor.ts`; counts only grow and rates are the caller's business.
+ */
+import { HashMap, HashSet, Schema } from "effect"
+import { mentions, page } from "../../core/listing.ts"
+import * as Outbox from "../../core/cluster/outbox.ts"
+import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
+import * as State from "../../core/cluster/state.ts"
+import * as Waiting from "../../core/cluster/waiting.ts"
+import { viewKey } from "../../core/view/viewId.ts"
+import { isoOf } from "../../core/view/viewTimes.ts"
+import type { AssignedView, AssignedViews, SchedulerOverview, SspSeen } from "../../protocol/overview.ts"
+import { Format } from "../../protocol/wire.ts"
+
+const seconds = (ms: number): number => Math.max(0, ms) / 1000
+
+const whole = (value: number | undefined): number | null =>
+  value !== undefined && Number.isFinite(value) ? value : null
+
+const states = {
+  Bootstrapping: "bootstrapping",
+  Replaying: "replaying",
+  Ready: "ready",
+  Suspect: "suspect",
+  Overflowed: "overflowed"
+} as const satisfies { readonly [S in State.SspMember["state"]]: (typeof SspSeen.Type)["state"] }
+
+const seen =
+  (state: State.State, now: number) =>
+  (member: State.SspMember): typeof SspSeen.Type => {
+    const { acked, failures, flight, late } = member.outbox
+    return {
+      id: member.ssp,
+      url: member.url,
+      state: states[member.state],
+      state_seconds: seconds(now - member.since),
+      heard_seconds: seconds(now - member.heardAt),
+      acked,
+      waiting: member.state === "Overflowed" ? 0 : Outbox.waiting(member.outbox, state.log),
+      in_flight: flight === undefined ? 0 : flight.to - flight.from + 1,
+      failures,
+      late,
+      views: HashSet.size(member.views),
+      jobs: HashSet.size(member.jobs),
+      cpu_usage: whole(member.heartbeat.cpu),
+      memory_usage: whole(member.heartbeat.memory),
+      job_tables: member.jobTables ?? null
+    }
+  }
+
+export interface About {
+  readonly id: string
+  readonly version: string
+  readonly logId: string
+  readonly epoch: number
+  readonly startedAt: number
+  readonly used: (typeof SchedulerOverview.Type)["used"]
+  readonly ingest: (typeof SchedulerOverview.Type)["ingest"]
+  readonly jobTables: Iterable<string>
+  readonly clone: (typeof SchedulerOverview.Type)["clone"] | undefined
+}
+
+export const overview = (
+  state: State.State,
+  now: number,
+  { clone, epoch, id, ingest, jobTables, logId, startedAt, used, version }: About
+): typeof SchedulerOverview.Type => ({
+  id,
+  version,
+  status: state.phase.toLowerCase(),
+  uptime_seconds: seconds(now - startedAt),
+  used,
+  ingest,
+  seq: state.log.head,
+  log: { first: state.log.first, events: Math.max(0, state.log.head - state.log.first + 1), id: logId, epoch },
+  snapshot:
+    state.freeze === undefined
+      ? null
+      : {
+          seq: state.freeze.seq,
+          age_seconds: seconds(now - state.freeze.at),
+          owners: [...state.freeze.owners.keys()].sort()
+        },
+  checkpointing: state.checkpointing,
+  clone: state.phase === "Cloning" ? (clone ?? null) : null,
+  max_buffer_per_ssp: state.config.maxBuffer,
+  ssps: [...HashMap.values(state.members)].sort((a, b) => (a.ssp < b.ssp ? -1 : 1)).map(seen(state, now)),
+  views: HashMap.size(state.views),
+  views_waiting: Waiting.size(state.waitingViews),
+  quarantined: [...HashMap.values(state.quarantined)].map(({ at, ends, query, view }) => ({
+    id: view,
+    query: Quarantine.partsOf(query).surql,
+    ends,
+    last: isoOf(at)
+  })),
+  jobs: HashMap.size(state.jobs),
+  jobs_waiting: Waiting.size(state.waitingJobs),
+  job_tables: [...jobTables].sort()
+})
+
+/** The registration's body as it came; it was checked by the schema then, and is read again with care. */
+const bodyOf = ({ spec: { body } }: State.View): { readonly [field: string]: unknown } =>
+  typeof body === "object" && body !== null ? { ...body } : {}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
+
+const isFormat = Schema.is(Format)
+
+const assigned =
+  (state: State.State) =>
+  (view: State.View): typeof AssignedView.Type => {
+    const body = bodyOf(view)
+    const member = State.at(state, view.home)
+    const owner = member?.ssp ?? null
+    return {
+      id: textOf(body["id"]),
+      query: textOf(body["surql"]),
+      params: body["params"] ?? null,
+      format: isFormat(body["format"]) ? body["format"] : "flat",
+      client_id: textOf(body["clientId"]),
+      ttl_seconds: view.spec.ttlMs / 1000,
+      last_active_at: isoOf(view.spec.lastActiveAt),
+      owner,
+      state:
+        owner === null
+          ? Quarantine.of(state, view.spec) === undefined
+            ? "waiting"
+            : "quarantined"
+          : member?.state === "Suspect"
+            ? "suspect"
+            : view.placed && view.op === undefined
+              ? "placed"
+              : "moving",
+      assigned_at: Math.max(0, Math.floor(view.assignedAt / 1000))
+    }
+  }
+
+export const views = (
+  state: State.State,
+  {
+    after,
+    limit,
+    search,
+    ssp
+  }: {
+    readonly after: string | undefined
+    readonly limit: number
+    readonly search: string | undefined
+    readonly ssp: string | undefined
+  }
+): typeof AssignedViews.Type => {
+  const wanted = (view: State.View): boolean => {
+    if (view.gone || (ssp !== undefined && State.at(state, view.home)?.ssp !== ssp)) return false
+    if (search === undefined || search === "") return true
+    const body = bodyOf(view)
+    return mentions(search, textOf(body["id"]), textOf(body["clientId"]), textOf(body["surql"]))
+  }
+  const { items, next } = page(HashMap.entries(state.views), {
+    after: after === undefined ? undefined : (viewKey(after) ?? after),
+    limit,
+    wanted
+  })
+  return {
+    views: items.map(assigned(state)),
+    total: HashMap.size(state.views),
+    next: next === undefined ? null : textOf(bodyOf(items.at(-1)!)["id"])
+  }
+}

@@ -1,0 +1,392 @@
+/**
+ * The one way in for record changes: gathers what has arrived, decides versions, logs, applies to the replica, hands to
+ * the outboxes, answers.
+ *
+ * Order of a batch (D26): versions (D4) -> log, flushed -> replica -> outboxes -> answer when the ready SSPs have
+ * applied it or have had their time. Batches go one after the other, so that versions are decided over what the batch
+ * before left; while one is flushed the next gathers. By callback and without a fiber per request: this route decides
+ * how much the service can take.
+ */
+import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "effect"
+import type { Change } from "../../core/record/change.ts"
+import * as Event from "../../core/record/event.ts"
+import type { RecordId } from "../../core/surql/value.ts"
+import * as State from "../../core/cluster/state.ts"
+import { lostId } from "../../core/record/reconcile.ts"
+import * as Version from "../../core/record/version.ts"
+import { Serving } from "../../ports/Front.ts"
+import * as Metered from "../../node/metered.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
+import { Turn } from "../../ports/Turn.ts"
+import { Wal, type WalFailed } from "../../ports/Wal.ts"
+import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
+import * as Errors from "../errors.ts"
+import { JobFeed } from "../jobs/JobFeed.ts"
+import { Pool, type PoolShape } from "../pool/Pool.ts"
+import { Waiters } from "./Waiters.ts"
+
+export interface Ingested {
+  /** Position of the last change in the log; of a dropped one, where the log stood. */
+  readonly seq: number
+  /** Ready SSPs that have applied it (D7). */
+  readonly delivered: number
+}
+
+export type Refusal = Errors.Overloaded | Errors.ReplicaFailed
+
+/**
+ * Whether a change may still be made, given what its record is when it is its turn; it counts nothing and is dropped
+ * when not.
+ */
+export type Holds = (change: Change, known: Version.Known | undefined) => boolean
+
+export type Moved = (records: ReadonlyArray<ReplicaRecord>, through: number) => void
+
+/** One caller's changes with the JSON they came as. `done` is called exactly once. */
+interface Work {
+  readonly changes: ReadonlyArray<Change>
+  readonly raw: ReadonlyArray<Event.RawChange>
+  readonly holds?: Holds | undefined
+  /** The trace its changes belong to. */
+  readonly trace?: string | undefined
+  /** Whoever asks needs it durable only, and does not wait for SSPs. */
+  readonly answers?: "durable" | undefined
+  readonly done: (outcome: Either.Either<Ingested, Refusal>) => void
+}
+
+/** What has been logged and not yet applied to the replica: nothing goes on before it is. */
+interface Owed {
+  readonly records: ReadonlyArray<ReplicaRecord>
+  readonly lines: ReadonlyArray<string>
+  readonly traces: ReadonlyArray<string | undefined> | undefined
+  readonly through: number
+}
+
+/** Changes taken into one flush. */
+const maxBatch = 2000
+/** Turns of the event loop a batch waits at most while each brings more. */
+const maxGathering = 8
+const retryMs = 1000
+/** Records that are written together. */
+const worthWriting = 64
+
+export class Ingest extends Context.Tag("scheduler/ingest/Ingest")<
+  Ingest,
+  {
+    /** Offers changes; `done` is called exactly once, now or later. */
+    readonly offer: (
+      changes: ReadonlyArray<Change>,
+      raw: ReadonlyArray<Event.RawChange>,
+      done: Work["done"],
+      trace?: string
+    ) => void
+    /** `answers`: at once when the change is durable, or (by default) when the ready SSPs have it too. */
+    readonly ingest: (
+      changes: ReadonlyArray<Change>,
+      raw: ReadonlyArray<Event.RawChange>,
+      holds?: Holds,
+      answers?: "durable"
+    ) => Effect.Effect<Ingested, Refusal>
+    /** Called with what has just been applied to the replica, before anything else can be. */
+    readonly watch: (listener: Moved) => void
+    /** Changes that wait for the log. */
+    readonly waiting: () => number
+  }
+>() {
+  static readonly layer: Layer.Layer<Ingest, never, Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving> =
+    Layer.scoped(
+      Ingest,
+      Effect.suspend(() => make)
+    )
+}
+
+interface Parts {
+  readonly config: SchedulerConfigShape
+  readonly pool: PoolShape
+  readonly jobs: typeof JobFeed.Service
+  readonly replica: typeof Replica.Service
+  readonly wal: typeof Wal.Service
+  readonly turn: typeof Turn.Service
+  readonly waiters: Waiters
+  readonly meters: typeof Meters.Service
+  readonly moved: Moved
+  /** Runs an effect; `done` is called exactly once. A defect ends the process. */
+  readonly run: <A>(effect: Effect.Effect<A>, done: (value: A) => void) => void
+}
+
+const refusalOf = (error: WalFailed | ReplicaError): Refusal =>
+  error._tag === "WalFailed" && (error.reason === "overloaded" || error.reason === "closed")
+    ? new Errors.Overloaded({ message: error.message, retryAfterSecs: 1 })
+    : new Errors.ReplicaFailed({
+        message: `${error._tag === "WalFailed" ? "the log" : "the replica"} did not take the change, nothing was delivered: ${error.message}`
+      })
+
+/** A change that is to be made, and what its record is afterwards. */
+interface Made {
+  readonly change: Change
+  readonly raw: Event.RawChange
+  readonly record: ReplicaRecord
+  readonly trace: string | undefined
+}
+
+/** What a batch becomes: changes in order, and how many each caller has. */
+interface Plan {
+  readonly made: ReadonlyArray<Made>
+  readonly counts: ReadonlyArray<number>
+}
+
+/** `floor`: versions up to it may have been given out for records that nobody knows any more (D4). */
+const plan = (
+  batch: ReadonlyArray<Work>,
+  current: ReadonlyMap<string, ReplicaRecord>,
+  floor: number,
+  jobs: Parts["jobs"]
+): Plan => {
+  const known = new Map<string, Version.Known>(current)
+  const made: Array<Made> = []
+  const counts = batch.map(({ changes, holds, raw, trace }) => {
+    const before = made.length
+    changes.forEach((change, i) => {
+      const was = known.get(change.id.text)
+      if (holds?.(change, was) === false || jobs.hasRun(change, was)) return
+      const next = Version.after(was, change, floor)
+      if (next === undefined) return
+      known.set(change.id.text, next)
+      made.push({
+        change,
+        raw: raw[i]!,
+        record: { id: change.id, version: next.version, doc: next.doc },
+        trace: change.traceparent ?? trace
+      })
+    })
+    return made.length - before
+  })
+  return { made, counts }
+}
+
+class Pipeline {
+  private readonly parts: Parts
+  private queue: Array<Work> = []
+  private pending = 0
+  private busy = false
+  private owed: Owed | undefined
+  /** Records the replica has taken since it was told to catch up. */
+  private unwritten = 0
+  private turns = 0
+  private arrived = 0
+  /** Read once, at the first batch: what sets it is done by then. */
+  private floor: number | undefined
+
+  constructor(parts: Parts) {
+    this.parts = parts
+  }
+
+  offer(work: Work): void {
+    const { maxPendingChanges } = this.parts.config
+    if (this.pending + work.changes.length > maxPendingChanges && this.pending > 0) {
+      const message = `${this.pending} changes are waiting for the log, the limit is ${maxPendingChanges} (SVC_MAX_PENDING_CHANGES)`
+      return work.done(Either.left(new Errors.Overloaded({ message, retryAfterSecs: 1 })))
+    }
+    this.pending += work.changes.length
+    this.queue.push(work)
+    this.wake()
+  }
+
+  /** Goes on when something waits, be it only the replica. */
+  readonly wake = (): void => {
+    if (this.busy || (this.queue.length === 0 && this.owed === undefined)) return
+    this.busy = true
+    this.parts.turn.next(this.cycle)
+  }
+
+  get waiting(): number {
+    return this.pending
+  }
+
+  /** Whether nothing is under way or waits to be. */
+  get idle(): boolean {
+    return !this.busy && this.queue.length === 0
+  }
+
+  private readonly cycle = (): void => {
+    if (this.moreToCome()) return this.parts.turn.next(this.cycle)
+    this.turns = this.arrived = 0
+    const batch = this.take()
+    this.parts.run(Effect.either(this.commit(batch)), (result) => {
+      if (Either.isLeft(result)) for (const work of batch) work.done(Either.left(result.left))
+      this.busy = false
+      if (this.queue.length > 0) this.wake()
+      else if (this.owed !== undefined) this.parts.run(Effect.sleep(Duration.millis(retryMs)), this.wake)
+    })
+  }
+
+  /**
+   * Whether the last turn brought something, so that the next one may: answered clients send their next requests
+   * together.
+   */
+  private moreToCome(): boolean {
+    if (this.pending >= maxBatch || this.turns >= maxGathering || this.queue.length === this.arrived) return false
+    this.turns++
+    this.arrived = this.queue.length
+    return true
+  }
+
+  private take(): ReadonlyArray<Work> {
+    let size = 0
+    let count = 0
+    for (const { changes } of this.queue) {
+      if (count > 0 && size + changes.length > maxBatch) break
+      size += changes.length
+      count++
+    }
+    const batch = this.queue.slice(0, count)
+    this.queue = this.queue.slice(count)
+    this.pending -= size
+    this.parts.meters.ingestChanges.add(size)
+    return batch
+  }
+
+  // A generator written inside would be one of its own for each batch, and V8 keeps what such a one closes over until a
+  // full collection: every request.
+  private readonly commit = Effect.fnUntraced(
+    function* (this: Pipeline, batch: ReadonlyArray<Work>) {
+      if (this.owed !== undefined) yield* this.settle(this.owed)
+      if (batch.length === 0) return
+      const { counts, made } = plan(
+        batch,
+        yield* this.parts.replica.current(idsOf(batch)),
+        (this.floor ??= yield* this.lost),
+        this.parts.jobs
+      )
+      if (made.length > 0) yield* this.log(made)
+      this.hold(batch, counts, made.length)
+    },
+    Effect.mapError(refusalOf),
+    Effect.tapError((error) => Effect.logError(error.message))
+  )
+
+  /** Into the log, with who runs the jobs among them (D35), and on. */
+  private readonly log = Effect.fnUntraced(function* (this: Pipeline, made: ReadonlyArray<Made>) {
+    const { jobs, wal } = this.parts
+    const assigned = yield* jobs.assign(made.map(({ change }) => change))
+    const lines = made.map(({ change, raw, record }) =>
+      Event.toLine(raw, change.op, record.version, assigned.to(change))
+    )
+    this.catchUpMeanwhile()
+    const through = yield* Effect.tapError(wal.append(lines), () => assigned.undo)
+    yield* this.settle({
+      records: made.map(({ record }) => record),
+      lines,
+      through,
+      traces: made.some(({ trace }) => trace !== undefined) ? made.map(({ trace }) => trace) : undefined
+    })
+  })
+
+  /** The replica writes while the log is flushed, when there is something worth it: nobody waits for that then. */
+  private catchUpMeanwhile(): void {
+    const { replica, run, turn } = this.parts
+    if (this.unwritten < worthWriting) return
+    this.unwritten = 0
+    // The log begins its flush in the turn that comes next.
+    turn.next(() =>
+      turn.next(() =>
+        run(
+          Effect.catchAll(replica.catchUp, ({ message }) =>
+            Effect.logError(
+              `the replica cannot write what it has taken, which is safe in the log: ${message}; trying again with the next changes`
+            )
+          ),
+          () => {}
+        )
+      )
+    )
+  }
+
+  private readonly lost: Effect.Effect<number, ReplicaError> = Effect.suspend(() =>
+    Effect.map(this.parts.replica.current([lostId]), (found) => found.get(lostId.text)?.version ?? 0)
+  )
+
+  /** Applies what has been logged; while that fails nothing else is taken (D26). */
+  private settle(owed: Owed): Effect.Effect<void, ReplicaError> {
+    const { jobs, pool, replica } = this.parts
+    this.owed = owed
+    const step = Effect.map(replica.commit({ records: owed.records, through: owed.through }), () => {
+      this.owed = undefined
+      this.unwritten += owed.records.length
+      this.parts.moved(owed.records, owed.through)
+      pool.events.appended(owed.lines, owed.through, owed.traces)
+      return { tag: "Appended", through: owed.through } as const
+    })
+    return Effect.zipRight(pool.alone(step), jobs.moved(owed.records))
+  }
+
+  /** Everybody who waits for SSPs waits for the position of the own last change. */
+  private hold(batch: ReadonlyArray<Work>, counts: ReadonlyArray<number>, total: number): void {
+    let seq = this.parts.pool.state().log.head - total
+    batch.forEach(({ answers, done }, i) => {
+      seq += counts[i] ?? 0
+      if (answers === "durable") done(Either.right({ seq, delivered: State.delivered(this.parts.pool.state(), seq) }))
+      else this.parts.waiters.add(seq, (delivered, at) => done(Either.right({ seq: at, delivered })))
+    })
+  }
+}
+
+const idsOf = (batch: ReadonlyArray<Work>): ReadonlyArray<RecordId> => {
+  const ids = new Map<string, RecordId>()
+  for (const { changes } of batch) for (const { id } of changes) ids.set(id.text, id)
+  return [...ids.values()]
+}
+
+const make: Effect.Effect<
+  typeof Ingest.Service,
+  never,
+  Pool | JobFeed | Replica | Wal | Turn | SchedulerConfig | Serving | Scope.Scope
+> = Effect.gen(function* () {
+  const config = yield* SchedulerConfig
+  const pool = yield* Pool
+  const serving = yield* Serving
+  const runtime = yield* Effect.runtime()
+  const clock = yield* Effect.clock
+  const gauge = { meters: yield* Meters, clock }
+  const run: Parts["run"] = (effect, done) => {
+    const finished = Effect.flatMap(effect, (value) => Effect.sync(() => done(value)))
+    Runtime.runFork(runtime)(Effect.catchAllCause(finished, (cause) => serving.crash(cause)))
+  }
+  const listeners: Array<Moved> = []
+  const waiters = new Waiters(pool, config.deliveryWaitMs, () => clock.unsafeCurrentTimeMillis(), run)
+  const pipeline = new Pipeline({
+    config,
+    pool,
+    jobs: yield* JobFeed,
+    replica: Metered.replica(yield* Replica, gauge),
+    wal: Metered.wal(yield* Wal, gauge),
+    turn: yield* Turn,
+    waiters,
+    meters: gauge.meters,
+    moved: (records, through) => listeners.forEach((listener) => listener(records, through)),
+    run
+  })
+  pool.watch(() => waiters.look())
+  // The server has answered or cut every request by now; what a cut one left behind still goes to its end.
+  yield* Effect.addFinalizer(() =>
+    Effect.repeat(Effect.sleep(Duration.millis(5)), { until: () => pipeline.idle, times: 1000 })
+  )
+  const offer: (typeof Ingest.Service)["offer"] = (changes, raw, done, trace) =>
+    pipeline.offer({ changes, raw, done, trace })
+  return {
+    offer,
+    ingest: (changes, raw, holds, answers) =>
+      Effect.async<Ingested, Refusal>((resume) =>
+        pipeline.offer({
+          changes,
+          raw,
+          holds,
+          answers,
+          done: (outcome) => resume(Either.isRight(outcome) ? Effect.succeed(outcome.right) : Effect.fail(outcome.left))
+        })
+      ),
+    watch: (listener) => void listeners.push(listener),
+    waiting: () => pipeline.waiting
+  }
+})

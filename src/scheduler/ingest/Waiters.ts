@@ -1,0 +1,81 @@
+/**
+ * Answers of `/ingest` that wait for SSPs: held until every ready one that keeps up has applied the change, or its time
+ * is over (D26).
+ *
+ * Who was waited for in vain once is late, and answers do not wait for it until it has caught up. Positions only grow,
+ * so the oldest waits first, and one look at it tells whether anybody can go.
+ */
+import { Duration, Effect } from "effect"
+import * as State from "../../core/cluster/state.ts"
+import type { PoolShape } from "../pool/Pool.ts"
+
+interface Waiter {
+  readonly seq: number
+  readonly since: number
+  readonly done: (delivered: number, seq: number) => void
+}
+
+export class Waiters {
+  private readonly pool: PoolShape
+  private readonly waitMs: number
+  private readonly now: () => number
+  private readonly run: <A>(effect: Effect.Effect<A>, done: (value: A) => void) => void
+  private waiting: Array<Waiter> = []
+  private from = 0
+  private armed = false
+
+  constructor(pool: PoolShape, waitMs: number, now: () => number, run: Waiters["run"]) {
+    this.pool = pool
+    this.waitMs = waitMs
+    this.now = now
+    this.run = run
+  }
+
+  add(seq: number, done: Waiter["done"]): void {
+    if (this.from === this.waiting.length && !this.mustWait(seq))
+      return done(State.delivered(this.pool.state(), seq), seq)
+    this.waiting.push({ seq, since: this.now(), done })
+    this.arm()
+  }
+
+  /** Lets go who need not wait any more. */
+  look(): void {
+    if (this.from === this.waiting.length) return
+    const state = this.pool.state()
+    for (
+      let first = this.waiting[this.from];
+      first !== undefined && !State.awaited(state, first.seq);
+      first = this.waiting[this.from]
+    ) {
+      this.from++
+      first.done(State.delivered(state, first.seq), first.seq)
+    }
+    if (this.from < this.waiting.length && this.from < 4096) return
+    this.waiting = this.waiting.slice(this.from)
+    this.from = 0
+  }
+
+  private mustWait(seq: number): boolean {
+    return State.awaited(this.pool.state(), seq)
+  }
+
+  /** One timer, for the oldest. */
+  private arm(): void {
+    const first = this.waiting[this.from]
+    if (this.armed || first === undefined) return
+    this.armed = true
+    this.run(Effect.sleep(Duration.millis(Math.max(1, first.since + this.waitMs - this.now()))), () => {
+      this.armed = false
+      this.expire()
+    })
+  }
+
+  /** Whoever keeps the expired waiting is late from now on; the decision lets them go. */
+  private expire(): void {
+    const due = this.now() - this.waitMs
+    let last: Waiter | undefined
+    for (let i = this.from; i < this.waiting.length && this.waiting[i]!.since <= due; i++) last = this.waiting[i]
+    if (last === undefined) return this.arm()
+    this.run(this.pool.tell({ tag: "WaitedEnough", seq: last.seq }), () => this.arm())
+  }
+}

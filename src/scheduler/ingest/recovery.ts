@@ -1,0 +1,99 @@
+/**
+ * What a start does before anything else: brings the replica to the end of the log, or says why it cannot (D25, D26).
+ *
+ * The log is flushed before the replica moves, so after a crash the replica stands at or behind the log's end and what
+ * lies between is in the log. Anything else means that one of the two was lost or put back from a copy.
+ */
+import { Chunk, Effect, Either, Stream } from "effect"
+import type { Schema } from "../../core/record/change.ts"
+import type { Log } from "../../core/cluster/outbox.ts"
+import * as Event from "../../core/record/event.ts"
+import { Progress, type Step } from "../../ports/Progress.ts"
+import { type Replica, type ReplicaRecord, type ReplicaShape, startFault } from "../../ports/Replica.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import { startFault as walFault, type WalShape } from "../../ports/Wal.ts"
+import type { SchedulerConfigShape } from "../Config.ts"
+
+/** Events committed to the replica at once. */
+const step = 2000
+
+type Paths = Pick<SchedulerConfigShape, "replicaDbPath" | "walPath">
+
+const unusable = (message: string): StartFault => new StartFault({ exitCode: 3, message })
+
+const recordOf = (json: string, seq: number, path: string, schema: Schema): Effect.Effect<ReplicaRecord, StartFault> =>
+  Effect.suspend(() => {
+    const read = Event.ofLine(json, schema)
+    if (Either.isLeft(read)) return unusable(`${path}: seq ${seq} is no record change: ${read.left.message}`)
+    const { change, version } = read.right
+    return Effect.succeed({ id: change.id, version, doc: change.op === "DELETE" ? undefined : change.doc })
+  })
+
+/** Applies everything behind `applied`; answers how many events that were. */
+const replay = (
+  paths: Paths,
+  wal: WalShape,
+  replica: ReplicaShape,
+  applied: number,
+  schema: Schema,
+  told: Pick<Step, "add">
+): Effect.Effect<number, StartFault> =>
+  wal.read(applied).pipe(
+    Stream.mapError(walFault),
+    Stream.grouped(step),
+    Stream.mapEffect((events) => {
+      const through = Chunk.unsafeLast(events).seq
+      return Effect.forEach(events, ({ json, seq }) => recordOf(json, seq, paths.walPath, schema)).pipe(
+        Effect.flatMap((records) => Effect.mapError(replica.commit({ records, through }), startFault)),
+        Effect.map(() => {
+          told.add(events.length)
+          return events.length
+        })
+      )
+    }),
+    Stream.runSum
+  )
+
+/**
+ * Brings the replica to the log's end; answers the log as the pool knows it. `canClone`: what is lost can be had from
+ * the database.
+ */
+export const recover = (
+  paths: Paths,
+  wal: WalShape,
+  replica: typeof Replica.Service,
+  canClone: boolean
+): Effect.Effect<Log, StartFault> =>
+  Effect.gen(function* () {
+    const head = yield* wal.lastSeq
+    const kept = yield* wal.keptAfter
+    const applied = yield* Effect.mapError(replica.applied, startFault)
+    const { replicaDbPath, walPath } = paths
+    if (applied > head) {
+      return yield* unusable(
+        `the replica in ${replicaDbPath} stands at seq ${applied}, but the log at ${walPath} ends at ${head}: they are not of one piece. Put the log back, or move both away to begin anew`
+      )
+    }
+    if (applied < kept) {
+      if (!canClone) {
+        return yield* unusable(
+          `the replica in ${replicaDbPath} stands at seq ${applied}, but the log at ${walPath} begins at ${kept + 1}: what lies between is in neither. Put the replica back, or move both away to begin anew`
+        )
+      }
+      yield* Effect.logWarning(
+        `the replica stands at seq ${applied} and the log begins at ${kept + 1}: it is cloned anew`
+      )
+      yield* Effect.mapError(Effect.zipRight(replica.clear, replica.commit({ records: [], through: head })), startFault)
+      return { first: kept + 1, head }
+    }
+    const declared = new Map(
+      (yield* Effect.mapError(replica.tables, startFault)).map(({ name, types }) => [name, types])
+    )
+    if (applied === head) return { first: kept + 1, head }
+    const count = yield* Progress.during("recovery", "the replica from the log", "events", (step) => {
+      step.expect(head - applied)
+      return replay(paths, wal, replica, applied, (table) => declared.get(table), step)
+    })
+    yield* Effect.logInfo(`recovered ${count} events from the log, through seq ${head}`)
+    return { first: kept + 1, head }
+  })

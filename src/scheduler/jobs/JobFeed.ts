@@ -1,0 +1,173 @@
+/**
+ * Jobs as they pass through ingest (D35): each pending one gets its SSP before its change is logged, what is over is no
+ * longer tracked.
+ *
+ * Apart from ingest, which only asks, and from the requests about jobs: what arrives by any way is a job by the same
+ * rule. A change that names nobody would be run by every SSP that has the table, so one that waits for an SSP names the
+ * empty id.
+ */
+import { Context, Effect, Either, HashMap, Layer, Stream } from "effect"
+import type { Change, Schema } from "../../core/record/change.ts"
+import * as State from "../../core/cluster/state.ts"
+import * as Event from "../../core/record/event.ts"
+import { isOver, isStatus } from "../../core/job/status.ts"
+import type { Known } from "../../core/record/version.ts"
+import * as Rows from "../../node/jobRows.ts"
+import type { ReplicaRecord } from "../../ports/Replica.ts"
+import type { StartFault } from "../../ports/StartFault.ts"
+import { Upstream } from "../../ports/Upstream.ts"
+import { startFault as walFault, Wal, type WalFailed, type WalShape } from "../../ports/Wal.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Declared } from "../ingest/Declared.ts"
+import { Pool, type PoolShape } from "../pool/Pool.ts"
+
+/** Jobs whose content is remembered, so that its delivery again does not run them again. */
+const maxRemembered = 100_000
+
+export interface Assigned {
+  /** Who the change's event names; undefined: it is no pending job. */
+  readonly to: (change: Change) => string | undefined
+  /** The changes were not logged after all. */
+  readonly undo: Effect.Effect<void>
+}
+
+export class JobFeed extends Context.Tag("scheduler/jobs/JobFeed")<
+  JobFeed,
+  {
+    /** Every table that is or was known to hold jobs. */
+    readonly tables: () => ReadonlySet<string>
+    /** Jobs of this table have been dispatched. */
+    readonly learn: (table: string) => void
+    /** Whether this change only delivers again what has been taken up: its job must not be put back to pending. */
+    readonly hasRun: (change: Change, was: Known | undefined) => boolean
+    readonly assign: (changes: ReadonlyArray<Change>) => Effect.Effect<Assigned>
+    /** What the replica has just taken over. */
+    readonly moved: (records: ReadonlyArray<ReplicaRecord>) => Effect.Effect<void>
+  }
+>() {
+  static readonly layer: Layer.Layer<JobFeed, StartFault, Pool | SchedulerConfig | Upstream | Wal | Declared> =
+    Layer.effect(
+      JobFeed,
+      Effect.gen(function* () {
+        const { present } = yield* Upstream
+        const taken = new Taken()
+        const feed = make(yield* Pool, (yield* SchedulerConfig).jobTables, present ? undefined : taken)
+        if (!present && feed.tables().size > 0)
+          yield* Effect.mapError(recall(yield* Wal, (yield* Declared).schema, taken), walFault)
+        return feed
+      })
+    )
+}
+
+/** What jobs looked like when they were taken up, of the last ones. */
+class Taken {
+  private readonly digests = new Map<string, string>()
+
+  remember({ doc, id }: Change): void {
+    this.digests.delete(id.text)
+    this.digests.set(id.text, Rows.digest(doc))
+    if (this.digests.size > maxRemembered)
+      for (const oldest of this.digests.keys()) return void this.digests.delete(oldest)
+  }
+
+  forget(id: string): void {
+    this.digests.delete(id)
+  }
+
+  is({ doc, id }: Change): boolean {
+    const known = this.digests.get(id.text)
+    return known !== undefined && known === Rows.digest(doc)
+  }
+}
+
+/** As far back as the log goes: who delivers again does so soon. */
+const recall = (wal: WalShape, schema: Schema, taken: Taken): Effect.Effect<void, WalFailed> =>
+  Effect.flatMap(wal.keptAfter, (kept) =>
+    Stream.runForEach(wal.read(kept), ({ json }) =>
+      Effect.sync(() => {
+        if (!json.includes('"job_assignee":')) return
+        const read = Event.ofLine(json, schema)
+        if (Either.isRight(read) && read.right.change.jobAssignee !== undefined) taken.remember(read.right.change)
+      })
+    )
+  )
+
+const none: Assigned = { to: () => undefined, undo: Effect.void }
+
+/** Who the change of a job may name: who has not been told by it is called. */
+const named = (state: State.State, id: string): string =>
+  State.job(state, id)?.told === true ? (State.assigneeOf(state, id) ?? "") : ""
+
+/** `taken`: undefined beside a database, which says itself what a job is. */
+const make = (pool: PoolShape, configured: ReadonlySet<string>, taken: Taken | undefined): typeof JobFeed.Service => {
+  const known = new Set(configured)
+  for (const { table } of HashMap.values(pool.state().jobs)) known.add(table)
+  const tables = (): ReadonlySet<string> => {
+    for (const { jobTables } of HashMap.values(pool.state().members))
+      for (const table of jobTables ?? []) known.add(table)
+    return known
+  }
+  const isPending = ({ doc, id, op }: Change): boolean =>
+    op !== "DELETE" && doc["status"] === "pending" && known.has(id.table)
+  const isTracked = (id: string): boolean => State.job(pool.state(), id) !== undefined
+  const end = (ids: ReadonlyArray<string>): Effect.Effect<void> =>
+    Effect.forEach(ids.filter(isTracked), (job) => pool.tell({ tag: "JobDone", job }), { discard: true })
+  return {
+    tables,
+    learn: (table) => void known.add(table),
+    hasRun: (change, was) =>
+      taken !== undefined &&
+      change.version === undefined &&
+      isPending(change) &&
+      was?.doc !== undefined &&
+      was.doc["status"] !== "pending" &&
+      isStatus(was.doc["status"]) &&
+      taken.is(change),
+    assign: (changes) =>
+      Effect.suspend(() => {
+        tables()
+        const jobs = changes.filter(isPending)
+        if (jobs.length === 0) return Effect.succeed(none)
+        const fresh = jobs.map(({ id }) => id.text).filter((id) => !isTracked(id))
+        const to = new Map<string, string>()
+        const read = Effect.sync(() => {
+          for (const { id } of jobs) to.set(id.text, named(pool.state(), id.text))
+          return undefined
+        })
+        return Effect.forEach(
+          jobs,
+          ({ id }) => pool.tell({ tag: "JobArrived", job: id.text, table: id.table, ref: undefined }),
+          { discard: true }
+        ).pipe(
+          Effect.zipRight(pool.alone(read)),
+          Effect.map(() => {
+            for (const change of jobs) taken?.remember(change)
+            return {
+              to: (change: Change) => (isPending(change) ? to.get(change.id.text) : undefined),
+              undo: Effect.suspend(() => end(fresh))
+            }
+          })
+        )
+      }),
+    moved: (records) =>
+      Effect.suspend(() => {
+        if (known.size === 0) return Effect.void
+        const last = new Map(records.filter(({ id }) => known.has(id.table)).map(({ doc, id }) => [id.text, doc]))
+        const gone = [...last].flatMap(([id, doc]) => (doc === undefined ? [id] : []))
+        for (const id of gone) taken?.forget(id)
+        const forget = Effect.forEach(
+          gone.filter((id) => pool.resultOf(id) !== undefined),
+          (job) => pool.tell({ tag: "JobAnswered", ref: undefined, job, result: undefined }),
+          { discard: true }
+        )
+        return Effect.zipRight(
+          forget,
+          end(
+            [...last].flatMap(([id, doc]) =>
+              doc === undefined || (isStatus(doc["status"]) && isOver(doc["status"])) ? [id] : []
+            )
+          )
+        )
+      })
+  }
+}

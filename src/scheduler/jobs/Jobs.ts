@@ -1,0 +1,384 @@
+/**
+ * What is asked of the scheduler about jobs: dispatch and result (D36), and the look for those that nobody has assigned
+ * (D39).
+ *
+ * Without a database the scheduler is the only one that writes job records, from what runners report; each write is an
+ * ordinary change that holds only while the record is as it was read, and leads only where a status may lead.
+ */
+import { Clock, Context, Effect, Either, HashMap, Layer } from "effect"
+import { decodeChange, type Schema } from "../../core/record/change.ts"
+import type { Command } from "../../core/cluster/messages.ts"
+import * as State from "../../core/cluster/state.ts"
+import type { RawChange } from "../../core/record/event.ts"
+import { defaultMaxRetries, failures, jobError } from "../../core/job/job.ts"
+import type { Result as JobAnswer } from "../../core/job/result.ts"
+import { isOver, isStatus, type JobStatus, next, ofResult } from "../../core/job/status.ts"
+import * as Json from "../../core/surql/json.ts"
+import * as JsonTypes from "../../core/surql/jsonTypes.ts"
+import * as Ids from "../../core/surql/recordId.ts"
+import type { Obj, RecordId, RecordKey, Value } from "../../core/surql/value.ts"
+import * as Rows from "../../node/jobRows.ts"
+import type { Amended } from "../../ports/JobStore.ts"
+import { Serving } from "../../ports/Front.ts"
+import { invalidRequest } from "../../node/httpAnswers.ts"
+import { Replica, type ReplicaError, type ReplicaShape, startFault } from "../../ports/Replica.ts"
+import type { StartFault } from "../../ports/StartFault.ts"
+import { Upstream } from "../../ports/Upstream.ts"
+import type { JobDispatch, JobResult } from "../../protocol/schedulerWire.ts"
+import { Declared } from "../ingest/Declared.ts"
+import * as Errors from "../errors.ts"
+import { noSsp } from "../http/HttpErrors.ts"
+import { Ingest, type Refusal } from "../ingest/Ingest.ts"
+import { JobFeed } from "./JobFeed.ts"
+import { Pool, type PoolShape } from "../pool/Pool.ts"
+
+type Dispatch = typeof JobDispatch.Type
+type Result = typeof JobResult.Type
+
+/** A record that somebody else changes all the time is read anew this often. */
+const tries = 8
+/** Job records looked at in one step. */
+const step = 1000
+
+export class Jobs extends Context.Tag("scheduler/jobs/Jobs")<
+  Jobs,
+  {
+    /** Answers the id of the SSP. */
+    readonly dispatch: (
+      dispatch: Dispatch
+    ) => Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal>
+    readonly result: (result: Result) => Effect.Effect<void, Refusal>
+    /** As {@link result}, of a caller who is known to be `ssp_id`: counts where that SSP has the job, or nobody. */
+    readonly resultOfOne: (result: Result) => Effect.Effect<void, Refusal>
+    /** What is kept of the backend's answer to a job that was reported done lately, by the id's text. */
+    readonly resultOf: (id: string) => JobAnswer | undefined
+    /**
+     * Retries or cancels where job records are written here; undefined where a database has them, and the SSPs write.
+     */
+    readonly amend: ((id: RecordId, event: "Retried" | "Cancelled") => Effect.Effect<Amended, Refusal>) | undefined
+  }
+>() {
+  static readonly layer: Layer.Layer<
+    Jobs,
+    StartFault,
+    Pool | JobFeed | Ingest | Replica | Upstream | Declared | Serving
+  > = Layer.scoped(
+    Jobs,
+    Effect.gen(function* () {
+      const upstream = yield* Upstream
+      const parts: Parts = {
+        pool: yield* Pool,
+        feed: yield* JobFeed,
+        ingest: (yield* Ingest).ingest,
+        replica: yield* Replica,
+        schema: (yield* Declared).schema,
+        upstream,
+        writes: !upstream.present
+      }
+      // Before anything is taken: what ended while its end could not be noted.
+      if (parts.writes) yield* Effect.mapError(settleTracked(parts), startFault)
+      yield* Serving.fork(look(parts))
+      return {
+        dispatch: (given) => dispatch(parts, given),
+        result: (given) => result(parts, given, counts),
+        resultOfOne: (given) => result(parts, given, countsOfOne),
+        resultOf: parts.pool.resultOf,
+        amend: parts.writes ? (id, event) => amend(parts, id, event) : undefined
+      }
+    })
+  )
+}
+
+interface Parts {
+  readonly pool: PoolShape
+  readonly feed: typeof JobFeed.Service
+  readonly ingest: (typeof Ingest.Service)["ingest"]
+  readonly replica: ReplicaShape
+  readonly schema: Schema
+  readonly upstream: typeof Upstream.Service
+  /** Whether job records are written here. */
+  readonly writes: boolean
+}
+
+const failedReading = (error: ReplicaError): Refusal =>
+  new Errors.ReplicaFailed({ message: `the replica cannot be read: ${error.message}` })
+
+const find = (
+  { replica }: Parts,
+  id: RecordId
+): Effect.Effect<{ readonly version: number; readonly doc: Obj | undefined } | undefined, Refusal> =>
+  Effect.mapBoth(replica.current([id]), { onSuccess: (found) => found.get(id.text), onFailure: failedReading })
+
+/**
+ * Makes one change through the normal way in, if the record still has this version; answers whether, as soon as it is
+ * durable: who reports a job has a slot waiting.
+ */
+const write = (
+  { ingest, schema }: Parts,
+  id: RecordId,
+  op: "CREATE" | "UPDATE",
+  raw: Pick<RawChange, "record" | "types">,
+  version: number | undefined
+): Effect.Effect<boolean, Refusal> =>
+  Effect.suspend(() => {
+    const whole: RawChange = { table: id.table, id: id.text, ...raw }
+    const change = Either.getOrThrowWith(
+      decodeChange({ ...whole, op }, schema),
+      ({ message }) => new Error(`broken invariant: a job record is no change: ${message}`)
+    )
+    let held = false
+    return Effect.map(
+      ingest(
+        [change],
+        [whole],
+        (_, known) =>
+          (held =
+            version === undefined ? known?.doc === undefined : known?.doc !== undefined && known.version === version),
+        "durable"
+      ),
+      () => held
+    )
+  })
+
+const now = Effect.map(Clock.currentTimeMillis, (ms) => new Date(ms).toISOString())
+
+/** A new record with the table's defaults (specification, job record). */
+const newRecord = ({ payload }: Dispatch, at: string): Pick<RawChange, "record" | "types"> => ({
+  record: {
+    path: payload.path,
+    payload: payload.body,
+    retries: 0,
+    max_retries: defaultMaxRetries,
+    retry_strategy: "linear",
+    status: "pending",
+    errors: [],
+    created_at: at,
+    updated_at: at
+  },
+  types: { created_at: "datetime", updated_at: "datetime" }
+})
+
+const notAJob = (id: string, status: unknown) =>
+  invalidRequest([
+    {
+      path: "job_id",
+      reason: isStatus(status)
+        ? `is ${status}: a job that is over is not run again`
+        : `names a record whose status is none of a job's: ${JSON.stringify(id.slice(0, 200))}`
+    }
+  ])
+
+/**
+ * Beside a database a job is a record there: what is written here only nobody could claim, and the next compare would
+ * take it away.
+ */
+const inDatabase = (
+  { upstream }: Parts,
+  id: RecordId
+): Effect.Effect<void, ReturnType<typeof invalidRequest> | Refusal> =>
+  Effect.flatMap(
+    Effect.mapError(
+      upstream.find([id]),
+      ({ message }) =>
+        new Errors.Overloaded({ message: `the database cannot be asked for the job: ${message}`, retryAfterSecs: 1 })
+    ),
+    (found) =>
+      found.length > 0
+        ? Effect.void
+        : Effect.fail(
+            invalidRequest([
+              {
+                path: "job_id",
+                reason:
+                  "names no record of the database: beside a database a job is created there, and its event brings it here"
+              }
+            ])
+          )
+  )
+
+const dispatch = (
+  parts: Parts,
+  given: Dispatch
+): Effect.Effect<string, typeof noSsp | ReturnType<typeof invalidRequest> | Refusal> =>
+  Effect.gen(function* () {
+    const { feed, pool } = parts
+    const id = Ids.parseLenient(given.job_id)
+    if (id?.table !== given.table)
+      return yield* Effect.fail(
+        invalidRequest([{ path: "job_id", reason: `must be a record id of table ${JSON.stringify(given.table)}` }])
+      )
+    const doc = (yield* find(parts, id))?.doc
+    const status = doc?.["status"]
+    if (doc !== undefined && (!isStatus(status) || isOver(status))) return yield* Effect.fail(notAJob(id.text, status))
+    const creates = doc === undefined && parts.writes
+    if (doc === undefined && !creates) yield* inDatabase(parts, id)
+    feed.learn(id.table)
+    const reply = yield* pool.ask((ref) => ({
+      tag: "JobArrived",
+      ref,
+      job: id.text,
+      table: id.table,
+      stands: !creates
+    }))
+    if (reply.kind !== "assigned") return yield* Effect.fail(noSsp)
+    if (creates) {
+      yield* Effect.tapError(write(parts, id, "CREATE", newRecord(given, yield* now), undefined), () =>
+        pool.tell({ tag: "JobDone", job: id.text })
+      )
+    }
+    return reply.ssp
+  })
+
+/** `errors` after a report: the runner's own list, or the lone error appended (D36). */
+const errorsAfter = (doc: Obj, { error, errors, status }: Result, nowMs: number): ReadonlyArray<Value> => {
+  const before = Array.isArray(doc["errors"]) ? (doc["errors"] as ReadonlyArray<Value>) : []
+  if (errors !== undefined) return Json.fromJsonTyped(errors, {}, "plain") as ReadonlyArray<Value>
+  if (status !== "failed" || error === undefined || error === null) return before
+  return [...before, { ...jobError(failures(before) + 1, 0, error, nowMs) }]
+}
+
+/** Brings the record to what was reported; a job that is over stays as it is. */
+const record = (parts: Parts, id: RecordId, status: JobStatus, given: Result): Effect.Effect<void, Refusal> =>
+  Effect.gen(function* () {
+    for (let i = 0; i < tries; i++) {
+      const known = yield* find(parts, id)
+      const doc = known?.doc
+      if (doc === undefined || !isStatus(doc["status"]) || isOver(doc["status"])) return
+      const nowMs = yield* Clock.currentTimeMillis
+      const { json, types } = JsonTypes.split({
+        ...doc,
+        status,
+        errors: errorsAfter(doc, given, nowMs),
+        updated_at: Rows.datetime(nowMs)
+      })
+      if (yield* write(parts, id, "UPDATE", { record: json, types }, known?.version)) return
+    }
+    return yield* new Errors.Overloaded({
+      message: `the record of ${id.text} changes all the time; try again`,
+      retryAfterSecs: 1
+    })
+  })
+
+/** Who no longer has a job can only end it well: whoever has it now decides the rest. */
+const counts = ({ pool }: Parts, job: State.Job, { ssp_id, status }: Result): boolean =>
+  status === "completed" || ssp_id === undefined || State.at(pool.state(), job.home)?.ssp === ssp_id
+
+/** One SSP cannot decide the jobs of another, however well it says they ended. */
+const countsOfOne: typeof counts = ({ pool }, job, { ssp_id }) => {
+  const holder = State.at(pool.state(), job.home)
+  return holder === undefined || holder.ssp === ssp_id
+}
+
+/** On disk before the report is answered, and before the job is over: who is asked about it then knows. */
+const keep = ({ pool }: Parts, job: string, answer: JobAnswer | undefined): Effect.Effect<void> =>
+  answer === undefined && pool.resultOf(job) === undefined
+    ? Effect.void
+    : Effect.asVoid(pool.ask((ref) => ({ tag: "JobAnswered", ref, job, result: answer })))
+
+const result = (parts: Parts, given: Result, isHeard: typeof counts): Effect.Effect<void, Refusal> =>
+  Effect.gen(function* () {
+    const id = Ids.parseLenient(given.job_id)
+    const job = State.job(parts.pool.state(), id?.text ?? given.job_id)
+    if (id === undefined || job === undefined || !isHeard(parts, job, given)) return
+    const status = ofResult(given.status)
+    yield* keep(parts, id.text, status === "success" ? (given.result ?? undefined) : undefined)
+    if (parts.writes) yield* record(parts, id, status, given)
+    if (isOver(status)) yield* parts.pool.tell({ tag: "JobDone", job: id.text })
+  })
+
+/** What an operator asks for, as an ordinary change: a retried job is pending again and is assigned as any other. */
+const amend = (parts: Parts, id: RecordId, event: "Retried" | "Cancelled"): Effect.Effect<Amended, Refusal> =>
+  Effect.gen(function* () {
+    for (let i = 0; i < tries; i++) {
+      const known = yield* find(parts, id)
+      const doc = known?.doc
+      if (doc === undefined || !isStatus(doc["status"])) return { kind: "missing" }
+      const status = next(doc["status"], event)
+      if (status === undefined) return { kind: "refused", status: doc["status"] }
+      const nowMs = yield* Clock.currentTimeMillis
+      const before = Array.isArray(doc["errors"]) ? (doc["errors"] as ReadonlyArray<Value>) : []
+      const error = jobError(0, 0, event === "Retried" ? "retried by an operator" : "cancelled by an operator", nowMs)
+      const { json, types } = JsonTypes.split({
+        ...doc,
+        status,
+        errors: [...before, Rows.fromError(error)],
+        updated_at: Rows.datetime(nowMs)
+      })
+      if (!(yield* write(parts, id, "UPDATE", { record: json, types }, known?.version))) continue
+      if (event === "Cancelled") yield* parts.pool.tell({ tag: "JobDone", job: id.text })
+      return { kind: "done" }
+    }
+    return yield* new Errors.Overloaded({
+      message: `the record of ${id.text} changes all the time; try again`,
+      retryAfterSecs: 1
+    })
+  })
+
+/** Ends the tracking of those whose records are over or gone. */
+const settle = ({ pool, replica }: Parts, jobs: ReadonlyArray<string>): Effect.Effect<void, ReplicaError> =>
+  Effect.gen(function* () {
+    const ids = jobs.flatMap((job) => Ids.parseLenient(job) ?? [])
+    const found = yield* replica.current(ids)
+    for (const { text } of ids) {
+      const status = found.get(text)?.doc?.["status"]
+      if (!isStatus(status) || isOver(status)) yield* pool.tell({ tag: "JobDone", job: text })
+    }
+  })
+
+const settleTracked = (parts: Parts): Effect.Effect<void, ReplicaError> =>
+  Effect.gen(function* () {
+    const tracked = [...HashMap.keys(parts.pool.state().jobs)]
+    for (let i = 0; i < tracked.length; i += step) yield* settle(parts, tracked.slice(i, i + step))
+  })
+
+/**
+ * Assigns the jobs of a table that are open and nobody's: from before they were jobs of ours, or before a database was
+ * cloned.
+ */
+const adopt = (parts: Parts, table: string): Effect.Effect<void, ReplicaError> =>
+  Effect.gen(function* () {
+    const { pool, replica } = parts
+    for (let after: RecordKey | undefined; ; ) {
+      const records = yield* replica.records(table, after, step)
+      const open = records
+        .filter(({ doc }) => isStatus(doc?.["status"]) && !isOver(doc["status"]))
+        .map(({ id }) => id.text)
+      const fresh = open.filter((job) => State.job(pool.state(), job) === undefined)
+      yield* Effect.forEach(
+        fresh,
+        (job): Effect.Effect<void> =>
+          pool.tell({ tag: "JobArrived", job, table, ref: undefined, stands: true } satisfies Command),
+        { discard: true }
+      )
+      // One that has ended between the reading and the telling is let go again: nothing moves the replica meanwhile,
+      // and later ends are noted.
+      yield* pool.alone(Effect.as(settle(parts, fresh), undefined))
+      if (records.length < step) return
+      after = records.at(-1)!.id.key
+    }
+  })
+
+/** Looks into every job table once it is known and the replica is whole. */
+const look = (parts: Parts): Effect.Effect<never> => {
+  const seen = new Set<string>()
+  return Effect.forever(
+    Effect.gen(function* () {
+      if (parts.pool.state().phase !== "Cloning") {
+        for (const table of parts.feed.tables()) {
+          if (seen.has(table)) continue
+          if (!parts.writes && seen.size === 0) yield* noted(settleTracked(parts))
+          if (yield* noted(adopt(parts, table))) seen.add(table)
+        }
+      }
+      yield* Effect.sleep("200 millis")
+    })
+  )
+}
+
+const noted = (effect: Effect.Effect<void, ReplicaError>): Effect.Effect<boolean> =>
+  effect.pipe(
+    Effect.as(true),
+    Effect.catchAll((error) =>
+      Effect.as(Effect.logError(`open jobs cannot be looked for: ${error.message}; trying again`), false)
+    )
+  )

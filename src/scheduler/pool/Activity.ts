@@ -1,0 +1,81 @@
+/**
+ * When views were last active, as the database has it (D14): asked for views whose time seems over, many in one
+ * question.
+ *
+ * Clients refresh that time in the database and nobody tells the scheduler, so only an answer lets a view expire. A
+ * view is asked about once at a time; where the question fails nothing expires, and it is asked again a while later.
+ */
+import { Duration, Effect } from "effect"
+import type { Command } from "../../core/cluster/messages.ts"
+import * as Ids from "../../core/surql/recordId.ts"
+import { Datetime } from "../../core/surql/value.ts"
+import { queryTable } from "../../core/surreal/surrealSchema.ts"
+import type { UpstreamShape } from "../../ports/Upstream.ts"
+
+const pauseMs = 5000
+
+const millis = (value: unknown): number =>
+  value instanceof Datetime ? value.seconds * 1000 + Math.floor(value.nanos / 1e6) : Number.NEGATIVE_INFINITY
+
+export class Activity {
+  private readonly upstream: UpstreamShape
+  private readonly tell: (command: Command) => Effect.Effect<unknown>
+  private readonly start: (effect: Effect.Effect<void>) => void
+  /** Views asked about, with what is known of them. */
+  private readonly asked = new Map<string, number>()
+  private busy = false
+
+  constructor(
+    upstream: UpstreamShape,
+    tell: (command: Command) => Effect.Effect<unknown>,
+    start: (effect: Effect.Effect<void>) => void
+  ) {
+    this.upstream = upstream
+    this.tell = tell
+    this.start = start
+  }
+
+  /** Ends with `ActivityFound`, the later of the time given and the one found. */
+  ask(view: string, known: number): Effect.Effect<void> {
+    if (!this.upstream.present) return Effect.asVoid(this.tell({ tag: "ActivityFound", view, lastActiveAt: known }))
+    return Effect.sync(() => {
+      this.asked.set(view, known)
+      if (this.busy) return
+      this.busy = true
+      this.start(this.answer)
+    })
+  }
+
+  private readonly answer: Effect.Effect<void> = Effect.suspend(() => {
+    const views = [...this.asked]
+    return this.upstream.find(views.map(([view]) => Ids.make(queryTable, view))).pipe(
+      Effect.flatMap((found) => {
+        const times = new Map(found.map(({ doc, id }) => [id.text, millis(doc["lastActiveAt"])]))
+        return Effect.forEach(
+          views,
+          ([view, known]) =>
+            this.tell({
+              tag: "ActivityFound",
+              view,
+              lastActiveAt: Math.max(known, times.get(Ids.make(queryTable, view).text) ?? known)
+            }),
+          { discard: true }
+        )
+      }),
+      Effect.catchAll((error) =>
+        Effect.zipRight(
+          Effect.logWarning(
+            `views cannot expire, the database does not say when they were last active: ${error.message}`
+          ),
+          Effect.sleep(Duration.millis(pauseMs))
+        )
+      ),
+      Effect.ensuring(
+        Effect.sync(() => {
+          this.asked.clear()
+          this.busy = false
+        })
+      )
+    )
+  })
+}

@@ -1,0 +1,448 @@
+/**
+ * The pool's shell: one queue of commands, `decide` for each, its actions in the order they are owed.
+ *
+ * The only place that holds the pool's state and the only one that moves the replica, so that `Freeze` finds the
+ * replica exactly where the last `Appended` left it. What must be kept is written, in one step for all commands that
+ * have arrived, before anything that depends on it goes out. Calls are started and not awaited; each comes back as a
+ * command.
+ */
+import { Cause, Clock, Context, Duration, Effect, Exit, FiberSet, Layer, Queue, Schedule, type Scope } from "effect"
+import type { Strategy } from "../../core/cluster/balance.ts"
+import type { Action, Command, Reply } from "../../core/cluster/messages.ts"
+import * as Decisions from "../../core/cluster/pool.ts"
+import * as State from "../../core/cluster/state.ts"
+import { Balance } from "../../ports/Balance.ts"
+import type { DatabaseError } from "../../ports/Database.ts"
+import { Serving } from "../../ports/Front.ts"
+import * as Metered from "../../node/metered.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { PoolStore, type PoolStoreShape, type Write } from "../../ports/PoolStore.ts"
+import { Replica, type ReplicaShape, startFault } from "../../ports/Replica.ts"
+import { SspClient } from "../../ports/SspClient.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import { Tracing } from "../../ports/Tracing.ts"
+import { Turn } from "../../ports/Turn.ts"
+import { Upstream } from "../../ports/Upstream.ts"
+import { Wal, type WalShape } from "../../ports/Wal.ts"
+import { Activity } from "./Activity.ts"
+import * as Calls from "./calls.ts"
+import { Clearing } from "./Clearing.ts"
+import { SchedulerConfig, type SchedulerConfigShape } from "../Config.ts"
+import { Events } from "../ingest/Events.ts"
+import * as Recovery from "../ingest/recovery.ts"
+
+export interface PoolShape {
+  readonly state: () => State.State
+  /** Born with the log, and grown with this start (D5). */
+  readonly identity: { readonly logId: string; readonly epoch: number }
+  readonly events: Events
+  /** A command that is answered. */
+  readonly ask: (command: (ref: number) => Command) => Effect.Effect<Reply>
+  readonly tell: (command: Command) => Effect.Effect<void>
+  /** What is kept of the answer to a job, by its id's text. */
+  readonly resultOf: PoolStoreShape["resultOf"]
+  /**
+   * Runs `step`, which may move the replica, with no command before, beside or half-way through it; then decides what
+   * it answers, if anything.
+   */
+  readonly alone: <E>(step: Effect.Effect<Command | undefined, E>) => Effect.Effect<void, E>
+  /** Called after every decision, with nothing under way. */
+  readonly watch: (listener: () => void) => void
+  /** When the replica was last brought to disk and the log cut behind it; at first, when this started. */
+  readonly checkpointedAt: () => number
+}
+
+export class Pool extends Context.Tag("scheduler/pool/Pool")<Pool, PoolShape>() {
+  static readonly layer: Layer.Layer<
+    Pool,
+    StartFault,
+    SchedulerConfig | Balance | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving
+  > = Layer.scoped(
+    Pool,
+    Effect.suspend(() => make)
+  )
+}
+
+/** A step that nothing runs beside, and what is called once the command it answers is decided. */
+interface Alone {
+  readonly alone: Effect.Effect<Command | undefined>
+  readonly after: () => void
+}
+
+type Entry = Command | Alone
+
+/** What the shell is made of. */
+interface Parts {
+  readonly config: SchedulerConfigShape
+  readonly wal: WalShape
+  readonly replica: ReplicaShape
+  readonly store: PoolStoreShape
+  readonly calls: Calls.Surroundings
+  readonly activity: Activity
+  readonly clearing: Clearing
+  readonly queue: Queue.Queue<Entry>
+  readonly replies: Map<number, (reply: Reply) => void>
+  readonly listeners: Array<() => void>
+  checkpointedAt: number
+  /** Starts what is not awaited. */
+  readonly start: (effect: Effect.Effect<void>) => void
+  /** Returns behind one turn of the event loop: requests and answers that had arrived are read. */
+  readonly turned: Effect.Effect<void>
+  /** Returns when what had arrived is in the queue. */
+  readonly heard: Effect.Effect<void>
+}
+
+/** Entries decided in one round, at most. */
+const maxGathered = 1024
+
+/** Turns of the event loop from a connection to the command its request becomes, and some more. */
+const turnsToHear = 8
+
+const isWrite = (action: Action): action is Write => /^(?:Persist|Forget)/.test(action.tag)
+
+/** The pool's ticks: often enough for its deadlines and polls, never less than once a second. */
+const tickMs = ({ heartbeatIntervalMs, sspPollIntervalMs, sspProbeIntervalMs }: SchedulerConfigShape): number =>
+  Math.min(
+    1000,
+    heartbeatIntervalMs,
+    sspPollIntervalMs,
+    sspProbeIntervalMs === 0 ? Infinity : Math.max(10, sspProbeIntervalMs)
+  )
+
+/** The pool's own limits, from the settings. */
+export const limits = (config: SchedulerConfigShape, strategy: Strategy): State.Config => ({
+  ...State.defaults,
+  strategy,
+  heartbeatTimeoutMs: config.heartbeatTimeoutMs,
+  bootstrapTimeoutMs: config.bootstrapTimeoutSecs * 1000,
+  pollIntervalMs: config.sspPollIntervalMs,
+  probeIntervalMs: config.sspProbeIntervalMs,
+  maxBuffer: config.maxBufferPerSsp,
+  maxSilenceMs: 1.25 * tickMs(config)
+})
+
+const patient = Schedule.exponential(Duration.millis(100)).pipe(Schedule.union(Schedule.spaced(Duration.seconds(2))))
+
+/** Waits for the disk as long as it takes: what depends on it must not go out before. */
+const persist = (store: PoolStoreShape, writes: ReadonlyArray<Write>): Effect.Effect<void> =>
+  store.write(writes).pipe(
+    Effect.tapError((error: DatabaseError) =>
+      Effect.logError(`the pool cannot be written: ${error.message}; trying again`)
+    ),
+    Effect.retry(patient),
+    Effect.orDie
+  )
+
+/** Takes the snapshot an SSP was promised; a replica elsewhere than the log says is a broken invariant. */
+const freeze = ({ replica }: Parts, id: number, seq: number): Effect.Effect<void> =>
+  replica.freeze(id).pipe(
+    Effect.retry({ times: 3, schedule: Schedule.spaced(Duration.millis(50)) }),
+    Effect.orDie,
+    Effect.flatMap((at) =>
+      at === seq ? Effect.void : Effect.dieMessage(`broken invariant: the replica stands at ${at}, the log at ${seq}`)
+    )
+  )
+
+/** Syncs the replica, drops the log behind it. A checkpoint that fails is tried again when the next is due. */
+const checkpoint = (parts: Parts, keepFrom: number): Effect.Effect<void> => {
+  const { queue, replica, wal } = parts
+  return replica.sync.pipe(
+    Effect.zipRight(wal.dropBefore(keepFrom)),
+    Effect.zipRight(Effect.map(Clock.currentTimeMillis, (now) => void (parts.checkpointedAt = now))),
+    Effect.catchAll((error) => Effect.logError(`the checkpoint failed: ${error.message}`)),
+    Effect.zipRight(wal.keptAfter),
+    Effect.flatMap((kept) => queue.offerAll([{ tag: "Trimmed", first: kept + 1 }, { tag: "Checkpointed" }]))
+  )
+}
+
+/**
+ * A tick finds out who is silent, so it goes behind what had arrived before it: a process that is busy runs its timers
+ * in time and reads its sockets late, and would remove SSPs whose heartbeats lie there unread. The time that takes is
+ * no silence either, since ticks are that much apart then.
+ */
+const tick = ({ heard, queue }: Pick<Parts, "heard" | "queue">): Effect.Effect<void> =>
+  Effect.zipRight(heard, Effect.asVoid(queue.offer({ tag: "Tick" })))
+
+const levels = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError } as const
+
+const perform = (parts: Parts, action: Action): Effect.Effect<void> => {
+  switch (action.tag) {
+    case "Freeze":
+      return freeze(parts, action.id, action.seq)
+    case "Thaw":
+      return parts.replica.thaw(action.id)
+    case "Checkpoint":
+      return Effect.sync(() => parts.start(checkpoint(parts, action.keepFrom)))
+    case "Reply":
+      return Effect.sync(() => {
+        parts.replies.get(action.ref)?.(action.reply)
+        parts.replies.delete(action.ref)
+      })
+    case "Log":
+      return levels[action.level](action.message)
+    case "ClearView":
+      return parts.clearing.ask(action.view, action.op)
+    case "AskActivity":
+      return parts.activity.ask(action.view, action.lastActiveAt)
+    case "Poll":
+    case "Deliver":
+    case "CallRegister":
+    case "CallUnregister":
+    case "ExecuteJob":
+      return Effect.sync(() =>
+        parts.start(Effect.flatMap(Calls.run(parts.calls, action), (command) => parts.queue.offer(command)))
+      )
+    default:
+      return Effect.void
+  }
+}
+
+/** The shell proper: a state and the loop that moves it. */
+class Shell {
+  state: State.State
+  private readonly parts: Parts
+  private readonly now: () => number
+
+  constructor(parts: Parts, state: State.State, now: () => number) {
+    this.parts = parts
+    this.state = state
+    this.now = now
+  }
+
+  /** Carries out what decisions asked for: what is kept first, then the rest in order. */
+  readonly carryOut = (actions: ReadonlyArray<Action>): Effect.Effect<void> => {
+    const rest = actions.filter((action) => !isWrite(action))
+    const writes = actions.filter(isWrite)
+    const all =
+      rest.length === 0 ? Effect.void : Effect.forEach(rest, (action) => perform(this.parts, action), { discard: true })
+    return writes.length === 0 ? all : Effect.zipRight(persist(this.parts.store, writes), all)
+  }
+
+  private decide(command: Command): ReadonlyArray<Action> {
+    const now = this.now()
+    const [state, actions] = Decisions.decide(this.state, now, command)
+    this.state = state
+    if (command.tag === "Delivered" && command.answer.kind !== "applied") this.wakeFor(command.ssp, now)
+    if (
+      command.tag === "Polled" ||
+      command.tag === "Delivered" ||
+      command.tag === "ViewCalled" ||
+      command.tag === "Refused"
+    )
+      this.wakeForSuspect(command.ssp, now)
+    return actions
+  }
+
+  /** A delivery that failed is due again before the next tick, as a rule. */
+  private wakeFor(ssp: string, now: number): void {
+    const retryAt = State.member(this.state, ssp)?.outbox.retryAt ?? 0
+    if (retryAt > now) this.wakeAt(retryAt, now)
+  }
+
+  /** So is the health call that decides about an SSP, once it is suspected. */
+  private wakeForSuspect(ssp: string, now: number): void {
+    const member = State.member(this.state, ssp)
+    if (member?.state === "Suspect" && member.since === now) this.wakeAt(now + this.state.config.confirmMs, now)
+  }
+
+  private wakeAt(at: number, now: number): void {
+    this.parts.start(Effect.delay(tick(this.parts), Duration.millis(at - now)))
+  }
+
+  /** Everything that has arrived, in order; commands next to each other share one write. */
+  private readonly round = Effect.fnUntraced(function* (this: Shell, entries: Iterable<Entry>) {
+    let owed: Array<Action> = []
+    for (const entry of entries) {
+      if ("alone" in entry) {
+        yield* this.carryOut(owed)
+        owed = []
+        const command = yield* entry.alone
+        if (command !== undefined) owed.push(...this.decide(command))
+        entry.after()
+      } else owed.push(...this.decide(entry))
+    }
+    yield* this.carryOut(owed)
+    for (const listener of this.parts.listeners) listener()
+  })
+
+  /** Set when the loop has ended: nothing that is asked is answered any more. */
+  ended = false
+
+  /**
+   * The first entry, and what had arrived beside it once a turn of the event loop has read that: what comes together is
+   * decided and written together, and a flush to disk, which takes as long for one as for a hundred, is paid once.
+   */
+  private readonly gathered: Effect.Effect<Iterable<Entry>> = Effect.suspend(() => {
+    const { queue, turned } = this.parts
+    return Effect.flatMap(Queue.take(queue), (first) =>
+      Effect.map(Effect.zipRight(turned, Queue.takeUpTo(queue, maxGathered - 1)), (others) => [first, ...others])
+    )
+  })
+
+  readonly loop: Effect.Effect<never> = Effect.suspend(() =>
+    Effect.forever(Effect.flatMap(this.gathered, (entries) => this.round(entries)))
+  ).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        this.ended = true
+      })
+    )
+  )
+}
+
+const fromStore = (error: DatabaseError): StartFault =>
+  new StartFault({
+    exitCode: error.reason === "damaged" || error.reason === "newer" ? 3 : 1,
+    message: `${error.message}; see SVC_SCHEDULER_REPLICA_DB_PATH`
+  })
+
+const askOn = ({ queue, replies }: Parts) => {
+  let refs = 0
+  return (command: (ref: number) => Command): Effect.Effect<Reply> =>
+    Effect.async<Reply>((resume) => {
+      const ref = ++refs
+      replies.set(ref, (reply) => resume(Effect.succeed(reply)))
+      queue.unsafeOffer(command(ref))
+    })
+}
+
+const aloneOn =
+  ({ queue }: Parts) =>
+  <E>(step: Effect.Effect<Command | undefined, E>): Effect.Effect<void, E> =>
+    Effect.async<void, E>((resume) => {
+      let ended: Exit.Exit<Command | undefined, E> | undefined
+      const alone = Effect.map(Effect.exit(step), (exit) => {
+        ended = exit
+        return Exit.isSuccess(exit) ? exit.value : undefined
+      })
+      queue.unsafeOffer({ alone, after: () => resume(ended === undefined ? Effect.void : Effect.asVoid(ended)) })
+    })
+
+/** On a stop: positions are saved, what has been decided is carried out, the replica is on disk. */
+const close = ({ queue, replica, store }: Parts, shell: Shell): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    if (!shell.ended)
+      yield* Effect.async<void>(
+        (resume) => void queue.unsafeOffer({ alone: Effect.succeed(undefined), after: () => resume(Effect.void) })
+      )
+    const rows = [...State.ready(shell.state)].map(
+      (member) => ({ tag: "PersistMember", row: State.memberRow(member) }) as const
+    )
+    yield* Effect.ignoreLogged(store.write(rows))
+    yield* Effect.ignoreLogged(replica.sync)
+  })
+
+/**
+ * What is kept of SSPs is worth something only with the replica they pulled. One that is a part, or has been begun
+ * anew, is filled from the database without events, so whoever went on from its position would miss what that brings:
+ * nobody is known any more, and each registers and bootstraps again on its next heartbeat.
+ */
+const stillOfOnePiece = (
+  store: PoolStoreShape,
+  cloned: boolean,
+  saved: Decisions.Saved
+): Effect.Effect<Decisions.Saved, StartFault> =>
+  Effect.gen(function* () {
+    if (cloned || saved.members.length === 0) return saved
+    yield* Effect.logWarning("the replica is cloned anew: every SSP bootstraps again")
+    yield* Effect.mapError(
+      store.write(saved.members.map(({ ssp }) => ({ tag: "ForgetMember", ssp }) as const)),
+      fromStore
+    )
+    return { ...saved, members: [], strays: [] }
+  })
+
+const open = Effect.gen(function* () {
+  const config = yield* SchedulerConfig
+  const wal = yield* Wal
+  const replica = yield* Replica
+  const store = yield* PoolStore
+  const { epoch, lastLogId, saved } = yield* Effect.mapError(store.open(wal.logId, config.jobResults), fromStore)
+  const upstream = yield* Upstream
+  const log = yield* Recovery.recover(config, wal, replica, upstream.present)
+  if (lastLogId !== undefined && lastLogId !== wal.logId)
+    yield* Effect.logWarning(`the log at ${config.walPath} is a new one: every SSP bootstraps again`)
+  // A whole replica serves while it is compared with the database; only what is missing must be there first (D25).
+  const cloned = !upstream.present || (yield* Effect.mapError(replica.whole, startFault))
+  return {
+    config,
+    wal,
+    replica,
+    store,
+    upstream,
+    epoch,
+    log,
+    cloned,
+    saved: yield* stillOfOnePiece(store, cloned, saved)
+  }
+})
+
+const make: Effect.Effect<
+  PoolShape,
+  StartFault,
+  SchedulerConfig | Balance | Wal | Replica | PoolStore | SspClient | Upstream | Turn | Serving | Scope.Scope
+> = Effect.gen(function* () {
+  const { cloned, config, epoch, log, replica, saved, store, upstream, wal } = yield* open
+  const clock = yield* Effect.clock
+  const fibers = yield* FiberSet.makeRuntime<never>()
+  const serving = yield* Serving
+  const events = new Events(wal, epoch)
+  // Not bounded by itself: what goes in is a request that waits, the end of a call, or a tick.
+  const queue = yield* Queue.unbounded<Entry>()
+  const turn = yield* Turn
+  const turned = Effect.async<void>((resume) => turn.next(() => resume(Effect.void)))
+  const heard = Effect.repeatN(turned, turnsToHear - 1)
+  const start = (effect: Effect.Effect<void>): void =>
+    void fibers(
+      Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
+    )
+  const parts: Parts = {
+    config,
+    wal,
+    replica,
+    store,
+    queue,
+    start,
+    turned,
+    heard,
+    replies: new Map(),
+    listeners: [],
+    checkpointedAt: clock.unsafeCurrentTimeMillis(),
+    activity: new Activity(upstream, (command) => queue.offer(command), start),
+    clearing: new Clearing(upstream, config.schedulerId, (command) => queue.offer(command), start),
+    calls: {
+      client: Metered.sspClient(yield* SspClient, { meters: yield* Meters, clock }),
+      events,
+      replica,
+      maxBodyBytes: config.maxBodyBytes,
+      tracing: yield* Tracing
+    }
+  }
+  const initial = State.initial({ ...limits(config, yield* Balance), database: upstream.present }, epoch, log, cloned)
+  const [state, actions] = Decisions.restore(initial, yield* Clock.currentTimeMillis, saved)
+  const shell = new Shell(parts, state, () => clock.unsafeCurrentTimeMillis())
+  yield* shell.carryOut(actions)
+  yield* Serving.fork(shell.loop)
+  yield* Effect.addFinalizer(() => close(parts, shell))
+  yield* Serving.fork(Effect.repeat(tick(parts), Schedule.spaced(Duration.millis(tickMs(config)))))
+  yield* Serving.fork(
+    Effect.delay(
+      Effect.repeat(
+        parts.queue.offer({ tag: "CheckpointDue" }),
+        Schedule.spaced(Duration.seconds(config.snapshotUpdateIntervalSecs))
+      ),
+      Duration.seconds(config.snapshotUpdateIntervalSecs)
+    )
+  )
+  return {
+    state: () => shell.state,
+    identity: { logId: wal.logId, epoch },
+    events,
+    ask: askOn(parts),
+    alone: aloneOn(parts),
+    tell: (command) => Effect.asVoid(parts.queue.offer(command)),
+    resultOf: store.resultOf,
+    watch: (listener) => void parts.listeners.push(listener),
+    checkpointedAt: () => parts.checkpointedAt
+  }
+})

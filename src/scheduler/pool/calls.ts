@@ -1,0 +1,155 @@
+/**
+ * The actions of the pool that go out to an SSP, each as an effect that ends with the command that reports it.
+ *
+ * None fails: a call without an answer is an answer too. Deliveries are cut so that a request stays below the SSP's
+ * limit; the pieces go one after the other, so that the order is the log's.
+ */
+import { Effect, Random } from "effect"
+import type { Action, Command, ViewSpec } from "../../core/cluster/messages.ts"
+import type { Answer } from "../../core/cluster/outbox.ts"
+import * as Ids from "../../core/surql/recordId.ts"
+import * as Json from "../../core/surql/json.ts"
+import { isoOf } from "../../core/view/viewTimes.ts"
+import type { ReplicaShape } from "../../ports/Replica.ts"
+import type { SspClientShape, Target } from "../../ports/SspClient.ts"
+import type { TracingShape } from "../../ports/Tracing.ts"
+import type { Events } from "../ingest/Events.ts"
+
+export interface Surroundings {
+  readonly client: SspClientShape
+  readonly events: Events
+  readonly replica: Pick<ReplicaShape, "current">
+  readonly tracing: TracingShape | undefined
+  /** Bytes in one delivery of several events. */
+  readonly maxBodyBytes: number
+}
+
+/** Links of one span. */
+const maxLinks = 64
+
+type Call = Extract<Action, { readonly tag: "Poll" | "Deliver" | "CallRegister" | "CallUnregister" | "ExecuteJob" }>
+
+/**
+ * Requests for these events: one event alone, or as many as fit. Characters are counted three bytes each at worst, so a
+ * third is always safe.
+ */
+const requests = (events: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
+  const bodies: Array<string> = []
+  let part: Array<string> = []
+  let size = 0
+  const flush = (): void => {
+    if (part.length > 0) bodies.push(part.length === 1 ? part[0]! : `[${part.join(",")}]`)
+    part = []
+    size = 0
+  }
+  for (const event of events) {
+    if (size + event.length > maxBytes / 3) flush()
+    part.push(event)
+    size += event.length + 1
+  }
+  flush()
+  return bodies
+}
+
+/** A delivery of traced events is a span in the first one's trace, linked to the others. */
+const deliver = (around: Surroundings, action: Call & { readonly tag: "Deliver" }): Effect.Effect<Answer> =>
+  Effect.suspend(() => {
+    const [parent, ...links] = around.events.tracesOf(action.from, action.to)
+    if (parent === undefined) return send(around, action, undefined)
+    const span = around.tracing?.begin("deliver", {
+      kind: "client",
+      parent,
+      links: links.slice(0, maxLinks),
+      attributes: { "svc.ssp": action.ssp, "svc.from": action.from, "svc.to": action.to }
+    })
+    return Effect.tap(send(around, action, span?.traceparent ?? parent), ({ kind }) =>
+      Effect.sync(() => span?.end(kind === "applied" ? undefined : kind))
+    )
+  })
+
+const send = Effect.fnUntraced(function* (
+  { client, events, maxBodyBytes }: Surroundings,
+  action: Call & { readonly tag: "Deliver" },
+  traceparent: string | undefined
+) {
+  const read = yield* Effect.either(events.read(action.from, action.to))
+  if (read._tag === "Left") {
+    yield* Effect.logError(
+      `events ${action.from} to ${action.to} cannot be read for ${action.ssp}: ${read.left.message}`
+    )
+    return { kind: "unavailable" } as const
+  }
+  let answer: Answer = { kind: "unavailable" }
+  for (const body of requests(read.right, maxBodyBytes)) {
+    answer = yield* client.deliver(action, body, traceparent)
+    if (answer.kind !== "applied") return answer
+  }
+  return answer
+})
+
+/** The registration as it came, with the assignment, and with the last activity where that is known to be later. */
+const registrationBody = ({ body, lastActiveAt }: ViewSpec, assignment: number): unknown => {
+  const given = body as { readonly lastActiveAt?: unknown }
+  const known = typeof given.lastActiveAt === "string" ? Date.parse(given.lastActiveAt) : undefined
+  const later = known === undefined || known < lastActiveAt
+  return { ...given, ...(later ? { lastActiveAt: isoOf(lastActiveAt) } : {}), assignment }
+}
+
+/** A job as it stands in the replica, in the shape of a dispatch; undefined while it is not there. */
+const jobBody = Effect.fnUntraced(function* ({ replica }: Surroundings, job: string, table: string) {
+  const id = Ids.parseLenient(job)
+  const found =
+    id === undefined ? undefined : (yield* Effect.orElseSucceed(replica.current([id]), () => undefined))?.get(id.text)
+  const doc = found?.doc
+  return doc === undefined
+    ? undefined
+    : {
+        job_id: job,
+        table,
+        payload: { path: typeof doc["path"] === "string" ? doc["path"] : "", body: Json.toJson(doc["payload"]) ?? {} }
+      }
+})
+
+/** Carries the call out and answers with what is to be told to the pool. */
+export const run = (around: Surroundings, action: Call): Effect.Effect<Command> => {
+  const { client } = around
+  const { registration, ssp } = action
+  const target: Target = action
+  switch (action.tag) {
+    case "Poll":
+      return Effect.map(client.health(target), (health) => ({ tag: "Polled", ssp, registration, health }))
+    case "Deliver":
+      return Effect.zipWith(deliver(around, action), Random.next, (answer, jitter) => ({
+        tag: "Delivered",
+        ssp,
+        registration,
+        answer,
+        jitter
+      }))
+    case "CallRegister":
+      return Effect.map(client.registerView(target, registrationBody(action.spec, action.assignment)), (outcome) => ({
+        tag: "ViewCalled",
+        op: action.op,
+        view: action.view,
+        ssp,
+        registration,
+        outcome
+      }))
+    case "CallUnregister":
+      return Effect.map(
+        client.unregisterView(target, {
+          id: `incantation:${action.view}`,
+          assignment: action.assignment,
+          ...(action.gone ? {} : { moved: true })
+        }),
+        (outcome) => ({ tag: "ViewCalled", op: action.op, view: action.view, ssp, registration, outcome })
+      )
+    case "ExecuteJob":
+      return Effect.map(
+        Effect.flatMap(jobBody(around, action.job, action.table), (body) =>
+          body === undefined ? Effect.succeed({ kind: "unreachable" } as const) : client.executeJob(target, body)
+        ),
+        (outcome) => ({ tag: "JobCalled", op: action.op, job: action.job, outcome })
+      )
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * What the pool's members go through, counted from outside: registrations, overflows, replays (D34).
+ *
+ * Seen in the state after each round of decisions, so that the machine knows of no metrics; a round costs a look at a
+ * few members.
+ */
+import { HashMap } from "effect"
+import type { SspMember, State } from "../../core/cluster/state.ts"
+import type { Meters } from "../../core/telemetry/meters.ts"
+import type { ProgressShape } from "../../ports/Progress.ts"
+import type { PoolShape } from "./Pool.ts"
+
+interface Seen {
+  readonly registration: number
+  readonly state: SspMember["state"]
+  /** The replay that goes on, and where it began. */
+  readonly replay: { readonly from: number; readonly task: ReturnType<ProgressShape["open"]> } | undefined
+}
+
+class Watch {
+  private readonly meters: Meters
+  private readonly progress: ProgressShape
+  private readonly known = new Map<string, Seen>()
+  private members: State["members"] | undefined
+
+  constructor(meters: Meters, progress: ProgressShape) {
+    this.meters = meters
+    this.progress = progress
+  }
+
+  look({ members }: State): void {
+    if (members === this.members) return
+    const first = this.members === undefined
+    this.members = members
+    for (const member of HashMap.values(members)) this.member(member, first)
+    if (this.known.size === HashMap.size(members)) return
+    for (const [ssp, seen] of this.known) {
+      if (HashMap.has(members, ssp)) continue
+      seen.replay?.task.close(false)
+      this.known.delete(ssp)
+    }
+  }
+
+  private member({ outbox: { acked }, registration, ssp, state, target }: SspMember, first: boolean): void {
+    const before = this.known.get(ssp)
+    // An overflow voids the old registration with a number of its own.
+    if (!first && state !== "Overflowed" && before?.registration !== registration) this.meters.registrations.add()
+    if (state === "Overflowed" && before?.state !== "Overflowed") this.meters.overflows.add()
+    let replay = before?.replay
+    if (replay !== undefined && (state !== "Replaying" || before?.registration !== registration)) {
+      replay.task.close(state === "Ready")
+      replay = undefined
+    }
+    if (state === "Replaying") {
+      replay ??= { from: acked, task: this.progress.open("replay", ssp, "events") }
+      replay.task.expect(Math.max(0, target - replay.from))
+      replay.task.reach(Math.max(0, Math.min(acked, target) - replay.from))
+    }
+    this.known.set(ssp, { registration, state, replay })
+  }
+}
+
+/** Counts from now on; members that are there already were counted by the process before. */
+export const watch = (pool: Pick<PoolShape, "state" | "watch">, meters: Meters, progress: ProgressShape): void => {
+  const watching = new Watch(meters, progress)
+  watching.look(pool.state())
+  pool.watch(() => watching.look(pool.state()))
+}

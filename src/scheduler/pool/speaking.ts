@@ -1,0 +1,30 @@
+/**
+ * For whom a caller may speak (D54): a secret that is named after an SSP is that SSP's and nobody else's.
+ *
+ * So that whoever has stolen the secret of one SSP cannot take the place of another, end it, or decide its jobs. Who
+ * has the one secret of the specification, or was asked for none, speaks for all, as the specification has it.
+ */
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import { Effect } from "effect"
+import { shown } from "../../core/shown.ts"
+import { addressOf, Audit } from "../../ports/Audit.ts"
+import { Caller } from "../../protocol/access.ts"
+
+const forbidden = (name: string, ssp: string) => ({
+  code: "FORBIDDEN" as const,
+  message: `the secret ${shown(name)} speaks for the SSP of that name alone, not for ${shown(ssp)} (setting SVC_AUTH_SECRETS)`
+})
+
+/** Goes on where the caller may speak for `ssp`; else an audit line and 403. */
+export const make = Effect.map(
+  Audit,
+  ({ turnedAway }) =>
+    (ssp: string) =>
+      Effect.gen(function* () {
+        const { name, onlySsp } = yield* Caller
+        if (onlySsp === undefined || onlySsp === ssp) return
+        const address = addressOf(yield* HttpServerRequest.HttpServerRequest)
+        yield* turnedAway({ object: `SSP ${ssp}`, secret: name, address, outcome: "FORBIDDEN" })
+        return yield* Effect.fail(forbidden(name, ssp))
+      })
+)

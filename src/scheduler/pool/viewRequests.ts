@@ -1,0 +1,102 @@
+/**
+ * View registrations as the scheduler takes them: read, handed to the pool, the reply turned into an answer (D31, D33).
+ *
+ * The body goes to the SSP as it came; only its times are read here, because the scheduler expires assignments by them
+ * (D14).
+ */
+import { Clock, Effect, Either, ParseResult, Schema } from "effect"
+import type { Reply } from "../../core/cluster/messages.ts"
+import * as Quarantine from "../../core/cluster/poolQuarantine.ts"
+import * as State from "../../core/cluster/state.ts"
+import { viewKey } from "../../core/view/viewId.ts"
+import * as ViewTimes from "../../core/view/viewTimes.ts"
+import type { SspClientShape } from "../../ports/SspClient.ts"
+import { invalidRequest } from "../../node/httpAnswers.ts"
+import type { QueryRegistration } from "../../protocol/schedulerWire.ts"
+import { ViewRegistration } from "../../protocol/wire.ts"
+import * as Errors from "../http/HttpErrors.ts"
+import type { PoolShape } from "./Pool.ts"
+
+type Registration = typeof ViewRegistration.Type
+
+const noKey = invalidRequest([{ path: "id", reason: "holds no key behind its prefix" }])
+
+const refusal = (id: string, reply: Reply) => {
+  switch (reply.kind) {
+    case "noSsp":
+      return Errors.noSsp
+    case "overloaded":
+      return Errors.busy(reply)
+    case "quarantined":
+      return Errors.viewQuarantined(id, reply)
+    case "refused":
+      return Errors.passedOn(reply.details)
+    default:
+      return Errors.unexpected(reply)
+  }
+}
+
+/** Registers a view somewhere; answers who has it. */
+export const register = (pool: PoolShape, { assignment: _, ...body }: Registration) =>
+  Effect.gen(function* () {
+    const key = viewKey(body.id)
+    if (key === undefined) return yield* Effect.fail(noKey)
+    const times = ViewTimes.read(body, yield* Clock.currentTimeMillis)
+    if (Either.isLeft(times)) return yield* Effect.fail(invalidRequest(times.left))
+    const { lastActiveAtMs, ttlMs } = times.right
+    const reply = yield* pool.ask((ref) => ({
+      tag: "RegisterView",
+      ref,
+      view: key,
+      spec: { body, ttlMs, lastActiveAt: lastActiveAtMs }
+    }))
+    return reply.kind === "assigned" ? reply : yield* Effect.fail(refusal(body.id, reply))
+  })
+
+export const unregister = (pool: PoolShape, id: string) =>
+  Effect.gen(function* () {
+    const key = viewKey(id)
+    if (key === undefined) return yield* Effect.fail(Errors.viewNotFound(id))
+    const reply = yield* pool.ask((ref) => ({ tag: "UnregisterView", ref, view: key }))
+    if (reply.kind === "ok") return
+    return yield* Effect.fail(reply.kind === "overloaded" ? Errors.busy(reply) : Errors.viewNotFound(id))
+  })
+
+/**
+ * Frees the query of a view, at every SSP that answers and then here; one that is away says again that it has set it
+ * aside.
+ */
+export const free = (pool: PoolShape, client: Pick<SspClientShape, "freeView">, id: string) =>
+  Effect.gen(function* () {
+    const key = viewKey(id)
+    if (key === undefined) return yield* Effect.fail(Errors.viewNotFound(id))
+    for (const query of Quarantine.under(pool.state(), key))
+      yield* Effect.forEach(State.ready(pool.state()), (ssp) => client.freeView(ssp, { id, ...query }), {
+        concurrency: "unbounded",
+        discard: true
+      })
+    const reply = yield* pool.ask((ref) => ({ tag: "FreeView", ref, view: key }))
+    if (reply.kind !== "ok") return yield* Effect.fail(Errors.viewNotFound(id))
+  })
+
+/** What a client of the flow description may leave out (D33). */
+const defaults = (queryId: string) => ({ clientId: queryId, ttl: "1h" })
+
+/** The registration that a plan stands for; its faults are named where they stand in the request. */
+export const ofPlan = ({
+  query_id: id,
+  view_plan: plan
+}: typeof QueryRegistration.Type): Either.Either<Registration, ReturnType<typeof invalidRequest>> => {
+  const fields = typeof plan === "string" ? { surql: plan } : plan
+  return Schema.decodeUnknownEither(ViewRegistration, { errors: "all" })({ ...defaults(id), ...fields, id }).pipe(
+    Either.mapLeft((error) => {
+      // One fault a place: of the members of a union the first is what the client meant.
+      const byPath = new Map<string, string>()
+      for (const { message, path } of ParseResult.ArrayFormatter.formatErrorSync(error)) {
+        const at = ["view_plan", ...path].join(".")
+        if (!byPath.has(at)) byPath.set(at, message)
+      }
+      return invalidRequest([...byPath].map(([path, reason]) => ({ path, reason })))
+    })
+  )
+}

@@ -1,0 +1,58 @@
+/**
+ * The clone of the database beside the node: begun at the start, reported on the way, and the pool told when the
+ * replica is whole (D25).
+ *
+ * What it decides lies in `Cloning.ts`. Where the replica was whole already the node serves, and all there is to do
+ * here is to read anew what the database declares.
+ */
+import { Context, Effect, Layer } from "effect"
+import { Serving } from "../../ports/Front.ts"
+import { Progress } from "../../ports/Progress.ts"
+import { Replica, startFault } from "../../ports/Replica.ts"
+import { Upstream } from "../../ports/Upstream.ts"
+import { clone, declare, type Progress as Cloned } from "./Cloning.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Declared } from "../ingest/Declared.ts"
+import { Pool } from "../pool/Pool.ts"
+
+export class Clone extends Context.Tag("scheduler/replica/Clone")<
+  Clone,
+  {
+    /** How far it is; undefined before the first step and without a database. */
+    readonly progress: () => Cloned | undefined
+  }
+>() {
+  static readonly layer: Layer.Layer<Clone, never, Upstream | Replica | Pool | Declared | SchedulerConfig | Serving> =
+    Layer.scoped(
+      Clone,
+      Effect.gen(function* () {
+        const upstream = yield* Upstream
+        const replica = yield* Replica
+        const pool = yield* Pool
+        const { reload } = yield* Declared
+        const { bootstrapChunkSize } = yield* SchedulerConfig
+        let progress: Cloned | undefined
+        const work = Effect.gen(function* () {
+          const { compared, written } = yield* Progress.during("clone", "the database", "records", (step) =>
+            clone({
+              upstream,
+              replica,
+              chunkSize: bootstrapChunkSize,
+              onProgress: (done) => {
+                progress = done
+                step.reach(done.compared)
+                step.at(`walk ${done.walk}, table ${done.table}`)
+              }
+            })
+          )
+          yield* reload
+          yield* Effect.logInfo(`the database is cloned: ${compared} records compared, ${written} written or removed`)
+          yield* pool.tell({ tag: "Cloned" })
+        })
+        const again = Effect.zipRight(declare({ upstream, replica }), reload)
+        const whole = pool.state().phase !== "Cloning"
+        if (upstream.present) yield* Serving.fork(Effect.mapError(whole ? again : work, startFault))
+        return { progress: () => progress }
+      })
+    )
+}

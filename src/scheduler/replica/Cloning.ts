@@ -1,0 +1,265 @@
+/**
+ * How the replica comes to hold what the database holds, where there is none yet or only a part of one (D25).
+ *
+ * Tables in stretches of keys, each compared with the replica, which is empty the first time. What differs goes
+ * straight into the replica: nobody has anything of it yet, so no event tells of it and the log stays as it is. The
+ * walk is repeated until it finds nothing, for what the database wrote meanwhile was refused here (D20). A database
+ * that cannot be reached is tried again for ever, at the key where the walk stood; versions that were lost restart
+ * above the highest that a client may have seen (D4). A replica that is whole is compared while the node serves, in
+ * `Reconcile.ts`.
+ */
+import { Effect, Either, Fiber } from "effect"
+import { type Change, decodeChange } from "../../core/record/change.ts"
+import type { RawChange } from "../../core/record/event.ts"
+import * as Compare from "../../core/record/reconcile.ts"
+import * as JsonTypes from "../../core/surql/jsonTypes.ts"
+import { identical } from "../../core/surql/order.ts"
+import * as Ids from "../../core/surql/recordId.ts"
+import type { RecordId, RecordKey } from "../../core/surql/value.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import * as Version from "../../core/record/version.ts"
+import * as Backoff from "../../node/backoff.ts"
+import type { ReplicaError, ReplicaRecord, ReplicaShape } from "../../ports/Replica.ts"
+import type { UpstreamRecord, UpstreamShape } from "../../ports/Upstream.ts"
+
+/** A difference as the event it becomes: what `Ingest` takes where SSPs live on the log already. */
+export interface Repair {
+  readonly change: Change
+  readonly raw: RawChange
+}
+
+export interface Cloned {
+  /** Records of the database that were read, over all walks. */
+  readonly compared: number
+  /** Records that were written or removed. */
+  readonly written: number
+}
+
+export interface Progress {
+  readonly walk: number
+  readonly table: string
+  readonly compared: number
+  readonly written: number
+}
+
+/** What goes wrong on the way of a change, whatever the shell calls it. */
+interface Trouble {
+  readonly message: string
+}
+
+export interface Parts {
+  readonly upstream: UpstreamShape
+  readonly replica: ReplicaShape
+  /** `bootstrap_chunk_size` */
+  readonly chunkSize: number
+  readonly onProgress?: (progress: Progress) => void
+}
+
+/** Walks at most: as long as the last one found something, but not for ever under heavy writes. */
+const maxWalks = 4
+const failing = { baseMs: 500, capMs: 30_000 }
+
+const hopeless = (error: Trouble): error is ReplicaError =>
+  "_tag" in error &&
+  error._tag === "ReplicaError" &&
+  "reason" in error &&
+  (error.reason === "damaged" || error.reason === "newer")
+
+/** Again until it succeeds, with full jitter; only a replica that cannot be used ends it. */
+export const patiently =
+  (what: string) =>
+  <A>(effect: Effect.Effect<A, Trouble>): Effect.Effect<A, ReplicaError> =>
+    Effect.gen(function* () {
+      for (let failures = 0; ; failures++) {
+        const tried = yield* Effect.either(effect)
+        if (Either.isRight(tried)) return tried.right
+        if (hopeless(tried.left)) return yield* Effect.fail(tried.left)
+        const text = `${what} failed (${failures + 1} in a row): ${tried.left.message}; trying again`
+        yield* failures % 10 === 9
+          ? Effect.logError(`${text}. Check db.url, db.namespace, db.database and the credentials`)
+          : Effect.logWarning(text)
+        yield* Backoff.pause(failing, failures)
+      }
+    })
+
+const inReplica = patiently("reading or writing the replica")
+
+type Difference = Compare.Difference
+
+/** Whether they differ beyond what a record loses on its way as an event. */
+export const reallyDiffers = ({ found, known }: Difference): boolean =>
+  known === undefined ||
+  found === undefined ||
+  (found.version !== undefined && found.version > known.version) ||
+  !identical(JsonTypes.asSent(known.doc), JsonTypes.asSent(found.doc))
+
+/** The event that a difference becomes; the change is what whoever reads the event makes of it. */
+export const repairOf = (difference: Difference): Repair => {
+  const { doc, id, op, version } = Compare.changeOf(difference)
+  const { json, types } = JsonTypes.split(doc)
+  const raw: RawChange = {
+    table: id.table,
+    id: id.text,
+    record: version === undefined ? json : { ...json, _svc_rv: version },
+    types
+  }
+  const change = Either.getOrThrowWith(
+    decodeChange({ ...raw, op }, () => types),
+    ({ message }) => new Error(`a record of the database is no change: ${message}`)
+  )
+  return { change, raw }
+}
+
+/** What the replica has behind a key, up to another, by id text. */
+export const between = (
+  { chunkSize, replica }: Pick<Parts, "chunkSize" | "replica">,
+  table: string,
+  after: RecordKey | undefined,
+  last: RecordKey | undefined
+): Effect.Effect<ReadonlyMap<string, ReplicaRecord>, ReplicaError> =>
+  Effect.gen(function* () {
+    const found = new Map<string, ReplicaRecord>()
+    for (let from = after; ; ) {
+      const records = yield* replica.records(table, from, chunkSize)
+      for (const record of records) {
+        if (last !== undefined && Ids.compareKeys(record.id.key, last) > 0) return found
+        found.set(record.id.text, record)
+      }
+      if (records.length < chunkSize) return found
+      from = records.at(-1)!.id.key
+    }
+  })
+
+/** What the database declares now, kept in the replica; answers the tables. */
+export const declare = ({
+  replica,
+  upstream
+}: Pick<Parts, "replica" | "upstream">): Effect.Effect<ReadonlyArray<string>, ReplicaError> =>
+  Effect.gen(function* () {
+    const tables = yield* patiently("reading the database's tables")(upstream.tables)
+    yield* inReplica(replica.putTables(tables.map(({ name, types }) => ({ name, types }))))
+    return tables.map(({ name }) => name)
+  })
+
+class Walk {
+  private readonly parts: Parts
+  /** The highest version that a client may have seen and nobody knows. */
+  private lost = 0
+  private compared = 0
+  private written = 0
+  private walks = 0
+
+  constructor(parts: Parts) {
+    this.parts = parts
+  }
+
+  run(): Effect.Effect<Cloned, ReplicaError> {
+    return Effect.gen(this, function* () {
+      const { replica, upstream } = this.parts
+      yield* inReplica(this.rememberLost)
+      for (let before = -1; this.walks < maxWalks && (this.walks < 2 || before !== this.written); ) {
+        before = this.written
+        this.walks++
+        const tables = yield* declare({ replica, upstream })
+        for (const name of new Set([...tables, ...(yield* inReplica(replica.names))]))
+          if (!isOwn(name)) yield* this.table(name)
+        yield* Effect.logInfo(
+          `clone, walk ${this.walks}: ${this.compared} records read so far, ${this.written} written or removed`
+        )
+      }
+      yield* inReplica(replica.markWhole)
+      return { compared: this.compared, written: this.written }
+    })
+  }
+
+  /** Where records have been lost with their versions, new ones go on above what clients may have seen. */
+  private readonly rememberLost: Effect.Effect<void, ReplicaError> = Effect.suspend(() => {
+    const { replica, upstream } = this.parts
+    return Effect.gen(this, function* () {
+      const known = (yield* replica.current([Compare.lostId])).get(Compare.lostId.text)?.version
+      this.lost = known ?? (yield* patiently("reading the versions that clients have seen")(upstream.highestVersion))
+      if (this.lost === 0) return
+      if (known === undefined)
+        yield* Effect.logWarning(
+          `the versions of records are not known any more, but clients have seen some: they go on above ${this.lost}`
+        )
+      yield* replica.commit({
+        records: [{ id: Compare.lostId, version: this.lost, doc: undefined }],
+        through: yield* replica.applied
+      })
+    })
+  })
+
+  /** One table, stretch by stretch: the next is read while the last is dealt with. */
+  private table(name: string): Effect.Effect<void, ReplicaError> {
+    const { chunkSize, onProgress, upstream } = this.parts
+    const read = (after: RecordKey | undefined) =>
+      patiently(`reading table ${name}`)(upstream.chunk(name, after, chunkSize))
+    return Effect.gen(this, function* () {
+      let after: RecordKey | undefined
+      for (let found = yield* read(undefined); ; ) {
+        const last = found.length < chunkSize ? undefined : found.at(-1)?.id.key
+        const next = last === undefined ? undefined : yield* Effect.fork(read(last))
+        this.compared += found.length
+        const differences = yield* inReplica(this.differences(name, found, after, last))
+        yield* patiently(`applying what differs in table ${name}`)(this.write(differences))
+        onProgress?.({ walk: this.walks, table: name, compared: this.compared, written: this.written })
+        if (next === undefined) return
+        found = yield* Fiber.join(next)
+        after = last
+      }
+    })
+  }
+
+  private differences(
+    table: string,
+    found: ReadonlyArray<UpstreamRecord>,
+    after: RecordKey | undefined,
+    last: RecordKey | undefined
+  ): Effect.Effect<ReadonlyArray<Difference>, ReplicaError> {
+    return Effect.gen(this, function* () {
+      const { replica, upstream } = this.parts
+      const known = yield* between(this.parts, table, after, last)
+      const missing = found.filter(({ id }) => !known.has(id.text)).map(({ id }) => id)
+      // Keys that the database sorts otherwise are known all the same.
+      const others = known.size === 0 ? new Map<string, ReplicaRecord>() : yield* replica.current(missing)
+      const alive = (id: RecordId): Compare.Known | undefined => {
+        const record = known.get(id.text) ?? others.get(id.text)
+        return record?.doc === undefined ? undefined : { id, doc: record.doc, version: record.version }
+      }
+      const differences = Compare.compare(
+        found,
+        Array.from(known.values(), ({ id }) => alive(id)!),
+        alive
+      ).filter(reallyDiffers)
+      const gone = differences.filter((difference) => difference.found === undefined)
+      if (gone.length === 0) return differences
+      const there = new Set(
+        (yield* patiently(`reading table ${table}`)(upstream.find(gone.map(({ id }) => id)))).map(({ id }) => id.text)
+      )
+      return differences.filter((difference) => difference.found !== undefined || !there.has(difference.id.text))
+    })
+  }
+
+  /** Nobody has anything yet: straight into the replica, at the position where it stands. */
+  private write(differences: ReadonlyArray<Difference>): Effect.Effect<void, ReplicaError> {
+    if (differences.length === 0) return Effect.void
+    const { replica } = this.parts
+    return Effect.gen(this, function* () {
+      const known = yield* replica.current(differences.map(({ id }) => id))
+      const records = differences.flatMap((difference): ReadonlyArray<ReplicaRecord> => {
+        const before = known.get(difference.id.text)
+        const next = Version.after(before, Compare.changeOf(difference), this.lost)
+        return next === undefined ? [] : [{ id: difference.id, ...next }]
+      })
+      yield* replica.commit({ records, through: yield* replica.applied })
+      this.written += records.length
+    })
+  }
+}
+
+/**
+ * Done when the replica is what the database was at the end of a walk that found nothing; fails only with a replica
+ * that cannot be used.
+ */
+export const clone = (parts: Parts): Effect.Effect<Cloned, ReplicaError> => Effect.suspend(() => new Walk(parts).run())

@@ -1,0 +1,155 @@
+/**
+ * `/proxy/query` (D28): read-only statements over the newest frozen state of the replica, else over the current one.
+ *
+ * Read-only by construction: the language that is parsed has no statement that writes, and what is read is a snapshot.
+ * Runs share slices of 10 ms with a turn of the event loop in between, so that ingest goes on; rows and steps are
+ * bounded by settings that the error names.
+ *
+ * Two answers to the same query:
+ * - **plain** (everybody): JSON as the database renders it. It loses types: a datetime, a duration, a uuid, a decimal
+ *   and a record id are text, a set is an array; whole floats are written `2.0`, ints beyond 2^53 with all their
+ *   digits. What a reader knows of types it has from `INFO FOR TABLE`.
+ * - **exact** (extension): asked for with the request header `accept: application/vnd.svc+json`, and so typed in the
+ *   answer. The body is the same value in our own encoding (`core/surql/encode.ts`: JSON, in which
+ *   `{"$":["d","2020-..."]}` and its like stand for what JSON has no type for), so `Encode.decode(body)` gives exactly
+ *   the values that the scheduler has: rows have `id` as a record id and their version in `_svc_rv`. `params` of such a
+ *   request are in the same encoding, so a record id can be bound: `JSON.parse(Encode.encode({ last: id }))` is what
+ *   goes into the body.
+ *
+ * Chunks that cost what they hold, whatever the size of the table: `SELECT * FROM t WHERE id > $last ORDER BY id LIMIT
+ * 1000` with `$last` a record id (exact; text compares as text, as in the database), and ranges written out, which
+ * plain clients can use: `SELECT * FROM t:⟨last⟩>.. LIMIT 1000`, `SELECT * FROM t:1..1000`.
+ */
+import { Clock, Context, Data, Effect, Either, Layer } from "effect"
+import type { Statement } from "../../core/surql/ast.ts"
+import * as Encode from "../../core/surql/encode.ts"
+import * as Json from "../../core/surql/json.ts"
+import { parseStatements } from "../../core/surql/parse.ts"
+import { Datetime, type Value } from "../../core/surql/value.ts"
+import { Replica, ReplicaError } from "../../ports/Replica.ts"
+import { Slicer } from "../../node/Slicer.ts"
+import { Turn } from "../../ports/Turn.ts"
+import { exactType } from "../../protocol/wire.ts"
+import { answer, type Limits } from "./queryRun.ts"
+
+export interface Query {
+  readonly query: string
+  readonly params: { readonly [name: string]: unknown } | undefined
+  /** The request's `accept` header. */
+  readonly accept: string | undefined
+}
+
+export interface Answer {
+  readonly seq: number
+  /** JSON text: one statement's value, or an array of several's. */
+  readonly body: string
+  readonly contentType: string
+}
+
+/** 400 `INVALID_QUERY`: it does not parse, or is none of the statements allowed. */
+export class QueryRefused extends Data.TaggedError("QueryRefused")<{
+  readonly message: string
+  readonly line: number
+  readonly column: number
+}> {}
+
+/** 500 `QUERY_FAILED`: it failed while it ran. */
+export class QueryFailed extends Data.TaggedError("QueryFailed")<{ readonly message: string }> {}
+
+/** 503 `OVERLOADED`. */
+export class QueryBusy extends Data.TaggedError("QueryBusy")<{
+  readonly message: string
+  readonly retryAfterSecs: number
+}> {}
+
+export type QueryError = QueryRefused | QueryFailed | QueryBusy | ReplicaError
+
+/** Each reads a state of its own, over a connection of its own. */
+const atOnce = 8
+const waitingAtMost = 256
+
+/** Whether a header names the media type among others. */
+const accepts = (accept: string | undefined): boolean =>
+  accept
+    ?.toLowerCase()
+    .split(",")
+    .some((part) => part.split(";")[0]!.trim() === exactType) === true
+
+const paramsOf = (params: Query["params"], exact: boolean): { readonly [name: string]: Value } =>
+  (params === undefined ? {} : exact ? Encode.decode(JSON.stringify(params)) : Json.fromJson(params)) as {
+    readonly [name: string]: Value
+  }
+
+const parse = (query: string): Effect.Effect<ReadonlyArray<Statement>, QueryRefused> =>
+  Effect.suspend(() =>
+    Either.match(parseStatements(query), {
+      onLeft: ({ column, line, message }) =>
+        Effect.fail(new QueryRefused({ message: `line ${line}, column ${column}: ${message}`, line, column })),
+      onRight: Effect.succeed
+    })
+  )
+
+export class ProxyQuery extends Context.Tag("scheduler/replica/ProxyQuery")<
+  ProxyQuery,
+  {
+    readonly run: (query: Query) => Effect.Effect<Answer, QueryError>
+  }
+>() {
+  /** `limits` are the settings `SVC_QUERY_ROWS`, `SVC_QUERY_STEPS`, `SVC_QUERY_ROW_STEPS` and `SVC_QUERY_BYTES`. */
+  static readonly layer = (limits: Limits): Layer.Layer<ProxyQuery, never, Replica | Turn> =>
+    Layer.scoped(ProxyQuery, make(limits))
+}
+
+const make = (limits: Limits) =>
+  Effect.gen(function* () {
+    const replica = yield* Replica
+    const clock = yield* Effect.clock
+    const slicer = new Slicer(yield* Turn, () => clock.unsafeCurrentTimeMillis())
+    yield* Effect.addFinalizer(() => Effect.sync(() => slicer.close()))
+    const places = yield* Effect.makeSemaphore(atOnce)
+    let waiting = 0
+    const now = Effect.map(
+      Clock.currentTimeNanos,
+      (nanos) => new Datetime(Number(nanos / 1_000_000_000n), Number(nanos % 1_000_000_000n))
+    )
+
+    const evaluated = (
+      statements: ReadonlyArray<Statement>,
+      params: { readonly [name: string]: Value },
+      exact: boolean
+    ) =>
+      Effect.gen(function* () {
+        const snapshot = yield* replica.snapshot
+        const at = yield* now
+        const result = yield* slicer
+          .run(() => answer(statements, { snapshot, params, limits, now: at, exact }))
+          .pipe(
+            Effect.catchTag("Closed", () =>
+              Effect.fail(new QueryBusy({ message: "the scheduler is shutting down", retryAfterSecs: 1 }))
+            ),
+            // What it reads it reads at once, and throws when the replica fails.
+            Effect.catchAllDefect((defect) =>
+              defect instanceof ReplicaError ? Effect.fail(defect) : Effect.die(defect)
+            )
+          )
+        if (Either.isLeft(result)) return yield* new QueryFailed({ message: result.left })
+        return { seq: snapshot.seq, body: result.right, contentType: exact ? exactType : "application/json" }
+      }).pipe(Effect.scoped)
+
+    const run = ({ accept, params, query }: Query): Effect.Effect<Answer, QueryError> =>
+      Effect.suspend(() => {
+        if (waiting >= waitingAtMost)
+          return Effect.fail(
+            new QueryBusy({ message: `${waitingAtMost} queries are running or waiting already`, retryAfterSecs: 1 })
+          )
+        waiting++
+        const exact = accepts(accept)
+        return parse(query).pipe(
+          Effect.flatMap((statements) =>
+            places.withPermits(1)(Effect.suspend(() => evaluated(statements, paramsOf(params, exact), exact)))
+          ),
+          Effect.ensuring(Effect.sync(() => void waiting--))
+        )
+      })
+    return { run }
+  })

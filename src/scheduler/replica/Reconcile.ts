@@ -1,0 +1,149 @@
+/**
+ * What keeps the replica equal to the database while the scheduler serves: a compare at the start and every
+ * `SVC_RECONCILE_INTERVAL_SECS` (D25, D20).
+ *
+ * An event that never came shows here, and so does what happened while the scheduler was down. What differs goes the
+ * way of any change: logged with a new position, told to every SSP, and only if its record is still what it was when
+ * the difference was seen. Behind a clone the first compare comes soon: what changed during its last walk was refused
+ * at the door.
+ */
+import { Cause, Duration, Effect, Layer, Schedule } from "effect"
+import type * as Compare from "../../core/record/reconcile.ts"
+import { identical } from "../../core/surql/order.ts"
+import type { RecordId } from "../../core/surql/value.ts"
+import type * as Version from "../../core/record/version.ts"
+import { Serving } from "../../ports/Front.ts"
+import { defaultMomentMs, LiveCompare, type Side, type Suspect } from "../../node/liveCompare.ts"
+import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
+import { Upstream } from "../../ports/Upstream.ts"
+import { between, reallyDiffers, repairOf } from "./Cloning.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Ingest, type Refusal } from "../ingest/Ingest.ts"
+import { Pool } from "../pool/Pool.ts"
+
+const soonSecs = 30
+/** Pauses after failures of the first compare begin with this and double. */
+const retryMs = 500
+/** Changes offered in one go: others have their turn between them. */
+const partSize = 200
+
+type Alive = Compare.Known
+
+const same = (a: Version.Known | undefined, b: Version.Known | undefined): boolean =>
+  a === undefined || b === undefined
+    ? a === b
+    : a.version === b.version &&
+      (a.doc === undefined || b.doc === undefined ? a.doc === b.doc : identical(a.doc, b.doc))
+
+const alive = ({ doc, id, version }: ReplicaRecord): Alive | undefined =>
+  doc === undefined ? undefined : { id, doc, version }
+
+/** The replica as a side of the compare. */
+export const sideOf = (
+  replica: ReplicaShape,
+  chunkSize: number,
+  ingest: Ingest["Type"]["ingest"]
+): Side<Alive, ReplicaRecord, ReplicaError, Refusal | ReplicaError> => {
+  const repairSome = (suspects: ReadonlyArray<Suspect<Alive, ReplicaRecord>>) => {
+    const repairs = suspects.map(repairOf)
+    const states = new Map(suspects.map(({ id, state }) => [id.text, state]))
+    const made: Array<RecordId> = []
+    return ingest(
+      repairs.map(({ change }) => change),
+      repairs.map(({ raw }) => raw),
+      ({ id }, was) => {
+        const holds = same(states.get(id.text), was)
+        if (holds) made.push(id)
+        return holds
+      }
+    ).pipe(Effect.as(made))
+  }
+  return {
+    chunkSize,
+    // Types stay those of the last clone (D28): SSPs have been told those.
+    declare: () => {},
+    names: replica.names,
+    between: (table, after, last) =>
+      Effect.map(between({ replica, chunkSize }, table, after, last), (found) =>
+        Array.from(found.values()).flatMap((record) => alive(record) ?? [])
+      ),
+    states: replica.current,
+    known: alive,
+    unmoved: same,
+    differs: reallyDiffers,
+    repair: (suspects) => {
+      const parts = Array.from({ length: Math.ceil(suspects.length / partSize) }, (_, i) =>
+        suspects.slice(i * partSize, (i + 1) * partSize)
+      )
+      return Effect.map(Effect.forEach(parts, repairSome), (made) => made.flat())
+    }
+  }
+}
+
+export const layerOf = (
+  momentMs: number
+): Layer.Layer<never, never, Upstream | Replica | Ingest | Pool | SchedulerConfig | Serving> =>
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      const upstream = yield* Upstream
+      const replica = yield* Replica
+      const pool = yield* Pool
+      const serving = yield* Serving
+      const scope = yield* Effect.scope
+      const { ingest } = yield* Ingest
+      const { bootstrapChunkSize, reconcileIntervalSecs } = yield* SchedulerConfig
+      if (!upstream.present) return
+      const { now } = new LiveCompare({
+        upstream,
+        momentMs,
+        side: sideOf(replica, bootstrapChunkSize, ingest),
+        fork: (later) =>
+          Effect.asVoid(
+            Effect.forkIn(
+              later.pipe(
+                Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
+              ),
+              scope
+            )
+          )
+      })
+      const soon = reconcileIntervalSecs === 0 ? soonSecs : Math.min(soonSecs, reconcileIntervalSecs)
+      const failed = ({ message }: { readonly message: string }): Effect.Effect<void> =>
+        Effect.logWarning(`the compare with the database failed: ${message}; trying again`)
+      const compare = now.pipe(
+        Effect.as(reconcileIntervalSecs),
+        Effect.catchAll((error) => Effect.as(failed(error), soon))
+      )
+      const turn = (pauseSecs: number): Effect.Effect<number> =>
+        Effect.zipRight(
+          Effect.sleep(Duration.seconds(pauseSecs)),
+          Effect.suspend(() => (pool.state().phase === "Cloning" ? Effect.succeed(soon) : compare))
+        )
+      // A replica that was there before the start may lack what happened while nobody listened.
+      const first =
+        pool.state().phase === "Cloning"
+          ? Effect.void
+          : now.pipe(
+              Effect.tapError(failed),
+              Effect.retry(
+                Schedule.union(
+                  Schedule.jittered(Schedule.exponential(Duration.millis(retryMs))),
+                  Schedule.spaced(Duration.seconds(soon))
+                )
+              ),
+              Effect.orDie,
+              Effect.flatMap(({ compared, repaired }) =>
+                Effect.logInfo(
+                  `replica and database are compared: ${compared} records, ${repaired.length} of them written or removed`
+                )
+              )
+            )
+      const then =
+        reconcileIntervalSecs === 0
+          ? Effect.never
+          : Effect.zipRight(Effect.iterate(soon, { while: () => true, body: turn }), Effect.never)
+      yield* Serving.fork(Effect.zipRight(first, then))
+    })
+  )
+
+export const layer = layerOf(defaultMomentMs)

@@ -1,0 +1,315 @@
+/**
+ * The Merkle trees of the replica's tables (D41), brought up to date when somebody asks and at no other time.
+ *
+ * A change only notes the id of its record, and only where somebody has asked for its table before, so that ingest pays
+ * nothing for hashes. What is stale is hashed in small steps with the event loop's turn in between; the little that
+ * came meanwhile is hashed while nothing is applied, so that hashes and position belong together. State: per table that
+ * was asked for, hash and count of its buckets, and the ids that moved since. Once these are more than its records, or
+ * than {@link maxChanged}, the table is read anew instead, so that ids of records that come and go are not kept until
+ * somebody asks.
+ */
+import { Context, Effect, Layer, type Scope } from "effect"
+import {
+  bucketLevel,
+  bucketOf,
+  contentOf,
+  type Leaf,
+  leafOf,
+  MerkleTree,
+  type Node
+} from "../../core/integrity/merkle.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import type { RecordKey } from "../../core/surql/value.ts"
+import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaShape } from "../../ports/Replica.ts"
+import type * as Wire from "../../protocol/integrity.ts"
+import { Ingest } from "../ingest/Ingest.ts"
+import { Pool, type PoolShape } from "../pool/Pool.ts"
+
+/** Ids of one table that may wait to be hashed, and records whose moves are followed. */
+const maxChanged = 200_000
+/** Ids that may wait where a table has fewer records. */
+const fewestChanged = 10_000
+/**
+ * What is done between two turns of the event loop, a few milliseconds: ids and buckets hashed, records read in key
+ * order, and read by their bucket.
+ */
+const perStep = 256
+const readPerStep = 128
+const hashedPerStep = 32
+/** Inner nodes hashed between two turns: each is over up to 256 children. */
+const nodesPerStep = 8
+/**
+ * What may be left to hash while nothing is applied, in records that moved, and how often more is worked off before.
+ */
+const maxLeft = 32
+const maxRounds = 5
+
+/** Which records have moved behind a position, from when somebody began to follow. */
+export interface Moves {
+  /** The position when it began: what moved before is not known. */
+  readonly from: number
+  readonly movedAfter: (id: string, seq: number) => boolean
+  /** Ids that moved behind a position; undefined: too many to say. */
+  readonly after: (seq: number) => ReadonlyArray<string> | undefined
+}
+
+export interface RecordTreesShape {
+  /** Roots of all tables that hold records, at one position. */
+  readonly roots: Effect.Effect<typeof Wire.Tables.Type, ReplicaError>
+  readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type, ReplicaError>
+  /** A number that is another one after every change of a table, from when it was first asked for. */
+  readonly stamp: (table: string) => number
+  readonly follow: Effect.Effect<Moves, never, Scope.Scope>
+}
+
+class Followed implements Moves {
+  readonly from: number
+  private readonly moved = new Map<string, number>()
+
+  constructor(from: number) {
+    this.from = from
+  }
+
+  note(records: ReadonlyArray<ReplicaRecord>, through: number): void {
+    // What no longer fits is taken for moved, whatever it is.
+    if (this.moved.size < maxChanged) for (const { id } of records) this.moved.set(id.text, through)
+  }
+
+  movedAfter(id: string, seq: number): boolean {
+    return this.moved.size >= maxChanged || (this.moved.get(id) ?? 0) > seq
+  }
+
+  after(seq: number): ReadonlyArray<string> | undefined {
+    return this.moved.size >= maxChanged
+      ? undefined
+      : Array.from(this.moved).flatMap(([id, at]) => (at > seq ? [id] : []))
+  }
+}
+
+const turn = Effect.sleep(0)
+
+/** Of a record that is not deleted. */
+const leafFor = ({ doc, id }: ReplicaRecord): Leaf => ({ id: id.text, hash: leafOf(id.text, contentOf(doc!)) })
+
+/** One table's tree, and what it does not hold yet. */
+class TableTree {
+  readonly tree = new MerkleTree()
+  readonly changed = new Set<string>()
+  private read = false
+  /** Records when it was last up to date. */
+  private records = 0
+  private readonly replica: ReplicaShape
+  private readonly table: string
+
+  constructor(replica: ReplicaShape, table: string) {
+    this.replica = replica
+    this.table = table
+  }
+
+  /** Rough measure of what a refresh has to do. */
+  get left(): number {
+    return this.read ? this.changed.size + this.tree.stale : Infinity
+  }
+
+  /** More waits than reading all of it anew would cost. */
+  get isBehind(): boolean {
+    return this.changed.size > Math.min(maxChanged, Math.max(fewestChanged, this.records))
+  }
+
+  readonly refresh: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      if (!this.read) yield* this.readAll
+      yield* this.markChanged
+      yield* this.hashBuckets
+      let nodes = 0
+      for (const _node of this.tree.hashed()) if (++nodes % nodesPerStep === 0) yield* turn
+      this.records = this.tree.node(0, 0).count
+    })
+  )
+
+  /** Hashes everything in one walk; what moves meanwhile is noted as ever and read again. Cut off, it begins anew. */
+  private readonly readAll: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      const leaves = new Map<number, Array<Leaf>>()
+      let after: RecordKey | undefined
+      for (;;) {
+        const records = yield* this.replica.records(this.table, after, readPerStep)
+        for (const record of records) {
+          const bucket = bucketOf(record.id.text)
+          const there = leaves.get(bucket)
+          if (there === undefined) leaves.set(bucket, [leafFor(record)])
+          else there.push(leafFor(record))
+        }
+        if (records.length < readPerStep) break
+        after = records.at(-1)!.id.key
+        yield* turn
+      }
+      let put = 0
+      for (const [bucket, there] of leaves) {
+        this.tree.put(bucket, there)
+        if (++put % perStep === 0) yield* turn
+      }
+      // A replica may still have to find out what is in which bucket: now, and not while nothing else is applied.
+      yield* this.replica.bucket(this.table, 0)
+      this.read = true
+    })
+  )
+
+  private readonly markChanged: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      let marked = 0
+      for (const id of this.changed) {
+        this.changed.delete(id)
+        this.tree.mark(bucketOf(id))
+        if (++marked % perStep === 0) yield* turn
+      }
+    })
+  )
+
+  private readonly hashBuckets: Effect.Effect<void, ReplicaError> = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      let hashed = 0
+      for (let bucket = this.tree.take(); bucket !== undefined; bucket = this.tree.take()) {
+        const index = bucket
+        // A reading that fails or is cut off leaves the mark where it was.
+        const records = yield* Effect.onError(this.replica.bucket(this.table, index), () =>
+          Effect.sync(() => this.tree.mark(index))
+        )
+        this.tree.put(index, records.map(leafFor))
+        hashed += records.length + 1
+        if (hashed >= hashedPerStep) {
+          hashed = 0
+          yield* turn
+        }
+      }
+    })
+  )
+}
+
+const none: Node = new MerkleTree().node(0, 0)
+
+class Trees implements RecordTreesShape {
+  private readonly tables = new Map<string, TableTree>()
+  private readonly followers = new Set<Followed>()
+  private readonly stamps = new Map<string, number>()
+  private readonly replica: ReplicaShape
+  private readonly pool: PoolShape
+  private readonly one: Effect.Semaphore
+
+  constructor(replica: ReplicaShape, pool: PoolShape, one: Effect.Semaphore) {
+    this.replica = replica
+    this.pool = pool
+    this.one = one
+  }
+
+  /** The word of the one way in: these records have moved. */
+  readonly moved = (records: ReadonlyArray<ReplicaRecord>, through: number): void => {
+    for (const follower of this.followers) follower.note(records, through)
+    if (this.stamps.size > 0) {
+      for (const { id } of records) {
+        const stamp = this.stamps.get(id.table)
+        if (stamp !== undefined) this.stamps.set(id.table, stamp + 1)
+      }
+    }
+    if (this.tables.size === 0) return
+    for (const { id } of records) {
+      const tree = this.tables.get(id.table)
+      tree?.changed.add(id.text)
+      if (tree?.isBehind === true) this.tables.delete(id.table)
+    }
+  }
+
+  stamp(table: string): number {
+    const known = this.stamps.get(table) ?? 0
+    this.stamps.set(table, known)
+    return known
+  }
+
+  readonly follow: RecordTreesShape["follow"] = Effect.acquireRelease(
+    Effect.sync(() => {
+      const followed = new Followed(this.pool.state().log.head)
+      this.followers.add(followed)
+      return followed
+    }),
+    (followed) => Effect.sync(() => this.followers.delete(followed))
+  )
+
+  readonly roots: RecordTreesShape["roots"] = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      const names = (yield* this.replica.names).filter((name) => !isOwn(name))
+      return yield* this.settled(names, (seq) =>
+        Effect.sync(() => ({
+          seq,
+          tables: names.map((table) => ({ table, ...this.of(table).tree.node(0, 0) })).filter(({ count }) => count > 0)
+        }))
+      )
+    })
+  )
+
+  readonly node: RecordTreesShape["node"] = (table, level, index) =>
+    Effect.gen(this, function* () {
+      // Nobody gets to fill the memory with trees of tables that are not there.
+      const exists = (yield* this.replica.names).includes(table)
+      return yield* this.settled(exists ? [table] : [], (seq) =>
+        Effect.gen(this, function* () {
+          const place = { seq, table, level, index }
+          if (level === bucketLevel) {
+            const found = exists ? yield* this.replica.bucket(table, index) : []
+            const records = found.map((record) => ({ ...leafFor(record), version: record.version }))
+            return { ...place, ...(exists ? this.of(table).tree.node(level, index) : none), records }
+          }
+          return exists
+            ? {
+                ...place,
+                ...this.of(table).tree.node(level, index),
+                children: this.of(table).tree.children(level, index)
+              }
+            : { ...place, ...none, children: [] }
+        })
+      )
+    })
+
+  /**
+   * Looks at the trees of these tables as of a position: most is worked off while changes flow, the rest while none is
+   * applied.
+   */
+  private settled<A>(
+    tables: ReadonlyArray<string>,
+    look: (seq: number) => Effect.Effect<A, ReplicaError>
+  ): Effect.Effect<A, ReplicaError> {
+    const refresh = Effect.forEach(tables, (table) => Effect.suspend(() => this.of(table).refresh), { discard: true })
+    const left = (): number => tables.reduce((sum, table) => sum + this.of(table).left, 0)
+    return this.one.withPermits(1)(
+      Effect.gen(this, function* () {
+        for (let round = 0; round < maxRounds && left() > maxLeft; round++) yield* refresh
+        let found: { readonly value: A } | undefined
+        yield* this.pool.alone(
+          Effect.gen(this, function* () {
+            yield* refresh
+            found = { value: yield* look(this.pool.state().log.head) }
+            return undefined
+          })
+        )
+        return found === undefined ? yield* Effect.interrupt : found.value
+      })
+    )
+  }
+
+  private of(table: string): TableTree {
+    let found = this.tables.get(table)
+    if (found === undefined) this.tables.set(table, (found = new TableTree(this.replica, table)))
+    return found
+  }
+}
+
+export class RecordTrees extends Context.Tag("scheduler/replica/RecordTrees")<RecordTrees, RecordTreesShape>() {
+  static readonly layer: Layer.Layer<RecordTrees, never, Replica | Ingest | Pool> = Layer.effect(
+    RecordTrees,
+    Effect.gen(function* () {
+      const trees = new Trees(yield* Replica, yield* Pool, yield* Effect.makeSemaphore(1))
+      const { watch } = yield* Ingest
+      watch(trees.moved)
+      return trees
+    })
+  )
+}

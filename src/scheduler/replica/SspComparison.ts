@@ -1,0 +1,214 @@
+/**
+ * Whether the SSPs hold what the replica holds, asked again and again while changes flow (D41): an SSP that does not
+ * bootstraps anew.
+ *
+ * Both sides move while they are compared, so positions are never simply equal. What an SSP answers belongs to a
+ * position the replica has passed; from before it is asked the records that move are noted, and what moved behind its
+ * position counts for nothing. All others are as they were there, so a hash that differs in them is a difference. It is
+ * found by descending where nodes differ, places that no move explains first, and counts when a second descent, a
+ * moment later, finds it again. Cost: two roots per table where all is equal; under steady writes some nodes more for
+ * the records that moved in between.
+ */
+import { Duration, Effect, Layer } from "effect"
+import * as State from "../../core/cluster/state.ts"
+import { bucketLevel, bucketOf, differing, differingLeaves, fanOut } from "../../core/integrity/merkle.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import { Serving } from "../../ports/Front.ts"
+import { Meters } from "../../ports/Meters.ts"
+import type { ReplicaError } from "../../ports/Replica.ts"
+import { SspClient, type SspClientShape, type Target } from "../../ports/SspClient.ts"
+import { SchedulerConfig } from "../Config.ts"
+import { Pool } from "../pool/Pool.ts"
+import { type Moves, RecordTrees, type RecordTreesShape } from "./RecordTrees.ts"
+
+/** How long a difference must last to count. */
+export const defaultMomentMs = 1_000
+/** An SSP that has not caught up with where the compare began is asked this often, and then the next time. */
+const catchUp = { tries: 20, pauseMs: 100 }
+/**
+ * Nodes asked for in one descent, and records after which it ends: a damaged SSP is found out long before the last of
+ * its records is named.
+ */
+const maxNodes = 400
+const maxNamed = 100
+/**
+ * A compare that takes long is followed by a pause this many times as long, so that hashing takes no more than its
+ * share of the process.
+ */
+const pauseTimes = 19
+/** Ids that a log line names. */
+const shownIds = 5
+
+export interface Parts {
+  readonly client: Pick<SspClientShape, "roots" | "node">
+  readonly trees: Omit<RecordTreesShape, "stamp">
+  readonly momentMs: number
+}
+
+/** Records that differ, as far as they were looked for; `all`: there are no others. */
+export interface Differing {
+  readonly ids: ReadonlyArray<string>
+  readonly all: boolean
+}
+
+interface Place {
+  readonly level: number
+  readonly index: number
+}
+
+/** The place on a level that a bucket is below. */
+const above = (bucket: number, level: number): number => Math.floor(bucket / fanOut ** (bucketLevel - level))
+
+/** One descent through the tables of one SSP. */
+class Descent {
+  readonly ids: Array<string> = []
+  private asked = 0
+  private readonly parts: Parts
+  private readonly target: Target
+  private readonly moves: Moves
+
+  constructor(parts: Parts, target: Target, moves: Moves) {
+    this.parts = parts
+    this.target = target
+    this.moves = moves
+  }
+
+  get all(): boolean {
+    return this.asked < maxNodes && this.ids.length < maxNamed
+  }
+
+  /** Roots of the tables, once the SSP has passed the position where moves began to be noted. */
+  readonly theirRoots = Effect.suspend(() =>
+    Effect.gen(this, function* () {
+      for (let tries = 0; tries < catchUp.tries; tries++) {
+        const roots = yield* this.parts.client.roots(this.target)
+        if (roots === undefined || roots.seq === null) return undefined
+        if (roots.seq >= this.moves.from) return roots.tables
+        yield* Effect.sleep(Duration.millis(catchUp.pauseMs))
+      }
+      return undefined
+    })
+  )
+
+  /** False when the SSP stopped to answer. */
+  table(table: string): Effect.Effect<boolean, ReplicaError> {
+    return Effect.gen(this, function* () {
+      const places: Array<Place> = [{ level: 0, index: 0 }]
+      for (let place = places.pop(); place !== undefined && this.all; place = places.pop()) {
+        const below = yield* this.place(table, place)
+        if (below === undefined) return false
+        places.push(...below)
+      }
+      return true
+    })
+  }
+
+  /** Where to go on below a place, the most suspicious last; undefined when the SSP does not answer. */
+  private place(table: string, { index, level }: Place): Effect.Effect<ReadonlyArray<Place> | undefined, ReplicaError> {
+    return Effect.gen(this, function* () {
+      this.asked++
+      const theirs = yield* this.parts.client.node(this.target, table, level, index)
+      const seq = theirs?.seq ?? -1
+      // One that has gone back was started anew meanwhile.
+      if (theirs === undefined || seq < this.moves.from) return undefined
+      const ours = yield* this.parts.trees.node(table, level, index)
+      if (theirs.hash === ours.hash) return []
+      if (level === bucketLevel) {
+        this.ids.push(
+          ...differingLeaves(ours.records ?? [], theirs.records ?? []).filter((id) => !this.moves.movedAfter(id, seq))
+        )
+        return []
+      }
+      const moved = this.moves.after(seq)
+      const explained = new Set(moved?.map((id) => above(bucketOf(id), level + 1)))
+      const places = differing(ours.children ?? [], theirs.children ?? []).map((child) => ({
+        level: level + 1,
+        index: child
+      }))
+      return [
+        ...places.filter((place) => explained.has(place.index)),
+        ...places.filter((place) => !explained.has(place.index))
+      ]
+    })
+  }
+}
+
+/** What differs at this moment, moves aside; undefined where that cannot be told. */
+const descend = (parts: Parts, target: Target): Effect.Effect<Differing | undefined, ReplicaError> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const descent = new Descent(parts, target, yield* parts.trees.follow)
+      const theirs = yield* descent.theirRoots
+      if (theirs === undefined) return undefined
+      const ours = (yield* parts.trees.roots).tables
+      const rootOf = (of: typeof ours) => new Map(of.map(({ hash, table }) => [table, hash]))
+      const [here, there] = [rootOf(ours), rootOf(theirs)]
+      for (const table of new Set([...here.keys(), ...there.keys()])) {
+        if (isOwn(table) || here.get(table) === there.get(table)) continue
+        if (!(yield* descent.table(table))) return undefined
+      }
+      return { ids: descent.ids, all: descent.all }
+    })
+  )
+
+/**
+ * The records in which an SSP differs from the replica, and still does a moment later; undefined where that cannot be
+ * told now.
+ */
+export const compare = (parts: Parts, target: Target): Effect.Effect<Differing | undefined, ReplicaError> =>
+  Effect.gen(function* () {
+    const first = yield* descend(parts, target)
+    if (first === undefined || first.ids.length === 0) return first
+    yield* Effect.sleep(Duration.millis(parts.momentMs))
+    const second = yield* descend(parts, target)
+    if (second === undefined) return undefined
+    const before = new Set(first.ids)
+    return { ids: second.ids.filter((id) => before.has(id)), all: first.all && second.all }
+  })
+
+const text = ({ all, ids }: Differing): string =>
+  `${all ? "" : "at least "}${ids.length} record${ids.length === 1 ? "" : "s"}: ${ids.slice(0, shownIds).join(", ")}${ids.length > shownIds ? ", …" : ""}`
+
+export const layerOf = (
+  momentMs: number
+): Layer.Layer<never, never, Pool | RecordTrees | SspClient | SchedulerConfig | Serving> =>
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      const pool = yield* Pool
+      const parts = { client: yield* SspClient, trees: yield* RecordTrees, momentMs }
+      const { integrityIntervalSecs } = yield* SchedulerConfig
+      const { integrityCompares } = yield* Meters
+      if (integrityIntervalSecs === 0) return
+      const one = ({ registration, ssp, url }: Target) =>
+        Effect.gen(function* () {
+          const found = yield* compare(parts, { ssp, registration, url })
+          integrityCompares[found === undefined ? "unknown" : found.ids.length === 0 ? "equal" : "different"].add()
+          if (found === undefined) return yield* Effect.logDebug(`${ssp} cannot be compared with the replica now`)
+          const equal = found.ids.length === 0
+          yield* equal
+            ? Effect.logDebug(`${ssp} holds what the replica holds`)
+            : Effect.logError(`${ssp} differs from the replica in ${text(found)}`)
+          yield* pool.tell({ tag: "Compared", ssp, registration, equal })
+        }).pipe(
+          Effect.catchAll(({ message }) =>
+            Effect.logWarning(`${ssp} could not be compared with the replica: ${message}`)
+          )
+        )
+      // One after the other: they share the replica's hashes.
+      const all = Effect.suspend(() => Effect.forEach(State.ready(pool.state()), one, { discard: true }))
+      const turn = (pause: Duration.Duration) =>
+        Effect.zipRight(
+          Effect.sleep(pause),
+          Effect.map(Effect.timed(all), ([took]) =>
+            Duration.max(Duration.seconds(integrityIntervalSecs), Duration.times(took, pauseTimes))
+          )
+        )
+      yield* Serving.fork(
+        Effect.iterate(Duration.seconds(integrityIntervalSecs), { while: () => true, body: turn }).pipe(
+          Effect.zipRight(Effect.never)
+        )
+      )
+    })
+  )
+
+export const layer = layerOf(defaultMomentMs)

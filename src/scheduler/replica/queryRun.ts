@@ -1,0 +1,211 @@
+/**
+ * Statements over one state of the replica, answered as text: the plain answer of `/proxy/query`, or the exact one.
+ *
+ * A run is a generator that pauses every few rows, so that it never holds up ingest. What reads a stretch of a table as
+ * it is, as every bootstrap does, hands on the text that is stored without making values of it; everything else goes
+ * through the evaluator.
+ */
+import { Either } from "effect"
+import type { Idiom, Select, Statement } from "../../core/surql/ast.ts"
+import { partsOf } from "../../core/surql/charge.ts"
+import * as Encode from "../../core/surql/encode.ts"
+import * as Json from "../../core/surql/json.ts"
+import { equalities, type KeyScan, keyScan, readsOnce, showsAll } from "../../core/surql/keyScan.ts"
+import { limits, queryBudget, type Scope, type Slices } from "../../core/surql/scope.ts"
+import { evaluateSliced, type Options, type SelectedRow, selectRowsSliced } from "../../core/surql/select.ts"
+import { type Datetime, isObj, type Obj, type Value } from "../../core/surql/value.ts"
+import { versionField } from "../../core/record/change.ts"
+import type { ReplicaRow, ReplicaSnapshot } from "../../ports/Replica.ts"
+import { docOf, idOf } from "../../node/replicaRows.ts"
+import { type ReplicaSource, sourceOf } from "./replicaSource.ts"
+
+export interface Limits {
+  readonly queryRows: number
+  readonly querySteps: number
+  readonly rowSteps: number
+  readonly queryBytes: number
+}
+
+export interface Run {
+  readonly snapshot: ReplicaSnapshot
+  readonly params: { readonly [name: string]: Value }
+  readonly limits: Limits
+  readonly now: Datetime
+  /** Answer in the encoding that loses nothing. */
+  readonly exact: boolean
+}
+
+/** The longest answer, in characters: a text much longer is none the runtime can make. */
+export const maxChars = 256 * 1024 * 1024
+
+/** Why a statement fails; ends the run. */
+class Failed {
+  readonly reason: string
+  constructor(reason: string) {
+    this.reason = reason
+  }
+}
+
+/** Rows between two pauses. */
+const pauseAfter = 128
+
+/** The answer as it grows. */
+class Output {
+  private readonly parts: Array<string> = []
+  private chars = 0
+  private readonly most: number
+
+  constructor(most: number) {
+    this.most = most
+  }
+
+  add(text: string): void {
+    this.parts.push(text)
+    this.chars += text.length
+    if (this.chars <= this.most) return
+    const raise = this.most < maxChars ? `, or raise ${limits.queryBytes.setting} to allow it` : ""
+    throw new Failed(`The answer is longer than ${this.most} characters; ask for fewer rows at once (LIMIT)${raise}`)
+  }
+
+  text(): string {
+    return this.parts.join("")
+  }
+}
+
+const tooMany = (rows: number): never => {
+  throw new Failed(`The query gives more than ${rows} rows; raise ${limits.queryRows.setting} to allow it`)
+}
+
+const typed = '{"$":['
+
+/** A row as it is stored, with its id and version (D4). */
+const rowText = (row: ReplicaRow, exact: boolean): string => {
+  const { content, id, version } = row
+  if (content.startsWith(typed) || (!exact && content.includes(typed))) {
+    const doc: Obj = { ...docOf(row), [versionField]: version }
+    return exact ? Encode.encode(doc) : Json.stringify(doc)
+  }
+  const own = exact ? Encode.encode(idOf(row)) : JSON.stringify(id)
+  return `{"id":${own},"${versionField}":${version}${content === "{}" ? "}" : `,${content.slice(1)}`}`
+}
+
+function* scanned(
+  out: Output,
+  scan: KeyScan,
+  { exact, limits: { queryRows, querySteps }, snapshot }: Run
+): Slices<void> {
+  const most = Math.min(scan.limit, queryRows + 1)
+  let seen = 0,
+    shown = 0
+  out.add("[")
+  if (most > 0) {
+    for (const row of snapshot.rows(scan.table, scan.range, { atMost: scan.start + most })) {
+      if (++seen % pauseAfter === 0) yield
+      if (seen > querySteps)
+        throw new Failed(
+          `The query needs more than ${querySteps} steps; raise ${limits.querySteps.setting} to allow it`
+        )
+      if (seen <= scan.start || row === undefined) continue
+      if (++shown > queryRows) tooMany(queryRows)
+      out.add((shown === 1 ? "" : ",") + rowText(row, exact))
+    }
+  }
+  out.add("]")
+}
+
+const isVersion = ({ parts, start }: Idiom): boolean =>
+  start === undefined && parts.length === 1 && parts[0]!.kind === "field" && parts[0]!.name === versionField
+
+/** Whether rows carry their version: those of `SELECT *` (D4). */
+const carriesVersion = ({ fields, group, omit, value }: Select): boolean =>
+  !value && group === undefined && fields.some(({ kind }) => kind === "all") && !omit.some(isVersion)
+
+const withVersion = ({ record, value }: SelectedRow, source: ReplicaSource): Value => {
+  const version = record && source.version(record)
+  return version === undefined || !isObj(value) ? value : { ...value, [versionField]: version }
+}
+
+const right = <A>(result: Either.Either<A, { readonly reason: string }>): A => {
+  if (Either.isRight(result)) return result.right
+  throw new Failed(result.left.reason)
+}
+
+/** Parts of a value that are written at once. */
+const smallParts = 2048
+
+/** Parts of the largest value that is no list: it is written in one go. */
+const largeParts = 1_000_000
+
+/** A value as text; a list piece by piece, with pauses, however its parts are shared. */
+function* written(out: Output, v: Value, text: (v: Value) => string): Slices<void> {
+  if (!Array.isArray(v) || partsOf(v, smallParts) <= smallParts) {
+    if (partsOf(v, largeParts) > largeParts) throw new Failed(`The answer has a value of more than ${largeParts} parts`)
+    return out.add(text(v))
+  }
+  const items = v as ReadonlyArray<Value>
+  out.add("[")
+  for (let i = 0; i < items.length; i++) {
+    if (i % pauseAfter === pauseAfter - 1) yield
+    if (i > 0) out.add(",")
+    yield* written(out, items[i], text)
+  }
+  out.add("]")
+}
+
+function* selected(out: Output, select: Select, options: Options, source: ReplicaSource, exact: boolean): Slices<void> {
+  const { rows } = right(yield* selectRowsSliced(select, options))
+  const show = carriesVersion(select)
+    ? (row: SelectedRow) => withVersion(row, source)
+    : ({ value }: SelectedRow) => value
+  const text = exact ? Encode.encode : Json.stringify
+  if (select.only) return yield* written(out, rows[0] && show(rows[0]), text)
+  out.add("[")
+  for (let i = 0; i < rows.length; i++) {
+    if (i % pauseAfter === pauseAfter - 1) yield
+    if (i > 0) out.add(",")
+    yield* written(out, show(rows[i]!), text)
+  }
+  out.add("]")
+}
+
+function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
+  const {
+    exact,
+    limits: { queryBytes, queryRows, querySteps, rowSteps },
+    now,
+    params,
+    snapshot
+  } = run
+  const budget = queryBudget(querySteps, rowSteps, queryBytes)
+  const source = sourceOf(snapshot)
+  const options: Options = { source, params, budget, now, maxRows: queryRows }
+  if (statement.kind !== "select") {
+    const value = right(yield* evaluateSliced(statement, options))
+    return yield* written(out, value, exact ? Encode.encode : Json.stringify)
+  }
+  const scope: Scope = { doc: undefined, params, parent: undefined, source, budget, now }
+  const scan = keyScan(statement, scope)
+  if (scan !== undefined && showsAll(statement)) return yield* scanned(out, scan, run)
+  if (readsOnce(statement)) {
+    if (scan !== undefined) source.narrow([], scan.start + Math.min(scan.limit, queryRows + 1))
+    else source.narrow(equalities(statement, scope), Infinity)
+  }
+  yield* selected(out, statement, options, source, exact)
+}
+
+/** One value, or an array of them for several statements. Left: why one failed. */
+export function* answer(statements: ReadonlyArray<Statement>, run: Run): Slices<Either.Either<string, string>> {
+  const out = new Output(Math.min(maxChars, run.limits.queryBytes))
+  try {
+    if (statements.length !== 1) out.add("[")
+    for (let i = 0; i < statements.length; i++) {
+      if (i > 0) out.add(",")
+      yield* answered(out, statements[i]!, run)
+    }
+    if (statements.length !== 1) out.add("]")
+    return Either.right(out.text())
+  } catch (error) {
+    if (error instanceof Failed) return Either.left(error.reason)
+    throw error
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * What a standalone SSP makes of the change table beside it (D44): each read becomes one step of all views (L3).
+ *
+ * A record that has moved here between the look at it and its turn (somebody posts it to `/ingest`) is left out and
+ * read again, so that nothing older is put over it. Where nothing differs nothing is written: repeats cost a look.
+ */
+import { Cause, Context, Effect, Layer } from "effect"
+import type { Change } from "../../core/record/change.ts"
+import type { Row } from "../../core/ivm/store/store.ts"
+import * as Compare from "../../core/record/reconcile.ts"
+import { ChangeReader, type Named, type ReaderFigures } from "../../node/changeReader.ts"
+import { Serving } from "../../ports/Front.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { Upstream } from "../../ports/Upstream.ts"
+import { SspConfig } from "../Config.ts"
+import { EdgeWriter } from "../edges/EdgeWriter.ts"
+import { JobIntake } from "../jobs/JobIntake.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Reconcile } from "./Reconcile.ts"
+import { Views } from "../views/Views.ts"
+import type { IngestError } from "../views/viewTypes.ts"
+
+interface Parts {
+  readonly views: Views["Type"]
+  readonly jobs: JobIntake["Type"]
+  readonly meters: typeof Meters.Service
+}
+
+const nothing: ReadonlySet<string> = new Set()
+
+const apply =
+  ({ jobs, meters, views }: Parts) =>
+  (named: ReadonlyArray<Named>): Effect.Effect<ReadonlySet<string>, IngestError> =>
+    Effect.suspend(() => {
+      const known = new Map<string, Row | undefined>()
+      const changes = named.flatMap(({ found, id }): ReadonlyArray<Change> => {
+        const row = views.records.get(id)
+        if (!Compare.differs(row, found)) return []
+        known.set(id.text, row)
+        return [Compare.changeOf({ id, known: row, found })]
+      })
+      if (changes.length === 0) return Effect.succeed(nothing)
+      const unmoved = ({ id }: Change): boolean => Compare.same(views.records.get(id), known.get(id.text))
+      return Effect.map(views.repair(changes, unmoved), (applied) => {
+        meters.ingestChanges.add(applied.length)
+        jobs.applied(applied)
+        const done = new Set(applied.map(({ id }) => id.text))
+        return done.size === changes.length
+          ? nothing
+          : new Set(changes.flatMap(({ id }) => (done.has(id.text) ? [] : [id.text])))
+      })
+    })
+
+export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
+  ChangeFeed,
+  {
+    /** Undefined where no change table is read: no database, or a scheduler that reads it. */
+    readonly figures: () => ReaderFigures | undefined
+  }
+>() {
+  static readonly layer: Layer.Layer<
+    ChangeFeed,
+    never,
+    Upstream | Views | Lifecycle | EdgeWriter | Reconcile | JobIntake | SspConfig | Serving
+  > = Layer.scoped(
+    ChangeFeed,
+    Effect.gen(function* () {
+      const { changes: table } = yield* Upstream
+      const { mode, phase } = yield* Lifecycle
+      const { changesPerRead } = yield* SspConfig
+      if (table === undefined || mode === "scheduler") return { figures: () => undefined }
+      const { overloaded } = yield* EdgeWriter
+      const reconcile = yield* Reconcile
+      const serving = yield* Serving
+      const scope = yield* Effect.scope
+      const crashing = (later: Effect.Effect<void>): Effect.Effect<void> =>
+        Effect.catchAllCause(later, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
+      const reader = new ChangeReader<IngestError>(
+        table,
+        {
+          apply: apply({ views: yield* Views, jobs: yield* JobIntake, meters: yield* Meters }),
+          // What memory is brought to while it is not ready is read anew; until then rows wait.
+          open: () => phase() === "ready" && overloaded() === undefined,
+          compare: (all) => (all ? Effect.asVoid(reconcile.now) : reconcile.registrations),
+          fork: (later) => Effect.asVoid(Effect.forkIn(Effect.interruptible(crashing(later)), scope))
+        },
+        { size: changesPerRead }
+      )
+      yield* Serving.fork(reader.run)
+      return { figures: reader.figures }
+    })
+  )
+}

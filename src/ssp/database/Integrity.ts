@@ -1,0 +1,178 @@
+/**
+ * Whether this SSP's records are those of others (D41): Merkle nodes to compare with another node, a compare with the
+ * database record by record, and roots and first-level nodes written where anybody with access to the database can read
+ * them.
+ *
+ * Why the compare does not use the tree: the database has no hashes of its own, so every record has to be read anyhow.
+ * It shares what counts as a difference with the reconcile, so that what one names the other repairs.
+ */
+import { Context, Duration, Effect, Layer } from "effect"
+import type { StoreTrees } from "../../core/integrity/storeTrees.ts"
+import { bucketLevel } from "../../core/integrity/merkle.ts"
+import * as Compare from "../../core/record/reconcile.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import type { RecordId, RecordKey } from "../../core/surql/value.ts"
+import { Serving } from "../../ports/Front.ts"
+import * as Writer from "../../node/integrityWriter.ts"
+import { defaultMomentMs } from "../../node/liveCompare.ts"
+import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
+import type * as Wire from "../../protocol/integrity.ts"
+import { SspConfig } from "../Config.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Views } from "../views/Views.ts"
+
+const chunkSize = 1_000
+const lookSize = 500
+/** Differences that an answer names; all are counted. */
+const maxNamed = 10_000
+
+type Named = (typeof Wire.Comparison.Type)["differences"][number]
+
+export interface IntegrityShape {
+  /** False: there is no database to compare with. */
+  readonly hasDatabase: boolean
+  /**
+   * Whether what differs may be repaired from there: in a cluster records and their versions come from the scheduler
+   * alone (D4).
+   */
+  readonly repairs: boolean
+  /** Roots of all tables that hold records, at one position. */
+  readonly tables: Effect.Effect<typeof Wire.Tables.Type>
+  readonly node: (table: string, level: number, index: number) => Effect.Effect<typeof Wire.Node.Type>
+  /** Names what differs between memory and the database, in one table or in all, and still does a moment later. */
+  readonly compare: (table: string | undefined) => Effect.Effect<typeof Wire.Comparison.Type, UpstreamError>
+}
+
+const nodeOf = (
+  trees: StoreTrees,
+  seq: number | null,
+  table: string,
+  level: number,
+  index: number
+): typeof Wire.Node.Type => {
+  const tree = trees.settle(table)
+  const node = { seq, table, level, index, ...tree.node(level, index) }
+  return level === bucketLevel
+    ? { ...node, records: trees.leaves(table, index) }
+    : { ...node, children: tree.children(level, index) }
+}
+
+/** As the writer of hashes reads them. */
+const treesOf = ({ records, trees }: Views["Type"]): Writer.Trees<never> => ({
+  tables: Effect.sync(() => records.tableNames()),
+  stamp: (table) => trees.stamp(table),
+  root: (table) =>
+    trees.read([table], (all, seq) => ({ node: nodeOf(all, seq, table, 0, 0), stamp: trees.stamp(table) }))
+})
+
+interface Parts {
+  readonly views: Views["Type"]
+  readonly upstream: Upstream["Type"]
+  readonly momentMs: number
+}
+
+/** A record with the two states it is in. */
+const named = ({ found, id, known }: Compare.Difference): Named => ({
+  id: id.text,
+  kind: known === undefined ? "missing" : found === undefined ? "extra" : "different",
+  version: known?.version ?? null,
+  database_version: found?.version ?? null
+})
+
+/** What still differs a moment later: what is on its way arrives in between. */
+const lookAgain = (
+  { momentMs, upstream, views }: Parts,
+  ids: ReadonlyArray<RecordId>
+): Effect.Effect<ReadonlyArray<Compare.Difference>, UpstreamError> =>
+  ids.length === 0
+    ? Effect.succeed([])
+    : Effect.gen(function* () {
+        yield* Effect.sleep(Duration.millis(momentMs))
+        const found = new Map((yield* upstream.find(ids)).map((record) => [record.id.text, record]))
+        return ids
+          .map((id) => ({ id, known: views.records.get(id), found: found.get(id.text) }))
+          .filter(({ found, known }) => Compare.differs(known, found))
+      })
+
+const compare = (parts: Parts, only: string | undefined): Effect.Effect<typeof Wire.Comparison.Type, UpstreamError> =>
+  Effect.gen(function* () {
+    const {
+      upstream,
+      views: { records }
+    } = parts
+    const tables =
+      only !== undefined
+        ? [only]
+        : [
+            ...new Set([
+              ...(yield* upstream.tables).map(({ name }) => name),
+              ...records.tableNames().filter((name) => !isOwn(name))
+            ])
+          ].sort()
+    const differences: Array<Named> = []
+    let compared = 0
+    let different = 0
+    let suspects: ReadonlyArray<RecordId> = []
+    const look = Effect.suspend(() =>
+      Effect.map(lookAgain(parts, suspects), (real) => {
+        suspects = []
+        different += real.length
+        differences.push(...real.slice(0, maxNamed - differences.length).map(named))
+      })
+    )
+    for (const table of tables) {
+      let after: RecordKey | undefined
+      for (;;) {
+        const found = yield* upstream.chunk(table, after, chunkSize)
+        const last = found.length < chunkSize ? undefined : found.at(-1)?.id.key
+        compared += found.length
+        const here = Compare.compare(found, records.rowsBetween(table, Compare.stretch(after, last)), (id) =>
+          records.get(id)
+        )
+        suspects = [...suspects, ...here.map(({ id }) => id)]
+        if (suspects.length >= lookSize) yield* look
+        if (last === undefined) break
+        after = last
+      }
+    }
+    yield* look
+    return { tables, compared, different, differences }
+  })
+
+export class Integrity extends Context.Tag("ssp/database/Integrity")<Integrity, IntegrityShape>() {
+  /** `momentMs`: how long a difference has to last to count. */
+  static readonly layerOf = (
+    momentMs: number
+  ): Layer.Layer<Integrity, never, Views | Upstream | Lifecycle | SspConfig | Serving> =>
+    Layer.scoped(
+      Integrity,
+      Effect.gen(function* () {
+        const views = yield* Views
+        const upstream = yield* Upstream
+        const { loaded, mode } = yield* Lifecycle
+        const { integrityQuietSecs } = yield* SspConfig
+        const parts = { views, upstream, momentMs }
+        // In a cluster the scheduler writes them, and compares the SSPs: each writing the same rows would only make
+        // them fight.
+        if (upstream.present && mode === "standalone" && integrityQuietSecs > 0)
+          yield* Serving.fork(Effect.zipRight(loaded, Writer.loop(treesOf(views), upstream, integrityQuietSecs)))
+        const all = Effect.suspend(() => {
+          const names = views.records.tableNames()
+          return views.trees.read(names, (trees, seq) => ({
+            seq,
+            tables: names.map((table) => ({ table, ...trees.settle(table).node(0, 0) }))
+          }))
+        })
+        return {
+          hasDatabase: upstream.present,
+          repairs: upstream.present && mode === "standalone",
+          tables: all,
+          node: (table, level, index) =>
+            views.trees.read([table], (trees, seq) => nodeOf(trees, seq, table, level, index)),
+          compare: (table) => compare(parts, table)
+        }
+      })
+    )
+
+  static readonly layer = Integrity.layerOf(defaultMomentMs)
+}

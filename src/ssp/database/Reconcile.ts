@@ -1,0 +1,278 @@
+/**
+ * What keeps memory equal to the database beside this node: one mechanism for the first start, a restart, and the
+ * compare that goes on for ever (D20, D4).
+ *
+ * Tables are read by stretches of keys and compared with memory; what differs is applied through the committer as
+ * ordinary changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it
+ * counts by the rules of `node/liveCompare.ts`, which the scheduler's replica shares.
+ */
+import { Cause, Clock, Context, Duration, Effect, Either, Layer, Random, Schedule } from "effect"
+import type { Change } from "../../core/record/change.ts"
+import { backoffCeilingMs } from "../../core/cluster/enrolment.ts"
+import * as Phase from "../../core/cluster/phase.ts"
+import type { Row } from "../../core/ivm/store/store.ts"
+import * as Compare from "../../core/record/reconcile.ts"
+import type { RecordId } from "../../core/surql/value.ts"
+import { Serving } from "../../ports/Front.ts"
+import { type Compared, defaultMomentMs, LiveCompare, type Suspect } from "../../node/liveCompare.ts"
+import { Progress, type Step } from "../../ports/Progress.ts"
+import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
+import { SspConfig } from "../Config.ts"
+import { DeclaredTypes } from "./DeclaredTypes.ts"
+import { EdgeWriter } from "../edges/EdgeWriter.ts"
+import { RegistrationSync } from "./RegistrationSync.ts"
+import { Views } from "../views/Views.ts"
+import type { IngestError, Overloaded } from "../views/viewTypes.ts"
+
+type Failure = UpstreamError | IngestError
+type Difference = Compare.Difference<Row>
+
+/** Records read at once: a few milliseconds of the database's time, and of ours. */
+const chunkSize = 1_000
+/** Changes applied in one go: several of these share a commit, and others have their turn between them. */
+const partSize = 200
+/**
+ * Compares of the whole before the node is ready: as long as the last one found something, but not for ever under heavy
+ * writes.
+ */
+const maxPasses = 3
+const parts = (changes: ReadonlyArray<Change>): ReadonlyArray<ReadonlyArray<Change>> =>
+  Array.from({ length: Math.ceil(changes.length / partSize) }, (_, i) =>
+    changes.slice(i * partSize, (i + 1) * partSize)
+  )
+
+export interface ReconcileShape {
+  /**
+   * Brings memory to what the database has, for ever trying; done when a compare has found nothing more. `exhausted` is
+   * run when ten attempts in a row have failed (D18).
+   */
+  readonly bootstrap: (exhausted: Effect.Effect<void>) => Effect.Effect<void>
+  /** One compare of everything, now; one at a time. */
+  readonly now: Effect.Effect<Compared, Failure>
+  /** The same of registrations alone. */
+  readonly registrations: Effect.Effect<void, Failure>
+}
+
+export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, ReconcileShape>() {
+  static readonly layerOf = (
+    momentMs: number
+  ): Layer.Layer<Reconcile, never, Upstream | Views | DeclaredTypes | EdgeWriter | SspConfig | Serving> =>
+    Layer.scoped(
+      Reconcile,
+      Effect.gen(function* () {
+        const { isLeaving, overloaded } = yield* EdgeWriter
+        const parts = {
+          upstream: yield* Upstream,
+          views: yield* Views,
+          types: yield* DeclaredTypes,
+          sspId: (yield* SspConfig).sspId,
+          momentMs,
+          isLeaving,
+          overloaded
+        }
+        const serving = yield* Serving
+        const scope = yield* Effect.scope
+        const { withPermits } = yield* Effect.makeSemaphore(1)
+        const work = new Work(parts, (later) =>
+          Effect.asVoid(
+            Effect.forkIn(
+              Effect.interruptible(
+                later.pipe(
+                  Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
+                )
+              ),
+              scope
+            )
+          )
+        )
+        return {
+          bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)),
+          now: withPermits(1)(work.now),
+          registrations: withPermits(1)(work.followed)
+        }
+      })
+    )
+
+  static readonly layer = Reconcile.layerOf(defaultMomentMs)
+}
+
+interface Parts {
+  readonly upstream: Upstream["Type"]
+  readonly views: Views["Type"]
+  readonly types: DeclaredTypes["Type"]
+  readonly sspId: string
+  readonly momentMs: number
+  readonly isLeaving: (key: string) => boolean
+  readonly overloaded: () => Overloaded | undefined
+}
+
+/** Runs effects again until they succeed, with full jitter; ten failures in a row are told once. */
+const patience = (exhausted: Effect.Effect<void>) => {
+  let failures = 0
+  const failed = ({ message }: Failure): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      failures++
+      yield* Effect.logWarning(`bootstrap from the database failed (${failures} in a row): ${message}; trying again`)
+      if (failures === Phase.maxFailures) {
+        yield* Effect.logError(
+          `bootstrap failed ${failures} times in a row; /health reports failed until it succeeds. Check STORE_ADDR, STORE_USER, STORE_NS and STORE_DB`
+        )
+        yield* exhausted
+      }
+      yield* Effect.sleep(Duration.millis(Math.round((yield* Random.next) * backoffCeilingMs(failures - 1))))
+    })
+  return <A>(effect: Effect.Effect<A, Failure>): Effect.Effect<A> =>
+    Effect.gen(function* () {
+      for (;;) {
+        const tried = yield* Effect.either(effect)
+        if (Either.isLeft(tried)) yield* failed(tried.left)
+        else {
+          failures = 0
+          return tried.right
+        }
+      }
+    })
+}
+
+type Patiently = ReturnType<typeof patience>
+
+class Work {
+  private readonly parts: Parts
+  private readonly registrations: RegistrationSync
+  private readonly live: LiveCompare<Row, Row, never, IngestError>
+
+  constructor(parts: Parts, fork: (later: Effect.Effect<void>) => Effect.Effect<void>) {
+    this.parts = parts
+    this.registrations = new RegistrationSync(parts)
+    const {
+      momentMs,
+      types,
+      upstream,
+      views: { records }
+    } = parts
+    this.live = new LiveCompare({
+      upstream,
+      momentMs,
+      fork,
+      side: {
+        chunkSize,
+        declare: types.declare,
+        names: Effect.sync(() => records.tableNames()),
+        between: (table, after, last) => Effect.sync(() => records.rowsBetween(table, Compare.stretch(after, last))),
+        states: (ids) =>
+          Effect.sync(
+            () =>
+              new Map(
+                ids.flatMap((id) => {
+                  const row = records.get(id)
+                  return row === undefined ? [] : [[id.text, row] as const]
+                })
+              )
+          ),
+        known: (row) => row,
+        unmoved: Compare.same,
+        differs: () => true,
+        repair: (suspects) => this.repair(suspects)
+      }
+    })
+  }
+
+  bootstrap(exhausted: Effect.Effect<void>): Effect.Effect<void> {
+    return Progress.during("bootstrap", "the database", "records", (step) => this.bring(exhausted, step))
+  }
+
+  private bring(exhausted: Effect.Effect<void>, step: Step): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      const { upstream, views } = this.parts
+      const patiently = patience(exhausted)
+      yield* patiently(upstream.prepare)
+      yield* patiently(this.keepAboveLost)
+      const startMs = yield* Clock.currentTimeMillis
+      for (let pass = 1; pass <= maxPasses; pass++) {
+        const { compared, written } = yield* this.pass(patiently, step)
+        if (pass === 1) yield* patiently(this.registrations.restore)
+        const count = (yield* views.registrations).length
+        yield* Effect.logInfo(
+          `compared ${compared} records with the database, ${written} differed; ${count} views, ${(yield* Clock.currentTimeMillis) - startMs} ms so far`
+        )
+        if (pass > 1 && written === 0) break
+      }
+    })
+  }
+
+  /** Versions that were lost restart above the highest that a client may have seen (D4). */
+  private readonly keepAboveLost: Effect.Effect<void, Failure> = Effect.suspend(() => {
+    const { upstream, views } = this.parts
+    if (views.records.tableNames().length > 0) return Effect.void
+    return Effect.flatMap(upstream.highestVersion, (version) =>
+      version === 0
+        ? Effect.void
+        : Effect.zipRight(
+            views.repair(Compare.lostVersions(version)),
+            Effect.logWarning(`this node knows no versions, but clients have seen some: they go on above ${version}`)
+          )
+    )
+  })
+
+  /** Compares everything and applies what differs as it comes: for when nobody else writes. */
+  private pass(
+    patiently: Patiently,
+    step: Step
+  ): Effect.Effect<{ readonly compared: number; readonly written: number }> {
+    let written = 0
+    return this.live
+      .each(
+        patiently,
+        (differences) => Effect.map(patiently(this.apply(differences)), (count) => void (written += count)),
+        step
+      )
+      .pipe(Effect.map((compared) => ({ compared, written })))
+  }
+
+  /** What is gone is asked for once more: keys that the database sorts in an order of its own look as if they were. */
+  private apply(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
+    return Effect.gen(this, function* () {
+      const gone = differences.filter(({ found }) => found === undefined)
+      const there = new Set(
+        gone.length === 0 ? [] : (yield* this.parts.upstream.find(gone.map(({ id }) => id))).map(({ id }) => id.text)
+      )
+      const changes = differences
+        .filter(({ found, id }) => found !== undefined || !there.has(id.text))
+        .map(Compare.changeOf)
+      yield* Effect.forEach(
+        parts(changes),
+        (part) =>
+          this.parts.views
+            .repair(part)
+            .pipe(
+              Effect.retry({ while: ({ _tag }) => _tag === "Overloaded", schedule: Schedule.spaced("100 millis") })
+            ),
+        { concurrency: "unbounded", discard: true }
+      )
+      return changes.length
+    })
+  }
+
+  /** Makes memory what the database has, where memory still is what it was when the difference was seen. */
+  private repair(differences: ReadonlyArray<Suspect<Row, Row>>): Effect.Effect<ReadonlyArray<RecordId>, IngestError> {
+    const {
+      overloaded,
+      views: { records, repair }
+    } = this.parts
+    const full = differences.length === 0 ? undefined : overloaded()
+    if (full !== undefined) return Effect.fail(full)
+    const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
+    const still = ({ id }: Change): boolean => Compare.same(records.get(id), known.get(id.text))
+    return Effect.map(
+      Effect.forEach(parts(differences.map(Compare.changeOf)), (part) => repair(part, still)),
+      (applied) => applied.flat().map(({ id }) => id)
+    )
+  }
+
+  readonly followed: Effect.Effect<void, Failure> = Effect.suspend(() => this.registrations.follow)
+
+  /** Compares everything while changes flow. */
+  readonly now: Effect.Effect<Compared, Failure> = Effect.suspend(() =>
+    Effect.zipLeft(this.live.now, this.registrations.follow)
+  )
+}

@@ -1,0 +1,42 @@
+/**
+ * The compare with the database that comes again and again while the node is ready, every
+ * `SVC_RECONCILE_INTERVAL_SECS`.
+ *
+ * The first one comes soon: what changed during the last compare before the node was ready was refused at the door. A
+ * database that does not answer is asked again soon; nothing else waits for it.
+ */
+import { Duration, Effect, Layer } from "effect"
+import { Serving } from "../../ports/Front.ts"
+import { Upstream } from "../../ports/Upstream.ts"
+import { SspConfig } from "../Config.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Reconcile } from "./Reconcile.ts"
+
+const soonSecs = 30
+
+export const layer: Layer.Layer<never, never, Reconcile | Lifecycle | Upstream | SspConfig | Serving> =
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      const { reconcileIntervalSecs } = yield* SspConfig
+      const { mode, phase } = yield* Lifecycle
+      const { present } = yield* Upstream
+      const { now } = yield* Reconcile
+      if (!present || mode === "scheduler" || reconcileIntervalSecs === 0) return
+      const soon = Math.min(soonSecs, reconcileIntervalSecs)
+      const compare = now.pipe(
+        Effect.as(reconcileIntervalSecs),
+        Effect.catchAll(({ message }) =>
+          Effect.as(
+            Effect.logWarning(`the compare with the database failed: ${message}; trying again in ${soon} s`),
+            soon
+          )
+        )
+      )
+      const turn = (pauseSecs: number): Effect.Effect<number> =>
+        Effect.zipRight(
+          Effect.sleep(Duration.seconds(pauseSecs)),
+          Effect.suspend(() => (phase() === "ready" ? compare : Effect.succeed(soon)))
+        )
+      yield* Serving.fork(Effect.iterate(soon, { while: () => true, body: turn }).pipe(Effect.zipRight(Effect.never)))
+    })
+  )

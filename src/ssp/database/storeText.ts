@@ -1,0 +1,21 @@
+/**
+ * Where the data of this SSP is, in words.
+ *
+ * For people: the greeting, the log line at the start and the overview say it alike.
+ */
+import * as Address from "../../core/settings/address.ts"
+import type { SspConfigShape } from "../Config.ts"
+
+export const storeText = ({
+  dataDir,
+  mode,
+  storeAddr,
+  storeDb,
+  storeNs
+}: Pick<SspConfigShape, "dataDir" | "mode" | "storeAddr" | "storeDb" | "storeNs">): string => {
+  if (storeAddr === undefined && mode === "scheduler") return `records from the scheduler, its own state in ${dataDir}`
+  if (storeAddr === undefined) return `embedded SQLite in ${dataDir}`
+  if (Address.store(storeAddr)?.kind === "server")
+    return `${storeAddr} (${storeNs}/${storeDb}), its own state in ${dataDir}`
+  return /^mem(?:ory)?:/.test(storeAddr) ? `${storeAddr} (nothing is kept)` : `${storeAddr}, inside this process`
+}

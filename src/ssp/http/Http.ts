@@ -1,0 +1,192 @@
+/**
+ * The handlers of the SSP's endpoints, each a line or two: everything they decide lies elsewhere.
+ *
+ * Kept uninterruptible where they write: a client that hangs up must not leave a registration half made.
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpApiSwagger from "@effect/platform/HttpApiSwagger"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Clock, Effect, Layer, LogLevel, Stream } from "effect"
+import { Serving } from "../../ports/Front.ts"
+import * as Text from "../../core/telemetry/metricText.ts"
+import * as Audit from "../../ports/Audit.ts"
+import * as Bodies from "../../node/httpBodies.ts"
+import * as IngestRoute from "../../node/ingestRoute.ts"
+import { NodeFigures } from "../../ports/NodeFigures.ts"
+import { Progress } from "../../ports/Progress.ts"
+import * as Pages from "../../ports/Pages.ts"
+import { Release } from "../../ports/Release.ts"
+import * as WebHeaders from "../../node/webHeaders.ts"
+import { taskOf } from "../../protocol/progress.ts"
+import { SspApi } from "../../protocol/SspApi.ts"
+import * as Assigned from "../views/assigned.ts"
+import { SspConfig } from "../Config.ts"
+import { mapped } from "./HttpErrors.ts"
+import * as Guards from "./HttpGuards.ts"
+import * as Ingest from "./HttpIngest.ts"
+import * as HttpIntegrity from "./HttpIntegrity.ts"
+import * as HttpJobs from "./HttpJobs.ts"
+import * as Registrations from "./HttpRegistration.ts"
+import * as EventStream from "./HttpStream.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import * as Overview from "./overview.ts"
+import { Views } from "../views/Views.ts"
+
+const ok = { status: "ok" } as const
+const defaultListed = 100
+const whole = { uninterruptible: true } as const
+
+const levels = {
+  error: LogLevel.Error,
+  warn: LogLevel.Warning,
+  info: LogLevel.Info,
+  debug: LogLevel.Debug,
+  trace: LogLevel.Trace
+}
+
+const layerData = HttpApiBuilder.group(SspApi, "data", (handlers) =>
+  Effect.gen(function* () {
+    const views = yield* Views
+    const lifecycle = yield* Lifecycle
+    const ingest = yield* IngestRoute.handler(yield* Ingest.makeTake)
+    const audited = yield* Audit.make(SspApi)
+    return handlers
+      .handleRaw("ingest", ({ request }) => ingest(request), whole)
+      .handle(
+        "reset",
+        () => audited("")(Effect.as(Effect.zipRight(lifecycle.loaded, lifecycle.emptying(mapped(views.reset))), ok)),
+        whole
+      )
+      .handle("log", ({ payload: { data, level, message } }) =>
+        Effect.logWithLevel(levels[level ?? "info"], message).pipe(
+          Effect.annotateLogs(data === undefined ? { from: "client" } : { from: "client", data }),
+          Effect.as(ok)
+        )
+      )
+  })
+)
+
+const layerView = HttpApiBuilder.group(SspApi, "view", (handlers) =>
+  Effect.gen(function* () {
+    const views = yield* Views
+    const { assignments, loaded } = yield* Lifecycle
+    const serving = yield* Serving
+    const audited = yield* Audit.make(SspApi)
+    return handlers
+      .handle(
+        "register",
+        ({ payload }) =>
+          audited(payload.id)(
+            Effect.gen(function* () {
+              const registration = yield* Registrations.read(payload, yield* Clock.currentTimeMillis)
+              return yield* mapped(Assigned.register(views, assignments, registration))
+            })
+          ),
+        whole
+      )
+      .handle(
+        "unregister",
+        ({ payload }) =>
+          audited(payload.id)(
+            Effect.as(Effect.zipRight(loaded, mapped(Assigned.unregister(views, assignments, payload))), ok)
+          ),
+        whole
+      )
+      .handle(
+        "free",
+        ({ payload }) =>
+          audited(payload.id)(
+            Effect.as(
+              Effect.zipRight(
+                loaded,
+                mapped(
+                  views.free(
+                    payload.id,
+                    payload.surql === undefined
+                      ? undefined
+                      : { surql: payload.surql, params: JSON.stringify(payload.params ?? null) }
+                  )
+                )
+              ),
+              ok
+            )
+          ),
+        whole
+      )
+      .handle("view", ({ path, urlParams }) => mapped(views.read(path.view_id, urlParams.format)))
+      .handle("views", ({ urlParams: { after, limit = defaultListed, search } }) =>
+        views.list({ after, limit, search })
+      )
+      .handleRaw("stream", ({ path, request, urlParams }) =>
+        request.method === "HEAD"
+          ? Effect.as(
+              mapped(views.read(path.view_id, urlParams.format)),
+              EventStream.respond(Stream.empty, serving.stopping)
+            )
+          : Effect.map(
+              mapped(views.stream(path.view_id, urlParams.format, request.headers["last-event-id"])),
+              (events) => EventStream.respond(events, serving.stopping)
+            )
+      )
+  })
+)
+
+const layerMonitor = HttpApiBuilder.group(SspApi, "monitor", (handlers) =>
+  Effect.gen(function* () {
+    const views = yield* Views
+    const lifecycle = yield* Lifecycle
+    const { version } = yield* Release
+    const { sspId } = yield* SspConfig
+    const nodeFigures = yield* NodeFigures
+    const { tasks } = yield* Progress
+    const overview = yield* Overview.make
+    return handlers
+      .handle("health", () => Effect.sync(() => ({ status: lifecycle.phase() })))
+      .handle("version", () => Effect.succeed({ version, mode: lifecycle.mode }))
+      .handle("info", () =>
+        Effect.map(views.count, (count) => [
+          { entity: "ssp" as const, id: sspId, status: lifecycle.phase(), views: count }
+        ])
+      )
+      .handle("debugView", ({ path }) => mapped(views.debugView(path.view_id)))
+      .handle("debugDeps", () => views.debugDeps)
+      .handleRaw("overview", () => Effect.map(overview, HttpServerResponse.unsafeJson))
+      .handleRaw("metrics", () =>
+        Effect.map(nodeFigures, (families) =>
+          HttpServerResponse.text(Text.render(families), { contentType: Text.contentType })
+        )
+      )
+      .handle("progress", () =>
+        Effect.sync(() => ({ state: lifecycle.phase(), seq: views.figures().seq, tasks: tasks().map(taskOf) }))
+      )
+  })
+)
+
+/** The documents carry the version of this build. */
+const layerApi = Layer.unwrapEffect(
+  Effect.map(Release, ({ version }) => HttpApiBuilder.api(SspApi.annotate(OpenApi.Version, version)))
+)
+
+/** The Api with its handlers, guards, error answers and documents, for whatever server serves it. */
+export const layer = Layer.mergeAll(
+  HttpApiBuilder.middleware(
+    SspApi,
+    Effect.map(
+      Effect.all([SspConfig, Pages.paths, IngestRoute.refusals]),
+      ([{ corsOrigins }, paths, refused]) =>
+        (app) =>
+          WebHeaders.around(corsOrigins)(
+            IngestRoute.counted(refused)(Bodies.answerEverything(Bodies.allowedBy(SspApi, paths))(app))
+          )
+    )
+  ),
+  Pages.layerRoutes,
+  HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" }),
+  HttpApiSwagger.layer({ path: "/docs" })
+).pipe(
+  Layer.provideMerge(layerApi),
+  Layer.provide([layerData, layerView, layerMonitor, HttpJobs.layer, HttpIntegrity.layer]),
+  Layer.provide(Guards.layer),
+  Layer.provideMerge(Bodies.layerRouting)
+)

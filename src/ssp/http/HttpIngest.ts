@@ -1,0 +1,96 @@
+/**
+ * `POST /ingest`: from body to answer, by callback, for the declared route and for the server's hot route alike.
+ *
+ * Why no Effect inside: this is the one route whose cost per request decides how much the service can take. A fiber per
+ * request alone costs more than everything that is done here.
+ */
+import { Effect, Either, Layer, Runtime } from "effect"
+import * as Change from "../../core/record/change.ts"
+import { type Answer, type HotRoute, HotRoutes } from "../../ports/Front.ts"
+import * as Answers from "../../node/httpAnswers.ts"
+import type { Audit } from "../../ports/Audit.ts"
+import * as Guard from "../../node/guard.ts"
+import * as Bodies from "../../node/httpBodies.ts"
+import { IngestTimes } from "../../ports/IngestTimes.ts"
+import * as IngestRoute from "../../node/ingestRoute.ts"
+import { Tracing } from "../../ports/Tracing.ts"
+import { SspApi } from "../../protocol/SspApi.ts"
+import { SspConfig } from "../Config.ts"
+import { DeclaredTypes } from "../database/DeclaredTypes.ts"
+import * as Errors from "./HttpErrors.ts"
+import * as Guards from "./HttpGuards.ts"
+import * as IngestTrace from "./ingestTrace.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Views } from "../views/Views.ts"
+import type { IngestAnswer, IngestError } from "../views/viewTypes.ts"
+
+const isError = (answer: IngestAnswer | IngestError): answer is IngestError => "_tag" in answer
+
+const toAnswer = (answer: IngestAnswer | IngestError): Answer =>
+  isError(answer)
+    ? Answers.toAnswer(Errors.fromWorld(answer))
+    : { status: 200, body: `{"views_affected":${answer.views_affected},"edges_updated":${answer.edges_updated}}` }
+
+/** Changes of another log than the one this SSP bootstrapped from: what it holds is of no use any more (D5). */
+const noticed = (lifecycle: Pick<typeof Lifecycle.Service, "lost">, error: IngestError): Effect.Effect<void> =>
+  error._tag === "StaleEpoch" && error.otherLog
+    ? lifecycle.lost(`the scheduler follows another log: ${error.message}`)
+    : Effect.void
+
+/** What both routes do with a body. */
+export const makeTake: Effect.Effect<IngestRoute.Take, never, Views | DeclaredTypes | Lifecycle> = Effect.gen(
+  function* () {
+    const views = yield* Views
+    const types = yield* DeclaredTypes
+    const lifecycle = yield* Lifecycle
+    const tracing = yield* Tracing
+    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+    return (json, done, header) => {
+      const changes = Change.decodeChanges(json, types.of)
+      if (Either.isLeft(changes)) return done(Answers.toAnswer(changes.left))
+      const traced = IngestTrace.begin(tracing, header, changes.right)
+      views.offer(traced?.changes ?? changes.right, (answer) => {
+        if (isError(answer)) runFork(noticed(lifecycle, answer))
+        const given = toAnswer(answer)
+        traced?.end(given.status)
+        done(given)
+      })
+    }
+  }
+)
+
+export const layerHot: Layer.Layer<
+  HotRoutes,
+  never,
+  Views | DeclaredTypes | Lifecycle | SspConfig | IngestTimes | Audit
+> = Layer.effect(
+  HotRoutes,
+  Effect.gen(function* () {
+    const take = yield* makeTake
+    const lifecycle = yield* Lifecycle
+    const config = yield* SspConfig
+    const { timed } = yield* IngestTimes
+    const turnedAway = yield* Guard.makeHot(SspApi, "POST /ingest", Guards.judgeOf(config))
+    const route: HotRoute = {
+      method: "POST",
+      path: "/ingest",
+      maxBodyBytes: config.bodyLimitBytes,
+      admit: (authorization, registration, address) => {
+        const turned = turnedAway(authorization, address)
+        if (turned !== undefined) return turned
+        const refused = Guards.notTaking(lifecycle, registration)
+        return refused === undefined ? undefined : Answers.toAnswer(refused)
+      },
+      accept: (body, answer, traceparent) => {
+        const done = timed(answer)
+        const json = Bodies.parseJson(body)
+        if (Either.isLeft(json)) done(Answers.toAnswer(json.left))
+        else take(json.right, done, traceparent)
+      },
+      answered: yield* IngestRoute.refusals,
+      tooLarge: Answers.toAnswer(Answers.tooLarge(config.bodyLimitBytes)),
+      notText: Answers.toAnswer(Answers.notText)
+    }
+    return [route]
+  })
+)

@@ -1,0 +1,74 @@
+/**
+ * The handlers of the integrity endpoints (D41, extension): nodes of the tree, a compare with the database, and its
+ * repair.
+ *
+ * Apart from `Http.ts` because their answers are made of several questions, and none of them is on anybody's hot path.
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import { Effect } from "effect"
+import { bucketLevel } from "../../core/integrity/merkle.ts"
+import * as Audit from "../../ports/Audit.ts"
+import * as Answers from "../../node/httpAnswers.ts"
+import type { Compared } from "../../node/liveCompare.ts"
+import type { UpstreamError } from "../../ports/Upstream.ts"
+import { placesOn } from "../../protocol/integrity.ts"
+import { SspApi } from "../../protocol/SspApi.ts"
+import { fromWorld } from "./HttpErrors.ts"
+import { Integrity } from "../database/Integrity.ts"
+import { Reconcile } from "../database/Reconcile.ts"
+import { type IngestError, StoreFailed } from "../views/viewTypes.ts"
+
+const noDatabase = Answers.invalidRequest([
+  { path: "", reason: "cannot be answered: this SSP has no database to compare with (setting STORE_ADDR)" }
+])
+
+const notHere = Answers.invalidRequest([
+  {
+    path: "",
+    reason: "cannot be done here: in scheduler mode records and their versions come from the scheduler alone"
+  }
+])
+
+const storeFailed = (error: UpstreamError) =>
+  fromWorld(new StoreFailed({ message: `the database could not be read: ${error.message}`, cause: error }))
+
+/** A repair carries no positions, so the errors of D5 cannot come from it. */
+const repaired = (work: Effect.Effect<Compared, UpstreamError | IngestError>) =>
+  work.pipe(
+    Effect.catchTags({ SequenceGap: Effect.die, StaleEpoch: Effect.die }),
+    Effect.mapError((error) => (error._tag === "UpstreamError" ? storeFailed(error) : fromWorld(error)))
+  )
+
+export const layer = HttpApiBuilder.group(SspApi, "integrity", (handlers) =>
+  Effect.gen(function* () {
+    const integrity = yield* Integrity
+    const reconcile = yield* Reconcile
+    const audited = yield* Audit.make(SspApi)
+    return handlers
+      .handle("nodes", ({ urlParams: { index = 0, level = 0, table } }) => {
+        if (table === undefined) return integrity.tables
+        const last = placesOn(level) - 1
+        return index > last
+          ? Effect.fail(
+              Answers.invalidRequest([
+                {
+                  path: "index",
+                  reason: `must be a whole number from 0 to ${last} on level ${level} of 0 to ${bucketLevel}`
+                }
+              ])
+            )
+          : integrity.node(table, level, index)
+      })
+      .handle("compare", ({ urlParams: { table } }) =>
+        integrity.hasDatabase ? Effect.mapError(integrity.compare(table), storeFailed) : Effect.fail(noDatabase)
+      )
+      .handle(
+        "reconcile",
+        () =>
+          integrity.repairs
+            ? audited("")(repaired(reconcile.now))
+            : audited("")(Effect.fail(integrity.hasDatabase ? notHere : noDatabase)),
+        { uninterruptible: true }
+      )
+  })
+)

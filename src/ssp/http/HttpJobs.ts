@@ -1,0 +1,161 @@
+/**
+ * The job endpoints (extensions): handed over by the scheduler, listed, looked at, retried and cancelled by operators.
+ *
+ * Ids come as text and are read here; what they name is the business of `jobs/Jobs.ts`.
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import { Effect } from "effect"
+import * as Audit from "../../ports/Audit.ts"
+import { invalidRequest } from "../../node/httpAnswers.ts"
+import * as Job from "../../core/job/job.ts"
+import type { Result } from "../../core/job/result.ts"
+import * as Ids from "../../core/surql/recordId.ts"
+import type { RecordId } from "../../core/surql/value.ts"
+import * as Order from "../../node/jobOrder.ts"
+import type { Amended, Place, StoredJob } from "../../ports/JobStore.ts"
+import type { JobWords } from "../../protocol/jobs.ts"
+import { SspApi } from "../../protocol/SspApi.ts"
+import { mapped } from "./HttpErrors.ts"
+import { Jobs } from "../jobs/Jobs.ts"
+import type { StoreFailed } from "../views/viewTypes.ts"
+
+const defaultLimit = 100
+
+const wire = (
+  { errors, id, lease, maxRetries, path, payload, status, strategy, table, updatedAt }: StoredJob,
+  result: Result | undefined
+): JobWords => ({
+  id,
+  table,
+  status,
+  path,
+  errors,
+  payload: payload ?? null,
+  result: result ?? null,
+  max_retries: maxRetries,
+  retry_strategy: strategy,
+  updated_at: updatedAt ?? null,
+  holder: lease?.holder ?? null,
+  held_until: lease === undefined ? null : new Date(lease.untilMs).toISOString()
+})
+
+const notFound = (id: string) => ({
+  code: "JOB_NOT_FOUND" as const,
+  message: `there is no job ${JSON.stringify(id.slice(0, 200))} in a job table of this SSP`
+})
+
+/** An id of one of the job tables. */
+const refOf = (tables: ReadonlySet<string>, id: string): RecordId | undefined => {
+  const ref = Ids.parseLenient(id)
+  return ref !== undefined && tables.has(ref.table) ? ref : undefined
+}
+
+/** What `after` names: a place, or a job as it stands now. */
+const placeOf = (jobs: Jobs["Type"], after: string): Effect.Effect<Place | undefined, StoreFailed> => {
+  const place = Order.parse(after)
+  const ref = place === undefined ? refOf(jobs.tables, after) : undefined
+  return ref === undefined ? Effect.succeed(place) : jobs.find(ref)
+}
+
+const known = (tables: ReadonlySet<string>): string =>
+  tables.size === 0 ? "none is configured" : `known: ${[...tables].join(", ")}`
+
+const executed = (
+  jobs: Jobs["Type"],
+  {
+    job_id,
+    payload,
+    table
+  }: {
+    readonly job_id: string
+    readonly table: string
+    readonly payload: { readonly path: string; readonly body?: unknown }
+  }
+) =>
+  Effect.gen(function* () {
+    const { headers } = yield* HttpServerRequest.HttpServerRequest
+    const ref = Ids.parseLenient(job_id)
+    if (!jobs.tables.has(table))
+      return yield* Effect.fail(
+        invalidRequest([{ path: "table", reason: `is no job table of this SSP; ${known(jobs.tables)}` }])
+      )
+    if (ref?.table !== table)
+      return yield* Effect.fail(
+        invalidRequest([{ path: "job_id", reason: `must be a record id of table ${JSON.stringify(table)}` }])
+      )
+    yield* mapped(
+      jobs.execute(ref, {
+        path: payload.path,
+        body: payload.body ?? {},
+        traceparent: Job.traceparentOf(headers["traceparent"])
+      })
+    )
+    return { status: "accepted" as const }
+  })
+
+const amended = (
+  jobs: Jobs["Type"],
+  id: string,
+  what: string,
+  act: (ref: RecordId) => Effect.Effect<Amended, StoreFailed>
+) =>
+  Effect.gen(function* () {
+    const ref = refOf(jobs.tables, id)
+    const result = ref === undefined ? { kind: "missing" as const } : yield* mapped(act(ref))
+    if (result.kind === "missing") return yield* Effect.fail(notFound(id))
+    if (result.kind === "refused")
+      return yield* Effect.fail({
+        code: "JOB_STATUS" as const,
+        message: `job ${id.slice(0, 200)} is ${result.status} and cannot be ${what}`,
+        details: { status: result.status }
+      })
+    return { status: "ok" as const }
+  })
+
+export const layer = HttpApiBuilder.group(SspApi, "job", (handlers) =>
+  Effect.gen(function* () {
+    const jobs = yield* Jobs
+    const audited = yield* Audit.make(SspApi)
+    return handlers
+      .handle("execute", ({ payload }) => executed(jobs, payload), { uninterruptible: true })
+      .handle("jobs", ({ urlParams: { after, limit = defaultLimit, status, table } }) =>
+        Effect.gen(function* () {
+          if (!jobs.tables.has(table))
+            return yield* Effect.fail(
+              invalidRequest([{ path: "table", reason: `is no job table of this SSP; ${known(jobs.tables)}` }])
+            )
+          const from = after === undefined ? undefined : yield* mapped(placeOf(jobs, after))
+          if (after !== undefined && from?.ref.table !== table)
+            return yield* Effect.fail(
+              invalidRequest([
+                { path: "after", reason: "must be `next` of the page before, or the id of a job of this table" }
+              ])
+            )
+          const found = yield* mapped(jobs.list(table, status, from, limit))
+          const last = found.at(-1)
+          return {
+            jobs: found.map((job) => wire(job, jobs.resultOf(job))),
+            next: found.length < limit || last === undefined ? null : Order.cursor(last)
+          }
+        })
+      )
+      .handle("job", ({ path: { job_id } }) =>
+        Effect.gen(function* () {
+          const ref = refOf(jobs.tables, job_id)
+          const found = ref === undefined ? undefined : yield* mapped(jobs.find(ref))
+          return found === undefined ? yield* Effect.fail(notFound(job_id)) : wire(found, jobs.resultOf(found))
+        })
+      )
+      .handle(
+        "retry",
+        ({ path }) => audited(path.job_id)(amended(jobs, path.job_id, "retried: only a failed job can", jobs.retry)),
+        { uninterruptible: true }
+      )
+      .handle(
+        "cancel",
+        ({ path }) => audited(path.job_id)(amended(jobs, path.job_id, "cancelled: it is over", jobs.cancel)),
+        { uninterruptible: true }
+      )
+  })
+)

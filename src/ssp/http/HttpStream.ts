@@ -1,0 +1,54 @@
+/**
+ * A view's events as `text/event-stream` (D11).
+ *
+ * Pulled, never pushed: a client that does not read holds a piece or two here and lags in the view's own bounded
+ * buffer. Whole pieces go through, not single events: the way of an element through a stream costs far more than its
+ * bytes. The headers leave with the first chunk, so a comment comes first: a stream that is resumed may have no event
+ * to tell for long. A comment every 15 s keeps proxies from closing, and lets the server notice who is gone.
+ */
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Chunk, Duration, type Effect, Schedule, Stream } from "effect"
+import { bytesOf, joined } from "../views/eventBytes.ts"
+import type { ViewEvent } from "../views/viewTypes.ts"
+
+export const heartbeatEvery = Duration.seconds(15)
+
+const encoder = new TextEncoder()
+
+const shutdown: ViewEvent = { event: "end", id: undefined, data: { reason: "shutdown" } }
+
+/** The events, as pieces, until they end by themselves or the service stops, which is told as `end` too. */
+export const untilStopping = (
+  events: Stream.Stream<ViewEvent>,
+  stopping: Effect.Effect<void>
+): Stream.Stream<Uint8Array> =>
+  Stream.suspend(() => {
+    let ended = false
+    return events.pipe(
+      Stream.mapChunks((chunk) => {
+        if (Chunk.isEmpty(chunk)) return Chunk.empty()
+        ended ||= Chunk.some(chunk, ({ event }) => event === "end")
+        return Chunk.of(joined(Chunk.toReadonlyArray(chunk)))
+      }),
+      Stream.interruptWhen(stopping),
+      Stream.concat(Stream.suspend(() => (ended ? Stream.empty : Stream.make(bytesOf(shutdown)))))
+    )
+  })
+
+const opening = encoder.encode(": open\n\n")
+
+const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatEvery)), () =>
+  encoder.encode(": still here\n\n")
+)
+
+export const respond = (
+  events: Stream.Stream<ViewEvent>,
+  stopping: Effect.Effect<void>
+): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.stream(
+    Stream.concat(
+      Stream.make(opening),
+      Stream.merge(untilStopping(events, stopping), heartbeats, { haltStrategy: "left" })
+    ),
+    { contentType: "text/event-stream", headers: { "cache-control": "no-store", "x-accel-buffering": "no" } }
+  )

@@ -1,0 +1,92 @@
+/**
+ * The figures of this SSP at this moment: what its parts count, and what they can be asked for (D34).
+ *
+ * From memory alone; the one thing that costs more than a look is the number of rows, a pass over the views.
+ */
+import { Clock, Effect, Layer } from "effect"
+import * as Latency from "../../core/telemetry/latency.ts"
+import * as Core from "../../core/telemetry/meters.ts"
+import { declared } from "../../core/telemetry/metrics.ts"
+import { IngestTimes } from "../../ports/IngestTimes.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { NodeFigures, ofProcess } from "../../ports/NodeFigures.ts"
+import { ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { readings as changeReadings } from "../../node/changeReader.ts"
+import { Progress, running } from "../../ports/Progress.ts"
+import { Release } from "../../ports/Release.ts"
+import { ChangeFeed } from "../database/ChangeFeed.ts"
+import { SspConfig } from "../Config.ts"
+import { EdgeWriter } from "../edges/EdgeWriter.ts"
+import { Jobs } from "../jobs/Jobs.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import { Views } from "../views/Views.ts"
+
+const jobStates = declared.jobs.labels.state
+const attemptResults = declared.jobAttempts.labels.result
+
+const make = Effect.gen(function* () {
+  const config = yield* SspConfig
+  const { phase } = yield* Lifecycle
+  const { version } = yield* Release
+  const { latency } = yield* IngestTimes
+  const meters = yield* Meters
+  const progress = yield* Progress
+  const process = yield* ProcessFigures
+  const edges = yield* EdgeWriter
+  const jobs = yield* Jobs
+  const views = yield* Views
+  const changeFeed = yield* ChangeFeed
+  const edgeReadings = (): Core.Readings => {
+    if (!edges.present) return {}
+    const { differences, failures, lost, puts, refused, removals, waiting } = edges.counts()
+    return {
+      edgesPending: waiting,
+      edgesLimit: config.maxPendingEdges,
+      edgesWritten: [
+        [["put"], puts],
+        [["removal"], removals]
+      ],
+      edgeFailures: failures,
+      edgesRefused: refused,
+      edgeViewsLost: lost,
+      edgeDifferences: differences
+    }
+  }
+  return Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const compared = progress.endedAt("reconcile")
+    const figures = views.figures()
+    const held = figures.held()
+    return Core.families("ssp", meters, {
+      ...ofProcess(yield* process),
+      ...edgeReadings(),
+      ...changeReadings(changeFeed.figures()),
+      buildInfo: [[[version, "ssp"], 1]],
+      tasksRunning: running(progress.tasks()),
+      reconcileAge: compared === undefined ? undefined : Math.max(0, now - compared) / 1000,
+      ingestDuration: Latency.histogram(latency),
+      ingestPending: figures.pendingChanges,
+      ingestPendingLimit: config.maxPendingChanges,
+      sspStatus: Core.oneOf(declared.sspStatus.labels.status, phase()),
+      sspViews: figures.views,
+      sspViewsLimit: config.maxViews,
+      viewsQuarantined: figures.quarantined.length,
+      sspViewRows: figures.rows(),
+      sspInstances: held.instances,
+      sspHeldRows: held.heldRows,
+      sspTombstones: held.tombstones,
+      sspRecords: figures.records,
+      sspTables: views.records.tableNames().length,
+      sspStreams: figures.streams,
+      sspStreamsLimit: config.maxStreams,
+      sspLogSeq: figures.seq ?? undefined,
+      jobs: jobs.figures().flatMap((lane) => jobStates.map((state) => [[lane.table, state], lane[state]] as const)),
+      jobAttempts: jobs
+        .figures()
+        .flatMap(({ counts, table }) => attemptResults.map((result) => [[table, result], counts[result]] as const)),
+      jobLeasesLost: jobs.figures().map(({ counts, table }) => [[table], counts.lost] as const)
+    })
+  })
+})
+
+export const layer = Layer.effect(NodeFigures, make)

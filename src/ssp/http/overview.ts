@@ -1,0 +1,54 @@
+/**
+ * `GET /overview`: everything that can be said of this SSP in a moment, from memory, for whoever looks every second.
+ *
+ * Counts that only grow and figures of now; rates are the caller's business, so nothing is kept here for those who
+ * look.
+ */
+import { Clock, Effect } from "effect"
+import { IngestTimes } from "../../ports/IngestTimes.ts"
+import { ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { Release } from "../../ports/Release.ts"
+import type { SspOverview } from "../../protocol/overview.ts"
+import { SspConfig } from "../Config.ts"
+import { Jobs } from "../jobs/Jobs.ts"
+import { Lifecycle } from "../membership/Lifecycle.ts"
+import { storeText } from "../database/storeText.ts"
+import { Views } from "../views/Views.ts"
+
+/** The effect that answers; uptime counts from when it was made. */
+export const make = Effect.gen(function* () {
+  const config = yield* SspConfig
+  const { mode, phase } = yield* Lifecycle
+  const { version } = yield* Release
+  const { latency } = yield* IngestTimes
+  const jobs = yield* Jobs
+  const views = yield* Views
+  const figures = yield* ProcessFigures
+  const startedAt = yield* Clock.currentTimeMillis
+  const store = storeText(config)
+  return Effect.gen(function* () {
+    const used = yield* figures
+    const { pendingChanges, pendingEdges, rows: _rows, held: _held, ...counted } = views.figures()
+    return {
+      id: config.sspId,
+      version,
+      status: phase(),
+      mode,
+      store,
+      uptime_seconds: ((yield* Clock.currentTimeMillis) - startedAt) / 1000,
+      used:
+        used === undefined ? null : { cpu_seconds: used.cpuMicros / 1e6, memory_megabytes: used.residentBytes / 1e6 },
+      ingest: latency.snapshot(),
+      ...counted,
+      max_views: config.maxViews,
+      max_streams: config.maxStreams,
+      pending: {
+        changes: pendingChanges,
+        max_changes: config.maxPendingChanges,
+        edges: pendingEdges,
+        max_edges: config.maxPendingEdges
+      },
+      jobs: jobs.figures()
+    } satisfies typeof SspOverview.Type
+  })
+})

@@ -1,0 +1,29 @@
+/**
+ * Whether this SSP may act on the database now: write edges, claim jobs (D21).
+ *
+ * In a cluster it may while the scheduler counts on it: a process that was paused or cut off must find out by its own
+ * clock that others have taken over, before anybody tells it. Standalone it always may. A service without needs, so
+ * that what reads it does not depend on what renews it.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SspConfig } from "../Config.ts"
+
+export class Lease extends Context.Tag("ssp/membership/Lease")<
+  Lease,
+  {
+    /** To be asked right before each deed. */
+    readonly held: () => boolean
+    /** Unix milliseconds; whatever was before is forgotten. */
+    readonly holdUntil: (ms: number) => void
+  }
+>() {
+  static readonly layer: Layer.Layer<Lease, never, SspConfig> = Layer.effect(
+    Lease,
+    Effect.gen(function* () {
+      const { mode } = yield* SspConfig
+      const clock = yield* Effect.clock
+      let until = mode === "standalone" ? Infinity : 0
+      return { held: () => clock.unsafeCurrentTimeMillis() < until, holdUntil: (ms: number) => void (until = ms) }
+    })
+  )
+}

@@ -1,0 +1,100 @@
+/**
+ * Where this SSP stands (D18): the machine of `core/cluster/phase.ts`, driven by loading and, in scheduler mode, by
+ * membership.
+ *
+ * The phase is also readable without an effect, for the hot route.
+ */
+import { Context, Effect, Layer } from "effect"
+import type * as Phase from "../../core/cluster/phase.ts"
+import type { DatabaseError } from "../../ports/Database.ts"
+import { Serving } from "../../ports/Front.ts"
+import type { SchedulerClient } from "../../ports/SchedulerClient.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import type { Upstream } from "../../ports/Upstream.ts"
+import { Assignments } from "./Assignments.ts"
+import { SspConfig } from "../Config.ts"
+import type { DeclaredTypes } from "../database/DeclaredTypes.ts"
+import type { Lease } from "./Lease.ts"
+import * as Membership from "./Membership.ts"
+import type { Reconcile } from "../database/Reconcile.ts"
+import * as Standalone from "./Standalone.ts"
+import { Views } from "../views/Views.ts"
+
+/**
+ * A store that cannot be opened or read, as a reason not to start (D22): damaged or newer content is refused with 3.
+ */
+export const fromDatabase = ({ message, reason }: DatabaseError): StartFault =>
+  new StartFault({
+    exitCode: reason === "damaged" || reason === "newer" ? 3 : 1,
+    message: `${message}; ${advice[reason]}`
+  })
+
+/** What an operator can do, by reason. */
+const advice: { readonly [R in DatabaseError["reason"]]: string } = {
+  damaged: "it is refused, not repaired: restore a copy, or set SVC_DATA_DIR to another folder",
+  newer: "start the version that wrote it, or set SVC_DATA_DIR to another folder",
+  locked: "another process has it: stop that one, or set SVC_DATA_DIR to another folder",
+  failed: "see SVC_DATA_DIR and STORE_ADDR"
+}
+
+/** What a scheduler and its calls mean to this SSP; standalone there is none, and nothing to it. */
+export interface ClusterSide extends Pick<Membership.Membership, "isMeant" | "lost"> {
+  readonly assignments: Assignments
+}
+
+export class Lifecycle extends Context.Tag("ssp/membership/Lifecycle")<
+  Lifecycle,
+  ClusterSide & {
+    readonly phase: () => Phase.Phase
+    readonly mode: "standalone" | "scheduler"
+    /** Waits until the store is read; what changes it without asking for readiness (D6) waits here. */
+    readonly loaded: Effect.Effect<void>
+    /**
+     * Runs what empties memory: where there is something to fill it from again, this SSP is not ready until that is
+     * done.
+     */
+    readonly emptying: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  }
+>() {
+  /**
+   * A standalone SSP is ready once its store is loaded, and compared with the database if there is one; the server
+   * listens meanwhile, so that `/health` can say so.
+   */
+  static readonly layer: Layer.Layer<
+    Lifecycle,
+    never,
+    SspConfig | Views | DeclaredTypes | Lease | Reconcile | SchedulerClient | Serving | Upstream
+  > = Layer.scoped(
+    Lifecycle,
+    Effect.gen(function* () {
+      const { mode } = yield* SspConfig
+      return yield* mode === "standalone" ? standalone : inCluster
+    })
+  )
+}
+
+const standalone = Effect.gen(function* () {
+  const life = yield* Standalone.make(restore(yield* Views))
+  return {
+    ...life,
+    mode: "standalone" as const,
+    isMeant: () => true,
+    lost: () => Effect.void,
+    assignments: new Assignments()
+  }
+})
+
+/** Nothing is loaded: the scheduler has the records, and places the views (D20). */
+const inCluster = Effect.gen(function* () {
+  const assignments = new Assignments()
+  const { isMeant, lost, phase, run } = yield* Membership.make(assignments)
+  yield* Serving.fork(run)
+  const emptying = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.zipRight(lost("it was reset"), work)
+  return { phase, mode: "scheduler" as const, loaded: Effect.void, emptying, isMeant, lost, assignments }
+})
+
+const restore = (views: typeof Views.Service): Effect.Effect<void, StartFault> =>
+  views.restore.pipe(
+    Effect.flatMap(({ records, views }) => Effect.logInfo(`loaded ${records} records and ${views} views`)),
+    Effect.catchTag("DatabaseError", (error) => Effect.fail(fromDatabase(error)))
+  )

@@ -1,0 +1,145 @@
+/**
+ * This SSP as a member of a cluster: carries out what `core/cluster/enrolment.ts` decides.
+ *
+ * One attempt at a time (wait, register, pull, swap in), heartbeats beside it, a goodbye at the end. An attempt that is
+ * over is interrupted wherever it stands; only the swap is always finished. The waits have full jitter, so that a
+ * cluster that comes back is not met by all SSPs at once.
+ */
+import { Deferred, Duration, Effect, Random, Runtime } from "effect"
+import * as Enrolment from "../../core/cluster/enrolment.ts"
+import type { Phase } from "../../core/cluster/phase.ts"
+import { Serving } from "../../ports/Front.ts"
+import { Progress } from "../../ports/Progress.ts"
+import { SchedulerClient, type SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { StartFault } from "../../ports/StartFault.ts"
+import type { Assignments } from "./Assignments.ts"
+import * as Bootstrap from "./bootstrap.ts"
+import { SspConfig, type SspConfigShape } from "../Config.ts"
+import { DeclaredTypes } from "../database/DeclaredTypes.ts"
+import { type Begin, Enrolled } from "./enrolled.ts"
+import * as Heartbeats from "./heartbeats.ts"
+import { Lease } from "./Lease.ts"
+import { Views } from "../views/Views.ts"
+import type { StoreFailed } from "../views/viewTypes.ts"
+
+export interface Membership {
+  readonly phase: () => Phase
+  /**
+   * Whether a call that names this registration (undefined: none) means the data held here; a newer one makes it start
+   * over.
+   */
+  readonly isMeant: (registration: number | undefined) => boolean
+  /** What is held here is of no use any more: register and pull again. */
+  readonly lost: (reason: string) => Effect.Effect<void>
+  /** Lives as a member until the process stops; fails when a newer process has its id. */
+  readonly run: Effect.Effect<void, StartFault>
+}
+
+/** A goodbye must not hold up a stop. */
+const goodbyeWithin = Duration.seconds(2)
+
+type Fault = SchedulerError | Bootstrap.SnapshotMoved | StoreFailed
+
+/** What a failed attempt says; a scheduler that is not ready itself is no failure of this SSP (D18). */
+const factOf = (attempt: number, error: Fault, config: SspConfigShape): Enrolment.Fact => {
+  if (error._tag !== "SchedulerError")
+    return { tag: "Failed", attempt, counts: true, waitMs: 0, message: error.message }
+  const message = `${config.schedulerUrl}: ${error.message}`
+  if (error.reason === "fenced") return { tag: "Fenced", message }
+  return {
+    tag: "Failed",
+    attempt,
+    counts: error.reason !== "cloning" && error.reason !== "overloaded",
+    waitMs: error.retryAfterMs ?? 0,
+    message
+  }
+}
+
+const hex = Effect.map(Effect.replicateEffect(Random.nextIntBetween(0, 16), 16), (digits) =>
+  digits.map((digit) => digit.toString(16)).join("")
+)
+
+/** Registers and pulls, once. */
+const makeAttempts = (enrolled: Enrolled, identity: Heartbeats.Identity, assignments: Assignments) =>
+  Effect.gen(function* () {
+    const config = yield* SspConfig
+    const views = yield* Views
+    const client = yield* SchedulerClient
+    const serving = yield* Serving
+    const types = yield* DeclaredTypes
+
+    const swapIn = (attempt: number, pulled: Bootstrap.Pulled) =>
+      Effect.gen(function* () {
+        // First, so that a view placed before, and still filling, finds out that its placing is over.
+        const placed = assignments.clear()
+        yield* views.replace({ ...pulled, stays: (key) => !placed(key) })
+        types.declare(pulled.tables)
+        yield* Effect.logInfo(
+          `bootstrapped at position ${pulled.position.seq} of the scheduler's log: ${pulled.records.length} records`
+        )
+        yield* enrolled.tell({ tag: "Loaded", attempt })
+      })
+
+    const jobTables = config.jobTables.map(({ table }) => table)
+    const attempt = ({ attempt, jitterMs, waitMs }: Begin): Effect.Effect<void> =>
+      Effect.gen(function* () {
+        yield* Effect.sleep(Duration.millis(Math.round(waitMs + (yield* Random.next) * jitterMs)))
+        const url = config.advertisedUrl(yield* serving.port)
+        const registered = yield* client.register({ ...identity, url, batch: true, job_tables: jobTables })
+        enrolled.isRegistered(registered.heartbeat_timeout_ms)
+        yield* enrolled.tell({ tag: "Registered", attempt, registration: registered.registration })
+        yield* Progress.during("bootstrap", "the scheduler's snapshot", "records", (step) =>
+          Effect.flatMap(Bootstrap.pull(client, registered, step), (pulled) =>
+            Effect.uninterruptible(swapIn(attempt, pulled))
+          )
+        )
+      }).pipe(Effect.catchAll((error) => enrolled.tell(factOf(attempt, error, config))))
+
+    return Effect.gen(function* () {
+      for (;;) {
+        const { begin, over } = enrolled.attempt
+        yield* Effect.raceFirst(Effect.zipRight(attempt(begin), Effect.never), Deferred.await(over))
+      }
+    })
+  })
+
+/** Needs nobody to run it but who forks {@link Membership.run}. */
+export const make = (assignments: Assignments) =>
+  Effect.gen(function* () {
+    const config = yield* SspConfig
+    const views = yield* Views
+    const client = yield* SchedulerClient
+    const serving = yield* Serving
+    const clock = yield* Effect.clock
+    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+    const identity = { ssp_id: config.sspId, incarnation: yield* hex }
+    const enrolled = new Enrolled(() => clock.unsafeCurrentTimeMillis(), yield* Lease, config.heartbeatIntervalMs)
+    const attempts = yield* makeAttempts(enrolled, identity, assignments)
+    const beats = Heartbeats.loop(client, views, identity, config.heartbeatIntervalMs, enrolled)
+
+    const goodbye = Effect.suspend(() => {
+      const known = enrolled.wasRegistered && enrolled.state.step !== "fenced"
+      return known ? client.deregister(identity).pipe(Effect.interruptible, Effect.timeout(goodbyeWithin)) : Effect.void
+    }).pipe(
+      Effect.catchAll(({ message }) =>
+        Effect.logWarning(
+          `the goodbye did not reach the scheduler (${message}); it moves the views when heartbeats stay away`
+        )
+      )
+    )
+
+    const membership: Membership = {
+      phase: () => enrolled.state.phase,
+      isMeant: (named) => {
+        const meant = Enrolment.isMeant(enrolled.state, named)
+        if (!meant && named !== undefined) runFork(enrolled.tell({ tag: "Named", registration: named }))
+        return meant
+      },
+      lost: (reason) => enrolled.tell({ tag: "Lost", reason }),
+      run: Effect.raceFirst(
+        Effect.all([attempts, beats, Deferred.await(enrolled.stopped)], { concurrency: "unbounded", discard: true }),
+        serving.stopping
+      ).pipe(Effect.ensuring(goodbye))
+    }
+    return membership
+  })

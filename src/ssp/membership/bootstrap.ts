@@ -1,0 +1,192 @@
+/**
+ * The pull of a scheduler's snapshot (D20): every table in key order, page by page, typed once, all of one position.
+ *
+ * It only reads: what it has gathered is swapped in by who asked. A page that fails is asked for again a few times,
+ * because a broken connection must not cost a bootstrap of a million records; a snapshot that moves means starting
+ * over.
+ */
+import { Data, Effect, Schedule } from "effect"
+import { type Types, versionField } from "../../core/record/change.ts"
+import { isOwn } from "../../core/surreal/surrealSchema.ts"
+import * as Encode from "../../core/surql/encode.ts"
+import * as Json from "../../core/surql/json.ts"
+import * as Ids from "../../core/surql/recordId.ts"
+import { tableName } from "../../core/surql/text.ts"
+import { isObj, type Obj, RecordId, setField, type Value } from "../../core/surql/value.ts"
+import type { StoredPosition, StoredRecord } from "../../ports/Database.ts"
+import type { Step } from "../../ports/Progress.ts"
+import { type SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { SspRegistered } from "../../protocol/wire.ts"
+
+/** The snapshot is not the one the registration froze: rows of two of them would be mixed. */
+export class SnapshotMoved extends Data.TaggedError("SnapshotMoved")<{ readonly message: string }> {}
+
+/** A whole snapshot, and where in the scheduler's log it stands. */
+export interface Pulled {
+  readonly records: ReadonlyArray<StoredRecord>
+  readonly position: Omit<StoredPosition, "writes">
+  /** Those that are declared. */
+  readonly tables: ReadonlyArray<{ readonly name: string; readonly types: Types }>
+}
+
+/** Records asked for at once, where the scheduler does not say how many. */
+const defaultPage = 1000
+
+/** What is pulled with: how a query is asked, and how many records at once. */
+interface Pull {
+  readonly ask: Ask
+  readonly pageSize: number
+}
+
+/** Waits between tries of one page. */
+const patience = Schedule.intersect(Schedule.jittered(Schedule.exponential("200 millis")), Schedule.recurs(4))
+
+const passing = ({ reason }: SchedulerError): boolean => reason === "unreachable" || reason === "overloaded"
+
+const unusable = (what: string): SchedulerError =>
+  new SchedulerError({ reason: "unreachable", message: `${what} is not answered as agreed` })
+
+/** What is answered, as values: exact ones, or JSON whose types are still to be found. */
+interface Read {
+  readonly exact: boolean
+  readonly value: Value
+}
+
+type Ask = (query: string, params?: Obj) => Effect.Effect<Read, SchedulerError | SnapshotMoved>
+
+const asking =
+  (client: SchedulerClientShape, seq: number): Ask =>
+  (query, params) =>
+    Effect.gen(function* () {
+      const {
+        exact,
+        seq: readAt,
+        text
+      } = yield* Effect.retry(client.query(query, params), { while: passing, schedule: patience })
+      if (readAt !== undefined && readAt !== seq)
+        return yield* new SnapshotMoved({ message: `the snapshot is at ${readAt} and no longer at ${seq}` })
+      return yield* Effect.try({
+        try: () => ({ exact, value: exact ? Encode.decode(text) : (JSON.parse(text) as Value) }),
+        catch: () => unusable(query)
+      })
+    })
+
+const tablesOf = ({ value: info }: Read): ReadonlyArray<string> | undefined =>
+  isObj(info) && isObj(info["tables"])
+    ? Object.keys(info["tables"])
+        .filter((name) => !isOwn(name))
+        .sort()
+    : undefined
+
+/** A field as the database shows it (`DEFINE FIELD x ON t TYPE datetime ...`), or its type alone. */
+const typeOf = (definition: Value): string | undefined => {
+  if (typeof definition !== "string") return undefined
+  const declared =
+    /\bTYPE\s+(.+?)(?=\s+(?:DEFAULT|VALUE|ASSERT|READONLY|REFERENCE|COMMENT|PERMISSIONS|FLEXIBLE|COMPUTED)\b|;?\s*$)/is.exec(
+      definition
+    )
+  return declared?.[1] ?? (/^DEFINE\b/i.test(definition) ? undefined : definition)
+}
+
+/**
+ * What the scheduler knows of a table; undefined where that is nothing: it types records of such a table by their
+ * looks, and so must who gets their changes.
+ */
+const typesOf = ({ value: info }: Read): Types | undefined => {
+  if (isObj(info) && info["declared"] === false) return undefined
+  const fields = isObj(info) && isObj(info["fields"]) ? info["fields"] : {}
+  const types: Record<string, string> = {}
+  for (const [path, definition] of Object.entries(fields)) {
+    const type = typeOf(definition)
+    if (type !== undefined && path !== "__proto__") types[path] = type
+  }
+  return types
+}
+
+const versionOf = (row: Obj): number => {
+  const version = row[versionField]
+  return typeof version === "number" && Number.isSafeInteger(version) && version >= 0 ? version : 1
+}
+
+/** A row as a record: its version taken out (D4), and, where it came as JSON, its id and its fields typed (D1). */
+const toRecord = (row: Value, exact: boolean, table: string, types: Types): StoredRecord | undefined => {
+  if (!isObj(row)) return undefined
+  const own = row["id"]
+  const id = own instanceof RecordId ? own : typeof own === "string" && !exact ? Ids.parseLenient(own) : undefined
+  if (id === undefined || id.table !== table) return undefined
+  const typed = exact ? row : (Json.fromJsonTyped(row, types) as Obj)
+  const doc: Record<string, Value> = {}
+  for (const key of Object.keys(typed)) if (key !== versionField) setField(doc, key, typed[key])
+  doc["id"] = id
+  return { id, version: versionOf(row), doc }
+}
+
+const toRecords = ({ exact, value }: Read, table: string, types: Types): ReadonlyArray<StoredRecord> | undefined => {
+  if (!Array.isArray(value)) return undefined
+  const records: Array<StoredRecord> = []
+  for (const row of value) {
+    const record = toRecord(row as Value, exact, table, types)
+    if (record === undefined) return undefined
+    records.push(record)
+  }
+  return records
+}
+
+/**
+ * The page behind a record. Exactly, its id is bound; as JSON it would be text, which compares as text, so there it is
+ * written out.
+ */
+const pageAfter = (
+  table: string,
+  pageSize: number,
+  { exact, id }: { readonly exact: boolean; readonly id: RecordId | undefined }
+): readonly [query: string, params: Obj | undefined] => {
+  if (id === undefined) return [`SELECT * FROM ${tableName(table)} ORDER BY id LIMIT ${pageSize}`, undefined]
+  return exact
+    ? [`SELECT * FROM ${tableName(table)} WHERE id > $last ORDER BY id LIMIT ${pageSize}`, { last: id }]
+    : [`SELECT * FROM ${id.text}>.. LIMIT ${pageSize}`, undefined]
+}
+
+const pullTable = (
+  { ask, pageSize }: Pull,
+  table: string,
+  types: Types,
+  into: Array<StoredRecord>,
+  step: Pick<Step, "add">
+): Effect.Effect<void, SchedulerError | SnapshotMoved> =>
+  Effect.gen(function* () {
+    let last: { readonly exact: boolean; readonly id: RecordId | undefined } = { exact: false, id: undefined }
+    for (;;) {
+      const [query, params] = pageAfter(table, pageSize, last)
+      const read = yield* ask(query, params)
+      const page = toRecords(read, table, types)
+      if (page === undefined) return yield* unusable(query)
+      for (const record of page) into.push(record)
+      step.add(page.length)
+      if (page.length < pageSize) return
+      last = { exact: read.exact, id: page.at(-1)?.id }
+    }
+  })
+
+/** Everything that the snapshot frozen for this registration holds. */
+export const pull = (
+  client: SchedulerClientShape,
+  { bootstrap_chunk_size: pageSize = defaultPage, epoch, log_id: logId, snapshot_seq: seq }: typeof SspRegistered.Type,
+  step: Pick<Step, "add" | "at">
+): Effect.Effect<Pulled, SchedulerError | SnapshotMoved> =>
+  Effect.gen(function* () {
+    yield* client.signin
+    yield* client.use
+    const ask = asking(client, seq)
+    const names = tablesOf(yield* ask("INFO FOR DB"))
+    if (names === undefined) return yield* unusable("INFO FOR DB")
+    const records: Array<StoredRecord> = []
+    const tables: Array<Pulled["tables"][number]> = []
+    for (const name of names) {
+      const types = typesOf(yield* ask(`INFO FOR TABLE ${tableName(name)}`))
+      if (types !== undefined) tables.push({ name, types })
+      step.at(`table ${name}`)
+      yield* pullTable({ ask, pageSize: Math.max(1, pageSize) }, name, types ?? {}, records, step)
+    }
+    return { records, tables, position: { seq, logId: logId ?? null, epoch: epoch ?? null } }
+  })

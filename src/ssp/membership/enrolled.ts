@@ -1,0 +1,81 @@
+/**
+ * The state of this SSP's membership, who waits for its changes, and the one way to change it: telling it a fact.
+ *
+ * Changes are synchronous, so that what is asked between two of them (the phase, the lease) is never half of one.
+ */
+import { Deferred, Effect, Exit, FiberId } from "effect"
+import * as Enrolment from "../../core/cluster/enrolment.ts"
+import { StartFault } from "../../ports/StartFault.ts"
+import type { Lease } from "./Lease.ts"
+
+export type Begin = Enrolment.Order & { readonly tag: "Begin" }
+
+const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
+
+const first: Begin = { tag: "Begin", attempt: Enrolment.initial.attempt, waitMs: 0, jitterMs: 0 }
+
+export class Enrolled {
+  state = Enrolment.initial
+  /** The attempt under way, and what is resolved when it is over. */
+  attempt: { readonly begin: Begin; readonly over: Deferred.Deferred<void> } = {
+    begin: first,
+    over: Deferred.unsafeMake(FiberId.none)
+  }
+  /** Fails when this process must end. */
+  readonly stopped = Deferred.unsafeMake<never, StartFault>(FiberId.none)
+  wasRegistered = false
+  /** Resolved by the first registration. */
+  readonly registered = Deferred.unsafeMake<void>(FiberId.none)
+  readonly nowMs: () => number
+  private readonly lease: Lease["Type"]
+  private readonly heartbeatIntervalMs: number
+  private heardAt = -Infinity
+  private silenceMs: number
+
+  constructor(nowMs: () => number, lease: Lease["Type"], heartbeatIntervalMs: number) {
+    this.nowMs = nowMs
+    this.lease = lease
+    this.heartbeatIntervalMs = heartbeatIntervalMs
+    this.silenceMs = Enrolment.silenceMs(heartbeatIntervalMs, undefined)
+  }
+
+  tell(fact: Enrolment.Fact): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const [state, orders] = Enrolment.decide(this.state, this.nowMs(), fact)
+      this.state = state
+      this.renewLease()
+      for (const order of orders) this.obey(order)
+      return Effect.forEach(orders, (order) => (order.tag === "Log" ? logs[order.level](order.message) : Effect.void), {
+        discard: true
+      })
+    })
+  }
+
+  /** `toldMs`: after which silence the scheduler gives an SSP up, where it says so. */
+  isRegistered(toldMs: number | undefined): void {
+    this.wasRegistered = true
+    this.silenceMs = Enrolment.silenceMs(this.heartbeatIntervalMs, toldMs)
+    Deferred.unsafeDone(this.registered, Exit.void)
+  }
+
+  /**
+   * A heartbeat was answered. What counts is when it was sent: later than that the scheduler may not have heard of us.
+   */
+  heard(sentAtMs: number): void {
+    this.heardAt = Math.max(this.heardAt, sentAtMs)
+    this.renewLease()
+  }
+
+  private renewLease(): void {
+    this.lease.holdUntil(this.state.step === "member" ? this.heardAt + this.silenceMs : 0)
+  }
+
+  private obey(order: Enrolment.Order): void {
+    if (order.tag === "Stop")
+      Deferred.unsafeDone(this.stopped, Exit.fail(new StartFault({ exitCode: 1, message: order.message })))
+    if (order.tag !== "Begin") return
+    const { over } = this.attempt
+    this.attempt = { begin: order, over: Deferred.unsafeMake(FiberId.none) }
+    Deferred.unsafeDone(over, Exit.void)
+  }
+}

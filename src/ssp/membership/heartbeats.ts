@@ -1,0 +1,108 @@
+/**
+ * Heartbeats: one every `HEARTBEAT_INTERVAL_MS` from the first registration on, in every state (D19), with figures of
+ * this process (D24).
+ *
+ * None waits for the one before: a heartbeat that hangs must not keep the next from telling that this SSP lives. And
+ * none is taken back soon: a scheduler that is slow hears it late, and that is no silence; heartbeats given up before
+ * they were heard made a busy scheduler lose its SSPs, and their bootstraps made it busier.
+ */
+import { Deferred, Duration, Effect, FiberSet } from "effect"
+import type { HeartbeatAnswer } from "../../core/cluster/enrolment.ts"
+import { type Figures, ProcessFigures } from "../../ports/ProcessFigures.ts"
+import { type SchedulerClientShape, SchedulerError } from "../../ports/SchedulerClient.ts"
+import type { Enrolled } from "./enrolled.ts"
+import type { Views } from "../views/Views.ts"
+
+/** A heartbeat may take so many periods, but not less than this. */
+const periods = 3
+const shortestWaitMs = 5000
+/** On their way at once. */
+export const maxUnderWay = 4
+
+/** What each way to fail says about this SSP. */
+const saying = {
+  unknown: "unknown",
+  conflict: "conflict",
+  fenced: "fenced",
+  cloning: "none",
+  overloaded: "none",
+  refused: "none",
+  unreachable: "none"
+} as const satisfies { readonly [R in SchedulerError["reason"]]: HeartbeatAnswer }
+
+export interface Identity {
+  readonly ssp_id: string
+  readonly incarnation: string
+}
+
+/** As a person writes them. */
+const round = (figure: number): number => Math.round(figure * 10) / 10
+
+/** Percent of one core since the figures before, and resident megabytes. */
+export const usage = (
+  before: Figures | undefined,
+  now: Figures | undefined,
+  ms: number
+): { readonly cpu_usage?: number; readonly memory_usage?: number } =>
+  now === undefined
+    ? {}
+    : {
+        memory_usage: round(now.residentBytes / 1_048_576),
+        ...(before === undefined || ms <= 0
+          ? {}
+          : { cpu_usage: round(Math.max(0, (now.cpuMicros - before.cpuMicros) / (ms * 10))) })
+      }
+
+export const loop = (
+  client: Pick<SchedulerClientShape, "heartbeat">,
+  views: Pick<Views["Type"], "count">,
+  identity: Identity,
+  intervalMs: number,
+  enrolled: Enrolled
+): Effect.Effect<never> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const underWay = yield* FiberSet.make<void, never>()
+      const read = yield* ProcessFigures
+      const within = Duration.millis(Math.max(periods * intervalMs, shortestWaitMs))
+      let before = yield* read
+      let beforeAt = enrolled.nowMs()
+      const beat = Effect.gen(function* () {
+        const { attempt, registration, step } = enrolled.state
+        const sentAt = enrolled.nowMs()
+        const figures = yield* read
+        const beating = {
+          ...identity,
+          timestamp: Math.floor(sentAt / 1000),
+          views: yield* views.count,
+          ...usage(before, figures, sentAt - beforeAt),
+          ...(step === "member" && registration !== undefined ? { registration } : {})
+        }
+        before = figures
+        beforeAt = sentAt
+        const answered = yield* client.heartbeat(beating).pipe(
+          Effect.timeoutFail({
+            duration: within,
+            onTimeout: () =>
+              new SchedulerError({ reason: "unreachable", message: `no answer within ${Duration.format(within)}` })
+          }),
+          Effect.match({
+            onSuccess: () => ({ answer: "ok" as const, message: "" }),
+            onFailure: ({ message, reason }) => ({ answer: saying[reason], message })
+          })
+        )
+        if (answered.answer === "ok") enrolled.heard(sentAt)
+        // Sent while it registers, it speaks of a registration that is over.
+        yield* enrolled.tell({ tag: "Answered", attempt: step === "registering" ? 0 : attempt, ...answered })
+      })
+      const every = Effect.gen(function* () {
+        yield* Deferred.await(enrolled.registered)
+        for (;;) {
+          const dueAt = enrolled.nowMs() + intervalMs
+          if ((yield* FiberSet.size(underWay)) < maxUnderWay) yield* FiberSet.run(underWay, beat)
+          yield* Effect.sleep(Duration.millis(Math.max(0, dueAt - enrolled.nowMs())))
+        }
+      })
+      return yield* Effect.raceFirst(every, Effect.zipRight(FiberSet.join(underWay), Effect.never))
+    })
+  )

@@ -1,0 +1,127 @@
+/**
+ * The views of this SSP: owns the engine, makes every change and registration durable before it is answered.
+ *
+ * The one service that the HTTP face, the cleanup loop and the lifecycle talk to; nobody else touches the engine.
+ */
+import { Context, Effect, Layer, type Stream } from "effect"
+import type { Change } from "../../core/record/change.ts"
+import type { Store } from "../../core/ivm/store/store.ts"
+import { Database, type DatabaseError, type StoredView } from "../../ports/Database.ts"
+import { Serving } from "../../ports/Front.ts"
+import * as Metered from "../../node/metered.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { SavedState } from "../../ports/SavedState.ts"
+import { Turn } from "../../ports/Turn.ts"
+import { SspConfig } from "../Config.ts"
+import { EdgeWriter } from "../edges/EdgeWriter.ts"
+import type { Incoming } from "./replacing.ts"
+import type { RecordTreesShape } from "../database/recordTrees.ts"
+import type {
+  DebugDeps,
+  DebugView,
+  Format,
+  IngestAnswer,
+  IngestError,
+  ListedViews,
+  Listing,
+  Overloaded,
+  QueryRefused,
+  Registration,
+  StoreFailed,
+  ViewAnswer,
+  ViewEvent,
+  ViewFigures,
+  ViewNotFound,
+  ViewPlaced,
+  ViewQuarantined
+} from "./viewTypes.ts"
+import { makeViews } from "./viewService.ts"
+
+/** What routes and loops of an SSP do with views; a route of your own asks it too. */
+export class Views extends Context.Tag("ssp/views/Views")<
+  Views,
+  {
+    /**
+     * Loads records and views from the store; called once, before anything else. A damaged store that can be rebuilt
+     * from a database is set aside, and nothing is loaded (D23).
+     */
+    readonly restore: Effect.Effect<{ readonly records: number; readonly views: number }, DatabaseError>
+    /** Applies changes in order; answers when they are durable and every view is updated. */
+    readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, IngestError>
+    /** The same without a fiber per call, for the hot route: `done` is called exactly once. */
+    readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
+    /**
+     * Applies what was read elsewhere; where it may be overtaken, only what still holds when everything before it is
+     * applied. Answers what was.
+     */
+    readonly repair: (
+      changes: ReadonlyArray<Change>,
+      still?: (change: Change) => boolean
+    ) => Effect.Effect<ReadonlyArray<Change>, IngestError>
+    /** The records in memory, to be read and never kept. */
+    readonly records: Pick<Store, "get" | "rowsBetween" | "tableNames">
+    /** Whether the store can be open in this process only (`DatabaseShape.exclusive`). */
+    readonly exclusive: boolean
+    /** Their Merkle trees (D41). */
+    readonly trees: RecordTreesShape
+    /** The registrations, as they are stored. */
+    readonly registrations: Effect.Effect<ReadonlyArray<StoredView>>
+    readonly register: (
+      registration: Registration
+    ) => Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed | ViewQuarantined>
+    /**
+     * Succeeds for an unknown id too (D16). `deleted`: whoever asks has removed the registration from the database, or
+     * keeps it for another SSP.
+     */
+    readonly unregister: (
+      id: string,
+      deleted?: boolean,
+      reason?: "unregistered" | "moved"
+    ) => Effect.Effect<void, StoreFailed>
+    /**
+     * Evaluates a view again that is set aside, and all others with its query (D48), or with the query given. Fails
+     * where nothing of this id is.
+     */
+    readonly free: (id: string, query?: Pick<StoredView, "surql" | "params">) => Effect.Effect<void, ViewNotFound>
+    /** Clears views, records and the embedded store. */
+    readonly reset: Effect.Effect<void, StoreFailed>
+    /** Puts other records in the place of all there are, in one step (D20); streams end with `rebootstrap`. */
+    readonly replace: (incoming: Incoming) => Effect.Effect<void, StoreFailed>
+    readonly read: (id: string, format: Format | undefined) => Effect.Effect<ViewAnswer, ViewNotFound | ViewQuarantined>
+    /** Snapshot, then deltas, then `end`; resumes behind `lastEventId` while those deltas are buffered. */
+    readonly stream: (
+      id: string,
+      format: Format | undefined,
+      lastEventId: string | undefined
+    ) => Effect.Effect<Stream.Stream<ViewEvent>, ViewNotFound | Overloaded>
+    /** Body of `/debug/view/:view_id` (D13). */
+    readonly debugView: (id: string) => Effect.Effect<DebugView, ViewNotFound>
+    /** Body of `/debug/deps`. */
+    readonly debugDeps: Effect.Effect<DebugDeps>
+    /** Body of `/views`. */
+    readonly list: (listing: Listing) => Effect.Effect<ListedViews>
+    /** What can be counted in a moment; the tables are the largest. */
+    readonly figures: () => ViewFigures
+    /** Registered view ids. */
+    readonly count: Effect.Effect<number>
+    /** Removes what expired by `nowMs`; answers the ids removed (D14). */
+    readonly expire: (nowMs: number) => Effect.Effect<ReadonlyArray<string>, StoreFailed>
+  }
+>() {
+  /** Ends all streams with `shutdown` and saves state when its scope closes. */
+  static readonly layer: Layer.Layer<Views, never, Database | SavedState | Turn | EdgeWriter | Serving | SspConfig> =
+    Layer.scoped(
+      Views,
+      Effect.gen(function* () {
+        const config = yield* SspConfig
+        const database = Metered.database(yield* Database, { meters: yield* Meters, clock: yield* Effect.clock })
+        const savedState = yield* SavedState
+        const turn = yield* Turn
+        const serving = yield* Serving
+        return yield* makeViews(config, database, savedState, turn, yield* EdgeWriter, {
+          fork: (loop) => Effect.provideService(Serving.fork(loop), Serving, serving),
+          crash: (cause) => Effect.runSync(serving.crash(cause))
+        })
+      })
+    )
+}

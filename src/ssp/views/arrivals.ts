@@ -1,0 +1,201 @@
+/**
+ * A registration on its way (D8, D9): filled slice by slice, told to the database beside this node, made durable, put
+ * in place.
+ *
+ * Apart from the service because it goes over many turns of the event loop, and at each of them something else may have
+ * happened: the client has gone, everything was reset, the scheduler has thought better of it.
+ */
+import { Cause, Effect, Either, Exit } from "effect"
+import type { View } from "../../core/ivm/view/view.ts"
+import { drain } from "../../core/surql/scope.ts"
+import type { StoredView } from "../../ports/Database.ts"
+import type { Slicer } from "../../node/Slicer.ts"
+import type { UpstreamError } from "../../ports/Upstream.ts"
+import type { Committer, Surroundings } from "./committer.ts"
+import type { EdgesShape } from "../edges/EdgeWriter.ts"
+import { acquire, type Filling, storedOf } from "./registering.ts"
+import { formatGiven, formatOf, placedOf, type Registered, type Registry } from "./registry.ts"
+import {
+  Overloaded,
+  type QueryRefused,
+  type Registration,
+  StoreFailed,
+  type ViewAnswer,
+  type ViewPlaced
+} from "./viewTypes.ts"
+
+type Answer = Effect.Effect<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>
+
+interface Arrival {
+  readonly registration: Registration
+  readonly stored: StoredView
+  readonly instance: View
+  /** As it was when the instance was filled. */
+  readonly resets: number
+  readonly resume: (answer: Answer) => void
+}
+
+/** What it needs of the views service. */
+export interface Place extends Filling {
+  readonly committer: Committer
+  readonly edges: EdgesShape
+  readonly registry: Registry
+  readonly run: Surroundings["run"]
+  readonly slicer: Slicer
+  readonly maxViews: number
+  readonly put: (stored: StoredView, instance: View, assignment: number) => Registered
+  /** Lets go of a view that another takes the place of. */
+  readonly replace: (view: Registered) => void
+  /** How often everything was cleared: what was acquired before is gone. */
+  readonly resets: () => number
+}
+
+export const databaseAway = (cause: UpstreamError): StoreFailed =>
+  new StoreFailed({
+    message: `the database of STORE_ADDR did not take it: ${cause.message}; try again when it does`,
+    cause
+  })
+
+export class Arrivals {
+  private readonly at: Place
+  /** Registrations of new ids that are on their way. */
+  private arriving = 0
+
+  constructor(place: Place) {
+    this.at = place
+  }
+
+  register(registration: Registration, key: string): Answer {
+    return Effect.suspend(() =>
+      this.at.registry.get(key) === undefined
+        ? this.counted(this.open(registration, key))
+        : this.open(registration, key)
+    )
+  }
+
+  /** Counts a registration of a new id while it goes on, so that views on their way cannot pass the limit together. */
+  private counted(registering: Answer): Answer {
+    const known = this.at.registry.size + this.arriving
+    if (known >= this.at.maxViews) {
+      return Effect.fail(
+        new Overloaded({
+          message: `${known} views are registered, the limit is ${this.at.maxViews} (SVC_MAX_VIEWS)`,
+          retryAfterSecs: 60
+        })
+      )
+    }
+    this.arriving++
+    return Effect.ensuring(
+      registering,
+      Effect.sync(() => this.arriving--)
+    )
+  }
+
+  /**
+   * Fills the view's instance slice by slice, then makes the registration durable. Interrupted while it fills, it
+   * leaves nothing.
+   */
+  private open(registration: Registration, key: string): Answer {
+    const { resets, slicer } = this.at
+    return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
+      const abandon = slicer.start(
+        () => acquire(this.at, registration),
+        (filled) => {
+          if (Exit.isSuccess(filled)) {
+            if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
+            else
+              this.announce({
+                registration,
+                stored: storedOf(registration, key),
+                instance: filled.value.right,
+                resets: resets(),
+                resume
+              })
+          } else if (Cause.isDie(filled.cause)) resume(Effect.failCause(Cause.die(Cause.squash(filled.cause))))
+          else
+            resume(
+              Effect.fail(
+                new Overloaded({
+                  message: "the service is stopping; register again when it is back",
+                  retryAfterSecs: 1
+                })
+              )
+            )
+        }
+      )
+      return Effect.sync(abandon)
+    })
+  }
+
+  /**
+   * What is answered as registered is in the database first: a restart finds it there. While the database is away
+   * nothing is registered, and the answer is 500 `STORE_FAILED` (D6), because that is a store that refuses; 503 would
+   * say to come back to a service that is full or starting, which this one is not.
+   */
+  private announce(arrival: Arrival): void {
+    const { edges, run } = this.at
+    if (!edges.present) return this.commit(arrival, 0)
+    run(edges.register(arrival.stored), (answered) => {
+      if (Either.isRight(answered)) return this.commit(arrival, answered.right)
+      this.release(arrival)
+      arrival.resume(Effect.fail(databaseAway(answered.left)))
+    })
+  }
+
+  /** What was filled before a reset was released by it. */
+  private release({ instance, resets }: Arrival): void {
+    if (resets === this.at.resets()) this.at.engine.release(instance)
+  }
+
+  private commit(arrival: Arrival, assignment: number): void {
+    const { committer, resets } = this.at
+    const { instance, registration, resume, stored } = arrival
+    committer.submit({
+      changes: [],
+      putViews: [stored],
+      removeViews: [],
+      done: (outcome) => {
+        if (Either.isLeft(outcome)) {
+          this.release(arrival)
+          const error = outcome.left
+          // A registration carries no positions, so the errors of D5 cannot come from it.
+          return resume(
+            error._tag === "Overloaded" || error._tag === "StoreFailed" ? Effect.fail(error) : Effect.die(error)
+          )
+        }
+        if (registration.still?.() === false) {
+          this.release(arrival)
+          return resume(
+            Effect.fail(new Overloaded({ message: "this SSP has bootstrapped anew meanwhile", retryAfterSecs: 1 }))
+          )
+        }
+        // Put in place here and not by the caller's fiber: a client that has gone meanwhile must not leave a view that
+        // is durable and not served.
+        const live = arrival.resets === resets() ? Either.right(instance) : drain(acquire(this.at, registration))
+        if (Either.isLeft(live)) return resume(Effect.die(live.left))
+        const view = this.install(stored, live.right, assignment)
+        resume(
+          Effect.sync(() =>
+            registration.assignment === undefined
+              ? this.at.registry.answer(view, registration.id, formatOf(view))
+              : placedOf(view, registration.id, formatOf(view))
+          )
+        )
+      }
+    })
+  }
+
+  /** Puts a durable registration in place: refreshes the same view, or replaces another of that key (D9). */
+  private install(stored: StoredView, instance: View, assignment: number): Registered {
+    const { edges, engine, put, registry, replace } = this.at
+    const existing = registry.get(stored.key)
+    if (existing !== undefined && existing.instance === instance && formatOf(existing) === formatGiven(stored.format)) {
+      existing.stored = stored
+      engine.release(instance)
+      edges.refreshed(stored, instance, assignment)
+      return existing
+    }
+    if (existing !== undefined) replace(existing)
+    return put(stored, instance, assignment)
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * What `/debug/view` and `/debug/deps` show (D13).
+ *
+ * Read-only and made on demand: nothing is kept for it.
+ */
+import type { Engine } from "../../core/ivm/engine.ts"
+import type { View } from "../../core/ivm/view/view.ts"
+import { formatNamed, generationOf, type Registered, type Registry } from "./registry.ts"
+import type { DebugDeps, DebugView } from "./viewTypes.ts"
+
+export const debugViewOf = (view: Registered, id: string): DebugView => {
+  const { instance } = view
+  return {
+    view_id: id,
+    cache_size: instance.size,
+    last_hash: instance.hash(),
+    format: formatNamed(view.stored.format),
+    cache: instance.rows().map((row) => ({ key: row.key, version: row.version, weight: 1 })),
+    subquery_tables: instance.otherTables,
+    referenced_tables: [...new Set([...instance.mainTables, ...instance.otherTables])],
+    content_generation: generationOf(view),
+    subquery_cache: subqueryCache(instance),
+    plan: instance.plan(),
+    errors: instance.errors()
+  }
+}
+
+/** Rows of the subqueries by alias and parent; names that objects have of themselves are plain data. */
+const subqueryCache = (instance: View): DebugView["subquery_cache"] => {
+  const cache = new Map<string, Array<readonly [string, ReadonlyArray<string>]>>()
+  for (const [alias, parent, children] of instance.children())
+    cache.set(alias, [...(cache.get(alias) ?? []), [parent, children]])
+  return Object.fromEntries([...cache].map(([alias, entries]) => [alias, Object.fromEntries(entries)]))
+}
+
+export const debugDepsOf = (registry: Registry, engine: Engine): DebugDeps => {
+  const dependencies = new Map<string, Array<string>>()
+  for (const view of registry.all()) {
+    for (const table of new Set([...view.instance.mainTables, ...view.instance.otherTables])) {
+      const ids = dependencies.get(table)
+      if (ids === undefined) dependencies.set(table, [view.stored.id])
+      else ids.push(view.stored.id)
+    }
+  }
+  return {
+    dependency_map: Object.fromEntries(dependencies),
+    tables_in_store: engine.store.tableNames(),
+    view_count: registry.size,
+    shapes: engine.shapes()
+  }
+}

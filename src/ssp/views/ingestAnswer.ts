@@ -1,0 +1,27 @@
+/**
+ * What a delivery did, added up for its answer (D7).
+ *
+ * Apart from the service because it only reads: what was applied, and which views share what it touched.
+ */
+import type { View } from "../../core/ivm/view/view.ts"
+import type { AppliedChange } from "./committer.ts"
+import type { Registry } from "./registry.ts"
+import type { IngestAnswer } from "./viewTypes.ts"
+
+const nothingTouched: IngestAnswer = { views_affected: 0, edges_updated: 0 }
+
+export const sumOf = (registry: Registry, applied: ReadonlyArray<AppliedChange>): IngestAnswer => {
+  if (applied.every((change) => change.touched.length === 0)) return nothingTouched
+  const instances = new Set<View>()
+  let views = 0
+  let edges = 0
+  for (const change of applied) {
+    for (const { view: instance, delta } of change.touched) {
+      const sharing = registry.sharing(instance)
+      if (!instances.has(instance)) views += sharing
+      instances.add(instance)
+      edges += sharing * (delta.additions.length + delta.updates.length + delta.removals.length)
+    }
+  }
+  return { views_affected: views, edges_updated: edges }
+}

@@ -1,0 +1,88 @@
+/**
+ * The registered views as operators list them, and what the service counts anyway.
+ *
+ * Read-only and made on demand: only the views of the page are looked into.
+ */
+import type { Engine } from "../../core/ivm/engine.ts"
+import * as Holdings from "../../core/ivm/holdings.ts"
+import { mentions, page } from "../../core/listing.ts"
+import { viewKey } from "../../core/view/viewId.ts"
+import { isoOf } from "../../core/view/viewTimes.ts"
+import type { StoredPosition } from "../../ports/Database.ts"
+import { formatOf, generationOf, type Registered, type Registry } from "./registry.ts"
+import type { ListedView, ListedViews, Listing, ViewFigures } from "./viewTypes.ts"
+
+/** Tables that an overview names. */
+const maxTables = 50
+
+const listed = (view: Registered): ListedView => {
+  const { instance, stored } = view
+  const plan = instance.plan()
+  // Operators that are maintained together name the same work, so the largest is the view's, not the sum.
+  const most = (cost: "last_cost" | "total_cost"): number => plan.reduce((all, row) => Math.max(all, row[cost]), 0)
+  return {
+    id: stored.id,
+    query: stored.surql,
+    params: JSON.parse(stored.params),
+    format: formatOf(view),
+    client_id: stored.clientId,
+    ttl_seconds: stored.ttlMs / 1000,
+    last_active_at: isoOf(stored.lastActiveAtMs),
+    rows: instance.size,
+    errors: instance.errors().length,
+    generation: generationOf(view),
+    last_cost: most("last_cost"),
+    total_cost: most("total_cost"),
+    streams: view.feed?.listening ?? 0,
+    incremental: plan.every(({ incremental }) => incremental)
+  }
+}
+
+function* byKey(registry: Registry): Iterable<readonly [string, Registered]> {
+  for (const view of registry.all()) yield [view.stored.key, view]
+}
+
+export const listedViews = (registry: Registry, { after, limit, search }: Listing): ListedViews => {
+  const wanted = ({ stored }: Registered): boolean => mentions(search, stored.id, stored.clientId, stored.surql)
+  const { items, next } = page(byKey(registry), {
+    after: after === undefined ? undefined : (viewKey(after) ?? after),
+    limit,
+    wanted
+  })
+  return {
+    views: items.map(listed),
+    total: registry.size,
+    next: next === undefined ? null : (items.at(-1)?.stored.id ?? null)
+  }
+}
+
+const rowsOf = (registry: Registry): number => {
+  let rows = 0
+  for (const { instance } of registry.all()) rows += instance.size
+  return rows
+}
+
+export const figuresOf = (
+  registry: Registry,
+  engine: Engine,
+  committer: { readonly position: StoredPosition; readonly waiting: number },
+  streams: number,
+  pendingEdges: number,
+  quarantined: ViewFigures["quarantined"]
+): ViewFigures => {
+  const { store } = engine
+  const tables = store.tableNames().map((table) => ({ table, records: store.size(table) }))
+  return {
+    writes: committer.position.writes,
+    seq: committer.position.seq,
+    views: registry.size,
+    streams,
+    records: tables.reduce((sum, { records }) => sum + records, 0),
+    tables: [...tables].sort((a, b) => b.records - a.records).slice(0, maxTables),
+    pendingChanges: committer.waiting,
+    pendingEdges,
+    quarantined,
+    rows: () => rowsOf(registry),
+    held: () => Holdings.figuresOf(engine.kept)
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Everything an SSP holds, replaced in one step by what it pulled from the scheduler (D20).
+ *
+ * Alone in the committer's queue, so that no change and no registration falls between old and new; loaded in slices
+ * with all fillings waiting, so that the process answers meanwhile and no view fills from half a store. Views that the
+ * scheduler placed here are gone: it places views anew. Those registered directly stay, filled from the new records.
+ */
+import { Effect, Either } from "effect"
+import type { Engine } from "../../core/ivm/engine.ts"
+import type { View } from "../../core/ivm/view/view.ts"
+import type { Slices } from "../../core/surql/scope.ts"
+import type { Database, StoredPosition, StoredRecord, StoredView } from "../../ports/Database.ts"
+import type { Slicer } from "../../node/Slicer.ts"
+import type { Committer } from "./committer.ts"
+import { acquire, type Filling, queryOf } from "./registering.ts"
+import { generationOf, type Registered } from "./registry.ts"
+import { StoreFailed } from "./viewTypes.ts"
+
+export interface Incoming {
+  readonly records: ReadonlyArray<StoredRecord>
+  /** Where in the scheduler's log the records stand. */
+  readonly position: Omit<StoredPosition, "writes">
+  /** Whether a view, by its key, was registered here directly and stays. */
+  readonly stays: (key: string) => boolean
+}
+
+/** What it needs of the views service. */
+export interface Holder extends Filling {
+  readonly committer: Committer
+  readonly database: Database["Type"]
+  readonly slicer: Slicer
+  readonly views: () => Iterable<Registered>
+  /** Takes a view out, its streams ended with `rebootstrap`. */
+  readonly drop: (view: Registered) => void
+  readonly put: (stored: StoredView, instance: View, generation: number) => void
+  /** Says that whatever was acquired before is gone. */
+  readonly cleared: () => void
+}
+
+/** Records loaded between two looks at the clock. */
+const stride = 500
+
+function* load(engine: Engine, records: ReadonlyArray<StoredRecord>): Slices<void> {
+  let n = 0
+  for (const { doc, id, version } of records) {
+    engine.load(id, version, doc)
+    if (++n % stride === 0) yield
+  }
+}
+
+/** Fills a view that stays; one whose query no longer does is let go with a warning. */
+const reacquire = (holder: Holder, stored: StoredView, generation: number): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const acquired = yield* holder.slicer.run(() => acquire(holder, queryOf(stored), generation))
+    if (Either.isRight(acquired)) return holder.put(stored, acquired.right, generation)
+    yield* Effect.logWarning(
+      `view ${stored.id} is no longer served: ${acquired.left.message} (line ${acquired.left.line}, column ${acquired.left.column})`
+    )
+  }).pipe(Effect.catchTag("Closed", () => Effect.interrupt))
+
+export const replaceAll = (
+  holder: Holder,
+  { position, records, stays }: Incoming
+): Effect.Effect<void, StoreFailed> => {
+  const { committer, database, engine, slicer } = holder
+  const staying: Array<{ readonly stored: StoredView; readonly generation: number }> = []
+  const empty = (): void => {
+    holder.cleared()
+    for (const view of [...holder.views()]) {
+      if (stays(view.stored.key)) staying.push({ stored: view.stored, generation: generationOf(view) + 1 })
+      holder.drop(view)
+    }
+    engine.clear()
+  }
+  return committer.alone(
+    Effect.gen(function* () {
+      const after = { ...position, writes: committer.position.writes + records.length }
+      yield* slicer.alone(empty, () => load(engine, records)).pipe(Effect.catchTag("Closed", () => Effect.interrupt))
+      committer.position = after
+      yield* database.reset
+      yield* database.commit({
+        records: [],
+        putViews: staying.map(({ stored }) => stored),
+        removeViews: [],
+        position: after
+      })
+      for (const { generation, stored } of staying) yield* reacquire(holder, stored, generation)
+    }).pipe(
+      Effect.mapError((cause) => new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause }))
+    )
+  )
+}

@@ -1,0 +1,525 @@
+/**
+ * The views service itself: engine, registry, committer and saved state put together.
+ *
+ * Rule: whatever changes what survives a restart goes through the committer's one queue; reading never does.
+ */
+import { Cause, Effect, Either, Exit, Runtime, type Scope, Stream } from "effect"
+import type { Change } from "../../core/record/change.ts"
+import { Engine } from "../../core/ivm/engine.ts"
+import type { Later } from "../../core/ivm/releases.ts"
+import type { View } from "../../core/ivm/view/view.ts"
+import { viewKey } from "../../core/view/viewId.ts"
+import type { Database, StoredView } from "../../ports/Database.ts"
+import { startPosition } from "../../ports/Database.ts"
+import { Meters } from "../../ports/Meters.ts"
+import { Progress } from "../../ports/Progress.ts"
+import { Slicer } from "../../node/Slicer.ts"
+import type { SavedState } from "../../ports/SavedState.ts"
+import type { Turn } from "../../ports/Turn.ts"
+import { Watchdog, type WatchdogShape } from "../../ports/Watchdog.ts"
+import { Arrivals, databaseAway } from "./arrivals.ts"
+import { type AppliedChange, Committer, type Surroundings } from "./committer.ts"
+import { debugDepsOf, debugViewOf } from "./debug.ts"
+import type { EdgesShape } from "../edges/EdgeWriter.ts"
+import { loadGenerations, saveLoop } from "./generations.ts"
+import { sumOf } from "./ingestAnswer.ts"
+import { KeyTurns } from "./KeyTurns.ts"
+import { figuresOf, listedViews } from "./listing.ts"
+import { RecordTrees } from "../database/recordTrees.ts"
+import { formatOf, generationOf, type Registered, Registry } from "./registry.ts"
+import { acquire, type Filling, ParsedQueries, queryOf } from "./registering.ts"
+import { replaceAll } from "./replacing.ts"
+import { SetAside } from "./SetAside.ts"
+import type { Views } from "./Views.ts"
+import type { ViewLimits } from "./viewLimits.ts"
+import { ViewStreams } from "./viewStreams.ts"
+import {
+  type EndReason,
+  type IngestAnswer,
+  type IngestError,
+  QueryRefused,
+  StoreFailed,
+  ViewNotFound,
+  type ViewQuarantined
+} from "./viewTypes.ts"
+
+/** What the service takes from its surroundings besides its ports. */
+export interface Supervision {
+  /** Runs a loop for the life of the scope and is told of its defects. */
+  readonly fork: (loop: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
+  /** A broken invariant: the process must not go on as if nothing had happened. */
+  readonly crash: (cause: Cause.Cause<unknown>) => void
+}
+
+export const makeViews = (
+  limits: ViewLimits,
+  database: Database["Type"],
+  savedState: SavedState["Type"],
+  turn: Turn["Type"],
+  edges: EdgesShape,
+  { crash, fork }: Supervision
+): Effect.Effect<Views["Type"], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const clock = yield* Effect.clock
+    const watchdog = yield* Watchdog
+    const start = clock.unsafeCurrentTimeMillis().toString(36)
+    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+    const guarded = (work: () => void): void => {
+      try {
+        work()
+      } catch (defect) {
+        crash(Cause.die(defect))
+      }
+    }
+    const guardedTurn: Turn["Type"] = { next: (run) => turn.next(() => guarded(run)) }
+    const slicer = new Slicer(guardedTurn, () => clock.unsafeCurrentTimeMillis())
+    // Closed means that the process is on its way down.
+    const later: Later = (work) =>
+      void slicer.start(work, (done) => Exit.isFailure(done) && Cause.isDie(done.cause) && crash(done.cause))
+    const engine = new Engine({
+      rowSteps: limits.rowSteps,
+      querySteps: limits.querySteps,
+      queryBytes: limits.queryBytes,
+      maxTombstones: limits.maxTombstones,
+      later,
+      evaluating: watchdog.evaluating
+    })
+    const run: Surroundings["run"] = (effect, done) =>
+      runFork(Effect.either(effect)).addObserver((exit) =>
+        Exit.isSuccess(exit) ? guarded(() => done(exit.value)) : crash(exit.cause)
+      )
+    const committer = new Committer({ engine, database, turn: guardedTurn, run }, limits.maxPendingChanges)
+    const views = new ViewService(
+      limits,
+      {
+        committer,
+        database,
+        edges,
+        engine,
+        run,
+        slicer,
+        savedState,
+        meters: yield* Meters,
+        progress: yield* Progress,
+        watchdog
+      },
+      start
+    )
+    yield* views.setAside.load
+    edges.onLost((key) => run(views.losing(key), () => undefined))
+    yield* fork(saveLoop(savedState, limits.stateDebounceMs, views.snapshot))
+    yield* Effect.addFinalizer(() => views.stop)
+    return views
+  })
+
+interface Parts {
+  readonly committer: Committer
+  readonly database: Database["Type"]
+  readonly edges: EdgesShape
+  readonly engine: Engine
+  readonly run: Surroundings["run"]
+  readonly slicer: Slicer
+  readonly savedState: SavedState["Type"]
+  readonly meters: typeof Meters.Service
+  readonly progress: typeof Progress.Service
+  readonly watchdog: WatchdogShape
+}
+
+class ViewService {
+  private readonly committer: Committer
+  private readonly engine: Engine
+  private readonly slicer: Slicer
+  private readonly turns = new KeyTurns()
+  private readonly registry: Registry
+  private readonly streams: ViewStreams
+  private readonly filling: Filling
+  readonly setAside: SetAside
+  readonly trees: Views["Type"]["trees"]
+  readonly exclusive: boolean
+  private readonly database: Database["Type"]
+  private readonly savedState: SavedState["Type"]
+  private readonly edges: EdgesShape
+  private readonly arrivals: Arrivals
+  private readonly start: string
+  private readonly meters: Parts["meters"]
+  private readonly progress: Parts["progress"]
+  private incarnations = 0
+  /** How often everything was cleared: what was acquired before is gone. */
+  private resets = 0
+
+  constructor(
+    limits: ViewLimits,
+    { committer, database, edges, engine, meters, progress, run, slicer, savedState, watchdog }: Parts,
+    start: string
+  ) {
+    this.committer = committer
+    this.engine = engine
+    this.slicer = slicer
+    this.registry = new Registry(watchdog.evaluating)
+    this.setAside = new SetAside(watchdog)
+    this.filling = { engine, queries: new ParsedQueries(), watchdog }
+    this.trees = new RecordTrees({ committer, engine, slicer })
+    this.streams = new ViewStreams(this.registry, limits)
+    this.database = database
+    this.exclusive = database.exclusive === true
+    this.savedState = savedState
+    this.edges = edges
+    this.arrivals = new Arrivals({
+      ...this.filling,
+      committer,
+      edges,
+      run,
+      slicer,
+      registry: this.registry,
+      maxViews: limits.maxViews,
+      put: (stored, instance, assignment) => this.put(stored, instance, 1, assignment),
+      replace: (view) => this.drop(view, "replaced"),
+      resets: () => this.resets
+    })
+    this.start = start
+    this.meters = meters
+    this.progress = progress
+  }
+
+  readonly restore: Views["Type"]["restore"] = Effect.suspend(() => this.loaded).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason === "damaged" && this.database.setAside !== undefined,
+      ({ message }) =>
+        Effect.gen(this, function* () {
+          const where = yield* this.database.setAside ?? Effect.never
+          for (const view of [...this.registry.all()]) this.drop(view, "reset")
+          this.engine.clear()
+          yield* Effect.logError(
+            `the store is damaged (${message}); it was moved to ${where} and is rebuilt from the database`
+          )
+          return yield* this.loaded
+        })
+    )
+  )
+
+  private get loaded(): Views["Type"]["restore"] {
+    return Effect.provideService(
+      Progress.during("restore", "the store", "records", ({ add }) => this.load(add)),
+      Progress,
+      this.progress
+    )
+  }
+
+  private readonly load = (told: (count: number) => void): Views["Type"]["restore"] =>
+    Effect.gen(this, function* () {
+      this.committer.position = yield* this.database.position
+      let records = 0
+      yield* Stream.runForEach(this.database.records, (chunk) =>
+        Effect.sync(() => {
+          for (const { id, version, doc } of chunk) this.engine.load(id, version, doc)
+          records += chunk.length
+          told(chunk.length)
+          // What a database stands beside is read in key order soon: an order that is kept from the first chunk on is
+          // not made in one long breath then.
+          if (this.edges.present)
+            for (const table of new Set(chunk.map(({ id }) => id.table)))
+              this.engine.store.rowsInOrder(table)[Symbol.iterator]().next()
+        })
+      )
+      const generations = yield* loadGenerations(this.savedState, this.committer.position.writes)
+      const stored = yield* this.database.views
+      for (const view of stored) {
+        const generation = generations(view.key)
+        const aside = this.setAside.keep(view)
+        if (aside === undefined) yield* this.serve(view, generation)
+        else
+          yield* Effect.logWarning(
+            `view ${view.id} is quarantined and not served: the process ended ${aside.ends} times while it evaluated its query; POST /view/free with its id serves it again`
+          )
+      }
+      return { records, views: this.registry.size }
+    })
+
+  /** Fills a stored view and puts it in place. */
+  private serve(view: StoredView, generation: number): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      // Closed on the way up means that the process is on its way down.
+      const instance = yield* Effect.catchAll(
+        this.slicer.run(() => acquire(this.filling, queryOf(view), generation)),
+        () => Effect.interrupt
+      )
+      if (Either.isRight(instance)) this.put(view, instance.right, generation, undefined)
+      else
+        yield* Effect.logWarning(
+          `view ${view.id} is kept but not served: ${instance.left.message} (line ${instance.left.line}, column ${instance.left.column})`
+        )
+    })
+  }
+
+  readonly free: Views["Type"]["free"] = (id, query) =>
+    // Of what else has been written since, nobody can say how often the view would have changed (D23).
+    this.setAside.free(id, query, (view) =>
+      this.turns.inTurn(
+        view.key,
+        Effect.suspend(() =>
+          this.registry.get(view.key) === undefined ? this.serve(view, 1 + this.committer.position.writes) : Effect.void
+        )
+      )
+    )
+
+  readonly ingest: Views["Type"]["ingest"] = (changes) =>
+    Effect.async<IngestAnswer, IngestError>((resume) =>
+      this.offer(changes, (answer) => resume("_tag" in answer ? Effect.fail(answer) : Effect.succeed(answer)))
+    )
+
+  readonly offer: Views["Type"]["offer"] = (changes, done) => {
+    const full = this.edges.overloaded()
+    if (full !== undefined) return done(full)
+    this.committer.submit({
+      changes,
+      putViews: [],
+      removeViews: [],
+      done: (outcome) => {
+        if (Either.isLeft(outcome)) return done(outcome.left)
+        const answer = sumOf(this.registry, outcome.right)
+        this.meters.ingestChanges.add(changes.length)
+        this.meters.sspViewUpdates.add(answer.views_affected)
+        this.tell(outcome.right)
+        done(answer)
+      }
+    })
+  }
+
+  readonly repair: Views["Type"]["repair"] = (changes, still) =>
+    Effect.async((resume) => {
+      const held: Array<Change> = []
+      const holds =
+        still === undefined ? {} : { still: (change: Change): boolean => still(change) && held.push(change) > 0 }
+      this.committer.submit({
+        changes,
+        putViews: [],
+        removeViews: [],
+        ...holds,
+        done: (outcome) => {
+          if (Either.isLeft(outcome)) return resume(Effect.fail(outcome.left))
+          this.tell(outcome.right)
+          resume(Effect.succeed(still === undefined ? changes : held))
+        }
+      })
+    })
+
+  get records(): Views["Type"]["records"] {
+    return this.engine.store
+  }
+
+  readonly registrations: Views["Type"]["registrations"] = Effect.sync(() => [
+    ...Array.from(this.registry.all(), ({ stored }) => stored),
+    ...this.setAside.all()
+  ])
+
+  readonly register: Views["Type"]["register"] = (registration) => {
+    const key = viewKey(registration.id)
+    if (key === undefined) return Effect.fail(new QueryRefused({ message: "the view id is empty", line: 1, column: 1 }))
+    const aside = this.setAside.of(
+      { surql: registration.surql, params: JSON.stringify(registration.params) },
+      registration.id
+    )
+    return aside === undefined ? this.turns.inTurn(key, this.arrivals.register(registration, key)) : Effect.fail(aside)
+  }
+
+  readonly unregister: Views["Type"]["unregister"] = (id, deleted = false, reason = "unregistered") => {
+    const key = viewKey(id)
+    const remove = this.remove(() => (key === undefined ? [] : [key]), reason)
+    return key === undefined
+      ? Effect.void
+      : Effect.asVoid(
+          this.turns.inTurn(
+            key,
+            Effect.tap(remove, () => Effect.sync(() => reason === "unregistered" && this.edges.close(key, !deleted)))
+          )
+        )
+  }
+
+  /** Another SSP has this view now: it goes, and its registration with its edges stays. */
+  losing(key: string): Effect.Effect<void> {
+    return this.remove(() => (this.edges.isLost(key) ? [key] : []), "moved").pipe(
+      Effect.asVoid,
+      Effect.catchAll((error) => Effect.logWarning(`a view that is another's cannot be removed here: ${error.message}`))
+    )
+  }
+
+  readonly expire: Views["Type"]["expire"] = (nowMs) => {
+    const expired = () =>
+      [...Array.from(this.registry.all(), ({ stored }) => stored), ...this.setAside.all()]
+        .filter((view) => view.lastActiveAtMs + view.ttlMs <= nowMs && !this.turns.has(view.key))
+        .map((view) => view.key)
+    return Effect.suspend(() => {
+      const keys = expired()
+      if (keys.length === 0) return Effect.succeed([])
+      const stillThere = this.edges.present
+        ? Effect.mapError(this.edges.expire(keys, nowMs), databaseAway)
+        : Effect.succeed([])
+      return Effect.flatMap(stillThere, (kept) => {
+        for (const { key, lastActiveAtMs } of kept) this.seenActive(key, lastActiveAtMs)
+        // Those another has taken over are found by whoever writes their edges.
+        const others = new Set(kept.map(({ key }) => key))
+        return this.remove(() => expired().filter((key) => keys.includes(key) && !others.has(key)), "expired")
+      })
+    })
+  }
+
+  private readonly clear: Effect.Effect<void, StoreFailed> = Effect.suspend(() =>
+    this.committer.alone(
+      this.database.reset.pipe(
+        Effect.mapError(
+          (cause) => new StoreFailed({ message: `the store refused to be cleared: ${cause.message}`, cause })
+        ),
+        Effect.map(() => {
+          this.committer.position = startPosition
+          this.resets++
+          // A view that is filling has read records that are gone: it begins again, on the empty store.
+          this.slicer.restart(() => {
+            for (const view of [...this.registry.all()]) this.drop(view, "reset")
+            this.setAside.clear()
+            this.engine.clear()
+          })
+        })
+      )
+    )
+  )
+
+  readonly reset: Views["Type"]["reset"] = Effect.suspend(() =>
+    Effect.zipRight(this.clear, Effect.mapError(this.edges.clear, databaseAway))
+  )
+
+  readonly replace: Views["Type"]["replace"] = (incoming) =>
+    replaceAll(
+      {
+        ...this.filling,
+        committer: this.committer,
+        database: this.database,
+        slicer: this.slicer,
+        views: () => this.registry.all(),
+        drop: (view) => this.drop(view, "rebootstrap"),
+        put: (stored, instance, generation) => void this.put(stored, instance, generation, undefined),
+        cleared: () => void this.resets++
+      },
+      incoming
+    )
+
+  readonly read: Views["Type"]["read"] = (id, format) =>
+    Effect.map(this.find(id), (view) => this.registry.answer(view, id, format ?? formatOf(view)))
+
+  readonly stream: Views["Type"]["stream"] = (id, format, lastEventId) =>
+    this.streams.open(this.find(id), id, format, lastEventId)
+
+  readonly debugView: Views["Type"]["debugView"] = (id) =>
+    Effect.suspend(() => {
+      const key = viewKey(id) ?? ""
+      const view = this.registry.get(key)
+      const shown = view === undefined ? this.setAside.debug(key, id) : debugViewOf(view, id)
+      return shown === undefined ? Effect.fail(new ViewNotFound({ id })) : Effect.succeed(shown)
+    })
+  readonly debugDeps: Views["Type"]["debugDeps"] = Effect.sync(() => debugDepsOf(this.registry, this.engine))
+  readonly list: Views["Type"]["list"] = (listing) => Effect.sync(() => listedViews(this.registry, listing))
+  readonly figures: Views["Type"]["figures"] = () =>
+    figuresOf(
+      this.registry,
+      this.engine,
+      this.committer,
+      this.streams.count,
+      this.edges.counts().waiting,
+      this.setAside.list
+    )
+  readonly count: Effect.Effect<number> = Effect.sync(() => this.registry.size)
+
+  /** What the saved state remembers (D23): the position, and each view's generation at it. */
+  readonly snapshot = () => ({
+    writes: this.committer.position.writes,
+    generations: [...this.registry.all()].map((view) => [view.stored.key, generationOf(view)] as const)
+  })
+
+  /**
+   * Finishes what was accepted, then ends the streams. Views that are still filling are not accepted yet: they are told
+   * to come back.
+   */
+  readonly stop: Effect.Effect<void> = Effect.suspend(() => {
+    this.slicer.close()
+    return Effect.map(this.committer.drained, () => {
+      for (const view of this.registry.all()) view.feed?.end("shutdown")
+    })
+  })
+
+  private find(id: string): Effect.Effect<Registered, ViewNotFound | ViewQuarantined> {
+    return Effect.suspend(() => {
+      const key = viewKey(id) ?? ""
+      const view = this.registry.get(key)
+      return view === undefined
+        ? Effect.fail(this.setAside.why(key, id) ?? new ViewNotFound({ id }))
+        : Effect.succeed(view)
+    })
+  }
+
+  /** Of the time known here and the one stored in the database the later counts (D14). */
+  private seenActive(key: string, lastActiveAtMs: number): void {
+    const view = this.registry.get(key)
+    if (view !== undefined && view.stored.lastActiveAtMs < lastActiveAtMs)
+      view.stored = { ...view.stored, lastActiveAtMs }
+  }
+
+  /** Everybody who follows the views hears what was applied. */
+  private tell(applied: ReadonlyArray<AppliedChange>): void {
+    this.streams.publish(applied)
+    if (!this.edges.present) return
+    for (const { touched } of applied) {
+      for (const { delta, view: instance } of touched)
+        for (const view of this.registry.showing(instance)) this.edges.changed(view.stored.key, delta)
+    }
+  }
+
+  private put(stored: StoredView, instance: View, generation: number, assignment: number | undefined): Registered {
+    const view = this.registered(stored, instance, generation)
+    this.setAside.forget(stored.key)
+    this.registry.put(view)
+    this.edges.open(stored, instance, assignment)
+    return view
+  }
+
+  private registered(stored: StoredView, instance: View, generation: number): Registered {
+    return {
+      stored,
+      instance,
+      generationOffset: generation - instance.generation,
+      incarnation: `${this.start}-${(this.incarnations++).toString(36)}`,
+      feed: undefined
+    }
+  }
+
+  /** Removes views, deciding which only when nothing else is half-way: a refresh that came first wins. */
+  private remove(
+    keysOf: () => ReadonlyArray<string>,
+    reason: EndReason
+  ): Effect.Effect<ReadonlyArray<string>, StoreFailed> {
+    return this.committer.alone(
+      Effect.gen(this, function* () {
+        const keys = keysOf()
+        yield* this.database
+          .commit({ records: [], putViews: [], removeViews: keys, position: this.committer.position })
+          .pipe(
+            Effect.mapError(
+              (cause) => new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause })
+            )
+          )
+        const removed = keys.flatMap((key) => this.registry.get(key) ?? [])
+        for (const key of keys) this.setAside.forget(key)
+        for (const view of removed) this.drop(view, reason)
+        return removed.map((view) => view.stored.id)
+      })
+    )
+  }
+
+  private drop(view: Registered, reason: EndReason): void {
+    this.registry.remove(view)
+    view.feed?.end(reason)
+    this.engine.release(view.instance)
+    // One that is replaced is opened again at once; of one that was taken back the caller knows whether its row is
+    // there.
+    if (reason !== "replaced" && reason !== "unregistered")
+      this.edges.close(view.stored.key, reason === "expired" || reason === "reset")
+  }
+}
