@@ -128,7 +128,8 @@ export const knobs = {
     { min: 1, max: 100_000_000 },
     {
       unit: "events",
-      meaning: "Most events that wait for one SSP; beyond it must bootstrap again. File key `max_buffer_per_ssp`."
+      meaning:
+        "Most events that wait for one SSP that is ready; beyond it must bootstrap again. While it is replayed those count that came since its bootstrap, while it bootstraps none. File key `max_buffer_per_ssp`."
     }
   ),
   snapshotUpdateIntervalSecs: Settings.integer(

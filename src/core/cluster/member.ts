@@ -12,7 +12,8 @@ export type Member = "Absent" | "Bootstrapping" | "Replaying" | "Ready" | "Suspe
 /**
  * `Registered`: a registration was accepted. `Restored`: known from before the scheduler's restart. `Heartbeat`: of
  * this process. `PolledReady`, `PolledFailed`: what `/health` said. `Replayed`: everything up to the replay's target is
- * applied. `BufferExceeded`: more events wait than `max_buffer_per_ssp`, or the log no longer holds them. `Rejected`:
+ * applied. `BufferExceeded`: more events wait than `max_buffer_per_ssp` allows (D55), or the log no longer holds
+ * them. `Rejected`:
  * the SSP refuses what the log holds. `Diverged`: its data is not the replica's at the same position (D41).
  * `BootstrapTimedOut`, `Stale`: a deadline has passed. `Deregistered`: it says goodbye. `Refused`: a connection to it
  * was refused, so nobody listens there; `StillRefused`: that of the health call after it as well. `Reached`: it has
@@ -78,7 +79,7 @@ export const table = {
     PolledReady: to("Replaying", "it has the snapshot; what came since follows", "release", "replay"),
     PolledFailed: to("Absent", "it gave up; it registers again by itself", "release", "remove"),
     Replayed: refuse("nothing is sent while it pulls"),
-    BufferExceeded: to("Overflowed", "more came than is kept for it", "release", "clear"),
+    BufferExceeded: to("Overflowed", "the log no longer holds what it will lack", "release", "clear"),
     Rejected: refuse("nothing is sent while it pulls"),
     Diverged: ignore("nothing to compare while it pulls"),
     BootstrapTimedOut: to("Absent", "a pull that hangs must not hold the snapshot", "release", "remove"),

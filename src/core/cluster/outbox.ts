@@ -70,10 +70,13 @@ export const after = (seq: number): Outbox => ({
 /** How many events wait. */
 export const waiting = (outbox: Outbox, log: Log): number => Math.max(0, log.head - outbox.acked)
 
-/** Whether what waits can no longer be delivered, or no longer may. */
-export const exceeded = (outbox: Outbox, log: Log, limits: Limits): string | undefined => {
-  if (waiting(outbox, log) > limits.maxBuffer)
-    return `${waiting(outbox, log)} events wait, max_buffer_per_ssp is ${limits.maxBuffer}`
+/**
+ * Whether what waits can no longer be delivered, or no longer may. Up to the position `excused` nothing counts: the SSP
+ * is known to lack it (D55).
+ */
+export const exceeded = (outbox: Outbox, log: Log, limits: Limits, excused: number): string | undefined => {
+  const counted = log.head - Math.max(outbox.acked, excused)
+  if (counted > limits.maxBuffer) return `${counted} events wait, max_buffer_per_ssp is ${limits.maxBuffer}`
   return outbox.acked < log.first - 1 ? `the log begins at ${log.first}, the SSP stands at ${outbox.acked}` : undefined
 }
 
@@ -109,7 +112,15 @@ const delayed = (outbox: Outbox, waitMs: number, now: number): Outbox => ({
   late: true
 })
 
-const rewound = (outbox: Outbox, expected: number, log: Log, now: number, jitter: number, limits: Limits): Outcome => {
+const rewound = (
+  outbox: Outbox,
+  expected: number,
+  log: Log,
+  now: number,
+  jitter: number,
+  limits: Limits,
+  excused: number
+): Outcome => {
   const acked = expected - 1
   if (acked > log.head)
     return { kind: "unable", event: "Rejected", reason: `it expects ${expected}, the log ends at ${log.head}` }
@@ -123,20 +134,21 @@ const rewound = (outbox: Outbox, expected: number, log: Log, now: number, jitter
     saved: Math.min(outbox.saved, acked),
     conflicts
   }
-  const reason = exceeded(moved, log, limits)
+  const reason = exceeded(moved, log, limits, excused)
   return reason === undefined
     ? { kind: "retry", outbox: moved, unauthorized: false }
     : { kind: "unable", event: "BufferExceeded", reason }
 }
 
-/** What the answer to the delivery in flight means (D26). */
+/** What the answer to the delivery in flight means (D26); `excused` as in `exceeded`. */
 export const answered = (
   outbox: Outbox,
   answer: Answer,
   log: Log,
   now: number,
   jitter: number,
-  limits: Limits
+  limits: Limits,
+  excused: number
 ): Outcome => {
   switch (answer.kind) {
     case "applied":
@@ -150,7 +162,7 @@ export const answered = (
     case "unauthorized":
       return { kind: "retry", outbox: delayed(outbox, limits.unauthorizedMs, now), unauthorized: true }
     case "gap":
-      return rewound(outbox, answer.expected, log, now, jitter, limits)
+      return rewound(outbox, answer.expected, log, now, jitter, limits, excused)
     case "stale":
       return { kind: "unable", event: "Rejected", reason: "it follows another log or a newer scheduler" }
     case "rejected":

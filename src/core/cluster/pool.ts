@@ -161,7 +161,7 @@ const restoreMember = (turn: Turn, row: MemberRow): void => {
     polling: false,
     ...State.nothingHeld
   })
-  const reason = Outbox.exceeded(Outbox.after(row.acked), turn.state.log, turn.state.config)
+  const reason = Outbox.exceeded(Outbox.after(row.acked), turn.state.log, turn.state.config, turn.state.log.head)
   if (reason !== undefined) Members.apply(turn, row.ssp, "BufferExceeded", reason)
 }
 

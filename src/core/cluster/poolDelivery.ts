@@ -24,9 +24,18 @@ export const deliver = (turn: Turn, ssp: string): void => {
   act(turn, { tag: "Deliver", ssp, registration: member.registration, url: member.url, from: range.from, to: range.to })
 }
 
+/**
+ * Up to where waiting events do not count against an SSP (D55): all of them while it pulls, for the time of that is
+ * bounded by its deadline; those before it was sent the first while it is replayed; none when it is Ready.
+ */
+const excused = (turn: Turn, member: State.SspMember): number => {
+  if (member.state === "Bootstrapping") return turn.state.log.head
+  return member.state === "Ready" ? 0 : member.target
+}
+
 const check = (turn: Turn, member: State.SspMember): void => {
   if (member.state === "Overflowed") return
-  const reason = Outbox.exceeded(member.outbox, turn.state.log, turn.state.config)
+  const reason = Outbox.exceeded(member.outbox, turn.state.log, turn.state.config, excused(turn, member))
   if (reason !== undefined) apply(turn, member.ssp, "BufferExceeded", reason)
 }
 
@@ -56,7 +65,8 @@ const deliverNext = (turn: Turn, command: Command & { readonly tag: "Delivered" 
     turn.state.log,
     turn.now,
     command.jitter,
-    turn.state.config
+    turn.state.config,
+    excused(turn, member)
   )
   if (outcome.kind === "unable") return void apply(turn, member.ssp, outcome.event, outcome.reason)
   if (outcome.kind === "retry" && outcome.unauthorized)

@@ -58,7 +58,10 @@ const positions = (world: World): void => {
     )
       fail(`${member.ssp} is Ready at ${outbox.acked}, before ${member.target}`)
     const receives = state === "Ready" || state === "Replaying" || state === "Suspect"
-    if (world.head - outbox.acked > config.maxBuffer) fail(`${member.ssp} buffers ${world.head - outbox.acked}`)
+    // While it pulls its deadline bounds what waits, while it is replayed only what came since counts (D55).
+    const since = state === "Ready" ? outbox.acked : Math.max(outbox.acked, member.target)
+    if (state !== "Bootstrapping" && world.head - since > config.maxBuffer)
+      fail(`${member.ssp} buffers ${world.head - since}`)
     if (outbox.acked < world.first - 1)
       fail(`${member.ssp} stands at ${outbox.acked}, the log begins at ${world.first}`)
     if (outbox.flight !== undefined && (outbox.flight.from !== outbox.acked + 1 || !receives))

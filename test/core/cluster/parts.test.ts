@@ -17,7 +17,7 @@ const limits = { ...defaults, maxBuffer: 10, maxConflicts: 2 }
 const log = { first: 1, head: 9 }
 const flying = (acked: number): Outbox.Outbox => Outbox.launched(Outbox.after(acked), { from: acked + 1, to: 9 })
 const answer = (acked: number, given: Outbox.Answer, now = 100) =>
-  Outbox.answered(flying(acked), given, log, now, 0.5, limits)
+  Outbox.answered(flying(acked), given, log, now, 0.5, limits, 0)
 
 describe("outbox", () => {
   it("D26 sends what is after the acknowledged position, in order, one delivery at a time", () => {
@@ -49,7 +49,8 @@ describe("outbox", () => {
         log,
         0,
         0,
-        limits
+        limits,
+        0
       )
       if (outcome.kind === "unable") break
       waits.push(outcome.outbox.retryAt)
@@ -60,13 +61,13 @@ describe("outbox", () => {
   })
   it("D26 what the log no longer holds, or never held, cannot be replayed", () => {
     const cut = { first: 6, head: 9 }
-    expect(Outbox.answered(flying(6), { kind: "gap", expected: 3 }, cut, 0, 0, limits)).toMatchObject({
+    expect(Outbox.answered(flying(6), { kind: "gap", expected: 3 }, cut, 0, 0, limits, 0)).toMatchObject({
       kind: "unable",
       event: "BufferExceeded"
     })
     expect(answer(4, { kind: "gap", expected: 11 })).toMatchObject({ kind: "unable", event: "Rejected" })
     expect(answer(4, { kind: "gap", expected: 10 })).toMatchObject({ kind: "progress", outbox: { acked: 9 } })
-    expect([Outbox.exceeded(Outbox.after(5), cut, limits), Outbox.exceeded(Outbox.after(4), cut, limits)]).toEqual([
+    expect([5, 4].map((acked) => Outbox.exceeded(Outbox.after(acked), cut, limits, 0))).toEqual([
       undefined,
       "the log begins at 6, the SSP stands at 4"
     ])
@@ -82,14 +83,22 @@ describe("outbox", () => {
   })
   it("D26 overflow is counted, not inferred: exactly at the limit nothing happens", () => {
     expect([
-      Outbox.exceeded(Outbox.after(0), { first: 1, head: 10 }, limits),
-      Outbox.exceeded(Outbox.after(0), { first: 1, head: 11 }, limits)
+      Outbox.exceeded(Outbox.after(0), { first: 1, head: 10 }, limits, 0),
+      Outbox.exceeded(Outbox.after(0), { first: 1, head: 11 }, limits, 0)
     ]).toEqual([undefined, "11 events wait, max_buffer_per_ssp is 10"])
+  })
+  it("D55 what is excused does not count, what comes behind it does, and what the log has lost is never excused", () => {
+    const found = (head: number, first: number) => Outbox.exceeded(Outbox.after(2), { first, head }, limits, 20)
+    expect([found(30, 3), found(31, 3), found(5, 4)]).toEqual([
+      undefined,
+      "11 events wait, max_buffer_per_ssp is 10",
+      "the log begins at 4, the SSP stands at 2"
+    ])
   })
   it("D26 who was late is waited for again when it has caught up", () => {
     const late = { ...flying(4), late: true }
-    expect(Outbox.answered(late, { kind: "applied" }, log, 0, 0, limits)).toMatchObject({ outbox: { late: false } })
-    expect(Outbox.answered(late, { kind: "applied" }, { first: 1, head: 12 }, 0, 0, limits)).toMatchObject({
+    expect(Outbox.answered(late, { kind: "applied" }, log, 0, 0, limits, 0)).toMatchObject({ outbox: { late: false } })
+    expect(Outbox.answered(late, { kind: "applied" }, { first: 1, head: 12 }, 0, 0, limits, 0)).toMatchObject({
       outbox: { late: true }
     })
   })

@@ -10,7 +10,8 @@ import { always, healed } from "./checks.ts"
 import { tickMs, World } from "./world.ts"
 
 const troubleMs = 12_000
-const healMs = 20_000
+/** A model SSP that takes one event at a time must also have replayed what it was slower than before. */
+const healMs = 30_000
 
 /** What a client was last told of each view; undefined where it does not know. */
 type Wanted = Map<string, boolean | undefined>
