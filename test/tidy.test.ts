@@ -195,6 +195,15 @@ describe("the house", () => {
     expect(Rules.folders(crowd)).toEqual(["src/core/edges:1 holds 27 files side by side"])
     expect(Rules.folders(files)).toEqual([])
   })
+  it("has no import circle beyond three files but for grammar and evaluator", () => {
+    const ring = (size: number, room: string) =>
+      Array.from({ length: size }, (_, i) =>
+        Rules.sample(`src/core/${room}/a${i}.ts`, `import type { x } from "./a${(i + 1) % size}.ts"`)
+      )
+    expect(Rules.circles(ring(3, "job"))).toEqual([])
+    expect(Rules.circles(ring(4, "job"))).toEqual([expect.stringMatching(/^src\/core\/job\/a0\.ts:1 .* 4 files/)])
+    expect(Rules.circles(files)).toEqual([])
+  })
   for (const [what, { rule, broken, kept }] of Object.entries(cases)) {
     it(`keeps the rule: ${what}`, () => expect(rule(files)).toEqual([]))
     it(`can fail: ${what}`, () => {

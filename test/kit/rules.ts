@@ -84,6 +84,52 @@ export const imports: Rule = each((file, fault) => {
   }
 })
 
+/** Two or three files that know each other are one thing in parts. */
+const maxCircle = 3
+/** Circles that the subject asks for, by one of their files. */
+const neededCircles: { readonly [file: string]: string } = {
+  "src/core/surql/parseExpression.ts":
+    "the grammar is recursive: an expression holds a SELECT, which holds expressions",
+  "src/core/surql/evaluate.ts": "so is what the grammar means: an expression runs a query, which evaluates expressions"
+}
+
+/** Files that import each other in a circle, type imports included. */
+const circlesIn = (files: ReadonlyArray<SourceFile>): ReadonlyArray<ReadonlyArray<string>> => {
+  const byPath = new Map(files.map((file) => [file.path, file]))
+  const targets = new Map<string, ReadonlyArray<string>>()
+  for (const file of files)
+    targets.set(
+      file.path,
+      importsOf(file)
+        .flatMap(({ specifier }) => resolveImport(file.path, specifier) ?? [])
+        .filter((path) => byPath.has(path))
+    )
+  const reached = (from: string): ReadonlySet<string> => {
+    const seen = new Set<string>()
+    const queue = [from]
+    for (let path = queue.pop(); path !== undefined; path = queue.pop())
+      for (const target of targets.get(path) ?? [])
+        if (!seen.has(target)) {
+          seen.add(target)
+          queue.push(target)
+        }
+    return seen
+  }
+  const reach = new Map(files.map(({ path }) => [path, reached(path)]))
+  const circles = new Map<string, ReadonlyArray<string>>()
+  for (const [path, seen] of reach) {
+    if (!seen.has(path)) continue
+    const circle = [...seen].filter((other) => reach.get(other)!.has(path)).sort()
+    circles.set(circle[0]!, circle)
+  }
+  return [...circles.values()]
+}
+
+export const circles: Rule = (files) =>
+  circlesIn(files.filter(({ path }) => path.startsWith("src/")))
+    .filter((circle) => circle.length > maxCircle && !circle.some((path) => neededCircles[path] !== undefined))
+    .map((circle) => `${circle[0]}:1 imports itself in a circle of ${circle.length} files: ${circle.join(", ")}`)
+
 /** Files that one folder of `src` holds side by side, so that a folder can be read as a list. */
 const maxFilesPerFolder = 26
 /** Folders whose files are entries of one list: ports, and the functions and kinds of syntax of the language. */

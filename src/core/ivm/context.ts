@@ -6,9 +6,9 @@
 import type { Scope } from "../surql/scope.ts"
 import type { Evaluating } from "./evaluating.ts"
 import type { Params } from "./query/lift.ts"
-import type { IncrementalView } from "./view/incrementalView.ts"
 import type { StepLog } from "./delta/stepLog.ts"
-import type { Read, Reader, ReaderRow } from "./view/dependencies.ts"
+import type { ChildResult } from "./delta/delta.ts"
+import type { Read, Reader, ReaderRow, ReadResult } from "./view/dependencies.ts"
 import type { Bounds } from "./operators/window.ts"
 import type { ChildField, Shape } from "./query/shape.ts"
 import type { BoundSources } from "./query/boundSources.ts"
@@ -16,8 +16,14 @@ import type { TrackedSource } from "./view/source.ts"
 import type { WorkCounters } from "./workCounters.ts"
 import type { Store } from "./store/store.ts"
 
-/** What the engine lends a view. */
-export interface EngineContext {
+/** The maintained result of a subquery, as the row around it uses it. */
+export interface MaintainedChild extends ChildResult, ReadResult {
+  /** Why it fails as a whole; undefined where it does not. */
+  readonly failure: () => string | undefined
+}
+
+/** What the engine lends a view, which is of type `V`. */
+export interface EngineContext<V = never> {
   readonly store: Store
   /** Scopes that note what is read; one evaluation at a time. */
   readonly source: TrackedSource
@@ -33,13 +39,13 @@ export interface EngineContext {
    */
   readonly childAt: (shape: Shape, child: Shape) => number | undefined
   /** The maintained result of a subquery for the row in scope; undefined where it has to be run. */
-  readonly resultOf: (query: ChildField["query"], scope: Scope) => IncrementalView | undefined
+  readonly resultOf: (query: ChildField["query"], scope: Scope) => MaintainedChild | undefined
   /** Replaces what a row of this reader has read. */
   readonly watch: (reader: Reader, row: ReaderRow, reads: ReadonlySet<Read>) => void
   /** Whether a row of this reader has read anything. */
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
   /** Called when a step first changes this view. */
-  readonly dirty: (view: IncrementalView) => void
+  readonly dirty: (view: V) => void
   /** The number of the step that runs now. */
   readonly step: () => number
 }

@@ -37,7 +37,8 @@ import { boundsOf, plan } from "./query/shape.ts"
 import { boundSourcesOf } from "./query/boundSources.ts"
 import { type StepLimits, StoreSource, TrackedSource } from "./view/source.ts"
 import { newWorkCounters } from "./workCounters.ts"
-import { netOf, Store, type Write } from "./store/store.ts"
+import type { Write } from "./store/recordSlot.ts"
+import { netOf, Store } from "./store/store.ts"
 import type { EngineContext } from "./context.ts"
 
 interface Held {
@@ -67,7 +68,7 @@ export class Engine {
   private readonly indexes: SecondaryIndexes
   private readonly recomputed = new RecomputedViews()
   private queries = new PreparedQueries()
-  private readonly around: EngineContext
+  private readonly around: EngineContext<IncrementalView>
   private readonly evaluating: Evaluating
   private dirty: Array<IncrementalView> | undefined = undefined
   /** What the running step still has to do; empty between steps. */
@@ -336,7 +337,7 @@ export class Engine {
   }
 
   /** The list a query is filed by; undefined for a query without. */
-  private listOf({ list }: LiftedOnce, scope: Scope): List | undefined {
+  private listOf({ list }: LiftedOnce, scope: Scope): List<IncrementalView> | undefined {
     if (list === undefined) return undefined
     const result = this.resultOf(list.query, scope)
     return result === undefined ? undefined : { argument: list, result }
@@ -351,7 +352,7 @@ export class Engine {
       readonly text: string
       readonly generation: number
       readonly failsAsWhole: boolean
-      readonly list: List | undefined
+      readonly list: List<IncrementalView> | undefined
       readonly watchSlot: number
     }
   ): Held | Refused {

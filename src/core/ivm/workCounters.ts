@@ -16,3 +16,28 @@ export interface WorkCounters {
 }
 
 export const newWorkCounters = (): WorkCounters => ({ views: 0, rows: 0, groups: 0, windows: 0 })
+
+/** Work of the last step that reached an operator and of all steps, in rows looked at. */
+export interface Costs {
+  readonly last_cost: number
+  readonly total_cost: number
+}
+
+/** Rows counted: in the last step, and in all. What counts them extends it, so that there is no object more to load. */
+export class CountsWork {
+  private worked = 0
+  private workedBefore = 0
+  private workedLast = -1
+
+  protected count(step: number): void {
+    if (step !== this.workedLast) {
+      this.workedLast = step
+      this.workedBefore = this.worked
+    }
+    this.worked++
+  }
+
+  protected costs(): Costs {
+    return { last_cost: this.worked - this.workedBefore, total_cost: this.worked }
+  }
+}

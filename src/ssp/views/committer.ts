@@ -9,7 +9,7 @@ import { Effect, Either } from "effect"
 import type { Change } from "../../core/record/change.ts"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { Touched } from "../../core/ivm/view/view.ts"
-import type { Write } from "../../core/ivm/store/store.ts"
+import type { Write } from "../../core/ivm/store/recordSlot.ts"
 import { admit, type Rejected } from "../../core/record/sequence.ts"
 import {
   type Database,

@@ -8,7 +8,15 @@ import { append } from "../../multimap.ts"
 import { type Delta, DeltaBuilder } from "./delta.ts"
 import { type Hash64, hashText } from "./hash.ts"
 import type { View, Touched } from "../view/view.ts"
-import type { ValueSetDelta } from "../index/subqueryValues.ts"
+import type { Value } from "../../surql/value.ts"
+
+/** What a step did to the values of a subquery that views are filed by. */
+export interface ValueSetDelta {
+  readonly gained: ReadonlyArray<Value>
+  readonly lost: ReadonlyArray<Value>
+  /** Followers can be filed under the values, before and after. */
+  readonly exact: boolean
+}
 
 /** What a step did to a view. */
 export interface StepEnd {

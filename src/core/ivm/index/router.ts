@@ -12,21 +12,23 @@ import type { Obj, Value } from "../../surql/value.ts"
 import { type ViewKey, viewKeyOf } from "../query/indexPlan.ts"
 import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 import { type Candidate, ViewIndex } from "./viewIndex.ts"
-import type { SubqueryValues, ValueSetDelta } from "./subqueryValues.ts"
-import type { IncrementalView } from "../view/incrementalView.ts"
+import type { SubqueryValues } from "./subqueryValues.ts"
+import type { ValueSetDelta } from "../delta/stepLog.ts"
+import type { RoutedView } from "./routedView.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { maxCovered } from "./secondaryIndex.ts"
 import type { Shape } from "../query/shape.ts"
-import type { Store, Write } from "../store/store.ts"
+import type { Write } from "../store/recordSlot.ts"
+import type { Store } from "../store/store.ts"
 
 /** Rows looked at between two pauses of a fill. */
 export const sliceRows = 256
 
 export class ViewRouter {
   readonly shape: Shape
-  readonly views = new Set<IncrementalView>()
+  readonly views = new Set<RoutedView>()
   /** The one there is, if there is one. */
-  private lone: IncrementalView | undefined = undefined
+  private lone: RoutedView | undefined = undefined
   private readonly indexes: SecondaryIndexes
   /** Where views are filed; made with their first one. */
   private usual: ViewIndex | undefined = undefined
@@ -37,10 +39,10 @@ export class ViewRouter {
    */
   private coarse: ViewIndex | undefined = undefined
   /** Views of a shape with indexed conjuncts that are filed nowhere. */
-  private readonly everywhere = new Set<IncrementalView>()
+  private readonly everywhere = new Set<RoutedView>()
   /** Views whose parameters say what they read: those of tables and ranges by table, those of records by record. */
-  private readonly byTable = new Map<string, Set<IncrementalView>>()
-  private readonly byRecord = new Map<string, Set<IncrementalView>>()
+  private readonly byTable = new Map<string, Set<RoutedView>>()
+  private readonly byRecord = new Map<string, Set<RoutedView>>()
   /** How many views read each table. */
   private readonly reading = new Map<string, number>()
 
@@ -49,7 +51,7 @@ export class ViewRouter {
     this.indexes = indexes
   }
 
-  add(view: IncrementalView): void {
+  add(view: RoutedView): void {
     this.views.add(view)
     this.lone = this.views.size === 1 ? view : undefined
     if (this.shape.access !== undefined) {
@@ -66,7 +68,7 @@ export class ViewRouter {
     for (const table of view.mainTables) this.reading.set(table, (this.reading.get(table) ?? 0) + 1)
   }
 
-  remove(view: IncrementalView): void {
+  remove(view: RoutedView): void {
     this.views.delete(view)
     if (this.views.size <= 1) [this.lone] = this.views
     if (this.shape.access !== undefined && !this.everywhere.delete(view)) this.unfile(this.viewKey(view)!, view)
@@ -86,7 +88,7 @@ export class ViewRouter {
   /**
    * Shows a new view the rows it has to look at: those under its key where there is an index, else its sources. Pauses.
    */
-  *fill(view: IncrementalView, store: Store): Slices<void> {
+  *fill(view: RoutedView, store: Store): Slices<void> {
     let count = 0
     for (const candidate of this.candidates(view, store)) {
       // A list may change while this pauses, so that what led here need not hold any more.
@@ -103,7 +105,7 @@ export class ViewRouter {
    * the middle of a step: an index is read then only for new results of subqueries, and a view that can cover has no
    * subquery, no residual filter and no expression that fails, so it is up to date before any of those is filled.
    */
-  private keep(view: IncrementalView): void {
+  private keep(view: RoutedView): void {
     const { access, list, residual, total } = this.shape
     const viewKey =
       access !== undefined && list === undefined && residual === undefined && total ? this.viewKey(view) : undefined
@@ -112,7 +114,7 @@ export class ViewRouter {
   }
 
   /** The rows a new view has to look at; undefined for one that is passed over, where the caller may pause. */
-  private *candidates(view: IncrementalView, store: Store): Generator<Candidate | undefined, void, void> {
+  private *candidates(view: RoutedView, store: Store): Generator<Candidate | undefined, void, void> {
     const viewKey = this.shape.access && this.viewKey(view)
     if (viewKey !== undefined) {
       const coarse = this.coarsely(view)
@@ -127,7 +129,7 @@ export class ViewRouter {
   }
 
   /** Files a view by the values its list has gained and lost; what it returns shows it the rows those concern. */
-  relist(view: IncrementalView, { gained, lost }: ValueSetDelta, store: Store): () => void {
+  relist(view: RoutedView, { gained, lost }: ValueSetDelta, store: Store): () => void {
     const { access, list } = this.shape
     const under = (values: ReadonlyArray<Value>): ViewKey | undefined =>
       viewKeyOf(access!, { ...view.params, [list!.name]: values }, true)
@@ -155,7 +157,7 @@ export class ViewRouter {
   }
 
   /** Shows a view every row there is. */
-  showAll(view: IncrementalView, store: Store): void {
+  showAll(view: RoutedView, store: Store): void {
     for (const slot of store.rows(this.shape.table!)) view.update(slot, slot.doc, false)
   }
 
@@ -181,13 +183,13 @@ export class ViewRouter {
     for (const view of this.byTable.get(table) ?? none) view.update(slot, after, false)
   }
 
-  private readonly loosely = (doc: Obj, found: (view: IncrementalView) => void): void => {
+  private readonly loosely = (doc: Obj, found: (view: RoutedView) => void): void => {
     if (this.coarse !== undefined && this.coarse.size === this.usual!.size) this.coarse.meeting(doc, this.views, found)
     else this.everyone(this.usual!, found)
   }
 
   /** All views of a view index. */
-  private everyone(viewIndex: ViewIndex, found: (view: IncrementalView) => void): void {
+  private everyone(viewIndex: ViewIndex, found: (view: RoutedView) => void): void {
     const inRange = viewIndex === this.ranges
     for (const view of this.views)
       if (viewIndex.size === this.views.size || (!this.everywhere.has(view) && this.viewKey(view)!.inRange === inRange))
@@ -198,13 +200,13 @@ export class ViewRouter {
    * Undefined for a view that has to see every change. Where a row of it must fail that no index leads to, all rows are
    * looked at.
    */
-  private viewKey({ params, failsAsWhole }: IncrementalView): ViewKey | undefined {
+  private viewKey({ params, failsAsWhole }: RoutedView): ViewKey | undefined {
     const access = this.shape.access!
     return failsAsWhole && access.failsFirst ? undefined : viewKeyOf(access, params, this.shape.list !== undefined)
   }
 
   /** Where a view of the usual view index stands among the coarse ones; undefined where it does not. */
-  private coarsely(view: IncrementalView): ViewKey | undefined {
+  private coarsely(view: RoutedView): ViewKey | undefined {
     const coarse = this.shape.access!.coarse
     const viewKey = coarse && viewKeyOf(coarse, view.params, this.shape.list !== undefined)
     return viewKey === undefined || viewKey.inRange || this.viewKey(view)!.inRange ? undefined : viewKey
@@ -224,7 +226,7 @@ export class ViewRouter {
     return (this.usual ??= new ViewIndex(table!, access!.spec, this.indexes, { byId: access!.byId, exact: true }))
   }
 
-  private unfile(viewKey: ViewKey, view: IncrementalView): void {
+  private unfile(viewKey: ViewKey, view: RoutedView): void {
     const viewIndex = this.indexOf(viewKey),
       coarse = this.coarsely(view)
     if (coarse !== undefined) {
@@ -239,13 +241,13 @@ export class ViewRouter {
 }
 
 /** Views filed anew, and how they look at the rows that concern. */
-export type Relists = Array<{ readonly view: IncrementalView; readonly look: () => void }>
+export type Relists = Array<{ readonly view: RoutedView; readonly look: () => void }>
 
 /** Files the views that follow a list by its new values; the rows those concern are looked at when their turn comes. */
 export const relistAll = (
   list: SubqueryValues,
   valueSetDelta: ValueSetDelta,
-  groupOf: (follower: IncrementalView) => ViewRouter,
+  groupOf: (follower: RoutedView) => ViewRouter,
   relistings: Relists,
   store: Store
 ): void => {
@@ -261,4 +263,4 @@ export const relistAll = (
   }
 }
 
-const none: ReadonlyArray<IncrementalView> = []
+const none: ReadonlyArray<RoutedView> = []

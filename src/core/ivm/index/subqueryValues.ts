@@ -11,7 +11,8 @@ import { encode } from "../../surql/encode.ts"
 import type { Value } from "../../surql/value.ts"
 import type { ListArgument, Params } from "../query/lift.ts"
 import { plainKey } from "../store/denseMap.ts"
-import type { IncrementalView } from "../view/incrementalView.ts"
+import type { ValueSetDelta } from "../delta/stepLog.ts"
+import type { RoutedView } from "./routedView.ts"
 import { unindexable, keyOfValues } from "./indexKey.ts"
 
 interface Held {
@@ -21,16 +22,9 @@ interface Held {
   count: number
 }
 
-export interface ValueSetDelta {
-  readonly gained: ReadonlyArray<Value>
-  readonly lost: ReadonlyArray<Value>
-  /** Followers can be filed under the values, before and after. */
-  readonly exact: boolean
-}
-
 export class SubqueryValues {
   /** The views filed by it. */
-  readonly followers = new Set<IncrementalView>()
+  readonly followers = new Set<RoutedView>()
   /** What each row gives, by its slot. */
   private readonly given = new Map<unknown, Value>()
   private readonly held = new Map<unknown, Held>()
@@ -91,9 +85,16 @@ export class SubqueryValues {
 }
 
 /** The list a query is filed by, and the maintained subquery that gives it. */
-export interface List {
+export interface List<Result extends ListResult = ListResult> {
   readonly argument: ListArgument
-  readonly result: IncrementalView
+  readonly result: Result
+}
+
+/** A maintained result whose values are a list. */
+export interface ListResult {
+  /** Shape and arguments as text. */
+  readonly key: string
+  subqueryValues(): SubqueryValues
 }
 
 /** The parameters with the list among them, always as it is now. */

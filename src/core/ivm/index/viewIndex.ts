@@ -13,14 +13,15 @@ import type { ViewKey } from "../query/indexPlan.ts"
 import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 import { holdsValue, IntervalTree } from "./intervalTree.ts"
 import { type FiledKey, FiledMap, plainKey } from "../store/denseMap.ts"
-import type { IncrementalView } from "../view/incrementalView.ts"
+import type { RoutedView } from "./routedView.ts"
 import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
 import type { SecondaryIndex } from "./secondaryIndex.ts"
 import { absent, unindexable, type Keys, keysOf, type KeySpec, orderOf, sameKeys, someKey } from "./indexKey.ts"
-import type { Store, Write } from "../store/store.ts"
+import type { Write } from "../store/recordSlot.ts"
+import type { Store } from "../store/store.ts"
 
 /** What is filed under one key; a lone view stands for itself. */
-type Filed = IncrementalView | Set<IncrementalView> | IntervalTree<IncrementalView>
+type Filed = RoutedView | Set<RoutedView> | IntervalTree<RoutedView>
 
 /** A row for a new view to look at, and whether its indexed conjuncts are known to hold. */
 export interface Candidate {
@@ -35,7 +36,7 @@ export interface Coarse {
 }
 
 /** Calls `found` with the views that the state of a row without a fixed key may concern. */
-export type Loose = (doc: Obj, found: (view: IncrementalView) => void) => void
+export type Loose = (doc: Obj, found: (view: RoutedView) => void) => void
 
 export interface ViewIndexOptions {
   /** Rows are found by their ids. */
@@ -62,7 +63,7 @@ export class ViewIndex {
     this.options = options
   }
 
-  add({ interval, keys }: ViewKey, view: IncrementalView): void {
+  add({ interval, keys }: ViewKey, view: RoutedView): void {
     this.size++
     if (!Array.isArray(keys)) return this.file(keys, interval, view)
     this.several++
@@ -70,12 +71,12 @@ export class ViewIndex {
   }
 
   /** A view that shows all rows of its key stands for them in the index, where there is one. */
-  cover({ interval, keys }: ViewKey, view: IncrementalView): void {
+  cover({ interval, keys }: ViewKey, view: RoutedView): void {
     if (interval === undefined && !Array.isArray(keys) && this.index.spec.each === undefined)
       this.index.cover(keys, view)
   }
 
-  remove({ interval, keys }: ViewKey, view: IncrementalView): void {
+  remove({ interval, keys }: ViewKey, view: RoutedView): void {
     if (!Array.isArray(keys)) this.index.uncover(keys, view)
     if (--this.size === 0) this.indexes.release(this.table, this.index)
     if (!Array.isArray(keys)) return this.unfile(keys, interval, view)
@@ -84,7 +85,7 @@ export class ViewIndex {
   }
 
   /** Files a view under some keys more and others no more. */
-  refile(lost: ViewKey, gained: ViewKey, view: IncrementalView): void {
+  refile(lost: ViewKey, gained: ViewKey, view: RoutedView): void {
     for (const key of listOf(lost.keys)) this.unfile(key, lost.interval, view)
     for (const key of listOf(gained.keys)) this.file(key, gained.interval, view)
   }
@@ -103,10 +104,10 @@ export class ViewIndex {
       this.show(newKeys, slot, after)
       return
     }
-    const shown = new Set<IncrementalView>()
+    const shown = new Set<RoutedView>()
     const show =
       (doc: Obj | undefined, routed: boolean) =>
-      (view: IncrementalView): void => {
+      (view: RoutedView): void => {
         if (shown.has(view)) return
         shown.add(view)
         view.update(slot, doc, routed)
@@ -119,7 +120,7 @@ export class ViewIndex {
   }
 
   /** The views a state meets; all of them where it has no fixed key. */
-  meeting(doc: Obj, everyone: Iterable<IncrementalView>, found: (view: IncrementalView) => void): void {
+  meeting(doc: Obj, everyone: Iterable<RoutedView>, found: (view: RoutedView) => void): void {
     const keys = keysOf(doc, this.index.spec)
     if (keys === unindexable) for (const view of everyone) found(view)
     else this.find(keys, orderOf(doc, this.index.spec), found)
@@ -199,10 +200,10 @@ export class ViewIndex {
   private show(key: FiledKey, slot: RecordSlot, doc: Obj | undefined): void {
     const filed = key === absent ? undefined : this.byKey.get(key)
     if (filed instanceof Set) for (const view of filed) view.update(slot, doc, true)
-    else if (filed !== undefined) (filed as IncrementalView).update(slot, doc, true)
+    else if (filed !== undefined) (filed as RoutedView).update(slot, doc, true)
   }
 
-  private find(keys: Keys, value: Value, found: (view: IncrementalView) => void): void {
+  private find(keys: Keys, value: Value, found: (view: RoutedView) => void): void {
     if (Array.isArray(keys)) {
       for (const key of keys) this.find(key, value, found)
       return
@@ -213,18 +214,18 @@ export class ViewIndex {
     else if (filed !== undefined) found(filed)
   }
 
-  private file(key: FiledKey, interval: ViewKey["interval"], view: IncrementalView): void {
+  private file(key: FiledKey, interval: ViewKey["interval"], view: RoutedView): void {
     const filed = this.byKey.get(key)
     if (interval !== undefined) {
-      const tree = filed instanceof IntervalTree ? filed : new IntervalTree<IncrementalView>()
+      const tree = filed instanceof IntervalTree ? filed : new IntervalTree<RoutedView>()
       tree.add(interval, view)
       if (tree !== filed) this.byKey.set(key, tree)
     } else if (filed === undefined) this.byKey.set(key, view)
     else if (filed instanceof Set) filed.add(view)
-    else this.byKey.set(key, new Set([filed as IncrementalView, view]))
+    else this.byKey.set(key, new Set([filed as RoutedView, view]))
   }
 
-  private unfile(key: FiledKey, interval: ViewKey["interval"], view: IncrementalView): void {
+  private unfile(key: FiledKey, interval: ViewKey["interval"], view: RoutedView): void {
     const filed = this.byKey.get(key)
     if (filed instanceof IntervalTree) {
       filed.remove(interval!, view)

@@ -19,15 +19,9 @@ import type { Item } from "../../surql/sources.ts"
 import type { RecordId, Value } from "../../surql/value.ts"
 import { rowHash } from "../delta/hash.ts"
 import type { Kind, TakesRows } from "./resultSet.ts"
-import { FullRow, isOf, type ViewRow } from "../view/viewRow.ts"
+import { FullRow, isOf, type Piece, type ViewRow } from "../view/viewRow.ts"
 import type { TrackedSource } from "../view/source.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-
-/** A piece is a member whose part is this. */
-export interface Piece {
-  readonly position: number
-  readonly value: Value
-}
 
 interface Content extends Piece {
   readonly sort: ReadonlyArray<Value>

@@ -10,7 +10,7 @@
  */
 import { type SortedLeaf, leafOf, few, put, rowAt, type RowOrder, rowsOf, swap, take } from "./sortedLeaf.ts"
 import { SortedList } from "./sortedList.ts"
-import { CountsWork } from "../query/explain.ts"
+import { CountsWork } from "../workCounters.ts"
 
 export interface Bounds {
   readonly start: number

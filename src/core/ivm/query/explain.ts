@@ -5,27 +5,7 @@
  */
 import type { PlanRow } from "../view/view.ts"
 import type { Shape } from "./shape.ts"
-
-/** Rows counted: in the last step, and in all. What counts them extends it, so that there is no object more to load. */
-export class CountsWork {
-  private worked = 0
-  private workedBefore = 0
-  private workedLast = -1
-
-  protected count(step: number): void {
-    if (step !== this.workedLast) {
-      this.workedLast = step
-      this.workedBefore = this.worked
-    }
-    this.worked++
-  }
-
-  protected costs(): Costs {
-    return { last_cost: this.worked - this.workedBefore, total_cost: this.worked }
-  }
-}
-
-type Costs = Pick<PlanRow, "last_cost" | "total_cost">
+import type { Costs } from "../workCounters.ts"
 
 export interface PlanFigures {
   readonly tables: ReadonlyArray<string>

@@ -9,7 +9,10 @@ import sortedBTree from "sorted-btree"
 import { compareRecords } from "../../surql/order.ts"
 import * as Ids from "../../surql/recordId.ts"
 import { field, type Obj, RecordId } from "../../surql/value.ts"
-import { edgeRead } from "../view/source.ts"
+
+/** Names a look at the edges of a record: no record's text starts so. */
+export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string =>
+  `\u0000${direction} ${table ?? ""}\u0000${record.text}`
 
 const BTree = sortedBTree.default
 type Ends = InstanceType<typeof BTree<RecordId, undefined>>

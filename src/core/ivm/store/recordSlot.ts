@@ -160,3 +160,16 @@ export class RecordSlot {
 export type Live = RecordSlot & { readonly doc: Obj }
 
 export const isLive = (slot: RecordSlot): slot is Live => slot.doc !== undefined
+
+/**
+ * What one change does to one record: its content before and after. Both are undefined only for a tombstone being
+ * loaded.
+ */
+export interface Write {
+  readonly id: RecordId
+  readonly slot: RecordSlot
+  readonly before: Obj | undefined
+  readonly after: Obj | undefined
+  /** The version this write leaves behind: of the record, or the last one of the deleted record. */
+  readonly version: number
+}

@@ -12,7 +12,7 @@ import * as Ids from "../../surql/recordId.ts"
 import type { Obj, Range, RecordId } from "../../surql/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
 import { defaultTombstones, Tombstones } from "./tombstones.ts"
-import { type Live, RecordSlot } from "./recordSlot.ts"
+import { type Live, RecordSlot, type Write } from "./recordSlot.ts"
 import { Table } from "./table.ts"
 
 /** One state of one record, as it was when it was asked for. */
@@ -21,19 +21,6 @@ export interface Row {
   readonly version: number
   /** The whole content, `id` included. */
   readonly doc: Obj
-}
-
-/**
- * What one change does to one record: its content before and after. Both are undefined only for a tombstone being
- * loaded.
- */
-export interface Write {
-  readonly id: RecordId
-  readonly slot: RecordSlot
-  readonly before: Obj | undefined
-  readonly after: Obj | undefined
-  /** The version this write leaves behind: of the record, or the last one of the deleted record. */
-  readonly version: number
 }
 
 /** Who is told of every record that moves, whatever moved it; it must not look at the store before it is asked. */

@@ -8,19 +8,29 @@ import { compareRecords } from "../../surql/order.ts"
 import * as Ids from "../../surql/recordId.ts"
 import { inKeys } from "../../surql/sources.ts"
 import type { Obj, Range, RecordId, RecordKey } from "../../surql/value.ts"
-import type { ViewRouter } from "../index/router.ts"
 import { DenseMap } from "./denseMap.ts"
-import { isLive, type Live, type RecordSlot } from "./recordSlot.ts"
-import type { SecondaryIndex } from "../index/secondaryIndex.ts"
+import { isLive, type Live, type RecordSlot, type Write } from "./recordSlot.ts"
 
 const BTree = sortedBTree.default
+
+/** A secondary index as its table knows it. */
+export interface TableIndex {
+  move(slot: RecordSlot, before: Obj | undefined, after: Obj | undefined): void
+}
+
+/** The router of the views of one shape, as the tables that they read know it. */
+export interface TableRouter {
+  /** Routers of a lower stratum are told of a write before those of a higher one. */
+  readonly shape: { readonly stratum: number }
+  route(write: Write): void
+}
 
 export class Table {
   readonly name: string
   /** The secondary indexes that have rows filed. */
-  readonly indexes: Array<SecondaryIndex> = []
+  readonly indexes: Array<TableIndex> = []
   /** The shapes with views that read it. */
-  readonly routers: Array<ViewRouter> = []
+  readonly routers: Array<TableRouter> = []
   /**
    * Records and tombstones by key; those with other keys than numbers and text by their text. Beside the slot of a
    * counted key stands its document: both are loaded by one lookup. All other documents are in their slots.

@@ -16,7 +16,8 @@ import {
   type DirtyRowSink
 } from "./dependencies.ts"
 import { tableRead } from "./source.ts"
-import type { Store, Write } from "../store/store.ts"
+import type { Write } from "../store/recordSlot.ts"
+import type { Store } from "../store/store.ts"
 
 /** A row to read again. */
 interface Reread {

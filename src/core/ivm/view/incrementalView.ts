@@ -52,7 +52,7 @@ export class IncrementalView
   implements View, Reader, ReadResult, ChildResult, GroupOwner, Matching
 {
   // What a change comes by stands first: that much less of a cold view is loaded.
-  declare readonly around: EngineContext
+  declare readonly around: EngineContext<IncrementalView>
   readonly plainShape: Shape
   readonly params: Params
   readonly groups: Groups | undefined
@@ -78,7 +78,10 @@ export class IncrementalView
   readonly bounds: Bounds
   readonly key: string
 
-  constructor({ bounds, generation, key, params, shape, boundSources, failsAsWhole }: ViewSpec, around: EngineContext) {
+  constructor(
+    { bounds, generation, key, params, shape, boundSources, failsAsWhole }: ViewSpec,
+    around: EngineContext<IncrementalView>
+  ) {
     super((shape.groups?.kind ?? shape.kind) as Kind<Output>, shape.windowed ? bounds : undefined, shape.only, around)
     this.plainShape = shape
     this.params = params

@@ -7,7 +7,7 @@
 import type { Value } from "../../surql/value.ts"
 import type { GroupRow } from "../operators/groups.ts"
 import type { ViewRow } from "./viewRow.ts"
-import type { Piece } from "../operators/split.ts"
+import type { Piece } from "./viewRow.ts"
 
 export type Output = ViewRow | GroupRow
 

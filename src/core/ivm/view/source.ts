@@ -4,6 +4,7 @@
  * One evaluation at a time: `scope` starts a new list of reads, `reads` is what has been read since; work that an
  * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
  */
+import { edgeRead } from "../store/edgeIndex.ts"
 import type { Select } from "../../surql/ast.ts"
 import {
   type Budget,
@@ -34,10 +35,6 @@ export const defaultSteps: StepLimits = {
   querySteps: limits.querySteps.value,
   queryBytes: limits.queryBytes.value
 }
-
-/** Names a look at the edges of a record: no record's text starts so. */
-export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string =>
-  `\u0000${direction} ${table ?? ""}\u0000${record.text}`
 
 /** Names a look at a whole table. */
 export const tableRead = (table: string): string => `\u0000table ${table}`

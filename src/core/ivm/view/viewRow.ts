@@ -10,7 +10,12 @@ import { combined, type Hash64, rowHash } from "../delta/hash.ts"
 import type { Holding, RecordSlot } from "../store/recordSlot.ts"
 import type { Showable } from "../operators/resultSet.ts"
 import type { Entry } from "../operators/groupScan.ts"
-import type { Piece } from "../operators/split.ts"
+
+/** What a row of a SPLIT shows: a row whose part is this. */
+export interface Piece {
+  readonly position: number
+  readonly value: Value
+}
 
 export interface ViewRow extends Shown, Holding, Showable {
   version: number
