@@ -10,7 +10,8 @@ import { $RefParser, type FileInfo } from "@apidevtools/json-schema-ref-parser"
 import { realpathSync } from "node:fs"
 import { dirname, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
-import { maxDepth, parseText, readText } from "./ConfigFile.ts"
+import { readText } from "./ConfigFile.ts"
+import { maxDepth, parseText } from "./yamlFile.ts"
 
 /** What a document may be made of; a document beyond it is refused by name. */
 export const limits = {

@@ -7,8 +7,9 @@
  */
 import { dirname, resolve } from "node:path"
 import * as ServiceFile from "../core/settings/serviceFile.ts"
-import { parse, readText } from "./ConfigFile.ts"
+import { readText } from "./ConfigFile.ts"
 import { bundled } from "./documentFiles.ts"
+import { parse } from "./yamlFile.ts"
 
 export interface BackendFiles extends ServiceFile.OutboxBackend {
   readonly document: unknown
