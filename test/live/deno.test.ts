@@ -54,7 +54,7 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
     expect(lines.map((line) => /--allow-net(?: |$)/.test(line))).toEqual([false, false, false, true, true])
   })
 
-  it("the page's `deno check` finds nothing wrong with the source, and would: in a file with a mistake it does", async () => {
+  it("the page's `deno check` finds nothing wrong with the source (with all doors in the campaign, else with the smallest), and would: in a file with a mistake it does", async () => {
     const [, line = ""] = /^deno (check .*)$/m.exec(page) ?? []
     expect(line.split(" ").slice(1)).toEqual(
       expect.arrayContaining(["src/ssp.ts", "src/scheduler.ts", "src/outbox.ts"])
@@ -67,7 +67,8 @@ describe.skipIf(!deno.installed)("Deno, with the permissions of docs/compose.md"
         () => "",
         ({ stderr }: { readonly stderr: string }) => stderr
       )
-    expect(await checked(...line.split(" "))).toBe("")
+    // All doors are 900 modules and take the checker some twenty seconds.
+    expect(await checked(...(campaign ? line.split(" ") : ["check", "src/outbox.ts"]))).toBe("")
     expect(await checked("check", mistaken)).toContain("TS2322")
   }, 240_000)
 

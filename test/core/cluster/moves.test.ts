@@ -9,7 +9,7 @@ import { HashMap, HashSet } from "effect"
 import { describe, expect, it } from "vitest"
 import { type Candidate, moves, strategies, type Strategy } from "../../../src/core/cluster/balance.ts"
 import * as State from "../../../src/core/cluster/state.ts"
-import { type Rng, rng, runs, seed } from "../../kit/random.ts"
+import { campaign, type Rng, rng, runs, seed } from "../../kit/random.ts"
 import { Drive } from "./drive.ts"
 
 const path = "test/core/cluster/moves.test.ts"
@@ -153,7 +153,7 @@ const each = (what: string, body: (cluster: Cluster, random: Rng) => void): void
   for (const strategy of Object.values(strategies))
     for (const [name, ssps] of pools) {
       it(`D32 ${strategy.name}, SSPs ${name}: ${what}`, () => {
-        for (let n = 0; n < runs(6); n++) {
+        for (let n = 0; n < runs(campaign ? 6 : 2); n++) {
           const random = rng(seed + n)
           try {
             body(new Cluster(strategy, random, ssps), random)
