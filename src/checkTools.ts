@@ -1,8 +1,6 @@
 /**
  * What `--check-config` reads beside the settings: the OpenAPI documents and schema files that the backends of
  * `svc.yml` name.
- *
- * Apart from the doors, because a start needs neither: jobs are run by what is in the database.
  */
 import { Effect, Layer } from "effect"
 import * as ConfigFile from "./host/ConfigFile.ts"

@@ -1,8 +1,6 @@
 /**
  * What the jobs door loads to do what it was asked: files for the generators, drivers for the runner, a client for
  * questions.
- *
- * Apart from the door because help and refusals do not wait for any of it.
  */
 import { Effect, Layer } from "effect"
 import * as BackendClient from "./host/http/backendClient.ts"

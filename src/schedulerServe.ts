@@ -1,6 +1,7 @@
 /**
- * What the door of the scheduler loads to serve: the drivers, and the composition on them. Apart from the door, because
- * loading the server takes longer than all else: help, version and configuration faults do not wait for it.
+ * What the door of the scheduler loads to serve: the drivers, and the composition on them.
+ *
+ * The program loads this only to serve: help, version and faults of the configuration are answered without it.
  */
 import { Effect, Layer } from "effect"
 import * as Names from "./host/http/names.ts"

@@ -1,8 +1,7 @@
 /**
  * What the door of the SSP loads to serve: the drivers, and the composition on them.
  *
- * Apart from the door because loading the server takes longer than all else it does: help, version and configuration
- * faults do not wait for it.
+ * The program loads this only to serve: help, version and faults of the configuration are answered without it.
  */
 import { Effect, Layer, Redacted } from "effect"
 import * as BackendClient from "./host/http/backendClient.ts"

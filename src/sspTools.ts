@@ -1,7 +1,5 @@
 /**
  * What the door of the SSP loads for commands that work on a database and leave: its setup, and the compare with it.
- *
- * Apart from what serves, because these commands open no store, no port and no log of the service.
  */
 import { Effect } from "effect"
 import * as ServerClient from "./host/serverClient.ts"

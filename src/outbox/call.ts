@@ -1,8 +1,6 @@
 /**
  * What a call through the outbox looks like, as types alone: the connection, the options, and `run` over generated
  * backends.
- *
- * Apart from what carries it out, so that generated types and their callers compile without knowing anything else.
  */
 
 /** What is needed of a connection: the official SDK's `Surreal` is one. */

@@ -1,8 +1,5 @@
 /**
  * The words of jobs on the wire: handing one over, and looking after those that ended badly (extensions).
- *
- * Apart from the other resources, because the specification has none of them on the SSP but the dispatch they are
- * modelled on.
  */
 import { Schema } from "effect"
 import { statuses } from "../core/job/status.ts"

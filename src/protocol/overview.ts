@@ -2,8 +2,8 @@
  * What operators look at, as Schemas: lists of views page by page, and one overview of each server, cheap enough to ask
  * every second (extensions).
  *
- * Apart from the specification's resources. Counts only grow, so that whoever asks twice has rates and percentiles of
- * the time in between, and the server keeps nothing for those who look.
+ * Counts only grow, so that whoever asks twice has rates and percentiles of the time in between, and the server keeps
+ * nothing for those who look.
  */
 import { Schema } from "effect"
 import * as Examples from "./examples.ts"

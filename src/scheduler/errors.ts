@@ -1,7 +1,5 @@
 /**
  * What the scheduler's services can fail with, before it is said on the wire.
- *
- * Apart from the services, so that the mapping to codes can name them without importing any.
  */
 import { Data } from "effect"
 

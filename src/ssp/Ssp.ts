@@ -20,7 +20,7 @@ import * as EdgesWhenReady from "./edges/whenReady.ts"
 import * as Expiry from "./views/Expiry.ts"
 import * as Http from "./http/Http.ts"
 import * as HttpIngest from "./http/HttpIngest.ts"
-import { JobIntake, layerViews } from "./jobs/JobIntake.ts"
+import { JobIntake } from "./jobs/JobIntake.ts"
 import { Jobs } from "./jobs/Jobs.ts"
 import { Integrity } from "./database/Integrity.ts"
 import { Lease } from "./membership/Lease.ts"
@@ -29,6 +29,7 @@ import * as Figures from "./http/nodeFigures.ts"
 import { Reconcile } from "./database/Reconcile.ts"
 import * as Reconciling from "./database/reconciling.ts"
 import { storeText } from "./database/storeText.ts"
+import { Views } from "./views/Views.ts"
 
 const layerAudit = Layer.unwrapEffect(
   Effect.map(SspConfig, ({ auditTurnedPerMinute }) => Audit.layer(auditTurnedPerMinute))
@@ -52,7 +53,7 @@ export const layerOver = Layer.mergeAll(Http.layer, HttpIngest.layerHot, Expiry.
 /** Routes, services and loops of an SSP, over ports. A server and routes of your own are built on it. */
 export const layer = EdgesWhenReady.layer.pipe(
   Layer.provideMerge(layerOver),
-  Layer.provideMerge(layerViews),
+  Layer.provideMerge(Views.layer),
   Layer.provideMerge(EdgeWriter.layer),
   Layer.provideMerge(Lease.layer),
   Layer.provideMerge(Serving.layer),

@@ -74,6 +74,7 @@ const snapshot: ViewEvent = { event: "snapshot", id: "a.0", data: { text: "two\n
 export const fakeViews = (own: Partial<typeof Views.Service> = {}): Layer.Layer<Views> =>
   Layer.sync(Views, () => ({
     restore: Effect.succeed({ records: 0, views: 0 }),
+    watch: () => {},
     ingest: (changes) =>
       Effect.suspend(() => {
         const found = result(changes[0]?.id.table ?? "")

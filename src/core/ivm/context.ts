@@ -1,7 +1,5 @@
 /**
  * What a view is made of, and what the engine lends it.
- *
- * Why apart: the engine and the view know each other through these, and neither through the other's insides.
  */
 import type { Scope } from "../surql/scope.ts"
 import type { Evaluating } from "./evaluating.ts"

@@ -1,7 +1,5 @@
 /**
  * What an engine is given, all of it optional: limits, who counts its work, who is told what it evaluates.
- *
- * Apart from the engine, which is long enough by what it does.
  */
 import type { Evaluating } from "./evaluating.ts"
 import type { Taking } from "./releases.ts"

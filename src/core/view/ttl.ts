@@ -1,7 +1,5 @@
 /**
  * Durations as the database writes them (`1h30m`), read as milliseconds for time-to-live arithmetic (D14).
- *
- * Apart from the query language's durations: a TTL is compared with a clock of milliseconds, never shown again.
  */
 
 const unitMs: { readonly [unit: string]: number } = {

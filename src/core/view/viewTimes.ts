@@ -1,8 +1,6 @@
 /**
  * The times of a view registration (D14): its time to live and its last activity, read with faults that name what is
  * wrong.
- *
- * Apart from the schemas, which cannot word these well; both servers read them alike.
  */
 import { Either } from "effect"
 import * as Ttl from "./ttl.ts"

@@ -1,7 +1,5 @@
 /**
  * What the overview of a scheduler is made of besides the pool: who it is, what it has used, how long its answers took.
- *
- * Apart from the other handlers, because it asks half a dozen services one thing each.
  */
 import { Clock, Effect } from "effect"
 import { IngestTimes } from "../../ports/IngestTimes.ts"

@@ -1,8 +1,6 @@
 /**
  * `POST /proxy/query`: what the replica's executor answers, as a response that names the position it was read at (D20,
  * D28).
- *
- * Apart from the other handlers because its answer is a header and a text, not a value that a schema encodes.
  */
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"

@@ -2,9 +2,8 @@
  * Jobs as they pass through ingest (D35): each pending one gets its SSP before its change is logged, what is over is no
  * longer tracked.
  *
- * Apart from ingest, which only asks, and from the requests about jobs: what arrives by any way is a job by the same
- * rule. A change that names nobody would be run by every SSP that has the table, so one that waits for an SSP names the
- * empty id.
+ * A change that names nobody would be run by every SSP that has the table, so one that waits for an SSP names the empty
+ * id.
  */
 import { Context, Effect, Either, HashMap, Layer, Stream } from "effect"
 import type { Change, Schema } from "../../core/record/change.ts"

@@ -1,7 +1,5 @@
 /**
  * Edges are written while the SSP is ready.
- *
- * Apart from the writer because the lifecycle stands above the views, and the views above the writer.
  */
 import { Effect, Layer } from "effect"
 import { Lifecycle } from "../membership/Lifecycle.ts"

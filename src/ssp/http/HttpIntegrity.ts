@@ -1,8 +1,6 @@
 /**
  * The handlers of the integrity endpoints (D41, extension): nodes of the tree, a compare with the database, and its
  * repair.
- *
- * Apart from `Http.ts` because their answers are made of several questions, and none of them is on anybody's hot path.
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"

@@ -1,7 +1,5 @@
 /**
  * A view registration from the wire, its times read (D14): the last part of a body that a schema cannot word well.
- *
- * Apart from the handler because it decides and is tested without a server.
  */
 import { Either } from "effect"
 import * as ViewTimes from "../../core/view/viewTimes.ts"

@@ -1,8 +1,6 @@
 /**
  * The life of an SSP without a scheduler: its store is loaded, then memory is brought to what the database beside it
  * has, if there is one, and again whenever what it held is gone (D16, D20).
- *
- * Apart from membership, because nothing here waits for anybody but a store and a database.
  */
 import { Deferred, Effect, Queue } from "effect"
 import * as Phase from "../../core/cluster/phase.ts"

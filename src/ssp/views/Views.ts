@@ -37,6 +37,13 @@ import type {
 } from "./viewTypes.ts"
 import { makeViews } from "./viewService.ts"
 
+/** Who follows what is applied to the records. Called in the turn in which it is applied, before the answer. */
+export interface ViewsWatcher {
+  readonly applied: (changes: ReadonlyArray<Change>) => void
+  /** Other records have taken the place of all there were. */
+  readonly replaced: () => void
+}
+
 /** What routes and loops of an SSP do with views; a route of your own asks it too. */
 export class Views extends Context.Tag("ssp/views/Views")<
   Views,
@@ -50,6 +57,8 @@ export class Views extends Context.Tag("ssp/views/Views")<
     readonly ingest: (changes: ReadonlyArray<Change>) => Effect.Effect<IngestAnswer, IngestError>
     /** The same without a fiber per call, for the hot route: `done` is called exactly once. */
     readonly offer: (changes: ReadonlyArray<Change>, done: (answer: IngestAnswer | IngestError) => void) => void
+    /** Told from now on of what `ingest` and `offer` have applied, and of `replace`. */
+    readonly watch: (watcher: ViewsWatcher) => void
     /**
      * Applies what was read elsewhere; where it may be overtaken, only what still holds when everything before it is
      * applied. Answers what was.

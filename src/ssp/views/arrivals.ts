@@ -1,9 +1,6 @@
 /**
  * A registration on its way (D8, D9): filled slice by slice, told to the database beside this node, made durable, put
  * in place.
- *
- * Apart from the service because it goes over many turns of the event loop, and at each of them something else may have
- * happened: the client has gone, everything was reset, the scheduler has thought better of it.
  */
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"

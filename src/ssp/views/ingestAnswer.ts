@@ -1,7 +1,5 @@
 /**
  * What a delivery did, added up for its answer (D7).
- *
- * Apart from the service because it only reads: what was applied, and which views share what it touched.
  */
 import type { View } from "../../core/ivm/view/view.ts"
 import type { AppliedChange } from "./committer.ts"

@@ -1,7 +1,5 @@
 /**
  * What becomes of a registration: the row that is stored, and the instance its query stands for.
- *
- * Apart from the service because it has no state: restoring a view and registering one take the same way.
  */
 import { Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"

@@ -1,7 +1,5 @@
 /**
  * How much views may take, as the settings say it.
- *
- * Apart from the service, which is long enough by what it does.
  */
 import type { StreamLimits } from "./viewStreams.ts"
 

@@ -28,9 +28,9 @@ import { figuresOf, listedViews } from "./listing.ts"
 import { RecordTrees } from "../database/recordTrees.ts"
 import { formatOf, generationOf, type Registered, Registry } from "./registry.ts"
 import { acquire, type Filling, ParsedQueries, queryOf } from "./registering.ts"
-import { replaceAll } from "./replacing.ts"
+import { type Incoming, replaceAll } from "./replacing.ts"
 import { SetAside } from "./SetAside.ts"
-import type { Views } from "./Views.ts"
+import type { Views, ViewsWatcher } from "./Views.ts"
 import type { ViewLimits } from "./viewLimits.ts"
 import { ViewStreams } from "./viewStreams.ts"
 import {
@@ -130,6 +130,7 @@ class ViewService {
   private readonly engine: Engine
   private readonly slicer: Slicer
   private readonly turns = new KeyTurns()
+  private readonly watchers: Array<ViewsWatcher> = []
   private readonly registry: Registry
   private readonly streams: ViewStreams
   private readonly filling: Filling
@@ -262,6 +263,8 @@ class ViewService {
       )
     )
 
+  readonly watch: Views["Type"]["watch"] = (watcher) => void this.watchers.push(watcher)
+
   readonly ingest: Views["Type"]["ingest"] = (changes) =>
     Effect.async<IngestAnswer, IngestError>((resume) =>
       this.offer(changes, (answer) => resume("_tag" in answer ? Effect.fail(answer) : Effect.succeed(answer)))
@@ -280,6 +283,7 @@ class ViewService {
         this.meters.ingestChanges.add(changes.length)
         this.meters.sspViewUpdates.add(answer.views_affected)
         this.tell(outcome.right)
+        for (const { applied } of this.watchers) applied(changes)
         done(answer)
       }
     })
@@ -388,7 +392,14 @@ class ViewService {
   )
 
   readonly replace: Views["Type"]["replace"] = (incoming) =>
-    replaceAll(
+    Effect.tap(this.replaceAll(incoming), () =>
+      Effect.sync(() => {
+        for (const { replaced } of this.watchers) replaced()
+      })
+    )
+
+  private replaceAll(incoming: Incoming): Effect.Effect<void, StoreFailed> {
+    return replaceAll(
       {
         ...this.filling,
         committer: this.committer,
@@ -401,6 +412,7 @@ class ViewService {
       },
       incoming
     )
+  }
 
   readonly read: Views["Type"]["read"] = (id, format) =>
     Effect.map(this.find(id), (view) => this.registry.answer(view, id, format ?? formatOf(view)))

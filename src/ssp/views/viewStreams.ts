@@ -1,8 +1,6 @@
 /**
  * The event streams of the views (D11): who listens to which, what a new listener gets first, what every change tells
  * them.
- *
- * Apart from the service because nothing here changes a view: a stream only tells.
  */
 import { Effect, type Scope, Stream } from "effect"
 import type { AppliedChange } from "./committer.ts"

@@ -1,7 +1,5 @@
 /**
  * What the views service takes and answers: registrations, answers, stream events, errors.
- *
- * Apart from the service itself, so that the parts that make it up can name them without importing it.
  */
 import { Data } from "effect"
 import type { Figures } from "../../core/ivm/holdings.ts"

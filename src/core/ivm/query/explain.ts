@@ -1,7 +1,5 @@
 /**
  * The operators of a maintained view, for `/debug/view` (D13).
- *
- * Why apart: it is made on demand from the shape and a few counts, so that views keep little for it.
  */
 import type { PlanRow } from "../view/view.ts"
 import type { Shape } from "./shape.ts"

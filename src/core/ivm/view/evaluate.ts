@@ -1,8 +1,7 @@
 /**
  * One row against one view: does it match, where does it stand, and what does it show besides itself?
  *
- * Why apart: this is all that is evaluated for a changed row; keeping the answer is the view's work
- * (incrementalView.ts).
+ * This is all that is evaluated for a changed row; the view keeps the answer.
  */
 import { Either } from "effect"
 import { encode } from "../../surql/encode.ts"

@@ -1,8 +1,5 @@
 /**
  * Which rows of a window the database does not even read, and which therefore cannot fail.
- *
- * Why apart: only a result that has failing rows asks, and all of it is about the window and nothing about the rows
- * inside.
  */
 import * as Ids from "../../surql/recordId.ts"
 import { FullRow, type ViewRow, noSort } from "./viewRow.ts"
