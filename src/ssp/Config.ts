@@ -193,7 +193,7 @@ export const knobs = {
     {
       unit: "bytes",
       meaning:
-        "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make; charged before it is made. A row that needs more is left out and named."
+        "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make and write out, and the largest result in format tree; charged before it is made. A row that needs more is left out and named, a result that needs more is refused at registration and shows no rows later."
     }
   ),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", {

@@ -11,10 +11,10 @@ import type { UpstreamError } from "../../ports/Upstream.ts"
 import type { Committer, Surroundings } from "./committer.ts"
 import type { EdgesShape } from "../edges/EdgeWriter.ts"
 import { acquire, type Filling, storedOf } from "./registering.ts"
-import { formatGiven, formatOf, placedOf, type Registered, type Registry } from "./registry.ts"
+import { formatGiven, formatOf, placedOf, type Registered, type Registry, type Shown } from "./registry.ts"
 import {
   Overloaded,
-  type QueryRefused,
+  QueryRefused,
   type Registration,
   StoreFailed,
   type ViewAnswer,
@@ -29,6 +29,8 @@ interface Arrival {
   readonly instance: View
   /** As it was when the instance was filled. */
   readonly resets: number
+  /** What it showed then, where that is the answer. */
+  readonly shown: Shown | undefined
   readonly resume: (answer: Answer) => void
 }
 
@@ -93,21 +95,14 @@ export class Arrivals {
    * leaves nothing.
    */
   private open(registration: Registration, key: string): Answer {
-    const { resets, slicer } = this.at
+    const { slicer } = this.at
     return Effect.async<ViewAnswer | ViewPlaced, QueryRefused | Overloaded | StoreFailed>((resume) => {
       const abandon = slicer.start(
         () => acquire(this.at, registration),
         (filled) => {
           if (Exit.isSuccess(filled)) {
             if (Either.isLeft(filled.value)) resume(Effect.fail(filled.value.left))
-            else
-              this.announce({
-                registration,
-                stored: storedOf(registration, key),
-                instance: filled.value.right,
-                resets: resets(),
-                resume
-              })
+            else this.filled(registration, key, filled.value.right, resume)
           } else if (Cause.isDie(filled.cause)) resume(Effect.failCause(Cause.die(Cause.squash(filled.cause))))
           else
             resume(
@@ -122,6 +117,18 @@ export class Arrivals {
       )
       return Effect.sync(abandon)
     })
+  }
+
+  /** Refuses what cannot be answered, before anybody keeps it. Where a scheduler asks, no result is answered. */
+  private filled(registration: Registration, key: string, instance: View, resume: Arrival["resume"]): void {
+    const { registry, resets } = this.at
+    const stored = storedOf(registration, key)
+    const shown =
+      registration.assignment === undefined ? registry.shown(instance, formatGiven(stored.format)) : undefined
+    const arrival: Arrival = { registration, stored, instance, resets: resets(), shown, resume }
+    if (shown?.tooLarge === undefined) return this.announce(arrival)
+    this.release(arrival)
+    resume(Effect.fail(new QueryRefused({ message: shown.tooLarge, line: 1, column: 1 })))
   }
 
   /**
@@ -146,7 +153,7 @@ export class Arrivals {
 
   private commit(arrival: Arrival, assignment: number): void {
     const { committer, resets } = this.at
-    const { instance, registration, resume, stored } = arrival
+    const { instance, registration, resume, shown, stored } = arrival
     committer.submit({
       changes: [],
       putViews: [stored],
@@ -174,7 +181,7 @@ export class Arrivals {
         resume(
           Effect.sync(() =>
             registration.assignment === undefined
-              ? this.at.registry.answer(view, registration.id, formatOf(view))
+              ? this.at.registry.answer(view, registration.id, formatOf(view), shown)
               : placedOf(view, registration.id, formatOf(view))
           )
         )

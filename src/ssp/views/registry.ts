@@ -8,6 +8,8 @@ import type { Evaluating } from "../../core/ivm/evaluating.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../../core/multimap.ts"
 import { toJson } from "../../core/surql/json.ts"
+import { limits } from "../../core/surql/scope.ts"
+import { bytesWritten } from "../../core/surql/written/paid.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { Feed } from "./feed.ts"
 import type { Format, ViewAnswer, ViewPlaced } from "./viewTypes.ts"
@@ -45,35 +47,73 @@ export const placedOf = (view: Registered, id: string, format: Format): ViewPlac
   content_generation: generationOf(view)
 })
 
-const answerOf = (view: Registered, id: string, format: Format): ViewAnswer => {
-  const { instance } = view
-  const rows = instance.rows()
-  const errors = instance.errors()
-  const tree = () => {
-    const values = rows.map((row) => toJson(row.value()))
-    return instance.only ? (values[0] ?? null) : values
-  }
-  const answer = {
-    ...placedOf(view, id, format),
-    result_data: format === "tree" ? tree() : rows.map((row) => [row.key, row.version])
-  }
-  return errors.length === 0 ? answer : { ...answer, errors }
+/** What a result shows in a format, and of which state it is. */
+export interface Shown {
+  readonly instance: View
+  readonly generation: number
+  readonly hash: string
+  readonly format: Format
+  readonly data: ViewAnswer["result_data"]
+  /** Why nothing is shown, though there is something. */
+  readonly tooLarge: string | undefined
 }
+
+/** The rows as JSON; undefined where writing them out takes more than so many bytes. */
+const treeOf = (instance: View, most: number): ViewAnswer["result_data"] | undefined => {
+  const values: Array<unknown> = []
+  let left = most
+  for (const row of instance.rows()) {
+    const value = row.value()
+    left -= bytesWritten(value, left)
+    if (left < 0) return undefined
+    values.push(toJson(value))
+  }
+  return instance.only ? (values[0] ?? null) : values
+}
+
+const shownIn = (instance: View, format: Format, most: number): Shown => {
+  const data =
+    format === "tree" ? treeOf(instance, most) : instance.rows().map((row) => [row.key, row.version] as const)
+  const { generation, only } = instance
+  const tooLarge = `The result takes more than ${most} bytes to write out; ask for fewer rows (LIMIT), read it in format flat, or raise ${limits.queryBytes.setting} to allow it`
+  return data === undefined
+    ? { instance, generation, hash: instance.hash(), format, data: only ? null : [], tooLarge }
+    : { instance, generation, hash: instance.hash(), format, data, tooLarge: undefined }
+}
+
+const isStill = ({ format, generation, hash, instance }: Shown, now: View, wanted: Format): boolean =>
+  instance === now && format === wanted && generation === now.generation && hash === now.hash()
 
 export class Registry {
   private readonly evaluating: Evaluating
+  private readonly answerBytes: number
   private readonly byKey = new Map<string, Registered>()
   private readonly byInstance = new Map<View, Set<Registered>>()
   /** Of each instance, the views somebody streams: all that a change has to tell. */
   private readonly streamed = new Map<View, Set<Registered>>()
 
-  constructor(evaluating: Evaluating) {
+  /** `answerBytes`: what writing out one result may take. */
+  constructor(evaluating: Evaluating, answerBytes: number) {
     this.evaluating = evaluating
+    this.answerBytes = answerBytes
   }
 
-  /** The current result as D8 shapes it, whose rows are evaluated here; `id` as the request gave it. */
-  answer(view: Registered, id: string, format: Format): ViewAnswer {
-    return this.evaluating.during(view.instance.watchSlot, () => answerOf(view, id, format))
+  /** What a result shows now; its rows are evaluated here. */
+  shown(instance: View, format: Format): Shown {
+    return this.evaluating.during(instance.watchSlot, () => shownIn(instance, format, this.answerBytes))
+  }
+
+  /**
+   * The current result as D8 shapes it; `id` as the request gave it. One that is too large to be written out shows no
+   * rows, and says so under an empty id as a query does that fails as a whole. `known`: what it showed a moment ago.
+   */
+  answer(view: Registered, id: string, format: Format, known?: Shown): ViewAnswer {
+    const { instance } = view
+    const { data, tooLarge } =
+      known !== undefined && isStill(known, instance, format) ? known : this.shown(instance, format)
+    const answer = { ...placedOf(view, id, format), result_data: data }
+    const errors = [...(tooLarge === undefined ? [] : [{ id: "", reason: tooLarge }]), ...instance.errors()]
+    return errors.length === 0 ? answer : { ...answer, errors }
   }
 
   get size(): number {

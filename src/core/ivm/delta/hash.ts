@@ -39,6 +39,19 @@ export const rowHash = (id: string, version: number, digest: string | undefined)
   return mix(digest === undefined ? id : `${id}\u0000${digest}`, seed)
 }
 
+/** The longest text that stands for itself in a digest. */
+const shortDigest = 1024
+
+/**
+ * A row's digest of what it shows: the texts themselves, or 128 bits and the length of them where they are long. Rows
+ * are held as long as their views, so what they hold must not be as long as what they write out.
+ */
+export const digestOf = (texts: ReadonlyArray<string>): string => {
+  const text = texts.length === 1 ? texts[0]! : texts.join("\n")
+  if (text.length <= shortDigest) return text
+  return `${text.length} ${hashText(mix(text, text.length))}${hashText(mix(text, ~text.length))}`
+}
+
 export const noSum: Hash64 = { high: 0, low: 0 }
 
 /** Two hashes as one, order and all. */

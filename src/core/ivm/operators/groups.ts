@@ -9,7 +9,6 @@
  * are put in order once.
  */
 import { Either } from "effect"
-import { encode } from "../../surql/encode.ts"
 import { run } from "../../surql/evaluate.ts"
 import { type Call, type Contribution, type Grouping, type GroupRows, usable } from "../../surql/group.ts"
 import { compositeKey } from "../../surql/key.ts"
@@ -19,10 +18,11 @@ import * as Ids from "../../surql/recordId.ts"
 import type { Sort } from "../../surql/reshape.ts"
 import type { Scope } from "../../surql/scope.ts"
 import { float, type RecordId, type Value } from "../../surql/value.ts"
+import { writeOut } from "../../surql/written/paid.ts"
 import { type Accumulating, type Accumulator, accumulating } from "./accumulators.ts"
 import type { Shown } from "../delta/delta.ts"
 import { type Summing, sumInOrder } from "./floatSum.ts"
-import { type Hash64, rowHash } from "../delta/hash.ts"
+import { digestOf, type Hash64, rowHash } from "../delta/hash.ts"
 import type { RowError } from "../view/view.ts"
 import type { Kind, Showable, TakesRows } from "./resultSet.ts"
 import { type Entry, GroupScan } from "./groupScan.ts"
@@ -308,7 +308,14 @@ export class Groups {
     if (group.scan?.first !== undefined) group.key = group.scan.first.key
     const { key } = group
     const outer = this.owner.buildScope()
-    const value = run(() => this.plan.grouping.build(this.results(group, outer), key, outer, undefined), outer)
+    let digest = "",
+      name = ""
+    const value = run(() => {
+      const built = this.plan.grouping.build(this.results(group, outer), key, outer, undefined)
+      digest = digestOf([writeOut(outer.budget, built)])
+      name = before !== undefined && before.group === key ? before.key : writeOut(outer.budget, key)
+      return built
+    }, outer)
     if (this.readers !== undefined) {
       this.readers.set(nameOf(group), group)
       this.owner.built(nameOf(group), false)
@@ -317,8 +324,6 @@ export class Groups {
       group.failure = value.left.reason
       return
     }
-    const digest = encode(value.right)
-    const name = before !== undefined && before.group === key ? before.key : encode(key)
     group.row =
       before !== undefined && before.digest === digest && before.key === name
         ? before

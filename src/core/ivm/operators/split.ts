@@ -9,7 +9,6 @@
  */
 import { Either } from "effect"
 import type { Select } from "../../surql/ast.ts"
-import { encode } from "../../surql/encode.ts"
 import { run } from "../../surql/evaluate.ts"
 import { identical } from "../../surql/order.ts"
 import { compileProjection } from "../../surql/project.ts"
@@ -17,7 +16,8 @@ import { compileSort, docSplitter, fetching, rowSplitter } from "../../surql/res
 import type { Scope } from "../../surql/scope.ts"
 import type { Item } from "../../surql/sources.ts"
 import type { RecordId, Value } from "../../surql/value.ts"
-import { rowHash } from "../delta/hash.ts"
+import { writeOut } from "../../surql/written/paid.ts"
+import { digestOf, rowHash } from "../delta/hash.ts"
 import type { Kind, TakesRows } from "./resultSet.ts"
 import { FullRow, isOf, type Piece, type ViewRow } from "../view/viewRow.ts"
 import type { TrackedSource } from "../view/source.ts"
@@ -70,10 +70,10 @@ export const compileSplitting = (select: Select): Splitting => {
       const value = fetch === undefined ? shown.value : fetch(shown.value, scope)
       const reads = splitReads || sortFrom > before || source.count > sorted
       const parts = [
-        ...(failure === undefined ? (reads ? [encode(value)] : []) : [failure]),
-        ...(sorted > sortFrom ? [encode(sort)] : [])
+        ...(failure === undefined ? (reads ? [writeOut(scope.budget, value)] : []) : [failure]),
+        ...(sorted > sortFrom ? [writeOut(scope.budget, sort)] : [])
       ]
-      return { position, value, sort, digest: parts.length === 0 ? undefined : parts.join("\n"), failure }
+      return { position, value, sort, digest: parts.length === 0 ? undefined : digestOf(parts), failure }
     }
     items.forEach((item, position) => {
       if (failsAsWhole) return contents.push(content(item, position))

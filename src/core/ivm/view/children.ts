@@ -5,10 +5,10 @@
  * changed. A subquery whose result cannot be maintained for this row is run, and then its content counts.
  */
 import { Either } from "effect"
-import { encode } from "../../surql/encode.ts"
 import { run } from "../../surql/evaluate.ts"
 import { raise } from "../../surql/failure.ts"
 import type { Scope } from "../../surql/scope.ts"
+import { writeOut } from "../../surql/written/paid.ts"
 import type { ChildResult } from "../delta/delta.ts"
 import { type Hash64, hashText } from "../delta/hash.ts"
 import type { Shape } from "../query/shape.ts"
@@ -47,7 +47,7 @@ export const childrenOf = (
       children.push(undefined)
       const shown = run(value, scope)
       if (Either.isLeft(shown)) fail(shown.left.reason)
-      else parts.push(encode(shown.right))
+      else parts.push(writeOut(scope.budget, shown.right))
       continue
     }
     source.note(result)

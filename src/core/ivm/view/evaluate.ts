@@ -4,14 +4,15 @@
  * This is all that is evaluated for a changed row; the view keeps the answer.
  */
 import { Either } from "effect"
-import { encode } from "../../surql/encode.ts"
+import { isSmall } from "../../surql/charge.ts"
 import { run } from "../../surql/evaluate.ts"
 import { isTruthy } from "../../surql/order.ts"
 import type { Scope } from "../../surql/scope.ts"
+import { payWriting, writeOut } from "../../surql/written/paid.ts"
 import { childrenOf } from "./children.ts"
 import { sameResults } from "../delta/delta.ts"
 import type { Groups } from "../operators/groups.ts"
-import type { Hash64 } from "../delta/hash.ts"
+import { digestOf, type Hash64 } from "../delta/hash.ts"
 import { FullRow, isOf, type ViewRow, PlainRow } from "./viewRow.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
 import { type Shape, sortValues, unsorted } from "../query/shape.ts"
@@ -48,7 +49,12 @@ export const match = (
   evaluating.begin(owner.watchSlot)
   const filter = routed ? shape.residual : shape.filter
   if (filter !== undefined && !isTruthy(filter(scope))) return undefined
-  if (groups !== undefined) return groups.member(slot, sourceIndex, shape.groups!.grouping.of(scope), before)
+  if (groups !== undefined) {
+    const brought = shape.groups!.grouping.of(scope)
+    // The group is found by the text of its key.
+    if (!brought.key.every(isSmall)) payWriting(scope.budget, brought.key)
+    return groups.member(slot, sourceIndex, brought, before)
+  }
   if (shape.splitting !== undefined)
     return splitRow(owner, slot, sourceIndex, shape.splitting(scope, slot.id, source, failsAsWhole), before)
   const filtered = source.count
@@ -63,16 +69,16 @@ export const match = (
     const shown = failsAsWhole ? run(shape.own, scope) : Either.right(shape.own(scope))
     const parts: Array<string> = []
     if (Either.isLeft(shown)) parts.push((failure = shown.left.reason))
-    else if (source.count > sorted) parts.push(encode(shown.right))
+    else if (source.count > sorted) parts.push(writeOut(scope.budget, shown.right))
     // A row whose place depends on another record is as visible as one that shows it.
-    if (sorted > filtered) parts.push(encode([lead, sort]))
+    if (sorted > filtered) parts.push(writeOut(scope.budget, [lead, sort]))
     if (shape.children.length > 0) {
       const held = childrenOf(shape, owner.around, failsAsWhole, scope, parts)
       children = held.children
       sums = held.sums
       failure ??= held.failure
     }
-    if (parts.length > 0) digest = parts.join("\n")
+    if (parts.length > 0) digest = digestOf(parts)
   }
   const same = isOf(before, slot) && before.digest === digest && sameResults(before.children, children)
   if (same && children === undefined) return before

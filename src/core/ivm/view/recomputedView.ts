@@ -5,7 +5,6 @@
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
  */
 import { addTo, removeFrom } from "../../multimap.ts"
-import { encode } from "../../surql/encode.ts"
 import { drain, type Slices } from "../../surql/scope.ts"
 import type { Value } from "../../surql/value.ts"
 import { noSlot } from "../../view/watch.ts"
@@ -16,7 +15,12 @@ import type { View, PlanRow, ResultRow, RowError } from "./view.ts"
 /** What one run of the query gave: rows in order, and those left out. */
 export interface Outcome {
   /** `version` undefined for a row that is no record: it then gets the generation in which it last changed. */
-  readonly rows: ReadonlyArray<{ readonly key: string; readonly version: number | undefined; readonly value: Value }>
+  readonly rows: ReadonlyArray<{
+    readonly key: string
+    readonly version: number | undefined
+    readonly value: Value
+    readonly digest: string
+  }>
   readonly errors: ReadonlyArray<RowError>
   /** Steps of evaluation it took. */
   readonly cost: number
@@ -127,7 +131,7 @@ export class RecomputedView implements View {
     const builder = new DeltaBuilder()
     for (const row of rows) {
       const old = before.get(row.key)
-      const digest = encode(row.value)
+      const { digest } = row
       const version = row.version ?? (old?.digest === digest ? old.version : this.generation + 1)
       // The generation is this process's own; a hash has to be the same on every SSP.
       const now: ShownRow = {

@@ -5,10 +5,12 @@
  */
 import { Either } from "effect"
 import type { Select } from "../../surql/ast.ts"
-import { encode } from "../../surql/encode.ts"
-import { rowBudget, type Slices } from "../../surql/scope.ts"
-import { selectRowsSliced } from "../../surql/select.ts"
+import { failureOf } from "../../surql/evaluate.ts"
+import { type Budget, rowBudget, type Slices } from "../../surql/scope.ts"
+import { type SelectedRow, selectRowsSliced } from "../../surql/select.ts"
 import type { Value } from "../../surql/value.ts"
+import { writeOut } from "../../surql/written/paid.ts"
+import { digestOf } from "../delta/hash.ts"
 import type { Outcome } from "./recomputedView.ts"
 import type { StepLimits, StoreSource } from "./source.ts"
 import type { Store } from "../store/store.ts"
@@ -30,22 +32,38 @@ export const rerun = (
     const selected = yield* selectRowsSliced(select, { source, params, budget, onFailure: "leaveOut" })
     const cost = budget.limit - budget.left
     if (Either.isLeft(selected)) return { rows: [], errors: [{ id: "", reason: selected.left.reason }], cost }
-    const seen = new Map<string, number>()
-    const rows = selected.right.rows.map(({ group, record, value }) => {
-      // Stable keys for rows that are no records: a group is named by the values of its keys, any other row by its
-      // content.
-      const key = record?.text ?? encode(group ?? value)
-      const times = (seen.get(key) ?? 0) + 1
-      seen.set(key, times)
+    try {
       return {
-        key: times === 1 ? key : `${key}#${times}`,
-        version: record === undefined ? undefined : (store.get(record)?.version ?? 0),
-        value
+        rows: yield* named(selected.right.rows, store, budget),
+        errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", reason: left.reason })),
+        cost: budget.limit - budget.left
       }
-    })
-    return {
-      rows,
-      errors: selected.right.left.map((left) => ({ id: left.record?.text ?? "", reason: left.reason })),
-      cost
+    } catch (error) {
+      return { rows: [], errors: [{ id: "", reason: failureOf(error).reason }], cost: budget.limit - budget.left }
     }
   }
+
+/** Rows between two pauses. */
+const pauseAfter = 128
+
+/** Rows with their keys and digests, which the budget of their query pays for. */
+function* named(selected: ReadonlyArray<SelectedRow>, store: Store, budget: Budget): Slices<Outcome["rows"]> {
+  const seen = new Map<string, number>()
+  const rows: Array<Outcome["rows"][number]> = []
+  for (const { group, record, value } of selected) {
+    if (rows.length % pauseAfter === pauseAfter - 1) yield
+    const text = writeOut(budget, value)
+    // Stable keys for rows that are no records: a group is named by the values of its keys, any other row by its
+    // content.
+    const key = record?.text ?? (group === undefined ? text : writeOut(budget, group))
+    const times = (seen.get(key) ?? 0) + 1
+    seen.set(key, times)
+    rows.push({
+      key: times === 1 ? key : `${key}#${times}`,
+      version: record === undefined ? undefined : (store.get(record)?.version ?? 0),
+      value,
+      digest: digestOf([text])
+    })
+  }
+  return rows
+}

@@ -1,0 +1,88 @@
+/**
+ * What writing a value out takes, charged before it is written: a part that is shared is written as often as it is
+ * shown.
+ *
+ * Why apart from what making costs: `array::repeat` of one object makes references, and a row's digest, hash and answer
+ * are as long as if each were an object of its own.
+ */
+import { walk } from "../charge.ts"
+import { encode } from "../encode.ts"
+import { type Budget, make } from "../scope.ts"
+import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../value.ts"
+import type { Obj, Value } from "../value.ts"
+
+/** A place in a list, and a number in it. */
+const place = 16
+
+/** A field of an object, beside its name and value. */
+const entry = 24
+
+/** A value of a type beyond JSON's: its tag and digits. */
+const typed = 64
+
+const escaped = /["\\\u0000-\u001f\ud800-\udfff]/
+
+/** Characters of a text in quotes; what is escaped is written as six. */
+const quoted = (text: string): number => {
+  if (!escaped.test(text)) return text.length + 2
+  let length = text.length + 2
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit === 34 || unit === 92) length++
+    else if (unit < 32 || (unit >= 0xd800 && unit <= 0xdfff)) length += 5
+  }
+  return length
+}
+
+/** What is left of `left` when a value is written out; stops below zero. */
+const without = (v: Value, left: number): number => {
+  if (left < 0) return left
+  if (typeof v === "string") return left - quoted(v)
+  if (typeof v === "bigint") return left - typed
+  if (typeof v !== "object" || v === null) return left
+  if (Array.isArray(v)) return withoutItems(v as ReadonlyArray<Value>, left)
+  return v instanceof Special ? withoutSpecial(v, left) : withoutFields(v as Obj, left)
+}
+
+const withoutItems = (items: ReadonlyArray<Value>, left: number): number => {
+  let rest = left - place * (1 + items.length)
+  for (let i = 0; i < items.length && rest >= 0; i++) rest = without(items[i], rest)
+  return rest
+}
+
+const withoutFields = (object: Obj, left: number): number => {
+  let rest = left - entry
+  for (const key in object) {
+    if (rest < 0) return rest
+    rest = without(object[key], rest - entry - quoted(key))
+  }
+  return rest
+}
+
+const withoutSpecial = (v: Special, left: number): number => {
+  const rest = left - typed
+  if (v instanceof RecordId) return rest - 2 * v.text.length
+  if (v instanceof Decimal) return rest - Math.abs(v.value.e || 0)
+  if (v instanceof SetValue) return withoutItems(v.items, rest)
+  if (v instanceof Geometry) return withoutFields(v.value, rest)
+  if (v instanceof Bytes) return rest - place * v.value.length
+  if (v instanceof Regex) return rest - quoted(v.source)
+  if (v instanceof RecordRange) return without(v.range, rest - v.table.length)
+  if (v instanceof Range) return without(v.to?.value, without(v.from?.value, rest))
+  return rest
+}
+
+/** About how many bytes writing a value out makes, as text or as JSON; more than `most` is `most + 1`. */
+export const bytesWritten = (v: Value, most: number): number => Math.min(most - without(v, most), most + 1)
+
+/** Pays for writing a value out: a step a part, a byte for each that is made. Fails when the budget is used up. */
+export const payWriting = (b: Budget, v: Value): void => {
+  if (typeof v === "object" && v !== null) walk(b, v)
+  make(b, bytesWritten(v, Math.max(0, b.bytes)))
+}
+
+/** A value as the text that {@link encode} gives, paid for. */
+export const writeOut = (b: Budget, v: Value): string => {
+  payWriting(b, v)
+  return encode(v)
+}
