@@ -1,6 +1,7 @@
 /** The pool of a scheduler in the process's memory and nowhere else. */
 import { Effect, Layer } from "effect"
 import { PoolStore, type PoolStoreShape } from "../ports/PoolStore.ts"
+import { failure } from "./sqliteFailure.ts"
 import { openedFrom, opening, type Put, Results, type Row } from "./poolRows.ts"
 
 /** Over a map that outlives it: a test's restart. */
@@ -15,11 +16,14 @@ export const inMemory = (rows: Map<string, Row>): PoolStoreShape => {
   return {
     resultOf: results.of,
     open: (logId, maxResults) =>
-      Effect.sync(() => {
-        const read = [...rows.values()]
-        const opened = openedFrom(read, logId)
-        for (const put of [...opening(opened, logId), ...results.open(read, maxResults)]) apply(put)
-        return opened
+      Effect.try({
+        try: () => {
+          const read = [...rows.values()]
+          const opened = openedFrom(read, logId)
+          for (const put of [...opening(opened, logId), ...results.open(read, maxResults)]) apply(put)
+          return opened
+        },
+        catch: failure
       }),
     write: (writes) => Effect.sync(() => writes.flatMap(results.puts).forEach(apply))
   }

@@ -1,7 +1,9 @@
 /** What a scheduler keeps of its pool, as rows by kind and key: rows of writes, and the pool read from rows. */
-import type { JobRow, MemberRow, QuarantineRow, StrayRow, ViewRow } from "../core/cluster/messages.ts"
+import { Either, Schema } from "effect"
+import type { StrayRow } from "../core/cluster/messages.ts"
 import type { Saved } from "../core/cluster/pool.ts"
 import { RecentResults, type Result } from "../core/job/result.ts"
+import { DatabaseError } from "../ports/Database.ts"
 import type { Opened, Write } from "../ports/PoolStore.ts"
 
 type Kind = "member" | "view" | "quarantine" | "stray" | "job" | "result" | "meta"
@@ -50,26 +52,95 @@ export interface Row {
   readonly value: unknown
 }
 
-/** What JSON leaves out comes back as undefined. */
-const whole = {
-  member: (row: MemberRow): MemberRow => ({ ...row, incarnation: row.incarnation, jobTables: row.jobTables }),
-  view: (row: ViewRow): ViewRow => ({ ...row, home: row.home, gone: row.gone === true }),
-  job: (row: JobRow): JobRow => ({ ...row, home: row.home })
+const home = Schema.Struct({ ssp: Schema.String, registration: Schema.Number })
+
+const kept = {
+  member: Schema.Struct({
+    ...home.fields,
+    incarnation: Schema.optional(Schema.String),
+    url: Schema.String,
+    batch: Schema.Boolean,
+    jobTables: Schema.optional(Schema.Array(Schema.String)),
+    acked: Schema.Number
+  }),
+  view: Schema.Struct({
+    view: Schema.String,
+    spec: Schema.Struct({ body: Schema.Unknown, ttlMs: Schema.Number, lastActiveAt: Schema.Number }),
+    assignment: Schema.Number,
+    assignedAt: Schema.Number,
+    home: Schema.optional(home),
+    placed: Schema.Boolean,
+    gone: Schema.optionalWith(Schema.Boolean, { default: () => false })
+  }),
+  stray: Schema.Struct({ ...home.fields, view: Schema.String, assignment: Schema.Number }),
+  job: Schema.Struct({
+    job: Schema.String,
+    table: Schema.String,
+    home: Schema.optional(home),
+    told: Schema.Boolean
+  }),
+  quarantine: Schema.Struct({
+    query: Schema.String,
+    view: Schema.String,
+    ends: Schema.Number,
+    at: Schema.Number
+  }),
+  /** `at` grows from one to the next, over restarts too. */
+  result: Schema.Struct({
+    at: Schema.Number,
+    result: Schema.Record({ key: Schema.String, value: Schema.Unknown })
+  })
+} as const
+
+/** Rows of one kind; throws a {@link DatabaseError} that names the first that does not decode. */
+const rowsOf = <A, I>(
+  rows: ReadonlyArray<Row>,
+  kind: Kind,
+  schema: Schema.Schema<A, I>
+): ReadonlyArray<readonly [key: string, row: A]> => {
+  const decode = Schema.decodeUnknownEither(schema)
+  return rows
+    .filter((row) => row.kind === kind)
+    .map(({ key, value }) => [
+      key,
+      Either.getOrThrowWith(
+        decode(value),
+        ({ message }) =>
+          new DatabaseError({
+            reason: "damaged",
+            message: `the ${kind} ${JSON.stringify(key)} of the pool does not decode: ${message}`
+          })
+      )
+    ])
 }
 
+/** Throws a {@link DatabaseError} where a row does not decode. What JSON leaves out comes back as undefined. */
 export const openedFrom = (rows: ReadonlyArray<Row>, logId: string): Opened => {
-  const of = (kind: Kind): ReadonlyArray<unknown> => rows.filter((row) => row.kind === kind).map((row) => row.value)
+  const of = <A, I>(kind: Kind, schema: Schema.Schema<A, I>): ReadonlyArray<A> =>
+    rowsOf(rows, kind, schema).map(([, row]) => row)
   const meta = new Map(rows.filter((row) => row.kind === "meta").map((row) => [row.key, row.value]))
   const lastLogId = typeof meta.get("log") === "string" ? String(meta.get("log")) : undefined
   const sameLog = lastLogId === undefined || lastLogId === logId
   const saved: Saved = {
-    members: sameLog ? (of("member") as ReadonlyArray<MemberRow>).map(whole.member) : [],
-    views: (of("view") as ReadonlyArray<ViewRow>).map(whole.view),
-    strays: sameLog ? (of("stray") as ReadonlyArray<StrayRow>) : [],
-    jobs: (of("job") as ReadonlyArray<JobRow>).map(whole.job),
-    quarantined: of("quarantine") as ReadonlyArray<QuarantineRow>
+    members: sameLog
+      ? of("member", kept.member).map(({ incarnation, jobTables, ...row }) => ({ ...row, incarnation, jobTables }))
+      : [],
+    views: of("view", kept.view).map((row) => ({ ...row, home: row.home })),
+    strays: sameLog ? of("stray", kept.stray) : [],
+    jobs: of("job", kept.job).map((row) => ({ ...row, home: row.home })),
+    quarantined: of("quarantine", kept.quarantine)
   }
-  return { epoch: Number(meta.get("epoch") ?? 0) + 1, saved, lastLogId }
+  return { epoch: epochOf(meta.get("epoch")) + 1, saved, lastLogId }
+}
+
+/** Epochs must never be used twice (D5), so one that cannot be read is no reason to begin anew. */
+const epochOf = (value: unknown): number => {
+  if (value === undefined) return 0
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value
+  throw new DatabaseError({
+    reason: "damaged",
+    message: `the epoch of the pool is ${JSON.stringify(value)}, and not a whole number`
+  })
 }
 
 /** What an opening leaves behind. */
@@ -84,26 +155,22 @@ export const opening = ({ epoch, lastLogId }: Opened, logId: string): ReadonlyAr
       ] as const))
 ]
 
-/** A row of a result: `at` grows from one to the next, over restarts too. */
-interface ResultRow {
-  readonly at: number
-  readonly result: Result
-}
-
 /** The results that are kept, in memory as in the rows: what makes room for another is deleted with the same write. */
 export class Results {
   private recent = new RecentResults()
   private at = 0
 
-  /** Takes over what the rows hold; answers what is to be deleted because there is no room for it any more. */
+  /**
+   * Takes over what the rows hold; throws a {@link DatabaseError} where one does not decode. Answers what is to be
+   * deleted because there is no room for it any more.
+   */
   open(rows: ReadonlyArray<Row>, maxResults: number | undefined): ReadonlyArray<Put> {
     this.recent = new RecentResults(maxResults)
-    const kept = rows
-      .filter(({ kind }) => kind === "result")
-      .map(({ key, value }) => ({ key, ...(value as ResultRow) }))
+    const results = rowsOf(rows, "result", kept.result)
+      .map(([key, row]) => ({ key, ...row }))
       .sort((a, b) => a.at - b.at)
-    this.at = kept.at(-1)?.at ?? 0
-    return kept.flatMap(({ key, result }) => this.recent.put(key, result)).map(forgotten)
+    this.at = results.at(-1)?.at ?? 0
+    return results.flatMap(({ key, result }) => this.recent.put(key, result)).map(forgotten)
   }
 
   readonly of = (job: string): Result | undefined => this.recent.get(job)
@@ -116,7 +183,7 @@ export class Results {
     return [
       result === undefined
         ? forgotten(job)
-        : { kind: "result", key: job, value: { at: ++this.at, result } satisfies ResultRow },
+        : { kind: "result", key: job, value: { at: ++this.at, result } satisfies typeof kept.result.Type },
       ...gone
     ]
   }

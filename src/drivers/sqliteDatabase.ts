@@ -16,7 +16,7 @@ import {
   type StoredView
 } from "../ports/Database.ts"
 import { kept, unkept } from "./keptText.ts"
-import { sorted } from "./sqliteFailure.ts"
+import { failure } from "./sqliteFailure.ts"
 
 const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseError> =>
   Effect.as(prepare(sql), {
@@ -47,13 +47,6 @@ const decodePosition = Schema.decodeUnknown(
     })
   )
 )
-
-/** What SQLite says, as this port's error. */
-export const failure = (error: unknown): DatabaseError => {
-  if (error instanceof DatabaseError) return error
-  const { message, reason } = sorted(error)
-  return new DatabaseError({ reason: reason === "full" ? "failed" : reason, message, cause: error })
-}
 
 /**
  * Checks the file and makes it ours. Full synchronous mode: a commit is on disk when it returns. Exclusive locking:

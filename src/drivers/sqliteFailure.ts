@@ -3,6 +3,7 @@
  *
  * Why here: the driver's error hides some causes deep, and each port has an error type of its own to put them into.
  */
+import { DatabaseError } from "../ports/Database.ts"
 
 export interface SqliteFailure {
   readonly reason: "damaged" | "locked" | "full" | "failed"
@@ -30,4 +31,11 @@ export const sorted = (error: unknown): SqliteFailure => {
         ? "full"
         : "failed"
   return { reason, message: code === "" ? message : `${message} (${codes.at(-1)})` }
+}
+
+/** What SQLite says, as the error of a store. */
+export const failure = (error: unknown): DatabaseError => {
+  if (error instanceof DatabaseError) return error
+  const { message, reason } = sorted(error)
+  return new DatabaseError({ reason: reason === "full" ? "failed" : reason, message, cause: error })
 }

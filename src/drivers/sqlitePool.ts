@@ -5,7 +5,7 @@ import { DatabaseError } from "../ports/Database.ts"
 import { PoolStore } from "../ports/PoolStore.ts"
 import { ReplicaError } from "../ports/Replica.ts"
 import { openedFrom, opening, type Put, Results } from "./poolRows.ts"
-import { failure } from "./sqliteDatabase.ts"
+import { failure } from "./sqliteFailure.ts"
 import { type Link, link as linkOf, type Statement } from "./sqliteLink.ts"
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
@@ -73,8 +73,9 @@ export const layer: Layer.Layer<PoolStore, DatabaseError, SqlClient.SqlClient> =
             catch: (cause) =>
               new DatabaseError({ reason: "damaged", message: "pool.db holds a row that is no JSON", cause })
           })
-          const opened = openedFrom(parsed, logId)
-          yield* putAll(link, [...opening(opened, logId), ...results.open(parsed, maxResults)])
+          const opened = yield* attempt(() => openedFrom(parsed, logId))
+          const dropped = yield* attempt(() => results.open(parsed, maxResults))
+          yield* putAll(link, [...opening(opened, logId), ...dropped])
           return opened
         }),
       write: (writes) =>

@@ -4,7 +4,7 @@
  *
  * One suite for both, each opened again as a restart would.
  */
-import { Effect, Exit, Layer, Scope } from "effect"
+import { Effect, Either, Exit, Layer, Scope } from "effect"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
@@ -205,5 +205,22 @@ describe("a pool file that cannot be used", () => {
     bytes.writeUInt32BE(99, 60)
     writeFileSync(join(folder, "later.db"), bytes)
     expect(await opened("later.db")).toMatch(/later version/)
+  })
+  it("a row that does not decode is named, and nothing is taken for what it is not", async () => {
+    const rows: ReadonlyArray<readonly [kind: string, key: string, value: unknown, message: RegExp]> = [
+      ["view", "v", { ...view, assignment: "eight" }, /the view "v" of the pool does not decode: [\s\S]*assignment/],
+      ["member", "a", { ssp: "a" }, /the member "a" of the pool does not decode: [\s\S]*registration/],
+      ["job", "job:1", [], /the job "job:1" of the pool does not decode/],
+      ["result", "job:1", { result: {} }, /the result "job:1" of the pool does not decode: [\s\S]*at/],
+      ["meta", "epoch", "many", /the epoch of the pool is "many", and not a whole number/]
+    ]
+    for (const [kind, key, value, message] of rows) {
+      const store = inMemory(new Map([[`${kind} ${key}`, { kind, key, value }]]))
+      const exit = await Effect.runPromise(Effect.either(store.open("log")))
+      expect(Either.isLeft(exit) ? [exit.left.reason, exit.left.message] : exit.right, key).toEqual([
+        "damaged",
+        expect.stringMatching(message)
+      ])
+    }
   })
 })
