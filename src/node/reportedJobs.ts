@@ -12,7 +12,7 @@ import { asResult, isOver, isStatus, type JobStatus, next } from "../core/job/st
 import type { Obj, RecordId, Value } from "../core/surql/value.ts"
 import type { JobReport, JobReportFailed, JobReportsShape } from "../ports/JobReports.ts"
 import * as Rows from "./jobRows.ts"
-import { JobStoreError, type JobStoreShape, type StoredJob } from "../ports/JobStore.ts"
+import { type JobAssignments, JobStoreError, type JobStoreShape, type StoredJob } from "../ports/JobStore.ts"
 import * as Records from "./recordJobs.ts"
 
 interface Entry {
@@ -123,7 +123,10 @@ const reported = (ref: RecordId, { errors, status }: Entry, error: JobError | un
   ...(errors.length === 0 ? {} : { errors })
 })
 
-export const make = (records: Pick<Records.JobRecords, "get" | "chunk">, reports: JobReportsShape): JobStoreShape => {
+export const make = (
+  records: Pick<Records.JobRecords, "get" | "chunk">,
+  reports: JobReportsShape
+): JobStoreShape & JobAssignments => {
   const memory = new Memory(records)
   const { assigned, disown, expect, forget } = memory
   const read = Records.make({

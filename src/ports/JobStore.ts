@@ -81,12 +81,6 @@ export interface JobStoreShape {
    * over or released gives up its lease.
    */
   readonly write: (writes: ReadonlyArray<JobWrite>, by: Holder) => Effect.Effect<ReadonlySet<string>, JobStoreError>
-  /** The record as whoever hands on a job has it, for a store that may not have it yet. */
-  readonly expect?: (ref: RecordId, doc: Obj) => void
-  /** Where the assignment is the claim: this job is ours (again); nothing is ours any more; the record is gone. */
-  readonly assigned?: (ref: RecordId) => void
-  readonly disown?: () => void
-  readonly forget?: (ref: RecordId) => void
   readonly find: (ref: RecordId) => Effect.Effect<StoredJob | undefined, JobStoreError>
   /** Jobs of a table behind `after`, those that changed last first ({@link Place}). */
   readonly list: (
@@ -101,6 +95,21 @@ export interface JobStoreShape {
     event: "Retried" | "Cancelled",
     error: JobError
   ) => Effect.Effect<Amended, JobStoreError>
+}
+
+/**
+ * What a store is told of assignments where those are the claim: in a cluster without a database the scheduler decides
+ * who runs a job.
+ */
+export interface JobAssignments {
+  /** The record of a job that was handed over by a call, for as long as its change has not come. */
+  readonly expect: (ref: RecordId, doc: Obj) => void
+  /** The job is this SSP's, for the first time or again. */
+  readonly assigned: (ref: RecordId) => void
+  /** No job is this SSP's any more: it has registered anew. */
+  readonly disown: () => void
+  /** The record is deleted. */
+  readonly forget: (ref: RecordId) => void
 }
 
 /** Claims jobs and writes their state. A layer of your own passes `conformance.jobStore` of `testing`. */

@@ -22,6 +22,7 @@ import {
   type Amended,
   DatabaseJobs,
   type JobStoreError,
+  type JobAssignments,
   type JobStoreShape,
   type StoredJob
 } from "../../ports/JobStore.ts"
@@ -94,7 +95,9 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
       const by = { holder: config.sspId, incarnation: yield* incarnation }
       const alone = views.exclusive ? Records.allButThis(by) : undefined
       const own = database === undefined && config.mode === "standalone"
-      const store = database ?? (own ? Records.make(records, alone) : Reported.make(records, reports))
+      const reported = database === undefined && !own ? Reported.make(records, reports) : undefined
+      const store = reported ?? database ?? Records.make(records, alone)
+      const assignments = reported ?? noAssignments
       const runFork = Runtime.runFork(yield* Effect.runtime<never>())
       const results = new RecentResults()
       const runner = yield* Runner.make({
@@ -121,25 +124,33 @@ export class Jobs extends Context.Tag("ssp/Jobs")<
           (change) => {
             if (change.op === "DELETE") results.put(change.id.text, undefined)
             if (isMine(change, config.sspId)) {
-              store.assigned?.(change.id)
+              assignments.assigned(change.id)
               // What the record says wins: it was made by who wants the job.
               runner.offer(change.id, typeof change.doc["traceparent"] === "string" ? undefined : change.traceparent)
-            } else if (change.op === "DELETE") store.forget?.(change.id)
+            } else if (change.op === "DELETE") assignments.forget(change.id)
             if (own && change.op === "DELETE") runFork(ViewRecords.remove(views, Rows.leaseId(change.id)))
           },
           () => {
             // After a registration anew all that was assigned is with others, or comes again.
-            if (store.disown === undefined) return
-            store.disown()
+            if (reported === undefined) return
+            reported.disown()
             runner.forget()
           }
         )
         yield* Serving.fork(loaded.pipe(Effect.zipRight(prepared(store)), Effect.zipRight(runner.run)))
         yield* Effect.addFinalizer(() => runner.stop)
       }
-      return service(intake.tables, store, runner, results)
+      return service(intake.tables, store, assignments, runner, results)
     })
   )
+}
+
+/** Where a claim decides who runs a job, assignments say nothing. */
+const noAssignments: JobAssignments = {
+  expect: () => {},
+  assigned: () => {},
+  disown: () => {},
+  forget: () => {}
 }
 
 /** Says who reports: who no longer has a job is not listened to (D36). */
@@ -215,6 +226,7 @@ const failed = (error: JobStoreError): StoreFailed => new StoreFailed({ message:
 const service = (
   tables: ReadonlySet<string>,
   store: JobStoreShape,
+  assignments: JobAssignments,
   runner: Runner.Runner,
   results: RecentResults
 ): Jobs["Type"] => {
@@ -226,8 +238,8 @@ const service = (
     tables,
     execute: (ref, { body, path, traceparent }) =>
       Effect.suspend(() => {
-        store.assigned?.(ref)
-        store.expect?.(ref, { id: ref, path, payload: Json.fromJson(body), status: "pending" } as Obj)
+        assignments.assigned(ref)
+        assignments.expect(ref, { id: ref, path, payload: Json.fromJson(body), status: "pending" } as Obj)
         return runner.offer(ref, traceparent)
           ? Effect.void
           : Effect.fail(
