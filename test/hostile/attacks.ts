@@ -85,6 +85,10 @@ export const queries: ReadonlyArray<readonly [what: string, query: string]> = [
     "truth of many datetimes",
     "RETURN array::boolean_and(array::repeat(time::epoch, 900000), array::repeat(time::epoch, 900000))"
   ],
+  [
+    "pairs of what is shared, written out number by number",
+    "RETURN array::combine((SELECT VALUE array::range(0, 100000) FROM t LIMIT 5), array::repeat(array::range(0, 1), 100))"
+  ],
   ["a decimal with more places than there are", "RETURN math::fixed(1.5dec, 4294967295)"]
 ]
 

@@ -23,7 +23,7 @@ const heapMib = 64 + 64 + 96
 const chosen = campaign
   ? queries
   : queries.filter(([what]) =>
-      /^(windows in|flattening|distinct of ints|text of what|long texts|a view whose|a decimal)/.test(what)
+      /^(windows in|flattening|pairs of|distinct of ints|text of what|long texts|a view whose|a decimal)/.test(what)
     )
 
 const spawned = async (

@@ -7,12 +7,12 @@
  */
 import { Either } from "effect"
 import type { Idiom, Select, Statement } from "../../core/surql/ast.ts"
-import { partsOf } from "../../core/surql/charge.ts"
 import * as Encode from "../../core/surql/encode.ts"
 import * as Json from "../../core/surql/json.ts"
 import { equalities, type KeyScan, keyScan, readsOnce, showsAll } from "../../core/surql/keyScan.ts"
 import { limits, queryBudget, type Scope, type Slices } from "../../core/surql/scope.ts"
 import { evaluateSliced, type Options, type SelectedRow, selectRowsSliced } from "../../core/surql/select.ts"
+import { exactly, plainly, writerOf } from "../../core/surql/written/sliced.ts"
 import { type Datetime, isObj, type Obj, type Value } from "../../core/surql/value.ts"
 import { versionField } from "../../core/record/change.ts"
 import type { ReplicaRow, ReplicaSnapshot } from "../../ports/Replica.ts"
@@ -49,9 +49,14 @@ class Failed {
 /** Rows between two pauses. */
 const pauseAfter = 128
 
+/** Characters of a text that is put together before it is kept: each kept alone takes more than it is long. */
+const chunkChars = 65_536
+
 /** The answer as it grows. */
 class Output {
-  private readonly parts: Array<string> = []
+  private readonly chunks: Array<string> = []
+  private pieces: Array<string> = []
+  private open = 0
   private chars = 0
   private readonly most: number
 
@@ -60,15 +65,24 @@ class Output {
   }
 
   add(text: string): void {
-    this.parts.push(text)
+    this.pieces.push(text)
     this.chars += text.length
+    this.open += text.length
+    if (this.open > chunkChars) this.keep()
     if (this.chars <= this.most) return
     const raise = this.most < maxChars ? `, or raise ${limits.queryBytes.setting} to allow it` : ""
     throw new Failed(`The answer is longer than ${this.most} characters; ask for fewer rows at once (LIMIT)${raise}`)
   }
 
   text(): string {
-    return this.parts.join("")
+    this.keep()
+    return this.chunks.join("")
+  }
+
+  private keep(): void {
+    this.chunks.push(this.pieces.join(""))
+    this.pieces = []
+    this.open = 0
   }
 }
 
@@ -130,40 +144,17 @@ const right = <A>(result: Either.Either<A, { readonly reason: string }>): A => {
   throw new Failed(result.left.reason)
 }
 
-/** Parts of a value that are written at once. */
-const smallParts = 2048
-
-/** Parts of the largest value that is no list: it is written in one go. */
-const largeParts = 1_000_000
-
-/** A value as text; a list piece by piece, with pauses, however its parts are shared. */
-function* written(out: Output, v: Value, text: (v: Value) => string): Slices<void> {
-  if (!Array.isArray(v) || partsOf(v, smallParts) <= smallParts) {
-    if (partsOf(v, largeParts) > largeParts) throw new Failed(`The answer has a value of more than ${largeParts} parts`)
-    return out.add(text(v))
-  }
-  const items = v as ReadonlyArray<Value>
-  out.add("[")
-  for (let i = 0; i < items.length; i++) {
-    if (i % pauseAfter === pauseAfter - 1) yield
-    if (i > 0) out.add(",")
-    yield* written(out, items[i], text)
-  }
-  out.add("]")
-}
-
 function* selected(out: Output, select: Select, options: Options, source: ReplicaSource, exact: boolean): Slices<void> {
   const { rows } = right(yield* selectRowsSliced(select, options))
   const show = carriesVersion(select)
     ? (row: SelectedRow) => withVersion(row, source)
     : ({ value }: SelectedRow) => value
-  const text = exact ? Encode.encode : Json.stringify
-  if (select.only) return yield* written(out, rows[0] && show(rows[0]), text)
+  const write = writerOf(exact ? exactly : plainly, (text) => out.add(text))
+  if (select.only) return yield* write(rows[0] && show(rows[0]))
   out.add("[")
   for (let i = 0; i < rows.length; i++) {
-    if (i % pauseAfter === pauseAfter - 1) yield
     if (i > 0) out.add(",")
-    yield* written(out, show(rows[i]!), text)
+    yield* write(show(rows[i]!))
   }
   out.add("]")
 }
@@ -181,7 +172,7 @@ function* answered(out: Output, statement: Statement, run: Run): Slices<void> {
   const options: Options = { source, params, budget, now, maxRows: queryRows }
   if (statement.kind !== "select") {
     const value = right(yield* evaluateSliced(statement, options))
-    return yield* written(out, value, exact ? Encode.encode : Json.stringify)
+    return yield* writerOf(exact ? exactly : plainly, (text) => out.add(text))(value)
   }
   const scope: Scope = { doc: undefined, params, parent: undefined, source, budget, now }
   const scan = keyScan(statement, scope)
