@@ -9,7 +9,7 @@
 import * as Encode from "./encode.ts"
 import { isNumber, toDecimal } from "./number.ts"
 import type { NumberValue } from "./number.ts"
-import { sortedKeys } from "./order.ts"
+import { geometryKinds, sortedKeys } from "./order.ts"
 import {
   Bytes,
   Datetime,
@@ -105,16 +105,6 @@ const objectText = (object: Obj): string =>
     .map((key) => more + nested(key) + valueText(field(object, key)))
     .join("") + end
 
-const geometries = [
-  "Point",
-  "LineString",
-  "Polygon",
-  "MultiPoint",
-  "MultiLineString",
-  "MultiPolygon",
-  "GeometryCollection"
-]
-
 /** A value inside a key: its place among the types, then its content; none is the beginning of another. */
 const valueText = (v: Value): string => {
   if (v === undefined) return "A"
@@ -134,7 +124,7 @@ const specialText = (v: Special): string => {
   if (v instanceof Geometry)
     return (
       "L" +
-      geometries.indexOf(String(field(v.value, "type"))) +
+      geometryKinds.indexOf(String(field(v.value, "type"))) +
       valueText(field(v.value, "coordinates")) +
       valueText(field(v.value, "geometries"))
     )

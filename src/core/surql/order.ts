@@ -167,7 +167,8 @@ const compareBytes = (a: Uint8Array, b: Uint8Array): number => {
   return a.length - b.length
 }
 
-const geometryRank = [
+/** Kinds of geometries in the order of the database. */
+export const geometryKinds = [
   "Point",
   "LineString",
   "Polygon",
@@ -178,7 +179,7 @@ const geometryRank = [
 ]
 
 const compareGeometries = (a: Obj, b: Obj): number =>
-  geometryRank.indexOf(String(field(a, "type"))) - geometryRank.indexOf(String(field(b, "type"))) ||
+  geometryKinds.indexOf(String(field(a, "type"))) - geometryKinds.indexOf(String(field(b, "type"))) ||
   compare(field(a, "coordinates"), field(b, "coordinates")) ||
   compare(field(a, "geometries"), field(b, "geometries"))
 

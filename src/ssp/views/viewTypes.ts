@@ -1,6 +1,7 @@
 /**
  * What the views service takes and answers: registrations, answers, stream events, errors.
  */
+import type { PlanRow } from "../../core/ivm/view/view.ts"
 import { Data } from "effect"
 import type { Figures } from "../../core/ivm/holdings.ts"
 
@@ -129,20 +130,6 @@ export interface QuarantinedView {
   readonly ends: number
   /** ISO 8601. */
   readonly last: string
-}
-
-export interface PlanRow {
-  readonly operator: string
-  readonly incremental: boolean
-  /** Why it is not incremental; null where it is. */
-  readonly reason: string | null
-  readonly rows: number
-  /**
-   * Work of the last step that reached it and of all steps: rows looked at, or steps of evaluation where it is run
-   * whole.
-   */
-  readonly last_cost: number
-  readonly total_cost: number
 }
 
 export interface DebugDeps {
