@@ -1,10 +1,10 @@
 /**
- * Records the database's transliteration into `src/core/surql/transliterations.ts`: `npx vite-node
+ * Records the database's transliteration into `src/core/surql/values/transliterations.ts`: `npx vite-node
  * scripts/transliterations.ts`.
  *
  * Why so: the table is asked of the database, character by character, as the corpus is, because no package has the one
  * it uses: `string::slug` shows letters, digits and gaps, and where a character sorts among texts of ASCII shows the
- * rest. `test/core/surql/sorting.test.ts` compares the two over all of Unicode. Takes about two minutes.
+ * rest. `test/core/surql/evaluate/sorting.test.ts` compares the two over all of Unicode. Takes about two minutes.
  */
 import { createNodeEngines } from "@surrealdb/node"
 import { writeFileSync } from "node:fs"
@@ -124,7 +124,7 @@ const lines = (text: string): string =>
   (text.match(/.{1,900}/gsu) ?? []).map((line) => `  ${JSON.stringify(line)}`).join(",\n")
 const list = (words: ReadonlyArray<string>): string => `[\n${lines(words.join("\t"))}\n].join("")`
 writeFileSync(
-  new URL("../src/core/surql/transliterations.ts", import.meta.url),
+  new URL("../src/core/surql/values/transliterations.ts", import.meta.url),
   `/**
  * How the database writes characters beyond ASCII with letters of ASCII, for \`COLLATE\` and \`string::slug\`.
  *

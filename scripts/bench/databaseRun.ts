@@ -7,8 +7,8 @@
  * `src` at `dist`.
  */
 import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
-import * as Ids from "../../src/core/surql/recordId.ts"
-import type { Obj, RecordId, RecordKey } from "../../src/core/surql/value.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
+import type { Obj, RecordId, RecordKey } from "../../src/core/surql/values/value.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"
 import { Upstream } from "../../src/ports/Upstream.ts"

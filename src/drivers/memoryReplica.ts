@@ -7,9 +7,9 @@
 import { Effect, Layer } from "effect"
 import sortedBTree from "sorted-btree"
 import { bucketOf } from "../core/integrity/merkle.ts"
-import { compareStrings } from "../core/surql/order.ts"
-import { keyText } from "../core/surql/keyText.ts"
-import type { RecordId } from "../core/surql/value.ts"
+import { compareStrings } from "../core/surql/values/order.ts"
+import { keyText } from "../core/surql/values/keyText.ts"
+import type { RecordId } from "../core/surql/values/value.ts"
 import { Replica, type ReplicaRecord, type ReplicaShape, type ReplicaTable } from "../ports/Replica.ts"
 import { kept } from "./keptText.ts"
 import {

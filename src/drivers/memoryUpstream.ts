@@ -6,8 +6,8 @@
 import { Effect, Layer, Stream } from "effect"
 import { versionField } from "../core/record/change.ts"
 import { isOwn } from "../core/surreal/surrealSchema.ts"
-import * as Ids from "../core/surql/recordId.ts"
-import { type Obj, RecordId } from "../core/surql/value.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import { type Obj, RecordId } from "../core/surql/values/value.ts"
 import {
   Upstream,
   type Edge,

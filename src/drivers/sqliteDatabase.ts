@@ -1,10 +1,10 @@
 /** The embedded store of an SSP: one SQLite file behind the generic `SqlClient`; the host picks the driver. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
-import * as Docs from "../core/surql/docs.ts"
-import * as Encode from "../core/surql/encode.ts"
-import * as Ids from "../core/surql/recordId.ts"
-import type { Obj, RecordId } from "../core/surql/value.ts"
+import * as Docs from "../core/surql/values/docs.ts"
+import * as Encode from "../core/surql/values/encode.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import type { Obj, RecordId } from "../core/surql/values/value.ts"
 import {
   type Commit,
   Database,

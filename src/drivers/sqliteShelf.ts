@@ -4,7 +4,7 @@
  * Every read is a range of an index, so its cost is what it takes. A filter is looked at inside SQLite, where a row
  * that fails it is not carried out; the row still counts, as its place alone.
  */
-import { compareStrings } from "../core/surql/order.ts"
+import { compareStrings } from "../core/surql/values/order.ts"
 import { type ReplicaTable, ReplicaError, type RowFilter } from "../ports/Replica.ts"
 import { kept, unkept } from "./keptText.ts"
 import { idOf, type Page, type Placed, type Shelf } from "../node/replicaRows.ts"

@@ -5,7 +5,7 @@
  */
 import { Effect, Either } from "effect"
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import { isObj, type Obj, RecordId, type Value } from "../core/surql/value.ts"
+import { isObj, type Obj, RecordId, type Value } from "../core/surql/values/value.ts"
 import { recordOf } from "./memoryUpstream.ts"
 import type { SurrealError, SurrealShape } from "../ports/SurrealClient.ts"
 import type { ChangesRead, ChangeTable, UpstreamError, UpstreamRecord } from "../ports/Upstream.ts"

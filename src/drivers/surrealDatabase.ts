@@ -8,10 +8,10 @@
  */
 import { Effect, Layer, Option, Stream } from "effect"
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import * as Docs from "../core/surql/docs.ts"
-import * as Encode from "../core/surql/encode.ts"
-import * as Ids from "../core/surql/recordId.ts"
-import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
+import * as Docs from "../core/surql/values/docs.ts"
+import * as Encode from "../core/surql/values/encode.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
 import {
   type Commit,
   Database,

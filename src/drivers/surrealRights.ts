@@ -5,7 +5,7 @@
  * and no error: a service without the right would look alive and write nothing.
  */
 import { Effect } from "effect"
-import { isObj, type Value } from "../core/surql/value.ts"
+import { isObj, type Value } from "../core/surql/values/value.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
 import { SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
 

@@ -5,8 +5,17 @@
  * whoever reads it says what that means.
  */
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import * as Ids from "../core/surql/recordId.ts"
-import { Datetime, Duration, isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import {
+  Datetime,
+  Duration,
+  isObj,
+  type Obj,
+  Range,
+  RecordId,
+  RecordRange,
+  type Value
+} from "../core/surql/values/value.ts"
 import type { StoredView } from "../ports/Database.ts"
 import type { Edge, EdgePlace, IntegrityNode, Registration } from "../ports/Upstream.ts"
 

@@ -7,8 +7,8 @@
  */
 import { Effect, Either, Layer, Option, Stream } from "effect"
 import * as Schema from "../core/surreal/surrealSchema.ts"
-import { identifier } from "../core/surql/text.ts"
-import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/value.ts"
+import { identifier } from "../core/surql/values/text.ts"
+import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
 import { recordOf } from "./memoryUpstream.ts"
 import { type Bindings, SurrealClient, SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
 import * as Changes from "./surrealChanges.ts"

@@ -6,7 +6,7 @@
  * nothing up longer than one does; who is not done when the slice is over goes behind the others.
  */
 import { Data, Effect, Exit } from "effect"
-import type { Slices } from "../core/surql/scope.ts"
+import type { Slices } from "../core/surql/evaluate/scope.ts"
 import type { Turn } from "../ports/Turn.ts"
 
 /** How long computations may go on between two turns of the event loop. */

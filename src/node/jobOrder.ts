@@ -5,10 +5,10 @@
  * changed since, and then stands elsewhere. What changes meanwhile moves to the front, so no page shows a job twice for
  * it and none leaves one out that stayed as it was.
  */
-import * as Datetimes from "../core/surql/datetime.ts"
-import { compareRecords } from "../core/surql/order.ts"
-import * as Ids from "../core/surql/recordId.ts"
-import { Datetime, type Value } from "../core/surql/value.ts"
+import * as Datetimes from "../core/surql/values/datetime.ts"
+import { compareRecords } from "../core/surql/values/order.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import { Datetime, type Value } from "../core/surql/values/value.ts"
 import type { Place } from "../ports/JobStore.ts"
 
 /** `updated_at` of a job record; anything but a datetime is none. */

@@ -9,7 +9,7 @@
  */
 import { Clock, Duration, Effect, Fiber } from "effect"
 import * as Compare from "../core/record/reconcile.ts"
-import type { RecordId, RecordKey } from "../core/surql/value.ts"
+import type { RecordId, RecordKey } from "../core/surql/values/value.ts"
 import { isOwn } from "../core/surreal/surrealSchema.ts"
 import { Meters } from "../ports/Meters.ts"
 import { Progress, type Step } from "../ports/Progress.ts"

@@ -10,7 +10,7 @@ import { Clock, Effect, Layer } from "effect"
 import * as Leases from "../core/job/lease.ts"
 import * as Result from "../core/job/result.ts"
 import { isStatus, type JobStatus, next } from "../core/job/status.ts"
-import type { Obj, RecordId, Value } from "../core/surql/value.ts"
+import type { Obj, RecordId, Value } from "../core/surql/values/value.ts"
 import * as Order from "./jobOrder.ts"
 import * as Rows from "./jobRows.ts"
 import {

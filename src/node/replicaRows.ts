@@ -6,12 +6,12 @@
  * from the content, so that most contents are plain JSON and can be handed on without being read.
  */
 import { contentOf } from "../core/integrity/merkle.ts"
-import * as Encode from "../core/surql/encode.ts"
-import { isKey, keyText, placeOf } from "../core/surql/keyText.ts"
-import { recordOf } from "../core/surql/paths.ts"
-import * as Ids from "../core/surql/recordId.ts"
-import { inKeys } from "../core/surql/sources.ts"
-import { type Obj, type Range, type RecordId, type RecordKey, type Value, field } from "../core/surql/value.ts"
+import * as Encode from "../core/surql/values/encode.ts"
+import { isKey, keyText, placeOf } from "../core/surql/values/keyText.ts"
+import { recordOf } from "../core/surql/evaluate/paths.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import { inKeys } from "../core/surql/evaluate/sources.ts"
+import { type Obj, type Range, type RecordId, type RecordKey, type Value, field } from "../core/surql/values/value.ts"
 import {
   type ReplicaRecord,
   type ReplicaRow,

@@ -6,7 +6,7 @@
  * error here, because a job that is nowhere would never be missed. What is checked is what is written: the payload as
  * JSON.
  */
-import * as Ids from "../core/surql/recordId.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
 import type { AnyBackends, Connection, Outbox, RunOptions } from "./call.ts"
 import * as Document from "./document.ts"
 import { type Fault, InvalidCall, JobNotCreated, OutboxConfigInvalid, UnknownBackend, UnknownRoute } from "./errors.ts"

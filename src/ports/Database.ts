@@ -6,7 +6,7 @@
  * all).
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
-import type { Obj, RecordId } from "../core/surql/value.ts"
+import type { Obj, RecordId } from "../core/surql/values/value.ts"
 
 /** One record's state: `doc` undefined means deleted, `version` then is its last one (D4). */
 export interface StoredRecord {

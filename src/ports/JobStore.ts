@@ -11,7 +11,7 @@ import type { Job, JobError } from "../core/job/job.ts"
 import type { Holder, Lease } from "../core/job/lease.ts"
 import type { Result } from "../core/job/result.ts"
 import type { JobEvent, JobStatus } from "../core/job/status.ts"
-import type { Datetime, Obj, RecordId } from "../core/surql/value.ts"
+import type { Datetime, Obj, RecordId } from "../core/surql/values/value.ts"
 
 /** `transient`: the same call may succeed later; else the store will never take it. */
 export class JobStoreError extends Data.TaggedError("JobStoreError")<{

@@ -8,7 +8,7 @@
  * What a snapshot reads it reads at once, as the evaluator needs it; a fault there is thrown as a {@link ReplicaError}.
  */
 import { Context, Data, type Effect, type Scope } from "effect"
-import type { Obj, Range, RecordId, RecordKey } from "../core/surql/value.ts"
+import type { Obj, Range, RecordId, RecordKey } from "../core/surql/values/value.ts"
 import { StartFault } from "./StartFault.ts"
 
 /** One record's state: `doc` (with its `id`) undefined means deleted, `version` then is its last one (D4). */
@@ -45,7 +45,7 @@ export interface ReplicaRow {
   /** Its id as text. */
   readonly id: string
   readonly version: number
-  /** The record without its `id`, as `core/surql/encode` writes it: plain JSON unless it holds `{"$":[`. */
+  /** The record without its `id`, as `core/surql/values/encode` writes it: plain JSON unless it holds `{"$":[`. */
   readonly content: string
 }
 

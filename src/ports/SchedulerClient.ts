@@ -6,7 +6,7 @@
  * nothing but the specification must do.
  */
 import { Context, Data, Effect, Layer } from "effect"
-import type { Obj } from "../core/surql/value.ts"
+import type { Obj } from "../core/surql/values/value.ts"
 import type { Heartbeat, SspDeregistration, SspRegistered, SspRegistration } from "../protocol/wire.ts"
 
 /**

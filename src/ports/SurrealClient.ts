@@ -7,7 +7,7 @@
  * have been applied: whoever knows a write to be repeatable repeats it.
  */
 import { Context, Data, Effect, Either } from "effect"
-import type { Value } from "../core/surql/value.ts"
+import type { Value } from "../core/surql/values/value.ts"
 
 /**
  * `unreachable`: no connection, or it broke; `timeout`: no answer in time; `unauthorized`: the credentials were not

@@ -7,7 +7,7 @@
  * repeated; a batch of edges is one transaction. Whoever calls retries what is `transient`.
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
-import type { Obj, RecordId, RecordKey } from "../core/surql/value.ts"
+import type { Obj, RecordId, RecordKey } from "../core/surql/values/value.ts"
 import type { StoredView } from "./Database.ts"
 
 export interface UpstreamTable {

@@ -147,7 +147,7 @@ export const snapshotSeqHeader = "svc-snapshot-seq"
 
 /**
  * Extension: `accept` of a `/proxy/query` whose parameters and answer are values that lose nothing
- * (`core/surql/encode.ts`).
+ * (`core/surql/values/encode.ts`).
  */
 export const exactType = "application/vnd.svc+json"
 

@@ -7,10 +7,19 @@
 import { it } from "@effect/vitest"
 import { Chunk, Effect, FastCheck, type Layer, Stream } from "effect"
 import { describe, expect } from "vitest"
-import { fromJson } from "../core/surql/json.ts"
-import { compareStrings, identical } from "../core/surql/order.ts"
-import * as Ids from "../core/surql/recordId.ts"
-import { Datetime, Decimal, Duration, Float, type Obj, type RecordId, Uuid, type Value } from "../core/surql/value.ts"
+import { fromJson } from "../core/surql/values/json.ts"
+import { compareStrings, identical } from "../core/surql/values/order.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
+import {
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  type Obj,
+  type RecordId,
+  Uuid,
+  type Value
+} from "../core/surql/values/value.ts"
 import { Database, type DatabaseError, type StoredRecord, type StoredView, startPosition } from "../ports/Database.ts"
 
 const id = (text: string): RecordId => {

@@ -8,8 +8,8 @@ import { it } from "@effect/vitest"
 import { Effect, FastCheck as fc, type Layer, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { bucketOf } from "../core/integrity/merkle.ts"
-import { identical } from "../core/surql/order.ts"
-import * as Ids from "../core/surql/recordId.ts"
+import { identical } from "../core/surql/values/order.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
 import {
   Datetime,
   Duration,
@@ -20,7 +20,7 @@ import {
   type RecordKey,
   Uuid,
   type Value
-} from "../core/surql/value.ts"
+} from "../core/surql/values/value.ts"
 import { Replica, type ReplicaError, type ReplicaRecord, type ReplicaSnapshot } from "../ports/Replica.ts"
 import { docOf } from "../node/replicaRows.ts"
 

@@ -7,8 +7,8 @@
 import { it } from "@effect/vitest"
 import { Chunk, Effect, type Layer, Stream } from "effect"
 import { describe, expect } from "vitest"
-import { identical } from "../core/surql/order.ts"
-import * as Ids from "../core/surql/recordId.ts"
+import { identical } from "../core/surql/values/order.ts"
+import * as Ids from "../core/surql/values/recordId.ts"
 import {
   Datetime,
   Decimal,
@@ -18,8 +18,8 @@ import {
   type RecordId,
   type RecordKey,
   Uuid
-} from "../core/surql/value.ts"
-import { D } from "../core/surql/number.ts"
+} from "../core/surql/values/value.ts"
+import { D } from "../core/surql/values/number.ts"
 import type { StoredView } from "../ports/Database.ts"
 import { type Edge, Upstream, type UpstreamError, type ViewEdges } from "../ports/Upstream.ts"
 

@@ -5,7 +5,7 @@
 import { Either, Schema } from "effect"
 import { describe, expect, test } from "vitest"
 import { decodeChange, decodeChanges } from "../../src/core/record/change.ts"
-import { Datetime, RecordId } from "../../src/core/surql/value.ts"
+import { Datetime, RecordId } from "../../src/core/surql/values/value.ts"
 import * as Wire from "../../src/protocol/wire.ts"
 import { type Rng, runs, seeded } from "../kit/random.ts"
 

@@ -1,7 +1,7 @@
 /** Documents of records: plain objects with all that was put in, whatever the fields are called. */
 import { describe, expect, it } from "vitest"
-import { docOf } from "../../src/core/surql/docs.ts"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import { docOf } from "../../src/core/surql/values/docs.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 
 describe("the document of a record", () => {
   it("is a plain object with the fields in their order, but for the one left out", () => {

@@ -17,7 +17,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, onTestFinished, test } from "vitest"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { layer } from "../../src/host/stores.ts"
 import { Database, startPosition } from "../../src/ports/Database.ts"
 import { SavedState } from "../../src/ports/SavedState.ts"

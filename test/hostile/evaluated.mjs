@@ -4,11 +4,11 @@
  * Why plain: a loader for TypeScript would take more of the heap than what is measured.
  */
 import { Either } from "effect"
-import { fromRecords } from "../../dist/core/surql/memory.js"
-import { parseStatements } from "../../dist/core/surql/parse.js"
-import * as RecordIds from "../../dist/core/surql/recordId.js"
-import { drain, limits, queryBudget } from "../../dist/core/surql/scope.js"
-import { evaluateSliced } from "../../dist/core/surql/select.js"
+import { fromRecords } from "../../dist/core/surql/evaluate/memory.js"
+import { parseStatements } from "../../dist/core/surql/syntax/parse.js"
+import * as RecordIds from "../../dist/core/surql/values/recordId.js"
+import { drain, limits, queryBudget } from "../../dist/core/surql/evaluate/scope.js"
+import { evaluateSliced } from "../../dist/core/surql/evaluate/select.js"
 
 const tags = Array.from({ length: 200 }, (_, k) => k)
 const source = fromRecords(Array.from({ length: 200 }, (_, i) => ({ id: RecordIds.make("t", i), n: i, tags: [...tags] })))

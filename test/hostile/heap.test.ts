@@ -9,7 +9,7 @@ import { fork } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { limits } from "../../src/core/surql/scope.ts"
+import { limits } from "../../src/core/surql/evaluate/scope.ts"
 import { root } from "../kit/source.ts"
 import { declared, queries } from "./attacks.ts"
 

@@ -5,7 +5,7 @@
  * Why random: the table of `attacks.ts` has what somebody thought of; what is left is found where two things meet that
  * are harmless alone.
  */
-import { functions } from "../../src/core/surql/functions.ts"
+import { functions } from "../../src/core/surql/evaluate/functions.ts"
 import type { Rng } from "../kit/random.ts"
 import * as Calls from "../core/surql/scalarCalls.ts"
 import * as Values from "../core/surql/scalarValues.ts"

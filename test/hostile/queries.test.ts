@@ -7,11 +7,11 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { parseStatements } from "../../src/core/surql/parse.ts"
-import { drain, limits, queryBudget } from "../../src/core/surql/scope.ts"
-import { evaluateSliced } from "../../src/core/surql/select.ts"
-import { fromRecords } from "../../src/core/surql/memory.ts"
-import * as RecordIds from "../../src/core/surql/recordId.ts"
+import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
+import { drain, limits, queryBudget } from "../../src/core/surql/evaluate/scope.ts"
+import { evaluateSliced } from "../../src/core/surql/evaluate/select.ts"
+import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
+import * as RecordIds from "../../src/core/surql/values/recordId.ts"
 import { declared, queries } from "./attacks.ts"
 
 const many = Array.from({ length: 200 }, (_, i) => ({

@@ -5,9 +5,9 @@
  * both sides, so that a difference between a view and a fresh run is the engine's.
  */
 import { isDeepStrictEqual } from "node:util"
-import { fromJson } from "../../src/core/surql/json.ts"
-import { parseLenient } from "../../src/core/surql/recordId.ts"
-import type { Obj, RecordId } from "../../src/core/surql/value.ts"
+import { fromJson } from "../../src/core/surql/values/json.ts"
+import { parseLenient } from "../../src/core/surql/values/recordId.ts"
+import type { Obj, RecordId } from "../../src/core/surql/values/value.ts"
 import type { JsonObject } from "./dataset.ts"
 
 export interface Held {

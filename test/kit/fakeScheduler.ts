@@ -4,14 +4,14 @@
  * Everything it is asked is kept with its time, so that a test reads what an SSP did as one list.
  */
 import { Clock, Effect, Either, Layer } from "effect"
-import * as Encode from "../../src/core/surql/encode.ts"
-import * as Json from "../../src/core/surql/json.ts"
-import { fromRecords } from "../../src/core/surql/memory.ts"
-import { parseStatements } from "../../src/core/surql/parse.ts"
-import * as Ids from "../../src/core/surql/recordId.ts"
-import { queryBudget } from "../../src/core/surql/scope.ts"
-import { evaluate } from "../../src/core/surql/select.ts"
-import type { Obj } from "../../src/core/surql/value.ts"
+import * as Encode from "../../src/core/surql/values/encode.ts"
+import * as Json from "../../src/core/surql/values/json.ts"
+import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
+import { parseStatements } from "../../src/core/surql/syntax/parse.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
+import { queryBudget } from "../../src/core/surql/evaluate/scope.ts"
+import { evaluate } from "../../src/core/surql/evaluate/select.ts"
+import type { Obj } from "../../src/core/surql/values/value.ts"
 import {
   type ProxyAnswer,
   SchedulerClient,

@@ -4,8 +4,8 @@
  * Why made and compared: four hundred names typed by hand are wrong the day after. `npx vite-node scripts/functions.ts`
  * writes it.
  */
-import { isConstantName, isFunctionName, refusals } from "../../src/core/surql/functionNames.ts"
-import { functions } from "../../src/core/surql/functions.ts"
+import { isConstantName, isFunctionName, refusals } from "../../src/core/surql/syntax/functionNames.ts"
+import { functions } from "../../src/core/surql/evaluate/functions.ts"
 
 const family = (name: string): string => (name.includes("::") ? name.slice(0, name.indexOf("::")) : "")
 

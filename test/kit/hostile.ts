@@ -5,9 +5,9 @@
  * control characters and whole values meet in every order. What the database itself cannot hold or read back is not
  * drawn, and each such thing is named here.
  */
-import { D } from "../../src/core/surql/number.ts"
-import { makeSet } from "../../src/core/surql/makeSet.ts"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import { D } from "../../src/core/surql/values/number.ts"
+import { makeSet } from "../../src/core/surql/values/makeSet.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import {
   Bytes,
   Datetime,
@@ -21,7 +21,7 @@ import {
   setField,
   Uuid,
   type Value
-} from "../../src/core/surql/value.ts"
+} from "../../src/core/surql/values/value.ts"
 import type { Rng } from "./random.ts"
 
 const pieces: ReadonlyArray<string> = [

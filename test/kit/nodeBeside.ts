@@ -6,8 +6,8 @@
  */
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { Context, Effect, Layer, Logger, LogLevel, ManagedRuntime } from "effect"
-import { identical } from "../../src/core/surql/order.ts"
-import { Range, type RecordKey } from "../../src/core/surql/value.ts"
+import { identical } from "../../src/core/surql/values/order.ts"
+import { Range, type RecordKey } from "../../src/core/surql/values/value.ts"
 import * as BackendClient from "../../src/host/http/backendClient.ts"
 import * as Stores from "../../src/host/stores.ts"
 import { layerTurn } from "../../src/host/process/turn.ts"

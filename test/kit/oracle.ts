@@ -6,12 +6,12 @@
  * in its terms. It shares nothing with the engine but the meaning of expressions.
  */
 import { Either } from "effect"
-import { fromJson, toJson } from "../../src/core/surql/json.ts"
-import { fromRecords } from "../../src/core/surql/memory.ts"
-import { parseSelect } from "../../src/core/surql/parse.ts"
-import { budget } from "../../src/core/surql/scope.ts"
-import { selectRows } from "../../src/core/surql/select.ts"
-import type { Value } from "../../src/core/surql/value.ts"
+import { fromJson, toJson } from "../../src/core/surql/values/json.ts"
+import { fromRecords } from "../../src/core/surql/evaluate/memory.ts"
+import { parseSelect } from "../../src/core/surql/syntax/parse.ts"
+import { budget } from "../../src/core/surql/evaluate/scope.ts"
+import { selectRows } from "../../src/core/surql/evaluate/select.ts"
+import type { Value } from "../../src/core/surql/values/value.ts"
 import type { JsonObject } from "./dataset.ts"
 import type { Mirror } from "./Mirror.ts"
 

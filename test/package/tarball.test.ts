@@ -95,7 +95,7 @@ describe("the tarball", () => {
   it.runIf(campaign)("are-the-types-wrong finds nothing, in the entries of every room", async () => {
     const entries = [
       "core/ivm/engine",
-      "core/surql/parse",
+      "core/surql/syntax/parse",
       "protocol/SspApi",
       "ports/Database",
       "ssp/Ssp",
@@ -160,7 +160,7 @@ const strict = {
 const wrong = `import { Effect } from "effect"
 import * as Memory from "surreal-live-sidecar/ssp/Memory"
 import { Database } from "surreal-live-sidecar/ports/Database"
-import * as Ids from "surreal-live-sidecar/core/surql/recordId"
+import * as Ids from "surreal-live-sidecar/core/surql/values/recordId"
 // @ts-expect-error settings are texts by name
 Memory.ports(5)
 // @ts-expect-error a store without a position

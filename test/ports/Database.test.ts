@@ -9,7 +9,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, write
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { layerSqlite } from "../../src/host/sqlite/Sqlite.ts"
 import { Database, type DatabaseError, startPosition } from "../../src/ports/Database.ts"
 import { databaseSuite } from "../../src/testing/Database.suite.ts"

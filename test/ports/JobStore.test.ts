@@ -5,7 +5,7 @@
  */
 import { Effect, Layer, Redacted, TestClock } from "effect"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { Duration, type Obj, type RecordId } from "../../src/core/surql/value.ts"
+import { Duration, type Obj, type RecordId } from "../../src/core/surql/values/value.ts"
 import { layerServer } from "../../src/host/surreal/Surreal.ts"
 import { JobStore, JobStoreError } from "../../src/ports/JobStore.ts"
 import { SurrealClient } from "../../src/ports/SurrealClient.ts"

@@ -7,7 +7,7 @@
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import { empty } from "../../src/core/integrity/merkle.ts"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import * as Memory from "../../src/drivers/memoryUpstream.ts"
 import { type IntegrityNode, Upstream, UpstreamError, type UpstreamShape } from "../../src/ports/Upstream.ts"
 import { Wal } from "../../src/ports/Wal.ts"

@@ -6,8 +6,8 @@
  */
 import { Effect, Layer } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
-import * as Ids from "../../src/core/surql/recordId.ts"
-import type { Obj } from "../../src/core/surql/value.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
+import type { Obj } from "../../src/core/surql/values/value.ts"
 import { make as memoryUpstream } from "../../src/drivers/memoryUpstream.ts"
 import { Upstream, type UpstreamShape } from "../../src/ports/Upstream.ts"
 import { rng } from "../kit/random.ts"

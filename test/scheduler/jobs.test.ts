@@ -7,7 +7,7 @@
  */
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { Wal } from "../../src/ports/Wal.ts"
 import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"

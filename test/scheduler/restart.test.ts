@@ -10,7 +10,7 @@ import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync } from "node:
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { Upstream, UpstreamError } from "../../src/ports/Upstream.ts"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { closing } from "../kit/closing.ts"
 import { removeFolder, temporaryFolder, until } from "../kit/Door.ts"
 import { type Body, bodyOf } from "../kit/http.ts"

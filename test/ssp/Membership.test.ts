@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import { FakeScheduler, refusing } from "../kit/fakeScheduler.ts"
 import { inTime, startSsp } from "./clusterKit.ts"
 import { change, registration, rows } from "./viewsKit.ts"

@@ -18,7 +18,7 @@ import {
   type Scope,
   TestClock
 } from "effect"
-import { Datetime } from "../../src/core/surql/value.ts"
+import { Datetime } from "../../src/core/surql/values/value.ts"
 import { DatabaseError } from "../../src/ports/Database.ts"
 import { Serving } from "../../src/ports/Front.ts"
 import { UpstreamError } from "../../src/ports/Upstream.ts"

@@ -7,7 +7,7 @@
 import { it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
-import * as Ids from "../../src/core/surql/recordId.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
 import type { StoredRecord } from "../../src/ports/Database.ts"
 import type { Views } from "../../src/ssp/views/Views.ts"
 import { change, registration, rows, withViews } from "./viewsKit.ts"

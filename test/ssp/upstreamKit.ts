@@ -5,8 +5,8 @@
  * and behind a database that does not answer.
  */
 import { Effect, Layer } from "effect"
-import * as Ids from "../../src/core/surql/recordId.ts"
-import type { Obj, Value } from "../../src/core/surql/value.ts"
+import * as Ids from "../../src/core/surql/values/recordId.ts"
+import type { Obj, Value } from "../../src/core/surql/values/value.ts"
 import {
   type Registration,
   Upstream,

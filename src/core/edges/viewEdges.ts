@@ -7,7 +7,7 @@
  */
 import { type ChildEntry, type Delta, pathOf } from "../ivm/delta/delta.ts"
 import type { View } from "../ivm/view/view.ts"
-import * as Ids from "../surql/recordId.ts"
+import * as Ids from "../surql/values/recordId.ts"
 
 /** What is to become of one edge; ids as text, since most are replaced by a later one before anybody reads them. */
 export interface EdgeOp {

@@ -8,7 +8,7 @@
  * now": {@link StoreTrees.settle}.
  */
 import { bucketOf, contentOf, type Leaf, leafOf, MerkleTree } from "./merkle.ts"
-import type { Slices } from "../surql/scope.ts"
+import type { Slices } from "../surql/evaluate/scope.ts"
 import type { Store } from "../ivm/store/store.ts"
 
 /** Records looked at between two pauses, of which some may be long. */

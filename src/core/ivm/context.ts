@@ -1,7 +1,7 @@
 /**
  * What a view is made of, and what the engine lends it.
  */
-import type { Scope } from "../surql/scope.ts"
+import type { Scope } from "../surql/evaluate/scope.ts"
 import type { Evaluating } from "./evaluating.ts"
 import type { Params } from "./query/lift.ts"
 import type { StepLog } from "./delta/stepLog.ts"

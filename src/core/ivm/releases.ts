@@ -7,7 +7,7 @@
  * that what a large view lets go in turn is gone before more of it is; and whoever fills a view takes back twice as
  * much as he looks at, so that views that come and go by turns never leave more behind than was shown at once.
  */
-import type { Slices } from "../surql/scope.ts"
+import type { Slices } from "../surql/evaluate/scope.ts"
 import { sliceRows } from "./index/router.ts"
 import type { View } from "./view/view.ts"
 import type { IncrementalView } from "./view/incrementalView.ts"

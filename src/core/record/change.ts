@@ -5,11 +5,11 @@
  * field at once. `protocol/wire.ts` declares the same shape; a test holds the two together.
  */
 import { Either } from "effect"
-import * as Docs from "../surql/docs.ts"
-import * as Json from "../surql/json.ts"
+import * as Docs from "../surql/values/docs.ts"
+import * as Json from "../surql/values/json.ts"
 import * as Trace from "../telemetry/traceContext.ts"
-import * as Ids from "../surql/recordId.ts"
-import type { Obj, RecordId } from "../surql/value.ts"
+import * as Ids from "../surql/values/recordId.ts"
+import type { Obj, RecordId } from "../surql/values/value.ts"
 
 export type Op = "CREATE" | "UPDATE" | "DELETE"
 

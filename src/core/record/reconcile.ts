@@ -6,9 +6,9 @@
  * disagree about what a difference is.
  */
 import { type Change, lostTable } from "./change.ts"
-import { identical } from "../surql/order.ts"
-import * as Ids from "../surql/recordId.ts"
-import { type Obj, Range, type RecordId, type RecordKey, type Value } from "../surql/value.ts"
+import { identical } from "../surql/values/order.ts"
+import * as Ids from "../surql/values/recordId.ts"
+import { type Obj, Range, type RecordId, type RecordKey, type Value } from "../surql/values/value.ts"
 
 /** A record as the database has it; `version` is its reserved field. */
 export interface Found {

@@ -5,8 +5,8 @@
  * for a whole cluster and writes what it decided into the event.
  */
 import type { Change } from "./change.ts"
-import { identical } from "../surql/order.ts"
-import type { Obj } from "../surql/value.ts"
+import { identical } from "../surql/values/order.ts"
+import type { Obj } from "../surql/values/value.ts"
 
 /** A record as it is known; `doc` undefined: deleted, `version` is its last one. */
 export interface Known {

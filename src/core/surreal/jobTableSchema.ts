@@ -5,7 +5,7 @@
  * whole table; the element of `errors` must be flexible, or the database drops what is in the entries.
  */
 import type { Definition } from "./surrealSchema.ts"
-import { tableName } from "../surql/text.ts"
+import { tableName } from "../surql/values/text.ts"
 
 /**
  * Who may have to do with a job: the author of what it is assigned to, signed in through the access method `account`.

@@ -10,7 +10,7 @@
 import { jobTable as definitionOf, ownerOfJob } from "./jobTableSchema.ts"
 import * as Changes from "./surrealChanges.ts"
 import * as Schema from "./surrealSchema.ts"
-import { quote, identifier, tableName } from "../surql/text.ts"
+import { quote, identifier, tableName } from "../surql/values/text.ts"
 
 export const defaultName = "svc_sidecar"
 

@@ -7,7 +7,7 @@
  * defined them: record users, who may neither read nor write the table, are announced all the same.
  */
 import { changeTable, type Definition, isOwn, ownPrefix } from "./surrealSchema.ts"
-import { identifier } from "../surql/text.ts"
+import { identifier } from "../surql/values/text.ts"
 
 export const changeEvent = "svc_change"
 

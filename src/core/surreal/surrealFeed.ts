@@ -8,7 +8,7 @@
  */
 import * as Changes from "./surrealChanges.ts"
 import { type Definition, isOwn, ownPrefix, queryTable } from "./surrealSchema.ts"
-import { quote, identifier } from "../surql/text.ts"
+import { quote, identifier } from "../surql/values/text.ts"
 
 export const callTable = "_svc_call"
 export const eventName = "svc_feed"

@@ -9,7 +9,7 @@
  */
 import { Clock, Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
 import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"
-import type { Value } from "../../core/surql/value.ts"
+import type { Value } from "../../core/surql/values/value.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 import { type Bindings, fromAsk, SurrealClient, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 import { failureOf } from "./surrealFailures.ts"

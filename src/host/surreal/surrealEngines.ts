@@ -13,8 +13,8 @@ import {
   type Engines,
   type SurrealEngine
 } from "surrealdb"
-import * as Cbor from "../../core/surql/cbor.ts"
-import type { Value } from "../../core/surql/value.ts"
+import * as Cbor from "../../core/surql/values/cbor.ts"
+import type { Value } from "../../core/surql/values/value.ts"
 
 /** What a connection wants to know of its engine. */
 export interface Watch {

@@ -10,7 +10,7 @@
 import { Context, Duration, Effect, Either, Layer, Runtime, type Scope } from "effect"
 import type { Change } from "../../core/record/change.ts"
 import * as Event from "../../core/record/event.ts"
-import type { RecordId } from "../../core/surql/value.ts"
+import type { RecordId } from "../../core/surql/values/value.ts"
 import * as State from "../../core/cluster/state.ts"
 import { lostId } from "../../core/record/reconcile.ts"
 import * as Version from "../../core/record/version.ts"

@@ -7,8 +7,8 @@
  */
 import { Duration, Effect } from "effect"
 import type { Command } from "../../core/cluster/messages.ts"
-import * as Ids from "../../core/surql/recordId.ts"
-import { Datetime } from "../../core/surql/value.ts"
+import * as Ids from "../../core/surql/values/recordId.ts"
+import { Datetime } from "../../core/surql/values/value.ts"
 import { queryTable } from "../../core/surreal/surrealSchema.ts"
 import type { UpstreamShape } from "../../ports/Upstream.ts"
 

@@ -10,7 +10,7 @@
  *   and a record id are text, a set is an array; whole floats are written `2.0`, ints beyond 2^53 with all their
  *   digits. What a reader knows of types it has from `INFO FOR TABLE`.
  * - **exact** (extension): asked for with the request header `accept: application/vnd.svc+json`, and so typed in the
- *   answer. The body is the same value in our own encoding (`core/surql/encode.ts`: JSON, in which
+ *   answer. The body is the same value in our own encoding (`core/surql/values/encode.ts`: JSON, in which
  *   `{"$":["d","2020-..."]}` and its like stand for what JSON has no type for), so `Encode.decode(body)` gives exactly
  *   the values that the scheduler has: rows have `id` as a record id and their version in `_svc_rv`. `params` of such a
  *   request are in the same encoding, so a record id can be bound: `JSON.parse(Encode.encode({ last: id }))` is what
@@ -21,11 +21,11 @@
  * plain clients can use: `SELECT * FROM t:⟨last⟩>.. LIMIT 1000`, `SELECT * FROM t:1..1000`.
  */
 import { Clock, Context, Data, Effect, Either, Layer } from "effect"
-import type { Statement } from "../../core/surql/ast.ts"
-import * as Encode from "../../core/surql/encode.ts"
-import * as Json from "../../core/surql/json.ts"
-import { parseStatements } from "../../core/surql/parse.ts"
-import { Datetime, type Value } from "../../core/surql/value.ts"
+import type { Statement } from "../../core/surql/syntax/ast.ts"
+import * as Encode from "../../core/surql/values/encode.ts"
+import * as Json from "../../core/surql/values/json.ts"
+import { parseStatements } from "../../core/surql/syntax/parse.ts"
+import { Datetime, type Value } from "../../core/surql/values/value.ts"
 import { Replica, ReplicaError } from "../../ports/Replica.ts"
 import { Slicer } from "../../node/Slicer.ts"
 import { Turn } from "../../ports/Turn.ts"

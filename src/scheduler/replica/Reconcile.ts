@@ -9,8 +9,8 @@
  */
 import { Cause, Duration, Effect, Layer, Schedule } from "effect"
 import type * as Compare from "../../core/record/reconcile.ts"
-import { identical } from "../../core/surql/order.ts"
-import type { RecordId } from "../../core/surql/value.ts"
+import { identical } from "../../core/surql/values/order.ts"
+import type { RecordId } from "../../core/surql/values/value.ts"
 import type * as Version from "../../core/record/version.ts"
 import { Serving } from "../../ports/Front.ts"
 import { defaultMomentMs, LiveCompare, type Side, type Suspect } from "../../node/liveCompare.ts"

@@ -5,8 +5,8 @@
  * many rows link to few. Rows that SQLite has ruled out are handed on as an empty record, which fails the same filter,
  * so that they are counted and the evaluator can pause among them.
  */
-import type { Source } from "../../core/surql/scope.ts"
-import type { Obj, Range, RecordId } from "../../core/surql/value.ts"
+import type { Source } from "../../core/surql/evaluate/scope.ts"
+import type { Obj, Range, RecordId } from "../../core/surql/values/value.ts"
 import type { ReplicaRow, ReplicaSnapshot, RowFilter } from "../../ports/Replica.ts"
 import { docOf, idOf } from "../../node/replicaRows.ts"
 

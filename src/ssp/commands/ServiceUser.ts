@@ -6,8 +6,8 @@
  */
 import { Console, Effect, Redacted } from "effect"
 import * as LeastPrivilege from "../../core/surreal/leastPrivilege.ts"
-import { identifier } from "../../core/surql/text.ts"
-import { isObj, type Value } from "../../core/surql/value.ts"
+import { identifier } from "../../core/surql/values/text.ts"
+import { isObj, type Value } from "../../core/surql/values/value.ts"
 import { StartFault } from "../../ports/StartFault.ts"
 import { SurrealClient, type SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 import { Upstream } from "../../ports/Upstream.ts"

@@ -11,7 +11,7 @@
  */
 import { Effect, Either, type Scope, Stream } from "effect"
 import { type Batch, EdgeQueue } from "../../core/edges/edgeQueue.ts"
-import * as Ids from "../../core/surql/recordId.ts"
+import * as Ids from "../../core/surql/values/recordId.ts"
 import { difference, type EdgeOp, nameOf, ViewEdgeState } from "../../core/edges/viewEdges.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import type { StoredView } from "../../ports/Database.ts"

@@ -5,7 +5,7 @@
  * what does not fit is forgotten here and stays in its record, where the sweep finds it again. A retry goes to the
  * front of the queue, and holds no slot while it waits.
  */
-import type { RecordId } from "../../core/surql/value.ts"
+import type { RecordId } from "../../core/surql/values/value.ts"
 
 /** Jobs that may wait for their next attempt; beyond it no new ones are begun. */
 export const maxWaiting = 1_000

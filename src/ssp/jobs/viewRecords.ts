@@ -7,7 +7,7 @@
  */
 import { Effect } from "effect"
 import type { Change } from "../../core/record/change.ts"
-import { type Obj, Range, type RecordId } from "../../core/surql/value.ts"
+import { type Obj, Range, type RecordId } from "../../core/surql/values/value.ts"
 import { JobStoreError } from "../../ports/JobStore.ts"
 import type { JobRecords, Put } from "../../node/recordJobs.ts"
 import type { IngestError } from "../views/viewTypes.ts"

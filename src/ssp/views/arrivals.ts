@@ -4,7 +4,7 @@
  */
 import { Cause, Effect, Either, Exit } from "effect"
 import type { View } from "../../core/ivm/view/view.ts"
-import { drain } from "../../core/surql/scope.ts"
+import { drain } from "../../core/surql/evaluate/scope.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { UpstreamError } from "../../ports/Upstream.ts"

@@ -8,7 +8,7 @@
 import { Effect, Either } from "effect"
 import type { Engine } from "../../core/ivm/engine.ts"
 import type { View } from "../../core/ivm/view/view.ts"
-import type { Slices } from "../../core/surql/scope.ts"
+import type { Slices } from "../../core/surql/evaluate/scope.ts"
 import type { Database, StoredPosition, StoredRecord, StoredView } from "../../ports/Database.ts"
 import type { Slicer } from "../../node/Slicer.ts"
 import type { Committer } from "./committer.ts"

@@ -11,14 +11,14 @@ import type { Change } from "../../../src/core/record/change.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
-import type { Select } from "../../../src/core/surql/ast.ts"
-import { compile, run } from "../../../src/core/surql/evaluate.ts"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import { isTruthy } from "../../../src/core/surql/order.ts"
-import { parseSelect } from "../../../src/core/surql/parse.ts"
-import * as Ids from "../../../src/core/surql/recordId.ts"
-import { budget, type Compiled, type Source } from "../../../src/core/surql/scope.ts"
-import { D } from "../../../src/core/surql/number.ts"
+import type { Select } from "../../../src/core/surql/syntax/ast.ts"
+import { compile, run } from "../../../src/core/surql/evaluate/evaluate.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
+import { isTruthy } from "../../../src/core/surql/values/order.ts"
+import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
+import * as Ids from "../../../src/core/surql/values/recordId.ts"
+import { budget, type Compiled, type Source } from "../../../src/core/surql/evaluate/scope.ts"
+import { D } from "../../../src/core/surql/values/number.ts"
 import {
   Datetime,
   Decimal,
@@ -33,7 +33,7 @@ import {
   type Obj,
   type RecordId,
   type Value
-} from "../../../src/core/surql/value.ts"
+} from "../../../src/core/surql/values/value.ts"
 import { runs, seeded, type Rng } from "../../kit/random.ts"
 
 type Params = { readonly [name: string]: Value }

@@ -5,8 +5,8 @@
  * Apart from the runner because it knows no history: two results and what was told in between.
  */
 import type { View, Touched } from "../../../src/core/ivm/view/view.ts"
-import { encode } from "../../../src/core/surql/encode.ts"
-import { render } from "../../../src/core/surql/text.ts"
+import { encode } from "../../../src/core/surql/values/encode.ts"
+import { render } from "../../../src/core/surql/values/text.ts"
 import type { PlainResult } from "./model.ts"
 
 export interface Shown {

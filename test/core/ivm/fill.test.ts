@@ -10,9 +10,9 @@ import { Engine } from "../../../src/core/ivm/engine.ts"
 import type { View } from "../../../src/core/ivm/view/view.ts"
 import { rerun } from "../../../src/core/ivm/view/rerun.ts"
 import { defaultSteps, StoreSource } from "../../../src/core/ivm/view/source.ts"
-import { toJson } from "../../../src/core/surql/json.ts"
-import { parseSelect } from "../../../src/core/surql/parse.ts"
-import { drain } from "../../../src/core/surql/scope.ts"
+import { toJson } from "../../../src/core/surql/values/json.ts"
+import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
+import { drain } from "../../../src/core/surql/evaluate/scope.ts"
 
 // The fresh run of the subquery takes more steps than a view may.
 const queries = [

@@ -8,7 +8,7 @@ import { expect, test } from "vitest"
 import { Tombstones } from "../../../src/core/ivm/store/tombstones.ts"
 import { RecordSlot } from "../../../src/core/ivm/store/recordSlot.ts"
 import { Table } from "../../../src/core/ivm/store/table.ts"
-import * as Ids from "../../../src/core/surql/recordId.ts"
+import * as Ids from "../../../src/core/surql/values/recordId.ts"
 
 const step = FastCheck.oneof(
   { weight: 9, arbitrary: FastCheck.record({ flips: FastCheck.nat(7), again: FastCheck.constantFrom(1, 1, 1, 400) }) },

@@ -3,7 +3,7 @@
  * it would have found there: while the instance is there, in the middle of a step, and when it is gone.
  */
 import { expect, test } from "vitest"
-import { parse } from "../../../src/core/surql/recordId.ts"
+import { parse } from "../../../src/core/surql/values/recordId.ts"
 import { change, Desk } from "./desk.ts"
 
 const comments = "SELECT * FROM comment WHERE thread = $thread"

@@ -7,7 +7,7 @@
 import { setImmediate as breathe } from "node:timers/promises"
 import { expect } from "vitest"
 import type { View } from "../../../src/core/ivm/view/view.ts"
-import { encode } from "../../../src/core/surql/encode.ts"
+import { encode } from "../../../src/core/surql/values/encode.ts"
 import { type Rng, runs, seeded } from "../../kit/random.ts"
 import { Desk, type Watching } from "./desk.ts"
 import { body, history, type Json, keys, type Mask, swarm, tables } from "./generateData.ts"

@@ -8,7 +8,7 @@ import { Either } from "effect"
 import { describe, expect, test } from "vitest"
 import type { Delta } from "../../../src/core/ivm/delta/delta.ts"
 import { Engine } from "../../../src/core/ivm/engine.ts"
-import { parseSelect } from "../../../src/core/surql/parse.ts"
+import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
 import { change, Desk } from "./desk.ts"
 import { decode } from "./runCase.ts"
 

@@ -4,7 +4,7 @@
  */
 import { FastCheck } from "effect"
 import { expect, test } from "vitest"
-import { toJson } from "../../../src/core/surql/json.ts"
+import { toJson } from "../../../src/core/surql/values/json.ts"
 import { change, Desk, type Watching } from "./desk.ts"
 
 const queries: ReadonlyArray<string> = [

@@ -7,8 +7,8 @@ import { expect, test } from "vitest"
 import type { Change } from "../../../src/core/record/change.ts"
 import { Store } from "../../../src/core/ivm/store/store.ts"
 import { change as send, Desk } from "./desk.ts"
-import * as Ids from "../../../src/core/surql/recordId.ts"
-import type { Obj, RecordKey } from "../../../src/core/surql/value.ts"
+import * as Ids from "../../../src/core/surql/values/recordId.ts"
+import type { Obj, RecordKey } from "../../../src/core/surql/values/value.ts"
 
 const key: FastCheck.Arbitrary<RecordKey> = FastCheck.oneof<Array<FastCheck.Arbitrary<RecordKey>>>(
   FastCheck.nat(10),

@@ -6,8 +6,8 @@
  */
 import { describe, expect } from "vitest"
 import { address } from "../../../src/core/surql/functions/address.ts"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import { budget } from "../../../src/core/surql/scope.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
+import { budget } from "../../../src/core/surql/evaluate/scope.ts"
 import { runs, seeded } from "../../kit/random.ts"
 import type { Rng } from "../../kit/random.ts"
 import { embedded } from "./embedded.ts"

@@ -8,12 +8,12 @@ import { createNodeEngines } from "@surrealdb/node"
 import { FastCheck as fc } from "effect"
 import { Surreal } from "surrealdb"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import * as Cbor from "../../../src/core/surql/cbor.ts"
-import { makeSet } from "../../../src/core/surql/makeSet.ts"
-import { D } from "../../../src/core/surql/number.ts"
-import { identical } from "../../../src/core/surql/order.ts"
-import * as Ids from "../../../src/core/surql/recordId.ts"
-import { render } from "../../../src/core/surql/text.ts"
+import * as Cbor from "../../../src/core/surql/values/cbor.ts"
+import { makeSet } from "../../../src/core/surql/values/makeSet.ts"
+import { D } from "../../../src/core/surql/values/number.ts"
+import { identical } from "../../../src/core/surql/values/order.ts"
+import * as Ids from "../../../src/core/surql/values/recordId.ts"
+import { render } from "../../../src/core/surql/values/text.ts"
 import {
   Bytes,
   Datetime,
@@ -28,7 +28,7 @@ import {
   Uuid,
   type Obj,
   type Value
-} from "../../../src/core/surql/value.ts"
+} from "../../../src/core/surql/values/value.ts"
 
 const uuid = new Uuid("018f4e2a-0000-7000-8000-00000000abcd")
 const point: Value = [new Float(1), 2.5]

@@ -5,7 +5,7 @@
  * stale and says so, and if we do, we are wrong. `scripts/corpus.ts` records the answers anew.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import { readCorpus, tablesOf } from "./corpusFile.ts"
 import { start } from "./database.ts"
 import { agree, ours, records } from "./engine.ts"

@@ -7,14 +7,14 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { partsOf } from "../../../src/core/surql/charge.ts"
-import { functions } from "../../../src/core/surql/functions.ts"
+import { partsOf } from "../../../src/core/surql/evaluate/charge.ts"
+import { functions } from "../../../src/core/surql/evaluate/functions.ts"
 import { named } from "../../../src/core/surql/functions/costs.ts"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import { parseStatements } from "../../../src/core/surql/parse.ts"
-import { queryBudget } from "../../../src/core/surql/scope.ts"
-import { evaluate } from "../../../src/core/surql/select.ts"
-import type { Value } from "../../../src/core/surql/value.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import { queryBudget } from "../../../src/core/surql/evaluate/scope.ts"
+import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import type { Value } from "../../../src/core/surql/values/value.ts"
 import { call, charged, kinds, shapes, sizeable } from "./costCases.ts"
 
 describe("functions", () => {

@@ -7,8 +7,8 @@
  */
 import { Either } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import { parseStatements } from "../../../src/core/surql/parse.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { readCorpus } from "./corpusFile.ts"
 import { rows } from "./differenceRows.ts"
 import { start } from "./database.ts"

@@ -8,7 +8,7 @@
 import { Either } from "effect"
 import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { parseStatements } from "../../../src/core/surql/parse.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
 import { runs, seeded } from "../../kit/random.ts"
 import { folder } from "./corpusFile.ts"
 import { fuzz } from "./fuzzing.ts"

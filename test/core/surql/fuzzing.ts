@@ -4,10 +4,10 @@
  * Why so: the default run takes a sample and the campaign all of it, by the same code.
  */
 import { Either } from "effect"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import { parseStatements } from "../../../src/core/surql/parse.ts"
-import { budget } from "../../../src/core/surql/scope.ts"
-import { evaluate } from "../../../src/core/surql/select.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
 import type { Rng } from "../../kit/random.ts"
 import { records } from "./engine.ts"
 import { hasComment, mutate } from "./mutate.ts"

@@ -6,10 +6,10 @@
  */
 import { FastCheck as fc } from "effect"
 import { expect, test } from "vitest"
-import { isKey, keyText, placeOf, wellFormed } from "../../../src/core/surql/keyText.ts"
-import { decimal, D } from "../../../src/core/surql/number.ts"
-import { compareKeys, compareStrings } from "../../../src/core/surql/order.ts"
-import * as Ids from "../../../src/core/surql/recordId.ts"
+import { isKey, keyText, placeOf, wellFormed } from "../../../src/core/surql/values/keyText.ts"
+import { decimal, D } from "../../../src/core/surql/values/number.ts"
+import { compareKeys, compareStrings } from "../../../src/core/surql/values/order.ts"
+import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import {
   Bytes,
   Datetime,
@@ -20,7 +20,7 @@ import {
   SetValue,
   Uuid,
   type Value
-} from "../../../src/core/surql/value.ts"
+} from "../../../src/core/surql/values/value.ts"
 import { runs, seed } from "../../kit/random.ts"
 
 const int = fc.oneof(

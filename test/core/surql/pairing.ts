@@ -7,8 +7,8 @@
  * says little by itself.
  */
 import { FastCheck as fc } from "effect"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import type { Value } from "../../../src/core/surql/value.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
+import type { Value } from "../../../src/core/surql/values/value.ts"
 import type { Rng } from "../../kit/random.ts"
 import { agree, constant, ours, records } from "./engine.ts"
 import type { Engines } from "./database.ts"

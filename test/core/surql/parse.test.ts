@@ -5,8 +5,8 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { parseSelect, parseStatements } from "../../../src/core/surql/parse.ts"
-import { print } from "../../../src/core/surql/print.ts"
+import { parseSelect, parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import { print } from "../../../src/core/surql/syntax/print.ts"
 
 const fault = (text: string): string => {
   const parsed = parseSelect(text)

@@ -8,11 +8,11 @@
 import { Either } from "effect"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import { parseStatements } from "../../../src/core/surql/parse.ts"
-import { budget, limits } from "../../../src/core/surql/scope.ts"
-import { evaluate } from "../../../src/core/surql/select.ts"
-import type { Value } from "../../../src/core/surql/value.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import { budget, limits } from "../../../src/core/surql/evaluate/scope.ts"
+import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import type { Value } from "../../../src/core/surql/values/value.ts"
 import { charged, kinds, shapes, sizeable, splitArguments } from "./costCases.ts"
 
 export interface Price {

@@ -5,8 +5,8 @@
  * Why so: a function without a signature here would not be tried, and one whose arguments never fit would be tried in
  * vain, so the test asks for a signature of each and counts for each what succeeds and what fails.
  */
-import { functions } from "../../../src/core/surql/functions.ts"
-import { isFunctionName } from "../../../src/core/surql/functionNames.ts"
+import { functions } from "../../../src/core/surql/evaluate/functions.ts"
+import { isFunctionName } from "../../../src/core/surql/syntax/functionNames.ts"
 import type { Rng } from "../../kit/random.ts"
 import * as Values from "./scalarValues.ts"
 import type { Pool } from "./scalarValues.ts"

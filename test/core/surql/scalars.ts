@@ -6,7 +6,7 @@
  * by its row in the table of docs/language.md, as narrowly as a program can say it; everything else is a fault.
  */
 import { Decimal } from "decimal.js"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
 import type { Rng } from "../../kit/random.ts"
 import { agree, ours, records } from "./engine.ts"
 import type { Judge } from "./judge.ts"

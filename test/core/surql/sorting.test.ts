@@ -6,9 +6,9 @@
  * agree is a question that can be asked about all characters, so it is.
  */
 import { describe, expect, it } from "vitest"
-import { compareStrings } from "../../../src/core/surql/order.ts"
-import { compareTerm } from "../../../src/core/surql/sorting.ts"
-import { collated, slug } from "../../../src/core/surql/transliterate.ts"
+import { compareStrings } from "../../../src/core/surql/values/order.ts"
+import { compareTerm } from "../../../src/core/surql/evaluate/sorting.ts"
+import { collated, slug } from "../../../src/core/surql/values/transliterate.ts"
 import { runs, seeded } from "../../kit/random.ts"
 import type { Rng } from "../../kit/random.ts"
 import { embedded } from "./embedded.ts"
@@ -102,7 +102,7 @@ const textOf = (random: Rng): string =>
 describe("COLLATE and NUMERIC", () => {
   seeded(
     "sort random texts as the database does",
-    "test/core/surql/sorting.test.ts",
+    "test/core/surql/evaluate/sorting.test.ts",
     async (random) => {
       let differing = 0
       for (let round = 0; round < runs(10); round++) {

@@ -5,16 +5,16 @@
  * all pairs and triples of one list that has every type and the awkward neighbours.
  */
 import { describe, expect, it } from "vitest"
-import * as Datetimes from "../../../src/core/surql/datetime.ts"
-import * as Durations from "../../../src/core/surql/duration.ts"
-import { decode, encode } from "../../../src/core/surql/encode.ts"
-import { fromJson, fromJsonTyped, stringify, toJson } from "../../../src/core/surql/json.ts"
-import { makeSet } from "../../../src/core/surql/makeSet.ts"
-import { compositeKey, indexKey } from "../../../src/core/surql/key.ts"
-import { parseDecimal } from "../../../src/core/surql/number.ts"
-import { compare, equal, identical, isTruthy } from "../../../src/core/surql/order.ts"
-import * as RecordIds from "../../../src/core/surql/recordId.ts"
-import { render } from "../../../src/core/surql/text.ts"
+import * as Datetimes from "../../../src/core/surql/values/datetime.ts"
+import * as Durations from "../../../src/core/surql/values/duration.ts"
+import { decode, encode } from "../../../src/core/surql/values/encode.ts"
+import { fromJson, fromJsonTyped, stringify, toJson } from "../../../src/core/surql/values/json.ts"
+import { makeSet } from "../../../src/core/surql/values/makeSet.ts"
+import { compositeKey, indexKey } from "../../../src/core/surql/values/key.ts"
+import { parseDecimal } from "../../../src/core/surql/values/number.ts"
+import { compare, equal, identical, isTruthy } from "../../../src/core/surql/values/order.ts"
+import * as RecordIds from "../../../src/core/surql/values/recordId.ts"
+import { render } from "../../../src/core/surql/values/text.ts"
 import {
   Bytes,
   Datetime,
@@ -28,8 +28,8 @@ import {
   Table,
   Uuid,
   float
-} from "../../../src/core/surql/value.ts"
-import type { Value } from "../../../src/core/surql/value.ts"
+} from "../../../src/core/surql/values/value.ts"
+import type { Value } from "../../../src/core/surql/values/value.ts"
 
 const dec = (text: string): Decimal => parseDecimal(text)!
 const id = (text: string): RecordId => RecordIds.parse(text)!

@@ -5,11 +5,11 @@
  */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import { fromRecords } from "../../../src/core/surql/memory.ts"
-import { parseStatements } from "../../../src/core/surql/parse.ts"
-import { budget } from "../../../src/core/surql/scope.ts"
-import { evaluate } from "../../../src/core/surql/select.ts"
-import { maxLevels, maxParts } from "../../../src/core/surql/weigh.ts"
+import { fromRecords } from "../../../src/core/surql/evaluate/memory.ts"
+import { parseStatements } from "../../../src/core/surql/syntax/parse.ts"
+import { budget } from "../../../src/core/surql/evaluate/scope.ts"
+import { evaluate } from "../../../src/core/surql/evaluate/select.ts"
+import { maxLevels, maxParts } from "../../../src/core/surql/values/weigh.ts"
 
 const reason = (text: string): string => {
   const [statement] = Either.getOrThrowWith(parseStatements(text), (e) => new Error(e.message))

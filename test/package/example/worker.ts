@@ -7,8 +7,8 @@
 import { Either } from "effect"
 import { decodeChanges } from "surreal-live-sidecar/core/record/change"
 import { Engine } from "surreal-live-sidecar/core/ivm/engine"
-import { toJson } from "surreal-live-sidecar/core/surql/json"
-import { parseSelect } from "surreal-live-sidecar/core/surql/parse"
+import { toJson } from "surreal-live-sidecar/core/surql/values/json"
+import { parseSelect } from "surreal-live-sidecar/core/surql/syntax/parse"
 
 const engine = new Engine()
 const query = parseSelect(

@@ -8,9 +8,9 @@ import { Either } from "effect"
 import { type Change as EngineChange, decodeChange } from "../../../../src/core/record/change.ts"
 import { Engine } from "../../../../src/core/ivm/engine.ts"
 import type { View } from "../../../../src/core/ivm/view/view.ts"
-import { parseSelect } from "../../../../src/core/surql/parse.ts"
-import { make } from "../../../../src/core/surql/recordId.ts"
-import { type Obj, RecordId, type Value } from "../../../../src/core/surql/value.ts"
+import { parseSelect } from "../../../../src/core/surql/syntax/parse.ts"
+import { make } from "../../../../src/core/surql/values/recordId.ts"
+import { type Obj, RecordId, type Value } from "../../../../src/core/surql/values/value.ts"
 import type { Answer, Change, Peer, Row, Workload, WorkloadName } from "../program.ts"
 
 export const queries: { readonly [name in WorkloadName]: string } = {

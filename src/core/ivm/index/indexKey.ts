@@ -6,8 +6,8 @@
  * whose value has no exact key (a regular expression equals what it matches), is `dynamic`: everybody has to look at
  * it.
  */
-import { compositeKey, indexKey } from "../../surql/key.ts"
-import * as Ids from "../../surql/recordId.ts"
+import { compositeKey, indexKey } from "../../surql/values/key.ts"
+import * as Ids from "../../surql/values/recordId.ts"
 import { type FiledKey, isCountedId, plainKey, sameKey } from "../store/denseMap.ts"
 import {
   Geometry,
@@ -22,7 +22,7 @@ import {
   isObj,
   type Obj,
   type Value
-} from "../../surql/value.ts"
+} from "../../surql/values/value.ts"
 
 /** Stands for the key of what has none that is exact. */
 export const unindexable: unique symbol = Symbol("dynamic")

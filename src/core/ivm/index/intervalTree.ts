@@ -6,8 +6,8 @@
  * that ends below the value is left out, and what starts above it; one-sided ranges are the same with a bound open.
  * Cost: O(log n) to put in or take out, O((found + 1) log n) to ask.
  */
-import { compare } from "../../surql/order.ts"
-import type { Bound, Value } from "../../surql/value.ts"
+import { compare } from "../../surql/values/order.ts"
+import type { Bound, Value } from "../../surql/values/value.ts"
 
 export interface Interval {
   readonly from: Bound | undefined

@@ -1,5 +1,5 @@
 /** A view as routers and indexes know it: what it is filed by, and how it is shown a record. */
-import type { Obj } from "../../surql/value.ts"
+import type { Obj } from "../../surql/values/value.ts"
 import type { BoundSources } from "../query/boundSources.ts"
 import type { Params } from "../query/lift.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"

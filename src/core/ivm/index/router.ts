@@ -7,8 +7,8 @@
  * have no exact key, are shown every change.
  */
 import { addTo, removeFrom } from "../../multimap.ts"
-import type { Slices } from "../../surql/scope.ts"
-import type { Obj, Value } from "../../surql/value.ts"
+import type { Slices } from "../../surql/evaluate/scope.ts"
+import type { Obj, Value } from "../../surql/values/value.ts"
 import { type ViewKey, viewKeyOf } from "../query/indexPlan.ts"
 import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 import { type Candidate, ViewIndex } from "./viewIndex.ts"

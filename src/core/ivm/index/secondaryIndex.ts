@@ -10,8 +10,8 @@
  * while there are few enough to be filed at once.
  */
 import sortedBTree from "sorted-btree"
-import { compare } from "../../surql/order.ts"
-import type { Obj, Value } from "../../surql/value.ts"
+import { compare } from "../../surql/values/order.ts"
+import type { Obj, Value } from "../../surql/values/value.ts"
 import type { Interval } from "./intervalTree.ts"
 import { type FiledKey, FiledMap, plainKey } from "../store/denseMap.ts"
 import { absent, unindexable, type Keys, keysOf, type KeySpec, orderOf, sameKeys } from "./indexKey.ts"

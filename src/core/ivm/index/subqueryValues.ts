@@ -7,8 +7,8 @@
  * them are looked at again. Cost: O(rows of the subquery that moved), then per follower and value what is filed under
  * it.
  */
-import { encode } from "../../surql/encode.ts"
-import type { Value } from "../../surql/value.ts"
+import { encode } from "../../surql/values/encode.ts"
+import type { Value } from "../../surql/values/value.ts"
 import type { ListArgument, Params } from "../query/lift.ts"
 import { plainKey } from "../store/denseMap.ts"
 import type { ValueSetDelta } from "../delta/stepLog.ts"

@@ -6,9 +6,9 @@
  * its new state meets, and is taken from those that only its old state met. Cost per change: one lookup per key of the
  * two states, with a range O(log n) more, and then what is found. A row without a fixed key is shown to every view.
  */
-import { compare } from "../../surql/order.ts"
-import * as Ids from "../../surql/recordId.ts"
-import { type Obj, RecordId, type Value } from "../../surql/value.ts"
+import { compare } from "../../surql/values/order.ts"
+import * as Ids from "../../surql/values/recordId.ts"
+import { type Obj, RecordId, type Value } from "../../surql/values/value.ts"
 import type { ViewKey } from "../query/indexPlan.ts"
 import type { SecondaryIndexes } from "./secondaryIndexes.ts"
 import { holdsValue, IntervalTree } from "./intervalTree.ts"

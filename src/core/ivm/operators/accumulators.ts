@@ -8,11 +8,11 @@
  * O(log n); of equal values of different kinds (1, 1.0, 1dec) the first in scan order is the answer, as it is there.
  */
 import sortedBTree from "sorted-btree"
-import { subtractWrapping } from "../../surql/arithmetic.ts"
-import { usable } from "../../surql/group.ts"
-import type { NumberValue } from "../../surql/number.ts"
-import { compare } from "../../surql/order.ts"
-import { Float, float, isInt, type Value } from "../../surql/value.ts"
+import { subtractWrapping } from "../../surql/evaluate/arithmetic.ts"
+import { usable } from "../../surql/evaluate/group.ts"
+import type { NumberValue } from "../../surql/values/number.ts"
+import { compare } from "../../surql/values/order.ts"
+import { Float, float, isInt, type Value } from "../../surql/values/value.ts"
 import { compareSourceOrder, type Entry } from "./groupScan.ts"
 
 const BTree = sortedBTree.default

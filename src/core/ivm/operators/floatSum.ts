@@ -7,8 +7,8 @@
  * least and greatest partial total. State: per chunk its floats, and that total for the last e asked for. Cost:
  * O(chunks) for the whole sum, plus one pass over the chunks that changed or in which the sum changes binade.
  */
-import { addWrapping } from "../../surql/arithmetic.ts"
-import { Float, float, isInt, type Value } from "../../surql/value.ts"
+import { addWrapping } from "../../surql/evaluate/arithmetic.ts"
+import { Float, float, isInt, type Value } from "../../surql/values/value.ts"
 import type { Chunk } from "./groupScan.ts"
 
 /** The numbers of a chunk as floats; no list where one is neither a float nor an int that a float holds. */

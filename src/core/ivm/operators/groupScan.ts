@@ -5,8 +5,8 @@
  * one short array shift. Chunks also are what sums of floats are kept by (floatSum.ts): a chunk that changed forgets
  * them.
  */
-import { compareRecords } from "../../surql/order.ts"
-import type { RecordId, Value } from "../../surql/value.ts"
+import { compareRecords } from "../../surql/values/order.ts"
+import type { RecordId, Value } from "../../surql/values/value.ts"
 import { type FloatRun, patchRuns, type Summing } from "./floatSum.ts"
 
 /** What one row brings to its group; the same object as long as it brings the same. */

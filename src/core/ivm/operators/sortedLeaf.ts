@@ -3,7 +3,7 @@
  *
  * Why functions on a plain array: a small window is nothing but one, and a large one has many (chunks.ts).
  */
-import type { Value } from "../../surql/value.ts"
+import type { Value } from "../../surql/values/value.ts"
 
 /** The order of the rows: total, so that rows that compare 0 are the same row. */
 export interface RowOrder<T> {

@@ -9,7 +9,7 @@
  * Why not a tree of a library: it compares rows, which a change finds cold one by one, and the neighbours at the edges
  * are more searches. Leads beside the rows take two thirds of the time.
  */
-import type { Value } from "../../surql/value.ts"
+import type { Value } from "../../surql/values/value.ts"
 import {
   type SortedLeaf,
   leafOf,

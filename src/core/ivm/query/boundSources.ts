@@ -4,10 +4,10 @@
  * Each is a slot; a record belongs to at most one, so that rows are named by their records. Sources that overlap (a
  * record twice, a table and a part of it) are declined, and the view is run as a whole.
  */
-import type { Expr } from "../../surql/ast.ts"
-import { recordOf } from "../../surql/paths.ts"
-import { inKeys } from "../../surql/sources.ts"
-import { type Range, RecordId, RecordRange, Table, type Value } from "../../surql/value.ts"
+import type { Expr } from "../../surql/syntax/ast.ts"
+import { recordOf } from "../../surql/evaluate/paths.ts"
+import { inKeys } from "../../surql/evaluate/sources.ts"
+import { type Range, RecordId, RecordRange, Table, type Value } from "../../surql/values/value.ts"
 import type { Params } from "./lift.ts"
 import type { Declined } from "./shape.ts"
 import { isLive, type Live } from "../store/recordSlot.ts"

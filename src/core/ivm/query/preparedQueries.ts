@@ -4,8 +4,8 @@
  * Why kept by syntax tree: many views differ only in their parameters, and a subquery is the same for every row around
  * it.
  */
-import { analyze } from "../../surql/analyze.ts"
-import type { Select } from "../../surql/ast.ts"
+import { analyze } from "../../surql/syntax/analyze.ts"
+import type { Select } from "../../surql/syntax/ast.ts"
 import { type LiftedOnce, liftOnce } from "./lift.ts"
 import type { IncrementalView } from "../view/incrementalView.ts"
 import { type Declined, plan, type Shape } from "./shape.ts"

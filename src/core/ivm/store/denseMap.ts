@@ -4,7 +4,7 @@
  * Why not plain maps: most tables count their records, and an array leads from a count to its value in one step where a
  * hash table takes three or four cold ones (bucket, entry, the key itself). Any other key goes to a map as usual.
  */
-import { RecordId } from "../../surql/value.ts"
+import { RecordId } from "../../surql/values/value.ts"
 
 /** The array is at most this much longer than twice what is held. */
 const room = 64

@@ -6,9 +6,9 @@
  * d) in the number d of edges at that end.
  */
 import sortedBTree from "sorted-btree"
-import { compareRecords } from "../../surql/order.ts"
-import * as Ids from "../../surql/recordId.ts"
-import { field, type Obj, RecordId } from "../../surql/value.ts"
+import { compareRecords } from "../../surql/values/order.ts"
+import * as Ids from "../../surql/values/recordId.ts"
+import { field, type Obj, RecordId } from "../../surql/values/value.ts"
 
 /** Names a look at the edges of a record: no record's text starts so. */
 export const edgeRead = (direction: "out" | "in", table: string | undefined, record: RecordId): string =>

@@ -8,8 +8,8 @@
  * document into an old object triggers a write barrier on a cold page, writing it into the table's array does not
  * (layout rule 1, docs/engine.md).
  */
-import * as Ids from "../../surql/recordId.ts"
-import { type Obj, RecordId } from "../../surql/value.ts"
+import * as Ids from "../../surql/values/recordId.ts"
+import { type Obj, RecordId } from "../../surql/values/value.ts"
 import type { Table } from "./table.ts"
 
 /** A row of a view, as its record's slot points to it. */

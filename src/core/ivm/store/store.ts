@@ -6,10 +6,10 @@
  * a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
  */
 import { type Change, lostTable } from "../../record/change.ts"
-import { identical } from "../../surql/order.ts"
+import { identical } from "../../surql/values/order.ts"
 import { isOwn } from "../../surreal/surrealSchema.ts"
-import * as Ids from "../../surql/recordId.ts"
-import type { Obj, Range, RecordId } from "../../surql/value.ts"
+import * as Ids from "../../surql/values/recordId.ts"
+import type { Obj, Range, RecordId } from "../../surql/values/value.ts"
 import { EdgeIndex } from "./edgeIndex.ts"
 import { defaultTombstones, Tombstones } from "./tombstones.ts"
 import { type Live, RecordSlot, type Write } from "./recordSlot.ts"

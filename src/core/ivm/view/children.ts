@@ -5,9 +5,9 @@
  * changed. A subquery whose result cannot be maintained for this row is run, and then its content counts.
  */
 import { Either } from "effect"
-import { run } from "../../surql/evaluate.ts"
-import { raise } from "../../surql/failure.ts"
-import type { Scope } from "../../surql/scope.ts"
+import { run } from "../../surql/evaluate/evaluate.ts"
+import { raise } from "../../surql/evaluate/failure.ts"
+import type { Scope } from "../../surql/evaluate/scope.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import type { ChildResult } from "../delta/delta.ts"
 import { type Hash64, hashText } from "../delta/hash.ts"

@@ -4,10 +4,10 @@
  * This is all that is evaluated for a changed row; the view keeps the answer.
  */
 import { Either } from "effect"
-import { isSmall } from "../../surql/charge.ts"
-import { run } from "../../surql/evaluate.ts"
-import { isTruthy } from "../../surql/order.ts"
-import type { Scope } from "../../surql/scope.ts"
+import { isSmall } from "../../surql/evaluate/charge.ts"
+import { run } from "../../surql/evaluate/evaluate.ts"
+import { isTruthy } from "../../surql/values/order.ts"
+import type { Scope } from "../../surql/evaluate/scope.ts"
 import { payWriting, writeOut } from "../../surql/written/paid.ts"
 import { childrenOf } from "./children.ts"
 import { sameResults } from "../delta/delta.ts"

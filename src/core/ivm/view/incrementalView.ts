@@ -10,11 +10,11 @@
  * rows that match and says that it fails; a view leaves failing rows out (D2a).
  */
 import { Either } from "effect"
-import { failureOf, run } from "../../surql/evaluate.ts"
-import { raise } from "../../surql/failure.ts"
-import { compareStrings } from "../../surql/order.ts"
-import type { Scope } from "../../surql/scope.ts"
-import type { Obj, Value } from "../../surql/value.ts"
+import { failureOf, run } from "../../surql/evaluate/evaluate.ts"
+import { raise } from "../../surql/evaluate/failure.ts"
+import { compareStrings } from "../../surql/values/order.ts"
+import type { Scope } from "../../surql/evaluate/scope.ts"
+import type { Obj, Value } from "../../surql/values/value.ts"
 import { type ChildEntry, type ChildResult, type Delta, entriesNow, type Shown } from "../delta/delta.ts"
 import type { Hash64 } from "../delta/hash.ts"
 import { type GroupOwner, Groups } from "../operators/groups.ts"

@@ -4,7 +4,7 @@
  * Why one: order, window, ONLY, hash and delta are the same for all three. What moves differs: a row comes as it is, a
  * row that is split as its pieces, a group when the step that changed it ends.
  */
-import type { Value } from "../../surql/value.ts"
+import type { Value } from "../../surql/values/value.ts"
 import type { GroupRow } from "../operators/groups.ts"
 import type { ViewRow } from "./viewRow.ts"
 import type { Piece } from "./viewRow.ts"

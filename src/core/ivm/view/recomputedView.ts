@@ -5,8 +5,8 @@
  * State: the shown rows by key with a digest of their content. Cost per change: a whole run of the query.
  */
 import { addTo, removeFrom } from "../../multimap.ts"
-import { drain, type Slices } from "../../surql/scope.ts"
-import type { Value } from "../../surql/value.ts"
+import { drain, type Slices } from "../../surql/evaluate/scope.ts"
+import type { Value } from "../../surql/values/value.ts"
 import { noSlot } from "../../view/watch.ts"
 import { type Delta, DeltaBuilder, type Shown } from "../delta/delta.ts"
 import * as Hashes from "../delta/hash.ts"

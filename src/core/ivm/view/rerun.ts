@@ -4,11 +4,11 @@
  * What {@link Recomputed} repeats; failing rows are left out and listed (D2a).
  */
 import { Either } from "effect"
-import type { Select } from "../../surql/ast.ts"
-import { failureOf } from "../../surql/evaluate.ts"
-import { type Budget, rowBudget, type Slices } from "../../surql/scope.ts"
-import { type SelectedRow, selectRowsSliced } from "../../surql/select.ts"
-import type { Value } from "../../surql/value.ts"
+import type { Select } from "../../surql/syntax/ast.ts"
+import { failureOf } from "../../surql/evaluate/evaluate.ts"
+import { type Budget, rowBudget, type Slices } from "../../surql/evaluate/scope.ts"
+import { type SelectedRow, selectRowsSliced } from "../../surql/evaluate/select.ts"
+import type { Value } from "../../surql/values/value.ts"
 import { writeOut } from "../../surql/written/paid.ts"
 import { digestOf } from "../delta/hash.ts"
 import type { Outcome } from "./recomputedView.ts"

@@ -5,7 +5,7 @@
  * evaluation causes on the way (filling the result of a subquery) runs `aside` and leaves the list as it was.
  */
 import { edgeRead } from "../store/edgeIndex.ts"
-import type { Select } from "../../surql/ast.ts"
+import type { Select } from "../../surql/syntax/ast.ts"
 import {
   type Budget,
   type Compiled,
@@ -15,8 +15,8 @@ import {
   rowBudget,
   type Scope,
   type Source
-} from "../../surql/scope.ts"
-import type { Obj, Range, RecordId, Value } from "../../surql/value.ts"
+} from "../../surql/evaluate/scope.ts"
+import type { Obj, Range, RecordId, Value } from "../../surql/values/value.ts"
 import type { Read } from "./dependencies.ts"
 import type { Store } from "../store/store.ts"
 

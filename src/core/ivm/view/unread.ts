@@ -1,7 +1,7 @@
 /**
  * Which rows of a window the database does not even read, and which therefore cannot fail.
  */
-import * as Ids from "../../surql/recordId.ts"
+import * as Ids from "../../surql/values/recordId.ts"
 import { FullRow, type ViewRow, noSort } from "./viewRow.ts"
 import type { Output } from "./output.ts"
 import type { Shape } from "../query/shape.ts"

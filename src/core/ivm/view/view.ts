@@ -4,7 +4,7 @@
  * A view is a shape with its arguments; several view ids share one. The engine owns its changes; readers see a
  * result, a hash and a generation that always belong together (law L3).
  */
-import type { Value } from "../../surql/value.ts"
+import type { Value } from "../../surql/values/value.ts"
 import type { ChildEntry, Delta } from "../delta/delta.ts"
 
 /** One row of a result: the key and version `flat` lists, and the row as the query returns it. */

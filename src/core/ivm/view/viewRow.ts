@@ -4,7 +4,7 @@
  * Several kinds with one face: a row that shows its record and no more, as nearly all do, has half the fields. A large
  * service holds millions, a change finds them cold, and what it makes anew the garbage collector has to move.
  */
-import type { Value } from "../../surql/value.ts"
+import type { Value } from "../../surql/values/value.ts"
 import { type ChildResult, placesOf, type Shown } from "../delta/delta.ts"
 import { combined, type Hash64, rowHash } from "../delta/hash.ts"
 import type { Holding, RecordSlot } from "../store/recordSlot.ts"

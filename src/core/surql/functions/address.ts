@@ -5,7 +5,7 @@
  * Why so: what is an address is decided by one rule for taking it apart and for testing it. URLs are read by the
  * platform's own `URL`, which follows the standard that the database follows.
  */
-import type { Value } from "../value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 import { isIpv4, isIpv6 } from "./ip.ts"

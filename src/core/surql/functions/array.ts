@@ -4,16 +4,16 @@
  * Why so: elements compare by the language's equality; positions may count from the end; what would make a huge array
  * is refused before it is made.
  */
-import { raise } from "../failure.ts"
-import { indexKey } from "../key.ts"
-import { make, spend } from "../scope.ts"
-import type { Scope } from "../scope.ts"
-import { intsFrom } from "../number.ts"
-import { compareTerm } from "../sorting.ts"
-import { compare, isTruthy, same, sortValues } from "../order.ts"
-import { rawText, render, shown } from "../text.ts"
-import { Range, isInt } from "../value.ts"
-import type { Value } from "../value.ts"
+import { raise } from "../evaluate/failure.ts"
+import { indexKey } from "../values/key.ts"
+import { make, spend } from "../evaluate/scope.ts"
+import type { Scope } from "../evaluate/scope.ts"
+import { intsFrom } from "../values/number.ts"
+import { compareTerm } from "../evaluate/sorting.ts"
+import { compare, isTruthy, same, sortValues } from "../values/order.ts"
+import { rawText, render, shown } from "../values/text.ts"
+import { Range, isInt } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { asInt, define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

@@ -3,8 +3,8 @@
  *
  * Why so: they are called without a path, everything else lives in its family's file.
  */
-import { isTruthy } from "../order.ts"
-import type { Value } from "../value.ts"
+import { isTruthy } from "../values/order.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 

@@ -6,13 +6,13 @@
  * take, or that work more than once on each part say so here. Arguments come as they were given, before their types are
  * checked. Steps and bytes are what was measured, rounded up: some ten nanoseconds, and what the runtime takes.
  */
-import { lengthOf, searched, sortSteps, walk } from "../charge.ts"
-import { isNumber, toFloat } from "../number.ts"
-import * as Regexes from "../regex.ts"
-import { make, spend } from "../scope.ts"
-import type { Budget } from "../scope.ts"
-import { Closure, Regex, SetValue } from "../value.ts"
-import type { Value } from "../value.ts"
+import { lengthOf, searched, sortSteps, walk } from "../evaluate/charge.ts"
+import { isNumber, toFloat } from "../values/number.ts"
+import * as Regexes from "../evaluate/regex.ts"
+import { make, spend } from "../evaluate/scope.ts"
+import type { Budget } from "../evaluate/scope.ts"
+import { Closure, Regex, SetValue } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 
 type Args = ReadonlyArray<Value>
 

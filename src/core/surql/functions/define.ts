@@ -4,11 +4,11 @@
  * Why so: argument checks and their wording are the same for all functions, so a function states types and its body may
  * rely on them. A body that cannot compute raises the database's words.
  */
-import { saturated } from "../cast.ts"
-import { raise } from "../failure.ts"
-import { isNumber, toFloat } from "../number.ts"
-import type { Scope } from "../scope.ts"
-import { shown } from "../text.ts"
+import { saturated } from "../evaluate/cast.ts"
+import { raise } from "../evaluate/failure.ts"
+import { isNumber, toFloat } from "../values/number.ts"
+import type { Scope } from "../evaluate/scope.ts"
+import { shown } from "../values/text.ts"
 import {
   Bytes,
   Closure,
@@ -25,8 +25,8 @@ import {
   int,
   isInt,
   isObj
-} from "../value.ts"
-import type { Value } from "../value.ts"
+} from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 
 export interface Fn {
   readonly min: number

@@ -3,9 +3,9 @@
  *
  * Why so: all are one division or multiplication of nanoseconds.
  */
-import * as Durations from "../duration.ts"
-import { raise } from "../failure.ts"
-import { type Duration, int } from "../value.ts"
+import * as Durations from "../values/duration.ts"
+import { raise } from "../evaluate/failure.ts"
+import { type Duration, int } from "../values/value.ts"
 import { constant, define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

@@ -3,11 +3,11 @@
  *
  * Why so: base64 is short enough to write down; no part of the core may ask the host.
  */
-import { decode } from "../cborDecode.ts"
-import { encode, hasClosure } from "../cborEncode.ts"
-import { raise } from "../failure.ts"
-import { Bytes } from "../value.ts"
-import type { Value } from "../value.ts"
+import { decode } from "../values/cborDecode.ts"
+import { encode, hasClosure } from "../values/cborEncode.ts"
+import { raise } from "../evaluate/failure.ts"
+import { Bytes } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 

@@ -3,13 +3,13 @@
  *
  * Why so: spherical formulas on the Earth radius the database uses; the ellipsoid is left alone.
  */
-import { raise } from "../failure.ts"
-import type { Point } from "../geometry.ts"
-import * as Measure from "../measure.ts"
-import { toFloat } from "../number.ts"
-import type { NumberValue } from "../number.ts"
-import { Geometry, field, float } from "../value.ts"
-import type { Value } from "../value.ts"
+import { raise } from "../evaluate/failure.ts"
+import type { Point } from "../values/geometry.ts"
+import * as Measure from "../values/measure.ts"
+import { toFloat } from "../values/number.ts"
+import type { NumberValue } from "../values/number.ts"
+import { Geometry, field, float } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

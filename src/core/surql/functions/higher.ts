@@ -4,10 +4,10 @@
  * Why so: both families share one body over a list of elements; the set forms make a set again. Closures get the
  * element, and its position only in `array::map`, `array::fold` and `array::reduce`.
  */
-import { makeSet } from "../makeSet.ts"
-import { equal, isTruthy, same } from "../order.ts"
-import { Closure, Regex, type SetValue } from "../value.ts"
-import type { Value } from "../value.ts"
+import { makeSet } from "../values/makeSet.ts"
+import { equal, isTruthy, same } from "../values/order.ts"
+import { Closure, Regex, type SetValue } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

@@ -4,12 +4,12 @@
  * Why so: ints stay ints and decimals stay decimals where the database keeps them; everything transcendental is a
  * float.
  */
-import { add, multiply, negate, raisePower, subtract } from "../arithmetic.ts"
-import { raise } from "../failure.ts"
-import { D, asDecimal, compareNumbers, decimal, toFloat } from "../number.ts"
-import type { NumberValue } from "../number.ts"
-import { Decimal, float, isInt } from "../value.ts"
-import type { Value } from "../value.ts"
+import { add, multiply, negate, raisePower, subtract } from "../evaluate/arithmetic.ts"
+import { raise } from "../evaluate/failure.ts"
+import { D, asDecimal, compareNumbers, decimal, toFloat } from "../values/number.ts"
+import type { NumberValue } from "../values/number.ts"
+import { Decimal, float, isInt } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { constant, define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

@@ -3,12 +3,12 @@
  *
  * Why so: keys come out sorted, as the database keeps them; later keys win.
  */
-import { raise } from "../failure.ts"
-import { sortedKeys } from "../order.ts"
-import { render, toText } from "../text.ts"
-import { exactKind } from "../methods.ts"
-import { field, setField } from "../value.ts"
-import type { Obj, Value } from "../value.ts"
+import { raise } from "../evaluate/failure.ts"
+import { sortedKeys } from "../values/order.ts"
+import { render, toText } from "../values/text.ts"
+import { exactKind } from "../evaluate/methods.ts"
+import { field, setField } from "../values/value.ts"
+import type { Obj, Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 

@@ -3,11 +3,11 @@
  *
  * Why so: those that look at other records say so, so that nothing takes them for constants.
  */
-import { raise } from "../failure.ts"
-import { recordOf } from "../paths.ts"
-import { spend } from "../scope.ts"
-import { type RecordId, field, isObj } from "../value.ts"
-import type { Value } from "../value.ts"
+import { raise } from "../evaluate/failure.ts"
+import { recordOf } from "../evaluate/paths.ts"
+import { spend } from "../evaluate/scope.ts"
+import { type RecordId, field, isObj } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 

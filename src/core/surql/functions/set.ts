@@ -3,11 +3,11 @@
  *
  * Why so: sets are kept sorted, so positions follow the total order and every result that is a set is normalised again.
  */
-import { contains } from "../containment.ts"
-import { makeSet } from "../makeSet.ts"
-import { rawText } from "../text.ts"
-import { SetValue } from "../value.ts"
-import type { Value } from "../value.ts"
+import { contains } from "../evaluate/containment.ts"
+import { makeSet } from "../values/makeSet.ts"
+import { rawText } from "../values/text.ts"
+import { SetValue } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { complement, span } from "./array.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"

@@ -4,9 +4,9 @@
  * Why so: small textbook algorithms; a library for each would be heavier than the code.
  */
 import { levenshtein } from "../../levenshtein.ts"
-import { raise } from "../failure.ts"
-import { float } from "../value.ts"
-import type { Value } from "../value.ts"
+import { raise } from "../evaluate/failure.ts"
+import { float } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

@@ -4,14 +4,22 @@
  * Why so: these are what GROUP BY calls. Sums keep the kind of number; quantiles and deviations are floats, computed
  * the way the database does (linear interpolation, sample variance).
  */
-import { add, addWrapping, divide, multiplyWrapping, raisePower, subtract, subtractWrapping } from "../arithmetic.ts"
-import { raise } from "../failure.ts"
-import { indexKey } from "../key.ts"
-import { D, compareNumbers, decimal, isNumber, toFloat } from "../number.ts"
-import type { NumberValue } from "../number.ts"
-import { render } from "../text.ts"
-import { Decimal, Float, float } from "../value.ts"
-import type { Value } from "../value.ts"
+import {
+  add,
+  addWrapping,
+  divide,
+  multiplyWrapping,
+  raisePower,
+  subtract,
+  subtractWrapping
+} from "../evaluate/arithmetic.ts"
+import { raise } from "../evaluate/failure.ts"
+import { indexKey } from "../values/key.ts"
+import { D, compareNumbers, decimal, isNumber, toFloat } from "../values/number.ts"
+import type { NumberValue } from "../values/number.ts"
+import { render } from "../values/text.ts"
+import { Decimal, Float, float } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

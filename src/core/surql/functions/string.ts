@@ -3,14 +3,14 @@
  *
  * Why so: lengths and positions count code points, as the database does, never UTF-16 units.
  */
-import { raise } from "../failure.ts"
-import * as Regexes from "../regex.ts"
-import { make, spend } from "../scope.ts"
-import type { Scope } from "../scope.ts"
-import { rawText, toText } from "../text.ts"
-import { slug } from "../transliterate.ts"
-import { Regex } from "../value.ts"
-import type { Value } from "../value.ts"
+import { raise } from "../evaluate/failure.ts"
+import * as Regexes from "../evaluate/regex.ts"
+import { make, spend } from "../evaluate/scope.ts"
+import type { Scope } from "../evaluate/scope.ts"
+import { rawText, toText } from "../values/text.ts"
+import { slug } from "../values/transliterate.ts"
+import { Regex } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { span } from "./array.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"

@@ -3,12 +3,12 @@
  *
  * Why so: tests of shape and the arithmetic of version numbers, by the standard grammars.
  */
-import * as Datetimes from "../datetime.ts"
-import { raise } from "../failure.ts"
-import { uuidPattern } from "../json.ts"
-import * as RecordIds from "../recordId.ts"
-import { Table as TableName, int } from "../value.ts"
-import type { Value } from "../value.ts"
+import * as Datetimes from "../values/datetime.ts"
+import { raise } from "../evaluate/failure.ts"
+import { uuidPattern } from "../values/json.ts"
+import * as RecordIds from "../values/recordId.ts"
+import { Table as TableName, int } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

@@ -3,10 +3,10 @@
  *
  * Why so: a table of letters; unknown ones are an error, as there.
  */
-import { civil, yearText } from "../datetime.ts"
-import type { Civil } from "../datetime.ts"
-import { raise } from "../failure.ts"
-import type { Datetime } from "../value.ts"
+import { civil, yearText } from "../values/datetime.ts"
+import type { Civil } from "../values/datetime.ts"
+import { raise } from "../evaluate/failure.ts"
+import type { Datetime } from "../values/value.ts"
 import { isoWeek, weekday, yearDay } from "./time.ts"
 
 const months = [

@@ -4,13 +4,13 @@
  * Why so: conversions are the casts under another name; `type::field` reads the document and is treated by the
  * projection too, which names the output by its argument.
  */
-import { cast } from "../cast.ts"
-import { raise } from "../failure.ts"
-import { exactKind } from "../methods.ts"
-import { compileParts } from "../paths.ts"
-import * as RecordIds from "../recordId.ts"
-import type { Scope } from "../scope.ts"
-import { rawText, render, toText } from "../text.ts"
+import { cast } from "../evaluate/cast.ts"
+import { raise } from "../evaluate/failure.ts"
+import { exactKind } from "../evaluate/methods.ts"
+import { compileParts } from "../evaluate/paths.ts"
+import * as RecordIds from "../values/recordId.ts"
+import type { Scope } from "../evaluate/scope.ts"
+import { rawText, render, toText } from "../values/text.ts"
 import {
   Bytes,
   Datetime,
@@ -27,9 +27,9 @@ import {
   field,
   isInt,
   isObj
-} from "../value.ts"
-import type { RecordKey, Value } from "../value.ts"
-import { isNumber } from "../number.ts"
+} from "../values/value.ts"
+import type { RecordKey, Value } from "../values/value.ts"
+import { isNumber } from "../values/number.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

@@ -4,8 +4,8 @@
  * Why so: any value has these, so they belong to no family of a type; as methods they are found behind those. A patch
  * walks the value once per operation, which is paid for before it starts.
  */
-import { diff, patch } from "../patch.ts"
-import type { Closure, Value } from "../value.ts"
+import { diff, patch } from "../values/patch.ts"
+import type { Closure, Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Table } from "./define.ts"
 

@@ -9,15 +9,15 @@ import {
   floatPower,
   multiplyWrapping as multiply,
   subtractWrapping as subtract
-} from "../arithmetic.ts"
-import { raise } from "../failure.ts"
-import { indexKey } from "../key.ts"
-import { D, isNumber, toFloat } from "../number.ts"
-import type { NumberValue } from "../number.ts"
-import { equal } from "../order.ts"
-import { render } from "../text.ts"
-import { Decimal, float } from "../value.ts"
-import type { Value } from "../value.ts"
+} from "../evaluate/arithmetic.ts"
+import { raise } from "../evaluate/failure.ts"
+import { indexKey } from "../values/key.ts"
+import { D, isNumber, toFloat } from "../values/number.ts"
+import type { NumberValue } from "../values/number.ts"
+import { equal } from "../values/order.ts"
+import { render } from "../values/text.ts"
+import { Decimal, float } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
 import { define } from "./define.ts"
 import type { Fn, Table } from "./define.ts"
 

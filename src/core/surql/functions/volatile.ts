@@ -3,7 +3,7 @@
  *
  * Why so: a name that exists must be told apart from a typo, and a pure core has neither randomness nor a clock.
  */
-import { raise } from "../failure.ts"
+import { raise } from "../evaluate/failure.ts"
 import { volatile as unstable } from "./define.ts"
 import type { Table } from "./define.ts"
 

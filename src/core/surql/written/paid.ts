@@ -5,11 +5,11 @@
  * Why apart from what making costs: `array::repeat` of one object makes references, and a row's digest, hash and answer
  * are as long as if each were an object of its own.
  */
-import { walk } from "../charge.ts"
-import { encode } from "../encode.ts"
-import { type Budget, make } from "../scope.ts"
-import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../value.ts"
-import type { Obj, Value } from "../value.ts"
+import { walk } from "../evaluate/charge.ts"
+import { encode } from "../values/encode.ts"
+import { type Budget, make } from "../evaluate/scope.ts"
+import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
+import type { Obj, Value } from "../values/value.ts"
 
 /** A place in a list, and a number in it. */
 const place = 16

@@ -5,13 +5,13 @@
  * Why so: a result may be one value of a million parts, shared or not, and whoever writes it must not hold up everybody
  * else. What is small is written in one go; of what is large nothing is, at whatever depth.
  */
-import { partsOf } from "../charge.ts"
-import * as Encode from "../encode.ts"
-import * as Json from "../json.ts"
-import { compareStrings } from "../order.ts"
-import type { Slices } from "../scope.ts"
-import { field, Geometry, isObj, SetValue } from "../value.ts"
-import type { Obj, Value } from "../value.ts"
+import { partsOf } from "../evaluate/charge.ts"
+import * as Encode from "../values/encode.ts"
+import * as Json from "../values/json.ts"
+import { compareStrings } from "../values/order.ts"
+import type { Slices } from "../evaluate/scope.ts"
+import { field, Geometry, isObj, SetValue } from "../values/value.ts"
+import type { Obj, Value } from "../values/value.ts"
 
 /** Parts of a value that are written in one go. */
 export const smallParts = 2048

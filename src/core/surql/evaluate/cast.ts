@@ -1,0 +1,287 @@
+/**
+ * Casts: `<int> '5'`, `<array<string>> x`, `<set> [1, 1]`.
+ *
+ * Why so: a cast either gives the type or fails with the database's words; which conversions exist is the database's
+ * list.
+ */
+import * as Datetimes from "../values/datetime.ts"
+import * as Durations from "../values/duration.ts"
+import { raise } from "./failure.ts"
+import { uuidPattern } from "../values/json.ts"
+import { isLiteral, isLiteralType, splitOutside } from "./literalType.ts"
+import { skip } from "../syntax/lex.ts"
+import { makeSet } from "../values/makeSet.ts"
+import { decimal, intsFrom, isNumber, parseDecimal, asDecimal, toFloat } from "../values/number.ts"
+import * as RecordIds from "../values/recordId.ts"
+import * as Regexes from "./regex.ts"
+import { shown, toText } from "../values/text.ts"
+import {
+  Bytes,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  Regex,
+  SetValue,
+  Table,
+  Uuid,
+  field,
+  float,
+  int,
+  isInt,
+  isObj
+} from "../values/value.ts"
+import type { Value } from "../values/value.ts"
+
+const none = Symbol("none")
+type Result = Value | typeof none
+
+/** A whole float beyond 64 bits becomes the nearest int, as in the database. */
+export const saturated = (n: bigint): Value =>
+  int(n > 9223372036854775807n ? 9223372036854775807n : n < -9223372036854775808n ? -9223372036854775808n : n)
+
+const fitting = (n: bigint): Result => (BigInt.asIntN(64, n) === n ? int(n) : none)
+
+const toInt = (v: Value): Result => {
+  if (isInt(v)) return v
+  if (typeof v === "number" || v instanceof Float) {
+    const n = toFloat(v)
+    return Number.isInteger(n) ? saturated(BigInt(n)) : none
+  }
+  if (v instanceof Decimal) return v.value.isInteger() ? fitting(BigInt(v.value.toFixed())) : none
+  if (typeof v === "string" && /^[+-]?\d+$/.test(v)) {
+    return fitting(BigInt(v.startsWith("+") ? v.slice(1) : v))
+  }
+  return none
+}
+
+const floatText = /^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)$/i
+
+const toFloatValue = (v: Value): Result => {
+  if (isNumber(v)) return float(toFloat(v))
+  if (typeof v !== "string" || !floatText.test(v)) return none
+  const lower = v.toLowerCase().replace(/^\+/, "")
+  if (/nan$/.test(lower)) return NaN
+  return float(/inf/.test(lower) ? (lower.startsWith("-") ? -Infinity : Infinity) : Number(v))
+}
+
+/** A decimal's text, which has no exponent, and digits on one side of its point at least. */
+const decimalIn = (text: string): Value =>
+  /e|^[+-]?\.$/i.test(text)
+    ? undefined
+    : parseDecimal(text.replace(/^([+-]?)\./, (_, sign: string) => `${sign}0.`).replace(/\.$/, ""))
+
+const toDecimalValue = (v: Value): Result => {
+  if (isNumber(v)) {
+    const exact = v instanceof Decimal ? v.value : asDecimal(v)
+    return exact.isFinite() ? (decimal(exact) ?? none) : none
+  }
+  return typeof v === "string" ? (decimalIn(v) ?? none) : none
+}
+
+const toNumber = (v: Value): Result => {
+  if (isNumber(v)) return v
+  if (typeof v !== "string") return none
+  const whole = toInt(v)
+  return whole !== none ? whole : toFloatValue(v) !== none ? toFloatValue(v) : toDecimalValue(v)
+}
+
+const items = (v: Value): ReadonlyArray<Value> | undefined => {
+  if (Array.isArray(v)) return v as ReadonlyArray<Value>
+  if (v instanceof SetValue) return v.items
+  if (v instanceof Bytes) return Array.from(v.value)
+  if (v instanceof Range) return rangeItems(v)
+  return undefined
+}
+
+/** The ints of a range; `undefined` when its ends are not ints or it is longer than a million. */
+export const rangeItems = (r: Range): ReadonlyArray<Value> | undefined => {
+  const from = r.from,
+    to = r.to
+  if (from === undefined || to === undefined || !isInt(from.value) || !isInt(to.value)) return undefined
+  const start = BigInt(from.value) + (from.inclusive ? 0n : 1n),
+    end = BigInt(to.value) + (to.inclusive ? 1n : 0n)
+  if (end - start > 1_000_000n) return raise("The range is too long to be made an array")
+  return intsFrom(start, Number(end - start))
+}
+
+const toBytes = (v: Value): Result => {
+  if (v instanceof Bytes) return v
+  if (typeof v === "string") return new Bytes(new Uint8Array(utf8(v)))
+  const ints = Array.isArray(v) ? (v as ReadonlyArray<Value>).map(toInt) : undefined
+  return ints?.every((n) => n !== none)
+    ? new Bytes(Uint8Array.from(ints as ReadonlyArray<number | bigint>, (n) => Number(BigInt.asUintN(8, BigInt(n)))))
+    : none
+}
+
+/** The UTF-8 bytes of a string. */
+export const utf8 = (text: string): Array<number> => {
+  const out: Array<number> = []
+  for (const char of text) {
+    const c = char.codePointAt(0)!
+    if (c < 0x80) out.push(c)
+    else if (c < 0x800) out.push(0xc0 | (c >> 6), 0x80 | (c & 63))
+    else if (c < 0x10000) out.push(0xe0 | (c >> 12), 0x80 | ((c >> 6) & 63), 0x80 | (c & 63))
+    else out.push(0xf0 | (c >> 18), 0x80 | ((c >> 12) & 63), 0x80 | ((c >> 6) & 63), 0x80 | (c & 63))
+  }
+  return out
+}
+
+/** UTF-8 bytes as a string; `undefined` when they are not valid. */
+export const fromUtf8 = (bytes: Uint8Array): string | undefined => {
+  try {
+    return decodeURIComponent(Array.from(bytes, (b) => "%" + b.toString(16).padStart(2, "0")).join(""))
+  } catch {
+    return undefined
+  }
+}
+
+/** Text without the white space and comments around it, which the database's own reader of durations passes over. */
+const bare = (text: string): string => {
+  const from = skip(text, 0),
+    inner = from < 0 ? "" : text.slice(from),
+    end = /[\s#/-]/.exec(inner)?.index ?? inner.length
+  return skip(inner, end) === inner.length ? inner.slice(0, end) : text
+}
+
+const scalar = (name: string, v: Value): Result => {
+  switch (name) {
+    case "any":
+      return v
+    case "none":
+      return v === undefined ? v : none
+    case "null":
+      return v === null ? v : none
+    case "bool":
+      return typeof v === "boolean" ? v : v === "true" ? true : v === "false" ? false : none
+    case "int":
+      return toInt(v)
+    case "float":
+      return toFloatValue(v)
+    case "decimal":
+      return toDecimalValue(v)
+    case "number":
+      return toNumber(v)
+    case "string":
+      return v instanceof Bytes ? (fromUtf8(v.value) ?? none) : toText(v)
+    case "datetime":
+      return v instanceof Datetime ? v : typeof v === "string" ? (Datetimes.parseWritten(v) ?? none) : none
+    case "duration":
+      return v instanceof Duration ? v : typeof v === "string" ? (Durations.parse(bare(v)) ?? none) : none
+    case "uuid":
+      return v instanceof Uuid ? v : typeof v === "string" ? (uuidOf(v) ?? none) : none
+    case "bytes":
+      return toBytes(v)
+    case "object":
+      return isObj(v) ? v : none
+    case "regex":
+      return v instanceof Regex ? v : typeof v === "string" && Regexes.compile(v) !== undefined ? new Regex(v) : none
+    case "range":
+      return v instanceof Range
+        ? v
+        : Array.isArray(v) && v.length === 2
+          ? new Range({ value: v[0], inclusive: true }, { value: v[1], inclusive: false })
+          : none
+    case "geometry":
+      return v instanceof Geometry ? v : none
+    case "point":
+      return v instanceof Geometry && field(v.value, "type") === "Point"
+        ? v
+        : Array.isArray(v) && v.length === 2 && v.every(isNumber)
+          ? new Geometry({ type: "Point", coordinates: v.map((n) => float(toFloat(n))) })
+          : none
+    case "table":
+      return v instanceof Table ? v : tableNamed(scalar("string", v))
+    default:
+      return none
+  }
+}
+
+/** A uuid in any of its spellings: with hyphens, without, in braces, as a URN. */
+const uuidOf = (text: string): Uuid | undefined => {
+  const bare = /^\{(.{36})\}$|^urn:uuid:(.{36})$/.exec(text),
+    given = bare?.[1] ?? bare?.[2] ?? text
+  if (uuidPattern.test(given)) return new Uuid(given.toLowerCase())
+  return /^[0-9a-fA-F]{32}$/.test(text)
+    ? new Uuid(text.toLowerCase().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"))
+    : undefined
+}
+
+const tableNamed = (name: Result): Result => (typeof name === "string" ? new Table(name) : none)
+
+/** True for a name in a list separated by `|`. */
+export const isOneOf = (name: string, list: string): boolean => list.split("|").some((t) => t.trim() === name)
+
+const geometryNames: { readonly [type: string]: string } = {
+  Point: "point",
+  LineString: "line",
+  Polygon: "polygon",
+  MultiPoint: "multipoint",
+  MultiLineString: "multiline",
+  MultiPolygon: "multipolygon",
+  GeometryCollection: "collection"
+}
+
+/** True for a geometry of one of the named kinds (`point | line`). */
+export const geometryIs = (v: Geometry, kinds: string): boolean =>
+  isOneOf(geometryNames[String(field(v.value, "type"))] ?? "", kinds)
+
+const record = (v: Value, tables: string | undefined): Result => {
+  const id = v instanceof RecordId ? v : typeof v === "string" ? RecordIds.parseWritten(v) : undefined
+  return id === undefined || (tables !== undefined && !isOneOf(id.table, tables)) ? none : id
+}
+
+const convert = (type: string, v: Value): Result => {
+  if (isLiteralType(type)) return isLiteral(type, v) ? v : none
+  const m = /^(\w+)<(.*)>$/s.exec(type)
+  const name = m?.[1] ?? type,
+    inner = m?.[2]
+  if (name === "record") return record(v, inner)
+  if (name === "table" && inner !== undefined) {
+    const table = scalar("table", v)
+    return table instanceof Table && isOneOf(table.name, inner) ? table : none
+  }
+  if (name === "geometry" && inner !== undefined) {
+    const given = v instanceof Geometry || !isOneOf("point", inner) ? v : scalar("point", v)
+    return given instanceof Geometry && geometryIs(given, inner) ? given : none
+  }
+  if (name === "option")
+    return v === undefined || inner === undefined ? v : v === null && inner === "string" ? none : convert(inner, v)
+  if (name === "array" || name === "set") {
+    const list = items(v)
+    if (list === undefined) return none
+    const [, element, size] =
+      inner === undefined ? [undefined, "any", undefined] : /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
+    const out = list.map((item) => cast(element!, item))
+    const made = name === "set" ? makeSet(out, "last") : out
+    const length = made instanceof SetValue ? made.items.length : out.length
+    if (size !== undefined && length !== Number(size))
+      return raise(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${length}\``)
+    return made
+  }
+  return scalar(name, v)
+}
+
+/** Casts a value to a type written as the parser keeps it; fails when there is no such conversion. */
+export const cast = (type: string, v: Value): Value => {
+  const options = splitUnion(type)
+  for (const option of options) {
+    // Where there is a choice, nothing is not made text.
+    if (options.length > 1 && option === "string" && (v === undefined || v === null)) continue
+    const out = convert(option, v)
+    if (out !== none) return out
+  }
+  return raise(
+    `Could not cast into \`${type
+      .replace(/^option<(.*)>$/s, "none | $1")
+      .replace(/^set(?=<|$)/, "array")
+      .replace(/^geometry<.*/s, "geometry")}\` using input \`${shown(v)}\``
+  )
+}
+
+/** The alternatives of a type. */
+export const splitUnion = (type: string): ReadonlyArray<string> =>
+  type.includes("|") ? splitOutside(type, "|") : [type]

@@ -1,0 +1,170 @@
+/**
+ * What work costs, charged before it is done: steps for what is walked, bytes for what is made.
+ *
+ * Why so: a value may hold one large part many times over, so what a call walks cannot be read off its arguments in no
+ * time. A walk counts its parts and stops where the budget does; it costs a fraction of the work that it stands for.
+ * Primitives are free. One step stands for some ten nanoseconds: a part looked at, four characters handled one by one,
+ * sixty-four handled by the runtime.
+ */
+import { make, spend } from "./scope.ts"
+import type { Budget } from "./scope.ts"
+import { Bytes, Decimal, Geometry, Range, RecordId, RecordRange, Regex, SetValue, Special } from "../values/value.ts"
+import type { Obj, Value } from "../values/value.ts"
+
+/** Parts that a value of a type beyond JSON's counts as: comparing, hashing or writing it takes that much longer. */
+const typed = 4
+
+/** The same of a decimal, whose digits are handled one by one. */
+const decimal = 16
+
+/** What is left of `left` when the parts of a value are taken off; stops below zero. */
+const without = (v: Value, left: number): number => {
+  if (typeof v === "string") return left - (v.length >> 6)
+  if (typeof v !== "object" || v === null) return typeof v === "bigint" ? left - typed : left
+  if (Array.isArray(v)) return withoutItems(v as ReadonlyArray<Value>, left)
+  return v instanceof Special ? withoutSpecial(v, left) : withoutFields(v as Obj, left)
+}
+
+const withoutItems = (items: ReadonlyArray<Value>, left: number): number => {
+  let rest = left - items.length
+  for (let i = 0; i < items.length && rest >= 0; i++) {
+    const item = items[i]
+    if (typeof item === "string" || typeof item === "bigint" || (typeof item === "object" && item !== null))
+      rest = without(item, rest)
+  }
+  return rest
+}
+
+const withoutFields = (object: Obj, left: number): number => {
+  let rest = left - 1
+  for (const key in object) {
+    if (rest < 0) return rest
+    rest = without(object[key], rest - 3 - (key.length >> 6))
+  }
+  return rest
+}
+
+const withoutSpecial = (v: Special, left: number): number => {
+  if (v instanceof RecordId) return left - typed - (v.text.length >> 6)
+  if (v instanceof Decimal) return left - decimal
+  if (v instanceof SetValue) return withoutItems(v.items, left)
+  if (v instanceof Geometry) return withoutFields(v.value, left)
+  if (v instanceof Bytes) return left - (v.value.length >> 2)
+  if (v instanceof Regex) return left - (v.source.length >> 2)
+  if (v instanceof RecordRange) return without(v.range, left - 1)
+  if (v instanceof Range) return without(v.to?.value, without(v.from?.value, left - 1))
+  return left - typed
+}
+
+/** How many parts a value has, counted as often as they would be written out; more than `most` is `most + 1`. */
+export const partsOf = (v: Value, most: number): number => Math.min(most - without(v, most), most + 1)
+
+/** Steps that the work at hand may still take. */
+const within = (b: Budget): number => Math.max(0, b.left - b.floor)
+
+/** Pays for a walk through a value, and says how many parts it has. */
+export const walk = (b: Budget, v: Value): number => {
+  const parts = partsOf(v, within(b))
+  spend(b, parts)
+  return parts
+}
+
+/** Places, fields or characters a value has, whatever is in them. */
+export const lengthOf = (v: Value): number => {
+  if (typeof v === "string" || Array.isArray(v)) return v.length
+  if (typeof v !== "object" || v === null) return 0
+  if (!(v instanceof Special)) {
+    let n = 0
+    for (const _ in v) n++
+    return n
+  }
+  return v instanceof SetValue ? v.items.length : v instanceof Bytes ? v.value.length : 0
+}
+
+/** Texts up to so many characters compare in no time. */
+const shortText = 256
+
+/** Whether a value compares in no time. */
+export const isSmall = (v: Value): boolean =>
+  typeof v === "string" ? v.length <= shortText : typeof v !== "object" || v === null
+
+const allSmall = (items: ReadonlyArray<Value>): boolean => {
+  for (let i = 0; i < items.length; i++) if (!isSmall(items[i])) return false
+  return true
+}
+
+/** A few primitives, whose number is all there is to count. */
+const isShort = (v: Value): boolean => Array.isArray(v) && v.length <= 16 && allSmall(v as ReadonlyArray<Value>)
+
+/** Comparing two values that are no small ones: never more than the smaller of the two. */
+export const compared = (b: Budget, left: Value, right: Value): void => {
+  if (typeof left === "string" && typeof right === "string") return spend(b, Math.min(left.length, right.length) >> 6)
+  if (isShort(left) && isShort(right))
+    return spend(b, 3 * Math.min((left as ReadonlyArray<Value>).length, (right as ReadonlyArray<Value>).length))
+  const x = partsOf(left, within(b)),
+    y = partsOf(right, within(b))
+  if (left instanceof Regex || right instanceof Regex) return spend(b, matching(x, y))
+  spend(b, 3 * Math.min(x, y))
+}
+
+/** Steps of a regular expression of so many parts over a text of so many. */
+const matching = (x: number, y: number): number => 64 * (1 + x) * (1 + y)
+
+/** How many comparisons or movements sorting so many takes, at most. */
+export const sortSteps = (n: number): number => (n < 2 ? n : n * Math.ceil(Math.log2(n)))
+
+/** Pays for looking into a container of any kind for values. */
+export const contained = (b: Budget, container: Value, wanted: Value): void => {
+  if (Array.isArray(container) && isSmall(wanted) && allSmall(container as ReadonlyArray<Value>))
+    return spend(b, container.length >> 2)
+  const most = within(b)
+  const x = partsOf(container, most),
+    y = partsOf(wanted, most)
+  const many =
+    container instanceof Geometry ||
+    wanted instanceof Geometry ||
+    wanted instanceof Regex ||
+    Array.isArray(wanted) ||
+    wanted instanceof SetValue
+  if (typeof container === "string" && typeof wanted === "string") return searched(b, container, wanted)
+  spend(b, many && x > 0 && y > 0 ? x * y : x + y)
+}
+
+/** Pays for looking for a text in a text. */
+export const searched = (b: Budget, text: string, wanted: string): void =>
+  spend(
+    b,
+    (text.length >> 6) +
+      Math.ceil((text.length * Math.min(wanted.length, Math.max(0, text.length - wanted.length))) / 4096)
+  )
+
+/** Steps of making an element what a type says, by the dearest type it names. */
+const conversion = (type: string): number =>
+  type.includes("decimal") ? 64 : /string|bytes|datetime|uuid|record|regex|duration/.test(type) ? 24 : 4
+
+/**
+ * Pays for a cast: each option of the type is tried on each element, and a text is as long as all parts of the value.
+ */
+export const cast = (b: Budget, type: string, v: Value): void => {
+  if (typeof v === "string" ? v.length < 64 : typeof v !== "object" || v === null)
+    return spend(b, 1 + (type.length >> 3))
+  const span = v instanceof Range ? Number(v.to?.value ?? 0) - Number(v.from?.value ?? 0) : 0
+  const n = 1 + (span > 0 && span <= 1_000_001 ? span : 0) + walk(b, v)
+  // Text as bytes is handled character by character.
+  const characters = typeof v === "string" && type.includes("bytes") ? 4 * v.length : 0
+  spend(b, n * (conversion(type) + (type.length >> 3)) + characters + (type.includes("set") ? 4 * sortSteps(n) : 0))
+  make(b, (type.includes("decimal") ? 160 : 64) * (n - 1) + characters)
+}
+
+/** Pays for putting two values together with `+`. */
+export const added = (b: Budget, left: Value, right: Value): void => {
+  const n = lengthOf(left) + lengthOf(right)
+  if (typeof left === "string") {
+    if (n < 256) return
+    spend(b, n >> 6)
+    return make(b, 2 * n)
+  }
+  const isSet = left instanceof SetValue
+  spend(b, isSet ? 2 * sortSteps(walk(b, left) + walk(b, right)) : n)
+  make(b, (Array.isArray(left) || isSet ? 16 : 64) * n)
+}

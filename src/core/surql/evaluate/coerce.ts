@@ -1,0 +1,136 @@
+/**
+ * Coercion: what a declared type lets through, for closure parameters, their results and typed LET.
+ *
+ * Why so: unlike a cast it converts next to nothing: whole numbers between the number types, elements of arrays and
+ * sets.
+ */
+import { cast, geometryIs, isOneOf, splitUnion } from "./cast.ts"
+import { isLiteral, isLiteralType } from "./literalType.ts"
+import { makeSet } from "../values/makeSet.ts"
+import { isNumber, toFloat } from "../values/number.ts"
+import { identical } from "../values/order.ts"
+import { shown } from "../values/text.ts"
+import {
+  Bytes,
+  Closure,
+  Datetime,
+  Decimal,
+  Duration,
+  Float,
+  Geometry,
+  Range,
+  RecordId,
+  Regex,
+  SetValue,
+  Table,
+  Uuid,
+  isInt,
+  isObj
+} from "../values/value.ts"
+import type { Value } from "../values/value.ts"
+
+/** A value a type does not let through, and why in the database's words. */
+class Mismatch {
+  readonly why: string
+  constructor(why: string) {
+    this.why = why
+  }
+}
+
+type Result = Value | Mismatch
+
+const mismatch = (type: string, v: Value): Mismatch =>
+  new Mismatch(`Expected \`${type.replace(/^geometry<.*/s, "geometry")}\` but found \`${shown(v)}\``)
+
+const tests: { readonly [type: string]: (v: Value) => boolean } = {
+  any: () => true,
+  none: (v) => v === undefined,
+  null: (v) => v === null,
+  bool: (v) => typeof v === "boolean",
+  number: isNumber,
+  string: (v) => typeof v === "string",
+  datetime: (v) => v instanceof Datetime,
+  duration: (v) => v instanceof Duration,
+  uuid: (v) => v instanceof Uuid,
+  bytes: (v) => v instanceof Bytes,
+  object: isObj,
+  regex: (v) => v instanceof Regex,
+  range: (v) => v instanceof Range,
+  function: (v) => v instanceof Closure,
+  table: (v) => v instanceof Table,
+  record: (v) => v instanceof RecordId,
+  geometry: (v) => v instanceof Geometry,
+  point: (v) => v instanceof Geometry && geometryIs(v, "point")
+}
+
+const numeric = (type: string, v: Value): Result => {
+  if (!isNumber(v)) return mismatch(type, v)
+  const same =
+    type === "int"
+      ? isInt(v)
+      : type === "decimal"
+        ? v instanceof Decimal
+        : v instanceof Float || (typeof v === "number" && !isInt(v))
+  if (same) return v
+  return type === "int" && !Number.isInteger(toFloat(v)) ? mismatch(type, v) : cast(type, v)
+}
+
+const elements = (type: string, inner: string, list: ReadonlyArray<Value>): ReadonlyArray<Value> | Mismatch => {
+  const [, element, size] = /^(.*?)(?:,\s*(\d+))?$/s.exec(inner)!
+  const out: Array<Value> = []
+  for (const item of list) {
+    const v = attempt(element!, item)
+    if (v instanceof Mismatch)
+      return new Mismatch(`${v.why} when coercing an element of \`${type.replaceAll(", ", ",")}\``)
+    out.push(v)
+  }
+  return size !== undefined && out.length > Number(size)
+    ? new Mismatch(`Expected \`${type.replaceAll(", ", ",")}\` but found a collection of length \`${out.length}\``)
+    : out
+}
+
+const one = (type: string, v: Value): Result => {
+  if (isLiteralType(type)) return isLiteral(type, v) ? v : mismatch(type, v)
+  const m = /^(\w+)<(.*)>$/s.exec(type)
+  const name = m?.[1] ?? type,
+    inner = m?.[2]
+  if (name === "int" || name === "float" || name === "decimal") return numeric(name, v)
+  if (name === "option") return v === undefined ? v : attempt(inner!, v)
+  if (name === "array")
+    return Array.isArray(v) ? elements(type, inner ?? "any", v as ReadonlyArray<Value>) : mismatch(type, v)
+  if (name === "set") {
+    const out = v instanceof SetValue ? elements(type, inner ?? "any", v.items) : mismatch(type, v)
+    return out instanceof Mismatch ? out : makeSet(out)
+  }
+  if (!tests[name]!(v)) return mismatch(type, v)
+  if (inner === undefined) return v
+  const named =
+    v instanceof RecordId
+      ? isOneOf(v.table, inner)
+      : v instanceof Table
+        ? isOneOf(v.name, inner)
+        : v instanceof Geometry && geometryIs(v, inner)
+  return named ? v : mismatch(type, v)
+}
+
+const attempt = (type: string, v: Value): Result => {
+  const options = splitUnion(type)
+  if (options.length === 1) return one(options[0]!, v)
+  for (const option of options) {
+    const out = one(option, v)
+    if (!(out instanceof Mismatch)) return out
+  }
+  return mismatch(type, v)
+}
+
+/** Whether a type has a value just as it is. */
+export const fits = (type: string, v: Value): boolean => {
+  const out = attempt(type, v)
+  return !(out instanceof Mismatch) && identical(out, v)
+}
+
+/** The value as the type has it; `otherwise` gets told why where the type does not let it through. */
+export const coerce = (type: string, v: Value, otherwise: (why: string) => Value): Value => {
+  const out = attempt(type, v)
+  return out instanceof Mismatch ? otherwise(out.why) : out
+}

@@ -1,0 +1,156 @@
+/**
+ * Graph steps: `->edge`, `<-edge`, `<->edge`, and chains of them.
+ *
+ * Why so: a chain of steps gives one flat list of record ids (only what stands behind the chain is mapped), in edge-key
+ * order per step, with duplicates, as the database walks its graph keys. An edge record's own `in` and `out` count as
+ * neighbours, so `->edge->table` is two plain steps.
+ */
+import type { Part } from "../syntax/ast.ts"
+import { compile } from "./evaluate.ts"
+import { raise } from "./failure.ts"
+import { compareStrings, isTruthy } from "../values/order.ts"
+import { fetch, recordOf } from "./paths.ts"
+import { stepsOf } from "../syntax/print.ts"
+import type { Step } from "./paths.ts"
+import type { Scope } from "./scope.ts"
+import { make, spend } from "./scope.ts"
+import { compileSelectOver } from "./select.ts"
+import { inKeys } from "./sources.ts"
+import { RecordId, RecordRange, field, isInt, isObj } from "../values/value.ts"
+import type { Range, Value } from "../values/value.ts"
+
+type Graph = Extract<Part, { kind: "graph" }>
+
+/** The record a graph step starts from: an id (or text of one), or a document with an `id`. */
+const startOf = (v: Value): RecordId | undefined => (isObj(v) ? recordOf(field(v, "id")) : recordOf(v))
+
+/** The record at the far end of an edge record, if it is one. */
+const ownEnd = (id: RecordId, direction: "out" | "in", s: Scope): RecordId | undefined => {
+  const doc = fetch(id, s)
+  if (!isObj(doc)) return undefined
+  const from = recordOf(field(doc, "in")),
+    to = recordOf(field(doc, "out"))
+  return from === undefined || to === undefined ? undefined : direction === "out" ? to : from
+}
+
+const neighbours = (
+  id: RecordId,
+  direction: "out" | "in",
+  tables: ReadonlyArray<string>,
+  ranges: ReadonlyArray<Range | undefined>,
+  s: Scope
+): Array<RecordId> => {
+  const end = ownEnd(id, direction, s)
+  const out: Array<RecordId> = []
+  if (tables.length > 0) {
+    tables.forEach((table, i) => {
+      const range = ranges[i]
+      const add = (found: RecordId): void => {
+        spend(s.budget, 1)
+        if (range === undefined || inKeys(range, found.key)) out.push(found)
+      }
+      if (end !== undefined && end.table === table) add(end)
+      for (const edge of s.source.edges(id, direction, table)) add(edge)
+    })
+  } else {
+    for (const edge of s.source.edges(id, direction, undefined)) {
+      spend(s.budget, 1)
+      out.push(edge)
+    }
+    if (end !== undefined) {
+      const at = out.findIndex((o) => compareStrings(o.table, end.table) > 0)
+      out.splice(at < 0 ? out.length : at, 0, end)
+    }
+  }
+  spend(s.budget, 1)
+  make(s.budget, 8 * out.length)
+  return out
+}
+
+/** A compiled step from one record: ids, or rows where the step has its own SELECT. */
+const compileStep = (part: Graph): ((id: RecordId, s: Scope) => ReadonlyArray<Value>) => {
+  const directions: ReadonlyArray<"in" | "out"> = part.direction === "both" ? ["in", "out"] : [part.direction]
+  const limits = part.ranges.map((r) => r && compile(r))
+  const rangeOf = (v: Value): Range | undefined => (v instanceof RecordRange ? v.range : undefined)
+  const walk = (id: RecordId, s: Scope): ReadonlyArray<RecordId> => {
+    const ranges = limits.map((l) => l && rangeOf(l(s)))
+    return directions.flatMap((d) => neighbours(id, d, part.tables, ranges, s))
+  }
+  if (part.query !== undefined) {
+    const select = compileSelectOver(part.query)
+    return (id, s) => {
+      const rows = select(walk(id, s), s)
+      return Array.isArray(rows) ? (rows as ReadonlyArray<Value>) : [rows]
+    }
+  }
+  const steps = part.where === undefined ? 0 : stepsOf(part.where)
+  const where = part.where && compile(part.where),
+    limit = part.limit && compile(part.limit),
+    start = part.start && compile(part.start)
+  if (where === undefined && limit === undefined && start === undefined) return walk
+  return (id, s) => {
+    const kept =
+      where === undefined
+        ? walk(id, s)
+        : walk(id, s).filter((target) => {
+            spend(s.budget, steps)
+            const doc = fetch(target, s)
+            return doc !== undefined && isTruthy(where({ ...s, doc }))
+          })
+    const from = start === undefined ? 0 : whole(start(s)),
+      count = limit === undefined ? kept.length : whole(limit(s))
+    return kept.slice(from, from + count)
+  }
+}
+
+const whole = (v: Value): number =>
+  isInt(v) && v >= 0 ? Number(v) : raise("Expected a positive whole number for LIMIT or START")
+
+/** Compiles a graph step and what follows it. */
+export const compileGraph = (
+  part: Graph,
+  rest: ReadonlyArray<Part>,
+  compileParts: (parts: ReadonlyArray<Part>) => Step
+): Step => {
+  const walk = compileStep(part)
+  const after = chain(rest, compileParts),
+    otherwise = compileParts(rest)
+  const step: Step = (v, s) => {
+    if (Array.isArray(v)) return (v as ReadonlyArray<Value>).map((item) => step(item, s))
+    const id = startOf(v)
+    return id === undefined ? otherwise(undefined, s) : after(walk(id, s), s)
+  }
+  return step
+}
+
+/** What follows a step, on its flat list: further steps and filters stay flat, anything else is an ordinary path. */
+const chain = (rest: ReadonlyArray<Part>, compileParts: (parts: ReadonlyArray<Part>) => Step): Step => {
+  const [part, ...others] = rest
+  if (part === undefined) return (v) => v
+  if (part.kind === "flatten") return chain(others, compileParts)
+  if (part.kind === "where") {
+    const condition = compile(part.where),
+      after = chain(others, compileParts)
+    const steps = stepsOf(part.where)
+    return (v, s) =>
+      after(
+        (v as ReadonlyArray<Value>).filter(
+          (item) =>
+            spend(s.budget, steps) === undefined &&
+            isTruthy(condition({ ...s, doc: item instanceof RecordId ? fetch(item, s) : item }))
+        ),
+        s
+      )
+  }
+  if (part.kind !== "graph") return compileParts(rest)
+  const walk = compileStep(part)
+  const after = chain(others, compileParts)
+  return (v, s) =>
+    after(
+      (v as ReadonlyArray<Value>).flatMap((item) => {
+        const id = startOf(item)
+        return id === undefined ? [] : walk(id, s)
+      }),
+      s
+    )
+}

@@ -1,0 +1,105 @@
+/**
+ * What of a SELECT a store that reads in key order can do by itself: a range of one table, how many of its rows, which
+ * of them surely fail the filter.
+ *
+ * Why so: an SSP pulls its tables in chunks, and a chunk must cost what it holds. What is said here only ever leaves
+ * out rows that the evaluator would read in vain, and never one on which the filter would fail before it says no.
+ */
+import { analyze } from "../syntax/analyze.ts"
+import type { Expr, Select } from "../syntax/ast.ts"
+import { canFail, compile } from "./evaluate.ts"
+import { EvalError } from "./failure.ts"
+import type { Scope } from "./scope.ts"
+import { ordersById } from "./select.ts"
+import { compileSources, conjuncts, fixed, idTerms, inKeyOrder } from "./sources.ts"
+import { type Range, RecordId, RecordRange, Table, type Value, isInt } from "../values/value.ts"
+
+/** Rows of one table in key order, exactly those that a SELECT shows: behind the first `start`, at most `limit`. */
+export interface KeyScan {
+  readonly table: string
+  readonly range: Range | undefined
+  readonly start: number
+  readonly limit: number
+}
+
+/** Undefined when it fails, which is then the evaluator's to say. */
+const safely = <A>(body: () => A): A | undefined => {
+  try {
+    return body()
+  } catch (error) {
+    if (error instanceof EvalError) return undefined
+    throw error
+  }
+}
+
+/** The value of something that is the same for every row. */
+const valueOf = (e: Expr, scope: Scope): Value => (fixed(e) ? compile(e)(scope) : undefined)
+
+/** Whether the filter says no more than the range of keys that it is read as. */
+const isRange = (select: Select, table: string, scope: Scope): boolean => {
+  const terms = idTerms(select.where)
+  return (
+    terms.length === conjuncts(select.where).length &&
+    terms.every(({ op, value }) => {
+      const bound = value(scope)
+      return op !== "=" && bound instanceof RecordId && bound.table === table
+    })
+  )
+}
+
+const count = (e: Expr | undefined, otherwise: number, scope: Scope): number | undefined => {
+  if (e === undefined) return otherwise
+  const n = valueOf(e, scope)
+  return isInt(n) && n >= 0 ? Number(n) : undefined
+}
+
+const scanOf = (select: Select, scope: Scope): KeyScan | undefined => {
+  const [from, ...others] = select.from
+  if (from === undefined || others.length > 0 || select.split.length > 0 || select.group !== undefined) return undefined
+  const inOrder = inKeyOrder(select)
+  if (!inOrder && !fixed(from)) return undefined
+  if (select.order.length > 0 && !(inOrder && ordersById(select))) return undefined
+  if (select.where !== undefined && (from.kind !== "table" || !isRange(select, from.name, scope))) return undefined
+  const source =
+    from.kind === "table" ? compileSources(select)[0]!(scope) : inOrder ? compile(from)(scope) : valueOf(from, scope)
+  const start = count(select.start, 0, scope),
+    limit = count(select.limit, Infinity, scope)
+  if (start === undefined || limit === undefined) return undefined
+  if (source instanceof Table) return { table: source.name, range: undefined, start, limit }
+  return source instanceof RecordRange ? { table: source.table, range: source.range, start, limit } : undefined
+}
+
+/** The scan that a SELECT is, if it is one: nothing but the keys decides which rows it shows and in which order. */
+export const keyScan = (select: Select, scope: Scope): KeyScan | undefined => safely(() => scanOf(select, scope))
+
+/** Whether its tables are read for its own rows alone: a subquery may read the same one, and all of it. */
+export const readsOnce = (select: Select): boolean => !analyze(select).subqueries
+
+/** Whether it shows the rows as they are: `SELECT *`. */
+export const showsAll = ({ fetch, fields, omit, only, value }: Select): boolean =>
+  fields.length === 1 && fields[0]!.kind === "all" && !value && !only && omit.length === 0 && fetch.length === 0
+
+export type Equality = readonly [field: string, value: string | number | boolean]
+
+/** Fields that must be equal to a string, int or bool for a row to pass, by what the filter asks before it can fail. */
+export const equalities = (select: Select, scope: Scope): ReadonlyArray<Equality> =>
+  safely(() => equalitiesOf(select, scope)) ?? []
+
+const equalitiesOf = (select: Select, scope: Scope): ReadonlyArray<Equality> => {
+  const [from, ...others] = select.from
+  if (from?.kind !== "table" || others.length > 0 || select.where === undefined) return []
+  const parts = conjuncts(select.where)
+  const first = parts.findIndex((part) => canFail(part))
+  return (first < 0 ? parts : parts.slice(0, first)).flatMap((part) => {
+    if (part.kind !== "binary" || part.op !== "=") return []
+    return [...equality(part.left, part.right, scope), ...equality(part.right, part.left, scope)]
+  })
+}
+
+const equality = (path: Expr, other: Expr, scope: Scope): ReadonlyArray<Equality> => {
+  if (path.kind !== "idiom" || path.start !== undefined || path.parts.length !== 1) return []
+  const [part] = path.parts
+  if (part?.kind !== "field" || part.name === "id") return []
+  const v = valueOf(other, scope)
+  return typeof v === "string" || typeof v === "boolean" || (typeof v === "number" && isInt(v)) ? [[part.name, v]] : []
+}

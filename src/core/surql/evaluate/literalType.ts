@@ -1,0 +1,95 @@
+/**
+ * Types that are written as values: `123 | 456`, `'abc'`, `true`, `[number, 'abc']`, `{ status: 'ok', at: datetime }`.
+ *
+ * Why so: like all types they are kept as canonical text, which is the text of the value; a value is of such a type or
+ * is not, nothing is converted.
+ */
+import { fits } from "./coerce.ts"
+import * as Lex from "../syntax/lex.ts"
+import { isNumber } from "../values/number.ts"
+import { equal, identical } from "../values/order.ts"
+import { open } from "../syntax/parser.ts"
+import { field, isObj } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
+
+/** True for the text of a type that is a value or made of them. */
+export const isLiteralType = (type: string): boolean =>
+  /^(?:['"[{\d]|-\d|[dub]['"]|(?:true|false|NaN|Infinity)$)/.test(type)
+
+/** The parts of a text between separators that stand outside brackets and quotes. */
+export const splitOutside = (text: string, separator: string): ReadonlyArray<string> => {
+  const out: Array<string> = []
+  let depth = 0,
+    start = 0,
+    quote = ""
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i]!
+    if (quote !== "") {
+      if (c === "\\") i++
+      else if (c === quote) quote = ""
+    } else if (c === "'" || c === '"') quote = c
+    else if ("<[{".includes(c)) depth++
+    else if (">]}".includes(c)) depth--
+    else if (c === separator && depth === 0) {
+      out.push(text.slice(start, i).trim())
+      start = i + 1
+    }
+  }
+  const last = text.slice(start).trim()
+  return last === "" && out.length === 0 ? out : [...out, last]
+}
+
+/** Constants of types by their text: few, and each read once. */
+const constants = new Map<string, Value>()
+const mostConstants = 1000
+
+const named: ReadonlyMap<string, Value> = new Map<string, Value>([
+  ["true", true],
+  ["false", false],
+  ["NaN", NaN],
+  ["Infinity", Infinity]
+])
+
+const read = (text: string): Value => {
+  if (text.startsWith("-")) return Lex.number(text, 0, 0).value
+  const { kind, text: content, value } = open(text).token
+  return kind === "string" ? content : value
+}
+
+const constantOf = (text: string): Value => {
+  if (!constants.has(text)) {
+    if (constants.size >= mostConstants) constants.clear()
+    constants.set(text, named.has(text) ? named.get(text) : read(text))
+  }
+  return constants.get(text)
+}
+
+const isConstant = (constant: Value, v: Value): boolean =>
+  isNumber(constant) ? isNumber(v) && equal(constant, v) : identical(constant, v)
+
+/** Whether a value is of a type as it stands. */
+const isOf = (type: string, v: Value): boolean =>
+  splitOutside(type, "|").some((option) => (isLiteralType(option) ? isLiteral(option, v) : fits(option, v)))
+
+const isTuple = (parts: ReadonlyArray<string>, v: Value): boolean =>
+  Array.isArray(v) && v.length === parts.length && parts.every((part, i) => isOf(part, (v as ReadonlyArray<Value>)[i]))
+
+/** Objects have the fields that are named and no others; one that may be NONE may be missing. */
+const isShape = (parts: ReadonlyArray<string>, v: Value): boolean => {
+  if (!isObj(v)) return false
+  const types = new Map(
+    parts.map((part) => {
+      const [key = "", ...type] = splitOutside(part, ":")
+      return [key.startsWith('"') ? open(key).token.text : key, type.join(":")]
+    })
+  )
+  return (
+    Object.keys(v).every((name) => types.has(name)) && [...types].every(([name, type]) => isOf(type, field(v, name)))
+  )
+}
+
+/** Whether a value is of a type that {@link isLiteralType}. */
+export const isLiteral = (type: string, v: Value): boolean => {
+  if (type.startsWith("[")) return isTuple(splitOutside(type.slice(1, -1), ","), v)
+  return type.startsWith("{") ? isShape(splitOutside(type.slice(1, -1), ","), v) : isConstant(constantOf(type), v)
+}

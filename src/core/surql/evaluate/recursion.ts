@@ -1,0 +1,174 @@
+/**
+ * Recursive paths: `{1..3}(->knows->person)`, with `+collect`, `+path` and `+shortest=record`.
+ *
+ * Why so: a plain recursion repeats the path on its own result and stops at a dead end, at the largest depth, or when
+ * nothing changes; the others walk the graph breadth first. Depth is bounded by 256, as in the database.
+ */
+import type { Part } from "../syntax/ast.ts"
+import { compile } from "./evaluate.ts"
+import { walk } from "./charge.ts"
+import { raise } from "./failure.ts"
+import { indexKey } from "../values/key.ts"
+import { equal, identical } from "../values/order.ts"
+import type { Step } from "./paths.ts"
+import type { Compiled, Scope } from "./scope.ts"
+import { make, spend } from "./scope.ts"
+import type { Value } from "../values/value.ts"
+
+type Recurse = Extract<Part, { kind: "recurse" }>
+
+const maxDepth = 256
+
+const isFinal = (v: Value): boolean =>
+  v === undefined || v === null || (Array.isArray(v) && (v as ReadonlyArray<Value>).every(isFinal))
+
+/** One level of a walk: nested lists flat, dead ends gone. */
+const level = (v: Value): ReadonlyArray<Value> =>
+  Array.isArray(v) ? (v as ReadonlyArray<Value>).flatMap(level) : v === undefined || v === null ? [] : [v]
+
+const clean = (v: Value, s: Scope): Value => (Array.isArray(v) ? flat(v, s) : v)
+
+/** A level, paid for before it is made: the walk here, what is kept by whoever keeps it. */
+const flat = (v: Value, s: Scope): ReadonlyArray<Value> => {
+  make(s.budget, 16 * (1 + walk(s.budget, v)))
+  return level(v)
+}
+
+/** A path with one more record, which is a copy. */
+const longer = (path: ReadonlyArray<Value>, item: Value, s: Scope): ReadonlyArray<Value> => {
+  spend(s.budget, 1 + (path.length >> 3))
+  make(s.budget, 32 + 8 * path.length)
+  return [...path, item]
+}
+
+const plain =
+  (part: Recurse, body: Step): Step =>
+  (v, s) => {
+    let current = v
+    const max = part.max ?? maxDepth
+    for (let depth = 1; ; depth++) {
+      spend(s.budget, 1)
+      const next = clean(body(current, s), s)
+      if (isFinal(next) || identical(next, current)) {
+        if (depth > part.min) return current
+        return Array.isArray(next) ? [] : undefined
+      }
+      if (depth >= max) return next
+      current = next
+    }
+  }
+
+const collect =
+  (part: Recurse, body: Step): Step =>
+  (v, s) => {
+    const seen = new Set<unknown>(part.inclusive ? [indexKey(v)] : [])
+    const out: Array<Value> = part.inclusive ? [v] : []
+    let front: ReadonlyArray<Value> = [v]
+    for (let depth = 1; depth <= (part.max ?? maxDepth) && front.length > 0; depth++) {
+      const next: Array<Value> = []
+      for (const found of front.flatMap((item) => flat(body(item, s), s))) {
+        spend(s.budget, 1)
+        const key = indexKey(found)
+        if (seen.has(key)) continue
+        seen.add(key)
+        next.push(found)
+        if (depth >= part.min) out.push(found)
+      }
+      front = next
+    }
+    return out
+  }
+
+const paths =
+  (part: Recurse, body: Step): Step =>
+  (v, s) => {
+    const done: Array<ReadonlyArray<Value>> = []
+    let open: Array<ReadonlyArray<Value>> = [[v]]
+    for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
+      const next: Array<ReadonlyArray<Value>> = []
+      for (const path of open) {
+        const found = flat(body(path[path.length - 1], s), s)
+        spend(s.budget, found.length + 1)
+        if (found.length === 0 && depth > part.min) done.push(path)
+        for (const item of found) next.push(longer(path, item, s))
+      }
+      open = next
+    }
+    const all = [...done, ...open]
+    return part.inclusive ? all : all.map((path) => path.slice(1))
+  }
+
+const shortest =
+  (part: Recurse, body: Step, target: Compiled): Step =>
+  (v, s) => {
+    const goal = target(s)
+    const seen = new Set<unknown>([indexKey(v)])
+    let open: Array<ReadonlyArray<Value>> = [[v]]
+    for (let depth = 1; depth <= (part.max ?? maxDepth) && open.length > 0; depth++) {
+      const next: Array<ReadonlyArray<Value>> = []
+      for (const path of open) {
+        for (const found of flat(body(path[path.length - 1], s), s)) {
+          const extended = longer(path, found, s)
+          if (equal(found, goal)) return part.inclusive ? extended : extended.slice(1)
+          const key = indexKey(found)
+          if (seen.has(key)) continue
+          seen.add(key)
+          next.push(extended)
+        }
+      }
+      open = next
+    }
+    return undefined
+  }
+
+const hasRepeat = (parts: ReadonlyArray<Part>): boolean =>
+  parts.some(
+    (p) =>
+      p.kind === "repeat" ||
+      (p.kind === "destructure" && p.entries.some((d) => d.expr.kind === "idiom" && hasRepeat(d.expr.parts)))
+  )
+
+/** A tree: the path goes on below each place marked `@`, down to the largest depth. */
+const tree = (part: Recurse, body: Step): Step => {
+  const at =
+    (depth: number): Step =>
+    (v, s) =>
+      body(v, {
+        ...s,
+        repeat: (inner, scope) => {
+          spend(scope.budget, 1)
+          if (Array.isArray(inner)) make(scope.budget, 8 * inner.length)
+          if (Array.isArray(inner)) return (inner as ReadonlyArray<Value>).map((item) => scope.repeat!(item, scope))
+          if (depth >= maxDepth) return raise("Exceeded the idiom recursion limit of 256.")
+          return inner === undefined || inner === null || (part.max !== undefined && depth >= part.max)
+            ? inner
+            : at(depth + 1)(inner, scope)
+        }
+      })
+  return at(1)
+}
+
+/** Compiles a recursion and what follows it. Without a body in parentheses the rest of the path is the body. */
+export const compileRecursion = (
+  part: Recurse,
+  rest: ReadonlyArray<Part>,
+  compileParts: (parts: ReadonlyArray<Part>) => Step
+): Step => {
+  const inline = part.body.length === 0
+  const body = compileParts(inline ? rest : part.body)
+  const after: Step = inline ? (v) => v : compileParts(rest)
+  const repeats = hasRepeat(inline ? rest : part.body)
+  const step = repeats
+    ? tree(part, body)
+    : part.mode === "plain"
+      ? plain(part, body)
+      : part.mode === "collect"
+        ? collect(part, body)
+        : part.mode === "path"
+          ? paths(part, body)
+          : shortest(part, body, compile(part.target!))
+  return (v: Value, s: Scope) => {
+    if (part.min === 0) return raise("Found 0 for bound but expected at least 1.")
+    return v === undefined || v === null ? undefined : after(step(v, s), s)
+  }
+}

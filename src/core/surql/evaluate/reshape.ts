@@ -1,0 +1,183 @@
+/**
+ * What SELECT does to rows besides filtering and projecting: SPLIT, ORDER BY and FETCH.
+ *
+ * Why so: each works on whole rows with paths, so they share the reading of a path in a projected row.
+ */
+import type { Expr, Idiom, OrderTerm, Select } from "../syntax/ast.ts"
+import { lengthOf, sortSteps } from "./charge.ts"
+import { compile } from "./evaluate.ts"
+import { aliasNames } from "../syntax/names.ts"
+import { compareRecords } from "../values/order.ts"
+import { compileIdiom, compileParts, recordOf } from "./paths.ts"
+import { print } from "../syntax/print.ts"
+import type { Budget, Compiled, Scope, Slices } from "./scope.ts"
+import { make, spend } from "./scope.ts"
+import { copyOf, replaceAt, setPath } from "./shape.ts"
+import { compareTerm } from "./sorting.ts"
+import type { Item } from "./sources.ts"
+import { SetValue, field, isObj } from "../values/value.ts"
+import type { Value } from "../values/value.ts"
+
+/** What a value is split into. */
+const elementsOf = (v: Value): ReadonlyArray<Value> | undefined =>
+  Array.isArray(v) ? (v as ReadonlyArray<Value>) : v instanceof SetValue ? v.items : undefined
+
+/** Each piece is a row with a copy of its fields. */
+const payPieces = ({ scope: { budget } }: Item, pieces: number, width: number): void => {
+  spend(budget, pieces * (1 + (width >> 1)))
+  make(budget, pieces * (160 + 48 * width))
+}
+
+/** SPLIT on a path of the document (SELECT VALUE): a row per element, which takes the place of the array or set. */
+export const docSplitter = (idiom: Idiom) => {
+  const read = compileParts(idiom.parts)
+  return (item: Item): ReadonlyArray<Item> => {
+    const found = elementsOf(read(item.scope.doc, item.scope))
+    if (found === undefined) return [item]
+    payPieces(item, found.length, lengthOf(item.scope.doc) + idiom.parts.length)
+    return found.map((element) => ({
+      ...item,
+      scope: { ...item.scope, doc: replaceAt(item.scope.doc, idiom.parts, () => element) }
+    }))
+  }
+}
+
+/** SPLIT on a path of the projected row. */
+export const rowSplitter = (idiom: Idiom) => {
+  const names = aliasNames(idiom),
+    read = atOutput(idiom),
+    steps = compileParts(idiom.parts)
+  return (item: Item): ReadonlyArray<Item> => {
+    const plain = read(item)
+    const found = elementsOf(plain === undefined ? steps(item.value, item.scope) : plain)
+    if (found === undefined || !isObj(item.value)) return [item]
+    const row = item.value
+    payPieces(item, found.length, lengthOf(row) + names.length)
+    return found.map((element) => {
+      const copy = copyOf(row)
+      setPath(copy, names, element)
+      return { ...item, value: copy }
+    })
+  }
+}
+
+export interface SortReader {
+  /** The value from the document; undefined where it is inside the projected row. */
+  readonly fromDoc: Compiled | undefined
+  readonly read: (item: Item) => Value
+}
+
+/** Reads a sort value: inside the row where the path starts with an alias, else from the document. */
+export const sortReader = (select: Select, idiom: Idiom): SortReader => {
+  const text = print(idiom)
+  if (select.group !== undefined || (select.split.length > 0 && !select.value)) {
+    return { fromDoc: undefined, read: select.value ? (item) => item.value : atOutput(idiom) }
+  }
+  for (const f of select.fields) {
+    if (f.kind !== "expr" || f.alias === undefined) continue
+    const alias = print(f.alias)
+    if (alias === text) return fromDoc(compile(f.expr))
+    if (text.startsWith(alias + ".") || text.startsWith(alias + "["))
+      return { fromDoc: undefined, read: atOutput(idiom) }
+  }
+  for (const f of select.fields) {
+    if (
+      f.kind === "expr" &&
+      f.alias === undefined &&
+      print(f.expr) !== text &&
+      f.expr.kind !== "idiom" &&
+      fieldNames(f.expr) === text
+    )
+      return fromDoc(compile(f.expr))
+  }
+  return fromDoc(compileIdiom({ ...idiom, start: undefined }))
+}
+
+const fromDoc = (value: Compiled): SortReader => ({ fromDoc: value, read: (item) => value(item.scope) })
+
+const fieldNames = (e: Expr): string => (e.kind === "call" ? e.name : "")
+
+/** Output rows nest by the names of a path. */
+const atOutput = (idiom: Idiom): ((item: Item) => Value) => {
+  const names = aliasNames(idiom)
+  return (item) => names.reduce<Value>((v, name) => (isObj(v) ? field(v, name) : undefined), item.value)
+}
+
+/** One ORDER BY term, compiled. */
+export interface Sort extends SortReader {
+  readonly compare: (a: Value, b: Value) => number
+}
+
+export const compileSort = (select: Select, term: OrderTerm): Sort => ({
+  ...sortReader(select, term.idiom),
+  compare: compareTerm(term)
+})
+
+/** Rows sorted, or merged, between two pauses. */
+const sortSlice = 512
+
+/**
+ * Rows with their sort values, sorted; equal ones by record id, else as they came. Runs are sorted, then merged by
+ * twos, with pauses.
+ */
+export function* sorted(items: Array<Item>, order: ReadonlyArray<Sort>, budget: Budget): Slices<Array<Item>> {
+  const compare = (a: Item, b: Item): number => {
+    for (let i = 0; i < order.length; i++) {
+      const c = order[i]!.compare(a.sort[i], b.sort[i])
+      if (c !== 0) return c
+    }
+    return a.record !== undefined && b.record !== undefined ? compareRecords(a.record, b.record) : 0
+  }
+  const pay = (comparisons: number): void => spend(budget, (order.length * comparisons) >> 2)
+  if (items.length <= sortSlice) {
+    pay(sortSteps(items.length) >> 2)
+    return items.sort(compare)
+  }
+  let from: Array<Item> = []
+  for (let at = 0; at < items.length; at += sortSlice) {
+    // The runtime sorts a run as a whole; most comparisons are those of the merges.
+    pay(sortSteps(Math.min(sortSlice, items.length - at)) >> 2)
+    for (const item of items.slice(at, at + sortSlice).sort(compare)) from.push(item)
+    yield
+  }
+  for (let width = sortSlice; width < items.length; width *= 2) {
+    const to: Array<Item> = []
+    for (let at = 0; at < items.length; at += 2 * width) {
+      const middle = Math.min(at + width, items.length),
+        end = Math.min(middle + width, items.length)
+      for (let i = at, j = middle; i < middle || j < end; ) {
+        to.push(j >= end || (i < middle && compare(from[i]!, from[j]!) <= 0) ? from[i++]! : from[j++]!)
+        if (to.length % sortSlice !== 0) continue
+        pay(sortSlice)
+        yield
+      }
+    }
+    from = to
+  }
+  return from
+}
+
+/** FETCH: record ids at the named paths become documents. */
+export const fetching = (select: Pick<Select, "fetch">) => {
+  const load =
+    (scope: Scope) =>
+    (v: Value): Value => {
+      if (Array.isArray(v)) {
+        spend(scope.budget, v.length)
+        make(scope.budget, 8 * v.length)
+        return (v as ReadonlyArray<Value>).map(load(scope))
+      }
+      const id = recordOf(v)
+      if (id === undefined) return v
+      spend(scope.budget, 1)
+      return scope.source.record(id)
+    }
+  return (value: Value, scope: Scope): Value =>
+    select.fetch.reduce<Value>((row, idiom) => {
+      let out = row
+      for (let n = 1; n <= idiom.parts.length; n++)
+        if (idiom.parts[n - 1]!.kind === "field" || n === idiom.parts.length)
+          out = replaceAt(out, idiom.parts.slice(0, n), load(scope))
+      return out
+    }, value)
+}

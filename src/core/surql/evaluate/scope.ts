@@ -1,0 +1,147 @@
+/**
+ * What an expression is evaluated in: the document, parameters, other records, and how much work it may do.
+ *
+ * Why so: one small object per row is all that evaluation reads, so the engine can wrap {@link Source} to remember
+ * which records a row looked at, and bound every evaluation by counted steps instead of a clock.
+ */
+import type { Select } from "../syntax/ast.ts"
+import { raise } from "./failure.ts"
+import type { Datetime, Obj, Range, RecordId, Value } from "../values/value.ts"
+
+/** Other records, as they are right now. Rows are full documents with their `id`; nobody mutates them. */
+export interface Source {
+  /** The record, or `undefined` when there is none. */
+  readonly record: (id: RecordId) => Obj | undefined
+  /**
+   * All records of a table in record-key order; nothing for an unknown table. Read as the evaluation goes on, so what
+   * it reads must not change while a sliced evaluation is paused: give it a snapshot, or let nothing in between.
+   */
+  readonly rows: (table: string) => Iterable<Obj>
+  /**
+   * The records with keys in a range, in record-key order, at a cost that grows with what is taken of them; without it
+   * tables are scanned.
+   */
+  readonly rowsBetween?: (table: string, range: Range) => Iterable<Obj>
+  /**
+   * Ids of the edge records that leave (`out`: their `in` is the record) or reach (`in`: their `out` is the record) a
+   * record, by edge table name and then key; of one edge table, or (`undefined`) of all.
+   */
+  readonly edges: (record: RecordId, direction: "out" | "in", table: string | undefined) => Iterable<RecordId>
+  /** Names of the tables, sorted; for INFO FOR DB. */
+  readonly tables?: () => Iterable<string>
+  /** Answers a subquery in a way of its own (the engine: from a maintained result); `plain` runs it. */
+  readonly subquery?: (query: Select, scope: Scope, plain: Compiled) => Value
+  /** The declared fields of a table (name to type), for INFO FOR TABLE; undefined where it is not declared. */
+  readonly fields?: (table: string) => { readonly [name: string]: string } | undefined
+}
+
+/** A run that pauses: yields between slices of its work, returns its result. Abandoned by `return()`. */
+export type Slices<A> = Generator<undefined, A, void>
+
+/** Runs to the end without pausing. */
+export const drain = <A>(slices: Slices<A>): A => {
+  for (;;) {
+    const step = slices.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** The limits of evaluation: what an operator sets to raise them, and what holds otherwise. */
+export const limits = {
+  rowSteps: { setting: "SVC_QUERY_ROW_STEPS", value: 1_000_000 },
+  querySteps: { setting: "SVC_QUERY_STEPS", value: 100_000_000 },
+  queryRows: { setting: "SVC_QUERY_ROWS", value: 100_000 },
+  queryBytes: { setting: "SVC_QUERY_BYTES", value: 67_108_864 }
+} as const
+
+/** Steps and bytes left; shared by everything one run does. `setting` names the knob that raises the steps. */
+export interface Budget {
+  left: number
+  /** What `left` may not fall below: above 0 while a row is evaluated that may not take all there is. */
+  floor: number
+  readonly limit: number
+  readonly setting: string
+  /** The most that one row may take: a row is evaluated without a pause. */
+  readonly rowLimit: number
+  /** Bytes that may still be made. What is let go again is given back row by row, see {@link keepBytes}. */
+  bytes: number
+  readonly byteLimit: number
+}
+
+/** A budget of so many steps (about one per expression node that loops, row read or element touched) and bytes. */
+export const budget = (
+  limit: number,
+  setting: string,
+  rowLimit = Infinity,
+  byteLimit: number = limits.queryBytes.value
+): Budget => ({ left: limit, floor: 0, limit, setting, rowLimit, bytes: byteLimit, byteLimit })
+
+/** The budget of one row. */
+export const rowBudget = (
+  rowSteps: number = limits.rowSteps.value,
+  queryBytes: number = limits.queryBytes.value
+): Budget => budget(rowSteps, limits.rowSteps.setting, Infinity, queryBytes)
+
+/** The budget of a whole query and of each of its rows. */
+export const queryBudget = (
+  querySteps: number = limits.querySteps.value,
+  rowSteps: number = limits.rowSteps.value,
+  queryBytes: number = limits.queryBytes.value
+): Budget => budget(querySteps, limits.querySteps.setting, rowSteps, queryBytes)
+
+/** Puts all steps and bytes back. */
+export const renew = (b: Budget): void => {
+  b.left = b.limit
+  b.floor = 0
+  b.bytes = b.byteLimit
+}
+
+const exhausted = (b: Budget): never =>
+  b.left < 0
+    ? raise(`The query needs more than ${b.limit} steps; raise ${b.setting} to allow it`)
+    : raise(`A row needs more than ${b.rowLimit} steps; raise ${limits.rowSteps.setting} to allow it`)
+
+/** Takes steps from a budget; fails when it is used up. */
+export const spend = (b: Budget, steps: number): void => {
+  b.left -= steps
+  if (b.left < b.floor) exhausted(b)
+}
+
+const tooLarge = (b: Budget): never =>
+  raise(`The query makes more than ${b.byteLimit} bytes; raise ${limits.queryBytes.setting} to allow it`)
+
+/** Takes bytes from a budget, before they are made; fails when it is used up. */
+export const make = (b: Budget, bytes: number): void => {
+  b.bytes -= bytes
+  if (b.bytes < 0) tooLarge(b)
+}
+
+/** Gives back what was made since there were `before` bytes left, but for so many that are kept. */
+export const keepBytes = (b: Budget, before: number, kept: number): void => {
+  b.bytes = Math.max(b.bytes, before - kept)
+}
+
+/** From here to {@link endRows} the steps of one row are counted. */
+export const beginRow = (b: Budget): void => {
+  b.floor = b.left > b.rowLimit ? b.left - b.rowLimit : 0
+}
+
+export const endRows = (b: Budget): void => {
+  b.floor = 0
+}
+
+export interface Scope {
+  /** The current document, NONE outside a SELECT. */
+  readonly doc: Value
+  readonly params: { readonly [name: string]: Value }
+  /** The document of the query around a subquery, for `$parent`. */
+  readonly parent: Value
+  readonly source: Source
+  readonly budget: Budget
+  /** The present for `time::now()`; without it that fails, as it must in a live view. */
+  readonly now?: Datetime
+  /** Inside a recursive path: goes on from a value at `@`. */
+  readonly repeat?: (v: Value, scope: Scope) => Value
+}
+
+export type Compiled = (scope: Scope) => Value

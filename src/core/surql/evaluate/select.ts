@@ -1,0 +1,437 @@
+/**
+ * SELECT as the plain evaluator runs it: source, filter, split, group or project, order, window, fetch.
+ *
+ * Why so: this is the law the engine is tested against, the answer to `/proxy/query`, and the engine's fallback, so it
+ * is written for plainness: each step is a list to a list. A failing row fails the statement, or (D2a) is left out and
+ * named. Equal sort keys are ordered by record id; without ORDER BY rows keep the order of their sources. A run is a
+ * generator that yields every few hundred rows, so that a host may let other work in between; rows behind the window
+ * are not read.
+ */
+import { Either } from "effect"
+import type { Expr, Select, Statement } from "../syntax/ast.ts"
+import { partsOf } from "./charge.ts"
+import { canFail, compile, compileReturn } from "./evaluate.ts"
+import { EvalError, raise } from "./failure.ts"
+import type { Failure } from "./failure.ts"
+import { compileGrouping } from "./group.ts"
+import type { Grouping } from "./group.ts"
+import { isTruthy } from "../values/order.ts"
+import { stepsOf } from "../syntax/print.ts"
+import { compileProjection } from "./project.ts"
+import { compileSort, docSplitter, fetching, rowSplitter, sorted } from "./reshape.ts"
+import type { Budget, Compiled, Scope, Slices, Source } from "./scope.ts"
+import { beginRow, drain, endRows, keepBytes, limits, make, spend } from "./scope.ts"
+import { compileSources, inKeyOrder, inner, isId, itemOf, recordIn, rowsOf } from "./sources.ts"
+import type { Item } from "./sources.ts"
+import { toText } from "../values/text.ts"
+import { type RecordId, isInt } from "../values/value.ts"
+import type { Datetime, Value } from "../values/value.ts"
+
+/** A result row and the record it comes from (`undefined` for grouped rows and values that are no record). */
+export interface SelectedRow {
+  readonly value: Value
+  readonly record: RecordId | undefined
+  /** The key values of a grouped row. */
+  readonly group?: ReadonlyArray<Value>
+}
+
+/** A row, or (without a record) a group, left out because an expression failed on it. */
+export interface LeftOut {
+  readonly record: RecordId | undefined
+  readonly reason: string
+}
+
+export interface Selected {
+  readonly rows: ReadonlyArray<SelectedRow>
+  readonly left: ReadonlyArray<LeftOut>
+}
+
+export interface Options {
+  readonly source: Source
+  readonly params: { readonly [name: string]: Value }
+  readonly budget: Budget
+  /** The present, for `time::now()`; without it such calls fail. */
+  readonly now?: Datetime
+  /** Rows it may give; more is a failure that names the setting. */
+  readonly maxRows?: number
+  /** What a failing row does: fail the statement (default), or be left out and listed. */
+  readonly onFailure?: "fail" | "leaveOut"
+}
+
+interface Plan {
+  /** Runs the query; `given` replaces its sources (graph steps). `left` collects failing rows instead of failing. */
+  readonly run: (
+    outer: Scope,
+    left: Array<LeftOut> | undefined,
+    given?: ReadonlyArray<Value>
+  ) => Slices<Array<SelectedRow>>
+}
+
+/** Rows, and steps, between two pauses at most. */
+const sliceRows = 256
+const sliceSteps = 4096
+
+/** When to pause next: after so many rows, or sooner where rows are much work. */
+interface Pace {
+  rows: number
+  mark: number
+  readonly budget: Budget
+  /** Each row has its own share of the budget; inside another row's evaluation (a subquery) that one's holds. */
+  readonly outermost: boolean
+}
+
+const pace = (budget: Budget): Pace => ({
+  rows: sliceRows,
+  mark: budget.left - sliceSteps,
+  budget,
+  outermost: budget.floor === 0
+})
+
+/** Counts a row that begins; true when it is time to pause first. */
+const due = (p: Pace): boolean => {
+  if (p.outermost) beginRow(p.budget)
+  if (--p.rows > 0 && p.budget.left > p.mark) return false
+  p.rows = sliceRows
+  p.mark = p.budget.left - sliceSteps
+  return true
+}
+
+const done = (p: Pace): void => {
+  if (p.outermost) endRows(p.budget)
+}
+
+/** A failing row fails the query or is left out. */
+const leaveOut = (error: unknown, left: Array<LeftOut> | undefined, record: RecordId | undefined, p: Pace): void => {
+  if (left === undefined || !(error instanceof EvalError)) throw error
+  done(p)
+  spend(p.budget, 1)
+  left.push({ record, reason: error.reason })
+}
+
+/** Keeps what `step` gives. */
+function* each<A>(
+  items: ReadonlyArray<Item>,
+  outer: Scope,
+  left: Array<LeftOut> | undefined,
+  step: (item: Item) => A
+): Slices<Array<A>> {
+  const out: Array<A> = []
+  const p = pace(outer.budget)
+  const attempt = (item: Item): void => {
+    try {
+      out.push(step(item))
+    } catch (error) {
+      leaveOut(error, left, item.record, p)
+    }
+  }
+  for (let i = 0; i < items.length; i++) {
+    if (due(p)) yield
+    attempt(items[i]!)
+  }
+  done(p)
+  return out
+}
+
+/** Bytes that a row may make without a look at how many of them it keeps. */
+const lightRow = 1024
+
+interface Reading {
+  readonly filter: Compiled | undefined
+  /** Steps of reading and filtering one row. */
+  readonly steps: number
+  readonly left: Array<LeftOut> | undefined
+  /** Stop when so many have passed. */
+  readonly most: number
+}
+
+/** Reads rows and keeps those that pass. One scope serves all rows while they are only filtered. */
+function* read(
+  values: ReadonlyArray<Value>,
+  outer: Scope,
+  { filter, left, most, steps }: Reading
+): Slices<Array<Item>> {
+  const out: Array<Item> = []
+  const p = pace(outer.budget)
+  const row: { -readonly [K in keyof Scope]: Scope[K] } = inner(outer, undefined)
+  const passes = (doc: Value): boolean => {
+    spend(outer.budget, steps)
+    if (filter === undefined) return true
+    row.doc = doc
+    const { bytes } = outer.budget
+    try {
+      const passed = isTruthy(filter(row))
+      keepBytes(outer.budget, bytes, 0)
+      return passed
+    } catch (error) {
+      leaveOut(error, left, recordIn(doc), p)
+      return false
+    }
+  }
+  if (most > 0) {
+    reading: for (const v of values) {
+      for (const doc of rowsOf(outer.source, v)) {
+        if (due(p)) yield
+        if (passes(doc) && out.push(itemOf(outer, doc)) >= most) break reading
+      }
+    }
+  }
+  done(p)
+  return out
+}
+
+/** Replaces each row by what it is split into. */
+function* split(
+  items: ReadonlyArray<Item>,
+  outer: Scope,
+  pieces: (item: Item) => ReadonlyArray<Item>
+): Slices<Array<Item>> {
+  const out: Array<Item> = []
+  const p = pace(outer.budget)
+  for (const item of items) {
+    if (due(p)) yield
+    const found = pieces(item)
+    for (const piece of found) out.push(piece)
+  }
+  done(p)
+  return out
+}
+
+const whole = (clause: "LIMIT" | "START", v: Value): number =>
+  isInt(v) && v >= 0
+    ? Number(v)
+    : raise(`Found ${toText(v)} but the ${clause} clause must evaluate to a positive integer`)
+
+function* grouped(
+  grouping: Grouping,
+  items: ReadonlyArray<Item>,
+  outer: Scope,
+  left: Array<LeftOut> | undefined
+): Slices<Array<Item>> {
+  const members = yield* each(items, outer, left, (item) => grouping.gather(item.scope))
+  const rows = yield* grouping.rows(members, outer, (error) => leaveOut(error, left, undefined, pace(outer.budget)))
+  return rows.map(({ key, value }) => ({ scope: inner(outer, value), record: undefined, value, sort: [], group: key }))
+}
+
+const shown = ({ group, record, value }: Item): SelectedRow =>
+  group === undefined ? { value, record } : { value, record, group }
+
+/** `ORDER BY id` of rows that come in that order anyway. */
+export const ordersById = ({ fields, order: [first, ...others] }: Select): boolean =>
+  first !== undefined &&
+  others.length === 0 &&
+  !first.descending &&
+  isId(first.idiom) &&
+  !fields.some((f) => f.kind === "expr" && f.alias !== undefined && isId(f.alias))
+
+/** `FROM ONLY` what can never be a row. */
+const isOnlyNothing = ({ from: [first, ...others], group, only }: Select): boolean =>
+  only &&
+  group === undefined &&
+  first !== undefined &&
+  others.length === 0 &&
+  ((first.kind === "literal" &&
+    (first.value === undefined || first.value === null || (Array.isArray(first.value) && first.value.length === 0))) ||
+    (first.kind === "array" && first.items.length === 0))
+
+/** Compiles a SELECT once; the plan may be run any number of times. */
+export const compileSelect = (select: Select): Plan => {
+  const sources = compileSources(select).map((compiled, i) => source(compiled, select.from[i]!))
+  const filter = select.where && compile(select.where),
+    steps = select.where === undefined ? 1 : stepsOf(select.where)
+  const docSplits = select.value ? select.split.map(docSplitter) : []
+  const rowSplits = select.value ? [] : select.split.map(rowSplitter)
+  const grouping = select.group === undefined ? undefined : compileGrouping(select, select.group)
+  const projection = grouping === undefined ? compileProjection(select) : undefined
+  const order = select.order.map((term) => compileSort(select, term))
+  const limit = select.limit && compile(select.limit),
+    start = select.start && compile(select.start)
+  const fetch = select.fetch.length === 0 ? undefined : fetching(select)
+  const project = (item: Item): Item => {
+    const { budget } = item.scope,
+      { bytes } = budget
+    const value = projection!.project(item.scope)
+    // What was made on the way is let go again; what is shown is kept.
+    if (bytes - budget.bytes > lightRow) keepBytes(budget, bytes, 64 * partsOf(value, (bytes - budget.bytes) >> 6))
+    return { scope: item.scope, record: item.record, value, sort: item.sort }
+  }
+  const withSort = (item: Item): Item => {
+    spend(item.scope.budget, order.length)
+    make(item.scope.budget, 8 * (order.length - 1))
+    const sort = order.map((o) => o.read(item))
+    return item.group === undefined
+      ? { scope: item.scope, record: item.record, value: item.value, sort }
+      : { ...item, sort }
+  }
+  // Where nothing but the window decides which rows are shown, only those are projected, so that only those can fail.
+  const windowFirst = grouping === undefined && rowSplits.length === 0 && order.every((o) => o.fromDoc !== undefined)
+  const ordered = order.length === 0 || (inKeyOrder(select) && ordersById(select))
+  const cannotFail = projection?.canFail === false && !(select.where !== undefined && canFail(select.where))
+  return {
+    run: function* (outer, left, given) {
+      if (isOnlyNothing(select)) raise("Expected a single result output when using the ONLY keyword")
+      // Sources and bounds of a subquery see the row around it, as `$this` and as `$parent`.
+      const around = outer.parent === outer.doc ? outer : inner(outer, outer.doc)
+      const values: Array<Value> = []
+      if (given === undefined) for (const each of sources) values.push(yield* each(around))
+      const from = start === undefined ? 0 : whole("START", start(around))
+      const to = limit === undefined ? Infinity : from + whole("LIMIT", limit(around))
+      const late = windowFirst && left === undefined
+      const sortless = given === undefined ? ordered : order.length === 0
+      // Rows behind the window are not read, unless they have to be named as failing.
+      const most =
+        sortless && windowFirst && select.split.length === 0 && (left === undefined || cannotFail) ? to : Infinity
+      let items = yield* read(given ?? values, outer, { filter, steps, left, most })
+      for (const pieces of docSplits) items = yield* split(items, outer, pieces)
+      if (grouping !== undefined) items = yield* grouped(grouping, items, around, left)
+      else if (!late) items = yield* each(items, outer, left, project)
+      for (const pieces of rowSplits) items = yield* split(items, outer, pieces)
+      if (!sortless) items = yield* sorted(yield* each(items, outer, left, withSort), order, outer.budget)
+      if (from > 0 || to < items.length) items = items.slice(from, to)
+      if (late) items = yield* each(items, outer, left, project)
+      return fetch === undefined
+        ? items.map(shown)
+        : yield* each(items, outer, undefined, (item) => shown({ ...item, value: fetch(item.value, outer) }))
+    }
+  }
+}
+
+/** A source; one that is a query of its own pauses too. */
+const source = (compiled: Compiled, from: Expr): ((around: Scope) => Slices<Value>) => {
+  const query = from.kind === "subquery" && from.query.kind === "select" ? from.query : undefined
+  const plan = query && lazily(() => compileSelect(query))
+  return function* (around) {
+    return query === undefined || plan === undefined || around.source.subquery !== undefined
+      ? compiled(around)
+      : value(query, yield* plan().run(around, undefined))
+  }
+}
+
+const value = (select: Select, rows: ReadonlyArray<SelectedRow>): Value => {
+  if (!select.only) return rows.map((row) => row.value)
+  return rows.length > 1 ? raise("Expected a single result output when using the ONLY keyword") : rows[0]?.value
+}
+
+/** A statement as an expression (subqueries). */
+export const compileStatement = (statement: Statement): Compiled => {
+  if (statement.kind === "return") return compileReturn(statement)
+  if (statement.kind !== "select") return () => raise("INFO is not allowed here")
+  const plan = lazily(() => compileSelect(statement))
+  const plain: Compiled = (scope) => value(statement, drain(plan().run(scope, undefined)))
+  return (scope) =>
+    scope.source.subquery === undefined ? plain(scope) : scope.source.subquery(statement, scope, plain)
+}
+
+/** A SELECT over records that are given (graph steps), in their order. */
+export const compileSelectOver = (select: Select): ((records: ReadonlyArray<Value>, scope: Scope) => Value) => {
+  const plan = lazily(() => compileSelect(select))
+  return (records, scope) => value(select, drain(plan().run(scope, undefined, records)))
+}
+
+const lazily = <A>(make: () => A): (() => A) => {
+  let made: A | undefined
+  return () => (made ??= make())
+}
+
+function* attempt<A>(body: () => Slices<A>): Slices<Either.Either<A, Failure>> {
+  try {
+    return Either.right(yield* body())
+  } catch (error) {
+    if (error instanceof EvalError) return Either.left({ reason: error.reason })
+    if (error instanceof RangeError && /call stack/.test(error.message))
+      return Either.left({ reason: "The query recurses too deep" })
+    if (error instanceof RangeError && /string length/.test(error.message))
+      return Either.left({ reason: "The query makes a text that is too long" })
+    throw error
+  }
+}
+
+const scopeOf = (options: Options): Scope => ({
+  doc: undefined,
+  params: options.params,
+  parent: undefined,
+  source: options.source,
+  budget: options.budget,
+  ...(options.now === undefined ? {} : { now: options.now })
+})
+
+/** {@link selectRows}, pausing between slices of rows. */
+export const selectRowsSliced = (select: Select, options: Options): Slices<Either.Either<Selected, Failure>> =>
+  attempt(function* () {
+    const left: Array<LeftOut> = []
+    const rows = bounded(
+      yield* compileSelect(select).run(scopeOf(options), options.onFailure === "leaveOut" ? left : undefined),
+      options
+    )
+    if (select.only && rows.length > 1) raise("Expected a single result output when using the ONLY keyword")
+    return { rows, left }
+  })
+
+/** Runs a SELECT and says for each row which record it comes from. Error: why it failed. */
+export const selectRows = (select: Select, options: Options): Either.Either<Selected, Failure> =>
+  drain(selectRowsSliced(select, options))
+
+/** {@link evaluate}, pausing between slices of rows, so that the host may do other work in between. */
+export const evaluateSliced = (statement: Statement, options: Options): Slices<Either.Either<Value, Failure>> =>
+  attempt(function* () {
+    const scope = scopeOf(options),
+      { budget, source } = options
+    switch (statement.kind) {
+      case "select":
+        return value(
+          statement,
+          bounded(
+            yield* compileSelect(statement).run(scope, options.onFailure === "leaveOut" ? [] : undefined),
+            options
+          )
+        )
+      case "return": {
+        const { value: returned } = statement
+        if (returned.kind === "subquery" && returned.query.kind === "select" && statement.fetch.length === 0)
+          return value(returned.query, bounded(yield* compileSelect(returned.query).run(scope, undefined), options))
+        // An expression is evaluated without a pause, as a row is.
+        beginRow(budget)
+        return compileReturn(statement)(scope)
+      }
+      case "infoDb":
+        return infoDb(source)
+      case "infoTable":
+        return infoTable(source, statement.table)
+    }
+  })
+
+const bounded = <A>(rows: ReadonlyArray<A>, { maxRows = Infinity }: Options): ReadonlyArray<A> =>
+  rows.length > maxRows
+    ? raise(`The query gives more than ${maxRows} rows; raise ${limits.queryRows.setting} to allow it`)
+    : rows
+
+/** Runs any statement. Error: why it failed, in the database's words. */
+export const evaluate = (statement: Statement, options: Options): Either.Either<Value, Failure> =>
+  drain(evaluateSliced(statement, options))
+
+/** `INFO FOR DB`: the tables by name (D28). */
+const infoDb = (source: Source): Value => ({
+  tables: Object.fromEntries(
+    Array.from(source.tables?.() ?? [], (name) => [name, `DEFINE TABLE ${name} TYPE ANY SCHEMALESS PERMISSIONS NONE`])
+  )
+})
+
+/**
+ * `INFO FOR TABLE`: the known fields as definitions (D28); of a table that holds records and is not declared it says
+ * so, for its records are typed by another rule (D1).
+ */
+const infoTable = (source: Source, table: string): Value => {
+  const fields = source.fields?.(table)
+  return {
+    events: {},
+    indexes: {},
+    lives: {},
+    tables: {},
+    ...(source.fields === undefined || fields !== undefined ? {} : { declared: false }),
+    fields: Object.fromEntries(
+      Object.entries(fields ?? {}).map(([name, type]) => [
+        name,
+        `DEFINE FIELD ${name} ON ${table} TYPE ${type} PERMISSIONS FULL`
+      ])
+    )
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * Sources: the rows that tables, record ids, ranges, arrays and other values behind FROM stand for.
+ *
+ * Why so: what each kind of value means as a source is one rule, used by FROM and by graph steps with a SELECT of their
+ * own.
+ */
+import type { Expr, Select } from "../syntax/ast.ts"
+import { canFail, compile } from "./evaluate.ts"
+import { compareKeys } from "../values/order.ts"
+import { recordOf } from "./paths.ts"
+import type { Compiled, Scope, Source } from "./scope.ts"
+import { RecordId, RecordRange, Range, Table, field, isObj } from "../values/value.ts"
+import type { Bound, Obj, RecordKey, Value } from "../values/value.ts"
+
+/** A row on its way through the steps. */
+export interface Item {
+  readonly scope: Scope
+  readonly record: RecordId | undefined
+  readonly value: Value
+  readonly sort: ReadonlyArray<Value>
+  /** The key values of a grouped row. */
+  readonly group?: ReadonlyArray<Value>
+}
+
+/** The scope of a row inside a query. */
+export const inner = (outer: Scope, doc: Value): Scope => {
+  const { budget, doc: parent, now, params, source } = outer
+  return now === undefined ? { doc, params, parent, source, budget } : { doc, params, parent, source, budget, now }
+}
+
+const noSort: ReadonlyArray<Value> = []
+
+/** A row that has been read: its record is the one it names. */
+export const itemOf = (outer: Scope, doc: Value): Item => ({
+  scope: inner(outer, doc),
+  record: recordIn(doc),
+  value: undefined,
+  sort: noSort
+})
+
+/** The record a document says it is. */
+export const recordIn = (doc: Value): RecordId | undefined => (isObj(doc) ? recordOf(field(doc, "id")) : undefined)
+
+/** Whether a key lies in a range of keys. */
+export const inKeys = ({ from, to }: Range, key: RecordKey): boolean => {
+  if (from !== undefined) {
+    const c = compareKeys(key, from.value as RecordKey)
+    if (c < 0 || (c === 0 && !from.inclusive)) return false
+  }
+  if (to === undefined) return true
+  const c = compareKeys(key, to.value as RecordKey)
+  return c < 0 || (c === 0 && to.inclusive)
+}
+
+function* filtered(docs: Iterable<Obj>, range: Range): Iterable<Obj> {
+  for (const doc of docs) {
+    const id = recordIn(doc)
+    if (id !== undefined && inKeys(range, id.key)) yield doc
+  }
+}
+
+function* several(source: Source, items: ReadonlyArray<Value>): Iterable<Value> {
+  for (const item of items) yield* rowsOf(source, item)
+}
+
+const nothing: ReadonlyArray<Value> = []
+
+/** The rows one source value stands for, read as they are taken. */
+export const rowsOf = (source: Source, v: Value): Iterable<Value> => {
+  if (v === undefined || v === null) return nothing
+  if (v instanceof Table) return source.rows(v.name)
+  if (v instanceof RecordRange) return source.rowsBetween?.(v.table, v.range) ?? filtered(source.rows(v.table), v.range)
+  if (Array.isArray(v)) return several(source, v as ReadonlyArray<Value>)
+  const id = recordOf(v)
+  if (id === undefined) return [v]
+  const doc = source.record(id)
+  return doc === undefined ? nothing : [doc]
+}
+
+/** True for expressions that are the same for every row: constants, parameters and paths from them. */
+export const fixed = (e: Expr): boolean =>
+  e.kind === "literal" ||
+  (e.kind === "param" && e.name !== "this" && e.name !== "self") ||
+  (e.kind === "idiom" && e.start !== undefined && fixed(e.start) && e.parts.every((p) => p.kind === "field"))
+
+/** The bare path `id`. */
+export const isId = (e: Expr): boolean =>
+  e.kind === "idiom" &&
+  e.start === undefined &&
+  e.parts.length === 1 &&
+  e.parts[0]!.kind === "field" &&
+  e.parts[0]!.name === "id"
+
+const turned: { readonly [op: string]: string } = { "=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=" }
+
+export interface IdTerm {
+  readonly op: string
+  readonly value: Compiled
+}
+
+/** `id` compared with something that is the same for every row. */
+const idTerm = (e: Expr): IdTerm | undefined => {
+  if (e.kind !== "binary") return undefined
+  const op = turned[e.op]
+  if (op === undefined) return undefined
+  return isId(e.left) && fixed(e.right)
+    ? { op: e.op, value: compile(e.right) }
+    : isId(e.right) && fixed(e.left)
+      ? { op, value: compile(e.left) }
+      : undefined
+}
+
+export const conjuncts = (e: Expr | undefined): ReadonlyArray<Expr> =>
+  e === undefined ? [] : e.kind === "binary" && e.op === "AND" ? [...conjuncts(e.left), ...conjuncts(e.right)] : [e]
+
+/**
+ * The comparisons of `id` that every row must pass before anything of the filter can fail on it: what they exclude need
+ * not be read.
+ */
+export const idTerms = (where: Expr | undefined): ReadonlyArray<IdTerm> => {
+  const parts = conjuncts(where)
+  const first = parts.findIndex((part) => canFail(part))
+  return (first < 0 ? parts : parts.slice(0, first)).flatMap((part) => idTerm(part) ?? [])
+}
+
+const tighter = (a: Bound | undefined, b: Bound, direction: 1 | -1): Bound => {
+  if (a === undefined) return b
+  const c = direction * compareKeys(a.value as RecordKey, b.value as RecordKey)
+  return c < 0 || (c === 0 && !b.inclusive) ? b : a
+}
+
+/** What a table is narrowed to by comparisons of its ids: one record, nothing, a range of keys, or itself. */
+const narrowed = (table: Table, terms: ReadonlyArray<IdTerm>, scope: Scope): Value => {
+  let from: Bound | undefined, to: Bound | undefined
+  for (const { op, value } of terms) {
+    const v = value(scope)
+    if (op === "=") {
+      const id = recordOf(v)
+      if (id !== undefined) return id.table === table.name ? id : undefined
+    } else if (v instanceof RecordId && v.table === table.name) {
+      const bound = { value: v.key as Value, inclusive: op.length === 2 }
+      if (op.startsWith(">")) from = tighter(from, bound, 1)
+      else to = tighter(to, bound, -1)
+    }
+  }
+  return from === undefined && to === undefined ? table : new RecordRange(table.name, new Range(from, to))
+}
+
+/**
+ * Compiles the sources of a SELECT. Of one table whose ids the filter compares first, only what can pass is read: one
+ * record is looked up, a range of keys is read as a range. The filter still runs on what is read.
+ */
+export const compileSources = (select: Select): ReadonlyArray<Compiled> => {
+  const [only] = select.from
+  const terms = select.from.length === 1 && only?.kind === "table" ? idTerms(select.where) : []
+  if (only?.kind !== "table" || terms.length === 0) return select.from.map(compile)
+  const table = new Table(only.name)
+  return [(around) => narrowed(table, terms, { ...around, doc: undefined })]
+}
+
+/** True where rows come in the order of their ids: from one table or a range of it. */
+export const inKeyOrder = ({ from: [only, ...others] }: Select): boolean =>
+  others.length === 0 &&
+  (only?.kind === "table" ||
+    only?.kind === "recordRange" ||
+    (only?.kind === "literal" && only.value instanceof RecordRange))

@@ -1,0 +1,148 @@
+/**
+ * Type names in casts and closure parameters: `<array<int, 5>>`, `|$x: string|`.
+ *
+ * Why so: types are kept as canonical text; the few casts that exist are looked up by it.
+ */
+import * as Lex from "./lex.ts"
+import { isNumber } from "../values/number.ts"
+import { advance, eatOp, expected, fail, isOp, isWord, name, nested, resume } from "./parser.ts"
+import type { Parser } from "./parser.ts"
+import { objectKey, render } from "../values/text.ts"
+
+const known: ReadonlySet<string> = new Set([
+  "any",
+  "array",
+  "bool",
+  "bytes",
+  "datetime",
+  "decimal",
+  "duration",
+  "float",
+  "geometry",
+  "int",
+  "none",
+  "null",
+  "number",
+  "object",
+  "option",
+  "point",
+  "range",
+  "record",
+  "regex",
+  "set",
+  "string",
+  "uuid",
+  "function",
+  "table",
+  "file"
+])
+
+const generic: ReadonlySet<string> = new Set(["array", "set", "option", "record", "geometry", "table"])
+
+/** Takes the `<` in front of a type; `<-1>` begins with one too, where no graph step can. */
+const eatOpening = (p: Parser): boolean => {
+  if (!isOp(p, "<-") || !/\d/.test(p.text[p.token.end] ?? "")) return eatOp(p, "<")
+  resume(p, p.token.at + 1)
+  return true
+}
+
+/** A type between `<` and `>`, which are taken; none where no `<` stands. */
+export const castType = (p: Parser): string | undefined => {
+  if (!eatOpening(p)) return undefined
+  const type = union(p)
+  if (!eatOp(p, ">")) expected(p, "`>`")
+  return type
+}
+
+/** Types separated by `|`. */
+export const union = (p: Parser): string => {
+  const parts = [single(p)]
+  while (eatOp(p, "|")) parts.push(single(p))
+  return parts.join(" | ")
+}
+
+/** A type between brackets, or a constant: what is written as a value. */
+const literal = (p: Parser): string | undefined => {
+  if (p.token.kind === "value") return render(advance(p).value)
+  if (isOp(p, "-") || isOp(p, "+")) return signed(p)
+  if (p.token.kind === "ident" && (p.token.text === "NaN" || p.token.text === "Infinity")) return advance(p).text
+  if (p.token.kind === "string") return render(advance(p).text)
+  if (isWord(p, "TRUE") || isWord(p, "FALSE")) return advance(p).text.toLowerCase()
+  if (eatOp(p, "[")) return `[${listUpTo(p, "]", union).join(", ")}]`
+  return eatOp(p, "{") ? `{ ${listUpTo(p, "}", entry).join(", ")} }` : undefined
+}
+
+const signed = (p: Parser): string => {
+  const number = /\d/.test(p.text[p.token.end] ?? "") ? Lex.number(p.text, p.token.at, p.token.after) : undefined
+  if (number?.kind !== "value" || !isNumber(number.value)) return expected(p, "a type")
+  resume(p, number.end)
+  return render(number.value)
+}
+
+const entry = (p: Parser): string => {
+  const key = p.token.kind === "string" ? advance(p).text : name(p, "a field")
+  if (!eatOp(p, ":")) expected(p, "`:`")
+  return `${objectKey(key)}: ${union(p)}`
+}
+
+const listUpTo = (p: Parser, end: string, read: (p: Parser) => string): ReadonlyArray<string> =>
+  nested(p, () => {
+    const out: Array<string> = []
+    while (!eatOp(p, end)) {
+      out.push(read(p))
+      if (!isOp(p, end) && !eatOp(p, ",")) expected(p, `\`,\` or \`${end}\``)
+    }
+    return out
+  })
+
+/** One type, without `|`. */
+export const single = (p: Parser): string => {
+  const constant = literal(p)
+  if (constant !== undefined) return constant
+  const at = p.token.at
+  const base = name(p, "a type").toLowerCase()
+  if (!known.has(base)) fail(`unknown type \`${base}\``, at)
+  const { at: opening } = p.token
+  if (!eatOpening(p)) return base === "option" ? expected(p, "`<`") : base
+  if (!generic.has(base)) fail(`the type \`${base}\` takes no parameters`, opening)
+  const args = [
+    base === "geometry" ? kinds(p) : base === "record" || base === "table" ? names(p) : nested(p, () => union(p))
+  ]
+  while (eatOp(p, ",")) args.push(size(p))
+  if (!eatOp(p, ">")) expected(p, "`>`")
+  return `${base}<${args.join(", ")}>`
+}
+
+/** The number of elements in `array<int, 5>`. */
+const size = (p: Parser): string => {
+  const t = advance(p)
+  return t.kind === "value" && /^\d+$/.test(t.text) ? t.text : fail("expected a number of elements", t.at)
+}
+
+const geometries: ReadonlySet<string> = new Set([
+  "collection",
+  "line",
+  "multiline",
+  "multipoint",
+  "multipolygon",
+  "point",
+  "polygon"
+])
+
+/** Kinds of geometry inside `geometry<point | line>`. */
+const kinds = (p: Parser): string => {
+  const parts: Array<string> = []
+  do {
+    const { at } = p.token
+    const kind = name(p, "a kind of geometry").toLowerCase()
+    parts.push(geometries.has(kind) ? kind : fail(`unknown kind of geometry \`${kind}\``, at))
+  } while (eatOp(p, "|"))
+  return parts.join(" | ")
+}
+
+/** Table names inside `record<a | b>`. */
+const names = (p: Parser): string => {
+  const parts = [name(p, "a table")]
+  while (eatOp(p, "|")) parts.push(name(p, "a table"))
+  return parts.join(" | ")
+}

@@ -1,0 +1,309 @@
+/**
+ * Canonical text of a tree, in two styles: exact (the identity of a query shape) and as the database names unnamed
+ * results.
+ *
+ * Why so: in the exact style two trees print the same only if they mean the same, so it brackets every operand that is
+ * an operation. The database's own text drops some brackets (`a + (b + c)` is called `a + b + c`), but clients see that
+ * name.
+ */
+import type { BinaryOp, Destructured, Expr, Field, Idiom, Part, Select, Statement, Step } from "./ast.ts"
+import * as Text from "../values/text.ts"
+
+type Style = "exact" | "name"
+
+const level: { readonly [op: string]: number } = {
+  OR: 1,
+  AND: 2,
+  "=": 3,
+  "!=": 3,
+  "*=": 3,
+  "?=": 3,
+  "+": 5,
+  "-": 5,
+  "*": 6,
+  "/": 6,
+  "%": 6,
+  "**": 7,
+  "??": 8,
+  "?:": 8
+}
+
+const opLevel = (op: BinaryOp): number => level[op] ?? 4
+
+const exprLevel = (e: Expr): number => {
+  switch (e.kind) {
+    case "binary":
+      return opLevel(e.op)
+    case "unary":
+    case "cast":
+      return 9
+    case "range":
+      return 10
+    case "closure":
+      return 0
+    case "block":
+      return e.catches ? exprLevel(e.steps[0]!.value) : 12
+    default:
+      return 12
+  }
+}
+
+const opName = (op: BinaryOp, double: boolean, style: Style): string =>
+  op === "=" && double ? "==" : style === "exact" ? op : op === "IN" ? "INSIDE" : op === "NOT IN" ? "NOTINSIDE" : op
+
+const bracketed = (e: Expr, min: number, style: Style): string => {
+  const text = expr(e, style)
+  const brackets =
+    style === "exact" ? exprLevel(e) < 12 : exprLevel(e) < min || (exprLevel(e) === min && (min === 3 || min === 4))
+  return brackets ? `(${text})` : text
+}
+
+const rangeText = (e: Extract<Expr, { kind: "range" }>, style: Style): string => {
+  const from = e.from === undefined ? "" : bracketed(e.from, 11, style) + (e.fromInclusive ? "" : ">")
+  return from + ".." + (e.to === undefined ? "" : (e.toInclusive ? "=" : "") + bracketed(e.to, 11, style))
+}
+
+const ifText = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
+  e.worded === true ? wordedIf(e, style) : bracedIf(e, style)
+
+const wordedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
+  e.branches.map(([c, v]) => `IF ${expr(c, style)} THEN ${expr(v, style)}`).join(" ELSE ") +
+  (e.otherwise === undefined ? "" : ` ELSE ${expr(e.otherwise, style)}`) +
+  " END"
+
+const bracedIf = (e: Extract<Expr, { kind: "if" }>, style: Style): string =>
+  e.branches.map(([c, v]) => `IF ${expr(c, style)} ${bodyText(v, style)}`).join(" ELSE ") +
+  (e.otherwise === undefined ? "" : ` ELSE ${bodyText(e.otherwise, style)}`)
+
+const bodyText = (e: Expr, style: Style): string => {
+  if (e.kind !== "block" || e.catches) return `{ ${expr(e, style)} }`
+  return style === "exact" ? expr(e, style) : `{\n${e.steps.map((s) => `\t${stepText(s, style)};\n`).join("")}}`
+}
+
+const literalText = (e: Extract<Expr, { kind: "literal" }>): string =>
+  typeof e.value === "string" ? Text.quote(e.value) : Text.render(e.value)
+
+const invokeText = (e: Extract<Expr, { kind: "invoke" }>, style: Style): string =>
+  `${e.fn.kind === "closure" ? `(${expr(e.fn, style)})` : expr(e.fn, style)}(${e.args.map((a) => expr(a, style)).join(", ")})`
+
+const expr = (e: Expr, style: Style): string => {
+  const list = (items: ReadonlyArray<Expr>): string => items.map((i) => expr(i, style)).join(", ")
+  switch (e.kind) {
+    case "literal":
+      return literalText(e)
+    case "param":
+      return "$" + (/^\w+$/.test(e.name) ? e.name : "`" + e.name + "`")
+    case "array":
+      return `[${list(e.items)}]`
+    case "set":
+      return e.items.length === 0 ? "{,}" : e.items.length === 1 ? `{${list(e.items)},}` : `{${list(e.items)}}`
+    case "object":
+      return e.entries.length === 0
+        ? "{  }"
+        : `{ ${e.entries.map(([k, v]) => Text.objectKey(k) + ": " + expr(v, style)).join(", ")} }`
+    case "record":
+      return `${Text.tableName(e.table)}:${expr(e.key, style)}`
+    case "recordRange":
+      return `${Text.tableName(e.table)}:${rangeText({ ...e, kind: "range" }, style)}`
+    case "unary":
+      return e.op + bracketed(e.operand, e.operand.kind === "unary" && e.op !== "!" ? 10 : 9, style)
+    case "binary":
+      return `${bracketed(e.left, opLevel(e.op), style)} ${opName(e.op, e.double === true, style)} ${bracketed(e.right, opLevel(e.op), style)}`
+    case "range":
+      return rangeText(e, style)
+    case "cast":
+      return `<${e.type}> ${bracketed(e.operand, 9, style)}`
+    case "call":
+      return /^(?:math|duration|time)::[a-z0-9_]+$/.test(e.name) &&
+        e.args.length === 0 &&
+        style === "name" &&
+        !e.name.startsWith("time")
+        ? constantName(e.name)
+        : `${e.name}(${list(e.args)})`
+    case "closure":
+      return closureText(e, style)
+    case "invoke":
+      return invokeText(e, style)
+    case "block":
+      return e.catches
+        ? expr(e.steps[0]!.value, style)
+        : `{ ${e.steps.map((s) => stepText(s, style) + ";").join(" ")} }`
+    case "if":
+      return ifText(e, style)
+    case "subquery":
+      return style === "exact" ? `(${statement(e.query, style)})` : statement(e.query, style)
+    case "table":
+      return e.name === "" ? "?" : Text.tableName(e.name)
+    case "idiom":
+      return idiomText(e, style)
+  }
+}
+
+const closureText = (e: Extract<Expr, { kind: "closure" }>, style: Style): string => {
+  const params = e.params.map(
+    (p, i) => "$" + p + (e.types[i] !== undefined ? ": " + typeText(e.types[i]!) : style === "name" ? ": any" : "")
+  )
+  const body = expr(e.body, style)
+  return `|${params.join(", ")}|${e.result === undefined ? ` ${body}` : ` -> ${e.result} ${body.startsWith("{") && e.body.kind === "block" && !e.body.catches ? body : `{ ${body} }`}`}`
+}
+
+/** Behind a colon several types need brackets, else `|` would end the parameters. */
+const typeText = (type: string): string => (type.includes("|") && !/^\w+<.*>$/s.test(type) ? `<${type}>` : type)
+
+const stepText = (s: Step, style: Style): string =>
+  s.name === undefined
+    ? expr(s.value, style)
+    : `LET $${s.name}${s.type === undefined ? "" : ": " + s.type} = ${expr(s.value, style)}`
+
+/** `math::pi` is called `math::PI`. */
+const constantName = (name: string): string => name.replace(/::(.*)$/, (_, last: string) => "::" + last.toUpperCase())
+
+const fieldName = (name: string): string =>
+  /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? name : "`" + name.replaceAll("\\", "\\\\").replaceAll("`", "\\`") + "`"
+
+const entryText = (d: Destructured, style: Style): string => {
+  if (d.aliased) return `${fieldName(d.name)}: ${expr(d.expr, style)}`
+  return d.expr.kind === "idiom" ? idiomText(d.expr, style) : d.name
+}
+
+/** The text of a graph step: `->likes`, `<-(a, b WHERE c)`. */
+export const graphText = (p: Extract<Part, { kind: "graph" }>, style: Style = "exact"): string => {
+  const arrow = p.direction === "out" ? "->" : p.direction === "in" ? "<-" : "<->"
+  const tables =
+    p.tables.length === 0
+      ? "?"
+      : p.tables
+          .map(
+            (t, i) =>
+              (p.ranges[i] === undefined ? Text.tableName(t) : expr(p.ranges[i]!, style)) +
+              (p.fields[i] === undefined ? "" : ` FIELD ${fieldName(p.fields[i]!)}`)
+          )
+          .join(", ")
+  const alias = p.alias === undefined ? "" : ` AS ${idiomText(p.alias, style)}`
+  if (p.query !== undefined) return `${arrow}(${selectText(p.query, style)}${alias})`
+  const brackets = p.tables.length > 1 || alias !== "" || p.fields[0] !== undefined || tables.endsWith("..")
+  const clauses =
+    (p.where === undefined ? "" : ` WHERE ${expr(p.where, style)}`) +
+    (p.limit === undefined ? "" : ` LIMIT ${expr(p.limit, style)}`) +
+    (p.start === undefined ? "" : ` START ${expr(p.start, style)}`)
+  return !brackets && (clauses === "" || (style === "name" && p.where === undefined))
+    ? arrow + tables
+    : `${arrow}(${tables}${clauses}${alias})`
+}
+
+const recurseText = (p: Extract<Part, { kind: "recurse" }>, style: Style): string => {
+  const depth = p.max === p.min ? String(p.min) : `${p.min}..${p.max ?? ""}`
+  const mode =
+    p.mode === "plain"
+      ? ""
+      : "+" + p.mode + (p.target === undefined ? "" : "=" + expr(p.target, style)) + (p.inclusive ? "+inclusive" : "")
+  return `.{${depth}${mode}}` + (p.body.length === 0 ? "" : `(${p.body.map((b) => partText(b, style)).join("")})`)
+}
+
+const partText = (p: Part, style: Style): string => {
+  switch (p.kind) {
+    case "field":
+      return "." + fieldName(p.name)
+    case "index":
+      return `[${expr(p.index, style)}]`
+    case "all":
+      return ".*"
+    case "last":
+      return "[$]"
+    case "flatten":
+      return "..."
+    case "optional":
+      return ".?"
+    case "where":
+      return `[WHERE ${expr(p.where, style)}]`
+    case "method":
+      return `.${p.name}(${p.args.map((a) => expr(a, style)).join(", ")})`
+    case "destructure":
+      return `.{ ${p.entries.map((d) => entryText(d, style)).join(", ")} }`
+    case "graph":
+      return graphText(p, style)
+    case "recurse":
+      return recurseText(p, style)
+    case "repeat":
+      return ".@"
+  }
+}
+
+/** A path starts without the dot of its first field. */
+const idiomText = (i: Idiom, style: Style): string => {
+  const parts = i.parts.map((p) => partText(p, style)).join("")
+  if (i.start === undefined) return parts.replace(/^\.(?![.{])/, "")
+  const start = expr(i.start, style)
+  return (
+    (i.start.kind === "param" ||
+    i.start.kind === "call" ||
+    i.start.kind === "array" ||
+    i.start.kind === "object" ||
+    (i.start.kind === "literal" && !start.includes(":"))
+      ? start
+      : `(${start})`) + parts
+  )
+}
+
+const fieldText = (f: Field, style: Style): string =>
+  f.kind === "all" ? "*" : expr(f.expr, style) + (f.alias === undefined ? "" : " AS " + idiomText(f.alias, style))
+
+const selectText = (s: Select, style: Style): string => {
+  const e = (x: Expr): string => expr(x, style)
+  const idioms = (list: ReadonlyArray<Idiom>): string => list.map((i) => idiomText(i, style)).join(", ")
+  let out = `SELECT ${s.value ? "VALUE " : ""}${s.fields.map((f) => fieldText(f, style)).join(", ")}`
+  if (s.omit.length > 0) out += " OMIT " + idioms(s.omit)
+  out += ` FROM ${s.only ? "ONLY " : ""}${s.from.map(e).join(", ")}`
+  if (s.where !== undefined) out += " WHERE " + e(s.where)
+  if (s.split.length > 0) out += " SPLIT ON " + idioms(s.split)
+  if (s.group !== undefined) out += s.group.length === 0 ? " GROUP ALL" : " GROUP BY " + idioms(s.group)
+  if (s.order.length > 0)
+    out +=
+      " ORDER BY " +
+      s.order
+        .map(
+          (o) =>
+            idiomText(o.idiom, style) +
+            (o.collate ? " COLLATE" : "") +
+            (o.numeric ? " NUMERIC" : "") +
+            (o.descending ? " DESC" : "")
+        )
+        .join(", ")
+  if (s.limit !== undefined) out += " LIMIT " + e(s.limit)
+  if (s.start !== undefined) out += " START " + e(s.start)
+  if (s.fetch.length > 0) out += " FETCH " + idioms(s.fetch)
+  return out
+}
+
+const statement = (s: Statement, style: Style): string => {
+  switch (s.kind) {
+    case "select":
+      return selectText(s, style)
+    case "return":
+      return (
+        "RETURN " +
+        expr(s.value, style) +
+        (s.fetch.length === 0 ? "" : " FETCH " + s.fetch.map((i) => idiomText(i, style)).join(", "))
+      )
+    case "infoDb":
+      return "INFO FOR DB"
+    case "infoTable":
+      return "INFO FOR TABLE " + Text.tableName(s.table)
+  }
+}
+
+const isStatement = (node: Expr | Statement): node is Statement =>
+  node.kind === "select" || node.kind === "return" || node.kind === "infoDb" || node.kind === "infoTable"
+
+/** Canonical text of an expression or statement; equal exactly for trees that mean the same by syntax. */
+export const print = (node: Expr | Statement): string =>
+  isStatement(node) ? statement(node, "exact") : expr(node, "exact")
+
+/** The database's own text of an expression, as it names an unnamed result. */
+export const printName = (node: Expr): string => expr(node, "name")
+
+/**
+ * Steps that evaluating an expression takes at least: by its length, since what a query repeats may be as long as the
+ * query.
+ */
+export const stepsOf = (node: Expr): number => 1 + (print(node).length >> 5)

@@ -1,0 +1,150 @@
+/**
+ * Record ids: making them, and reading them from text.
+ *
+ * Why so: an id's canonical text is its identity (map key, wire form, edge), so it is rendered once, when the id is
+ * made. Reading is strict as the database's grammar is, with a lenient variant for feeds that do not escape.
+ */
+import { skip, unescape } from "../syntax/lex.ts"
+import { readKey } from "./literal.ts"
+import { compareKeys as orderKeys } from "./order.ts"
+import { recordText } from "./text.ts"
+import { RecordId, int } from "./value.ts"
+import type { RecordKey } from "./value.ts"
+
+/** The record id of a table and a key. */
+export const make = (table: string, key: RecordKey): RecordId => new RecordId(table, key, recordText(table, key))
+
+const bare = /^[A-Za-z0-9_]+$/
+const digits = /^[+-]?\d+$/
+
+/** Text of digits as an int key; beyond 64 bits it stays a string, as in the database. */
+export const intKey = (text: string): number | bigint | string => {
+  if (text.length < 16) return Number(text) + 0
+  const value = BigInt(text.startsWith("+") ? text.slice(1) : text)
+  return value >= -9223372036854775808n && value <= 9223372036854775807n ? int(value) : text
+}
+
+/** A delimited name at the start of `text`: its content and the rest; `undefined` when it does not start with one. */
+const delimited = (text: string): readonly [string, string] | undefined => {
+  const close = text[0] === "`" ? "`" : text[0] === "⟨" ? "⟩" : ""
+  if (close === "") return undefined
+  let i = 1
+  while (i < text.length && text[i] !== close) i += text[i] === "\\" ? 2 : 1
+  if (i >= text.length) return undefined
+  const inner = unescape(text.slice(1, i))
+  return inner === undefined ? undefined : [inner, text.slice(i + 1)]
+}
+
+const parseKey = (text: string): RecordKey | undefined => {
+  if (bare.test(text)) return digits.test(text) ? intKey(text) : text
+  const first = text[0]
+  if (first === "`" || first === "⟨") {
+    const name = delimited(text)
+    return name !== undefined && name[1] === "" ? name[0] : undefined
+  }
+  if (first === "-" || first === "+") return digits.test(text) ? intKey(text) : undefined
+  return first === "[" || first === "{" || first === "u" ? readKey(text) : undefined
+}
+
+/** The table and the text of the key; `undefined` when the text does not start like a record id. */
+const splitId = (text: string): readonly [string, string] | undefined => {
+  const first = text[0]
+  if (first === "`" || first === "⟨") {
+    const name = delimited(text)
+    return name === undefined || name[1][0] !== ":" ? undefined : [name[0], name[1].slice(1)]
+  }
+  const colon = text.indexOf(":")
+  if (colon < 1) return undefined
+  const table = text.slice(0, colon)
+  return bare.test(table) ? [table, text.slice(colon + 1)] : undefined
+}
+
+/** Names kept at most; who sends us names at random must not fill the memory with them. */
+const maxNames = 1_000
+const names = new Map<string, string>()
+
+/** A table's name, the same string each time: every record id holds one, and what is the same need not be compared. */
+const named = (table: string): string => {
+  const known = names.get(table)
+  if (known !== undefined) return known
+  if (names.size < maxNames) names.set(table, table)
+  return table
+}
+
+/** Reads the database's text of a record id, all of it; `undefined` when it is none. */
+export const parse = (text: string): RecordId | undefined => {
+  const parts = splitId(text)
+  if (parts === undefined) return undefined
+  const key = parseKey(parts[1])
+  if (key === undefined) return undefined
+  // Text that is canonical is kept: what is put together here would lie in pieces until somebody reads it.
+  const canonical = recordText(parts[0], key)
+  return new RecordId(named(parts[0]), key, canonical === text ? text : canonical)
+}
+
+const beginning =
+  /^([A-Za-z_][A-Za-z0-9_]*|`[^`\\]*`|⟨[^⟩\\]*⟩)\s*:\s*(?:([+-]\d+|[A-Za-z0-9_]+|`[^`\\]*`|⟨[^⟩\\]*⟩)|(?=[[{]))/
+
+/**
+ * Reads what the language takes for a record id: white space and comments before it aside, and whatever follows its
+ * key, which the database does not look at. The name of a table begins with no digit.
+ */
+export const parseWritten = (text: string): RecordId | undefined => {
+  const from = skip(text, 0),
+    written = from < 0 ? "" : text.slice(from).trimEnd()
+  if (/^\d/.test(written)) return undefined
+  const whole = parse(written),
+    m = whole === undefined ? beginning.exec(written) : null
+  if (m === null) return whole
+  const table = `${m[1]}:`,
+    behind = written.slice(m[0].length),
+    composite =
+      m[2] === undefined || (m[2] === "u" && /^['"]/.test(behind))
+        ? readKey((m[2] ?? "") + behind, "anything")
+        : undefined
+  if (composite !== undefined) return make(splitId(table)![0], composite)
+  if (m[2] === undefined) return undefined
+  if (!/^[+-]/.test(m[2])) return parse(table + m[2])
+  // Below zero and with more behind it than digits, the digits are text; so are too many.
+  const key = m[2].startsWith("-") && /^(?:[A-Za-z]|\.\d)/.test(behind) ? m[2] : intKey(m[2])
+  return make(splitId(table)![0], typeof key === "string" ? key.replace("+", "") : key)
+}
+
+/** Ids remembered in each of two halves; the older half is forgotten when the newer one is full. */
+const maxShared = 65_536
+let newer = new Map<string, RecordId>()
+let older: ReadonlyMap<string, RecordId> = newer
+
+/**
+ * The id that was given for an equal one before, where that is not long ago: records that refer to one record then hold
+ * one id, which is at hand when the next change names it, and what is the same object is not compared.
+ */
+export const shared = (id: RecordId): RecordId => {
+  const known = newer.get(id.text)
+  if (known !== undefined) return known
+  const one = older.get(id.text) ?? id
+  if (newer.size >= maxShared) {
+    older = newer
+    newer = new Map()
+  }
+  newer.set(one.text, one)
+  return one
+}
+
+/**
+ * As {@link parse}, but a key that does not parse is taken as a string key as it stands (`person:a-b`), unless it
+ * starts like an escaped or composite one.
+ */
+export const parseLenient = (text: string): RecordId | undefined => {
+  const strict = parse(text)
+  if (strict !== undefined) return strict
+  const colon = text.indexOf(":")
+  const parts =
+    splitId(text) ??
+    (colon > 0 && !/[`⟨]/.test(text[0]!) ? ([text.slice(0, colon), text.slice(colon + 1)] as const) : undefined)
+  if (parts === undefined || parts[1] === "" || /^[`⟨[{]/.test(parts[1])) return undefined
+  return make(parts[0], parts[1])
+}
+
+/** Order of record keys: ints < strings < uuids < arrays < objects. */
+export const compareKeys = (a: RecordKey, b: RecordKey): number => orderKeys(a, b)
