@@ -44,6 +44,16 @@ const contentOf = (file) => (existsSync(file) ? readFileSync(file, "utf8") : "")
 const isBuilt = () =>
   contentOf(stamp) === digest() && doors.every((name) => contentOf(join(root, `dist/${name}.js`)) === door(name))
 
+/** Removes modules whose source is gone: the compiler leaves them, and they would go into the package. */
+const removeStale = () => {
+  for (const entry of readdirSync(join(root, "dist"), { recursive: true, withFileTypes: true })) {
+    const file = join(entry.parentPath ?? entry.path, entry.name)
+    const [, module] = /^(.*?)\.(?:js|d\.ts)(?:\.map)?$/.exec(file.slice(join(root, "dist").length + 1)) ?? []
+    if (!entry.isFile() || module === undefined || /^(?:bundle|dashboard)\//.test(module)) continue
+    if (!existsSync(join(root, "src", `${module}.ts`))) rmSync(file)
+  }
+}
+
 /** Makes the doors, what they load, and the dashboard they serve. */
 const bundle = async () => {
   const sources = digest()
@@ -77,6 +87,7 @@ const bundle = async () => {
   })
   mkdirSync(join(root, "dist"), { recursive: true })
   for (const name of doors) writeFileSync(join(root, `dist/${name}.js`), door(name))
+  removeStale()
   rmSync(join(root, "dist/dashboard"), { recursive: true, force: true })
   cpSync(join(root, "src/dashboard"), join(root, "dist/dashboard"), { recursive: true })
   // Last, so that a build that was cut off is made again.
