@@ -19,6 +19,9 @@ const taken = `RETURN {
 /** Most reads leave nothing out: who filters would ask each row. */
 const takenAll = taken.replace(" WHERE id NOT IN $apart", "")
 
+/** Deletions, which are ours, wake nobody. */
+const written = `LIVE SELECT id FROM ${Schema.changeTable} WHERE $event = 'CREATE'`
+
 const removed = "DELETE $done RETURN NONE;"
 
 /** Rows taken at once when each record is read by itself. */
@@ -78,5 +81,6 @@ export const make = (client: SurrealShape, failure: (error: SurrealError) => Ups
           return last.left.reason === "refused" ? oneByOne(client, apart) : Effect.fail(last.left)
         }),
         Effect.mapError(failure)
-      )
+      ),
+  listen: (heard) => Effect.mapError(client.listen(written, heard), failure)
 })

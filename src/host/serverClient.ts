@@ -18,7 +18,7 @@ const none: Layer.Layer<SurrealClient> = Layer.sync(SurrealClient, () => {
   const refusal = Effect.fail(
     new SurrealError({ reason: "refused", message: "STORE_ADDR names no database server", uncertain: false })
   )
-  return { ask: () => refusal, query: () => refusal }
+  return { ask: () => refusal, query: () => refusal, listen: () => refusal }
 })
 
 /** `Upstream` is absent where `STORE_ADDR` names no server. */

@@ -5,6 +5,9 @@
  * between reads it again, and content that is known already changes nothing. Order does not matter: a record that is
  * read is at least as new as the row that named it, and what is written later has a row of its own. A database that is
  * away or hangs is asked again with pauses that grow; its writers never notice, their rows wait.
+ *
+ * A live query wakes the reader from its pauses. It costs the database a notification per row, so it is there at low
+ * rates only; at high ones the reads follow each other closely without it.
  */
 import { Duration, Effect, Either } from "effect"
 import type { Readings } from "../core/telemetry/meters.ts"
@@ -62,6 +65,10 @@ export interface ReaderFigures {
 /** Pauses between reads that find nothing: from the first to the longest, which is five statements a second. */
 const firstIdleMs = 1
 const idleMs = 200
+/** Reads that find nothing are this far apart before a live query is worth its registration. */
+const listenMs = 8
+/** More notifications within a second cost more than reading without them. */
+const heardPerSecond = 100
 /** While there is no change table, or nothing may be taken. */
 const absentMs = 1_000
 const closedMs = 50
@@ -89,6 +96,11 @@ export class ChangeReader<E extends { readonly message: string }> {
   private step: ReturnType<ProgressShape["open"]> | undefined
   private readonly counts = { rows: 0, records: 0, failures: 0, unreadable: 0 }
   private installed: boolean | undefined
+  private listening = false
+  private unheard = false
+  private heard = { sinceMs: 0, count: 0 }
+  /** Open while rows may have been written since the last read began. */
+  private readonly bell = Effect.unsafeMakeLatch(false)
 
   constructor(table: ChangeTable, sink: Sink<E>, { size }: ReaderSettings) {
     this.table = table
@@ -115,6 +127,7 @@ export class ChangeReader<E extends { readonly message: string }> {
 
   /** Reads once and applies what was read. */
   private readonly once: Effect.Effect<ChangesRead | undefined, UpstreamError | E> = Effect.suspend(() => {
+    this.bell.unsafeClose()
     const gone = this.done.length
     const deleted = new Set(this.done.map(({ text }) => text))
     return this.table.take(this.size, this.done, [...this.apart.values()]).pipe(
@@ -228,7 +241,42 @@ export class ChangeReader<E extends { readonly message: string }> {
     const idle = read === undefined || read.rows.length === 0
     if (idle) this.caughtUp()
     this.pauseMs = read === undefined ? absentMs : idle ? Math.min(idleMs, this.pauseMs * 2) : firstIdleMs
-    return Effect.zipRight(recovered, Effect.sleep(Duration.millis(this.pauseMs)))
+    const listen = idle && read !== undefined && this.pauseMs >= listenMs ? this.listen : Effect.void
+    const sleep = Effect.sleep(Duration.millis(this.pauseMs))
+    return Effect.zipRight(recovered, Effect.zipRight(listen, Effect.raceFirst(sleep, this.bell.await)))
+  }
+
+  /** Beside the reading, which does not depend on it. */
+  private readonly listen: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.listening) return Effect.void
+    this.listening = true
+    this.heard = { sinceMs: 0, count: 0 }
+    const listening = Effect.clockWith((clock) => this.table.listen(() => this.wake(clock.unsafeCurrentTimeMillis())))
+    return this.sink.fork(
+      Effect.ensuring(
+        Effect.catchAll(listening, (error) => this.deaf(error)),
+        Effect.sync(() => void (this.listening = false))
+      )
+    )
+  })
+
+  private wake(nowMs: number): "more" | "enough" {
+    this.unheard = false
+    this.pauseMs = firstIdleMs
+    this.bell.unsafeOpen()
+    if (nowMs - this.heard.sinceMs >= 1_000) this.heard = { sinceMs: nowMs, count: 0 }
+    return ++this.heard.count > heardPerSecond ? "enough" : "more"
+  }
+
+  /** One line until something is heard again; what is written is found by the next read. */
+  private deaf(error: UpstreamError): Effect.Effect<void> {
+    const told = this.unheard
+      ? Effect.void
+      : Effect.logInfo(
+          `no live query on ${changeTable} wakes the reader (${error.message}): it is read every ${idleMs} ms; trying again`
+        )
+    this.unheard = true
+    return Effect.zipRight(told, Effect.sleep(failing.capMs))
   }
 
   /** One line for each time of failure, however long it lasts. */

@@ -47,6 +47,13 @@ export interface SurrealShape {
   ) => Effect.Effect<ReadonlyArray<Either.Either<Value, SurrealError>>, SurrealError>
   /** As `ask`, but fails as a whole, with the refusal that says why (not with those that follow from it). */
   readonly query: (statements: string, bindings?: Bindings) => Effect.Effect<ReadonlyArray<Value>, SurrealError>
+  /**
+   * Registers a live query and runs `heard` at each of its notifications, until that answers that it has heard enough:
+   * then the query is taken back. Fails when it is refused or ends by itself, with its connection or its table.
+   * Notifications may be lost and come in any order, so they are good for a wake-up only. Never ends and hears nothing
+   * where there are none (over HTTP, in this process).
+   */
+  readonly listen: (statement: string, heard: () => "more" | "enough") => Effect.Effect<void, SurrealError>
 }
 
 /** A connection to a SurrealDB, wherever it runs; drivers are in `host/surreal/Surreal.ts`. */
@@ -65,9 +72,13 @@ const firstCause = (answers: ReadonlyArray<Either.Either<Value, SurrealError>>):
   return found
 }
 
-/** The rest of a client, made of `ask`. */
-export const fromAsk = (ask: SurrealShape["ask"]): SurrealShape => ({
+/** The rest of a client, made of `ask`; without notifications unless it is said how to listen. */
+export const fromAsk = (
+  ask: SurrealShape["ask"],
+  listen: SurrealShape["listen"] = () => Effect.never
+): SurrealShape => ({
   ask,
+  listen,
   query: (statements, bindings) =>
     Effect.flatMap(ask(statements, bindings), (answers) => {
       const cause = firstCause(answers)

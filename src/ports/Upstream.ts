@@ -115,6 +115,11 @@ export interface ChangeTable {
     done: ReadonlyArray<RecordId>,
     apart: ReadonlyArray<RecordId>
   ) => Effect.Effect<ChangesRead | undefined, UpstreamError>
+  /**
+   * Runs `heard` when rows were written, until that is enough; fails when that cannot be heard (any more). Nothing may
+   * rely on it: what is written can go unheard.
+   */
+  readonly listen: (heard: () => "more" | "enough") => Effect.Effect<void, UpstreamError>
 }
 
 export interface UpstreamShape {

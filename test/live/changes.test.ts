@@ -261,6 +261,53 @@ test("D44 D21 moving between the change table and events that post, while somebo
   await db.close()
 }, 60_000)
 
+/** Live queries that stand on the change table. */
+const listening = async (server: Asked): Promise<number> =>
+  Object.keys(
+    (await server.ask<[{ readonly lives: object }]>("n", "d", `INFO FOR TABLE ${Schema.changeTable}`))[0].lives
+  ).length
+
+test("D44 a live query wakes the reader at rest, goes while there is much, and comes again, also behind a lost connection", async () => {
+  const server = await serve()
+  await server.ask("n", "d", `DEFINE TABLE item; ${install("item")}`)
+  const node = await start(server.port)
+  await node.ready()
+  const heard = (count: number) =>
+    until(`${count} live queries`, async () => (await listening(server)) === count).then(() => undefined)
+  const all = new Range(undefined, undefined)
+  const wakes = async (round: number): Promise<number> => {
+    const waits: Array<number> = []
+    for (let i = 0; i < 15; i++) {
+      await new Promise((done) => setTimeout(done, 250))
+      await server.ask("n", "d", `UPSERT item:1 SET n = ${round * 100 + i}`)
+      const committed = performance.now()
+      while ([...node.records.rowsBetween("item", all)].every((row) => row.doc["n"] !== round * 100 + i))
+        await new Promise((done) => setTimeout(done, 2))
+      waits.push(performance.now() - committed)
+    }
+    return waits.toSorted((a, b) => a - b)[7]!
+  }
+  await heard(1)
+  const atRest = await wakes(1)
+  // Too many for it: it is taken back, and nothing is lost meanwhile.
+  let writing = true
+  const writers = Array.from({ length: 8 }, async (_, writer) => {
+    while (writing)
+      await server.ask("n", "d", `FOR $n IN 0..10 { UPSERT type::record('item', [${writer}, $n]) SET n = rand::int() }`)
+  })
+  await heard(0)
+  writing = false
+  await Promise.all(writers)
+  await heard(1)
+  server.cut()
+  await heard(0)
+  await heard(1)
+  const afterwards = await wakes(2)
+  // Read every 200 ms without it: 100 ms in the middle.
+  expect(Math.max(atRest, afterwards)).toBeLessThan(50)
+  expect(await differing(node, "item")).toEqual([])
+}, 60_000)
+
 test("an SSP whose database is gone stops in time, with edges that wait for it", async () => {
   const server = await serve()
   await server.ask("n", "d", "DEFINE TABLE item")

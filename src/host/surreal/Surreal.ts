@@ -9,7 +9,7 @@
  */
 import { Clock, Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
 import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"
-import type { Value } from "../../core/surql/values/value.ts"
+import { Uuid, type Value } from "../../core/surql/values/value.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
 import { type Bindings, fromAsk, SurrealClient, SurrealError, type SurrealShape } from "../../ports/SurrealClient.ts"
 import { failureOf } from "./surrealFailures.ts"
@@ -38,6 +38,19 @@ const send = (
       )
     )
   )
+
+/** What a live query of this connection tells, until that is enough. */
+const hear = (link: SurrealLink, query: string, heard: () => "more" | "enough"): Effect.Effect<void, SurrealError> =>
+  Effect.async((resume) => {
+    const ended = new SurrealError({ reason: "unreachable", message: "the live query ended", uncertain: false })
+    const stop = link.hear(query, (isOver) => {
+      if (!isOver && heard() === "more") return
+      stop()
+      resume(isOver ? Effect.fail(ended) : Effect.void)
+    })
+    if (link.broken) resume(Effect.fail(ended))
+    return Effect.sync(stop)
+  })
 
 /** The one connection all share: made when it is needed, replaced when it broke. */
 class Line {
@@ -156,16 +169,28 @@ const overServer = (
           Effect.sync(() => (reason === "timeout" || reason === "unauthorized" ? link.cut() : undefined))
         )
       )
-    return fromAsk((statements, bindings = {}) =>
-      Effect.flatMap(connected, (link) =>
-        deliver(link, statements, bindings).pipe(
-          // Refused before anything was run: the session has expired, and the next connection has a new one.
-          Effect.catchIf(
-            (error) => error.reason === "unauthorized",
-            () => Effect.flatMap(connected, (next) => deliver(next, statements, bindings))
+    const listen: SurrealShape["listen"] = (statement, heard) =>
+      Effect.gen(function* () {
+        const link = yield* connected
+        if (!link.notifies) return yield* Effect.never
+        const [answer] = yield* deliver(link, statement, {})
+        const id = answer === undefined ? undefined : yield* answer
+        if (!(id instanceof Uuid)) return yield* Effect.dieMessage(`${statement} is no live query`)
+        yield* hear(link, id.text, heard)
+        yield* deliver(link, "KILL $id", { id })
+      })
+    return fromAsk(
+      (statements, bindings = {}) =>
+        Effect.flatMap(connected, (link) =>
+          deliver(link, statements, bindings).pipe(
+            // Refused before anything was run: the session has expired, and the next connection has a new one.
+            Effect.catchIf(
+              (error) => error.reason === "unauthorized",
+              () => Effect.flatMap(connected, (next) => deliver(next, statements, bindings))
+            )
           )
-        )
-      )
+        ),
+      listen
     )
   })
 

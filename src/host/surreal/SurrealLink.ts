@@ -48,6 +48,8 @@ export class SurrealLink {
   readonly #pending = new Set<Promise<unknown>>()
   #wire: Wire | undefined
   #token = ""
+  /** By the text of a live query's id. */
+  readonly #listeners = new Map<string, (ended: boolean) => void>()
   /** Why the connection attempt failed, where only the engine knows. */
   #reason: unknown
 
@@ -65,7 +67,7 @@ export class SurrealLink {
     }
     this.db = new Surreal({
       engines: engines(watch),
-      codecs: SurrealEngines.codecs,
+      codecs: SurrealEngines.codecs((query, ended) => this.#listeners.get(query)?.(ended)),
       websocketImpl: socketClass(patience.connectTimeoutMs, (wire) => void (this.#wire = wire)),
       fetchImpl: (input, init) => {
         const headers = new Headers(init?.headers)
@@ -83,6 +85,21 @@ export class SurrealLink {
   /** Sends statements; an answer per statement. */
   query(statements: string, bindings: Bindings): ReturnType<ReturnType<Surreal["query"]>["responses"]> {
     return this.#watched(this.db.query(statements, bindings).responses())
+  }
+
+  /** Whether notifications can arrive: over a socket they do. */
+  get notifies(): boolean {
+    return this.#wire !== undefined
+  }
+
+  /** Tells of the notifications of a live query, and once that it has ended; the answer stops that. */
+  hear(query: string, heard: (ended: boolean) => void): () => void {
+    this.#listeners.set(query, heard)
+    const watched = this.db.subscribe("disconnected", () => heard(true))
+    return () => {
+      watched()
+      this.#listeners.delete(query)
+    }
   }
 
   /** Ends it at once: what is in flight fails, nothing is waited for. Not for the engine in this process. */

@@ -14,7 +14,7 @@ import {
   type SurrealEngine
 } from "surrealdb"
 import * as Cbor from "../../core/surql/values/cbor.ts"
-import type { Value } from "../../core/surql/values/value.ts"
+import { isObj, Uuid, type Value } from "../../core/surql/values/value.ts"
 
 /** What a connection wants to know of its engine. */
 export interface Watch {
@@ -22,12 +22,25 @@ export interface Watch {
   readonly signedIn: (token: string) => void
 }
 
-const exactCodec = {
-  encode: <T>(data: T): Uint8Array => Cbor.encode(data as Value),
-  decode: <T>(bytes: Uint8Array): T => Cbor.decode(bytes) as T
+/** Told of a notification: the text of its live query's id, and whether that has ended. */
+export type Heard = (query: string, ended: boolean) => void
+
+/** The SDK takes notifications by its own types only; so they are taken out, and it is handed an answer to nobody. */
+const decode = (bytes: Uint8Array, heard: Heard): Value => {
+  const frame = Cbor.decode(bytes)
+  if (!isObj(frame) || typeof frame["id"] === "string" || !isObj(frame["result"])) return frame
+  const { action, id } = frame["result"]
+  if (!(id instanceof Uuid) || typeof action !== "string") return frame
+  heard(id.text, action === "KILLED")
+  return { id: "" }
 }
 
-export const codecs = { cbor: () => exactCodec }
+export const codecs = (heard: Heard) => ({
+  cbor: () => ({
+    encode: <T>(data: T): Uint8Array => Cbor.encode(data as Value),
+    decode: <T>(bytes: Uint8Array): T => decode(bytes, heard) as T
+  })
+})
 
 type Factory = Engines[string]
 
