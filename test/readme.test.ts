@@ -9,7 +9,8 @@ import { describe, expect, it } from "vitest"
 import { knobs as schedulerKnobs } from "../src/scheduler/Config.ts"
 import { knobs } from "../src/ssp/Config.ts"
 import { shortRows } from "./kit/settingsTable.ts"
-import { root, sourceFiles } from "./kit/source.ts"
+import { root } from "./kit/source.ts"
+import { sourceFiles } from "./kit/syntax.ts"
 import { testNames } from "./kit/rules.ts"
 
 const readme = readFileSync(join(root, "README.md"), "utf8")

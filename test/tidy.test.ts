@@ -9,7 +9,8 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import * as Rules from "./kit/rules.ts"
-import { root, sourceFiles, trackedFiles } from "./kit/source.ts"
+import { root, trackedFiles } from "./kit/source.ts"
+import { sourceFiles } from "./kit/syntax.ts"
 
 const files = sourceFiles()
 const decisions = (): string => readFileSync(join(root, "docs/decisions.md"), "utf8")

@@ -14,7 +14,8 @@ import { knobs as schedulerKnobs } from "../../src/scheduler/Config.ts"
 import { knobs } from "../../src/ssp/Config.ts"
 import { codes, endpoints } from "../kit/contractTables.ts"
 import { pagePath, referencePage } from "../kit/referencePage.ts"
-import { root, sourceFiles } from "../kit/source.ts"
+import { root } from "../kit/source.ts"
+import { sourceFiles } from "../kit/syntax.ts"
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8")
 const pages = [

@@ -5,7 +5,7 @@
  * nothing, and on a sample that breaks it, where it must find something. A rule that cannot fail would be no rule.
  */
 import ts from "typescript"
-import { globalsOf, importsOf, lineOf, literalText, parse, resolveImport, type SourceFile, visit } from "./source.ts"
+import { globalsOf, importsOf, lineOf, literalText, parse, resolveImport, type SourceFile, visit } from "./syntax.ts"
 
 export type Faults = ReadonlyArray<string>
 export type Rule = (files: ReadonlyArray<SourceFile>) => Faults
