@@ -8,6 +8,7 @@ import { FiledMap, DenseMap, plainKey } from "../../../src/core/ivm/store/denseM
 import { keyOfValues } from "../../../src/core/ivm/index/indexKey.ts"
 import * as Ids from "../../../src/core/surql/values/recordId.ts"
 import type { Value } from "../../../src/core/surql/values/value.ts"
+import { campaign, runs } from "../../kit/random.ts"
 
 const key = FastCheck.oneof(
   FastCheck.nat(12),
@@ -48,7 +49,7 @@ test.each([1, 2] as const)("a map by record keys holds what a plain map holds, w
       map.clear()
       expect([map.size, [...map.values()], map.get(0)]).toEqual([0, [], undefined])
     }),
-    { numRuns: 300 }
+    { numRuns: runs(campaign ? 300 : 100) }
   )
 })
 
@@ -94,6 +95,6 @@ test("what a map by record keys holds is not missed by who goes through it while
         expect(held.filter((one) => !seen.has(one))).toEqual([])
       }
     ),
-    { numRuns: 300 }
+    { numRuns: runs(campaign ? 300 : 100) }
   )
 })

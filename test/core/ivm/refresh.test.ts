@@ -6,6 +6,7 @@ import { FastCheck } from "effect"
 import { expect, test } from "vitest"
 import { toJson } from "../../../src/core/surql/values/json.ts"
 import { change, Desk, type Watching } from "./desk.ts"
+import { campaign, runs } from "../../kit/random.ts"
 
 const queries: ReadonlyArray<string> = [
   "SELECT id, (SELECT id, n FROM post WHERE author = $parent.id) AS posts FROM user",
@@ -99,7 +100,7 @@ test("L1 L2 L5 a row whose subquery moved hashes and shows what it does in a vie
         }
       }
     ),
-    { numRuns: 60 }
+    { numRuns: runs(campaign ? 60 : 25) }
   )
   expect(refreshed).toBeGreaterThan(1_000)
 })

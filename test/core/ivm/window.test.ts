@@ -7,6 +7,7 @@ import { FastCheck } from "effect"
 import { expect, test } from "vitest"
 import type { RowOrder } from "../../../src/core/ivm/operators/sortedLeaf.ts"
 import { Window } from "../../../src/core/ivm/operators/window.ts"
+import { campaign, runs } from "../../kit/random.ts"
 
 interface Item {
   readonly id: number
@@ -52,16 +53,30 @@ const step = (ids: number) =>
  * window.
  */
 test.each([
-  { ids: 12, minLength: 10, maxLength: 60, starts: [0, 1, 2, 3, 4], bounds: [0, 1, 2, 3, 5, Infinity], numRuns: 600 },
+  {
+    ids: 12,
+    minLength: 10,
+    maxLength: 60,
+    starts: [0, 1, 2, 3, 4],
+    bounds: [0, 1, 2, 3, 5, Infinity],
+    numRuns: runs(campaign ? 600 : 200)
+  },
   {
     ids: 110,
     minLength: 300,
     maxLength: 500,
     starts: [0, 1, 2, 3, 4, 40],
     bounds: [0, 1, 20, 70, Infinity],
-    numRuns: 25
+    numRuns: runs(campaign ? 25 : 10)
   },
-  { ids: 500, minLength: 600, maxLength: 900, starts: [0, 90, 250], bounds: [1, 20, 100, Infinity], numRuns: 10 }
+  {
+    ids: 500,
+    minLength: 600,
+    maxLength: 900,
+    starts: [0, 90, 250],
+    bounds: [1, 20, 100, Infinity],
+    numRuns: runs(campaign ? 10 : 7)
+  }
 ])(
   "L2 a window over up to $ids rows reports exactly those that cross its edges, for every START and LIMIT",
   ({ bounds, ids, maxLength, minLength, numRuns, starts }) => {
