@@ -17,6 +17,7 @@ import * as Configuration from "../node/configuration.ts"
 import { type Reloaded, Secrets } from "../node/secrets.ts"
 import type { StartFault } from "../ports/StartFault.ts"
 import * as Tls from "../node/tls.ts"
+import { resultBytes } from "./views/viewLimits.ts"
 
 const hour = 3_600_000
 
@@ -193,7 +194,17 @@ export const knobs = {
     {
       unit: "bytes",
       meaning:
-        "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make and write out, and the largest result in format tree; charged before it is made. A row that needs more is left out and named, a result that needs more is refused at registration and shows no rows later."
+        "Most memory that the evaluation of one row of a view, or of what is evaluated over many rows, may make and write out; charged before it is made. A row that needs more is left out and named."
+    }
+  ),
+  resultBytes: Settings.integer(
+    resultBytes.setting,
+    resultBytes.value,
+    { min: 65_536, max: resultBytes.most },
+    {
+      unit: "bytes",
+      meaning:
+        "Largest result of a view in format tree when it is written out. A larger one is refused at registration; one that grows beyond shows no rows and says so. Format flat has no such limit."
     }
   ),
   logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", {

@@ -143,7 +143,7 @@ describe("a result", () => {
         const refused = yield* Effect.flip(views.register(registration("a", large, { format: "tree" })))
         expect(refused).toMatchObject({
           _tag: "QueryRefused",
-          message: expect.stringMatching(/more than 1000000 bytes.*raise SVC_QUERY_BYTES/)
+          message: expect.stringMatching(/more than 1000000 bytes.*raise SVC_VIEW_RESULT_BYTES/)
         })
         expect([store.commits.length, (yield* views.debugDeps).shapes]).toEqual([commits, []])
         expect(yield* views.register(registration("a", large))).toMatchObject({ result_data: { length: 4 } })
@@ -160,7 +160,7 @@ describe("a result", () => {
         for (const n of [3, 4]) yield* views.ingest([change(`t:${n}`, { text })])
         expect(yield* views.read("a", undefined)).toMatchObject({
           result_data: [],
-          errors: [{ id: "", reason: expect.stringContaining("raise SVC_QUERY_BYTES") }]
+          errors: [{ id: "", reason: expect.stringContaining("raise SVC_VIEW_RESULT_BYTES") }]
         })
         expect(yield* views.read("a", "flat")).toMatchObject({ result_data: { length: 4 } })
         yield* views.ingest([change("t:4", {}, {}, "DELETE"), change("t:3", {}, {}, "DELETE")])

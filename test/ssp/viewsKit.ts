@@ -25,7 +25,8 @@ const limits: ViewLimits = {
   stateDebounceMs: 50,
   rowSteps: 1000,
   querySteps: 100_000,
-  queryBytes: 1_000_000
+  queryBytes: 1_000_000,
+  resultBytes: 1_000_000
 }
 
 export const change = (

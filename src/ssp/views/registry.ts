@@ -8,10 +8,10 @@ import type { Evaluating } from "../../core/ivm/evaluating.ts"
 import type { View } from "../../core/ivm/view/view.ts"
 import { addTo, removeFrom } from "../../core/multimap.ts"
 import { toJson } from "../../core/surql/values/json.ts"
-import { limits } from "../../core/surql/evaluate/scope.ts"
 import { bytesWritten } from "../../core/surql/written/paid.ts"
 import type { StoredView } from "../../ports/Database.ts"
 import { Feed } from "./feed.ts"
+import { resultBytes } from "./viewLimits.ts"
 import type { Format, ViewAnswer, ViewPlaced } from "./viewTypes.ts"
 
 export interface Registered {
@@ -75,7 +75,7 @@ const shownIn = (instance: View, format: Format, most: number): Shown => {
   const data =
     format === "tree" ? treeOf(instance, most) : instance.rows().map((row) => [row.key, row.version] as const)
   const { generation, only } = instance
-  const tooLarge = `The result takes more than ${most} bytes to write out; ask for fewer rows (LIMIT), read it in format flat, or raise ${limits.queryBytes.setting} to allow it`
+  const tooLarge = `The result takes more than ${most} bytes to write out; ask for fewer rows (LIMIT), read it in format flat, or raise ${resultBytes.setting} to allow it`
   return data === undefined
     ? { instance, generation, hash: instance.hash(), format, data: only ? null : [], tooLarge }
     : { instance, generation, hash: instance.hash(), format, data, tooLarge: undefined }

@@ -156,7 +156,7 @@ class ViewService {
     this.committer = committer
     this.engine = engine
     this.slicer = slicer
-    this.registry = new Registry(watchdog.evaluating, limits.queryBytes)
+    this.registry = new Registry(watchdog.evaluating, limits.resultBytes)
     this.setAside = new SetAside(watchdog)
     this.filling = { engine, queries: new ParsedQueries(), watchdog }
     this.trees = new RecordTrees({ committer, engine, slicer })

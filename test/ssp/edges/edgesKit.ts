@@ -27,7 +27,8 @@ const limits: ViewLimits = {
   stateDebounceMs: 60_000,
   rowSteps: 100_000,
   querySteps: 1_000_000,
-  queryBytes: 67_108_864
+  queryBytes: 67_108_864,
+  resultBytes: 67_108_864
 }
 
 export const away = new UpstreamError({ reason: "unreachable", message: "nobody answers" })
