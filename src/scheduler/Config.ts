@@ -129,7 +129,7 @@ export const knobs = {
     {
       unit: "events",
       meaning:
-        "Most events that wait for one SSP that is ready; beyond it must bootstrap again. While it is replayed those count that came since its bootstrap, while it bootstraps none. File key `max_buffer_per_ssp`."
+        "Most events that wait for one SSP; beyond it must bootstrap again, and then what comes during that bootstrap does not count. File key `max_buffer_per_ssp`."
     }
   ),
   snapshotUpdateIntervalSecs: Settings.integer(

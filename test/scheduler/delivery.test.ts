@@ -175,11 +175,10 @@ describe("bootstrap and replay", () => {
     expect(node.pool.state().phase).toBe("Ready")
   })
   it("D26 more events than max_buffer_per_ssp: 409 to every heartbeat until it registers, then everything after the new snapshot", async () => {
-    const node = await start({ SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "5", SVC_SCHEDULER_DELIVERY_WAIT_MS: "0" })
-    const ssp = await (await fake("a")).join(node)
-    ssp.behaviour = ({ path }) => (path === "/ingest" ? { status: 503 } : undefined)
+    const node = await start({ SVC_SCHEDULER_MAX_BUFFER_PER_SSP: "5" })
+    const ssp = await fake("a")
+    await ssp.register(node)
     for (const n of range(1, 6)) await ingest(node, n)
-    ssp.behaviour = () => undefined
     for (const _ of [1, 2])
       expect(await ssp.beat(node)).toMatchObject({ status: 409, json: { code: "BUFFER_OVERFLOW" } })
     await ssp.join(node)

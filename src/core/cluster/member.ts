@@ -79,7 +79,7 @@ export const table = {
     PolledReady: to("Replaying", "it has the snapshot; what came since follows", "release", "replay"),
     PolledFailed: to("Absent", "it gave up; it registers again by itself", "release", "remove"),
     Replayed: refuse("nothing is sent while it pulls"),
-    BufferExceeded: to("Overflowed", "the log no longer holds what it will lack", "release", "clear"),
+    BufferExceeded: to("Overflowed", "more came than is kept for it", "release", "clear"),
     Rejected: refuse("nothing is sent while it pulls"),
     Diverged: ignore("nothing to compare while it pulls"),
     BootstrapTimedOut: to("Absent", "a pull that hangs must not hold the snapshot", "release", "remove"),

@@ -156,12 +156,13 @@ const restoreMember = (turn: Turn, row: MemberRow): void => {
     since: turn.now,
     heardAt: turn.now,
     outbox: Outbox.after(row.acked),
+    sentBack: false,
     target: turn.state.log.head,
     polledAt: turn.now,
     polling: false,
     ...State.nothingHeld
   })
-  const reason = Outbox.exceeded(Outbox.after(row.acked), turn.state.log, turn.state.config, turn.state.log.head)
+  const reason = Outbox.exceeded(Outbox.after(row.acked), turn.state.log, turn.state.config, 0)
   if (reason !== undefined) Members.apply(turn, row.ssp, "BufferExceeded", reason)
 }
 

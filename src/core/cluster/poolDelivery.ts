@@ -25,12 +25,13 @@ export const deliver = (turn: Turn, ssp: string): void => {
 }
 
 /**
- * Up to where waiting events do not count against an SSP (D55): all of them while it pulls, for the time of that is
- * bounded by its deadline; those before it was sent the first while it is replayed; none when it is Ready.
+ * Up to where waiting events do not count against an SSP (D55). Once sent back for too many, it is not sent back for
+ * what comes while it pulls, whose time its deadline bounds, nor for what it then has to replay: under steady load it
+ * would never become Ready.
  */
-const excused = (turn: Turn, member: State.SspMember): number => {
-  if (member.state === "Bootstrapping") return turn.state.log.head
-  return member.state === "Ready" ? 0 : member.target
+const excused = (turn: Turn, { sentBack, state, target }: State.SspMember): number => {
+  if (!sentBack || state === "Ready") return 0
+  return state === "Bootstrapping" ? turn.state.log.head : target
 }
 
 const check = (turn: Turn, member: State.SspMember): void => {

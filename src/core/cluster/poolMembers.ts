@@ -75,9 +75,12 @@ const join = (turn: Turn, registration: Registration): void => {
     phase(turn, "Froze")
     act(turn, { tag: "Freeze", id: shared.freeze.id, seq: shared.freeze.seq })
   }
+  const sentBack =
+    State.member(turn.state, registration.ssp)?.state === "Overflowed" || head - shared.freeze.seq > config.maxBuffer
   setMember(turn, {
     ...registration,
     registration: serial(turn),
+    sentBack,
     state: "Bootstrapping",
     since: turn.now,
     heardAt: turn.now,

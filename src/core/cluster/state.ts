@@ -93,6 +93,11 @@ export interface SspMember extends Registration {
   readonly since: number
   readonly heardAt: number
   readonly outbox: Outbox.Outbox
+  /**
+   * It overflowed in the registration before this one, or shares the snapshot of one that did: what comes while it
+   * bootstraps does not send it back (D55).
+   */
+  readonly sentBack: boolean
   /** Ready once `outbox.acked` reaches it. */
   readonly target: number
   readonly polledAt: number

@@ -58,10 +58,11 @@ const positions = (world: World): void => {
     )
       fail(`${member.ssp} is Ready at ${outbox.acked}, before ${member.target}`)
     const receives = state === "Ready" || state === "Replaying" || state === "Suspect"
-    // While it pulls its deadline bounds what waits, while it is replayed only what came since counts (D55).
-    const since = state === "Ready" ? outbox.acked : Math.max(outbox.acked, member.target)
-    if (state !== "Bootstrapping" && world.head - since > config.maxBuffer)
-      fail(`${member.ssp} buffers ${world.head - since}`)
+    // Sent back once, it is not sent back for what comes while it pulls, nor for what it then has to replay (D55).
+    const { sentBack } = member
+    const since = sentBack && state !== "Ready" ? Math.max(outbox.acked, member.target) : outbox.acked
+    if (!(sentBack && state === "Bootstrapping") && world.head - since > config.maxBuffer)
+      fail(`${member.ssp} buffers ${world.head - since} (${state}, ${sentBack ? "sent back" : "the first time"})`)
     if (outbox.acked < world.first - 1)
       fail(`${member.ssp} stands at ${outbox.acked}, the log begins at ${world.first}`)
     if (outbox.flight !== undefined && (outbox.flight.from !== outbox.acked + 1 || !receives))

@@ -46,7 +46,7 @@ const day = (): string => {
     ["b takes the view", (p) => p.called("done")],
     ["the first one heartbeats", (p) => p.beat("a", "one")],
     ["events come, b answers 503", (p) => p.append(102).delivered("b", { kind: "unavailable" })],
-    ["more come than may wait: for a, which pulls, they wait all the same", (p) => p.append(106)],
+    ["more come than are kept", (p) => p.append(106)],
     ["b heartbeats", (p) => p.beat("b")],
     ["nobody is heard of for long", (p) => p.at(15_001)]
   ]

@@ -204,7 +204,11 @@ export class World {
     )
     this.state = state
     for (const row of members.values()) {
-      if (State.member(state, row.ssp)?.state !== "Replaying" && State.member(state, row.ssp)?.state !== "Ready")
+      if (
+        this.head - row.acked <= config.maxBuffer &&
+        State.member(state, row.ssp)?.state !== "Replaying" &&
+        State.member(state, row.ssp)?.state !== "Ready"
+      )
         throw new Error(`the restart alone made ${row.ssp} bootstrap`)
     }
     for (const action of actions) this.act(action)
