@@ -1,7 +1,7 @@
 /**
  * The project's own folder, and the files in it.
  *
- * Apart from `syntax.ts`, which loads the compiler: whoever starts a process wants the folder alone.
+ * Processes that tests start load this module; `syntax.ts`, which loads the compiler, would more than double their start.
  */
 import { execFileSync } from "node:child_process"
 import { existsSync } from "node:fs"

@@ -74,11 +74,10 @@ const treeOf = (instance: View, most: number): ViewAnswer["result_data"] | undef
 const shownIn = (instance: View, format: Format, most: number): Shown => {
   const data =
     format === "tree" ? treeOf(instance, most) : instance.rows().map((row) => [row.key, row.version] as const)
-  const { generation, only } = instance
+  const state = { instance, generation: instance.generation, hash: instance.hash(), format }
+  if (data !== undefined) return { ...state, data, tooLarge: undefined }
   const tooLarge = `The result takes more than ${most} bytes to write out; ask for fewer rows (LIMIT), read it in format flat, or raise ${resultBytes.setting} to allow it`
-  return data === undefined
-    ? { instance, generation, hash: instance.hash(), format, data: only ? null : [], tooLarge }
-    : { instance, generation, hash: instance.hash(), format, data, tooLarge: undefined }
+  return { ...state, data: instance.only ? null : [], tooLarge }
 }
 
 const isStill = ({ format, generation, hash, instance }: Shown, now: View, wanted: Format): boolean =>
@@ -86,21 +85,21 @@ const isStill = ({ format, generation, hash, instance }: Shown, now: View, wante
 
 export class Registry {
   private readonly evaluating: Evaluating
-  private readonly answerBytes: number
+  private readonly resultBytes: number
   private readonly byKey = new Map<string, Registered>()
   private readonly byInstance = new Map<View, Set<Registered>>()
   /** Of each instance, the views somebody streams: all that a change has to tell. */
   private readonly streamed = new Map<View, Set<Registered>>()
 
-  /** `answerBytes`: what writing out one result may take. */
-  constructor(evaluating: Evaluating, answerBytes: number) {
+  /** `resultBytes`: what writing out one result in format `tree` may take. */
+  constructor(evaluating: Evaluating, resultBytes: number) {
     this.evaluating = evaluating
-    this.answerBytes = answerBytes
+    this.resultBytes = resultBytes
   }
 
   /** What a result shows now; its rows are evaluated here. */
   shown(instance: View, format: Format): Shown {
-    return this.evaluating.during(instance.watchSlot, () => shownIn(instance, format, this.answerBytes))
+    return this.evaluating.during(instance.watchSlot, () => shownIn(instance, format, this.resultBytes))
   }
 
   /**

@@ -42,7 +42,7 @@ export interface ViewRow extends Shown, Holding, Showable {
 
 export const noSort: ReadonlyArray<Value> = []
 
-/** Whether a row is of the state its record is in; see {@link Place.outdate}. */
+/** Whether a row is of the state its record is in; see {@link RecordSlot.outdate}. */
 export const isOf = (row: ViewRow | undefined, { version }: RecordSlot): row is ViewRow =>
   row !== undefined && row.version === version
 

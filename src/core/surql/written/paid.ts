@@ -2,8 +2,8 @@
  * What writing a value out takes, charged before it is written: a part that is shared is written as often as it is
  * shown.
  *
- * Why apart from what making costs: `array::repeat` of one object makes references, and a row's digest, hash and answer
- * are as long as if each were an object of its own.
+ * Making a value costs less: `array::repeat` of one object makes references, but a row's digest, hash and answer are as
+ * long as if each were an object of its own.
  */
 import { walk } from "../evaluate/charge.ts"
 import { encode } from "../values/encode.ts"
