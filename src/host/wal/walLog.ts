@@ -11,6 +11,7 @@
 import { Either } from "effect"
 import { dirname } from "node:path"
 import * as Format from "../../core/wal/walFormat.ts"
+import { GroupCommit } from "../../node/groupCommit.ts"
 import { dropped, WalFailed } from "../../ports/Wal.ts"
 import type { FileLock } from "../process/fileLock.ts"
 import type { WalDisk, WalHandle } from "./walDisk.ts"
@@ -33,8 +34,6 @@ interface Append {
   readonly done: Done<number>
 }
 
-type Entry = Append | { readonly alone: () => Promise<void> }
-
 /** Where a reader stands. */
 export interface Cursor {
   /** The records behind `from` up to `upTo` are wanted. */
@@ -55,9 +54,15 @@ export class WalLog {
   private handle: WalHandle | undefined
   /** Names have changed and are not known to be on the disk. */
   private unsyncedFolder = true
-  private queue: Array<Entry> = []
-  private waitingLength = 0
-  private busy = false
+  /** Appends that arrive in one turn of the event loop share a flush. */
+  private readonly group = new GroupCommit<Append>({
+    sizeOf: ({ length }) => length,
+    maxPending: maxWaitingLength,
+    maxBatch: maxBatchLength,
+    maxGathering: 0,
+    next: setImmediate,
+    commit: (batch, done) => void this.commit(batch).then(done)
+  })
   private closed = false
 
   private constructor(disk: WalDisk, path: string, lock: FileLock, segmentBytes: number, loaded: Segments.Loaded) {
@@ -117,19 +122,16 @@ export class WalLog {
   submit(records: ReadonlyArray<string>, done: Done<number>): void {
     const length = records.reduce((sum, record) => sum + record.length, 0)
     if (this.closed) return done(Either.left(this.closedError()))
-    if (this.waitingLength > 0 && this.waitingLength + length > maxWaitingLength) {
-      return done(
-        Either.left(
-          new WalFailed({
-            reason: "overloaded",
-            file: this.path,
-            message: `${this.path}: ${this.waitingLength} characters are waiting for the disk, the limit is ${maxWaitingLength}`
-          })
-        )
+    if (this.group.submit({ records, length, done })) return
+    done(
+      Either.left(
+        new WalFailed({
+          reason: "overloaded",
+          file: this.path,
+          message: `${this.path}: ${this.group.waiting} characters are waiting for the disk, the limit is ${maxWaitingLength}`
+        })
       )
-    }
-    this.waitingLength += length
-    this.enqueue({ records, length, done })
+    )
   }
 
   dropBefore(seq: number): Promise<void> {
@@ -209,41 +211,7 @@ export class WalLog {
 
   private alone(run: () => Promise<void>): Promise<void> {
     if (this.closed) return Promise.reject(this.closedError())
-    return new Promise((done, failed) => this.enqueue({ alone: () => run().then(done, failed) }))
-  }
-
-  private enqueue(entry: Entry): void {
-    this.queue.push(entry)
-    if (this.busy) return
-    this.busy = true
-    // Behind everything that has arrived by now, so that it shares the flush.
-    setImmediate(() => void this.work())
-  }
-
-  private async work(): Promise<void> {
-    for (;;) {
-      const first = this.queue[0]
-      if (first === undefined) break
-      if ("alone" in first) {
-        this.queue.shift()
-        await first.alone()
-      } else await this.commit(this.take())
-    }
-    this.busy = false
-  }
-
-  /** The leading appends that share a write. */
-  private take(): ReadonlyArray<Append> {
-    const batch: Array<Append> = []
-    let length = 0
-    for (const entry of this.queue) {
-      if ("alone" in entry || (batch.length > 0 && length + entry.length > maxBatchLength)) break
-      batch.push(entry)
-      length += entry.length
-    }
-    this.queue = this.queue.slice(batch.length)
-    this.waitingLength -= length
-    return batch
+    return new Promise((resolve, reject) => this.group.alone((done) => void run().then(resolve, reject).then(done)))
   }
 
   private async commit(batch: ReadonlyArray<Append>): Promise<void> {

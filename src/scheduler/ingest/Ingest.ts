@@ -15,6 +15,7 @@ import * as State from "../../core/cluster/state.ts"
 import { lostId } from "../../core/record/reconcile.ts"
 import * as Version from "../../core/record/version.ts"
 import { Serving } from "../../ports/Front.ts"
+import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
 import * as Metered from "../../node/metered.ts"
 import { Meters } from "../../ports/Meters.ts"
 import { Replica, type ReplicaError, type ReplicaRecord } from "../../ports/Replica.ts"
@@ -65,8 +66,6 @@ interface Owed {
 
 /** Changes taken into one flush. */
 const maxBatch = 2000
-/** Turns of the event loop a batch waits at most while each brings more. */
-const maxGathering = 8
 const retryMs = 1000
 /** Records that are written together. */
 const worthWriting = 64
@@ -167,84 +166,53 @@ const plan = (
 
 class Pipeline {
   private readonly parts: Parts
-  private queue: Array<Work> = []
-  private pending = 0
-  private busy = false
+  private readonly group: GroupCommit<Work>
   private owed: Owed | undefined
   /** Records the replica has taken since it was told to catch up. */
   private unwritten = 0
-  private turns = 0
-  private arrived = 0
   /** Read once, at the first batch: what sets it is done by then. */
   private floor: number | undefined
 
   constructor(parts: Parts) {
     this.parts = parts
-  }
-
-  offer(work: Work): void {
-    const { maxPendingChanges } = this.parts.config
-    if (this.pending + work.changes.length > maxPendingChanges && this.pending > 0) {
-      const message = `${this.pending} changes are waiting for the log, the limit is ${maxPendingChanges} (SVC_MAX_PENDING_CHANGES)`
-      return work.done(Either.left(new Errors.Overloaded({ message, retryAfterSecs: 1 })))
-    }
-    this.pending += work.changes.length
-    this.queue.push(work)
-    this.wake()
-  }
-
-  /** Goes on when something waits, be it only the replica. */
-  readonly wake = (): void => {
-    if (this.busy || (this.queue.length === 0 && this.owed === undefined)) return
-    this.busy = true
-    this.parts.turn.next(this.cycle)
-  }
-
-  get waiting(): number {
-    return this.pending
-  }
-
-  /** Whether nothing is under way or waits to be. */
-  get idle(): boolean {
-    return !this.busy && this.queue.length === 0
-  }
-
-  private readonly cycle = (): void => {
-    if (this.moreToCome()) return this.parts.turn.next(this.cycle)
-    this.turns = this.arrived = 0
-    const batch = this.take()
-    this.parts.run(Effect.either(this.commit(batch)), (result) => {
-      if (Either.isLeft(result)) for (const work of batch) work.done(Either.left(result.left))
-      this.busy = false
-      if (this.queue.length > 0) this.wake()
-      else if (this.owed !== undefined) this.parts.run(Effect.sleep(Duration.millis(retryMs)), this.wake)
+    this.group = new GroupCommit<Work>({
+      sizeOf: ({ changes }) => changes.length,
+      maxPending: parts.config.maxPendingChanges,
+      maxBatch,
+      maxGathering: usualGathering,
+      next: (run) => parts.turn.next(run),
+      commit: (batch, done) => this.cycle(batch, done)
     })
   }
 
-  /**
-   * Whether the last turn brought something, so that the next one may: answered clients send their next requests
-   * together.
-   */
-  private moreToCome(): boolean {
-    if (this.pending >= maxBatch || this.turns >= maxGathering || this.queue.length === this.arrived) return false
-    this.turns++
-    this.arrived = this.queue.length
-    return true
+  offer(work: Work): void {
+    if (this.group.submit(work)) return
+    const message = `${this.waiting} changes are waiting for the log, the limit is ${this.parts.config.maxPendingChanges} (SVC_MAX_PENDING_CHANGES)`
+    work.done(Either.left(new Errors.Overloaded({ message, retryAfterSecs: 1 })))
   }
 
-  private take(): ReadonlyArray<Work> {
-    let size = 0
-    let count = 0
-    for (const { changes } of this.queue) {
-      if (count > 0 && size + changes.length > maxBatch) break
-      size += changes.length
-      count++
-    }
-    const batch = this.queue.slice(0, count)
-    this.queue = this.queue.slice(count)
-    this.pending -= size
-    this.parts.meters.ingestChanges.add(size)
-    return batch
+  get waiting(): number {
+    return this.group.waiting
+  }
+
+  /** Nothing is being logged and nothing waits for it. */
+  get idle(): boolean {
+    return this.group.idle
+  }
+
+  private cycle(batch: ReadonlyArray<Work>, done: () => void): void {
+    const { meters, run } = this.parts
+    meters.ingestChanges.add(batch.reduce((sum, { changes }) => sum + changes.length, 0))
+    run(Effect.either(this.commit(batch)), (result) => {
+      if (Either.isLeft(result)) for (const work of batch) work.done(Either.left(result.left))
+      done()
+      if (this.idle && this.owed !== undefined) run(Effect.sleep(Duration.millis(retryMs)), this.retry)
+    })
+  }
+
+  /** Tries again to apply to the replica what has been logged, though no change waits. */
+  private readonly retry = (): void => {
+    if (this.owed !== undefined) this.group.wake()
   }
 
   // A generator written inside would be one of its own for each batch, and V8 keeps what such a one closes over until a

@@ -19,6 +19,7 @@ import {
   type StoredRecord,
   type StoredView
 } from "../../ports/Database.ts"
+import { GroupCommit, usualGathering } from "../../node/groupCommit.ts"
 import type { Turn } from "../../ports/Turn.ts"
 import { type IngestError, Overloaded, SequenceGap, StaleEpoch, StoreFailed } from "./viewTypes.ts"
 
@@ -45,8 +46,6 @@ export interface Work {
 export const maxPendingSetting = "SVC_MAX_PENDING_CHANGES"
 /** Changes taken into one commit. */
 const maxBatch = 2_000
-/** Turns of the event loop a batch waits at most while each brings more: a flush costs what dozens of changes do. */
-const maxGathering = 8
 /** Changes applied between two turns of the event loop, so that a large batch does not hold up health checks. */
 const sliceSize = 200
 
@@ -59,8 +58,6 @@ interface Planned {
    */
   readonly rejected?: SequenceGap | StaleEpoch
 }
-
-type Entry = Work | { readonly alone: Effect.Effect<void> }
 
 /**
  * What the committer needs of the world around it, all by callback: a fiber per request would cost more than its work.
@@ -77,104 +74,46 @@ export class Committer {
   position: StoredPosition = startPosition
   private readonly around: Surroundings
   private readonly maxPending: number
-  private queue: Array<Entry> = []
-  private pending = 0
-  /** A cycle is running or about to: whoever enqueues need not start one. */
-  private busy = false
-  /** Turns waited for the next batch, and what had arrived by the last of them. */
-  private turns = 0
-  private arrived = 0
+  private readonly group: GroupCommit<Work>
 
   constructor(around: Surroundings, maxPending: number) {
     this.around = around
     this.maxPending = maxPending
+    this.group = new GroupCommit<Work>({
+      sizeOf: ({ changes }) => changes.length,
+      maxPending,
+      maxBatch,
+      maxGathering: around.database.kind === "memory" ? 0 : usualGathering,
+      next: (run) => around.turn.next(run),
+      begin: beginBatch,
+      commit: (batch, done) => this.commit(batch, done)
+    })
   }
 
-  /** Changes that wait or are on their way to the store. */
+  /** Changes that wait for their batch. */
   get waiting(): number {
-    return this.pending
+    return this.group.waiting
   }
 
   submit(work: Work): void {
-    if (this.pending + work.changes.length > this.maxPending && this.pending > 0) {
-      const message = `${this.pending} changes are waiting for the store, the limit is ${this.maxPending} (${maxPendingSetting})`
-      work.done(Either.left(new Overloaded({ message, retryAfterSecs: 1 })))
-      return
-    }
-    this.pending += work.changes.length
-    this.enqueue(work)
+    if (this.group.submit(work)) return
+    const message = `${this.waiting} changes are waiting for the store, the limit is ${this.maxPending} (${maxPendingSetting})`
+    work.done(Either.left(new Overloaded({ message, retryAfterSecs: 1 })))
   }
 
   /** Runs an effect with no batch before, beside or half-way through it; answers its result. */
   alone<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
-    return Effect.async<A, E>((resume) => {
-      this.enqueue({ alone: Effect.exit(effect).pipe(Effect.map((exit) => resume(exit))) })
-    })
+    return Effect.async<A, E>((resume) =>
+      this.group.alone((done) =>
+        this.around.run(Effect.exit(effect).pipe(Effect.map((exit) => resume(exit))), () => done())
+      )
+    )
   }
 
   /** Resolves when everything submitted so far has been answered. */
   readonly drained: Effect.Effect<void> = Effect.suspend(() => this.alone(Effect.void))
 
-  private enqueue(entry: Entry): void {
-    this.queue.push(entry)
-    if (this.busy) return
-    this.busy = true
-    this.around.turn.next(this.cycle)
-  }
-
-  private readonly cycle = (): void => {
-    const first = this.queue[0]
-    if (this.moreToCome()) return this.around.turn.next(this.cycle)
-    this.turns = this.arrived = 0
-    if (first === undefined) this.busy = false
-    else if ("alone" in first) {
-      this.queue.shift()
-      this.around.run(first.alone, this.again)
-    } else this.commit(this.take())
-  }
-
-  private readonly again = (): void => {
-    if (this.queue.length === 0) this.busy = false
-    else this.around.turn.next(this.cycle)
-  }
-
-  /**
-   * Whether the last turn brought something, so that the next one may: answered clients send their next requests
-   * together.
-   */
-  private moreToCome(): boolean {
-    if (
-      this.around.database.kind === "memory" ||
-      this.pending >= maxBatch ||
-      this.turns >= maxGathering ||
-      this.queue.length === this.arrived
-    )
-      return false
-    this.turns++
-    this.arrived = this.queue.length
-    return true
-  }
-
-  /**
-   * The leading entries that can share a commit. What an entry asks about must not change between question and answer.
-   */
-  private take(): ReadonlyArray<Work> {
-    const batch: Array<Work> = []
-    const touched = new Set<string>()
-    let size = 0
-    for (const entry of this.queue) {
-      if ("alone" in entry || (batch.length > 0 && size + entry.changes.length > maxBatch)) break
-      if (entry.still !== undefined && entry.changes.some(({ id }) => touched.has(id.text))) break
-      batch.push(entry)
-      size += entry.changes.length
-      for (const { id } of entry.changes) touched.add(id.text)
-    }
-    this.queue = this.queue.slice(batch.length)
-    this.pending -= size
-    return batch
-  }
-
-  private commit(batch: ReadonlyArray<Work>): void {
+  private commit(batch: ReadonlyArray<Work>, again: () => void): void {
     const { planned, position } = this.planAll(batch)
     const records: Array<StoredRecord> = []
     for (const { writes } of planned) {
@@ -185,19 +124,19 @@ export class Committer {
     const putViews = taken.flatMap((part) => part.work.putViews)
     const removeViews = taken.flatMap((part) => part.work.removeViews)
     if (records.length + putViews.length + removeViews.length === 0 && position === this.position)
-      return this.applyFrom(planned, 0)
+      return this.applyFrom(planned, 0, again)
     const after = { ...position, writes: position.writes + records.length }
     this.around.run(this.around.database.commit({ records, putViews, removeViews, position: after }), (result) => {
-      if (Either.isLeft(result)) return this.refuse(planned, result.left)
+      if (Either.isLeft(result)) return this.refuse(planned, result.left, again)
       this.position = after
-      this.applyFrom(planned, 0)
+      this.applyFrom(planned, 0, again)
     })
   }
 
-  private refuse(planned: ReadonlyArray<Planned>, cause: DatabaseError): void {
+  private refuse(planned: ReadonlyArray<Planned>, cause: DatabaseError, again: () => void): void {
     const error = new StoreFailed({ message: `the store refused the write: ${cause.message}`, cause })
     for (const { work } of planned) work.done(Either.left(error))
-    this.around.run(Effect.logError(error.message), this.again)
+    this.around.run(Effect.logError(error.message), again)
   }
 
   /** Admits and plans every part; one that is rejected keeps its place in the batch and changes nothing. */
@@ -222,7 +161,7 @@ export class Committer {
   }
 
   /** Applies and answers part by part, each whole (law L3), with a turn of the event loop between slices. */
-  private applyFrom(planned: ReadonlyArray<Planned>, from: number): void {
+  private applyFrom(planned: ReadonlyArray<Planned>, from: number, again: () => void): void {
     let applied = 0
     for (let i = from; i < planned.length; i++) {
       const { changes, rejected, work, writes } = planned[i]!
@@ -238,9 +177,19 @@ export class Committer {
       else work.done(Either.left(rejected))
       applied += writes.length
       if (applied >= sliceSize && i + 1 < planned.length)
-        return this.around.turn.next(() => this.applyFrom(planned, i + 1))
+        return this.around.turn.next(() => this.applyFrom(planned, i + 1, again))
     }
-    this.again()
+    again()
+  }
+}
+
+/** A work that asks about its records shares no batch with an earlier change of them: its answer would be outdated. */
+const beginBatch = (): ((work: Work) => boolean) => {
+  const touched = new Set<string>()
+  return ({ changes, still }) => {
+    if (still !== undefined && changes.some(({ id }) => touched.has(id.text))) return false
+    for (const { id } of changes) touched.add(id.text)
+    return true
   }
 }
 
