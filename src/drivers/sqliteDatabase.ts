@@ -17,6 +17,7 @@ import {
 } from "../ports/Database.ts"
 import { kept, unkept } from "./keptText.ts"
 import { failure } from "./sqliteFailure.ts"
+import * as Layout from "../core/storeLayout.ts"
 
 const make = (sql: SqlClient.SqlClient): Effect.Effect<DatabaseShape, DatabaseError> =>
   Effect.as(prepare(sql), {
@@ -59,18 +60,11 @@ const prepare = (sql: SqlClient.SqlClient): Effect.Effect<void, DatabaseError> =
     yield* sql`PRAGMA synchronous = FULL`
     const found = yield* sql<{ user_version: number }>`PRAGMA user_version`
     const version = found[0]?.user_version ?? 0
-    if (version > layout) {
-      return yield* new DatabaseError({
-        reason: "newer",
-        message: `written by a later version of this service (layout ${version}, this one knows ${layout})`
-      })
-    }
+    const newer = Layout.tooNew(version, layout)
+    if (newer !== undefined) return yield* new DatabaseError(newer)
     const check = yield* sql<{ quick_check: string }>`PRAGMA quick_check(1)`
-    if (check[0]?.quick_check !== "ok")
-      return yield* new DatabaseError({
-        reason: "damaged",
-        message: check[0]?.quick_check ?? "integrity check gave no answer"
-      })
+    const damaged = Layout.damage(check[0]?.quick_check)
+    if (damaged !== undefined) return yield* new DatabaseError(damaged)
     yield* createTables(sql, version).pipe(sql.withTransaction)
   }).pipe(Effect.mapError(failure))
 

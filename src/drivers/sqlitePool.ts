@@ -7,6 +7,7 @@ import { ReplicaError } from "../ports/Replica.ts"
 import { openedFrom, opening, type Put, Results } from "./poolRows.ts"
 import { failure } from "./sqliteFailure.ts"
 import { type Link, link as linkOf, type Statement } from "./sqliteLink.ts"
+import * as Layout from "../core/storeLayout.ts"
 
 /** Version of the SQLite file's layout, kept in its `user_version`. */
 const layout = 1
@@ -21,14 +22,8 @@ const attempt = <A>(body: () => A): Effect.Effect<A, DatabaseError> =>
 const prepare = ({ all }: Link): void => {
   all("PRAGMA synchronous = FULL")
   const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
-  if (version > layout)
-    throw new DatabaseError({
-      reason: "newer",
-      message: `pool.db is written by a later version of this service (layout ${version}, this one knows ${layout})`
-    })
-  const check = all("PRAGMA quick_check(1)")[0]?.[0]
-  if (check !== "ok")
-    throw new DatabaseError({ reason: "damaged", message: `pool.db: ${check ?? "the integrity check gave no answer"}` })
+  const unusable = Layout.tooNew(version, layout) ?? Layout.damage(all("PRAGMA quick_check(1)")[0]?.[0])
+  if (unusable !== undefined) throw new DatabaseError({ ...unusable, message: `pool.db: ${unusable.message}` })
   all(
     "CREATE TABLE IF NOT EXISTS pool (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
   )

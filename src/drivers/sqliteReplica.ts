@@ -20,6 +20,7 @@ import { kept, unkept } from "./keptText.ts"
 import { chunkOf, keptOf, recordOfRow, type Shelf, snapshotOf } from "../node/replicaRows.ts"
 import { type Cell, failure, type Link, link, type Statement } from "./sqliteLink.ts"
 import * as Shelves from "./sqliteShelf.ts"
+import * as Layout from "../core/storeLayout.ts"
 
 /** Opens another connection to the same file. */
 export type Open = Effect.Effect<SqlClient.SqlClient, ReplicaError, Scope.Scope>
@@ -40,13 +41,8 @@ const layouts: ReadonlyArray<ReadonlyArray<string>> = [
 const prepare = ({ all, write }: Link): void => {
   for (const pragma of ["busy_timeout = 0", "synchronous = NORMAL", "cache_size = -65536"]) all(`PRAGMA ${pragma}`)
   const version = Number(all("PRAGMA user_version")[0]?.[0] ?? 0)
-  if (version > layouts.length)
-    throw new ReplicaError({
-      reason: "newer",
-      message: `written by a later version of this service (layout ${version}, this one knows ${layouts.length})`
-    })
-  const check = String(all("PRAGMA quick_check(1)")[0]?.[0] ?? "the integrity check gave no answer")
-  if (check !== "ok") throw new ReplicaError({ reason: "damaged", message: check })
+  const unusable = Layout.tooNew(version, layouts.length) ?? Layout.damage(all("PRAGMA quick_check(1)")[0]?.[0])
+  if (unusable !== undefined) throw new ReplicaError(unusable)
   if (version === layouts.length) return
   write([...layouts.slice(version).flat(), `PRAGMA user_version = ${layouts.length}`].map((sql) => [sql]))
 }

@@ -7,6 +7,7 @@
  * in its own tables; there they are read (`Upstream`), never written.
  */
 import { Effect, Layer, Option, Stream } from "effect"
+import { chunksOf } from "../core/chunksOf.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
 import * as Docs from "../core/surql/values/docs.ts"
 import * as Encode from "../core/surql/values/encode.ts"
@@ -23,6 +24,7 @@ import {
   type StoredView
 } from "../ports/Database.ts"
 import { type Bindings, SurrealClient, type SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
+import * as Layout from "../core/storeLayout.ts"
 import * as Rows from "./surrealRows.ts"
 
 /** Version of what the rows look like. */
@@ -65,12 +67,8 @@ const prepare = (client: SurrealShape): Effect.Effect<void, DatabaseError> =>
   Effect.gen(function* () {
     yield* run(client, Schema.script(Schema.embedded))
     const found = yield* readPosition(client)
-    if (found !== undefined && found.layout > layout) {
-      return yield* new DatabaseError({
-        reason: "newer",
-        message: `written by a later version of this service (layout ${found.layout}, this one knows ${layout})`
-      })
-    }
+    const newer = Layout.tooNew(found?.layout ?? 0, layout)
+    if (newer !== undefined) return yield* new DatabaseError(newer)
   })
 
 const run = (client: SurrealShape, statements: string, bindings?: Bindings): Effect.Effect<void, DatabaseError> =>
@@ -91,11 +89,6 @@ const rowsOf = (
     )
   )
 
-const partsOf = <A>(rows: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
-  Array.from({ length: Math.ceil(rows.length / rowsPerInsert) }, (_, i) =>
-    rows.slice(i * rowsPerInsert, (i + 1) * rowsPerInsert)
-  )
-
 /** Later entries with the same id win. */
 const recordRows = (records: ReadonlyArray<StoredRecord>): ReadonlyArray<Obj> => {
   const last = new Map<string, Obj>()
@@ -109,7 +102,7 @@ const write = (
   { position, putViews, records, removeViews }: Commit
 ): Effect.Effect<void, DatabaseError> => {
   const bindings = {
-    parts: partsOf(recordRows(records)),
+    parts: chunksOf(recordRows(records), rowsPerInsert),
     views: putViews.map(Rows.fromView),
     removed: removeViews.map(Rows.queryId),
     position: {

@@ -5,7 +5,7 @@
  * and no error: a service without the right would look alive and write nothing.
  */
 import { Effect } from "effect"
-import { isObj, type Value } from "../core/surql/values/value.ts"
+import { definitionsOf } from "../core/surreal/definitions.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
 import { SurrealError, type SurrealShape } from "../ports/SurrealClient.ts"
 
@@ -46,13 +46,6 @@ const lacking = (tables: ReadonlyArray<string>, counts: ReadonlyArray<string>): 
     return missing.length === 0 ? [] : [`to ${missing.join(", ")} in ${table}`]
   })
 
-const definedTables = (info: Value): ReadonlyArray<string> => {
-  const tables = isObj(info) ? info["tables"] : undefined
-  return Array.isArray(tables)
-    ? (tables as ReadonlyArray<Value>).map((table) => (isObj(table) ? String(table["name"]) : ""))
-    : []
-}
-
 const whatIsMissing = (
   client: SurrealShape,
   tables: ReadonlyArray<string>
@@ -63,7 +56,7 @@ const whatIsMissing = (
       return info.left.reason === "forbidden"
         ? ["to read definitions (INFO FOR DB, role VIEWER on the database)"]
         : yield* info.left
-    const defined = definedTables(info.right[0])
+    const defined = definitionsOf(info.right[0], "tables").map(({ name }) => name)
     const absent = tables.filter((table) => !defined.includes(table))
     if (absent.length > 0) return [`to define ${absent.join(", ")}, which nobody has defined`]
     const answer = yield* Effect.flip(client.query(probe(tables))).pipe(

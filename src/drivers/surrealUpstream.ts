@@ -6,6 +6,8 @@
  * one INSERT of many rows takes the engine in memory time that grows with their square, so rows go in parts.
  */
 import { Effect, Either, Layer, Option, Stream } from "effect"
+import { chunksOf } from "../core/chunksOf.ts"
+import { definitionsOf } from "../core/surreal/definitions.ts"
 import * as Schema from "../core/surreal/surrealSchema.ts"
 import { identifier } from "../core/surql/values/text.ts"
 import { isObj, type Obj, Range, RecordId, RecordRange, type Value } from "../core/surql/values/value.ts"
@@ -46,11 +48,6 @@ const failure = (error: SurrealError): UpstreamError =>
   new UpstreamError({ reason: reasons[error.reason], message: error.message, cause: error })
 
 const isRows = (value: Value): value is ReadonlyArray<Obj> => Array.isArray(value) && value.every(isObj)
-
-const parts = <A>(rows: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
-  Array.from({ length: Math.ceil(rows.length / rowsPerInsert) }, (_, i) =>
-    rows.slice(i * rowsPerInsert, (i + 1) * rowsPerInsert)
-  )
 
 const run = (
   client: SurrealShape,
@@ -131,24 +128,21 @@ export const make = (client: SurrealShape): UpstreamShape => ({
 const tables = (client: SurrealShape): Effect.Effect<ReadonlyArray<UpstreamTable>, UpstreamError> =>
   Effect.gen(function* () {
     const [info] = yield* run(client, "INFO FOR DB STRUCTURE")
-    const listed = isObj(info) && isRows(info["tables"]) ? info["tables"] : []
-    const users = listed.filter((table) => !Schema.isOwn(String(table["name"])))
+    const users = definitionsOf(info, "tables").filter(({ name }) => !Schema.isOwn(name))
     if (users.length === 0) return []
-    const infos = yield* run(
-      client,
-      users.map((table) => `INFO FOR TABLE ${identifier(String(table["name"]))} STRUCTURE`).join(";")
-    )
-    return users.map((table, i) => ({
-      name: String(table["name"]),
+    const infos = yield* run(client, users.map(({ name }) => `INFO FOR TABLE ${identifier(name)} STRUCTURE`).join(";"))
+    return users.map(({ definition, name }, i) => ({
+      name,
       types: typesOf(infos[i]),
-      derived: table["view"] !== undefined
+      derived: definition["view"] !== undefined
     }))
   })
 
 const typesOf = (info: Value): { readonly [path: string]: string } => {
   const types: Record<string, string> = {}
-  for (const { kind, name } of isObj(info) && isRows(info["fields"]) ? info["fields"] : []) {
-    if (typeof kind === "string" && typeof name === "string" && name !== "__proto__") types[name] = kind
+  for (const { definition, name } of definitionsOf(info, "fields")) {
+    const { kind } = definition
+    if (typeof kind === "string" && name !== "__proto__") types[name] = kind
   }
   return types
 }
@@ -287,7 +281,10 @@ const bound = ({ assignment, clientId, key, owner, puts, removals }: ViewEdges):
   owner,
   assignment,
   gone: removals.map((edge) => Rows.edgeId(key, edge)),
-  puts: parts(puts.map((edge) => Rows.fromEdge(key, clientId, edge)))
+  puts: chunksOf(
+    puts.map((edge) => Rows.fromEdge(key, clientId, edge)),
+    rowsPerInsert
+  )
 })
 
 const weight = (views: ReadonlyArray<ViewEdges>): number =>
@@ -367,7 +364,7 @@ const putNodes = (client: SurrealShape, nodes: ReadonlyArray<IntegrityNode>): Ef
   run(
     client,
     `BEGIN; FOR $part IN $parts { INSERT INTO ${Schema.integrityTable} $part ON DUPLICATE KEY UPDATE hash = $input.hash, count = $input.count, seq = $input.seq RETURN NONE }; COMMIT`,
-    { parts: parts(nodes.map(Rows.fromNode)) }
+    { parts: chunksOf(nodes.map(Rows.fromNode), rowsPerInsert) }
   ).pipe(Effect.asVoid)
 
 /** A SurrealDB. */

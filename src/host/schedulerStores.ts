@@ -10,7 +10,7 @@ import { dirname, join } from "node:path"
 import type { DatabaseError } from "../ports/Database.ts"
 import type { PoolStore } from "../ports/PoolStore.ts"
 import { type Replica, startFault as replicaFault } from "../ports/Replica.ts"
-import { StartFault } from "../ports/StartFault.ts"
+import { exitCodeOf, StartFault } from "../ports/StartFault.ts"
 import { Upstream } from "../ports/Upstream.ts"
 import { startFault as walFault, type Wal } from "../ports/Wal.ts"
 import { privateFolder } from "./process/privateFolder.ts"
@@ -39,7 +39,7 @@ export interface SourceDatabase {
 
 const poolFault = ({ message, reason }: DatabaseError): StartFault =>
   new StartFault({
-    exitCode: reason === "damaged" || reason === "newer" ? 3 : 1,
+    exitCode: exitCodeOf(reason),
     message: `${message}; the pool lies in replica_db_path (SVC_SCHEDULER_REPLICA_DB_PATH)`
   })
 

@@ -90,6 +90,13 @@ export class Serving extends Context.Tag("ports/Serving")<
   static readonly layerListening = (port: number): Layer.Layer<never, never, Serving> =>
     Layer.effectDiscard(Effect.flatMap(Serving, ({ listening }) => listening(port)))
 
+  /** Runs `effect`; a defect in it, or a fault it names, ends the process. An interruption ends it alone. */
+  static readonly guard = <R>(
+    { crash }: Pick<typeof Serving.Service, "crash">,
+    effect: Effect.Effect<void, StartFault, R>
+  ): Effect.Effect<void, never, R> =>
+    Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : crash(cause)))
+
   /** Runs `loop` as long as the scope lives; a defect in it, or a fault it names, ends the process. */
   static readonly fork = <R>(loop: Effect.Effect<unknown, StartFault, R>) =>
     Effect.gen(function* () {

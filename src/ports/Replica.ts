@@ -9,7 +9,7 @@
  */
 import { Context, Data, type Effect, type Scope } from "effect"
 import type { Obj, Range, RecordId, RecordKey } from "../core/surql/values/value.ts"
-import { StartFault } from "./StartFault.ts"
+import { exitCodeOf, StartFault } from "./StartFault.ts"
 
 /** One record's state: `doc` (with its `id`) undefined means deleted, `version` then is its last one (D4). */
 export interface ReplicaRecord {
@@ -38,7 +38,7 @@ export class ReplicaError extends Data.TaggedError("ReplicaError")<{
 
 /** Why a node does not start: 3 for data that cannot be used as it is, 1 for anything else. */
 export const startFault = ({ message, reason }: ReplicaError): StartFault =>
-  new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message })
+  new StartFault({ exitCode: exitCodeOf(reason), message })
 
 /** A record as it is kept. */
 export interface ReplicaRow {

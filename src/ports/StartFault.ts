@@ -17,6 +17,9 @@ export const exitCodes = {
 /** What the watchdog ends the process with. */
 export const turnTooLong: keyof typeof exitCodes = 5
 
+/** What the process ends with when a store cannot be used for this reason. */
+export const exitCodeOf = (reason: string): 1 | 3 => (reason === "damaged" || reason === "newer" ? 3 : 1)
+
 /** Codes as {@link exitCodes} has them. The message is shown to the operator as it is. */
 export class StartFault extends Data.TaggedError("StartFault")<{
   readonly exitCode: 1 | 2 | 3

@@ -7,7 +7,7 @@
  */
 import { Context, Data, Effect, Layer, Stream } from "effect"
 import { isOneLine, type WalRecord } from "../core/wal/walFormat.ts"
-import { StartFault } from "./StartFault.ts"
+import { exitCodeOf, StartFault } from "./StartFault.ts"
 
 export type WalReason = "full" | "failed" | "damaged" | "newer" | "locked" | "dropped" | "overloaded" | "closed"
 
@@ -63,7 +63,7 @@ export const checked = <A, E>(records: ReadonlyArray<string>, append: Effect.Eff
 
 /** Why a node does not start: 3 for data that cannot be used as it is, 1 for anything else. */
 export const startFault = ({ message, reason }: WalFailed): StartFault =>
-  new StartFault({ exitCode: reason === "damaged" || reason === "newer" ? 3 : 1, message })
+  new StartFault({ exitCode: exitCodeOf(reason), message })
 
 /** The scheduler's log. A layer of your own passes `conformance.wal` of `testing`. */
 export class Wal extends Context.Tag("ports/Wal")<Wal, WalShape>() {

@@ -6,6 +6,7 @@
  * goes wrong here. Everything that happens is told as a fact; an attempt is one registration and what it leads to, and
  * what belongs to an older attempt is void. The shell carries out the orders; it has no opinion.
  */
+import { type Backoff, ceilingMs } from "../backoff.ts"
 import * as Phase from "./phase.ts"
 
 /**
@@ -67,11 +68,8 @@ export type Order =
   | { readonly tag: "Stop"; readonly message: string }
   | { readonly tag: "Log"; readonly level: "info" | "warn" | "error"; readonly message: string }
 
-const baseMs = 500
-const capMs = 30_000
-
-/** Longest wait after `failures` failures in a row; the wait itself is drawn evenly below it. */
-export const backoffCeilingMs = (failures: number): number => Math.min(capMs, baseMs * 2 ** Math.min(failures, 16))
+/** Of an SSP that registers, and of one that reads its database. */
+export const backoff: Backoff = { baseMs: 500, capMs: 30_000 }
 
 /** So many losses within so long are told louder (D19). */
 export const quietLosses = 3
@@ -97,7 +95,7 @@ const startOver = (state: Enrolment, now: number, reason: string): Decision => {
     [
       log(often ? "error" : "warn", message),
       ...orders,
-      { tag: "Begin", attempt, waitMs: 0, jitterMs: backoffCeilingMs(losses.length - 1) }
+      { tag: "Begin", attempt, waitMs: 0, jitterMs: ceilingMs(backoff, losses.length - 1) }
     ]
   ]
 }
@@ -121,7 +119,7 @@ const failed = (
       log("warn", `${what} failed${failures > 0 ? ` (${failures} in a row)` : ""}: ${message}; trying again`),
       ...(exhausted ? [loud] : []),
       ...orders,
-      { tag: "Begin", attempt, waitMs: Math.min(waitMs, capMs), jitterMs: backoffCeilingMs(state.tries) }
+      { tag: "Begin", attempt, waitMs: Math.min(waitMs, backoff.capMs), jitterMs: ceilingMs(backoff, state.tries) }
     ]
   ]
 }

@@ -8,6 +8,7 @@
  * behind what is sent later.
  */
 import { Clock, Deferred, Duration, Effect, Either, FiberId, Layer, Random, Schedule, type Scope } from "effect"
+import { ceilingMs } from "../../core/backoff.ts"
 import type { EmbeddedStore, ServerStore } from "../../core/settings/address.ts"
 import { Uuid, type Value } from "../../core/surql/values/value.ts"
 import type { StartFault } from "../../ports/StartFault.ts"
@@ -114,7 +115,7 @@ class Line {
       this.lastFailure = message
       this.notBeforeMs =
         (yield* Clock.currentTimeMillis) +
-        (yield* Random.next) * Math.min(this.patience.maxPauseMs, pauseBaseMs * 2 ** Math.min(this.failures, 16))
+        (yield* Random.next) * ceilingMs({ baseMs: pauseBaseMs, capMs: this.patience.maxPauseMs }, this.failures)
       return yield* made.left
     })
   }

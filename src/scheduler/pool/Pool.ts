@@ -6,7 +6,7 @@
  * have arrived, before anything that depends on it goes out. Calls are started and not awaited; each comes back as a
  * command.
  */
-import { Cause, Clock, Context, Duration, Effect, Exit, FiberSet, Layer, Queue, Schedule, type Scope } from "effect"
+import { Clock, Context, Duration, Effect, Exit, FiberSet, Layer, Queue, Schedule, type Scope } from "effect"
 import type { Strategy } from "../../core/cluster/balance.ts"
 import type { Action, Command, Reply } from "../../core/cluster/messages.ts"
 import * as Decisions from "../../core/cluster/pool.ts"
@@ -19,7 +19,7 @@ import { Meters } from "../../ports/Meters.ts"
 import { PoolStore, type PoolStoreShape, type Write } from "../../ports/PoolStore.ts"
 import { Replica, type ReplicaShape, startFault } from "../../ports/Replica.ts"
 import { SspClient } from "../../ports/SspClient.ts"
-import { StartFault } from "../../ports/StartFault.ts"
+import { exitCodeOf, StartFault } from "../../ports/StartFault.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { Turn } from "../../ports/Turn.ts"
 import { Upstream } from "../../ports/Upstream.ts"
@@ -292,7 +292,7 @@ class Shell {
 
 const fromStore = (error: DatabaseError): StartFault =>
   new StartFault({
-    exitCode: error.reason === "damaged" || error.reason === "newer" ? 3 : 1,
+    exitCode: exitCodeOf(error.reason),
     message: `${error.message}; see SVC_SCHEDULER_REPLICA_DB_PATH`
   })
 
@@ -392,10 +392,7 @@ const make: Effect.Effect<
   const turn = yield* Turn
   const turned = Effect.async<void>((resume) => turn.next(() => resume(Effect.void)))
   const heard = Effect.repeatN(turned, turnsToHear - 1)
-  const start = (effect: Effect.Effect<void>): void =>
-    void fibers(
-      Effect.catchAllCause(effect, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
-    )
+  const start = (effect: Effect.Effect<void>): void => void fibers(Serving.guard(serving, effect))
   const parts: Parts = {
     config,
     wal,

@@ -7,7 +7,8 @@
  * the difference was seen. Behind a clone the first compare comes soon: what changed during its last walk was refused
  * at the door.
  */
-import { Cause, Duration, Effect, Layer, Schedule } from "effect"
+import { Duration, Effect, Layer, Schedule } from "effect"
+import { chunksOf } from "../../core/chunksOf.ts"
 import type * as Compare from "../../core/record/reconcile.ts"
 import { identical } from "../../core/surql/values/order.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
@@ -72,9 +73,7 @@ export const sideOf = (
     unmoved: same,
     differs: reallyDiffers,
     repair: (suspects) => {
-      const parts = Array.from({ length: Math.ceil(suspects.length / partSize) }, (_, i) =>
-        suspects.slice(i * partSize, (i + 1) * partSize)
-      )
+      const parts = chunksOf(suspects, partSize)
       return Effect.map(Effect.forEach(parts, repairSome), (made) => made.flat())
     }
   }
@@ -97,15 +96,7 @@ export const layerOf = (
         upstream,
         momentMs,
         side: sideOf(replica, bootstrapChunkSize, ingest),
-        fork: (later) =>
-          Effect.asVoid(
-            Effect.forkIn(
-              later.pipe(
-                Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
-              ),
-              scope
-            )
-          )
+        fork: (later) => Effect.asVoid(Effect.forkIn(Serving.guard(serving, later), scope))
       })
       const soon = reconcileIntervalSecs === 0 ? soonSecs : Math.min(soonSecs, reconcileIntervalSecs)
       const failed = ({ message }: { readonly message: string }): Effect.Effect<void> =>

@@ -5,6 +5,7 @@
  * database bound, and is hashed there; only its hash is in a definition, and no text that is printed has either.
  */
 import { Console, Effect, Redacted } from "effect"
+import { definitionsOf } from "../../core/surreal/definitions.ts"
 import * as LeastPrivilege from "../../core/surreal/leastPrivilege.ts"
 import { identifier } from "../../core/surql/values/text.ts"
 import { isObj, type Value } from "../../core/surql/values/value.ts"
@@ -31,11 +32,6 @@ const permissionsOf = (value: Value, table: boolean): LeastPrivilege.Permissions
   return table ? { ...each, delete: clauseOf(given["delete"]) } : each
 }
 
-const rowsOf = (value: Value, key: string): ReadonlyArray<Value> => {
-  const found = isObj(value) ? value[key] : undefined
-  return Array.isArray(found) ? (found as ReadonlyArray<Value>) : []
-}
-
 /** The job tables of the configuration that the database has, with the permissions they have there. */
 const thereOf = (
   { query }: SurrealShape,
@@ -43,18 +39,14 @@ const thereOf = (
 ): Effect.Effect<ReadonlyArray<LeastPrivilege.JobTable>, SurrealError> =>
   Effect.gen(function* () {
     const [info] = yield* query("INFO FOR DB STRUCTURE")
-    const there = rowsOf(info, "tables").flatMap((table) =>
-      isObj(table) && names.includes(String(table["name"]))
-        ? [{ name: String(table["name"]), table: permissionsOf(table["permissions"], true) }]
-        : []
-    )
+    const there = definitionsOf(info, "tables")
+      .filter(({ name }) => names.includes(name))
+      .map(({ definition, name }) => ({ name, table: permissionsOf(definition["permissions"], true) }))
     return yield* Effect.forEach(there, ({ name, table }) =>
       Effect.map(query(`INFO FOR TABLE ${identifier(name)} STRUCTURE`), ([found]) => {
-        const fields = rowsOf(found, "fields").flatMap((field) =>
-          isObj(field) && LeastPrivilege.writtenFields.includes(String(field["name"]))
-            ? [[String(field["name"]), permissionsOf(field["permissions"], false)] as const]
-            : []
-        )
+        const fields = definitionsOf(found, "fields")
+          .filter((field) => LeastPrivilege.writtenFields.includes(field.name))
+          .map((field) => [field.name, permissionsOf(field.definition["permissions"], false)] as const)
         return { name, table, fields: Object.fromEntries(fields) }
       })
     )

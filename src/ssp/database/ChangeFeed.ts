@@ -4,7 +4,7 @@
  * A record that has moved here between the look at it and its turn (somebody posts it to `/ingest`) is left out and
  * read again, so that nothing older is put over it. Where nothing differs nothing is written: repeats cost a look.
  */
-import { Cause, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Change } from "../../core/record/change.ts"
 import type { Row } from "../../core/ivm/store/store.ts"
 import * as Compare from "../../core/record/reconcile.ts"
@@ -73,8 +73,7 @@ export class ChangeFeed extends Context.Tag("ssp/database/ChangeFeed")<
       const reconcile = yield* Reconcile
       const serving = yield* Serving
       const scope = yield* Effect.scope
-      const crashing = (later: Effect.Effect<void>): Effect.Effect<void> =>
-        Effect.catchAllCause(later, (cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
+      const crashing = (later: Effect.Effect<void>): Effect.Effect<void> => Serving.guard(serving, later)
       const reader = new ChangeReader<IngestError>(
         table,
         {

@@ -6,14 +6,16 @@
  * ordinary changes. Before the node is ready nothing else writes, so a difference counts at once. While changes flow it
  * counts by the rules of `node/liveCompare.ts`, which the scheduler's replica shares.
  */
-import { Cause, Clock, Context, Duration, Effect, Either, Layer, Random, Schedule } from "effect"
+import { Clock, Context, Effect, Either, Layer, Schedule } from "effect"
 import type { Change } from "../../core/record/change.ts"
-import { backoffCeilingMs } from "../../core/cluster/enrolment.ts"
+import { chunksOf } from "../../core/chunksOf.ts"
+import { backoff } from "../../core/cluster/enrolment.ts"
 import * as Phase from "../../core/cluster/phase.ts"
 import type { Row } from "../../core/ivm/store/store.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { Serving } from "../../ports/Front.ts"
+import * as Backoff from "../../node/backoff.ts"
 import { type Compared, defaultMomentMs, LiveCompare, type Suspect } from "../../node/liveCompare.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
@@ -36,10 +38,6 @@ const partSize = 200
  * writes.
  */
 const maxPasses = 3
-const parts = (changes: ReadonlyArray<Change>): ReadonlyArray<ReadonlyArray<Change>> =>
-  Array.from({ length: Math.ceil(changes.length / partSize) }, (_, i) =>
-    changes.slice(i * partSize, (i + 1) * partSize)
-  )
 
 export interface ReconcileShape {
   /**
@@ -74,16 +72,7 @@ export class Reconcile extends Context.Tag("ssp/database/Reconcile")<Reconcile, 
         const scope = yield* Effect.scope
         const { withPermits } = yield* Effect.makeSemaphore(1)
         const work = new Work(parts, (later) =>
-          Effect.asVoid(
-            Effect.forkIn(
-              Effect.interruptible(
-                later.pipe(
-                  Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.void : serving.crash(cause)))
-                )
-              ),
-              scope
-            )
-          )
+          Effect.asVoid(Effect.forkIn(Effect.interruptible(Serving.guard(serving, later)), scope))
         )
         return {
           bootstrap: (exhausted) => withPermits(1)(work.bootstrap(exhausted)),
@@ -119,7 +108,7 @@ const patience = (exhausted: Effect.Effect<void>) => {
         )
         yield* exhausted
       }
-      yield* Effect.sleep(Duration.millis(Math.round((yield* Random.next) * backoffCeilingMs(failures - 1))))
+      yield* Backoff.pause(backoff, failures - 1)
     })
   return <A>(effect: Effect.Effect<A, Failure>): Effect.Effect<A> =>
     Effect.gen(function* () {
@@ -240,7 +229,7 @@ class Work {
         .filter(({ found, id }) => found !== undefined || !there.has(id.text))
         .map(Compare.changeOf)
       yield* Effect.forEach(
-        parts(changes),
+        chunksOf(changes, partSize),
         (part) =>
           this.parts.views
             .repair(part)
@@ -264,7 +253,7 @@ class Work {
     const known = new Map(differences.map((difference) => [difference.id.text, difference.known]))
     const still = ({ id }: Change): boolean => Compare.same(records.get(id), known.get(id.text))
     return Effect.map(
-      Effect.forEach(parts(differences.map(Compare.changeOf)), (part) => repair(part, still)),
+      Effect.forEach(chunksOf(differences.map(Compare.changeOf), partSize), (part) => repair(part, still)),
       (applied) => applied.flat().map(({ id }) => id)
     )
   }

@@ -9,7 +9,7 @@ import type * as Phase from "../../core/cluster/phase.ts"
 import type { DatabaseError } from "../../ports/Database.ts"
 import { Serving } from "../../ports/Front.ts"
 import type { SchedulerClient } from "../../ports/SchedulerClient.ts"
-import { StartFault } from "../../ports/StartFault.ts"
+import { exitCodeOf, StartFault } from "../../ports/StartFault.ts"
 import type { Upstream } from "../../ports/Upstream.ts"
 import { Assignments } from "./Assignments.ts"
 import { SspConfig } from "../Config.ts"
@@ -25,7 +25,7 @@ import { Views } from "../views/Views.ts"
  */
 export const fromDatabase = ({ message, reason }: DatabaseError): StartFault =>
   new StartFault({
-    exitCode: reason === "damaged" || reason === "newer" ? 3 : 1,
+    exitCode: exitCodeOf(reason),
     message: `${message}; ${advice[reason]}`
   })
 

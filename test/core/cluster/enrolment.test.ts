@@ -7,6 +7,7 @@
  */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
+import { ceilingMs } from "../../../src/core/backoff.ts"
 import * as Enrolment from "../../../src/core/cluster/enrolment.ts"
 import { runs, seed } from "../../kit/random.ts"
 
@@ -167,7 +168,9 @@ describe("D18 D19 enrolment", () => {
     expect(Enrolment.isMeant(enrolled(), 6)).toBe(true)
   })
   it("D18 backoff doubles from 0.5 s to 30 s", () =>
-    expect([0, 1, 2, 5, 6, 100].map(Enrolment.backoffCeilingMs)).toEqual([500, 1000, 2000, 16_000, 30_000, 30_000]))
+    expect([0, 1, 2, 5, 6, 100].map((failures) => ceilingMs(Enrolment.backoff, failures))).toEqual([
+      500, 1000, 2000, 16_000, 30_000, 30_000
+    ]))
   it("D21 silence is what the scheduler says, else three periods", () =>
     expect([Enrolment.silenceMs(5000, undefined), Enrolment.silenceMs(5000, 9000)]).toEqual([15_000, 9000]))
 })

@@ -4,6 +4,7 @@
  * Why so: elements compare by the language's equality; positions may count from the end; what would make a huge array
  * is refused before it is made.
  */
+import { chunksOf } from "../../chunksOf.ts"
 import { raise } from "../evaluate/failure.ts"
 import { indexKey } from "../values/key.ts"
 import { make, spend } from "../evaluate/scope.ts"
@@ -115,7 +116,7 @@ const intersect = (a: Items, b: Items): Items => {
 
 const chunks = (name: string, items: Items, size: number): Items => {
   if (size < 1) return bad(name, "The second argument must be an integer greater than 0")
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size))
+  return chunksOf(items, size)
 }
 
 const windows = (name: string, items: Items, size: number): Items => {

@@ -1,0 +1,18 @@
+/** Reads the answers of `INFO FOR DB STRUCTURE` and `INFO FOR TABLE ... STRUCTURE`: lists of objects with a name. */
+import { isObj, type Obj, type Value } from "../surql/values/value.ts"
+
+/** One definition, with its own properties under `definition`. */
+export interface Definition {
+  readonly name: string
+  readonly definition: Obj
+}
+
+/** Definitions of a kind; none where the answer is none of that statement. */
+export const definitionsOf = (info: Value | undefined, kind: "tables" | "fields"): ReadonlyArray<Definition> => {
+  const found = isObj(info) ? info[kind] : undefined
+  return Array.isArray(found)
+    ? (found as ReadonlyArray<Value>).flatMap((definition) =>
+        isObj(definition) && typeof definition["name"] === "string" ? [{ name: definition["name"], definition }] : []
+      )
+    : []
+}
