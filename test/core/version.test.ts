@@ -1,7 +1,7 @@
 /**
  * D4: which version a change leaves its record with, as the scheduler and as the engine's store decide it.
  *
- * Why both in one test: each has the rule in its own words, and a cluster is wrong where they differ.
+ * Why both in one test: each applies the rule to records of its own, and a cluster is wrong where they differ.
  */
 import { Either, FastCheck } from "effect"
 import { expect, test } from "vitest"

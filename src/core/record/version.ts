@@ -1,8 +1,8 @@
 /**
- * The version a change leaves its record with (D4), for whoever decides versions over records as they are stored.
+ * The version a change leaves its record with (D4).
  *
- * The engine's store decides by the same rule over rows in memory; here it stands alone, because the scheduler decides
- * for a whole cluster and writes what it decided into the event.
+ * One rule for two places: the engine's store decides over records in memory, the scheduler decides for a whole cluster
+ * and writes the version into the event.
  */
 import type { Change } from "./change.ts"
 import { identical } from "../surql/values/order.ts"
@@ -14,6 +14,25 @@ export interface Known {
   readonly doc: Obj | undefined
 }
 
+/** Version of a record that is created; `last`: version of the deleted record, or the floor. */
+export const created = (last: number, given: number | undefined): number => given ?? last + 1
+
+/**
+ * Version of a record that exists and is written: `last` for a write that changes nothing, undefined for a stale write,
+ * which is dropped.
+ */
+export const written = (
+  last: number,
+  given: number | undefined,
+  before: Obj,
+  doc: Obj,
+  same: (before: Obj, doc: Obj) => boolean
+): number | undefined => {
+  if (given !== undefined && given !== last) return given < last ? undefined : given
+  // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
+  return same(before, doc) ? last : last + 1
+}
+
 /**
  * What the record is afterwards; undefined for a change that is stale and dropped. Deleting the unknown leaves a
  * tombstone of the version `floor`: up to there versions were given out that nobody knows any more, so that what is
@@ -21,10 +40,9 @@ export interface Known {
  */
 export const after = (known: Known | undefined, change: Change, floor = 0): Known | undefined => {
   if (change.op === "DELETE") return { version: known?.version ?? floor, doc: undefined }
-  if (known?.doc === undefined) return { version: change.version ?? (known?.version ?? floor) + 1, doc: change.doc }
-  if (change.version !== undefined && change.version < known.version) return undefined
-  if (change.version !== undefined && change.version > known.version)
-    return { version: change.version, doc: change.doc }
-  // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
-  return identical(known.doc, change.doc) ? known : { version: known.version + 1, doc: change.doc }
+  const { doc, version: given } = change
+  if (known?.doc === undefined) return { version: created(known?.version ?? floor, given), doc }
+  const version = written(known.version, given, known.doc, doc, identical)
+  if (version === undefined) return undefined
+  return version === known.version ? known : { version, doc }
 }

@@ -6,6 +6,7 @@
  * a failed write leaves nothing half done. Cost of either: O(1) per change plus the size of the record.
  */
 import { type Change, lostTable } from "../../record/change.ts"
+import * as Version from "../../record/version.ts"
 import { identical } from "../../surql/values/order.ts"
 import { isOwn } from "../../surreal/surrealSchema.ts"
 import * as Ids from "../../surql/values/recordId.ts"
@@ -269,9 +270,7 @@ const planOne = (
   last: number
 ): Write | undefined => {
   if (op === "DELETE") return before === undefined ? undefined : { id, slot, before, after: undefined, version: last }
-  if (before === undefined) return { id, slot, before, after: doc, version: given ?? last + 1 }
-  if (given !== undefined && given !== last)
-    return given < last ? undefined : { id, slot, before, after: doc, version: given }
-  // A version given twice with other content still makes a new state: nothing may be lost, and clients must see it.
-  return sameContent(before, doc) ? undefined : { id, slot, before, after: doc, version: last + 1 }
+  if (before === undefined) return { id, slot, before, after: doc, version: Version.created(last, given) }
+  const version = Version.written(last, given, before, doc, sameContent)
+  return version === undefined || version === last ? undefined : { id, slot, before, after: doc, version }
 }
