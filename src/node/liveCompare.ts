@@ -71,6 +71,59 @@ const shownIds = 5
 const shown = (ids: ReadonlyArray<string>): string =>
   `${ids.slice(0, shownIds).join(", ")}${ids.length > shownIds ? ", …" : ""}`
 
+/** Records of one table that the database read together, with the keys they lie between. */
+export interface Stretch {
+  readonly table: string
+  readonly found: ReadonlyArray<Compare.Found>
+  /** Behind this key; undefined: from the first one on. */
+  readonly after: RecordKey | undefined
+  /** Up to this key; undefined: to the end of the table. */
+  readonly last: RecordKey | undefined
+}
+
+/**
+ * Reads tables stretch by stretch, the next one while `deal` works on one; answers how many records there were. `read`
+ * answers records behind a key, `size` of them unless the table ends.
+ */
+export const eachStretch = <E, E2>(
+  tables: Iterable<string>,
+  size: number,
+  read: (table: string, after: RecordKey | undefined) => Effect.Effect<ReadonlyArray<Compare.Found>, E>,
+  deal: (stretch: Stretch) => Effect.Effect<void, E2>
+): Effect.Effect<number, E | E2> =>
+  Effect.gen(function* () {
+    let count = 0
+    for (const table of tables) {
+      let after: RecordKey | undefined
+      for (let found = yield* read(table, undefined); ; ) {
+        const last = found.length < size ? undefined : found.at(-1)?.id.key
+        const next = last === undefined ? undefined : yield* Effect.fork(read(table, last))
+        count += found.length
+        yield* deal({ table, found, after, last })
+        if (next === undefined) break
+        found = yield* Fiber.join(next)
+        after = last
+      }
+    }
+    return count
+  })
+
+/**
+ * Differences without the records that look deleted and are not: keys that the database sorts in an order of its own
+ * may lie in another stretch, so these records are asked for by id.
+ */
+export const withoutStrays = <K extends Compare.Known, E>(
+  differences: ReadonlyArray<Compare.Difference<K>>,
+  find: (ids: ReadonlyArray<RecordId>) => Effect.Effect<ReadonlyArray<Compare.Found>, E>
+): Effect.Effect<ReadonlyArray<Compare.Difference<K>>, E> => {
+  const gone = differences.filter(({ found }) => found === undefined)
+  if (gone.length === 0) return Effect.succeed(differences)
+  return Effect.map(find(gone.map(({ id }) => id)), (there) => {
+    const ids = new Set(there.map(({ id }) => id.text))
+    return differences.filter(({ found, id }) => found !== undefined || !ids.has(id.text))
+  })
+}
+
 export interface Parts<K extends Compare.Known, S, R, W> {
   readonly upstream: UpstreamShape
   readonly side: Side<K, S, R, W>
@@ -86,9 +139,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
     this.parts = parts
   }
 
-  /**
-   * Reads everything stretch by stretch, the next while the last is dealt with; answers how many records there were.
-   */
+  /** Compares all tables, stretch by stretch; answers how many records the database has. */
   each<E, E2>(
     reading: <A>(effect: Effect.Effect<A, UpstreamError>) => Effect.Effect<A, E>,
     deal: (differences: ReadonlyArray<Compare.Difference<K>>) => Effect.Effect<void, E2>,
@@ -99,23 +150,16 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       const tables = yield* reading(upstream.tables)
       side.declare(tables)
       const names = new Set([...tables.map(({ name }) => name), ...(yield* side.names)].filter((name) => !isOwn(name)))
-      let compared = 0
-      for (const table of names) {
-        const read = (after: RecordKey | undefined) => reading(upstream.chunk(table, after, side.chunkSize))
-        let after: RecordKey | undefined
-        for (let found = yield* read(undefined); ; ) {
-          const last = found.length < side.chunkSize ? undefined : found.at(-1)?.id.key
-          const next = last === undefined ? undefined : yield* Effect.fork(read(last))
-          compared += found.length
-          step?.at(`table ${table}`)
-          step?.add(found.length)
-          yield* deal(yield* this.differences(table, found, after, last))
-          if (next === undefined) break
-          found = yield* Fiber.join(next)
-          after = last
+      return yield* eachStretch(
+        names,
+        side.chunkSize,
+        (table, after) => reading(upstream.chunk(table, after, side.chunkSize)),
+        (stretch) => {
+          step?.at(`table ${stretch.table}`)
+          step?.add(stretch.found.length)
+          return Effect.flatMap(this.differences(stretch), deal)
         }
-      }
-      return compared
+      )
     })
   }
 
@@ -162,12 +206,7 @@ export class LiveCompare<K extends Compare.Known, S, R extends Failed, W extends
       return { compared, repaired: ids }
     })
 
-  private differences(
-    table: string,
-    found: ReadonlyArray<Compare.Found>,
-    after: RecordKey | undefined,
-    last: RecordKey | undefined
-  ): Effect.Effect<ReadonlyArray<Compare.Difference<K>>, R> {
+  private differences({ after, found, last, table }: Stretch): Effect.Effect<ReadonlyArray<Compare.Difference<K>>, R> {
     return Effect.gen(this, function* () {
       const { side } = this.parts
       const between = new Map(

@@ -8,7 +8,7 @@
  * above the highest that a client may have seen (D4). A replica that is whole is compared while the node serves, in
  * `Reconcile.ts`.
  */
-import { Effect, Either, Fiber } from "effect"
+import { Effect, Either } from "effect"
 import { type Change, decodeChange } from "../../core/record/change.ts"
 import type { RawChange } from "../../core/record/event.ts"
 import * as Compare from "../../core/record/reconcile.ts"
@@ -19,8 +19,9 @@ import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
 import * as Version from "../../core/record/version.ts"
 import * as Backoff from "../../node/backoff.ts"
+import { eachStretch, type Stretch, withoutStrays } from "../../node/liveCompare.ts"
 import type { ReplicaError, ReplicaRecord, ReplicaShape } from "../../ports/Replica.ts"
-import type { UpstreamRecord, UpstreamShape } from "../../ports/Upstream.ts"
+import type { UpstreamShape } from "../../ports/Upstream.ts"
 
 /** A difference as the event it becomes: what `Ingest` takes where SSPs live on the log already. */
 export interface Repair {
@@ -161,8 +162,8 @@ class Walk {
         before = this.written
         this.walks++
         const tables = yield* declare({ replica, upstream })
-        for (const name of new Set([...tables, ...(yield* inReplica(replica.names))]))
-          if (!isOwn(name)) yield* this.table(name)
+        const names = new Set([...tables, ...(yield* inReplica(replica.names))].filter((name) => !isOwn(name)))
+        yield* this.walk(names)
         yield* Effect.logInfo(
           `clone, walk ${this.walks}: ${this.compared} records read so far, ${this.written} written or removed`
         )
@@ -190,33 +191,24 @@ class Walk {
     })
   })
 
-  /** One table, stretch by stretch: the next is read while the last is dealt with. */
-  private table(name: string): Effect.Effect<void, ReplicaError> {
+  private walk(tables: Iterable<string>): Effect.Effect<number, ReplicaError> {
     const { chunkSize, onProgress, upstream } = this.parts
-    const read = (after: RecordKey | undefined) =>
-      patiently(`reading table ${name}`)(upstream.chunk(name, after, chunkSize))
-    return Effect.gen(this, function* () {
-      let after: RecordKey | undefined
-      for (let found = yield* read(undefined); ; ) {
-        const last = found.length < chunkSize ? undefined : found.at(-1)?.id.key
-        const next = last === undefined ? undefined : yield* Effect.fork(read(last))
-        this.compared += found.length
-        const differences = yield* inReplica(this.differences(name, found, after, last))
-        yield* patiently(`applying what differs in table ${name}`)(this.write(differences))
-        onProgress?.({ walk: this.walks, table: name, compared: this.compared, written: this.written })
-        if (next === undefined) return
-        found = yield* Fiber.join(next)
-        after = last
-      }
-    })
+    return eachStretch(
+      tables,
+      chunkSize,
+      (table, after) => patiently(`reading table ${table}`)(upstream.chunk(table, after, chunkSize)),
+      (stretch) =>
+        Effect.gen(this, function* () {
+          const { found, table } = stretch
+          this.compared += found.length
+          const differences = yield* inReplica(this.differences(stretch))
+          yield* patiently(`applying what differs in table ${table}`)(this.write(differences))
+          onProgress?.({ walk: this.walks, table, compared: this.compared, written: this.written })
+        })
+    )
   }
 
-  private differences(
-    table: string,
-    found: ReadonlyArray<UpstreamRecord>,
-    after: RecordKey | undefined,
-    last: RecordKey | undefined
-  ): Effect.Effect<ReadonlyArray<Difference>, ReplicaError> {
+  private differences({ after, found, last, table }: Stretch): Effect.Effect<ReadonlyArray<Difference>, ReplicaError> {
     return Effect.gen(this, function* () {
       const { replica, upstream } = this.parts
       const known = yield* between(this.parts, table, after, last)
@@ -232,12 +224,7 @@ class Walk {
         Array.from(known.values(), ({ id }) => alive(id)!),
         alive
       ).filter(reallyDiffers)
-      const gone = differences.filter((difference) => difference.found === undefined)
-      if (gone.length === 0) return differences
-      const there = new Set(
-        (yield* patiently(`reading table ${table}`)(upstream.find(gone.map(({ id }) => id)))).map(({ id }) => id.text)
-      )
-      return differences.filter((difference) => difference.found !== undefined || !there.has(difference.id.text))
+      return yield* withoutStrays(differences, (ids) => patiently(`reading table ${table}`)(upstream.find(ids)))
     })
   }
 

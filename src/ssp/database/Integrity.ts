@@ -11,10 +11,10 @@ import type { StoreTrees } from "../../core/integrity/storeTrees.ts"
 import { bucketLevel } from "../../core/integrity/merkle.ts"
 import * as Compare from "../../core/record/reconcile.ts"
 import { isOwn } from "../../core/surreal/surrealSchema.ts"
-import type { RecordId, RecordKey } from "../../core/surql/values/value.ts"
+import type { RecordId } from "../../core/surql/values/value.ts"
 import { Serving } from "../../ports/Front.ts"
 import * as Writer from "../../node/integrityWriter.ts"
-import { defaultMomentMs } from "../../node/liveCompare.ts"
+import { defaultMomentMs, eachStretch } from "../../node/liveCompare.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import type * as Wire from "../../protocol/integrity.ts"
 import { SspConfig } from "../Config.ts"
@@ -110,7 +110,6 @@ const compare = (parts: Parts, only: string | undefined): Effect.Effect<typeof W
             ])
           ].sort()
     const differences: Array<Named> = []
-    let compared = 0
     let different = 0
     let suspects: ReadonlyArray<RecordId> = []
     const look = Effect.suspend(() =>
@@ -120,21 +119,17 @@ const compare = (parts: Parts, only: string | undefined): Effect.Effect<typeof W
         differences.push(...real.slice(0, maxNamed - differences.length).map(named))
       })
     )
-    for (const table of tables) {
-      let after: RecordKey | undefined
-      for (;;) {
-        const found = yield* upstream.chunk(table, after, chunkSize)
-        const last = found.length < chunkSize ? undefined : found.at(-1)?.id.key
-        compared += found.length
-        const here = Compare.compare(found, records.rowsBetween(table, Compare.stretch(after, last)), (id) =>
-          records.get(id)
-        )
+    const compared = yield* eachStretch(
+      tables,
+      chunkSize,
+      (table, after) => upstream.chunk(table, after, chunkSize),
+      ({ after, found, last, table }) => {
+        const between = records.rowsBetween(table, Compare.stretch(after, last))
+        const here = Compare.compare(found, between, (id) => records.get(id))
         suspects = [...suspects, ...here.map(({ id }) => id)]
-        if (suspects.length >= lookSize) yield* look
-        if (last === undefined) break
-        after = last
+        return suspects.length >= lookSize ? look : Effect.void
       }
-    }
+    )
     yield* look
     return { tables, compared, different, differences }
   })

@@ -16,7 +16,7 @@ import * as Compare from "../../core/record/reconcile.ts"
 import type { RecordId } from "../../core/surql/values/value.ts"
 import { Serving } from "../../ports/Front.ts"
 import * as Backoff from "../../node/backoff.ts"
-import { type Compared, defaultMomentMs, LiveCompare, type Suspect } from "../../node/liveCompare.ts"
+import { type Compared, defaultMomentMs, LiveCompare, type Suspect, withoutStrays } from "../../node/liveCompare.ts"
 import { Progress, type Step } from "../../ports/Progress.ts"
 import { Upstream, type UpstreamError } from "../../ports/Upstream.ts"
 import { SspConfig } from "../Config.ts"
@@ -218,16 +218,9 @@ class Work {
       .pipe(Effect.map((compared) => ({ compared, written })))
   }
 
-  /** What is gone is asked for once more: keys that the database sorts in an order of its own look as if they were. */
   private apply(differences: ReadonlyArray<Difference>): Effect.Effect<number, Failure> {
     return Effect.gen(this, function* () {
-      const gone = differences.filter(({ found }) => found === undefined)
-      const there = new Set(
-        gone.length === 0 ? [] : (yield* this.parts.upstream.find(gone.map(({ id }) => id))).map(({ id }) => id.text)
-      )
-      const changes = differences
-        .filter(({ found, id }) => found !== undefined || !there.has(id.text))
-        .map(Compare.changeOf)
+      const changes = (yield* withoutStrays(differences, this.parts.upstream.find)).map(Compare.changeOf)
       yield* Effect.forEach(
         chunksOf(changes, partSize),
         (part) =>
