@@ -20,6 +20,13 @@ export interface MaintainedChild extends ChildResult, ReadResult {
   readonly failure: () => string | undefined
 }
 
+/** A page that a step may have changed. */
+export interface Page {
+  readonly stratum: number
+  /** Brings it up to date. */
+  readonly turn: () => void
+}
+
 /** What the engine lends a view, which is of type `V`. */
 export interface EngineContext<V = never> {
   readonly store: Store
@@ -44,6 +51,8 @@ export interface EngineContext<V = never> {
   readonly watches: (reader: Reader, row: ReaderRow) => boolean
   /** Called when a step first changes this view. */
   readonly dirty: (view: V) => void
+  /** Called when a step first touches the page of a view: it is turned to when its stratum is due. */
+  readonly turnTo: (page: Page) => void
   /** The number of the step that runs now. */
   readonly step: () => number
 }
@@ -58,4 +67,6 @@ export interface ViewSpec {
   readonly boundSources: BoundSources | undefined
   readonly failsAsWhole: boolean
   readonly generation: number
+  /** It is shown the rows of its page only, and has no window of its own. */
+  readonly paged: boolean
 }

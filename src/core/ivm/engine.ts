@@ -19,12 +19,14 @@ import type { Obj, RecordId } from "../surql/values/value.ts"
 import { noSlot } from "../view/watch.ts"
 import { Evaluating } from "./evaluating.ts"
 import { relistAll, type Relists, ViewRouter } from "./index/router.ts"
+import { OrderedIndexes } from "./index/orderedIndexes.ts"
 import { SecondaryIndexes } from "./index/secondaryIndexes.ts"
 import type { View, Touched } from "./view/view.ts"
 import { type Kept, shapesOf } from "./holdings.ts"
 import { lift, type LiftedOnce, type Params } from "./query/lift.ts"
 import { type List, withList } from "./index/subqueryValues.ts"
 import { IncrementalView } from "./view/incrementalView.ts"
+import { PagedView } from "./view/pagedView.ts"
 import { ViewChange, StepLog } from "./delta/stepLog.ts"
 import { type EngineOptions, limitsOf } from "./options.ts"
 import { PreparedQueries, type Refused } from "./query/preparedQueries.ts"
@@ -33,13 +35,14 @@ import { RecomputedView, RecomputedViews } from "./view/recomputedView.ts"
 import { Releases } from "./releases.ts"
 import { DirtyRows } from "./view/dirtyRows.ts"
 import { rerun } from "./view/rerun.ts"
+import { type PageKeys, pageKeysOf } from "./query/pagePlan.ts"
 import { boundsOf, plan } from "./query/shape.ts"
 import { boundSourcesOf } from "./query/boundSources.ts"
 import { type StepLimits, StoreSource, TrackedSource } from "./view/source.ts"
 import { newWorkCounters } from "./workCounters.ts"
 import type { Write } from "./store/recordSlot.ts"
 import { netOf, Store } from "./store/store.ts"
-import type { EngineContext } from "./context.ts"
+import type { EngineContext, Page, ViewSpec } from "./context.ts"
 
 interface Held {
   readonly view: IncrementalView | RecomputedView
@@ -66,6 +69,7 @@ export class Engine {
   private readonly held = new Map<string, Held>()
   private readonly routers = new Map<string, ViewRouter>()
   private readonly indexes: SecondaryIndexes
+  private readonly ordered: OrderedIndexes
   private readonly recomputed = new RecomputedViews()
   private queries = new PreparedQueries()
   private readonly around: EngineContext<IncrementalView>
@@ -74,6 +78,7 @@ export class Engine {
   /** What the running step still has to do; empty between steps. */
   private readonly dirtyRows = new DirtyRows()
   private relistings: Relists = []
+  private readonly pages: Array<Page> = []
   /** That of the releases. */
   private readonly idle: Releases["idle"]
   private highestStratum = 0
@@ -84,6 +89,7 @@ export class Engine {
     this.store = new Store(options.maxTombstones)
     this.evaluating = options.evaluating ?? new Evaluating()
     this.indexes = new SecondaryIndexes(this.store)
+    this.ordered = new OrderedIndexes(this.store)
     this.releases = new Releases(this.dependencies, (view) => this.drop(view), options)
     this.idle = this.releases.idle
     this.source = new TrackedSource(this.store, this.limits, (query, scope) => {
@@ -105,6 +111,7 @@ export class Engine {
       watch: (reader, text, reads) => this.dependencies.watch(reader, text, reads),
       watches: (reader, row) => this.dependencies.watches(reader, row),
       dirty: (view) => void (this.dirty = append(this.dirty, view)),
+      turnTo: (page) => void this.pages.push(page),
       step: () => this.steps
     }
   }
@@ -203,6 +210,7 @@ export class Engine {
     this.held.clear()
     this.routers.clear()
     this.indexes.clear()
+    this.ordered.clear()
     this.recomputed.clear()
     this.dependencies.clear()
     this.releases.clear()
@@ -220,6 +228,7 @@ export class Engine {
   get kept(): Kept {
     return {
       indexes: this.indexes,
+      ordered: this.ordered,
       dependencies: this.dependencies,
       releases: this.releases,
       store: this.store,
@@ -244,9 +253,11 @@ export class Engine {
       for (let i = 0; i < writes.length; i++) this.route(writes[i]!, stratum)
       if (relistings.length > 0) for (const { view, look } of relistings) if (view.stratum === stratum) look()
       dirtyRows.run(stratum)
+      for (let i = 0; i < this.pages.length; i++) if (this.pages[i]!.stratum === stratum) this.pages[i]!.turn()
       touched = this.settle(relistings, touched)
     }
     dirtyRows.clear()
+    if (this.pages.length > 0) this.pages.length = 0
     if (relistings.length > 0) this.relistings = []
     if (!this.recomputed.empty) touched = this.runAgain(writes, touched)
     if (this.idle.length > 0) this.releases.tidy()
@@ -374,29 +385,35 @@ export class Engine {
     }
     const { shape } = router as ViewRouter
     const own = about.list === undefined ? params : withList(params, about.list)
-    const view = new IncrementalView(
-      {
-        key: about.key,
-        shape,
-        params: own,
-        bounds: bounds.right,
-        boundSources,
-        failsAsWhole: about.failsAsWhole,
-        generation: about.generation
-      },
-      this.around
-    )
+    const page = shape.page && pageKeysOf(shape.page, own, bounds.right, about.failsAsWhole)
+    const spec: ViewSpec = {
+      key: about.key,
+      shape,
+      params: own,
+      bounds: bounds.right,
+      boundSources,
+      failsAsWhole: about.failsAsWhole,
+      generation: about.generation,
+      paged: page !== undefined
+    }
+    const view = page === undefined ? new IncrementalView(spec, this.around) : this.pageOf(spec, page)
     view.watchSlot = about.watchSlot
     const held: Held = {
       view,
       router: router as ViewRouter,
-      filling: (router as ViewRouter).fill(view, this.store),
+      filling: view instanceof PagedView ? view.fillPage() : (router as ViewRouter).fill(view, this.store),
       known: []
     }
     this.held.set(about.key, held)
     this.enlist(router as ViewRouter, view)
     if (about.list !== undefined) this.follow(held, about.list.result)
     return held
+  }
+
+  private pageOf(spec: ViewSpec, keys: PageKeys): PagedView {
+    const { page, table } = spec.shape
+    const index = this.ordered.use(table!, page!.spec, page!.ordering)
+    return new PagedView(spec, this.around, index, keys)
   }
 
   private follow({ view, known }: Held, result: IncrementalView): void {
@@ -452,8 +469,11 @@ export class Engine {
   }
 
   private enlist(router: ViewRouter, view: IncrementalView): void {
-    router.add(view)
-    for (const table of view.mainTables) join(this.store.table(table).routers, router)
+    if (view instanceof PagedView) router.pages++
+    else {
+      router.add(view)
+      for (const table of view.mainTables) join(this.store.table(table).routers, router)
+    }
     this.highestStratum = Math.max(this.highestStratum, router.shape.stratum)
   }
 
@@ -481,9 +501,15 @@ export class Engine {
     for (const forget of held.known) forget()
     if (view instanceof RecomputedView) return this.recomputed.remove(view)
     view.uses = -1
-    router!.remove(view)
-    for (const table of view.mainTables)
-      if (!router!.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router!))
+    if (view instanceof PagedView) {
+      router!.pages--
+      view.quit()
+      this.ordered.release(view.index)
+    } else {
+      router!.remove(view)
+      for (const table of view.mainTables)
+        if (!router!.readsTable(table)) this.store.quit(table, ({ routers }) => leave(routers, router!))
+    }
     this.dropUnusedRouter(router!)
     this.releases.add(view)
     // What the last step and the last evaluation came by.
@@ -492,7 +518,7 @@ export class Engine {
   }
 
   private dropUnusedRouter(router: ViewRouter): void {
-    if (router.views.size === 0) this.routers.delete(router.shape.text)
+    if (router.isUnused) this.routers.delete(router.shape.text)
   }
 }
 

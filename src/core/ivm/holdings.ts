@@ -4,6 +4,7 @@
  * Why: what a view leaves behind is no fault that any result shows; it is seen in these figures and in the memory.
  * Those that take a pass over every record are for tests; {@link Figures} are a pass over the views.
  */
+import type { OrderedIndexes } from "./index/orderedIndexes.ts"
 import type { SecondaryIndexes } from "./index/secondaryIndexes.ts"
 import type { View } from "./view/view.ts"
 import type { Dependencies } from "./view/dependencies.ts"
@@ -25,7 +26,7 @@ export interface Figures {
 
 /** What tests count: every structure gone through. */
 export interface Holdings extends Figures {
-  /** What is filed in the secondary indexes. */
+  /** What is filed in the secondary indexes, ordered ones too. */
   readonly indexEntries: number
   /** Rows that have read something beside themselves. */
   readonly readingRows: number
@@ -37,6 +38,7 @@ export interface Holdings extends Figures {
 export interface Kept {
   readonly views: ReadonlyArray<View & { readonly matches?: number }>
   readonly indexes: SecondaryIndexes
+  readonly ordered: OrderedIndexes
   readonly dependencies: Dependencies
   readonly releases: Releases
   readonly store: Store
@@ -53,7 +55,7 @@ export const holdingsOf = (held: Kept): Holdings => ({
   instances: held.views.length + held.releases.size,
   heldRows: held.store.holdings(),
   tombstones: held.store.tombstones,
-  indexEntries: held.indexes.entries(),
+  indexEntries: held.indexes.entries() + held.ordered.entries(),
   readingRows: held.dependencies.size,
   departing: held.releases.size
 })

@@ -27,6 +27,7 @@ export type Tag =
   | "sharedShape"
   | "link"
   | "total"
+  | "page"
 
 export interface Query {
   readonly text: string
@@ -502,6 +503,40 @@ export const params = (rng: Rng, mask: Mask): Json => ({
   ids: Array.from({ length: 3 }, () => recordText(rng))
 })
 
+/** A window that an index decides: equal fields, IN, a range of what is ordered by first, and fields to order by. */
+const pageQuery = (g: G): string => {
+  tag(g, "windows", "order", "page")
+  const { rng } = g
+  const field = rng.pick(["n", "n", "s", "m", "id"])
+  const conditions = [
+    ...(rng.chance(0.5) ? [`${rng.pick(["g", "flag", "s"])} = ${literal(g)}`] : []),
+    ...(rng.chance(0.25) ? [`${rng.pick(["m", "g"])} IN [${literal(g)}, ${literal(g)}, ${literal(g)}]`] : []),
+    ...(rng.chance(0.4) ? [`${field} ${rng.pick(["<", "<=", ">", ">="])} ${literal(g)}`] : []),
+    ...(rng.chance(0.15) ? [`${field} ${rng.pick(["<", ">="])} ${literal(g)}`] : [])
+  ]
+  const filter = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`
+  const option = rng.chance(0.15) ? ` ${rng.pick(["COLLATE", "NUMERIC"])}` : ""
+  const direction = rng.pick(["", " DESC", " ASC"])
+  if (direction === " DESC") tag(g, "desc")
+  if (option !== "") tag(g, "collate")
+  const terms = [`${field}${option}${direction}`, ...rng.pick([[], ["id"], ["s DESC", "id"], ["m"], ["id DESC"]])]
+  const sorted = rng.chance(0.9) ? ` ORDER BY ${[...new Set(terms)].join(", ")}` : ""
+  const start = rng.chance(0.5) ? ` START ${rng.below(5)}` : ""
+  if (start !== "") tag(g, "start")
+  const table = rng.pick(tables)
+  const child = `(SELECT id, n FROM ${rng.pick(tables)} WHERE author = $parent.id ORDER BY n DESC LIMIT ${1 + rng.below(2)})`
+  const shown = rng.pick([
+    "*",
+    "id, n, s, m",
+    `*, ${on(g, "subquery", 0.8) ? child : "n"} AS a1`,
+    `*, ${expr(g)} AS a1`
+  ])
+  if (shown.includes(child)) tag(g, "subquery", "correlated", ...(g.mask.has("records") ? [] : ["unlike" as const]))
+  // Not all evaluators of the database order by a field that is also shown under an alias.
+  if (/^\*, [\w.]+ AS/.test(shown)) tag(g, "unlike")
+  return `SELECT ${shown} FROM ${table}${filter}${sorted} LIMIT ${1 + rng.below(5)}${start}`
+}
+
 export const query = (rng: Rng, mask: Mask): Query => {
   const g: G = { rng, mask, tags: new Set(), depth: 0 }
   const roll = rng.next()
@@ -512,7 +547,9 @@ export const query = (rng: Rng, mask: Mask): Query => {
         ? splitQuery(g)
         : mask.has("only") && roll < 0.38
           ? onlyQuery(g)
-          : plainQuery(g)
+          : mask.has("windows") && roll < 0.55
+            ? pageQuery(g)
+            : plainQuery(g)
   if (text.includes("$ids") && !mask.has("records")) g.tags.add("unlike")
   if (text.includes("$ids")) g.tags.add("unlike")
   if (!g.tags.has("failing")) g.tags.add("total")

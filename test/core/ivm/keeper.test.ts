@@ -7,7 +7,7 @@ import { parse } from "../../../src/core/surql/values/recordId.ts"
 import { change, Desk } from "./desk.ts"
 
 const comments = "SELECT * FROM comment WHERE thread = $thread"
-const newest = "SELECT * FROM comment WHERE thread = $thread ORDER BY n DESC LIMIT 2"
+const newest = "SELECT * FROM comment WHERE thread = $thread ORDER BY n DESC"
 const one = { thread: "thread:1" },
   two = { thread: "thread:2" }
 

@@ -58,7 +58,8 @@ const wanted: { readonly [tag in Tag]?: number } = {
   functions: 6,
   filterless: 16,
   sharedShape: 8,
-  shadow: 1
+  shadow: 1,
+  page: 20
 }
 
 seeded(

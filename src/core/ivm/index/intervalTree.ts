@@ -38,19 +38,22 @@ const compareEnds = (a: Bound | undefined, b: Bound | undefined): number => {
   return compare(a.value, b.value) || Number(a.inclusive) - Number(b.inclusive)
 }
 
-const startsBy = (from: Bound | undefined, value: Value): boolean => {
+/** Whether a value does not lie before the lower bound. */
+export const isAfterStart = (from: Bound | undefined, value: Value): boolean => {
   if (from === undefined) return true
   const order = compare(from.value, value)
   return order < 0 || (order === 0 && from.inclusive)
 }
 
-const reaches = (to: Bound | undefined, value: Value): boolean => {
+/** Whether a value does not lie behind the upper bound. */
+export const isBeforeEnd = (to: Bound | undefined, value: Value): boolean => {
   if (to === undefined) return true
   const order = compare(value, to.value)
   return order < 0 || (order === 0 && to.inclusive)
 }
 
-export const holdsValue = ({ from, to }: Interval, value: Value): boolean => startsBy(from, value) && reaches(to, value)
+export const holdsValue = ({ from, to }: Interval, value: Value): boolean =>
+  isAfterStart(from, value) && isBeforeEnd(to, value)
 
 /** What lies in both. */
 export const intersection = (a: Interval, b: Interval): Interval => ({
@@ -120,10 +123,10 @@ export class IntervalTree<T extends object> {
 
   private search(node: Node<T> | undefined, value: Value, found: (item: T) => void): void {
     let at = node
-    while (at !== undefined && reaches(at.highest.to, value)) {
+    while (at !== undefined && isBeforeEnd(at.highest.to, value)) {
       this.search(at.left, value, found)
-      if (!startsBy(at.from, value)) return
-      if (reaches(at.to, value)) {
+      if (!isAfterStart(at.from, value)) return
+      if (isBeforeEnd(at.to, value)) {
         if (at.items instanceof Set) for (const item of at.items) found(item)
         else found(at.items)
       }

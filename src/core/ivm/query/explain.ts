@@ -11,6 +11,8 @@ export interface PlanFigures {
   readonly shown: number
   /** Groups held; 0 without GROUP. */
   readonly groups: number
+  /** Of a page: order and rows of the index that it reads, and how many views do; undefined for what is no page. */
+  readonly page: { readonly order: string; readonly rows: number; readonly readers: number } | undefined
   /** Rows evaluated. */
   readonly costs: Costs
   /** Why a subquery is run again for each row; undefined where its result is maintained. */
@@ -19,7 +21,7 @@ export interface PlanFigures {
 
 export const planOf = (
   shape: Shape,
-  { costs, declined, groups, matching, shown, tables }: PlanFigures
+  { costs, declined, groups, matching, page, shown, tables }: PlanFigures
 ): ReadonlyArray<PlanRow> => {
   const row = (operator: string, rows: number, reason: string | null = null): PlanRow => ({
     operator,
@@ -40,9 +42,10 @@ export const planOf = (
           row("group", groups),
           ...shape.groups.folded.map((name) => row(`aggregate ${name}`, groups, "computed again over its group"))
         ]),
-    ...(shape.windowed
+    ...(page !== undefined ? [row(`page of an index by ${page.order}, read by ${page.readers} views`, page.rows)] : []),
+    ...(page === undefined && shape.windowed
       ? [row("window", groups || matching)]
-      : shape.sort.length > 0
+      : page === undefined && shape.sort.length > 0
         ? [row("sort when read", matching)]
         : []),
     ...(shape.only ? [row("only", shown)] : []),

@@ -67,7 +67,7 @@ export interface ViewKey {
 }
 
 /** The path of an idiom that starts at the record and only names fields. */
-const plainPath = (expr: Expr): Path | undefined => {
+export const plainPath = (expr: Expr): Path | undefined => {
   if (expr.kind !== "idiom" || expr.start !== undefined || expr.parts.length === 0) return undefined
   const path: Array<string> = []
   for (const part of expr.parts) {
@@ -251,7 +251,7 @@ const holdsMore = (value: Value): boolean =>
   (isObj(value) && !(value instanceof Special))
 
 /** The values a member must be one of; `dynamic` where they cannot be listed. */
-const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Value> | typeof unindexable => {
+export const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Value> | typeof unindexable => {
   const all = values.map((name) => params[name])
   for (const name of lists) {
     const items = itemsOf(params[name])
@@ -263,7 +263,7 @@ const valuesOf = ({ lists, values }: Member, params: Params): ReadonlyArray<Valu
 
 const openInterval: Interval = { from: undefined, to: undefined }
 
-const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interval | undefined =>
+export const intervalOf = (limits: ReadonlyArray<Limit>, params: Params): Interval | undefined =>
   limits.length === 0
     ? undefined
     : limits.reduce((interval, { name, op }) => {

@@ -23,6 +23,7 @@ import { field, isInt } from "../../surql/values/value.ts"
 import { type IndexPlan, chooseIndexPlan } from "./indexPlan.ts"
 import { type GroupPlan, groupPlan } from "../operators/groups.ts"
 import { type ListArgument, shapeText } from "./lift.ts"
+import { type PagePlan, pagePlanOf } from "./pagePlan.ts"
 import { type ViewRow, viewRowHash, noSort } from "../view/viewRow.ts"
 import type { Kind } from "../operators/resultSet.ts"
 import { compileSplitting, piecesKind, type Splitting } from "../operators/split.ts"
@@ -61,6 +62,8 @@ export interface Shape {
   /** SPLIT: how a row is split; undefined without. */
   readonly splitting: Splitting | undefined
   readonly windowed: boolean
+  /** How its window is a page of an ordered index; undefined where it is none. */
+  readonly page: PagePlan | undefined
   /** All matching rows are in the window of the result, so that nobody else has to keep them. */
   readonly heldByWindow: boolean
   /** Rows of one source are read in the order they are shown in, so that a full window ends the reading. */
@@ -217,6 +220,16 @@ export const plan = (select: Select, list?: ListArgument): Shape | Declined => {
       ),
     splitting: select.split.length > 0 ? compileSplitting(select) : undefined,
     windowed,
+    page:
+      windowed &&
+      table !== undefined &&
+      residual === undefined &&
+      list === undefined &&
+      !select.only &&
+      grouping === undefined &&
+      select.split.length === 0
+        ? pagePlanOf(select, access)
+        : undefined,
     heldByWindow: windowed && grouping === undefined && select.split.length === 0,
     readInOrder: select.order.length === 0 || ordersById(select),
     only: select.only,

@@ -112,6 +112,14 @@ export class RecordSlot {
     return undefined
   }
 
+  /** Visits what is held of it; views must not let go of it meanwhile. */
+  eachHolding(visit: (holding: Holding) => void): void {
+    const { held } = this
+    if (held === undefined) return
+    if (!(held instanceof Map) && !Array.isArray(held)) visit(held)
+    else for (const holding of held.values()) visit(holding)
+  }
+
   /** Puts what an owner holds now in place of what it held: each is undefined where that is nothing. */
   exchange(before: Holding | undefined, after: Holding | undefined): void {
     const { held } = this

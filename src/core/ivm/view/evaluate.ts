@@ -26,6 +26,8 @@ export interface Matching {
   readonly around: EngineContext
   readonly groups: Groups | undefined
   readonly watchSlot: number
+  /** Its rows need the values that they are ordered by. */
+  readonly sortsRows: boolean
 }
 
 /**
@@ -58,8 +60,7 @@ export const match = (
   if (shape.splitting !== undefined)
     return splitRow(owner, slot, sourceIndex, shape.splitting(scope, slot.id, source, failsAsWhole), before)
   const filtered = source.count
-  const { lead, sort } =
-    shape.windowed || shape.reaches || shape.only ? sortValues(shape, (value) => value(scope)) : unsorted
+  const { lead, sort } = owner.sortsRows ? sortValues(shape, (value) => value(scope)) : unsorted
   const sorted = source.count
   let digest: string | undefined
   let children: ViewRow["children"]

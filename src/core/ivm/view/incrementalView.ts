@@ -27,7 +27,7 @@ import { countOf, exchanged, listOf, type ViewRows } from "./viewRows.ts"
 import type { StepEnd } from "../delta/stepLog.ts"
 import { madeOf, type Output } from "./output.ts"
 import type { RecordSlot } from "../store/recordSlot.ts"
-import { planOf } from "../query/explain.ts"
+import { type PlanFigures, planOf } from "../query/explain.ts"
 import type { Read, Reader, ReaderRow, ReadResult } from "./dependencies.ts"
 import { type Kind, ResultSet, severalRows } from "../operators/resultSet.ts"
 import { type Shape, sortValues } from "../query/shape.ts"
@@ -79,10 +79,11 @@ export class IncrementalView
   readonly key: string
 
   constructor(
-    { bounds, generation, key, params, shape, boundSources, failsAsWhole }: ViewSpec,
+    { bounds, generation, key, params, shape, boundSources, failsAsWhole, paged }: ViewSpec,
     around: EngineContext<IncrementalView>
   ) {
-    super((shape.groups?.kind ?? shape.kind) as Kind<Output>, shape.windowed ? bounds : undefined, shape.only, around)
+    const windowed = shape.windowed && !paged
+    super((shape.groups?.kind ?? shape.kind) as Kind<Output>, windowed ? bounds : undefined, shape.only, around)
     this.plainShape = shape
     this.params = params
     this.generation = generation
@@ -117,6 +118,11 @@ export class IncrementalView
     return this.plainShape.otherTables
   }
 
+  get sortsRows(): boolean {
+    const { only, reaches, windowed } = this.plainShape
+    return windowed || reaches || only
+  }
+
   get sum(): Hash64 {
     return this
   }
@@ -140,7 +146,7 @@ export class IncrementalView
     if (before instanceof PlainRow && after instanceof PlainRow) this.renew(before, after)
     else {
       slot.exchange(before, after)
-      if (!this.plainShape.heldByWindow) this.viewRows = exchanged(this.viewRows, before, after)
+      if (!this.isHeldByWindow) this.viewRows = exchanged(this.viewRows, before, after)
       if (this.groups !== undefined) this.groups.move(before, after)
       else if (this.plainShape.splitting === undefined) this.move(before, after)
       else movePieces(this, piecesOf(before), piecesOf(after))
@@ -174,7 +180,7 @@ export class IncrementalView
   }
 
   /** Takes over what has changed in a result that a row shows; false where the row has to be evaluated. */
-  private refresh(slot: RecordSlot, cause: ReadResult): boolean {
+  protected refresh(slot: RecordSlot, cause: ReadResult): boolean {
     const row = slot.heldBy(this),
       child = cause as IncrementalView,
       step = this.around.step()
@@ -261,8 +267,14 @@ export class IncrementalView
       shown: this.size,
       groups: this.groups?.size ?? 0,
       costs: this.costs(),
-      declined: this.around.declined
+      declined: this.around.declined,
+      page: this.pageFigures()
     })
+  }
+
+  /** What a page tells of the index it reads; undefined for what is no page. */
+  protected pageFigures(): PlanFigures["page"] {
+    return undefined
   }
 
   *children(): Iterable<readonly [alias: string, parent: string, children: ReadonlyArray<string>]> {
@@ -401,7 +413,12 @@ export class IncrementalView
 
   /** How many rows match. */
   get matches(): number {
-    return this.plainShape.heldByWindow ? this.knownCount : countOf(this.viewRows)
+    return this.isHeldByWindow ? this.knownCount : countOf(this.viewRows)
+  }
+
+  /** All matching rows are in its window, and nowhere else. */
+  private get isHeldByWindow(): boolean {
+    return this.plainShape.heldByWindow && this.hasWindow
   }
 
   *keptPlaces(): Iterable<RecordSlot> {
@@ -409,7 +426,7 @@ export class IncrementalView
   }
 
   matching(): Iterable<ViewRow> {
-    return this.plainShape.heldByWindow ? (this.known() as Iterable<ViewRow>) : listOf(this.viewRows)
+    return this.isHeldByWindow ? (this.known() as Iterable<ViewRow>) : listOf(this.viewRows)
   }
 
   buildScope(): Scope {
@@ -424,7 +441,7 @@ export class IncrementalView
     return ((this.cache ??= {}).sorted ??= this.inWindow() ?? this.inOrder())
   }
 
-  private inOrder(): ReadonlyArray<Output> {
+  protected inOrder(): ReadonlyArray<Output> {
     if (this.groups !== undefined) return this.groups.rows()
     const shape = this.plainShape
     const viewRows = [...this.matching()]

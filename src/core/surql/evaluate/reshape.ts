@@ -64,6 +64,8 @@ export const rowSplitter = (idiom: Idiom) => {
 export interface SortReader {
   /** The value from the document; undefined where it is inside the projected row. */
   readonly fromDoc: Compiled | undefined
+  /** What is evaluated on the document; undefined where the value is inside the projected row. */
+  readonly expr: Expr | undefined
   readonly read: (item: Item) => Value
 }
 
@@ -71,14 +73,14 @@ export interface SortReader {
 export const sortReader = (select: Select, idiom: Idiom): SortReader => {
   const text = print(idiom)
   if (select.group !== undefined || (select.split.length > 0 && !select.value)) {
-    return { fromDoc: undefined, read: select.value ? (item) => item.value : atOutput(idiom) }
+    return { fromDoc: undefined, expr: undefined, read: select.value ? (item) => item.value : atOutput(idiom) }
   }
   for (const f of select.fields) {
     if (f.kind !== "expr" || f.alias === undefined) continue
     const alias = print(f.alias)
-    if (alias === text) return fromDoc(compile(f.expr))
+    if (alias === text) return fromDoc(f.expr)
     if (text.startsWith(alias + ".") || text.startsWith(alias + "["))
-      return { fromDoc: undefined, read: atOutput(idiom) }
+      return { fromDoc: undefined, expr: undefined, read: atOutput(idiom) }
   }
   for (const f of select.fields) {
     if (
@@ -88,12 +90,17 @@ export const sortReader = (select: Select, idiom: Idiom): SortReader => {
       f.expr.kind !== "idiom" &&
       fieldNames(f.expr) === text
     )
-      return fromDoc(compile(f.expr))
+      return fromDoc(f.expr)
   }
-  return fromDoc(compileIdiom({ ...idiom, start: undefined }))
+  const path: Idiom = { ...idiom, start: undefined }
+  return fromDoc(path, compileIdiom(path))
 }
 
-const fromDoc = (value: Compiled): SortReader => ({ fromDoc: value, read: (item) => value(item.scope) })
+const fromDoc = (expr: Expr, value = compile(expr)): SortReader => ({
+  fromDoc: value,
+  expr,
+  read: (item) => value(item.scope)
+})
 
 const fieldNames = (e: Expr): string => (e.kind === "call" ? e.name : "")
 

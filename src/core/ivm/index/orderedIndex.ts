@@ -1,0 +1,217 @@
+/**
+ * An ordered index of one table: the rows of each key in the order of an ORDER BY, shared by all views that show a
+ * page of them.
+ *
+ * It follows the writes of its table like any index, and tells the views whose page a write may change: those that
+ * show the record, and, where the record comes, goes or moves, those whose page does not end before it. Rows whose key
+ * is not exact may meet every key; they stand in a list of their own, and views filter them one by one. Cost of a
+ * change: O(log n), and the views it tells.
+ */
+import type { Slices } from "../../surql/evaluate/scope.ts"
+import type { Obj } from "../../surql/values/value.ts"
+import { type FiledKey, FiledMap } from "../store/denseMap.ts"
+import { isLive, type Live, type RecordSlot } from "../store/recordSlot.ts"
+import type { Store } from "../store/store.ts"
+import type { TableIndex } from "../store/table.ts"
+import { absent, type Keys, keysOf, type KeySpec, sameKeys, unindexable } from "./indexKey.ts"
+import { leadOf, OrderedRows, type Ordering, sameOrder } from "./orderedRows.ts"
+import { type PageReader, PageViews, type Place, tellOne } from "./pageViews.ts"
+
+/** A view that shows a page of an ordered index, as the index knows it. */
+export interface PageView extends PageReader {
+  /** The index it reads; undefined while it does not. */
+  readonly reads: OrderedIndex | undefined
+  readonly keys: ReadonlyArray<FiledKey>
+  /** Whether it has looked at the record and does not show it. */
+  passedOver(slot: RecordSlot): boolean
+}
+
+/** The rows of one key, and the views that show pages of them. */
+class KeyRows extends OrderedRows {
+  views: PageView | PageViews | undefined = undefined
+}
+
+/** Without an ORDER BY a first value decides nothing. */
+const noOrder = (): number => 0
+
+/** As many rows are put in order before they are filed: neighbours are then found in the cache. */
+const run = 512
+
+export class OrderedIndex implements TableIndex {
+  readonly spec: KeySpec
+  readonly ordering: Ordering
+  private readonly byKey = new FiledMap<KeyRows>()
+  /** Rows without an exact key. */
+  readonly loose: OrderedRows
+  private readonly views = new Set<PageView>()
+  /** Views that have passed over rows of their page. */
+  private readonly choosy = new Set<PageView>()
+  private building: Iterator<undefined, void> | undefined
+
+  constructor(spec: KeySpec, ordering: Ordering, store: Store, table: string) {
+    this.spec = spec
+    this.ordering = ordering
+    this.loose = new OrderedRows(ordering)
+    this.building = this.build(store, table)
+  }
+
+  get isBuilt(): boolean {
+    return this.building === undefined
+  }
+
+  /** Files the next few hundred rows, until {@link isBuilt}; changes may come in between. */
+  buildOn(): void {
+    if (this.building?.next().done === true) this.building = undefined
+  }
+
+  /** The rows of a key; undefined where there are none. */
+  rowsOf(key: FiledKey): OrderedRows | undefined {
+    return this.byKey.get(key)
+  }
+
+  /** Rows filed; a pass over the keys. */
+  entries(): number {
+    let entries = this.loose.size
+    for (const rows of this.byKey.values()) entries += rows.size
+    return entries
+  }
+
+  /** Rows filed, and how many views read them; a pass over the keys. */
+  figures(): { readonly rows: number; readonly readers: number } {
+    return { rows: this.entries(), readers: this.views.size }
+  }
+
+  /** From here on a view is told of what may change its page. */
+  follow(view: PageView): void {
+    this.views.add(view)
+    this.enter(view)
+  }
+
+  leave(view: PageView): void {
+    this.choosy.delete(view)
+    if (this.views.delete(view)) this.quit(view, view.series)
+  }
+
+  /** The view belongs to another series than before, or has passed over rows of its page. */
+  refile(view: PageView, series: string | undefined, isChoosy: boolean): void {
+    if (isChoosy) this.choosy.add(view)
+    else this.choosy.delete(view)
+    if (view.series === series) return
+    this.quit(view, series)
+    this.enter(view)
+  }
+
+  private enter(view: PageView): void {
+    for (const key of view.keys) {
+      const rows = this.rowsFor(key)
+      if (rows.views === undefined) rows.views = view
+      else if (rows.views instanceof PageViews) rows.views.add(view)
+      else {
+        const alone = rows.views
+        rows.views = new PageViews()
+        rows.views.add(alone)
+        rows.views.add(view)
+      }
+    }
+  }
+
+  private quit(view: PageView, series: string | undefined): void {
+    for (const key of view.keys) {
+      const rows = this.byKey.get(key)!
+      if (rows.views instanceof PageViews) {
+        rows.views.remove(view, series)
+        if (rows.views.isEmpty) rows.views = undefined
+      } else rows.views = undefined
+      this.dropUnused(key, rows)
+    }
+  }
+
+  move(slot: RecordSlot, before: Obj | undefined, after: Obj | undefined): void {
+    const { ordering, spec } = this
+    const oldKey = before === undefined ? absent : keysOf(before, spec)
+    const newKey = after === undefined ? absent : keysOf(after, spec)
+    const sameKey = sameKeys(oldKey, newKey)
+    const stays = sameKey && before !== undefined && after !== undefined && sameOrder(ordering, before, after)
+    if (!stays) {
+      if (before !== undefined) this.unfile(oldKey, slot, before)
+      if (after !== undefined) this.file(newKey, slot, after)
+    }
+    if (this.views.size === 0) return
+    // Whether such a row matches, even before a page, is known to the views alone.
+    if (oldKey === unindexable || newKey === unindexable) {
+      for (const view of this.views) view.touch(slot)
+      return
+    }
+    if (stays) return this.touchHolders(slot)
+    const oldLead = before && leadOf(ordering, before),
+      newLead = after && leadOf(ordering, after)
+    if (sameKey) this.tell(newKey, slot, before && { lead: oldLead }, after && { lead: newLead })
+    else {
+      if (before !== undefined) this.tell(oldKey, slot, { lead: oldLead }, undefined)
+      if (after !== undefined) this.tell(newKey, slot, undefined, { lead: newLead })
+    }
+  }
+
+  /** Tells the views of a key of a row that was at one place and is at another. */
+  private tell(key: FiledKey, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void {
+    const views = this.byKey.get(key)?.views
+    if (views === undefined) return
+    if (views instanceof PageViews) views.tell(slot, from, to, this.ordering.terms[0]?.compare ?? noOrder)
+    else tellOne(views, slot, from, to)
+  }
+
+  /** Tells the views that show a record, or have passed it over. */
+  private touchHolders(slot: RecordSlot): void {
+    slot.eachHolding(({ owner }) => {
+      if ((owner as Partial<PageView>).reads === this) (owner as PageView).touch(slot)
+    })
+    for (const view of this.choosy) if (view.passedOver(slot)) view.touch(slot)
+  }
+
+  private *build(store: Store, table: string): Slices<void> {
+    let rows: Array<Live> = []
+    for (const slot of store.rows(table)) {
+      rows.push(slot)
+      if (rows.length < run) continue
+      this.fileAll(rows)
+      rows = []
+      yield
+    }
+    this.fileAll(rows)
+  }
+
+  private fileAll(rows: Array<Live>): void {
+    const { ordering, spec } = this
+    const [first] = ordering.terms
+    const found = rows
+      // A row may have come since, and was filed by its write; filing it again changes nothing.
+      .filter(isLive)
+      .map((slot) => ({ slot, key: keysOf(slot.doc, spec), lead: leadOf(ordering, slot.doc) }))
+    if (first !== undefined) found.sort((a, b) => first.compare(a.lead, b.lead))
+    for (const { key, lead, slot } of found) this.rowsUnder(key).add({ lead, doc: slot.doc, slot })
+  }
+
+  private file(key: Keys, slot: RecordSlot, doc: Obj): void {
+    this.rowsUnder(key).add({ lead: leadOf(this.ordering, doc), doc, slot })
+  }
+
+  private unfile(key: Keys, slot: RecordSlot, doc: Obj): void {
+    const rows = key === unindexable ? this.loose : this.byKey.get(key)
+    rows?.remove({ lead: leadOf(this.ordering, doc), doc, slot })
+    if (rows instanceof KeyRows) this.dropUnused(key, rows)
+  }
+
+  private rowsUnder(key: Keys): OrderedRows {
+    return key === unindexable ? this.loose : this.rowsFor(key)
+  }
+
+  private rowsFor(key: FiledKey): KeyRows {
+    let rows = this.byKey.get(key)
+    if (rows === undefined) this.byKey.set(key, (rows = new KeyRows(this.ordering)))
+    return rows
+  }
+
+  private dropUnused(key: FiledKey, { size, views }: KeyRows): void {
+    if (size === 0 && views === undefined) this.byKey.delete(key)
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * The views that show pages of the rows of one key: which pages can a record that comes, goes or moves change?
+ *
+ * Views that differ only in START, or only in where their range begins, are a series: the further one begins, the
+ * further it ends, so that those a record concerns stand side by side and are found by bisection. All others are asked
+ * one by one. Cost: O(log n) for each series, and what is found.
+ */
+import type { Value } from "../../surql/values/value.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
+
+/** How a view is told of records of its key. */
+export interface PageReader {
+  /** Equal for the views of one series; undefined for a view that belongs to none now. */
+  readonly series: string | undefined
+  /** Negative: its page begins before that of the other view, which is of the same series. */
+  compareBegin(other: PageReader): number
+  /** Its rows lie in a range of their first value. */
+  readonly hasRange: boolean
+  /** Whether a row with this first value lies in its range. */
+  admitsLead(lead: Value): boolean
+  /** Whether a row at this place may be on its page or before it. */
+  reaches(lead: Value, slot: RecordSlot): boolean
+  /** Whether a row with this first value stands before its page, so that it only counts. */
+  isBefore(lead: Value): boolean
+  /** The record may have come to its page, gone from it or changed on it. */
+  touch(slot: RecordSlot): void
+}
+
+/** A place of a record in the order of the index, by its first value. */
+export interface Place {
+  readonly lead: Value
+}
+
+/** Tells one view of a record that was at one place and is at another; undefined: it was or is not there. */
+export const tellOne = (view: PageReader, slot: RecordSlot, from: Place | undefined, to: Place | undefined): void => {
+  // What goes from one place before the page to another shifts nothing.
+  if (from !== undefined && to !== undefined && view.isBefore(from.lead) && view.isBefore(to.lead)) return
+  if ((from !== undefined && view.reaches(from.lead, slot)) || (to !== undefined && view.reaches(to.lead, slot)))
+    view.touch(slot)
+}
+
+/** The first position from which on a condition holds; it holds for no earlier one. */
+const firstWhere = (length: number, holds: (at: number) => boolean): number => {
+  let low = 0
+  for (let high = length; low < high; ) {
+    const middle = (low + high) >> 1
+    if (holds(middle)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+export class PageViews {
+  private readonly single = new Set<PageReader>()
+  private readonly inSeries = new Map<string, Array<PageReader>>()
+
+  get isEmpty(): boolean {
+    return this.single.size === 0 && this.inSeries.size === 0
+  }
+
+  add(view: PageReader): void {
+    const { series } = view
+    if (series === undefined) {
+      this.single.add(view)
+      return
+    }
+    const views = this.inSeries.get(series)
+    if (views === undefined) this.inSeries.set(series, [view])
+    else
+      views.splice(
+        firstWhere(views.length, (at) => views[at]!.compareBegin(view) >= 0),
+        0,
+        view
+      )
+  }
+
+  /** Takes a view out of a series, or out of those that belong to none. */
+  remove(view: PageReader, series: string | undefined): void {
+    const views = series === undefined ? undefined : this.inSeries.get(series)
+    if (views === undefined) {
+      this.single.delete(view)
+      return
+    }
+    const at = views.indexOf(view)
+    if (at >= 0) views.splice(at, 1)
+    if (views.length === 0) this.inSeries.delete(series!)
+  }
+
+  tell(
+    slot: RecordSlot,
+    from: Place | undefined,
+    to: Place | undefined,
+    compareLeads: (a: Value, b: Value) => number
+  ): void {
+    for (const view of this.single) tellOne(view, slot, from, to)
+    for (const views of this.inSeries.values()) {
+      if (views[0]!.hasRange) {
+        for (const place of [from, to])
+          if (place !== undefined) touchThose(views, slot, place, (view) => !view.admitsLead(place.lead))
+      } else if (from === undefined || to === undefined) touchThose(views, slot, (from ?? to)!, () => false)
+      else {
+        const [first, last] = compareLeads(from.lead, to.lead) <= 0 ? [from, to] : [to, from]
+        touchThose(views, slot, first, (view) => view.isBefore(last.lead))
+      }
+    }
+  }
+}
+
+/** Touches the views of a series that reach a place, but for those, the last ones, that begin too far behind it. */
+const touchThose = (
+  views: ReadonlyArray<PageReader>,
+  slot: RecordSlot,
+  { lead }: Place,
+  beginsBehind: (view: PageReader) => boolean
+): void => {
+  const end = firstWhere(views.length, (at) => beginsBehind(views[at]!))
+  for (let at = firstWhere(end, (at) => views[at]!.reaches(lead, slot)); at < end; at++) views[at]!.touch(slot)
+}

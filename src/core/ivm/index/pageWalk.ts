@@ -1,0 +1,144 @@
+/**
+ * Walks the rows of an ordered index under some keys, in order, from the first row of an interval on.
+ *
+ * Under one key it reads stretches of one list; under several it merges them; rows without an exact key are merged in
+ * and marked, for their reader has to filter them.
+ */
+import { compareRecords } from "../../surql/values/order.ts"
+import { field, type Value } from "../../surql/values/value.ts"
+import type { FiledKey } from "../store/denseMap.ts"
+import type { RecordSlot } from "../store/recordSlot.ts"
+import { holdsValue, type Interval, isAfterStart, isBeforeEnd } from "./intervalTree.ts"
+import type { OrderedIndex } from "./orderedIndex.ts"
+import type { OrderedRows, Ordering } from "./orderedRows.ts"
+
+/** One list, read in stretches. */
+class Cursor {
+  readonly loose: boolean
+  private readonly rows: OrderedRows
+  private readonly stretch: number
+  private readonly slots: Array<RecordSlot> = []
+  private readonly leads: Array<Value> = []
+  private rank: number
+  private at = 0
+
+  constructor(rows: OrderedRows, rank: number, stretch: number, loose: boolean) {
+    this.rows = rows
+    this.rank = rank
+    this.stretch = stretch
+    this.loose = loose
+  }
+
+  /** The next row; undefined behind the last. */
+  get slot(): RecordSlot | undefined {
+    if (this.at === this.slots.length) {
+      this.slots.length = this.leads.length = this.at = 0
+      this.rows.read(this.rank, this.stretch, this.slots, this.leads)
+      this.rank += this.slots.length
+    }
+    return this.slots[this.at]
+  }
+
+  /** Its first value. */
+  get lead(): Value {
+    return this.leads[this.at]
+  }
+
+  advance(): void {
+    this.at++
+  }
+}
+
+export interface RowFilter {
+  /** Whether a row without an exact key matches. */
+  admits(slot: RecordSlot): boolean
+}
+
+export interface Walked {
+  readonly keys: ReadonlyArray<FiledKey>
+  readonly interval: Interval | undefined
+  readonly descending: boolean
+}
+
+/** Rows of one of several lists that are read at once. */
+const mergedStretch = 8
+
+export class PageWalk {
+  /** The row that was answered last has no exact key. */
+  loose = false
+  /** The first value of that row. */
+  lead: Value = undefined
+  private readonly ordering: Ordering
+  private readonly interval: Interval | undefined
+  private readonly cursors: Array<Cursor> = []
+  private toSkip: number
+
+  /** `skip`: so many rows that match are passed over; `length`: as many are expected to be read. */
+  constructor(index: OrderedIndex, { descending, interval, keys }: Walked, skip: number, length: number) {
+    this.ordering = index.ordering
+    this.interval = interval
+    const { loose } = index
+    const lone = keys.length === 1 && loose.size === 0
+    this.toSkip = lone ? 0 : skip
+    for (const key of keys) {
+      const rows = index.rowsOf(key)
+      if (rows === undefined || rows.size === 0) continue
+      const first = firstRank(rows, interval, descending)
+      this.cursors.push(
+        lone ? new Cursor(rows, first + skip, length, false) : new Cursor(rows, first, mergedStretch, false)
+      )
+    }
+    if (loose.size > 0)
+      this.cursors.push(new Cursor(loose, firstRank(loose, interval, descending), mergedStretch, true))
+  }
+
+  /** The next row; undefined behind the last. The reader filters those that are loose. */
+  next(reader: RowFilter): RecordSlot | undefined {
+    for (;;) {
+      const cursor = this.nearest()
+      const slot = cursor?.slot
+      if (cursor === undefined || slot === undefined) return undefined
+      const { lead, loose } = cursor
+      if (this.interval !== undefined && !holdsValue(this.interval, lead)) return undefined
+      cursor.advance()
+      if (this.toSkip === 0) {
+        this.loose = loose
+        this.lead = lead
+        return slot
+      }
+      if (!loose || reader.admits(slot)) this.toSkip--
+    }
+  }
+
+  private nearest(): Cursor | undefined {
+    const { cursors } = this
+    if (cursors.length === 1) return cursors[0]
+    let nearest: Cursor | undefined
+    for (const cursor of cursors)
+      if (cursor.slot !== undefined && (nearest === undefined || this.compare(cursor, nearest) < 0)) nearest = cursor
+    return nearest
+  }
+
+  private compare(a: Cursor, b: Cursor): number {
+    const { terms } = this.ordering
+    if (terms.length > 0) {
+      const order = terms[0]!.compare(a.lead, b.lead)
+      if (order !== 0) return order
+    }
+    const one = a.slot!,
+      other = b.slot!
+    for (let i = 1; i < terms.length; i++) {
+      const { compare, field: name } = terms[i]!
+      const order = compare(field(one.doc!, name), field(other.doc!, name))
+      if (order !== 0) return order
+    }
+    return compareRecords(one.id, other.id)
+  }
+}
+
+const firstRank = (rows: OrderedRows, interval: Interval | undefined, descending: boolean): number => {
+  if (interval === undefined) return 0
+  const { from, to } = interval
+  if (descending) return to === undefined ? 0 : rows.rankOf((lead) => !isBeforeEnd(to, lead))
+  return from === undefined ? 0 : rows.rankOf((lead) => !isAfterStart(from, lead))
+}

@@ -1,0 +1,147 @@
+/**
+ * Whether a window is a page of an ordered index: which rows the index has under one key, in which order, and between
+ * which values the page may lie.
+ *
+ * It is one where the whole filter is decided by the index (equal fields, one IN, a range of the field that is ordered
+ * by first) and every ORDER BY term reads one field of the record. Everything else keeps all rows that match, in a
+ * window of its own. Arguments decide at last: those without an exact key have no page.
+ */
+import type { Select } from "../../surql/syntax/ast.ts"
+import { canFail } from "../../surql/evaluate/evaluate.ts"
+import { compileSort } from "../../surql/evaluate/reshape.ts"
+import { type FiledKey, plainKey } from "../store/denseMap.ts"
+import { type KeySpec, keyOfValues, keysOfElements, type Path, unindexable } from "../index/indexKey.ts"
+import type { Interval } from "../index/intervalTree.ts"
+import type { Ordering, OrderingTerm } from "../index/orderedRows.ts"
+import type { Bounds } from "../operators/window.ts"
+import { type IndexPlan, intervalOf, plainPath, valuesOf } from "./indexPlan.ts"
+import type { Params } from "./lift.ts"
+
+/** A page holds its rows one by one and walks over those of them that a change moved, so it has an end. */
+export const maxPage = 1024
+
+/** A page under several keys counts the rows before it one by one. */
+export const maxMergedStart = 4096
+
+export interface PagePlan {
+  readonly spec: KeySpec
+  readonly ordering: Ordering
+  /** The first term is descending. */
+  readonly descending: boolean
+  /** The fields that must equal an argument, in the order of the key. */
+  readonly equal: IndexPlan["equal"]
+  /** The list that the last field of the key must be one of. */
+  readonly member: IndexPlan["member"]
+  /** What the first value of the order must lie between. */
+  readonly limits: IndexPlan["limits"]
+  /** Rows that are not shown need no look: none of them can fail. */
+  readonly certain: boolean
+}
+
+/** Where one view reads its page. */
+export interface PageKeys {
+  readonly keys: ReadonlyArray<FiledKey>
+  readonly interval: Interval | undefined
+}
+
+const isStep = ({ path }: { readonly path: Path }): boolean => path.length === 1
+
+interface Term extends OrderingTerm {
+  readonly text: string
+  readonly descending: boolean
+  /** It compares as filters do. */
+  readonly plain: boolean
+}
+
+const termsOf = (select: Select): ReadonlyArray<Term> | undefined => {
+  const terms: Array<Term> = []
+  for (const term of select.order) {
+    const { compare, expr } = compileSort(select, term)
+    const path = expr && plainPath(expr)
+    if (path === undefined || path.length !== 1) return undefined
+    const { collate, descending, numeric } = term
+    terms.push({
+      field: path[0]!,
+      compare,
+      descending,
+      plain: !collate && !numeric,
+      text: JSON.stringify([path[0], descending, collate, numeric])
+    })
+  }
+  // Equal rows are ordered by their ids anyway.
+  const last = terms.at(-1)
+  if (last?.field === "id" && !last.descending && last.plain) terms.pop()
+  return terms
+}
+
+/** A subquery whose result cannot fail, whatever its rows are. */
+const isCertain = (query: Select): boolean =>
+  !query.only &&
+  query.group === undefined &&
+  query.split.length === 0 &&
+  query.fetch.length === 0 &&
+  query.from.every(({ kind }) => kind === "table") &&
+  [query.limit, query.start].every((bound) => bound === undefined || bound.kind === "literal") &&
+  !(query.where !== undefined && canFail(query.where)) &&
+  !query.order.some(({ idiom }) => canFail(idiom)) &&
+  showsCertainly(query)
+
+/** Projecting a row cannot fail. */
+const showsCertainly = ({ fetch, fields }: Select): boolean =>
+  fetch.length === 0 &&
+  fields.every(
+    (shown) =>
+      shown.kind !== "expr" ||
+      (shown.expr.kind === "subquery" && shown.expr.query.kind === "select"
+        ? isCertain(shown.expr.query)
+        : !canFail(shown.expr))
+  )
+
+/** The page plan of a window over one whole table, whose filter the index plan decides; undefined where it has none. */
+export const pagePlanOf = (select: Select, access: IndexPlan | undefined): PagePlan | undefined => {
+  const { equal = [], limits = [], member } = access ?? {}
+  if (access?.byId === true || !equal.every(isStep) || !limits.every(isStep)) return undefined
+  if (member !== undefined && (member.kind !== "in" || !isStep(member))) return undefined
+  const terms = termsOf(select)
+  if (terms === undefined) return undefined
+  const [first] = terms
+  if (limits.length > 0 && (first?.plain !== true || limits[0]!.path[0] !== first.field)) return undefined
+  const inOrder = [...equal].sort((a, b) => (a.path[0]! < b.path[0]! ? -1 : 1))
+  return {
+    spec: {
+      paths: [...inOrder, ...(member === undefined ? [] : [member])].map(({ path }) => path),
+      each: undefined,
+      range: undefined
+    },
+    ordering: { terms, text: terms.map(({ text }) => text).join() },
+    descending: first?.descending === true,
+    equal: inOrder,
+    member,
+    limits,
+    certain: showsCertainly(select)
+  }
+}
+
+/**
+ * The keys of the page of one view; undefined where its arguments have none that are exact, or where it is no page.
+ * `failsAsWhole`: rows before the page are not projected by the database either.
+ */
+export const pageKeysOf = (
+  { certain, equal, limits, member }: PagePlan,
+  params: Params,
+  { limit, start }: Bounds,
+  failsAsWhole: boolean
+): PageKeys | undefined => {
+  if (limit < 1 || limit > maxPage || !(start === 0 || certain || failsAsWhole)) return undefined
+  const values = equal.map(({ name }) => params[name])
+  const items = member && valuesOf(member, params)
+  if (items === unindexable) return undefined
+  const found = items === undefined ? keyOfValues(values) : keysOfElements(values, items)
+  if (found === unindexable) return undefined
+  const keys: ReadonlyArray<FiledKey> = Array.isArray(found) ? distinct(found) : [found]
+  return keys.length > 1 && start > maxMergedStart ? undefined : { keys, interval: intervalOf(limits, params) }
+}
+
+const distinct = (keys: ReadonlyArray<FiledKey>): ReadonlyArray<FiledKey> => [
+  ...new Map(keys.map((key) => [plainKey(key), key])).values()
+]

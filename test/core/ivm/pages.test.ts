@@ -1,0 +1,286 @@
+/**
+ * Pages of ordered indexes: what they show beside a plain sort of many rows, what they hold, and which of them a change
+ * looks at (law L7, D42).
+ */
+import { Either } from "effect"
+import { describe, expect, test } from "vitest"
+import { Engine } from "../../../src/core/ivm/engine.ts"
+import { holdingsOf } from "../../../src/core/ivm/holdings.ts"
+import { newWorkCounters } from "../../../src/core/ivm/workCounters.ts"
+import { parseSelect } from "../../../src/core/surql/syntax/parse.ts"
+import { Regex, type Value } from "../../../src/core/surql/values/value.ts"
+import { type Rng, runs, seeded } from "../../kit/random.ts"
+import { change, Desk, type Watching } from "./desk.ts"
+import type { Json } from "./generateData.ts"
+import { decode } from "./runCase.ts"
+
+interface Row {
+  readonly id: number
+  readonly list: number
+  readonly at: number
+  readonly text: string
+  /** Without it, a view that adds to it fails on the row. */
+  readonly more: number | undefined
+}
+
+/** A view, and what a plain look at all rows says it shows. */
+interface Asked {
+  readonly query: string
+  readonly shows: (rows: ReadonlyArray<Row>) => ReadonlyArray<Row>
+}
+
+const upwards = (a: Row, b: Row): number => a.at - b.at || a.id - b.id
+const downwards = (a: Row, b: Row): number => b.at - a.at || a.id - b.id
+
+const pageOf = (random: Rng): Asked => {
+  const lists = random.chance(0.3) ? [0, 1, 2].slice(random.below(3)) : [random.below(2)]
+  const start = random.pick([0, 0, 1, 7, 20, 40, 60, 80, 100, 120, 140, 390]),
+    limit = random.pick([1, 4, 20, 20, 20, 50])
+  const order = random.chance(0.5) ? upwards : downwards
+  const bound = random.chance(0.4) ? random.below(60) : undefined
+  const op = random.pick(["<", "<=", ">", ">="])
+  const inRange = ({ at }: Row): boolean =>
+    bound === undefined || (op === "<" ? at < bound : op === "<=" ? at <= bound : op === ">" ? at > bound : at >= bound)
+  const fails = start === 0 && random.chance(0.3)
+  const filter = lists.length === 1 ? `list = ${lists[0]}` : `list IN [${lists.join(", ")}]`
+  return {
+    query: `SELECT *${fails ? ", more + 1 AS most" : ""} FROM t WHERE ${filter}${bound === undefined ? "" : ` AND at ${op} ${bound}`} ORDER BY at ${order === upwards ? "ASC" : "DESC"} LIMIT ${limit} START ${start}`,
+    shows: (rows) =>
+      rows
+        .filter((row) => lists.includes(row.list) && inRange(row) && (!fails || row.more !== undefined))
+        .sort(order)
+        .slice(start, start + limit)
+  }
+}
+
+seeded(
+  "L1 L7 hundreds of pages of the same lists show what a sort of all rows shows, after every step",
+  "test/core/ivm/pages.test.ts",
+  (random) => {
+    for (let run = 0; run < runs(3); run++) {
+      const on = new Desk()
+      const rows = new Map<number, Row>()
+      const next = (): unknown => {
+        const id = random.below(400),
+          before = rows.get(id)
+        if (before !== undefined && random.chance(0.2)) {
+          rows.delete(id)
+          return change(`t:${id}`, undefined)
+        }
+        // Most changes move a row a little, or not at all.
+        const row: Row = {
+          id,
+          list: before !== undefined && random.chance(0.9) ? before.list : random.below(3),
+          at: before !== undefined && random.chance(0.3) ? before.at : random.below(60),
+          text: `${random.below(1_000_000)}`,
+          more: random.chance(0.8) ? 1 : undefined
+        }
+        rows.set(id, row)
+        return change(
+          `t:${id}`,
+          { list: row.list, at: row.at, text: row.text, ...(row.more !== undefined && { more: row.more }) },
+          before === undefined ? "CREATE" : "UPDATE"
+        )
+      }
+      for (let i = 0; i < 300; i++) on.send(next())
+      const asked = new Map<Asked, Watching>()
+      for (let i = 0; i < 150; i++) {
+        const page = pageOf(random)
+        asked.set(page, on.watch(page.query))
+      }
+      const shown = new Map([...asked].map(([page, view]) => [page, new Set(view.keys())]))
+      for (let step = 0; step < 120; step++) {
+        if (random.chance(0.3)) on.sendAll(distinct(Array.from({ length: 1 + random.below(30) }, next)))
+        else on.send(next())
+        const all = [...rows.values()]
+        for (const [page, view] of asked) {
+          const wanted = page.shows(all).map(({ id }) => `t:${id}`)
+          expect(view.keys(), `step ${step}: ${page.query}`).toEqual(wanted)
+          expect(view.view.size).toBe(wanted.length)
+          const delta = view.delta()
+          const then = shown.get(page)!
+          expect(
+            [delta?.additions.map(([id]) => id).sort() ?? [], [...(delta?.removals ?? [])].sort()],
+            `delta of step ${step}: ${page.query}`
+          ).toEqual([
+            wanted.filter((id) => !then.has(id)).sort(),
+            [...then].filter((id) => !wanted.includes(id)).sort()
+          ])
+          shown.set(page, new Set(wanted))
+        }
+        if (step % 40 === 20) {
+          // Some are let go, and others come.
+          for (const [page, view] of [...asked].filter(() => random.chance(0.2))) {
+            on.engine.release(view.view)
+            asked.delete(page)
+            const other = pageOf(random)
+            asked.set(other, on.watch(other.query))
+            shown.set(other, new Set(asked.get(other)!.keys()))
+          }
+        }
+      }
+    }
+  }
+)
+
+/** One state for each record: a step that names one twice leaves the last. */
+const distinct = (changes: ReadonlyArray<unknown>): ReadonlyArray<unknown> => [
+  ...new Map(changes.map((one) => [(one as { readonly id: string }).id, one])).values()
+]
+
+const posts = (count: number, engine?: Engine): Desk => {
+  const on = new Desk(engine)
+  for (let n = 1; n <= count; n++) on.put(`post:${n}`, { n, live: n % 5 !== 0, author: `user:${n % 7}` })
+  return on
+}
+
+describe("L7 a page", () => {
+  test("holds the rows it shows, whatever the filter matches beside, and one index serves all pages of a list", () => {
+    const on = posts(2_000)
+    const before = holdingsOf(on.engine.kept)
+    const views = Array.from({ length: 40 }, (_, i) =>
+      on.watch(`SELECT * FROM post WHERE live = true ORDER BY n DESC, id LIMIT 10 START ${10 * i}`)
+    )
+    views.push(on.watch("SELECT id, n FROM post WHERE live = true AND n < 700 ORDER BY n DESC LIMIT 10"))
+    const held = holdingsOf(on.engine.kept)
+    expect([held.heldRows - before.heldRows, held.indexEntries]).toEqual([410, 2_000])
+    expect(views[3]!.view.plan()).toContainEqual(
+      expect.objectContaining({ operator: "page of an index by n, read by 41 views", rows: 2_000 })
+    )
+    for (const { view } of views) on.engine.release(view)
+    const after = holdingsOf(on.engine.kept)
+    expect([after.heldRows, after.indexEntries, after.instances]).toEqual([before.heldRows, 0, 0])
+  })
+
+  test("evaluates links and subqueries of the rows it shows, and of no other", () => {
+    const counters = newWorkCounters()
+    const on = posts(500, new Engine({ counters }))
+    for (let i = 0; i < 7; i++) on.put(`user:${i}`, { name: `n${i}` })
+    for (let i = 0; i < 600; i++) on.put(`comment:${i}`, { post: `post:${1 + (i % 500)}`, at: i })
+    Object.assign(counters, newWorkCounters())
+    const view = on.watch(
+      "SELECT *, author.name AS by, (SELECT * FROM comment WHERE post = $parent.id ORDER BY at DESC LIMIT 3) AS last FROM post ORDER BY n DESC LIMIT 5"
+    )
+    // Five rows, and one comment below each.
+    expect(counters.rows).toBe(10)
+    on.put("comment:1000", { post: "post:3", at: 1 })
+    expect(view.delta()).toBeUndefined()
+    on.put("comment:1001", { post: "post:499", at: 1 })
+    expect(view.delta()?.updates.length).toBe(1)
+  })
+
+  test.each([
+    ["a change of a row that stays", (on: Desk) => on.put("post:21", { n: 1_979, live: true, a: 1 }, "UPDATE"), 1],
+    [
+      "a change of a row that no page shows",
+      (on: Desk) => on.put("post:1999", { n: 1, live: true, a: 1 }, "UPDATE"),
+      0
+    ],
+    ["a move inside one page", (on: Desk) => on.put("post:21", { n: 1_978.5, live: true }, "UPDATE"), 1],
+    ["a move between two neighbours", (on: Desk) => on.put("post:21", { n: 1_964.5, live: true }, "UPDATE"), 2],
+    ["a move behind all pages", (on: Desk) => on.put("post:1990", { n: 5.5, live: true }, "UPDATE"), 0],
+    ["a row that comes behind all pages", (on: Desk) => on.put("post:3000", { n: 0, live: true }), 0],
+    ["a row that comes before all pages", (on: Desk) => on.put("post:3000", { n: 9_999, live: true }), 100],
+    ["a row of another key", (on: Desk) => on.put("post:3000", { n: 9_999, live: false }), 0]
+  ])("%s reads the pages that it changes", (_, step, pages) => {
+    const counters = newWorkCounters()
+    const on = new Desk(new Engine({ counters }))
+    for (let n = 1; n <= 2_000; n++) on.put(`post:${n}`, { n: 2_000 - n, live: true })
+    for (let i = 0; i < 100; i++)
+      on.watch(`SELECT * FROM post WHERE live = true ORDER BY n DESC LIMIT 15 START ${15 * i}`)
+    Object.assign(counters, newWorkCounters())
+    step(on)
+    expect(counters.windows).toBe(pages)
+  })
+
+  test("of a range that begins elsewhere is found by where it begins: one of a hundred is read", () => {
+    const counters = newWorkCounters()
+    const on = new Desk(new Engine({ counters }))
+    for (let n = 0; n < 2_000; n++) on.put(`post:${n}`, { n })
+    for (let i = 0; i < 100; i++) on.watch(`SELECT * FROM post WHERE n < ${2_000 - 15 * i} ORDER BY n DESC LIMIT 15`)
+    Object.assign(counters, newWorkCounters())
+    on.put("post:3000", { n: 1_500.5 })
+    expect(counters.windows).toBe(1)
+  })
+})
+
+describe("D42 rows that fail", () => {
+  const page = "SELECT *, n + 1 AS more FROM post ORDER BY at LIMIT 3"
+
+  test("are left out and named where the page has reached them, the page goes on, and they come when they are mended", () => {
+    const on = new Desk()
+    for (let at = 0; at < 10; at++) on.put(`post:${at}`, { at, ...(at % 2 === 1 && { n: at }) })
+    const view = on.watch(page)
+    const failing = (): ReadonlyArray<string> => view.view.errors().map(({ id }) => id)
+    expect([view.keys(), failing()]).toEqual([
+      ["post:1", "post:3", "post:5"],
+      ["post:0", "post:2", "post:4"]
+    ])
+    on.put("post:2", { at: 2, n: 2 }, "UPDATE")
+    expect([view.keys(), failing()]).toEqual([["post:1", "post:2", "post:3"], ["post:0"]])
+    on.put("post:1", { at: 1 }, "UPDATE")
+    expect([view.keys(), failing()]).toEqual([
+      ["post:2", "post:3", "post:5"],
+      ["post:0", "post:1", "post:4"]
+    ])
+    on.put("post:0", { at: 100 }, "UPDATE").remove("post:1")
+    expect([view.keys(), failing()]).toEqual([["post:2", "post:3", "post:5"], ["post:4"]])
+    on.engine.release(view.view)
+    expect(holdingsOf(on.engine.kept)).toMatchObject({ heldRows: 0, readingRows: 0, indexEntries: 0 })
+  })
+})
+
+test("L1 rows that no index can file, for they equal what they match, are on every page whose filter they meet", () => {
+  const on = new Desk()
+  const put = (id: string, g: Value, n: number): void => {
+    const { doc, ...about } = decode(change(id, { n }, "UPDATE"))
+    on.engine.applyAll(on.engine.plan([{ ...about, doc: { ...doc, g } }]).filter((write) => write !== undefined))
+  }
+  for (let n = 0; n < 12; n++) put(`t:${n}`, n % 2 === 0 ? "ab" : "ac", n)
+  const pages = ["LIMIT 2 START 1", "LIMIT 4", "LIMIT 3 START 4"].map((window) =>
+    on.watch(`SELECT * FROM t WHERE g = 'ab' ORDER BY n ${window}`)
+  )
+  const agree = (): void => {
+    const all = on.watch("SELECT * FROM t WHERE g = 'ab' ORDER BY n")
+    expect(pages.map((page) => page.keys())).toEqual([
+      all.keys().slice(1, 3),
+      all.keys().slice(0, 4),
+      all.keys().slice(4, 7)
+    ])
+    on.engine.release(all.view)
+  }
+  agree()
+  put("t:20", new Regex("^ab$"), -1)
+  expect(pages[1]!.keys()[0]).toBe("t:20")
+  agree()
+  put("t:21", new Regex("^xy$"), 0.5)
+  agree()
+  put("t:21", new Regex("b$"), 0.5)
+  agree()
+  put("t:4", new Regex("^a"), 7)
+  agree()
+  put("t:20", "ac", -1)
+  agree()
+  on.remove("t:21")
+  agree()
+})
+
+test("L7 an index is built in slices, and changes that come meanwhile are in it once", () => {
+  const on = posts(3_000)
+  const select = Either.getOrThrow(parseSelect("SELECT * FROM post WHERE live = true ORDER BY n LIMIT 300"))
+  const slices = on.engine.acquireSliced(select, {})
+  let pauses = 0
+  let step = slices.next()
+  const changed = (i: number): Json => ({ n: i, live: true, a: "changed" })
+  for (; step.done !== true; step = slices.next()) {
+    pauses++
+    on.put(`post:${pauses * 10}`, changed(pauses * 10), "UPDATE")
+    on.put(`post:${3_000 - pauses}`, changed(-pauses), "UPDATE").remove(`post:${pauses * 7}`)
+  }
+  expect(pauses).toBeGreaterThan(6)
+  const view = Either.getOrThrow(step.value)
+  expect(view.rows().map(({ key }) => key)).toEqual(
+    on.watch("SELECT * FROM post WHERE live = true ORDER BY n").keys().slice(0, 300)
+  )
+  expect(holdingsOf(on.engine.kept).indexEntries).toBe(on.engine.store.size("post"))
+})
