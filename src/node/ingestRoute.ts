@@ -1,20 +1,65 @@
 /**
- * `POST /ingest` as a declared route, for servers that answer nothing by callback: the same callback, the same counts.
+ * `POST /ingest` of both nodes, as a hot route (by callback) and as a declared route for servers without hot routes.
  *
- * The hot route and this one differ in what stands before them (a server's own admission here, middlewares there) and
- * in nothing else, so a deployment without the hot route measures, traces and answers alike.
+ * The two routes differ in what stands before them (a server's own admission, or middlewares) and in nothing else, so a
+ * deployment without the hot route measures, traces and answers alike. A node gives what it does with a body.
  */
 import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect } from "effect"
-import type { Answer } from "../ports/Front.ts"
+import { Effect, Either } from "effect"
+import type { Declaring } from "../protocol/access.ts"
+import type { Answer, HotRoute } from "../ports/Front.ts"
+import type { makeJudge } from "./bearer.ts"
+import * as Guard from "./guard.ts"
 import * as Answers from "./httpAnswers.ts"
+import * as Bodies from "./httpBodies.ts"
 import { IngestTimes } from "../ports/IngestTimes.ts"
 import { Meters } from "../ports/Meters.ts"
 
-/** From JSON to answer; `done` is called exactly once, now or later. */
-export type Take = (json: unknown, done: (answer: Answer) => void, traceparent: string | undefined) => void
+/**
+ * From JSON to answer; `done` is called exactly once, now or later. `text`: the body as it was written, which the
+ * declared route does not have.
+ */
+export type Take = (
+  json: unknown,
+  done: (answer: Answer) => void,
+  traceparent: string | undefined,
+  text: string | undefined
+) => void
+
+/** What a node gives for its hot route. */
+export interface HotParts {
+  readonly api: Declaring
+  readonly judge: ReturnType<typeof makeJudge>
+  readonly maxBodyBytes: number
+  /** Why an authorised request is not taken now; `registration` as in {@link HotRoute}. */
+  readonly notTaking: (registration: string | undefined) => Answer | undefined
+  readonly take: Take
+}
+
+/** The hot route. */
+export const hot = ({ api, judge, maxBodyBytes, notTaking, take }: HotParts) =>
+  Effect.gen(function* () {
+    const { timed } = yield* IngestTimes
+    const turnedAway = yield* Guard.makeHot(api, "POST /ingest", judge)
+    const route: HotRoute = {
+      method: "POST",
+      path: "/ingest",
+      maxBodyBytes,
+      admit: (authorization, registration, address) => turnedAway(authorization, address) ?? notTaking(registration),
+      accept: (body, answer, traceparent) => {
+        const done = timed(answer)
+        const json = Bodies.parseJson(body)
+        if (Either.isLeft(json)) done(Answers.toAnswer(json.left))
+        else take(json.right, done, traceparent, body)
+      },
+      answered: yield* refusals,
+      tooLarge: Answers.toAnswer(Answers.tooLarge(maxBodyBytes)),
+      notText: Answers.toAnswer(Answers.notText)
+    }
+    return [route]
+  })
 
 /** The handler of the declared route; bearer, readiness and body were seen to by its middlewares. */
 export const handler = (take: Take) =>
@@ -27,7 +72,8 @@ export const handler = (take: Take) =>
             take(
               json,
               timed((answer) => resume(Effect.succeed(Answers.respond(answer)))),
-              request.headers["traceparent"]
+              request.headers["traceparent"],
+              undefined
             )
           )
         )

@@ -47,7 +47,7 @@ const whole = { uninterruptible: true } as const
 
 const layerData = HttpApiBuilder.group(SchedulerApi, "data", (handlers) =>
   Effect.gen(function* () {
-    const ingest = yield* IngestRoute.handler(yield* HttpIngest.makeTakeRewritten)
+    const ingest = yield* IngestRoute.handler(yield* HttpIngest.makeTake)
     const proxy = yield* HttpProxy.handler
     return handlers
       .handleRaw("ingest", ({ request }) => ingest(request), whole)

@@ -6,12 +6,10 @@
  */
 import { Effect, Either, Layer, Runtime } from "effect"
 import * as Change from "../../core/record/change.ts"
-import { type Answer, type HotRoute, HotRoutes } from "../../ports/Front.ts"
+import { type Answer, HotRoutes } from "../../ports/Front.ts"
 import * as Answers from "../../node/httpAnswers.ts"
 import type { Audit } from "../../ports/Audit.ts"
-import * as Guard from "../../node/guard.ts"
-import * as Bodies from "../../node/httpBodies.ts"
-import { IngestTimes } from "../../ports/IngestTimes.ts"
+import type { IngestTimes } from "../../ports/IngestTimes.ts"
 import * as IngestRoute from "../../node/ingestRoute.ts"
 import { Tracing } from "../../ports/Tracing.ts"
 import { SspApi } from "../../protocol/SspApi.ts"
@@ -69,28 +67,15 @@ export const layerHot: Layer.Layer<
     const take = yield* makeTake
     const lifecycle = yield* Lifecycle
     const config = yield* SspConfig
-    const { timed } = yield* IngestTimes
-    const turnedAway = yield* Guard.makeHot(SspApi, "POST /ingest", Guards.judgeOf(config))
-    const route: HotRoute = {
-      method: "POST",
-      path: "/ingest",
+    return yield* IngestRoute.hot({
+      api: SspApi,
+      judge: Guards.judgeOf(config),
       maxBodyBytes: config.bodyLimitBytes,
-      admit: (authorization, registration, address) => {
-        const turned = turnedAway(authorization, address)
-        if (turned !== undefined) return turned
+      notTaking: (registration) => {
         const refused = Guards.notTaking(lifecycle, registration)
         return refused === undefined ? undefined : Answers.toAnswer(refused)
       },
-      accept: (body, answer, traceparent) => {
-        const done = timed(answer)
-        const json = Bodies.parseJson(body)
-        if (Either.isLeft(json)) done(Answers.toAnswer(json.left))
-        else take(json.right, done, traceparent)
-      },
-      answered: yield* IngestRoute.refusals,
-      tooLarge: Answers.toAnswer(Answers.tooLarge(config.bodyLimitBytes)),
-      notText: Answers.toAnswer(Answers.notText)
-    }
-    return [route]
+      take
+    })
   })
 )
