@@ -17,7 +17,7 @@ import { audits, Caller, needs, open } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
-import * as Jobs from "./jobs.ts"
+import * as JobEndpoints from "./jobEndpoints.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { optionalBearer, withExamples, withoutDecodeError } from "./openApi.ts"
 import * as Overview from "./overview.ts"
@@ -286,47 +286,33 @@ const result = HttpApiEndpoint.post("result")`/job/result`
     )
   )
 
-const jobId = HttpApiSchema.param("job_id", Schema.String.annotations({ examples: [Examples.jobId] }))
 const passedJob =
   "Asked of an SSP that runs this table, with the caller's own `Authorization`; its answer is passed on, with the results that were reported here."
 
-const jobs = HttpApiEndpoint.get("jobs")`/jobs`
-  .setUrlParams(Jobs.JobListing)
-  .addSuccess(Jobs.JobList)
+const jobs = JobEndpoints.list
   .addError(Errors.Unauthorized)
   .addError(Errors.NoSspAvailable)
   .addError(Errors.SspNotReady)
-  .addError(Errors.StoreFailed)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
   .annotateContext(doc("List jobs (extension)", passedJob))
 
-const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
-  .addSuccess(Jobs.Job)
+const job = JobEndpoints.look
   .addError(Errors.Unauthorized)
-  .addError(Errors.JobNotFound)
   .addError(Errors.NoSspAvailable)
   .addError(Errors.SspNotReady)
-  .addError(Errors.StoreFailed)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(needs("read"))
   .annotateContext(doc("Look at a job (extension)", passedJob))
 
-const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
-  .addSuccess(Wire.Ok)
+const retry = JobEndpoints.retry
   .addError(Errors.Unauthorized)
-  .addError(Errors.JobNotFound)
-  .addError(Errors.JobStatus)
   .addError(Errors.NoSspAvailable)
   .addError(Errors.SspNotReady)
-  .addError(Errors.StoreFailed)
   .addError(Errors.ReplicaFailed)
   .addError(Errors.Overloaded)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(audits("job.retry", "admin"))
   .annotateContext(
     doc(
       "Run a failed job again (extension)",
@@ -334,19 +320,14 @@ const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
     )
   )
 
-const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
-  .addSuccess(Wire.Ok)
+const cancel = JobEndpoints.cancel
   .addError(Errors.Unauthorized)
-  .addError(Errors.JobNotFound)
-  .addError(Errors.JobStatus)
   .addError(Errors.NoSspAvailable)
   .addError(Errors.SspNotReady)
-  .addError(Errors.StoreFailed)
   .addError(Errors.ReplicaFailed)
   .addError(Errors.Overloaded)
   .addError(Errors.SspUnreachable)
   .middleware(SchedulerBearer)
-  .annotateContext(audits("job.cancel", "admin"))
   .annotateContext(doc("Cancel a job (extension)", "One that is not over becomes `failed`; otherwise as its retry."))
 
 const metrics = HttpApiEndpoint.get("metrics")`/metrics`

@@ -16,6 +16,7 @@ import { audits, Caller, needs, open } from "./access.ts"
 import * as Errors from "./errors.ts"
 import * as Examples from "./examples.ts"
 import * as Integrity from "./integrity.ts"
+import * as JobEndpoints from "./jobEndpoints.ts"
 import * as Jobs from "./jobs.ts"
 import { JsonBody } from "./jsonBody.ts"
 import { withExamples, withoutDecodeError } from "./openApi.ts"
@@ -256,8 +257,6 @@ const reconcile = HttpApiEndpoint.post("reconcile")`/reconcile`
     )
   )
 
-const jobId = HttpApiSchema.param("job_id", Schema.String.annotations({ examples: [Examples.jobId] }))
-
 const execute = HttpApiEndpoint.post("execute")`/job/execute`
   .setPayload(Jobs.JobExecution)
   .addSuccess(Jobs.JobAccepted, { status: 202 })
@@ -270,44 +269,26 @@ const execute = HttpApiEndpoint.post("execute")`/job/execute`
     doc("Run a job (extension)", "Hands over a job to this SSP (D35); it is run if nobody else holds it.")
   )
 
-const jobs = HttpApiEndpoint.get("jobs")`/jobs`
-  .setUrlParams(Jobs.JobListing)
-  .addSuccess(Jobs.JobList)
-  .addError(Errors.StoreFailed)
+const jobs = JobEndpoints.list
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
   .annotateContext(
     doc("List jobs (extension)", "Of one table, by status if given, in key order; `next` is the id to go on behind.")
   )
 
-const job = HttpApiEndpoint.get("job")`/jobs/${jobId}`
-  .addSuccess(Jobs.Job)
-  .addError(Errors.JobNotFound)
-  .addError(Errors.StoreFailed)
+const job = JobEndpoints.look
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(needs("read"))
   .annotateContext(doc("Look at a job (extension)", "With its errors and who runs it."))
 
-const retry = HttpApiEndpoint.post("retry")`/jobs/${jobId}/retry`
-  .addSuccess(Wire.Ok)
-  .addError(Errors.JobNotFound)
-  .addError(Errors.JobStatus)
-  .addError(Errors.StoreFailed)
+const retry = JobEndpoints.retry
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(audits("job.retry", "admin"))
   .annotateContext(doc("Run a failed job again (extension)", "With attempts counted anew; `errors` keeps what was."))
 
-const cancel = HttpApiEndpoint.post("cancel")`/jobs/${jobId}/cancel`
-  .addSuccess(Wire.Ok)
-  .addError(Errors.JobNotFound)
-  .addError(Errors.JobStatus)
-  .addError(Errors.StoreFailed)
+const cancel = JobEndpoints.cancel
   .middleware(Ready)
   .middleware(Bearer)
-  .annotateContext(audits("job.cancel", "admin"))
   .annotateContext(
     doc("Cancel a job (extension)", "One that is not over becomes `failed`; a call under way on this SSP is cut off.")
   )

@@ -141,12 +141,7 @@ export const knobs = {
       meaning: "Interval of checkpoints: replica synced, log cut; file key `snapshot_update_interval_secs`."
     }
   ),
-  reconcileIntervalSecs: Settings.integer(
-    "SVC_RECONCILE_INTERVAL_SECS",
-    600,
-    { min: 0, max: 86_400 },
-    { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }
-  ),
+  reconcileIntervalSecs: Settings.reconcileIntervalSecs,
   integrityIntervalSecs: Settings.integer(
     "SVC_SCHEDULER_INTEGRITY_INTERVAL_SECS",
     60,
@@ -256,13 +251,7 @@ export const knobs = {
     { min: 1, max: 1e9 },
     { unit: "rows", meaning: "Most rows that a query of `/proxy/query` may answer." }
   ),
-  logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", {
-    meaning: "Lowest level that is logged."
-  }),
-  logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, {
-    meaning: "Shape of log lines.",
-    defaultText: "text on a terminal, json elsewhere"
-  })
+  ...Settings.logging
 }
 
 /** Where each setting stands in the file. */

@@ -207,13 +207,7 @@ export const knobs = {
         "Largest result of a view in format tree when it is written out. A larger one is refused at registration; one that grows beyond shows no rows and says so. Format flat has no such limit."
     }
   ),
-  logLevel: Settings.choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", {
-    meaning: "Lowest level that is logged."
-  }),
-  logFormat: Settings.choice("SVC_LOG_FORMAT", ["json", "text"], undefined, {
-    meaning: "Shape of log lines.",
-    defaultText: "text on a terminal, json elsewhere"
-  }),
+  ...Settings.logging,
   jobRetryBaseMs: Settings.integer(
     "SVC_JOB_RETRY_BASE_MS",
     1000,
@@ -236,12 +230,7 @@ export const knobs = {
     { min: 0, max: 10_000 },
     { unit: "retries", meaning: "Cap of a job's max_retries." }
   ),
-  reconcileIntervalSecs: Settings.integer(
-    "SVC_RECONCILE_INTERVAL_SECS",
-    600,
-    { min: 0, max: 86_400 },
-    { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }
-  ),
+  reconcileIntervalSecs: Settings.reconcileIntervalSecs,
   changesPerRead: Settings.integer(
     "SVC_CHANGES_PER_READ",
     20_000,

@@ -239,6 +239,24 @@ export const corsOrigins: Knob<ReadonlyArray<string> | undefined> = {
 export const nodeName = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}$/
 export const nodeNameAllowed = "1 to 128 letters, digits, `_`, `-`, `.` or `:`, not starting with a dot"
 
+export const reconcileIntervalSecs = integer(
+  "SVC_RECONCILE_INTERVAL_SECS",
+  600,
+  { min: 0, max: 86_400 },
+  { unit: "s", meaning: "Pause between two compares with a database server, which repair what differs; 0 for none." }
+)
+
+/** How both servers log. */
+export const logging = {
+  logLevel: choice("SVC_LOG_LEVEL", ["error", "warn", "info", "debug", "trace"], "info", {
+    meaning: "Lowest level that is logged."
+  }),
+  logFormat: choice("SVC_LOG_FORMAT", ["json", "text"], undefined, {
+    meaning: "Shape of log lines.",
+    defaultText: "text on a terminal, json elsewhere"
+  })
+}
+
 /** The settings of a server's port, the same for both servers. */
 export const server = {
   tlsCertFile,
